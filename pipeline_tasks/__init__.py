@@ -1,0 +1,1 @@
+"""Refinery: crawl snapshots in, clean packed training tokens out."""

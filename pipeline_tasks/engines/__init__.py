@@ -1,0 +1,1 @@
+"""Where kernels run: `local` is the reference, `spark` and `ray` give the same rows."""

@@ -1,0 +1,50 @@
+"""The reference engine: this process, one shard after the other."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from pipeline_tasks.bench import Bench, forget_scratch, gather_from_store, scatter_to_store
+from pipeline_tasks.shard_task import run
+from pipeline_tasks.stage import Kernel, Shards
+
+
+class LocalEngine:
+    """Runs calls here and now; other engines replace `_each` (and `group`, where they have a shuffle)."""
+
+    def __init__(self, bench: Bench, history: Shards = ()) -> None:
+        self.bench = bench
+        self.history = history
+        self.remembered: Shards = ()
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        """Reason -> rows set aside so far in this run."""
+        return self.bench.rejected
+
+    def remember(self, shards: Shards) -> None:
+        """Keep `shards` with the manifest for later snapshots."""
+        self.remembered = (*self.remembered, *shards)
+
+    def map(self, kernel: Kernel, *inputs: Shards, beside: Shards = ()) -> Shards:
+        """Run `kernel` once per shard; see `stage.Engine`."""
+        tasks = self.bench.map_tasks(kernel, inputs, beside)
+        return self.bench.complete(tasks, lambda missing: self._each([partial(run, tasks[rank]) for rank in missing]))
+
+    def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
+        """Run `kernel` once per bucket, over rows sorted by `by` and `order`; see `stage.Engine`."""
+        tasks = self.bench.group_tasks(kernel, rows, by, order, buckets)
+
+        def run_missing(missing: list[int]) -> list[Any]:
+            place = self.bench.place
+            scattered = self._each([partial(scatter_to_store, place, shard, by, buckets) for shard in rows])
+            pieces = {rank: tuple(one for part in scattered for at, one in part if at == rank) for rank in missing}
+            calls = [partial(gather_from_store, tasks[rank], pieces[rank], by, tuple(order)) for rank in missing]
+            outcomes = self._each(calls)
+            forget_scratch(place, [one for part in scattered for _, one in part])
+            return outcomes
+
+        return self.bench.complete(tasks, run_missing)
+
+    def _each(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        return [call() for call in calls]

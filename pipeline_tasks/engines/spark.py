@@ -1,0 +1,178 @@
+"""The Spark engine: calls travel through `mapInArrow`, and grouped rows through Spark's own shuffle.
+
+Shards are read and written by our own workers (no JVM-side S3 libraries); Spark moves calls, receipts and,
+for `group`, Arrow streams that hold one shard's rows of one bucket.
+"""
+
+import os
+import pickle
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_tasks.bench import Bench, attempt, settle
+from pipeline_tasks.engines.local import LocalEngine
+from pipeline_tasks.errors import JobLost, RecipeError
+from pipeline_tasks.shard_task import Outcome, Place, Task, gather, scatter
+from pipeline_tasks.stage import Kernel, Shard, Shards
+
+CALL = "rank int, call binary"
+RESULT = "rank int, result binary"
+PIECE = "bucket int, shard int, piece int, body binary"
+
+
+class SparkEngine(LocalEngine):
+    """Runs calls as Spark tasks on `master` (`local[N]`, `spark://host:port` or `sc://host:port`)."""
+
+    def __init__(self, bench: Bench, history: Shards = (), *, master: str = "local[*]") -> None:
+        super().__init__(bench, history)
+        self._master = master
+
+    def _each(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        frame = self._calls(calls).mapInArrow(_run_calls, RESULT)
+        return self._collect(frame, range(len(calls)))
+
+    def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
+        """As the reference engine, with the rows shuffled by Spark: `repartitionById` takes our bucket as it is."""
+        tasks = self.bench.group_tasks(kernel, rows, by, order, buckets)
+
+        def run_missing(missing: list[int]) -> list[Any]:
+            wanted = frozenset(missing)
+            scatters = [partial(_pieces, self.bench.place, shard, by, buckets, wanted) for shard in rows]
+            pieces = self._calls(scatters).mapInArrow(_run_scatters, PIECE)
+            chosen = {bucket: tasks[bucket] for bucket in missing}
+            gathering = partial(_gather_buckets, chosen, by, tuple(order))
+            frame = pieces.repartitionById(buckets, "bucket").mapInArrow(gathering, RESULT)
+            return self._collect(frame, missing)
+
+        return self.bench.complete(tasks, run_missing)
+
+    def _calls(self, calls: Sequence[Callable[[], Any]]) -> Any:  # noqa: ANN401 -- a Spark DataFrame
+        rows = [(rank, bytearray(pickle.dumps(call))) for rank, call in enumerate(calls)]
+        frame = session(self._master).createDataFrame(rows, CALL)
+        return frame.repartitionById(len(calls), "rank")
+
+    def _collect(self, frame: Any, ranks: Sequence[int]) -> list[Any]:  # noqa: ANN401 -- a Spark DataFrame
+        from pyspark.errors import PySparkException  # noqa: PLC0415
+
+        try:
+            found = {row.rank: pickle.loads(row.result) for row in frame.collect()}  # noqa: S301 -- our own workers' words
+        except PySparkException as error:
+            message = (
+                f"{self.bench.place.home}: the Spark job failed ({_first_lines(str(error))}); if workers were killed "
+                "give them more memory. What was finished is kept and will not run again"
+            )
+            raise JobLost(message) from error
+        return settle([found[rank] for rank in ranks])
+
+
+def _first_lines(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ".join([*lines[:2], *lines[-2:]])[:600]
+
+
+def _run_calls(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for rank, call in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+            yield _result(rank, attempt(pickle.loads(call)))  # noqa: S301 -- sent by our own driver
+
+
+def _result(rank: int, result: object) -> pa.RecordBatch:
+    body = pickle.dumps(result)
+    return pa.RecordBatch.from_arrays([pa.array([rank], pa.int32()), pa.array([body], pa.binary())], ["rank", "result"])
+
+
+def _pieces(
+    place: Place, shard: Shard, by: str, buckets: int, wanted: frozenset[int]
+) -> Iterator[tuple[int, bytes]]:
+    for bucket, _, body in scatter(place, shard, by, buckets):
+        if bucket in wanted:
+            yield bucket, body
+
+
+def _run_scatters(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    names = ["bucket", "shard", "piece", "body"]
+    for batch in batches:
+        for rank, call in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+            for number, (bucket, body) in enumerate(pickle.loads(call)()):  # noqa: S301 -- sent by our own driver
+                whole = [pa.array([value], pa.int32()) for value in (bucket, rank, number)]
+                yield pa.RecordBatch.from_arrays([*whole, pa.array([body], pa.binary())], names)
+
+
+def _gather_buckets(
+    tasks: dict[int, Task], by: str, order: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Run the kernel of the one bucket whose pieces these are; a partition of a bucket not wanted has none."""
+    pieces: dict[int, list[tuple[int, int, pa.Buffer]]] = {}
+    for batch in batches:
+        for row in range(batch.num_rows):
+            bucket, shard, number = (batch.column(at)[row].as_py() for at in range(3))
+            pieces.setdefault(bucket, []).append((shard, number, batch.column(3)[row].as_buffer()))
+    for bucket, found in sorted(pieces.items()):
+        bodies = [body for _, _, body in sorted(found, key=lambda one: one[:2])]
+        yield _result(bucket, attempt(partial(_gather, tasks[bucket], bodies, by, order)))
+
+
+def _gather(task: Task, bodies: Sequence[pa.Buffer], by: str, order: tuple[str, ...]) -> Outcome:
+    return gather(task, bodies, by, order)
+
+
+@lru_cache(maxsize=1)
+def session(master: str) -> Any:  # noqa: ANN401 -- a SparkSession, classic or Connect
+    """Return this process's Spark session, started at the first call."""
+    _require_java(master)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession  # noqa: PLC0415 -- a second of import that other engines need not pay
+
+    builder: Any = SparkSession.builder
+    if master.startswith("sc://"):
+        return builder.remote(master).getOrCreate()
+    settings = {
+        "spark.sql.adaptive.enabled": "false",  # it may merge partitions, and a partition is a bucket here
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "4",  # rows are whole Arrow streams of up to 32 MiB
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.authenticate": "true",
+        "spark.driver.memory": "2g",
+        "spark.log.level": "ERROR",
+    }
+    if master.startswith("spark://"):
+        for name in ("spark.driver.host", "spark.driver.bindAddress", "spark.authenticate", "spark.driver.memory"):
+            settings.pop(name)  # a cluster's own configuration decides
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.master(_with_retries(master)).appName("refinery").getOrCreate()
+
+
+def _with_retries(master: str) -> str:
+    """Return `local[N]` as `local[N,3]`: a killed worker's task runs again, as it would on a cluster."""
+    found = re.fullmatch(r"local(?:\[([0-9]+|\*)\])?", master)
+    return f"local[{found.group(1) or 1},3]" if found else master
+
+
+def _require_java(master: str) -> None:
+    import shutil  # noqa: PLC0415
+
+    home = os.environ.get("JAVA_HOME", "")
+    if master.startswith("sc://") or shutil.which("java") or os.access(f"{home}/bin/java", os.X_OK):
+        return
+    message = "Spark needs Java 17 or newer: `apt-get install openjdk-17-jre-headless`, or set JAVA_HOME"
+    raise RecipeError(message)
+
+
+def stop() -> None:
+    """Stop this process's Spark session, if it has one."""
+    if session.cache_info().currsize:
+        from pyspark.sql import SparkSession  # noqa: PLC0415
+
+        active = SparkSession.getActiveSession()
+        if active is not None:
+            active.stop()
+        session.cache_clear()

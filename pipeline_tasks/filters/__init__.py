@@ -1,0 +1,1 @@
+"""One pure judgement per file."""

@@ -1,0 +1,160 @@
+"""Lists a landed snapshot: which files it promises, whether they are all there, and what their bytes are."""
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline_tasks import storage
+from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
+from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, manifest_path
+from pipeline_tasks.shard_task import LANDING
+from pipeline_tasks.stage import Shard
+
+PROMISE = "snapshot.json"
+"""Written last by whoever lands a snapshot: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`."""
+
+PATHS = ("warc.paths.gz", "warc.paths", "wet.paths.gz", "wet.paths")
+"""Common Crawl's own listings: one path per line, of which the last component is looked for here too."""
+
+ARCHIVES = (".warc", ".arc", ".wet")
+TABLES = (".jsonl", ".ndjson", ".json", ".parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A snapshot's files as (name, bytes, SHA-256 or "" if unknown), and the files beside them that are none of it."""
+
+    snapshot: str
+    files: tuple[tuple[str, int, str], ...]
+    ignored: tuple[str, ...]
+
+
+def list_snapshot(uri: str, snapshot: str = "") -> Listing:
+    """List the snapshot at `uri` (a folder, a prefix or one file) against what it promises.
+
+    A `snapshot.json` or Common Crawl's `warc.paths.gz` is a promise, and SnapshotIncomplete is raised
+    while a promised file is missing or short. Without one, whatever lies there is the snapshot: all
+    archives if there are any, else all tables.
+    """
+    folder, entries = _entries(uri)
+    identifier = snapshot or uri.rstrip("/").rpartition("/")[2]
+    if PROMISE in entries:
+        return _promised(folder, entries, identifier)
+    for name in PATHS:
+        if name in entries:
+            return _listed(folder, name, entries, identifier)
+    return _found(uri, entries, identifier)
+
+
+def is_complete(uri: str) -> bool:
+    """Tell whether the snapshot at `uri` has landed as promised; False also when nothing is there yet."""
+    try:
+        return bool(list_snapshot(uri).files)
+    except (SnapshotIncomplete, RecipeError):
+        return False
+
+
+def _entries(uri: str) -> tuple[storage.Store, dict[str, int]]:
+    store = storage.connect(uri)
+    entries = {entry.path: entry.bytes for entry in store.list("")}
+    if entries:
+        return store, entries
+    parent, _, name = uri.rstrip("/").rpartition("/")
+    size = storage.connect(parent or "/").size(name)
+    if size is None:
+        message = f"{uri}: nothing there; give a folder or prefix of WARC, WET, JSONL or Parquet files, or one file"
+        raise RecipeError(message)
+    return storage.connect(parent or "/"), {name: size}
+
+
+def _promised(store: storage.Store, entries: Mapping[str, int], snapshot: str) -> Listing:
+    try:
+        promise = json.loads(store.read(PROMISE))
+        files = tuple((str(one["path"]), int(one["bytes"]), str(one["sha256"])) for one in promise["files"])
+    except (ValueError, KeyError, TypeError) as error:
+        message = f'{store.root}/{PROMISE} is not {{"snapshot", "files": [{{"path", "bytes", "sha256"}}]}} ({error})'
+        raise ContractError(message) from error
+    missing = [name for name, size, _ in files if entries.get(name) != size]
+    _require(store, missing, len(files))
+    ignored = sorted(set(entries) - {name for name, _, _ in files} - {PROMISE})
+    return Listing(str(promise.get("snapshot") or snapshot), files, tuple(ignored))
+
+
+def _listed(store: storage.Store, listing: str, entries: Mapping[str, int], snapshot: str) -> Listing:
+    body = store.read(listing)
+    lines = (gzip.decompress(body) if listing.endswith(".gz") else body).decode().split()
+    names = [line if line in entries else line.rpartition("/")[2] for line in lines]
+    _require(store, [line for line, name in zip(lines, names, strict=True) if name not in entries], len(lines))
+    return Listing(snapshot, tuple((name, entries[name], "") for name in names), ())
+
+
+def _require(store: storage.Store, missing: Iterable[str], promised: int) -> None:
+    absent = list(missing)
+    if absent:
+        message = (
+            f"{store.root}: {len(absent)} of {promised} promised files are missing or short, first {absent[0]}; "
+            "wait until the snapshot has landed, or land those files again"
+        )
+        raise SnapshotIncomplete(message)
+
+
+def _found(uri: str, entries: Mapping[str, int], snapshot: str) -> Listing:
+    visible = sorted(name for name in entries if not name.rpartition("/")[2].startswith(("_", ".")))
+    archives = [name for name in visible if any(mark in name.rpartition("/")[2] for mark in ARCHIVES)]
+    tables = [name for name in visible if any(mark in name.rpartition("/")[2] for mark in TABLES)]
+    chosen = archives or tables
+    if not chosen:
+        message = f"{uri}: an empty snapshot: none of its {len(entries)} files is WARC, ARC, WET, JSONL or Parquet"
+        raise RecipeError(message)
+    ignored = tuple(name for name in visible if name not in chosen)
+    return Listing(snapshot, tuple((name, entries[name], "") for name in chosen), ignored)
+
+
+def land(root: str, uri: str, snapshot: str = "") -> tuple[str, Manifest, Listing]:
+    """Commit the manifest of a landed snapshot; its fingerprint follows from names and content, not from the place."""
+    listing = list_snapshot(uri, snapshot)
+    folder = _folder(uri, listing)
+    shards = tuple(_shard(folder, name, size, digest) for name, size, digest in listing.files)
+    params: dict[str, Any] = {"snapshot": listing.snapshot}
+    identity = params | {"files": [[shard.path, shard.digest] for shard in shards]}
+    made = Manifest(
+        stage="land",
+        version=1,
+        fingerprint=fingerprint_of("land", 1, identity, (), {}),
+        params=params,
+        parents=(),
+        covers=(),
+        schema=(),
+        shards=shards,
+        memory=(),
+        rejects=(),
+        quarantine=(),
+        rows_in=0,
+        bytes_in=sum(shard.bytes for shard in shards),
+        rejected={},
+        quarantined={},
+        metrics={"measures": {}, "rejects": {}},
+    )
+    path = manifest_path("land", made.fingerprint)
+    storage.commit(storage.connect(root), path, dump(made))
+    return path, made, listing
+
+
+def landing_of(uri: str) -> str:
+    """Return the folder that a snapshot's file names are relative to: `uri` itself unless it is one file."""
+    return _folder(uri, list_snapshot(uri))
+
+
+def _folder(uri: str, listing: Listing) -> str:
+    place = uri.rstrip("/")
+    alone = len(listing.files) == 1 and place.endswith(f"/{listing.files[0][0]}")
+    folder = place.rpartition("/")[0] if alone else place
+    return folder if "://" in folder else storage.connect(folder).root
+
+
+def _shard(folder: str, name: str, size: int, digest: str) -> Shard:
+    if not digest:
+        size, digest = storage.digest_of_file(f"{folder}/{name}")
+    return Shard(f"{LANDING}{name}", 0, size, digest)

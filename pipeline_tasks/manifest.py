@@ -1,0 +1,207 @@
+"""Manifests and receipts: what was made, from what, and where every row went."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.stage import Shard, Shards
+
+FORMAT = 1
+"""Version of the manifest's own layout; part of every fingerprint."""
+
+Tally = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The only thing that flows between tasks, by path: one stage's output over the shards that it covers.
+
+    `rows_in == rows kept + rejected + quarantined` (or tokens, for a stage that conserves tokens).
+    `metrics` holds whole numbers only, so that merging is exact in any order.
+    """
+
+    stage: str
+    version: int
+    fingerprint: str
+    params: Mapping[str, Any]
+    parents: tuple[str, ...]
+    covers: tuple[str, ...]
+    schema: tuple[tuple[str, str], ...]
+    shards: Shards
+    memory: Shards
+    rejects: Shards
+    quarantine: Shards
+    rows_in: int
+    bytes_in: int
+    rejected: Tally
+    quarantined: Tally
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Rows kept."""
+        return sum(shard.rows for shard in self.shards)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the kept shards as stored."""
+        return sum(shard.bytes for shard in self.shards)
+
+
+def home(stage: str, fingerprint: str) -> str:
+    """Return the prefix, relative to the root, under which a stage's output lives."""
+    return f"{stage}/{fingerprint}"
+
+
+def manifest_path(stage: str, fingerprint: str) -> str:
+    """Return the path of a stage's manifest: the commit point of the whole stage."""
+    return f"{home(stage, fingerprint)}/manifest.json"
+
+
+def canonical(value: object) -> bytes:
+    """Return `value` as JSON bytes that are equal for equal values: sorted keys, no spaces, no clock."""
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def digest_of(value: object, length: int = 24) -> str:
+    """Return the first `length` hex digits of the SHA-256 of `value`'s canonical form."""
+    return hashlib.sha256(canonical(value)).hexdigest()[:length]
+
+
+def fingerprint_of(
+    stage: str, version: int, params: object, parents: Iterable[str], resources: Mapping[str, str]
+) -> str:
+    """Return the identity of a stage's output: what and how; never where, when, or by how many workers.
+
+    `resources` maps a parameter's file to its content digest; `parents` are fingerprints of the
+    input and of the history, in order. The writer's version is identity because it is in the bytes.
+    """
+    identity = {
+        "format": FORMAT,
+        "stage": stage,
+        "version": version,
+        "params": params,
+        "parents": list(parents),
+        "resources": dict(resources),
+        "writer": f"pyarrow-{pa.__version__}",
+    }
+    return digest_of(identity)
+
+
+def dump(manifest: Manifest) -> bytes:
+    """Return the manifest as it is stored: canonical, byte-identical between attempts."""
+    return canonical(manifest) + b"\n"
+
+
+def load(body: bytes, path: str = "manifest") -> Manifest:
+    """Read a stored manifest; `path` names it in the error when it is not one."""
+    try:
+        raw = json.loads(body)
+        shards = {name: _shards(raw.pop(name)) for name in ("shards", "memory", "rejects", "quarantine")}
+        for name in ("parents", "covers"):
+            raw[name] = tuple(raw[name])
+        raw["schema"] = tuple((name, kind) for name, kind in raw["schema"])
+        return Manifest(**raw, **shards)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        message = f"{path} is not a manifest ({error}); restore it from a backup or remove its folder to refine again"
+        raise ContractError(message) from error
+
+
+def _shards(rows: Iterable[Mapping[str, Any]]) -> Shards:
+    return tuple(Shard(**row) for row in rows)
+
+
+def schema_pairs(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
+    """Return a schema as (name, type) pairs, as manifests hold it."""
+    return tuple((one.name, str(one.type)) for one in schema)
+
+
+# --- Metrics: exact, mergeable profiles of the columns that a stage's card names -------------------------------
+
+
+def profile(batch: pa.RecordBatch | pa.Table, columns: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Profile `columns` of a table into whole numbers that `merge` adds up exactly.
+
+    Whole numbers: count, sum, and a histogram keyed by the lower bound of bins that are 1/8 of an
+    octave wide; fractions: a histogram by hundredths; strings: counts by value. Nulls are not counted.
+    """
+    found = [name for name in columns if name in batch.schema.names]
+    return {name: _profile_column(batch.column(name)) for name in found}
+
+
+def _profile_column(column: Any) -> dict[str, Any]:  # noqa: ANN401 -- Array or ChunkedArray
+    values = column.drop_null()
+    if pa.types.is_integer(column.type):
+        whole = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
+        return {"kind": "whole", "count": len(whole), "sum": int(whole.sum()), "bins": _count(octave_bins(whole))}
+    if pa.types.is_floating(column.type):
+        ratio = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
+        bins = np.floor(np.clip(np.nan_to_num(ratio), -1e6, 1e6) * 100 + 1e-9).astype(np.int64)
+        return {"kind": "ratio", "count": len(ratio), "bins": _count(bins)}
+    counted = pc.value_counts(values)
+    pairs = zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)
+    return {"kind": "name", "count": len(values), "bins": {str(value): count for value, count in pairs}}
+
+
+def octave_bins(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Return the lower bound of each value's bin: exact below 16, then eight bins per power of two."""
+    whole = np.maximum(values.astype(np.int64), 0)
+    exponent = np.frexp(np.maximum(whole, 1).astype(np.float64))[1] - 1
+    shift = np.maximum(exponent - 3, 0)
+    return np.where(whole < 16, whole, (whole >> shift) << shift)  # noqa: PLR2004 -- the bin rule above
+
+
+def _count(bins: "np.ndarray[Any, Any]") -> dict[str, int]:
+    values, counts = np.unique(bins, return_counts=True)
+    return {str(int(value)): int(count) for value, count in zip(values, counts, strict=True)}
+
+
+def merge(profiles: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add profiles of the same columns up; exact, and the same in any order."""
+    merged: dict[str, Any] = {}
+    for one in profiles:
+        for name, column in one.items():
+            into = merged.setdefault(name, {"kind": column["kind"], "count": 0, "bins": {}})
+            into["count"] += column["count"]
+            if "sum" in column:
+                into["sum"] = into.get("sum", 0) + column["sum"]
+            into["bins"] = dict(Counter(into["bins"]) + Counter(column["bins"]))
+    return merged
+
+
+def total(tallies: Iterable[Tally]) -> dict[str, int]:
+    """Add tallies up."""
+    added: Counter[str] = Counter()
+    for tally in tallies:
+        added.update(tally)
+    return dict(sorted(added.items()))
+
+
+def quantile(column: Mapping[str, Any], share: float) -> float:
+    """Return the value below which `share` of a profiled column lies (a bin's lower bound; hundredths for ratios)."""
+    bins = sorted((int(key), count) for key, count in column["bins"].items())
+    target = share * sum(count for _, count in bins)
+    seen, value = 0, 0
+    for value, count in bins:  # noqa: B007 -- the last bin answers for a share of 1
+        seen += count
+        if seen >= target:
+            break
+    return value / 100 if column["kind"] == "ratio" else float(value)

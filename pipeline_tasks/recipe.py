@@ -1,0 +1,223 @@
+"""Recipes: the ordered list of stages with their parameters, read from YAML and checked before anything runs."""
+
+import difflib
+import importlib
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.stage import Stage
+
+STAGES = (
+    "ingest",
+    "extract",
+    "filter_url",
+    "filter_language",
+    "filter_quality",
+    "dedup_exact",
+    "dedup_minhash",
+    "score_quality",
+    "scrub_pii",
+    "decontaminate",
+    "tokenize",
+    "mix",
+    "shuffle",
+    "pack",
+)
+"""Every stage, in the order in which recipes use them: cheap and high-rejecting first."""
+
+ENGINES = ("local", "spark", "ray")
+
+RECIPES = Path(__file__).parent.parent / "dags" / "recipes"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One stage of a recipe, with the params as written."""
+
+    stage: str
+    params: Mapping[str, Any]
+    engine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What to do: steps in order, how many partitions a stage is mapped over, and bounds that differ for its gates.
+
+    `partitions`, `engine`s and `budget` say how to run and are no part of identity.
+    """
+
+    name: str
+    title: str
+    steps: tuple[Step, ...]
+    partitions: int = 4
+    budget: Mapping[str, float] = field(default_factory=dict)
+    gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def step(self, stage: str) -> Step:
+        """Return the step of `stage`; RecipeError if the recipe has none."""
+        for one in self.steps:
+            if one.stage == stage:
+                return one
+        message = f"recipe {self.name} has no stage {stage}; it has {', '.join(one.stage for one in self.steps)}"
+        raise RecipeError(message)
+
+
+def recipe_names(folder: Path = RECIPES) -> list[str]:
+    """Return the names of the recipes in `folder`, sorted."""
+    return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
+def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
+    """Read a recipe by name, or by path when `name` ends in `.yaml`."""
+    path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
+    if not path.is_file():
+        message = f"no recipe {name!r}{_nearest(name, recipe_names(folder))}; recipes are: {', '.join(recipe_names(folder))}"
+        raise RecipeError(message)
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        message = f"{path} is not YAML: {error}"
+        raise RecipeError(message) from error
+    return parse_recipe(raw, str(path))
+
+
+def parse_recipe(raw: object, where: str) -> Recipe:
+    """Check a recipe's YAML; unknown keys are refused with the nearest known one."""
+    top = _mapping(raw, where)
+    _known(top, ("name", "title", "stages", "run", "gates"), where)
+    stages = _mapping(top.get("stages"), f"{where}: stages")
+    run = _mapping(top.get("run") or {}, f"{where}: run")
+    _known(run, ("partitions", "engines", "error_budget"), f"{where}: run")
+    engines = _mapping(run.get("engines") or {}, f"{where}: run: engines")
+    budget = _mapping(run.get("error_budget") or {}, f"{where}: run: error_budget")
+    _known(budget, ("share", "rows"), f"{where}: run: error_budget")
+    _known(engines, tuple(stages), f"{where}: run: engines")
+    gates = _mapping(top.get("gates") or {}, f"{where}: gates")
+    _known(gates, (*stages, "publish"), f"{where}: gates")
+    if not stages:
+        message = f"{where} has no stages; write at least `stages: {{ingest: {{}}}}`"
+        raise RecipeError(message)
+    return Recipe(
+        name=str(top.get("name") or Path(where).stem),
+        title=str(top.get("title") or ""),
+        steps=tuple(_step(name, params, engines, where) for name, params in stages.items()),
+        partitions=_positive(run.get("partitions", 4), f"{where}: run: partitions"),
+        budget=dict(budget),
+        gates=dict(gates),
+    )
+
+
+def _step(name: str, params: object, engines: Mapping[str, Any], where: str) -> Step:
+    _known({name: None}, STAGES, f"{where}: stages")
+    written = _mapping(params or {}, f"{where}: {name}")
+    card = stage_card(name)
+    bind(card, written)
+    engine = str(engines.get(name, card.engine))
+    _known({engine: None}, ENGINES, f"{where}: run: engines: {name}")
+    return Step(name, dict(written), engine)
+
+
+def _mapping(value: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        message = f"{where} must be a mapping of keys to values, not {value!r}"
+        raise RecipeError(message)
+    return value
+
+
+def _positive(value: object, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        message = f"{where} must be a whole number of at least 1, not {value!r}"
+        raise RecipeError(message)
+    return value
+
+
+def _known(given: Iterable[str], known: Iterable[str], where: str) -> None:
+    names = tuple(known)
+    for key in given:
+        if key not in names:
+            message = f"{where}: unknown key {key!r}{_nearest(str(key), names)}; known keys are: {', '.join(names)}"
+            raise RecipeError(message)
+
+
+def _nearest(key: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def stage_card(name: str) -> Stage[Any]:
+    """Return the card of a stage by its name: the module `pipeline_tasks.stages.<name>` exports it as `STAGE`."""
+    _known((name,), STAGES, "stage")
+    card: Stage[Any] = importlib.import_module(f"pipeline_tasks.stages.{name}").STAGE
+    return card
+
+
+# --- Params ---------------------------------------------------------------------------------------------------
+
+
+def bind(card: Stage[Any], written: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- the card's Params
+    """Return the stage's frozen params from what a recipe says; RecipeError names a wrong key or type."""
+    where = card.name
+    _known(written, tuple(one.name for one in fields(card.params)), where)
+    hints = typing.get_type_hints(card.params)
+    for one in fields(card.params):
+        if one.name not in written and one.default is MISSING and one.default_factory is MISSING:
+            message = f"{where}: {one.name} is required"
+            raise RecipeError(message)
+    values = {key: _as(hints[key], value, f"{where}: {key}") for key, value in written.items()}
+    try:
+        return card.params(**values)
+    except (ValueError, TypeError) as error:
+        if isinstance(error, RecipeError):
+            raise
+        message = f"{where}: {error}"
+        raise RecipeError(message) from error
+
+
+def _as(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401, PLR0911 -- one return per kind of annotation
+    """Return `value` as the annotation `hint` wants it (lists become tuples, whole numbers become floats)."""
+    hint = getattr(hint, "__supertype__", hint)
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return value
+    if origin in (types.UnionType, typing.Union):
+        return _as_any(args, value, where)
+    if origin is Literal:
+        _known((value,), [str(one) for one in args], where)
+        return value
+    if origin is tuple:
+        if isinstance(value, (str, bytes)) or not isinstance(value, (list, tuple)):
+            raise _wrong(where, "a list", value)
+        return tuple(_as(args[0] if args else Any, item, where) for item in value)
+    if origin is not None and issubclass(origin, Mapping):
+        inner = args[1] if len(args) > 1 else Any
+        return {str(key): _as(inner, item, f"{where}: {key}") for key, item in _mapping(value, where).items()}
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(hint, type) and (not isinstance(value, hint) or (hint is int and isinstance(value, bool))):
+        raise _wrong(where, f"a {hint.__name__}", value)
+    return value
+
+
+def _as_any(hints: Iterable[Any], value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
+    choices = list(hints)
+    for hint in choices:
+        if hint is type(None):
+            if value is None:
+                return None
+            continue
+        try:
+            return _as(hint, value, where)
+        except RecipeError:
+            continue
+    raise _wrong(where, " or ".join(getattr(one, "__name__", str(one)) for one in choices), value)
+
+
+def _wrong(where: str, wanted: str, value: object) -> RecipeError:
+    return RecipeError(f"{where} must be {wanted}, not {value!r}")

@@ -1,0 +1,61 @@
+"""The columns that travel through the refinery, and the content identity of a document."""
+
+import pyarrow as pa
+
+LOCATOR = pa.schema(
+    [
+        pa.field("source", pa.string()),  # where the recipe says documents come from, e.g. `crawl`
+        pa.field("snapshot", pa.string()),  # the landed snapshot, e.g. `2026-11-20` or `CC-MAIN-2026-45`
+        pa.field("file", pa.string()),  # name of the landed file, relative to the snapshot
+        pa.field("offset", pa.int64()),  # first byte of the record in that file (a row number for Parquet)
+        pa.field("length", pa.int64()),  # bytes of the record in that file
+        pa.field("record_id", pa.string()),  # WARC-Record-ID, or `file:offset` where the format has none
+        pa.field("url", pa.string()),
+        pa.field("crawled_at", pa.string()),  # WARC-Date as it stands in the record
+        pa.field("payload_digest", pa.string()),  # `sha1:BASE32` of the HTTP body as transferred
+    ]
+)
+"""Where a document came from; carried by every table of documents, unchanged, from `ingest` to `tokenize`."""
+
+RECORD = pa.schema(
+    [
+        *list(LOCATOR),
+        pa.field("kind", pa.string()),  # WARC-Type, or `json`, `row`, or `damage` for an unreadable stretch
+        pa.field("status", pa.int32()),  # HTTP status, null where there is none
+        pa.field("content_type", pa.string()),  # HTTP Content-Type as sent
+        pa.field("payload", pa.large_binary()),  # HTTP body after transfer and content decoding; null for text records
+        pa.field("text", pa.large_string()),  # text of WET, JSONL and Parquet records; null for payload records
+        pa.field("metadata", pa.string()),  # JSON of the fields that no column holds
+        pa.field("error", pa.string()),  # why the record cannot be used (`gzip_truncated`, `bad_length`, ...); null = sound
+        pa.field("error_detail", pa.string()),  # at most 200 characters, never content
+    ]
+)
+"""One landed record, as `formats` reads it and `ingest` judges it."""
+
+PAGE = pa.schema(
+    [
+        *list(LOCATOR),
+        pa.field("content_type", pa.string()),
+        pa.field("payload", pa.large_binary()),
+        pa.field("text", pa.large_string()),
+        pa.field("metadata", pa.string()),
+    ]
+)
+"""A page worth extracting: HTML in `payload`, or ready text in `text`."""
+
+DOCUMENT = pa.schema(
+    [
+        *list(LOCATOR),
+        pa.field("id", pa.string()),  # 32 hex digits: 128-bit hash of the normalized text
+        pa.field("text", pa.large_string()),
+        pa.field("title", pa.string()),
+        pa.field("chars", pa.int64()),  # code points of `text`
+    ]
+)
+"""A document: identity, text, origin. Later stages append columns and never reorder these."""
+
+VERDICT = pa.schema([pa.field("reason", pa.string()), pa.field("evidence", pa.string())])
+"""Appended by kernels that set rows aside; the runner splits on it and it is never part of kept shards."""
+
+REASON_PATTERN = r"^[a-z][a-z0-9_]*:[a-z0-9_]+$"
+"""`<stage or filter>:<why>`; the prefix `error` means quarantine."""

@@ -1,0 +1,159 @@
+"""Reads and writes one shard: Parquet whose bytes depend on the rows alone, verified by digest when read."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipeline_tasks import storage
+from pipeline_tasks.errors import DigestMismatch, NoSpace
+from pipeline_tasks.stage import Shard
+
+GROUP_ROWS = 4096
+GROUP_BYTES = 32 * 1024 * 1024
+"""A row group ends at the first row that reaches either bound, so its borders follow from the rows alone."""
+
+
+class HashingStream:
+    """A binary stream that hashes what is read through it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._hasher = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        """Read as the wrapped stream does."""
+        chunk = self._stream.read(size)
+        self._hasher.update(chunk)
+        return chunk
+
+    def readable(self) -> bool:
+        """Tell that this stream can be read."""
+        return True
+
+    def drain(self) -> str:
+        """Read to the end and return the SHA-256 of everything."""
+        while self.read(8 * 1024 * 1024):
+            pass
+        return self._hasher.hexdigest()
+
+
+def mismatch(path: str, promised: str, found: str) -> DigestMismatch:
+    """Return the error for stored bytes that are not the promised ones."""
+    message = (
+        f"{path}: SHA-256 is {found}, its manifest promised {promised}; the file was changed or damaged after it "
+        "was written. Restore it, or remove it and its manifest and refine again"
+    )
+    return DigestMismatch(message)
+
+
+def read_shard(
+    root: str, shard: Shard, *, batch_rows: int = GROUP_ROWS, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield a committed shard's batches after checking its digest; at least one batch, empty if it has no rows."""
+    body = storage.connect(root).read(shard.path)
+    found = hashlib.sha256(body).hexdigest()
+    if found != shard.digest:
+        raise mismatch(f"{root}/{shard.path}", shard.digest, found)
+    file = pq.ParquetFile(pa.BufferReader(body), page_checksum_verification=True)
+    picked = [name for name in file.schema_arrow.names if columns is None or name in columns]
+    schema = pa.schema([file.schema_arrow.field(name) for name in picked])
+    if file.metadata.num_rows == 0:
+        yield pa.RecordBatch.from_pylist([], schema=schema)
+    for rank in range(file.metadata.num_row_groups):
+        table = file.read_row_group(rank, columns=picked, use_threads=False).select(picked)
+        for batch in table.combine_chunks().to_batches(max_chunksize=batch_rows):
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+class ShardWriter:
+    """Collects batches into one Parquet file; the same rows give the same bytes however they were batched."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.rows = 0
+        self.schema = schema.remove_metadata()
+        self._waiting: list[pa.RecordBatch] = []
+        self._weight = 0
+        handle, name = tempfile.mkstemp(prefix="refinery-", suffix=".parquet")
+        os.close(handle)
+        self._local = Path(name)
+        self._writer = pq.ParquetWriter(
+            name,
+            self.schema,
+            compression="zstd",
+            compression_level=3,
+            use_dictionary=False,
+            write_page_checksum=True,
+            write_statistics=False,
+            version="2.6",
+        )
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add a batch's rows."""
+        if batch.num_rows == 0:
+            return
+        batch = pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+        start, rows = 0, sum(one.num_rows for one in self._waiting)
+        ends = np.cumsum(row_weights(batch))
+        while start < batch.num_rows:
+            spent = int(ends[start - 1]) if start else 0
+            full = int(np.searchsorted(ends, GROUP_BYTES - self._weight + spent)) + 1
+            stop = min(full, start + GROUP_ROWS - rows, batch.num_rows)
+            self._waiting.append(batch.slice(start, stop - start))
+            self._weight += int(ends[stop - 1]) - spent
+            rows += stop - start
+            if rows >= GROUP_ROWS or self._weight >= GROUP_BYTES:
+                self._flush()
+                rows = 0
+            start = stop
+        self.rows += batch.num_rows
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.Table.from_batches(self._waiting, schema=self.schema).combine_chunks()
+        try:
+            self._writer.write_table(table, row_group_size=table.num_rows)
+        except OSError as error:
+            message = f"{self._local}: writing failed ({error}); free space there or set TMPDIR, nothing was committed"
+            raise NoSpace(message) from error
+        self._waiting, self._weight = [], 0
+
+    def store(self, root: str, folder: str) -> Shard:
+        """Finish the file and store it under `folder`, named by its content; returns the shard."""
+        try:
+            self._flush()
+            self._writer.close()
+            with self._local.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            path = f"{folder}/{digest[:32]}.parquet"
+            storage.connect(root).put_file(path, self._local, digest)
+            return Shard(path, self.rows, self._local.stat().st_size, digest)
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove the local file; safe to call twice."""
+        self._local.unlink(missing_ok=True)
+
+
+def row_weights(batch: pa.RecordBatch) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Return the bytes of variable-length data in each row."""
+    weights = np.ones(batch.num_rows, dtype=np.int64)
+    for column in batch.columns:
+        kind = column.type
+        if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) or pa.types.is_string(kind):
+            lengths = pc.binary_length(column).fill_null(0)
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            lengths = pc.multiply(pc.list_value_length(column).fill_null(0), 4)
+        else:
+            continue
+        weights += cast("np.ndarray[tuple[int], np.dtype[np.int64]]", lengths.to_numpy(zero_copy_only=False))
+    return weights

@@ -1,0 +1,1 @@
+"""One file per stage; each exports its card as `STAGE`."""

@@ -1,0 +1,71 @@
+"""Runs stages in tests as the product does: plan, engine, commit, over a root in a temporary folder."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_tasks import storage
+from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, manifest_path, merge, profile, schema_pairs
+from pipeline_tasks.runner import Work, read_shards, refine
+from pipeline_tasks.shard_file import ShardWriter
+
+MEASURED = ("chars", "n_tokens", "language")
+
+
+def given(root: Path, tables: Sequence[pa.Table], name: str = "given") -> str:
+    """Commit tables as the shards of a made-up parent stage; return its manifest's path."""
+    shards = []
+    for table in tables:
+        writer = ShardWriter(table.schema)
+        for batch in table.to_batches():
+            writer.write(batch)
+        shards.append(writer.store(str(root), f"{name}/data"))
+    print_ = fingerprint_of(name, 1, [shard.digest for shard in shards], (), {})
+    made = Manifest(
+        stage=name,
+        version=1,
+        fingerprint=print_,
+        params={},
+        parents=(),
+        covers=(),
+        schema=schema_pairs(tables[0].schema),
+        shards=tuple(shards),
+        memory=(),
+        rejects=(),
+        quarantine=(),
+        rows_in=sum(table.num_rows for table in tables),
+        bytes_in=0,
+        rejected={},
+        quarantined={},
+        metrics={"measures": merge(profile(table, MEASURED) for table in tables), "rejects": {}},
+    )
+    path = manifest_path(name, print_)
+    storage.commit(storage.connect(str(root)), path, dump(made))
+    return path
+
+
+def refined(
+    root: Path,
+    stage: str,
+    parent: str,
+    params: Mapping[str, Any] | None = None,
+    *,
+    on: str = "local",
+    address: str = "",
+    history: Sequence[str] = (),
+    batch_rows: int = 4096,
+    landing: str = "",
+) -> tuple[str, Manifest]:
+    """Run one stage over a committed parent on an engine; return (manifest path, manifest)."""
+    work = Work(str(root), stage, params or {}, parent, tuple(history), landing=landing, batch_rows=batch_rows)
+    path, made, _ = refine(work, engine(on, address))
+    return path, made
+
+
+def rows(root: Path, manifest: Manifest, part: str = "shards") -> pa.Table:
+    """Return the kept rows of a manifest (or its `rejects`, `quarantine` or `memory`) as one table."""
+    shards = getattr(manifest, part)
+    return pa.Table.from_batches(list(read_shards(str(root), shards))) if shards else pa.table({})
