@@ -1,0 +1,148 @@
+"""Keeps one document of each normalized text, across snapshots too, and brings documents into home order."""
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.stage import Batches, Engine, Shards, Stage, replace_column, set_aside
+
+DUPLICATE = "dedup_exact:duplicate"
+SEEN_BEFORE = "dedup_exact:seen_before"
+PLACE = ("snapshot", "file", "offset")
+"""The columns that name one record; together they are unique."""
+
+SHOWN = ("snapshot", "file", "offset", "record_id", "url", "crawled_at")
+"""What is told, and remembered, of the document that was kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Which of several equal documents stays, and into how many buckets documents are spread.
+
+    `id` is already the hash of the normalized text, so equal texts share it. `oldest` keeps the first crawled,
+    `newest` the last (dates compare as text, which for WARC-Date is the order of time); ties go to the lowest
+    snapshot, file and offset. A document of an earlier snapshot
+    always stays: what was published never changes. `buckets` is how many shards come out; it bounds the memory
+    of every later verb that works by document, and the memory of this stage is kept in as many shards per
+    snapshot, so it must stay the same as long as there is history.
+    """
+
+    keep: Literal["oldest", "newest"] = "oldest"
+    buckets: int = 8
+
+
+def elect(docs: Batches) -> Batches:
+    """Keep the first row of each run of equal ids (as `group` sorted them); the others name it as the winner."""
+    last: str | None = None
+    winner: dict[str, Any] = {}
+    for batch in docs:
+        reasons: list[str | None] = []
+        proofs: list[str | None] = []
+        shown = batch.select([*SHOWN, "payload_digest"])
+        for row, one in enumerate(batch.column("id").to_pylist()):
+            if one != last:
+                last, winner = one, shown.slice(row, 1).to_pylist()[0]
+                reasons.append(None)
+                proofs.append(None)
+                continue
+            digest = shown.column("payload_digest")[row].as_py()
+            reasons.append(DUPLICATE)
+            proofs.append(_evidence(winner, same_payload=digest is not None and digest == winner["payload_digest"]))
+        marked = set_aside(batch, pa.array(reasons, pa.string()), pa.array(proofs, pa.string()))
+        yield marked.select([name for name in marked.schema.names if name != "age"])
+
+
+def _evidence(winner: dict[str, Any], **facts: object) -> str:
+    told = {name: winner[name] for name in SHOWN}
+    return json.dumps({"winner": told, **facts}, sort_keys=True, separators=(",", ":"))
+
+
+def date(docs: Batches) -> Batches:
+    """Append `age`, which sorts the last crawled first among equals; undated documents come last."""
+    for batch in docs:
+        digits: Any = pc.replace_substring_regex(batch.column("crawled_at").fill_null(""), r"\D", "")
+        moments = pc.utf8_rpad(pc.utf8_slice_codeunits(digits, 0, 14), 14, "0").cast(pa.int64())
+        yield replace_column(batch, "age", pc.if_else(pc.equal(digits, pa.scalar("")), 0, pc.negate(moments)))
+
+
+def recall(docs: Batches, *remembered: Batches, buckets: int) -> Batches:
+    """Set aside documents whose id an earlier snapshot kept; the earliest that did is the winner told."""
+    from pipeline_tasks.text.lookup import Lookup
+
+    tables = [Lookup(one, "id") for one in remembered]
+    for table in tables:
+        _check_buckets(table.first("snapshot"), table.first("buckets"), buckets)
+    for batch in docs:
+        ids: Any = batch.column("id")
+        winners: dict[Any, dict[str, Any]] = {}
+        for table in tables:
+            found = table.rows(ids).to_pylist()
+            winners = {row["id"]: row for row in found} | winners
+        seen = [winners.get(one) for one in (ids.to_pylist() if winners else [None] * batch.num_rows)]
+        reasons = pa.array([SEEN_BEFORE if winner else None for winner in seen], pa.string())
+        yield set_aside(
+            batch, reasons, pa.array([_evidence(winner) if winner else None for winner in seen], pa.string())
+        )
+
+
+def _check_buckets(snapshot: str, remembered: int | None, buckets: int) -> None:
+    if remembered not in {None, buckets}:
+        message = (
+            f"dedup_exact: snapshot {snapshot} was remembered in {remembered} buckets and this run has {buckets}; "
+            f"set `buckets: {remembered}` in the recipe, or start without history"
+        )
+        raise ContractError(message)
+
+
+def jot(docs: Batches, *, buckets: int) -> Batches:
+    """Yield what later snapshots need to know: the id and whereabouts of each document that is kept."""
+    for batch in docs:
+        told = batch.select(["id", *SHOWN])
+        yield replace_column(told, "buckets", pa.array([buckets] * batch.num_rows, pa.int64()))
+
+
+def run(shards: Shards, params: Params, on: Engine) -> Shards:
+    """Group by id, elect, recall what earlier snapshots kept, and remember what is kept now.
+
+    Reads the memory of every earlier snapshot once, in order and without a shuffle: about 100 bytes per
+    document ever kept. Text is shuffled once, here, and never again.
+    """
+    newest = params.keep == "newest"
+    dated = on.map(date, shards) if newest else shards
+    first = "age" if newest else "crawled_at"
+    home = on.group(elect, dated, by="id", order=(first, *PLACE), buckets=params.buckets)
+    if on.history:
+        home = on.map(partial(recall, buckets=params.buckets), home, *by_snapshot(on.history, params.buckets))
+    on.remember(on.map(partial(jot, buckets=params.buckets), home))
+    return home
+
+
+def by_snapshot(history: Shards, each: int) -> list[Shards]:
+    """Cut the memory of earlier snapshots into one run of `each` shards per snapshot."""
+    if len(history) % each:
+        message = (
+            f"dedup_exact: {len(history)} remembered shards cannot be {each} per snapshot; "
+            "set `buckets` as it was in the earlier snapshots, or start without history"
+        )
+        raise ContractError(message)
+    return [history[start : start + each] for start in range(0, len(history), each)]
+
+
+STAGE = Stage(
+    name="dedup_exact",
+    run=run,
+    params=Params,
+    reads=DOCUMENT,
+    writes=DOCUMENT,
+    version=1,
+    splits=False,
+    measures=("chars",),
+    fires=(DUPLICATE, SEEN_BEFORE),
+    title="equal texts out",
+)

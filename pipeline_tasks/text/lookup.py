@@ -1,0 +1,33 @@
+"""Looks up ascending keys in a sorted stream of batches, reading it once and holding little of it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+class Lookup:
+    """A stream sorted by the unique text column `key`, read forward as keys are asked for."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], key: str) -> None:
+        self._batches = batches
+        self._key = key
+        self._batch: pa.RecordBatch | None = next(batches)
+        self.schema = self._batch.schema
+
+    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array of text
+        """Return the rows whose key is in `wanted`; no later call may ask for a key below the highest of this one."""
+        found: list[pa.RecordBatch] = []
+        high = pc.max(wanted).as_py() if len(wanted) else None
+        while high is not None and self._batch is not None:
+            keys: Any = self._batch.column(self._key)
+            found.append(self._batch.filter(pc.is_in(keys, value_set=wanted)))
+            if len(keys) and keys[-1].as_py() >= high:
+                break
+            self._batch = next(self._batches, None)
+        return pa.Table.from_batches(found, schema=self.schema)
+
+    def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
+        """Return what the first row holds in `column`, or None if the stream has no rows; ask before `rows`."""
+        return self._batch.column(column)[0].as_py() if self._batch is not None and self._batch.num_rows else None

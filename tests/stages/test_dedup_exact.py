@@ -1,0 +1,143 @@
+"""Equal texts: one stays, the rest say which, on one day and across days, however the rows are cut."""
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.schema import DOCUMENT
+from tests import refining
+
+
+def document(
+    text: str, day: str = "d1", offset: int = 0, crawled_at: str | None = "2026-11-20T00:00:00Z"
+) -> dict[str, object]:
+    return {
+        "source": "crawl",
+        "snapshot": day,
+        "file": "a.warc",
+        "offset": offset,
+        "length": 10,
+        "record_id": f"{day}:{offset}",
+        "url": f"https://example.org/{offset}",
+        "crawled_at": crawled_at,
+        "payload_digest": f"sha1:{text}",
+        "id": hashlib.blake2b(text.encode(), digest_size=16).hexdigest(),
+        "text": text,
+        "title": None,
+        "chars": len(text),
+    }
+
+
+def tables(docs: Sequence[dict[str, object]], shards: int = 1) -> list[pa.Table]:
+    return [pa.Table.from_pylist(list(docs[start::shards]), schema=DOCUMENT) for start in range(shards)]
+
+
+def evidence(root: Path, manifest: Manifest) -> list[dict[str, Any]]:
+    return [json.loads(row["evidence"]) for row in refining.rows(root, manifest, "rejects").to_pylist()]
+
+
+def test_oldest_stays_and_the_others_name_it(tmp_path: Path) -> None:
+    docs = [
+        document("same", offset=5, crawled_at="2026-11-20T09:00:00Z"),
+        document("same", offset=9, crawled_at="2026-11-20T08:00:00Z"),
+        document("other", offset=7),
+    ]
+    _, made = refining.refined(tmp_path, "dedup_exact", refining.given(tmp_path, tables(docs)))
+    kept = refining.rows(tmp_path, made)
+    assert sorted(kept.column("offset").to_pylist()) == [7, 9]
+    assert kept.schema == DOCUMENT
+    assert made.rejected == {"dedup_exact:duplicate": 1}
+    (proof,) = evidence(tmp_path, made)
+    assert proof["winner"]["offset"] == 9
+    assert proof["same_payload"] is True
+
+
+def test_newest_may_stay_instead(tmp_path: Path) -> None:
+    docs = [
+        document("same", offset=1, crawled_at="2026-11-20T09:00:00Z"),
+        document("same", offset=2, crawled_at="2026-11-21T08:00:00Z"),
+        document("same", offset=3, crawled_at=None),
+    ]
+    _, made = refining.refined(tmp_path, "dedup_exact", refining.given(tmp_path, tables(docs)), {"keep": "newest"})
+    kept = refining.rows(tmp_path, made)
+    assert kept.column("offset").to_pylist() == [2]
+    assert kept.schema == DOCUMENT
+
+
+def test_home_order_is_one_sorted_shard_per_bucket(tmp_path: Path) -> None:
+    docs = [document(f"text {n}", offset=n) for n in range(200)]
+    _, made = refining.refined(tmp_path, "dedup_exact", refining.given(tmp_path, tables(docs, 3)), {"buckets": 4})
+    assert len(made.shards) == 4
+    for shard in made.shards:
+        ids = refining.rows(tmp_path, replace(made, shards=(shard,))).column("id").to_pylist()
+        assert ids
+        assert ids == sorted(ids)
+    assert made.rows == 200
+
+
+def test_earlier_snapshots_win_and_are_named(tmp_path: Path) -> None:
+    first = [document("a", "d1", 1), document("b", "d1", 2)]
+    second = [document("b", "d2", 1), document("c", "d2", 2), document("c", "d2", 3)]
+    third = [document("a", "d3", 1), document("b", "d3", 2), document("c", "d3", 3), document("d", "d3", 4)]
+    history: list[str] = []
+    kept, proofs = [], []
+    for day in (first, second, third):
+        path, made = refining.refined(
+            tmp_path, "dedup_exact", refining.given(tmp_path, tables(day)), history=history, batch_rows=1
+        )
+        history.append(path)
+        kept += refining.rows(tmp_path, made).select(["snapshot", "offset"]).to_pylist()
+        proofs.append(evidence(tmp_path, made))
+    assert {(row["snapshot"], row["offset"]) for row in kept} == {("d1", 1), ("d1", 2), ("d2", 2), ("d3", 4)}
+    assert sorted(one["winner"]["snapshot"] for one in proofs[2]) == ["d1", "d1", "d2"]
+
+
+def test_other_bucket_count_than_remembered_is_refused(tmp_path: Path) -> None:
+    docs = [document(f"text {n}", offset=n) for n in range(50)]
+    path, _ = refining.refined(tmp_path, "dedup_exact", refining.given(tmp_path, tables(docs)), {"buckets": 8})
+    again = refining.given(tmp_path, tables([document("new", "d2")]))
+    for buckets in (4, 3):
+        with pytest.raises(ContractError, match="buckets"):
+            refining.refined(tmp_path, "dedup_exact", again, {"buckets": buckets}, history=[path])
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    texts=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=30),
+    shards=st.integers(1, 3),
+    batch_rows=st.sampled_from([1, 7, 10_000]),
+    shuffled=st.randoms(use_true_random=False),
+)
+def test_cutting_and_order_change_nothing(
+    texts: list[str], shards: int, batch_rows: int, shuffled: random.Random
+) -> None:
+    docs = [document(text, offset=n) for n, text in enumerate(texts)]
+    mixed = list(docs)
+    shuffled.shuffle(mixed)
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        _, one = refining.refined(root, "dedup_exact", refining.given(root, tables(docs)), {"buckets": 2})
+        _, two = refining.refined(
+            root, "dedup_exact", refining.given(root, tables(mixed, shards)), {"buckets": 2}, batch_rows=batch_rows
+        )
+        assert [shard.digest for shard in one.shards] == [shard.digest for shard in two.shards]
+        assert one.rows == len(set(texts))
+        assert one.rows + sum(one.rejected.values()) == len(texts)
+
+
+def test_empty_input_gives_empty_output(tmp_path: Path) -> None:
+    _, made = refining.refined(tmp_path, "dedup_exact", refining.given(tmp_path, tables([])))
+    assert made.rows == 0
+    assert len(made.shards) == 8
