@@ -115,11 +115,12 @@ def load(body: bytes, path: str = "manifest") -> Manifest:
     """Read a stored manifest; `path` names it in the error when it is not one."""
     try:
         raw = json.loads(body)
-        shards = {name: _shards(raw.pop(name)) for name in ("shards", "memory", "rejects", "quarantine")}
+        for name in ("shards", "memory", "rejects", "quarantine"):
+            raw[name] = _shards(raw[name])
         for name in ("parents", "covers"):
             raw[name] = tuple(raw[name])
         raw["schema"] = tuple((name, kind) for name, kind in raw["schema"])
-        return Manifest(**raw, **shards)
+        return Manifest(**raw)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         message = f"{path} is not a manifest ({error}); restore it from a backup or remove its folder to refine again"
         raise ContractError(message) from error
@@ -166,7 +167,8 @@ def octave_bins(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     whole = np.maximum(values.astype(np.int64), 0)
     exponent = np.frexp(np.maximum(whole, 1).astype(np.float64))[1] - 1
     shift = np.maximum(exponent - 3, 0)
-    return np.where(whole < 16, whole, (whole >> shift) << shift)  # noqa: PLR2004 -- the bin rule above
+    bounds: np.ndarray[Any, Any] = np.where(whole < 16, whole, (whole >> shift) << shift)  # noqa: PLR2004 -- the rule above
+    return bounds
 
 
 def _count(bins: "np.ndarray[Any, Any]") -> dict[str, int]:

@@ -78,7 +78,8 @@ def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
     """Read a recipe by name, or by path when `name` ends in `.yaml`."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
     if not path.is_file():
-        message = f"no recipe {name!r}{_nearest(name, recipe_names(folder))}; recipes are: {', '.join(recipe_names(folder))}"
+        there = recipe_names(folder)
+        message = f"no recipe {name!r}{_nearest(name, there)}; recipes are: {', '.join(there)}"
         raise RecipeError(message)
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -22,7 +22,6 @@ from pipeline_tasks.manifest import (
     load,
     manifest_path,
     merge,
-    schema_pairs,
     total,
 )
 from pipeline_tasks.recipe import bind, stage_card
@@ -154,7 +153,7 @@ def _resources(card: Stage[Any], params: Any) -> tuple[Any, dict[str, str]]:  # 
 def _absolute(path: str) -> str:
     if storage.is_absolute(path):
         return path
-    from pathlib import Path  # noqa: PLC0415 -- only to resolve a relative path of the recipe
+    from pathlib import Path
 
     return str(Path(path).absolute())
 
@@ -269,7 +268,10 @@ def _manifest(plan_: Plan, shards: Shards, kept: Shards, bench: Bench, memory: S
         bytes_in=sum(shard.bytes for shard in shards),
         rejected={why: count for why, count in tallies.items() if not why.startswith("error:")},
         quarantined={why: count for why, count in tallies.items() if why.startswith("error:")},
-        metrics={"measures": merge(one.measures for one in receipts), "rejects": merge(one.reject_measures for one in bench.receipts)},
+        metrics={
+            "measures": merge(one.measures for one in receipts),
+            "rejects": merge(one.reject_measures for one in bench.receipts),
+        },
     )
 
 
@@ -285,8 +287,8 @@ def _check(plan_: Plan, made: Manifest) -> None:
     bad, budget = sum(made.quarantined.values()), plan_.work.budget
     if bad > budget.rows and bad > budget.share * max(made.rows_in, 1):
         message = (
-            f"{plan_.card.name}: {bad} of {made.rows_in} records of this partition are damaged {dict(made.quarantined)}; "
-            f"the budget is {budget.rows} rows or {budget.share:.1%}. Land the files again, "
+            f"{plan_.card.name}: {bad} of {made.rows_in} records of this partition are damaged "
+            f"{dict(made.quarantined)}; the budget is {budget.rows} rows or {budget.share:.1%}. Land the files again, "
             "or raise `run: error_budget:` in the recipe if they are as good as they get"
         )
         raise BudgetExceeded(message)
@@ -306,7 +308,7 @@ def check_conservation(card: Stage[Any], parent: Manifest, made: Manifest) -> No
     if card.conserves == "rows":
         came, went = made.rows_in, made.rows + aside
     else:
-        came = parent.metrics["measures"]["n_tokens"]["sum"]
+        came = parent.metrics["measures"].get("n_tokens", {"sum": 0})["sum"]
         went = made.metrics["measures"].get("n_tokens", {"sum": 0})["sum"]
     if came != went:
         message = (
@@ -326,7 +328,8 @@ def seal(work: Work, spans: Sequence[tuple[int, int]]) -> tuple[str, Manifest]:
     parts = [read_manifest(work.root, partition_path(plan_, span)) for span in sorted(spans)]
     covered = tuple(digest for part in parts for digest in part.covers)
     if covered != tuple(shard.digest for shard in plan_.parent.shards):
-        message = f"{plan_.home}: its {len(parts)} partitions do not cover the {len(plan_.parent.shards)} input shards once"
+        shards = len(plan_.parent.shards)
+        message = f"{plan_.home}: its {len(parts)} partitions do not cover the {shards} input shards once"
         raise RowsVanished(message)
     whole = _concatenate(parts)
     check_conservation(plan_.card, plan_.parent, whole)

@@ -26,7 +26,7 @@ RECORD = pa.schema(
         pa.field("payload", pa.large_binary()),  # HTTP body after transfer and content decoding; null for text records
         pa.field("text", pa.large_string()),  # text of WET, JSONL and Parquet records; null for payload records
         pa.field("metadata", pa.string()),  # JSON of the fields that no column holds
-        pa.field("error", pa.string()),  # why the record cannot be used (`gzip_truncated`, `bad_length`, ...); null = sound
+        pa.field("error", pa.string()),  # why it cannot be used (`gzip_truncated`, `bad_length`, ...); null = sound
         pa.field("error_detail", pa.string()),  # at most 200 characters, never content
     ]
 )

@@ -61,7 +61,8 @@ def read_shard(
     body = storage.connect(root).read(shard.path)
     found = hashlib.sha256(body).hexdigest()
     if found != shard.digest:
-        raise mismatch(f"{root}/{shard.path}", shard.digest, found)
+        where = f"{root}/{shard.path}"
+        raise mismatch(where, shard.digest, found)
     file = pq.ParquetFile(pa.BufferReader(body), page_checksum_verification=True)
     picked = [name for name in file.schema_arrow.names if columns is None or name in columns]
     schema = pa.schema([file.schema_arrow.field(name) for name in picked])

@@ -6,9 +6,9 @@ import itertools
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -169,7 +169,7 @@ def _read_one(place: Place, shard: Shard) -> Batches:
 
 def _read_landed(place: Place, shard: Shard) -> Batches:
     """Yield the records of a landed file, and see at its end that it is the file that was listed."""
-    from pipeline_tasks import formats  # noqa: PLC0415 -- only ingest reads archives
+    from pipeline_tasks import formats
 
     name = shard.path.removeprefix(LANDING)
     uri = f"{place.landing}/{name}"
@@ -228,7 +228,7 @@ class _Split:
         self._reject_profiles: list[Mapping[str, Any]] = []
         self._kept_schema: pa.Schema | None = None
 
-    def __enter__(self) -> "_Split":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -317,7 +317,7 @@ def _mix(values: "np.ndarray[Any, np.dtype[np.uint64]]") -> "np.ndarray[Any, np.
 
 
 def scatter(place: Place, shard: Shard, by: str, buckets: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (bucket, rows, Arrow stream) pieces of one shard; every bucket gets at least one, so none lacks a schema."""
+    """Yield (bucket, rows, Arrow stream) pieces of one shard; each bucket gets at least one, so none lacks a schema."""
     waiting: list[list[pa.RecordBatch]] = [[] for _ in range(buckets)]
     weight = [0] * buckets
     schema = None

@@ -30,8 +30,6 @@ class Shard:
 
 Shards = tuple[Shard, ...]
 
-P = TypeVar("P")
-
 
 class Engine(Protocol):
     """Where kernels run; every engine gives the same shards, byte for byte."""

@@ -244,7 +244,7 @@ class S3Store:
             return cast("BinaryIO", self._fs.open_input_file(f"{self._bucket}/{self._key(path)}"))
 
     def create(self, path: str, body: bytes) -> bool:
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 -- boto3 loads only where S3 is used
+        from botocore.exceptions import BotoCoreError, ClientError
 
         for _ in range(5):
             try:
@@ -287,7 +287,7 @@ class S3Store:
             raise StorageBusy(message)
 
     def size(self, path: str) -> int | None:
-        from botocore.exceptions import ClientError  # noqa: PLC0415
+        from botocore.exceptions import ClientError
 
         with self._errors(path):
             try:
@@ -317,7 +317,7 @@ class S3Store:
 
     @contextlib.contextmanager
     def _errors(self, path: str) -> Iterator[None]:
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError, ClientError
 
         try:
             yield
@@ -328,7 +328,7 @@ class S3Store:
             raise StorageBusy(message) from error
 
     def _refusal(self, path: str, error: Exception) -> Exception:
-        from botocore.exceptions import ClientError, NoCredentialsError, PartialCredentialsError  # noqa: PLC0415
+        from botocore.exceptions import ClientError, NoCredentialsError, PartialCredentialsError
 
         where = f"{self.root}/{path}"
         if isinstance(error, (NoCredentialsError, PartialCredentialsError)):
@@ -340,7 +340,7 @@ class S3Store:
 
 def _client_refusal(where: str, bucket: str, error: Any) -> Exception:  # noqa: ANN401 -- botocore's ClientError
     code = _code(error)
-    if code in ("NoSuchBucket",):
+    if code == "NoSuchBucket":
         return RecipeError(f"{where}: bucket {bucket} does not exist; create it or correct the URI")
     if code in ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"):
         return RecipeError(
@@ -368,20 +368,20 @@ def _bucket_exists(bucket: str) -> None:
 
 @lru_cache(maxsize=1)
 def _s3_client() -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
-    import boto3  # noqa: PLC0415 -- boto3 loads only where S3 is used
-    from botocore.config import Config  # noqa: PLC0415
+    import boto3
+    from botocore.config import Config
 
     style = {"addressing_style": "path"} if os.environ.get("AWS_ENDPOINT_URL") else {}
     retries = {"max_attempts": 8, "mode": "standard"}
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     session = boto3.session.Session()
-    config = Config(s3=style, retries=retries, connect_timeout=10, read_timeout=60)  # type: ignore[arg-type]
+    config = Config(s3=style, retries=retries, connect_timeout=10, read_timeout=60)
     return session.client("s3", config=config, region_name=region or session.region_name or "us-east-1")
 
 
 @lru_cache(maxsize=1)
 def _s3_filesystem() -> Any:  # noqa: ANN401 -- pyarrow ships no types for its S3 file system
-    import boto3  # noqa: PLC0415
+    import boto3
 
     found = boto3.session.Session().get_credentials()
     if found is None:

@@ -12,11 +12,11 @@ def engine(name: str, address: str = "") -> EngineFactory:
     if name == "local":
         return LocalEngine
     if name == "spark":
-        from pipeline_tasks.engines.spark import SparkEngine  # noqa: PLC0415 -- only the chosen engine is imported
+        from pipeline_tasks.engines.spark import SparkEngine
 
         return partial(SparkEngine, master=address or "local[*]")
     if name == "ray":
-        from pipeline_tasks.engines.ray import RayEngine  # noqa: PLC0415 -- only the chosen engine is imported
+        from pipeline_tasks.engines.ray import RayEngine
 
         return partial(RayEngine, address=address or "local")
     message = f"no engine {name!r}; engines are local, spark and ray"

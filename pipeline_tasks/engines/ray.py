@@ -23,7 +23,7 @@ class RayEngine(LocalEngine):
 
     def _each(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
         connect(self._address)
-        import ray  # noqa: PLC0415 -- two seconds of import that other engines need not pay
+        import ray
 
         remote = ray.remote(max_retries=RETRIES)(attempt)
         try:
@@ -39,7 +39,7 @@ class RayEngine(LocalEngine):
 @lru_cache(maxsize=1)
 def connect(address: str) -> None:
     """Connect this process to Ray once: `local` starts a head here, anything else is a running cluster."""
-    import ray  # noqa: PLC0415
+    import ray
 
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray warns about the coming default otherwise
     options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "ignore_reinit_error": True}
@@ -50,7 +50,7 @@ def connect(address: str) -> None:
 
 def disconnect() -> None:
     """Leave Ray, stopping it if this process started it."""
-    import ray  # noqa: PLC0415
+    import ray
 
     ray.shutdown()
     connect.cache_clear()

@@ -57,7 +57,7 @@ class SparkEngine(LocalEngine):
         return frame.repartitionById(len(calls), "rank")
 
     def _collect(self, frame: Any, ranks: Sequence[int]) -> list[Any]:  # noqa: ANN401 -- a Spark DataFrame
-        from pyspark.errors import PySparkException  # noqa: PLC0415
+        from pyspark.errors import PySparkException
 
         try:
             found = {row.rank: pickle.loads(row.result) for row in frame.collect()}  # noqa: S301 -- our own workers' words
@@ -126,7 +126,7 @@ def session(master: str) -> Any:  # noqa: ANN401 -- a SparkSession, classic or C
     """Return this process's Spark session, started at the first call."""
     _require_java(master)
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession  # noqa: PLC0415 -- a second of import that other engines need not pay
+    from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder
     if master.startswith("sc://"):
@@ -158,7 +158,7 @@ def _with_retries(master: str) -> str:
 
 
 def _require_java(master: str) -> None:
-    import shutil  # noqa: PLC0415
+    import shutil
 
     home = os.environ.get("JAVA_HOME", "")
     if master.startswith("sc://") or shutil.which("java") or os.access(f"{home}/bin/java", os.X_OK):
@@ -170,7 +170,7 @@ def _require_java(master: str) -> None:
 def stop() -> None:
     """Stop this process's Spark session, if it has one."""
     if session.cache_info().currsize:
-        from pyspark.sql import SparkSession  # noqa: PLC0415
+        from pyspark.sql import SparkSession
 
         active = SparkSession.getActiveSession()
         if active is not None:
