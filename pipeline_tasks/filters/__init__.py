@@ -1,1 +1,57 @@
-"""One pure judgement per file."""
+"""One pure judgement per file: signals of a text, bounds on them, and the rules that compare the two."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Floats = npt.NDArray[np.float64]
+
+
+class Measured(NamedTuple):
+    """What a filter finds: signals of shape (rows, signals), and the texts as later filters see them."""
+
+    signals: Floats
+    texts: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row fails when its signal is beyond the bound that the limits name: below a `least`, above a `most`.
+
+    `only` names the languages that the rule is asked of (none named: all), `skips` those that it is not.
+    """
+
+    why: str
+    signal: str
+    side: Literal["least", "most"]
+    limit: str
+    only: tuple[str, ...] = ()
+    skips: tuple[str, ...] = ()
+
+
+Measure = Callable[[pa.Array, pa.Array, int, Any], Measured]
+"""(texts, languages, word rule of `text.words`, limits) -> signals and texts, one row per text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The card that each filter module exports as `FILTER`; rules stand in the order of their source."""
+
+    name: str
+    signals: tuple[str, ...]
+    limits: type
+    rules: tuple[Rule, ...]
+    measure: Measure
+
+    def reason(self, rule: Rule) -> str:
+        """Return the reason of a row that fails `rule`."""
+        return f"{self.name}:{rule.why}"
+
+
+def share(part: Floats, whole: Floats) -> Floats:
+    """Return part / whole, 0 where the whole is 0: an empty text has no share of anything."""
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)

@@ -1,0 +1,75 @@
+"""Removes lines that are no sentences or mere notices, then judges whether enough prose is left, as C4 did.
+
+Rules, bounds and the order of the line rules are those of huggingface/datatrove `src/datatrove/pipeline/filters/
+c4_filters.py` (C4, arXiv 1910.10683): reason `<why>` there is `c4:<why>` here. Lines need no terminal punctuation by
+default, as in FineWeb (`examples/fineweb.py` of the same repository). Two differences: the rest of a text is edited
+and counted after a `lorem ipsum` or `{` was found, and sentences are counted by `text.edits`, not by a tokenizer.
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pipeline_tasks.filters import Filter, Measured, Rule
+from pipeline_tasks.text.languages import UNPUNCTUATED, word_rules
+
+SIGNALS = (
+    "c4_lines",
+    "c4_long_word_lines",
+    "c4_no_terminal_lines",
+    "c4_few_words_lines",
+    "c4_javascript_lines",
+    "c4_policy_lines",
+    "c4_citations",
+    "c4_lorem_ipsum",
+    "c4_curly_brackets",
+    "c4_sentences",
+)
+"""Lines before the edit; lines removed, by why; citations cut from kept lines; lines with lorem ipsum or `{`;
+sentences of kept lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Line rules (words, code points, switches: 0 or 1) and bounds on lines and sentences of a text (counts)."""
+
+    require_terminal_punctuation: float = 0
+    remove_citations: float = 1
+    filter_javascript: float = 1
+    filter_policy: float = 1
+    max_word_length: float = 1000
+    min_words_per_line: float = 3
+    max_lorem_ipsum: float = 0
+    max_curly_brackets: float = 0
+    min_num_sentences: float = 5
+
+
+RULES = (
+    Rule("lorem_ipsum", "c4_lorem_ipsum", "most", "max_lorem_ipsum"),
+    Rule("curly_bracket", "c4_curly_brackets", "most", "max_curly_brackets"),
+    Rule("too_few_sentences", "c4_sentences", "least", "min_num_sentences", skips=UNPUNCTUATED),
+)
+
+
+def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
+    """Return the SIGNALS of each text, shape (rows, 10), and the texts without the removed lines.
+
+    Words are those of `str.split` whatever the word rule, except in languages written without spaces.
+    """
+    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.edits import LineRules, edit
+    from pipeline_tasks.text.words import SPLIT
+
+    rules = LineRules(
+        max_word_length=limits.max_word_length,
+        min_words=limits.min_words_per_line,
+        require_terminal=bool(limits.require_terminal_punctuation),
+        remove_citations=bool(limits.remove_citations),
+        drop_javascript=bool(limits.filter_javascript),
+        drop_policy=bool(limits.filter_policy),
+    )
+    edited, counts = edit(*views(texts), word_rules(languages, SPLIT), rules)
+    return Measured(counts, edited)
+
+
+FILTER = Filter("c4", SIGNALS, Limits, RULES, measure)

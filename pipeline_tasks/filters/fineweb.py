@@ -1,0 +1,55 @@
+"""Judges whether a text is running prose and no list: lines that end sentences, long lines, few newlines.
+
+Rules, bounds, order and reasons are those of huggingface/datatrove `src/datatrove/pipeline/filters/
+fineweb_quality_filter.py` (FineWeb, arXiv 2406.17557): reason `<why>` there is `fineweb:<why>` here.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_tasks.filters import Filter, Measured, Rule, share
+from pipeline_tasks.text.languages import UNPUNCTUATED, UNSPACED, spoken, word_rules
+
+SIGNALS = ("prose_lines", "line_punct_ratio", "short_line_ratio", "char_dup_ratio", "list_ratio")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on shares (0-1), with the names of the source, and what a short line is (code points)."""
+
+    min_lines: float = 1
+    line_punct_thr: float = 0.12
+    short_line_thr: float = 0.67
+    short_line_length: float = 30
+    char_duplicates_ratio: float = 0.01
+    new_line_ratio: float = 0.3
+
+
+RULES = (
+    Rule("empty", "prose_lines", "least", "min_lines"),
+    Rule("line_punct_ratio", "line_punct_ratio", "least", "line_punct_thr", skips=UNPUNCTUATED),
+    Rule("short_line_ratio", "short_line_ratio", "most", "short_line_thr"),
+    Rule("char_dup_ratio", "char_dup_ratio", "most", "char_duplicates_ratio"),
+    Rule("list_ratio", "list_ratio", "most", "new_line_ratio"),
+)
+
+
+def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:
+    """Return the SIGNALS of each text, shape (rows, 5); the texts stay as they are.
+
+    In languages written without spaces a short line is half as long: a code point says about twice as much.
+    """
+    from pipeline_tasks.text import lines, words as cutting
+    from pipeline_tasks.text.buffers import views
+
+    offsets, data = views(texts)
+    short = np.where(spoken(languages, UNSPACED), limits.short_line_length / 2, limits.short_line_length)
+    total, ends, shorts, repeated, points, newlines = lines.prose(offsets, data, short).T
+    count = cutting.measure(offsets, data, word_rules(languages, words), cutting.hashes_of(()))[:, 1]
+    columns = [total, share(ends, total), share(shorts, total), share(repeated, points), share(newlines, count)]
+    return Measured(np.column_stack(columns), texts)
+
+
+FILTER = Filter("fineweb", SIGNALS, Limits, RULES, measure)

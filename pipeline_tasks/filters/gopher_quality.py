@@ -1,0 +1,82 @@
+"""Judges whether a text reads like prose: enough words of ordinary length, few symbols, bullets and ellipses.
+
+Rules, bounds and their order are those of huggingface/datatrove `src/datatrove/pipeline/filters/
+gopher_quality_filter.py` (Gopher, arXiv 2112.11446, A1.1). Its reasons `gopher_<why>` are `gopher_quality:<why>`
+here, with the same `<why>`; its parameter `max_non_alpha_words_ratio`, a least share, is `min_alpha_words_ratio`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_tasks.filters import Filter, Measured, Rule, share
+from pipeline_tasks.text.languages import SHORT_WORDS, STOP_WORDS, UNSPACED, word_rules
+
+SIGNALS = (
+    "words",
+    "word_length",
+    "hash_ratio",
+    "ellipsis_ratio",
+    "bullet_line_ratio",
+    "ellipsis_line_ratio",
+    "alpha_word_ratio",
+    "stop_words",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on words (count), mean word length (code points) and shares (0-1)."""
+
+    min_doc_words: float = 50
+    max_doc_words: float = 100_000
+    min_avg_word_length: float = 3
+    max_avg_word_length: float = 10
+    max_symbol_word_ratio: float = 0.1
+    max_bullet_lines_ratio: float = 0.9
+    max_ellipsis_lines_ratio: float = 0.3
+    min_alpha_words_ratio: float = 0.8
+    min_stop_words: float = 2
+
+
+RULES = (
+    Rule("short_doc", "words", "least", "min_doc_words"),
+    Rule("long_doc", "words", "most", "max_doc_words"),
+    Rule("below_avg_threshold", "word_length", "least", "min_avg_word_length", skips=SHORT_WORDS),
+    Rule("above_avg_threshold", "word_length", "most", "max_avg_word_length", skips=UNSPACED),
+    Rule("too_many_hashes", "hash_ratio", "most", "max_symbol_word_ratio"),
+    Rule("too_many_ellipsis", "ellipsis_ratio", "most", "max_symbol_word_ratio"),
+    Rule("too_many_bullets", "bullet_line_ratio", "most", "max_bullet_lines_ratio"),
+    Rule("too_many_end_ellipsis", "ellipsis_line_ratio", "most", "max_ellipsis_lines_ratio"),
+    Rule("below_alpha_threshold", "alpha_word_ratio", "least", "min_alpha_words_ratio"),
+    Rule("enough_stop_words", "stop_words", "least", "min_stop_words", only=tuple(STOP_WORDS)),
+)
+
+
+def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
+    """Return the SIGNALS of each text, shape (rows, 8); the texts stay as they are.
+
+    Words that are all punctuation count in the whole of every share, and nowhere else.
+    """
+    from pipeline_tasks.text import lines, words as cutting
+    from pipeline_tasks.text.buffers import views
+
+    offsets, data = views(texts)
+    stops = cutting.hashes_of(STOP_WORDS["en"])
+    solid, count, points, alpha, stop_words = cutting.measure(offsets, data, word_rules(languages, words), stops).T
+    total, bullets, trailing, hashes, ellipses = lines.shapes(offsets, data).T
+    columns = [
+        solid,
+        share(points, solid),
+        share(hashes, count),
+        share(ellipses, count),
+        share(bullets, total),
+        share(trailing, total),
+        share(alpha, count),
+        stop_words,
+    ]
+    return Measured(np.column_stack(columns), texts)
+
+
+FILTER = Filter("gopher_quality", SIGNALS, Limits, RULES, measure)

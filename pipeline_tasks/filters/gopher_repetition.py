@@ -1,0 +1,74 @@
+"""Judges whether a text repeats itself: paragraphs, lines, and word n-grams said more than once.
+
+Rules, bounds, order and reasons are those of huggingface/datatrove `src/datatrove/pipeline/filters/
+gopher_repetition_filter.py` (Gopher, arXiv 2112.11446, table A1): reason `<why>` there is `gopher_repetition:<why>`
+here. All shares of characters are of the whole text. Other projects count every occurrence of a repeated line where
+this counts those after the first, so bounds do not carry over.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_tasks.filters import Filter, Measured, Rule, share
+from pipeline_tasks.text.languages import word_rules
+
+SIGNALS = (
+    "dup_para_frac",
+    "dup_para_char_frac",
+    "dup_line_frac",
+    "dup_line_char_frac",
+    "top_2_gram",
+    "top_3_gram",
+    "top_4_gram",
+    "duplicated_5_n_grams",
+    "duplicated_6_n_grams",
+    "duplicated_7_n_grams",
+    "duplicated_8_n_grams",
+    "duplicated_9_n_grams",
+    "duplicated_10_n_grams",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Most that may be repeated, as shares (0-1) of paragraphs, lines or characters; named as the signals are."""
+
+    dup_para_frac: float = 0.3
+    dup_para_char_frac: float = 0.2
+    dup_line_frac: float = 0.3
+    dup_line_char_frac: float = 0.2
+    top_2_gram: float = 0.2
+    top_3_gram: float = 0.18
+    top_4_gram: float = 0.16
+    duplicated_5_n_grams: float = 0.15
+    duplicated_6_n_grams: float = 0.14
+    duplicated_7_n_grams: float = 0.13
+    duplicated_8_n_grams: float = 0.12
+    duplicated_9_n_grams: float = 0.11
+    duplicated_10_n_grams: float = 0.1
+
+
+RULES = tuple(Rule(signal, signal, "most", signal) for signal in SIGNALS)
+
+
+def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
+    """Return the SIGNALS of each text, shape (rows, 13); the texts stay as they are."""
+    from pipeline_tasks.text import lines, ngrams
+    from pipeline_tasks.text.buffers import views
+
+    offsets, data = views(texts)
+    paras, para_dups, para_points, total, line_dups, line_points, points = lines.repeats(offsets, data).T
+    grams = ngrams.measure(offsets, data, word_rules(languages, words))
+    columns = [
+        share(para_dups, paras),
+        share(para_points, points),
+        share(line_dups, total),
+        share(line_points, points),
+        *(share(gram, points) for gram in grams.T),
+    ]
+    return Measured(np.column_stack(columns), texts)
+
+
+FILTER = Filter("gopher_repetition", SIGNALS, Limits, RULES, measure)

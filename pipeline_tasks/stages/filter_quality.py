@@ -1,0 +1,140 @@
+"""Sets aside texts that fail the published heuristics (Gopher, C4, FineWeb) and stores what was measured."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.filters import Filter, Floats, c4, fineweb, gopher_quality, gopher_repetition
+from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.stage import Batches, Engine, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.text.languages import spoken
+
+FILTERS = {card.name: card for card in (gopher_repetition.FILTER, gopher_quality.FILTER, c4.FILTER, fineweb.FILTER)}
+"""Every profile by its name, in the order of FineWeb."""
+
+SIGNALS = pa.struct([pa.field(signal, pa.float64()) for card in FILTERS.values() for signal in card.signals])
+"""One field per signal of every profile, null where the profile is not asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Which profiles judge, in order, and bounds that differ from theirs.
+
+    A profile sees the text as the profiles before it left it: `c4` removes lines, so what follows it judges the rest.
+    `words` is `split` (white space; the default, because prose about software is full of symbols, and a tokenizer
+    that counts each as a word makes the alpha rule drop a third of good documentation) or `unicode`
+    (`text.words.UNICODE`). The four mappings override fields of the `Limits` of the filter of that name.
+    """
+
+    profiles: tuple[str, ...] = tuple(FILTERS)
+    words: Literal["split", "unicode"] = "split"
+    gopher_repetition: Mapping[str, float] = field(default_factory=dict)
+    gopher_quality: Mapping[str, float] = field(default_factory=dict)
+    c4: Mapping[str, float | bool] = field(default_factory=dict)
+    fineweb: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise RecipeError for a profile or limit that nothing has, naming the nearest that exists."""
+        for profile in self.profiles:
+            _known(profile, tuple(FILTERS), "profile")
+        for name, card in FILTERS.items():
+            for key in getattr(self, name):
+                _known(key, tuple(limit.name for limit in fields(card.limits)), f"limit of `{name}`")
+
+
+def sift(batches: Batches, *, params: Params) -> Batches:
+    """Append `signals`, and set aside each row that fails a rule, with every rule that it fails as evidence.
+
+    Kept rows get the text that the profiles left, and its `chars`; set-aside rows keep the text that they came with.
+    The id stays that of the text as extracted.
+    """
+    profiles = [(FILTERS[name], FILTERS[name].limits(**getattr(params, name))) for name in params.profiles]
+    for batch in batches:
+        yield _sifted(batch, profiles, ("split", "unicode").index(params.words))
+
+
+def _known(name: str, names: tuple[str, ...], what: str) -> None:
+    """Raise RecipeError, naming the nearest of `names`, unless `name` is one of them."""
+    if name not in names:
+        near = get_close_matches(name, names, 1, cutoff=0)[0]
+        message = f"filter_quality: no {what} is called {name!r}; the nearest is {near!r} of {', '.join(names)}"
+        raise RecipeError(message)
+
+
+def _sifted(batch: pa.RecordBatch, profiles: list[tuple[Filter, Any]], words: int) -> pa.RecordBatch:
+    """Return `batch` measured and judged."""
+    before, languages = batch.column("text"), batch.column("language")
+    texts, measured = before, {}
+    failures: list[list[dict[str, float | str]]] = [[] for _ in range(batch.num_rows)]
+    for card, limits in profiles:
+        signals, texts = card.measure(texts, languages, words, limits)
+        measured[card.name] = signals
+        _collect(card, limits, signals, languages, failures)
+    kept = pa.array([not failed for failed in failures], pa.bool_())
+    if texts is not before:
+        edited = pc.if_else(kept, texts, pc.cast(before, pa.large_string()))
+        batch = replace_column(batch, "text", edited)
+        batch = replace_column(batch, "chars", pc.utf8_length(edited).cast(pa.int64()))
+    batch = replace_column(batch, "signals", _struct(measured, batch.num_rows))
+    reasons = pa.array([failed[0]["rule"] if failed else None for failed in failures], pa.string())
+    return set_aside(batch, reasons, pa.array([_evidence(failed) for failed in failures], pa.string()))
+
+
+def _collect(
+    card: Filter, limits: object, signals: Floats, languages: pa.Array, failures: list[list[dict[str, float | str]]]
+) -> None:
+    """Add each failed rule of each row to `failures`, with the value and the bound."""
+    for rule in card.rules:
+        values, bound = signals[:, card.signals.index(rule.signal)], getattr(limits, rule.limit)
+        beyond: npt.NDArray[np.bool_] = values < bound if rule.side == "least" else values > bound
+        if rule.only:
+            beyond &= spoken(languages, rule.only)
+        if rule.skips:
+            beyond &= ~spoken(languages, rule.skips)
+        for row in np.flatnonzero(beyond):
+            value, limit = round(float(values[row]), 6), round(float(bound), 6)
+            failures[row].append({"bound": limit, "rule": card.reason(rule), "value": value})
+
+
+def _evidence(failed: list[dict[str, float | str]]) -> str | None:
+    """Return failed rules as canonical JSON, null for none."""
+    return json.dumps(failed, sort_keys=True, separators=(",", ":")) if failed else None
+
+
+def _struct(measured: Mapping[str, Floats], rows: int) -> pa.StructArray:
+    """Return all signals as one struct column; those of profiles that were not asked for are null."""
+    columns: list[pa.Array] = []
+    for card in FILTERS.values():
+        signals = measured.get(card.name)
+        for at in range(len(card.signals)):
+            columns.append(pa.nulls(rows, pa.float64()) if signals is None else pa.array(signals[:, at].copy()))
+    return pa.StructArray.from_arrays(columns, fields=list(SIGNALS))
+
+
+def run(shards: Shards, params: Params, on: Engine) -> Shards:
+    """Judge every shard by itself."""
+    return on.map(partial(sift, params=params), shards)
+
+
+STAGE = Stage(
+    name="filter_quality",
+    run=run,
+    params=Params,
+    reads=pa.schema([DOCUMENT.field("text"), DOCUMENT.field("chars"), pa.field("language", pa.string())]),
+    writes=pa.schema([*DOCUMENT, pa.field("language", pa.string()), pa.field("signals", SIGNALS)]),
+    version=1,
+    splits=True,
+    measures=("chars", "language"),
+    fires=tuple(card.reason(rule) for card in FILTERS.values() for rule in card.rules),
+    engine="spark",
+    title="Judge the quality of texts by published heuristics",
+)

@@ -1,0 +1,30 @@
+"""Says which languages a word or line rule cannot be asked of, as data."""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+UNSPACED = ("zh", "yue", "wuu", "ja", "th", "lo", "km", "my", "bo", "dz")
+"""Written without spaces between words: words are cut in pairs of code points (`words.UNICODE`), whatever the recipe
+says, and rules on word length are not asked. Codes are those of fastText lid.176, with Thai's neighbors."""
+
+SHORT_WORDS = (*UNSPACED, "ko")
+"""Rules on the least mean word length are not asked: a Korean word is about three syllables, one code point each."""
+
+UNPUNCTUATED = ("th", "lo", "bo", "dz")
+"""Sentences end with a space or another mark: rules on sentence ends are not asked."""
+
+STOP_WORDS = {"en": ("the", "be", "to", "of", "and", "that", "have", "with")}
+"""Words of good prose, from Gopher (arXiv 2112.11446, A1.1); languages without a list skip the rule."""
+
+
+def word_rules(languages: pa.Array, rule: int) -> npt.NDArray[np.uint8]:
+    """Return the rule for what a word is (`words.SPLIT` or `words.UNICODE`) per row; UNICODE wherever UNSPACED."""
+    return np.where(spoken(languages, UNSPACED), 1, rule).astype(np.uint8)
+
+
+def spoken(languages: pa.Array, codes: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+    """Return per row whether its language is one of `codes`; a null is none of them."""
+    listed = pc.is_in(languages, value_set=pa.array(codes, languages.type))
+    return np.asarray(listed.to_numpy(zero_copy_only=False), np.bool_)

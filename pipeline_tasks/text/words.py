@@ -1,0 +1,121 @@
+"""Cuts texts into words and measures them in one pass: lengths, hashes, letters, symbols."""
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.hashing import mix
+from pipeline_tasks.text.letters import ALPHA, PAIRED, PUNCTUATION, SPACE, WORD, class_of, classes, decode
+
+SPLIT, UNICODE = 0, 1
+"""The rules for what a word is.
+
+SPLIT: what `str.split` gives. UNICODE: runs of letters, marks, digits and `_`; every other visible character is a
+word of its own (so punctuation counts as words, as with the spaCy words of huggingface/datatrove); runs of scripts
+written without spaces are cut in pairs of code points, because their words are about two long.
+"""
+
+SOLID = PUNCTUATION
+"""Bit of a word's kind, beside ALPHA: some character of it is no punctuation."""
+
+Floats = npt.NDArray[np.float64]
+Hashes = npt.NDArray[np.uint64]
+
+
+@compiled
+def key_of(value):  # type: ignore[no-untyped-def]
+    """Return the mixed hash of a 64-bit number as a table key: never 0, which marks a free slot."""
+    key = mix(value)
+    return key if key != np.uint64(0) else np.uint64(1)
+
+
+@compiled
+def hash_bytes(data, begin, end):  # type: ignore[no-untyped-def]
+    """Return the 64-bit FNV-1a hash of data[begin:end], mixed."""
+    value = np.uint64(0xCBF29CE484222325)
+    for at in range(begin, end):
+        value = (value ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
+    return key_of(value)
+
+
+@compiled
+def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):  # type: ignore[no-untyped-def]
+    """Write code points, hash and kind of every word of data[begin:end]; return the number of words.
+
+    A kind holds ALPHA if any character is a letter and SOLID if any is no punctuation.
+    """
+    count, length, script, kind, at = 0, 0, 0, 0, begin
+    start = begin
+    while at < end:
+        code, width = decode(data, at, end)
+        bits = class_of(index, flags, code)
+        group = script
+        if rule == UNICODE:
+            group = 2 if bits & PAIRED else (1 if bits & WORD else 0)
+        space = bits & SPACE
+        ends = space or group != script or (rule == UNICODE and (group == 0 or (group == 2 and length == 2)))
+        if length and ends:
+            lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, start, at), kind
+            count, length, kind = count + 1, 0, 0
+        if not space:
+            if length == 0:
+                start = at
+            length += 1
+            kind |= (bits & ALPHA) | (SOLID & ~bits)
+        script = group
+        at += width
+    if length:
+        lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, start, end), kind
+        count += 1
+    return count
+
+
+@compiled
+def longest(offsets):  # type: ignore[no-untyped-def]
+    """Return the bytes of the longest text, at least 1: room for the words of any of them."""
+    size = 1
+    for row in range(len(offsets) - 1):
+        size = max(size, offsets[row + 1] - offsets[row])
+    return size
+
+
+@compiled
+def _measure(offsets, data, rules, stops, index, flags, out):  # type: ignore[no-untyped-def]
+    """Fill out[row] with: solid words, all words, code points of solid words, words with a letter, stop words."""
+    room = longest(offsets)
+    lengths, hashes, kinds = np.empty(room, np.int32), np.empty(room, np.uint64), np.empty(room, np.uint8)
+    for row in range(len(offsets) - 1):
+        count = cut(data, offsets[row], offsets[row + 1], rules[row], index, flags, lengths, hashes, kinds)
+        solid, points, alpha, seen = 0, 0, 0, 0
+        for word in range(count):
+            if kinds[word] & SOLID:
+                solid += 1
+                points += lengths[word]
+            if kinds[word] & ALPHA:
+                alpha += 1
+            for stop in range(len(stops)):
+                if hashes[word] == stops[stop]:
+                    seen |= 1 << stop
+        stop_words = 0
+        for stop in range(len(stops)):
+            stop_words += seen >> stop & 1
+        out[row, 0], out[row, 1], out[row, 2], out[row, 3], out[row, 4] = solid, count, points, alpha, stop_words
+
+
+def measure(
+    offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], rules: npt.NDArray[np.uint8], stops: Hashes
+) -> Floats:
+    """Return per text: solid words, all words, code points of solid words, words with a letter, distinct stop words.
+
+    Shape (rows, 5). A solid word has a character that is no punctuation. `rules` is SPLIT or UNICODE per text,
+    `stops` at most 63 hashes of `hashes_of`.
+    """
+    out = np.zeros((len(offsets) - 1, 5))
+    _measure(offsets, data, rules, stops, *classes(), out)
+    return out
+
+
+def hashes_of(words: tuple[str, ...]) -> Hashes:
+    """Return the hashes that `cut` gives these words."""
+    spelled = [np.frombuffer(word.encode(), np.uint8) for word in words]
+    return np.array([hash_bytes(letters, 0, len(letters)) for letters in spelled], np.uint64)
