@@ -1,0 +1,252 @@
+"""Cuts the stream of all documents' tokens into sequences of one length, and records which document lies where."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.stage import Batches, Engine, Shards, Stage
+
+PIECE = pa.struct(
+    [
+        pa.field("id", pa.string()),
+        pa.field("doc_start", pa.int64()),  # first token of the piece, counted in its document
+        pa.field("start", pa.int32()),  # first token of the piece, counted in its sequence
+        pa.field("length", pa.int32()),
+    ]
+)
+"""A stretch of one document in one sequence."""
+
+SEQUENCE = pa.schema(
+    [
+        pa.field("sequence", pa.int64()),  # 0, 1, 2, ... through all shards in order
+        pa.field("tokens", pa.list_(pa.int32())),  # `length` of them, pads included
+        pa.field("n_tokens", pa.int64()),  # without the pads
+        pa.field("pieces", pa.list_(PIECE)),
+    ]
+)
+
+_STRETCH = SEQUENCE.append(pa.field("at", pa.int32()))  # where in its sequence the stretch begins
+_COUNT = pa.schema([pa.field("first", pa.string()), pa.field("tokens", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Tokens per sequence, and the id that fills the last one.
+
+    Sequence k is tokens [k * length, (k + 1) * length) of all shards laid end to end (concat and chunk), so
+    documents are cut but no token is lost or repeated. Only the very last sequence of a run can
+    be short: it is filled with `pad_id`, and its `n_tokens` says how many are real.
+    """
+
+    length: int = 2048
+    pad_id: int = 0
+
+
+@dataclass(slots=True)
+class Tail:
+    """What is left of a shard's stream behind the last sequence border: tokens, and their pieces so far."""
+
+    position: int  # of the first token, in the stream of the whole run
+    tokens: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int64]  # first token of each piece, counted in `tokens`
+    doc_starts: npt.NDArray[np.int64]
+    ids: pa.Array
+
+
+# --- Cutting one shard ----------------------------------------------------------------------------------------
+
+
+def chop(docs: Batches, position: int, length: int) -> Batches:
+    """Yield the shard's tokens as `_STRETCH` rows cut at every multiple of `length` of the whole run's stream.
+
+    The first and the last row may be shorter than `length`: their sequences go on in neighboring shards.
+    """
+    tail = Tail(position, np.empty(0, np.int32), *_no_starts(), pa.array([], pa.string()))
+    for batch in docs:
+        tail = _extended(tail, batch)
+        offset = tail.position % length
+        whole = (offset + len(tail.tokens)) // length * length - offset
+        if whole > 0:
+            yield _stretches(tail, whole, length)
+            tail = _rest(tail, whole)
+    yield _stretches(tail, len(tail.tokens), length)
+
+
+def _no_starts() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    return np.empty(0, np.int64), np.empty(0, np.int64)
+
+
+def _extended(tail: Tail, batch: pa.RecordBatch) -> Tail:
+    """Return `tail` with a batch of documents behind it; documents without tokens leave no piece."""
+    offsets = batch["tokens"].offsets.to_numpy().astype(np.int64)
+    tokens = batch["tokens"].values.to_numpy()[offsets[0] : offsets[-1]]
+    there = np.diff(offsets) > 0
+    starts = (offsets[:-1] - offsets[0])[there] + len(tail.tokens)
+    ids = batch["id"].filter(pa.array(there))
+    return Tail(
+        tail.position,
+        np.concatenate([tail.tokens, tokens]),
+        np.concatenate([tail.starts, starts]),
+        np.concatenate([tail.doc_starts, np.zeros(len(starts), np.int64)]),
+        pa.concat_arrays([tail.ids, ids]),
+    )
+
+
+def _rest(tail: Tail, done: int) -> Tail:
+    """Return what of `tail` lies behind its first `done` tokens; a document cut there goes on where it was cut."""
+    if done == len(tail.tokens):
+        return Tail(tail.position + done, tail.tokens[:0], *_no_starts(), tail.ids.slice(0, 0))
+    first = int(np.searchsorted(tail.starts, done, side="right")) - 1
+    starts, doc_starts = tail.starts[first:] - done, tail.doc_starts[first:].copy()
+    doc_starts[0] -= starts[0]
+    starts[0] = 0
+    return Tail(tail.position + done, tail.tokens[done:].copy(), starts, doc_starts, tail.ids.slice(first))
+
+
+def _stretches(tail: Tail, stop: int, length: int) -> pa.RecordBatch:
+    """Return the first `stop` tokens of `tail` as rows cut at sequence borders, each with its pieces."""
+    offset = tail.position % length
+    rows = np.unique(np.concatenate([[0], np.arange(-offset % length, stop, length)])) if stop else _no_starts()[0]
+    cuts = np.unique(np.concatenate([rows, tail.starts[tail.starts < stop]]))
+    source = np.searchsorted(tail.starts, cuts, side="right") - 1
+    pieces = pa.StructArray.from_arrays(
+        [
+            tail.ids.take(pa.array(source)),
+            pa.array(tail.doc_starts[source] + cuts - tail.starts[source], pa.int64()),
+            pa.array(((tail.position + cuts) % length).astype(np.int32)),
+            pa.array(np.diff(cuts, append=stop).astype(np.int32)),
+        ],
+        fields=list(PIECE),
+    )
+    borders = np.append(rows, stop).astype(np.int32)
+    held = np.append(np.searchsorted(cuts, rows), len(cuts)).astype(np.int32)
+    columns = [
+        pa.array((tail.position + rows) // length, pa.int64()),
+        pa.ListArray.from_arrays(pa.array(borders), pa.array(tail.tokens[:stop])),
+        pa.array(np.diff(borders).astype(np.int64)),
+        pa.ListArray.from_arrays(pa.array(held), pieces, type=SEQUENCE.field("pieces").type),
+        pa.array(((tail.position + rows) % length).astype(np.int32)),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_STRETCH)
+
+
+# --- The four passes ------------------------------------------------------------------------------------------
+
+
+def count(docs: Batches) -> Batches:
+    """Yield one row: the shard's first id (null if it has no documents) and its tokens."""
+    first, tokens = None, 0
+    for batch in docs:
+        first = batch["id"][0].as_py() if first is None and batch.num_rows else first
+        offsets = batch["tokens"].offsets
+        tokens += offsets[-1].as_py() - offsets[0].as_py()
+    yield pa.RecordBatch.from_pylist([{"first": first, "tokens": tokens}], schema=_COUNT)
+
+
+def rim(docs: Batches, own: Batches, counts: Batches, *, params: Params) -> Batches:
+    """Yield a row without tokens that marks where the shard begins, then its stretches of border sequences."""
+    position = _position(own, counts)
+    marker = {"sequence": position // params.length, "tokens": [], "n_tokens": 0, "pieces": []}
+    yield pa.RecordBatch.from_pylist([{**marker, "at": position % params.length}], schema=_STRETCH)
+    for batch in chop(docs, position, params.length):
+        partial_rows = np.asarray(batch["n_tokens"]) < params.length
+        if partial_rows.any():
+            yield batch.filter(pa.array(partial_rows))
+
+
+def _position(own: Batches, counts: Batches) -> int:
+    """Return where the shard begins in the stream: the tokens of all shards before it, known by its first id."""
+    mine = _count_rows(own)[0]["first"]
+    rows = _count_rows(counts)
+    firsts = [row["first"] for row in rows]
+    if mine is None:  # without documents it holds no place
+        return 0
+    if firsts.count(mine) != 1:
+        message = f"pack: document {mine} is in several shards; ids must be unique: run dedup_exact before this stage"
+        raise ContractError(message)
+    return sum(row["tokens"] for row in rows[: firsts.index(mine)])
+
+
+def _count_rows(batches: Batches) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def stitch(rims: Batches, *, params: Params) -> Batches:
+    """Yield border sequences put together from their stretches, which come sorted; the last one is padded."""
+    yield pa.RecordBatch.from_pylist([], schema=SEQUENCE)
+    for sequence, rows in groupby(_rows(rims), key=lambda row: row["sequence"]):
+        whole = _stitched(sequence, list(rows), params)
+        if whole["n_tokens"]:
+            yield pa.RecordBatch.from_pylist([whole], schema=SEQUENCE)
+
+
+def _rows(rims: Batches) -> Iterator[dict[str, Any]]:
+    for batch in rims:
+        for at in range(batch.num_rows):
+            row = batch.slice(at, 1)
+            yield {**row.drop_columns(["tokens"]).to_pylist()[0], "tokens": row["tokens"].flatten().to_numpy()}
+
+
+def _stitched(sequence: int, rows: list[dict[str, Any]], params: Params) -> dict[str, Any]:
+    tokens = np.concatenate([row["tokens"] for row in rows])
+    expected = 0
+    for row in rows:
+        if row["n_tokens"] and row["at"] != expected:
+            message = (
+                f"pack: sequence {sequence} has a hole at {expected}; this is a defect, report it with the manifest"
+            )
+            raise ContractError(message)
+        expected += row["n_tokens"]
+    return {
+        "sequence": sequence,
+        "tokens": np.pad(tokens, (0, params.length - len(tokens)), constant_values=params.pad_id),
+        "n_tokens": len(tokens),
+        "pieces": [piece for row in rows for piece in row["pieces"]],
+    }
+
+
+def cut(docs: Batches, rims: Batches, stitched: Batches, *, params: Params) -> Batches:
+    """Yield every sequence that begins in this shard, in order: the whole ones, then the stitched one."""
+    marker = next(rims)
+    position = marker["sequence"][0].as_py() * params.length + marker["at"][0].as_py()
+    end = position
+    for batch in chop(docs, position, params.length):
+        end += int(np.asarray(batch["n_tokens"]).sum())
+        yield batch.filter(pa.array(np.asarray(batch["n_tokens"]) == params.length)).drop_columns(["at"])
+    for batch in stitched:
+        begins = np.asarray(batch["sequence"]) * params.length
+        yield batch.filter(pa.array((position <= begins) & (begins < end)))
+
+
+def run(shards: Shards, params: Params, on: Engine) -> Shards:
+    """Find where each shard begins, stitch the sequences that cross shards, and write every shard's sequences in order.
+
+    A sequence belongs to the shard in which it begins, so shards in order are sequences in order.
+    """
+    if params.length < 1:
+        message = f"pack.length: {params.length}; a sequence needs at least 1 token"
+        raise RecipeError(message)
+    counts = on.map(count, shards)
+    rims = on.map(partial(rim, params=params), shards, counts, beside=counts)
+    stitched = on.group(partial(stitch, params=params), rims, by="sequence", order=("at", "n_tokens"), buckets=1)
+    return on.map(partial(cut, params=params), shards, rims, beside=stitched)
+
+
+STAGE: Stage[Params] = Stage(
+    name="pack",
+    run=run,
+    params=Params,
+    reads=pa.schema([pa.field("id", pa.string()), pa.field("tokens", pa.list_(pa.int32()))]),
+    writes=SEQUENCE,
+    version=1,
+    splits=False,
+    conserves="tokens",
+    measures=("n_tokens",),
+)

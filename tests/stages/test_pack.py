@@ -1,0 +1,121 @@
+"""Packing: expected sequences spelled out, and no token lost, repeated or moved for any sharding."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.stages.pack import SEQUENCE, chop
+from tests.refining import given as landed
+from tests.refining import refined, rows
+
+Doc = tuple[str, list[int]]
+
+
+def table(docs: Sequence[Doc]) -> pa.Table:
+    ids, tokens = [one for one, _ in docs], [some for _, some in docs]
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.string()),
+            "tokens": pa.array(tokens, pa.list_(pa.int32())),
+            "n_tokens": pa.array([len(some) for some in tokens], pa.int64()),
+        }
+    )
+
+
+def packed(root: Path, shards: Sequence[Sequence[Doc]], length: int, batch_rows: int = 4096) -> list[dict[str, object]]:
+    parent = landed(root, [table(docs) for docs in shards])
+    _, made = refined(root, "pack", parent, {"length": length, "pad_id": 0}, batch_rows=batch_rows)
+    measured = made.metrics["measures"].get("n_tokens", {"sum": 0})
+    assert measured["sum"] == sum(len(some) for docs in shards for _, some in docs)
+    out = rows(root, made)
+    assert out.schema.equals(SEQUENCE)
+    found: list[dict[str, object]] = out.to_pylist()
+    return found
+
+
+def piece(name: str, doc_start: int, start: int, length: int) -> dict[str, object]:
+    return {"id": name, "doc_start": doc_start, "start": start, "length": length}
+
+
+def test_sequences_of_two_shards(tmp_path: Path) -> None:
+    shards = [[("a", [1, 2, 9]), ("b", [3, 9])], [("c", [4, 5, 6, 7, 8, 9]), ("d", [9])]]
+    assert packed(tmp_path, shards, 4) == [
+        {"sequence": 0, "tokens": [1, 2, 9, 3], "n_tokens": 4, "pieces": [piece("a", 0, 0, 3), piece("b", 0, 3, 1)]},
+        {"sequence": 1, "tokens": [9, 4, 5, 6], "n_tokens": 4, "pieces": [piece("b", 1, 0, 1), piece("c", 0, 1, 3)]},
+        {"sequence": 2, "tokens": [7, 8, 9, 9], "n_tokens": 4, "pieces": [piece("c", 3, 0, 3), piece("d", 0, 3, 1)]},
+    ]
+
+
+def test_the_last_sequence_is_padded_and_says_so(tmp_path: Path) -> None:
+    assert packed(tmp_path, [[("a", [1, 2, 3, 4, 5])]], 4)[1] == {
+        "sequence": 1,
+        "tokens": [5, 0, 0, 0],
+        "n_tokens": 1,
+        "pieces": [piece("a", 4, 0, 1)],
+    }
+
+
+def test_one_sequence_may_span_many_shards(tmp_path: Path) -> None:
+    shards = [[("a", [1])], [], [("b", [2, 3])], [("c", [])], [("d", [4, 5])]]
+    found = packed(tmp_path, shards, 4)
+    assert [one["tokens"] for one in found] == [[1, 2, 3, 4], [5, 0, 0, 0]]
+    assert found[0]["pieces"] == [piece("a", 0, 0, 1), piece("b", 0, 1, 2), piece("d", 0, 3, 1)]
+
+
+def test_nothing_in_gives_nothing_out(tmp_path: Path) -> None:
+    assert packed(tmp_path, [[("a", [])], [("b", [])]], 4) == []
+
+
+def test_an_id_in_two_shards_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ContractError, match="dedup_exact"):
+        packed(tmp_path, [[("a", [1])], [("a", [1])]], 4)
+
+
+def test_a_sequence_of_no_tokens_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"pack\.length"):
+        packed(tmp_path, [[("a", [1])]], 0)
+
+
+DOCS = st.lists(st.integers(0, 13), max_size=12).map(
+    lambda lengths: [(f"d{rank}", [100 * rank + at + 1 for at in range(size)]) for rank, size in enumerate(lengths)]
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(docs=DOCS, borders=st.lists(st.integers(0, 12), max_size=4), length=st.integers(1, 9), batch=st.integers(1, 5))
+def test_any_sharding_gives_the_same_sequences(
+    tmp_path_factory: pytest.TempPathFactory, docs: list[Doc], borders: list[int], length: int, batch: int
+) -> None:
+    edges = [0, *sorted(min(one, len(docs)) for one in borders), len(docs)]
+    shards = [docs[start:stop] for start, stop in zip(edges, edges[1:], strict=False)]
+    apart = packed(tmp_path_factory.mktemp("apart"), shards, length, batch)
+    assert apart == packed(tmp_path_factory.mktemp("whole"), [docs], length)
+    assert [one["sequence"] for one in apart] == list(range(len(apart)))
+    stream = [token for _, tokens in docs for token in tokens]
+    assert [token for one in apart for token in one["tokens"]][: len(stream)] == stream  # type: ignore[attr-defined]
+    assert unpacked(apart) == {name: tokens for name, tokens in docs if tokens}
+
+
+def unpacked(sequences: Sequence[dict[str, object]]) -> dict[str, list[int]]:
+    """Put documents together again from their pieces, as a reader of the lineage would."""
+    docs: dict[str, list[int]] = {}
+    for one in sequences:
+        for part in one["pieces"]:  # type: ignore[attr-defined]
+            tokens = docs.setdefault(part["id"], [])
+            assert part["doc_start"] == len(tokens)
+            tokens += one["tokens"][part["start"] : part["start"] + part["length"]]  # type: ignore[index]
+    return docs
+
+
+def test_slices_of_a_batch_are_cut_like_their_own_rows() -> None:
+    whole = table([(f"d{rank}", list(range(rank))) for rank in range(9)]).to_batches()[0]
+    own = pa.RecordBatch.from_pylist(whole.slice(3, 4).to_pylist(), schema=whole.schema)
+    sliced = pa.Table.from_batches(chop(iter([whole.slice(3, 4)]), 5, 4))
+    assert sliced.to_pylist() == pa.Table.from_batches(chop(iter([own]), 5, 4)).to_pylist()
+    assert np.asarray(sliced["n_tokens"]).sum() == 3 + 4 + 5 + 6

@@ -1,0 +1,64 @@
+"""Shuffling: one permutation for a seed, whatever the sharding."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.schema import LOCATOR
+from tests.refining import given as landed
+from tests.refining import refined, rows
+
+
+def table(ids: list[str]) -> pa.Table:
+    schema = pa.schema([*LOCATOR, pa.field("id", pa.string()), pa.field("n_tokens", pa.int64())])
+    located = [
+        {**dict.fromkeys(LOCATOR.names), "snapshot": "s", "file": "f", "offset": rank, "length": 1}
+        | {"id": one, "n_tokens": len(one)}
+        for rank, one in enumerate(ids)
+    ]
+    return pa.Table.from_pylist(located, schema=schema)
+
+
+def shuffled(root: Path, shards: list[pa.Table], seed: int = 0, batch_rows: int = 4096) -> Manifest:
+    parent = landed(root, shards)
+    return refined(root, "shuffle", parent, {"seed": seed, "buckets": 3}, batch_rows=batch_rows)[1]
+
+
+def order(root: Path, made: Manifest) -> list[str]:
+    found: list[str] = rows(root, made)["id"].to_pylist()
+    return found
+
+
+IDS = [f"{rank:032x}" for rank in range(60)]
+
+
+def test_is_a_permutation_that_the_seed_decides(tmp_path: Path) -> None:
+    zero, one = (order(tmp_path, shuffled(tmp_path, [table(IDS)], seed)) for seed in (0, 1))
+    assert sorted(zero) == sorted(one) == IDS
+    assert len({tuple(zero), tuple(one), tuple(IDS)}) == 3
+
+
+def test_keeps_columns_and_fills_every_bucket(tmp_path: Path) -> None:
+    made = shuffled(tmp_path, [table(IDS)])
+    assert rows(tmp_path, made).schema.equals(table(IDS).schema)
+    assert all(shard.rows > 0 for shard in made.shards)
+    assert len(made.shards) == 3
+
+
+@settings(max_examples=8, deadline=None)
+@given(cut=st.integers(0, 60), batch=st.integers(1, 70))
+def test_any_sharding_gives_the_same_bytes(tmp_path_factory: pytest.TempPathFactory, cut: int, batch: int) -> None:
+    apart, whole = tmp_path_factory.mktemp("apart"), tmp_path_factory.mktemp("whole")
+    full = table(IDS)
+    split = shuffled(apart, [full.slice(cut), full.slice(0, cut)], batch_rows=batch)
+    assert [one.digest for one in split.shards] == [one.digest for one in shuffled(whole, [full]).shards]
+
+
+def test_no_buckets_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"shuffle\.buckets"):
+        refined(tmp_path, "shuffle", landed(tmp_path, [table(IDS)]), {"buckets": 0})
