@@ -1,0 +1,66 @@
+# Refinery: everything a fresh machine needs is behind two commands, `make demo` and `make test`.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+export NUMBA_CACHE_DIR ?= $(CURDIR)/.refinery/numba
+export PYTHONPATH := $(CURDIR)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick lint up clean requirements bench
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.installed ## Refine a sample crawl with real Spark, Ray and Airflow, and show the result
+	@$(BIN)/refinery demo
+
+test: $(VENV)/.installed-dev ## Run the whole test suite, then lint
+	@$(BIN)/python -m pytest -q
+	@$(MAKE) --no-print-directory lint
+
+quick: $(VENV)/.installed-dev ## Run the tests that start no servers or engines
+	@$(BIN)/python -m pytest -q -m "not slow"
+
+lint: $(VENV)/.installed-dev ## Check types, style and layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check -q .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+up: $(VENV)/.installed ## Start Airflow's web UI on this machine with everything embedded
+	@$(BIN)/refinery up
+
+bench: $(VENV)/.installed-dev ## Measure stages and the whole run (needs minutes)
+	@$(BIN)/python benchmarks/stages.py
+
+clean: ## Remove the environment, caches and the demo's output
+	rm -rf $(VENV) .refinery .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache *.egg-info
+
+requirements: $(VENV)/.uv ## Resolve pyproject.toml into the pinned requirements files
+	$(BIN)/uv pip compile -q pyproject.toml --python-version 3.11 --generate-hashes -o requirements.txt
+	$(BIN)/uv pip compile -q pyproject.toml --extra dev -c requirements.txt --python-version 3.11 --generate-hashes -o requirements-dev.txt
+
+$(VENV)/.uv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Refinery needs Python 3.11 or newer: install it, or run make PYTHON=/path/to/python3.11"; exit 78; }
+	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' || { \
+		command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] \
+		&& echo "Installing openjdk-17-jre-headless for Spark ..." \
+		&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq openjdk-17-jre-headless >/dev/null; } \
+		|| { echo "Spark needs Java 17 or newer: install openjdk-17-jre-headless (or set PATH to a newer one)"; exit 78; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@awk '/^uv==/ {on = 1; print; next} /^[a-z]/ {on = 0} on' requirements.txt > $(VENV)/uv.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.uv requirements.txt pyproject.toml
+	@echo "Installing $$(grep -c '==' requirements.txt) packages into $(VENV) ..."
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes -q -r requirements.txt
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+	@echo "Installing the test tools ..."
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes -q -r requirements-dev.txt
+	@touch $@
