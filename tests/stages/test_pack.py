@@ -1,6 +1,7 @@
 """Packing: expected sequences spelled out, and no token lost, repeated or moved for any sharding."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -93,7 +94,7 @@ def test_any_sharding_gives_the_same_sequences(
     tmp_path_factory: pytest.TempPathFactory, docs: list[Doc], borders: list[int], length: int, batch: int
 ) -> None:
     edges = [0, *sorted(min(one, len(docs)) for one in borders), len(docs)]
-    shards = [docs[start:stop] for start, stop in zip(edges, edges[1:], strict=False)]
+    shards = [docs[start:stop] for start, stop in pairwise(edges)]
     apart = packed(tmp_path_factory.mktemp("apart"), shards, length, batch)
     assert apart == packed(tmp_path_factory.mktemp("whole"), [docs], length)
     assert [one["sequence"] for one in apart] == list(range(len(apart)))

@@ -1,0 +1,491 @@
+"""Turns each document's text into token ids that end with exactly one end token."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.schema import LOCATOR
+from pipeline_tasks.stage import Batches, Engine, Shards, Stage, set_aside
+from pipeline_tasks.text.draws import SPAN, draws
+
+TRAIN = {"vocab_size": 8192, "bytes": 50_000_000}
+"""What training means where the recipe does not say: entries of the vocabulary, bytes of text looked at."""
+
+END_TOKENS = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "[SEP]")
+"""Looked for in this order when the recipe names no end token: GPT-2/NeoX, Llama 3, Llama 1-2/T5, Gemma, BERT."""
+
+PROOF_DOCUMENTS = 16
+PROOF_SHARE = 64
+"""`auto` compares the first 16 documents of a shard and one in 64 of all others, chosen by id."""
+
+Ids = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
+"""Token ids of several texts end to end, and the n + 1 offsets that part them."""
+
+Encoder = Callable[[list[str]], Ids]
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Which tokenizer, and which tokens frame a document.
+
+    `tokenizer` is the path of a `tokenizer.json`, a Hugging Face `name@revision`, or `tiktoken:NAME`.
+    Empty trains a byte-level BPE on the run's own documents as `train` says (`vocab_size`, `bytes`) and then
+    keeps to it: later snapshots with the same `train`, `eos` and `bos` reuse the earliest one remembered, so that
+    the vocabulary of a daily pipeline never moves. An end token `eos` of "" is looked up in `END_TOKENS`.
+    `bos` of "" puts no token before a document.
+
+    `backend` is `auto` or `reference`. The ids are the reference's (Hugging Face tokenizers, or tiktoken for
+    its own vocabularies). `auto` lets fastokens, an order of magnitude faster, do a shard's work when it gave
+    identical ids for the first 16 documents of that shard and for one in 64 of the rest; one difference
+    and the reference does the whole shard. A difference that spares every compared document of a shard
+    would go unseen: who cannot accept that sets `reference`.
+    """
+
+    tokenizer: str = ""
+    train: Mapping[str, int] = field(default_factory=lambda: dict(TRAIN))
+    eos: str = ""
+    bos: str = ""
+    backend: str = "auto"
+
+
+TOKENIZER = pa.schema(
+    [
+        pa.field("kind", pa.string()),  # `tokenizers` or `tiktoken`
+        pa.field("name", pa.string()),  # as the recipe says it; `trained`; or `sha256:...` for a file, wherever it lies
+        pa.field("definition", pa.large_binary()),  # tokenizer.json, or for tiktoken the JSON of `tiktoken_definition`
+        pa.field("vocab_size", pa.int64()),  # largest id + 1: what a dtype must hold
+        pa.field("eos_id", pa.int32()),
+        pa.field("bos_id", pa.int32()),  # null where documents have no first token
+        pa.field("request", pa.string()),  # what was asked of training, to know it again; empty when loaded
+        pa.field("documents", pa.int64()),  # documents trained on; 0 for a tokenizer that was loaded
+    ]
+)
+"""One row: all that is needed to encode and decode. The stage remembers it, so it is in the manifest's memory."""
+
+_SAMPLE = pa.schema([pa.field("id", pa.string()), pa.field("text", pa.large_string())])
+_SIZE = pa.schema([pa.field("bytes", pa.int64())])
+_CHOICE = pa.schema([pa.field("backend", pa.string()), pa.field("compared", pa.int64())])
+_CARRIED = (*LOCATOR.names, "id", "language", "score")
+
+
+def resources(params: Params) -> tuple[str, ...]:
+    """Return the files whose content is identity: the `tokenizer.json`, if the recipe names one."""
+    return (params.tokenizer,) if params.tokenizer.endswith(".json") else ()
+
+
+# --- Settling on a tokenizer ----------------------------------------------------------------------------------
+
+
+def request_of(params: Params) -> str:
+    """Return canonical JSON of what decides a trained vocabulary; equal text means the same vocabulary."""
+    asked = {"bos": params.bos, "eos": params.eos, "train": training(params)}
+    return json.dumps(asked, sort_keys=True, separators=(",", ":"))
+
+
+def training(params: Params) -> dict[str, int]:
+    """Return `train` with what it leaves open filled in; RecipeError on other keys or on absurd numbers."""
+    unknown = sorted(set(params.train) - set(TRAIN))
+    if unknown:
+        message = f"tokenize.train: unknown keys {unknown}; it takes {sorted(TRAIN)}"
+        raise RecipeError(message)
+    wanted = {**TRAIN, **params.train}
+    if wanted["vocab_size"] <= 256 or wanted["bytes"] <= 0:  # noqa: PLR2004 -- one entry per byte comes first
+        message = f"tokenize.train: {wanted}; vocab_size must be over 256 (the bytes) and bytes over 0"
+        raise RecipeError(message)
+    return wanted
+
+
+def weigh(docs: Batches, known: Batches | None = None, *, params: Params) -> Batches:
+    """Yield the shard's bytes of text, or 0 when a remembered tokenizer makes training needless."""
+    if known is not None and _remembered(known, params) is not None:
+        yield _row(_SIZE, bytes=0)
+        return
+    sizes = (pc.sum(pc.binary_length(batch["text"])).as_py() or 0 for batch in docs)
+    yield _row(_SIZE, bytes=sum(sizes))
+
+
+def sample(docs: Batches, sizes: Batches, *, params: Params) -> Batches:
+    """Yield the documents to train on: all, or a share by draw of the id, about `train.bytes` in the whole run."""
+    weight = sum(sum(batch["bytes"].to_pylist()) for batch in sizes)
+    limit = min(SPAN, training(params)["bytes"] * SPAN // max(weight, 1))
+    yield _empty(_SAMPLE)
+    if not weight:
+        return
+    for batch in docs:
+        chosen = batch.select(["id", "text"]).filter(pa.array(draws(batch["id"], 0) < limit))
+        if chosen.num_rows:
+            yield pa.RecordBatch.from_arrays(chosen.columns, schema=_SAMPLE)
+
+
+def nothing(_docs: Batches) -> Batches:
+    """Yield no sample: the tokenizer is loaded, not trained."""
+    yield _empty(_SAMPLE)
+
+
+def settle(sampled: Batches, *, params: Params) -> Batches:
+    """Yield the one `TOKENIZER` row: loaded as the recipe says, or trained on `sampled` (sorted by id, then text)."""
+    if params.tokenizer.startswith("tiktoken:"):
+        yield _settled_tiktoken(params)
+    else:
+        yield _settled(params, *(_load(params.tokenizer) if params.tokenizer else train(sampled, params)))
+
+
+def train(sampled: Batches, params: Params) -> tuple[str, int]:
+    """Return (tokenizer.json, documents seen) of a byte-level BPE; a function of the documents alone, not of order.
+
+    The trainer counts words, then merges the most frequent pair, the smaller ids first among equals; neither
+    depends on order or threads. The byte alphabet comes first, so that no text is ever unknown.
+    """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: PLC0415
+
+    seen = 0
+
+    def texts() -> Iterable[list[str]]:
+        nonlocal seen
+        for batch in sampled:
+            seen += batch.num_rows
+            yield batch["text"].to_pylist()
+
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=training(params)["vocab_size"],
+        special_tokens=list(dict.fromkeys([params.eos or END_TOKENS[0], *([params.bos] if params.bos else [])])),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    bpe.train_from_iterator(texts(), trainer)
+    return bpe.to_str(), seen
+
+
+def recall(settled: Batches, known: Batches, *, params: Params) -> Batches:
+    """Yield the earliest remembered tokenizer that answers the same request, else the one just `settled`."""
+    found = _remembered(known, params)
+    if found is None:
+        yield from settled
+    else:
+        yield found
+
+
+def _remembered(known: Batches, params: Params) -> pa.RecordBatch | None:
+    """Return the first row trained on something for this request: a day without documents binds nobody."""
+    request = request_of(params)
+    for batch in known:
+        for at in range(batch.num_rows):
+            if batch["request"][at].as_py() == request and batch["documents"][at].as_py() > 0:
+                return batch.slice(at, 1)
+    return None
+
+
+def _load(name: str) -> tuple[str, int]:
+    from tokenizers import Tokenizer  # noqa: PLC0415
+
+    return Tokenizer.from_file(name if name.endswith(".json") else _download(name)).to_str(), 0
+
+
+def _download(name: str) -> str:
+    from huggingface_hub import hf_hub_download  # noqa: PLC0415
+    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
+
+    repository, at, revision = name.partition("@")
+    if not at:
+        message = (
+            f"tokenize.tokenizer: {name!r} moves; say {name}@REVISION (a commit, a tag, or main), or give a .json file"
+        )
+        raise RecipeError(message)
+    try:
+        return hf_hub_download(repository, "tokenizer.json", revision=revision)
+    except (OSError, ValueError, HfHubHTTPError) as error:
+        message = f"tokenize.tokenizer: cannot fetch tokenizer.json of {name} ({error}); give the path of a .json file"
+        raise RecipeError(message) from error
+
+
+def _settled(params: Params, definition: str, documents: int) -> pa.RecordBatch:
+    from tokenizers import Tokenizer  # noqa: PLC0415
+
+    tokenizer = Tokenizer.from_str(definition)
+    tokenizer.no_truncation()  # published files often cut at 512 tokens; a cut would be silent
+    tokenizer.no_padding()
+    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+    content = tokenizer.to_str().encode()
+    return _row(
+        TOKENIZER,
+        kind="tokenizers",
+        name=f"sha256:{hashlib.sha256(content).hexdigest()}" if resources(params) else params.tokenizer or "trained",
+        definition=content,
+        vocab_size=max(vocabulary.values()) + 1,
+        eos_id=_end_token(vocabulary, params),
+        bos_id=_token(vocabulary, params.bos, "bos") if params.bos else None,
+        request="" if params.tokenizer else request_of(params),
+        documents=documents,
+    )
+
+
+def _end_token(vocabulary: Mapping[str, int], params: Params) -> int:
+    if params.eos:
+        return _token(vocabulary, params.eos, "eos")
+    for name in END_TOKENS:
+        if name in vocabulary:
+            return vocabulary[name]
+    message = f"tokenize.eos: {params.tokenizer} has none of {END_TOKENS}; name its end token"
+    raise RecipeError(message)
+
+
+def _token(vocabulary: Mapping[str, int], name: str, key: str) -> int:
+    if name not in vocabulary:
+        message = f"tokenize.{key}: the tokenizer has no token {name!r}; name one that it has"
+        raise RecipeError(message)
+    return vocabulary[name]
+
+
+def _settled_tiktoken(params: Params) -> pa.RecordBatch:
+    import tiktoken  # noqa: PLC0415
+
+    name = params.tokenizer.removeprefix("tiktoken:")
+    try:
+        encoding = tiktoken.get_encoding(name)
+    except (OSError, ValueError) as error:
+        message = f"tokenize.tokenizer: tiktoken cannot give {name!r} ({error}); correct it, or set TIKTOKEN_CACHE_DIR"
+        raise RecipeError(message) from error
+    specials = encoding._special_tokens  # noqa: SLF001 -- tiktoken has no public way to list ids by name
+    return _row(
+        TOKENIZER,
+        kind="tiktoken",
+        name=params.tokenizer,
+        definition=tiktoken_definition(encoding),
+        vocab_size=encoding.max_token_value + 1,
+        eos_id=_end_token(specials, params),
+        bos_id=_token(specials, params.bos, "bos") if params.bos else None,
+        request="",
+        documents=0,
+    )
+
+
+def tiktoken_definition(encoding: Any) -> bytes:  # noqa: ANN401 -- tiktoken.Encoding, not imported here
+    """Return JSON that makes `encoding` anew without the network: name, pattern, special tokens, ranks as hex."""
+    parts = {
+        "name": encoding.name,
+        "pat_str": encoding._pat_str,  # noqa: SLF001 -- as tiktoken's own documentation extends encodings
+        "special_tokens": encoding._special_tokens,  # noqa: SLF001
+        "ranks": {piece.hex(): rank for piece, rank in encoding._mergeable_ranks.items()},  # noqa: SLF001
+    }
+    return json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()
+
+
+# --- Encoding -------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=2)
+def reference(kind: str, definition: bytes) -> Encoder:
+    """Return the reference encoder; special tokens that stand in the text are encoded as the text they are."""
+    if kind == "tiktoken":
+        return _tiktoken(definition)
+    from tokenizers import Tokenizer  # noqa: PLC0415
+
+    tokenizer = Tokenizer.from_str(definition.decode())
+    tokenizer.encode_special_tokens = True
+
+    def encode_texts(texts: list[str]) -> Ids:
+        return _flat([one.ids for one in tokenizer.encode_batch_fast(texts, add_special_tokens=False)])
+
+    return encode_texts
+
+
+def _tiktoken(definition: bytes) -> Encoder:
+    import tiktoken  # noqa: PLC0415
+
+    parts = json.loads(definition)
+    encoding = tiktoken.Encoding(
+        name=parts["name"],
+        pat_str=parts["pat_str"],
+        mergeable_ranks={bytes.fromhex(piece): rank for piece, rank in parts["ranks"].items()},
+        special_tokens=parts["special_tokens"],
+    )
+    return lambda texts: _flat([encoding.encode_ordinary(one) for one in texts])
+
+
+@lru_cache(maxsize=2)
+def fast(kind: str, definition: bytes) -> Encoder | None:
+    """Return the fastokens encoder, or None where it cannot load this tokenizer."""
+    if kind != "tokenizers":
+        return None
+    import fastokens  # noqa: PLC0415
+
+    try:
+        tokenizer = fastokens.Tokenizer.from_json_str(definition.decode())
+    except ValueError:  # a model or pre-tokenizer that it does not know
+        return None
+
+    def encode_texts(texts: list[str]) -> Ids:
+        ids, offsets = tokenizer.encode_batch_flat(texts, add_special_tokens=False, split_special_tokens=True)
+        return np.frombuffer(ids, "<u4").astype(np.int32), np.frombuffer(offsets, "<u8").astype(np.int64)
+
+    return encode_texts
+
+
+def _flat(lists: list[list[int]]) -> Ids:
+    offsets = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum([len(one) for one in lists], out=offsets[1:])
+    ids = np.empty(int(offsets[-1]), np.int32)
+    for at, one in enumerate(lists):
+        ids[offsets[at] : offsets[at + 1]] = one
+    return ids, offsets
+
+
+def prove(docs: Batches, tokenizer: Batches, *, params: Params) -> Batches:
+    """Yield which backend encodes this shard: fastokens if it agrees with the reference on every compared document."""
+    kind, definition = _definition(tokenizer)
+    quick = fast(kind, definition) if params.backend == "auto" else None
+    if quick is None:
+        yield _row(_CHOICE, backend="reference", compared=0)
+        return
+    agreed, compared = agree(quick, reference(kind, definition), _compared(docs))
+    yield _row(_CHOICE, backend="fastokens" if agreed else "reference", compared=compared)
+
+
+def agree(quick: Encoder, slow: Encoder, samples: Iterable[list[str]]) -> tuple[bool, int]:
+    """Return whether two encoders give the same ids for all `samples`, and how many texts were compared until then."""
+    compared = 0
+    for texts in samples:
+        compared += len(texts)
+        ours, theirs = quick(texts), slow(texts)
+        if not (np.array_equal(ours[0], theirs[0]) and np.array_equal(ours[1], theirs[1])):
+            return False, compared
+    return True, compared
+
+
+def _compared(docs: Batches) -> Iterable[list[str]]:
+    """Yield the texts to compare: by place and id alone, so that batch sizes do not matter."""
+    before = 0
+    for batch in docs:
+        first = np.arange(before, before + batch.num_rows) < PROOF_DOCUMENTS
+        chosen = first | (draws(batch["id"], 0) < SPAN // PROOF_SHARE)
+        before += batch.num_rows
+        if chosen.any():
+            yield pc.fill_null(batch["text"].filter(pa.array(chosen)), "").to_pylist()
+
+
+def encode(docs: Batches, choices: Batches, tokenizer: Batches) -> Batches:
+    """Yield documents with `tokens` and `n_tokens` in place of their text; those without tokens are set aside."""
+    row = _only(tokenizer)
+    kind, definition = row["kind"], row["definition"]
+    backend = _only(choices)["backend"]
+    encoder = fast(kind, definition) if backend == "fastokens" else None
+    encoder = encoder or reference(kind, definition)
+    for batch in docs:
+        texts = pc.fill_null(batch["text"], "").to_pylist()
+        yield _tokenized(batch, framed(encoder(texts), row["bos_id"], row["eos_id"]))
+
+
+def framed(encoded: Ids, bos_id: int | None, eos_id: int) -> Ids:
+    """Return ids with `bos_id` (if any) before and `eos_id` after each text that has tokens; empty texts stay empty."""
+    ids, offsets = encoded
+    extra = 1 if bos_id is None else 2
+    lengths = np.diff(offsets)
+    there = lengths > 0
+    ends = np.zeros(len(offsets), np.int64)
+    np.cumsum(np.where(there, lengths + extra, 0), out=ends[1:])
+    out = np.full(int(ends[-1]), eos_id, np.int32)
+    text = np.ones(len(out), bool)
+    text[ends[1:][there] - 1] = False
+    if bos_id is not None:
+        out[ends[:-1][there]] = bos_id
+        text[ends[:-1][there]] = False
+    out[text] = ids
+    return out, ends
+
+
+def _tokenized(batch: pa.RecordBatch, encoded: Ids) -> pa.RecordBatch:
+    ids, offsets = encoded
+    kept = batch.select([name for name in _CARRIED if name in batch.schema.names])
+    tokens = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(ids))
+    counts = np.diff(offsets)
+    out = kept.append_column("tokens", tokens).append_column("n_tokens", pa.array(counts))
+    if counts.all():
+        return out
+    reasons = pc.if_else(pa.array(counts == 0), "tokenize:empty", pa.scalar(None, pa.string()))
+    return set_aside(out, reasons, pc.if_else(pc.is_valid(reasons), '{"tokens":0}', pa.scalar(None, pa.string())))
+
+
+# --- Rows -----------------------------------------------------------------------------------------------------
+
+
+def _definition(tokenizer: Batches) -> tuple[str, bytes]:
+    row = _only(tokenizer)
+    return row["kind"], row["definition"]
+
+
+def _only(batches: Batches) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = [row for batch in batches for row in batch.to_pylist()]
+    if len(rows) != 1:
+        message = f"tokenize: expected one row of plan and found {len(rows)}; remove this stage's output and run again"
+        raise ContractError(message)
+    return rows[0]
+
+
+def _row(schema: pa.Schema, **values: object) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([values], schema=schema)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def run(shards: Shards, params: Params, on: Engine) -> Shards:
+    """Settle on one tokenizer for the whole run, remember it, and encode every shard with it."""
+    _check(params)
+    tokenizer = _tokenizer(shards, params, on)
+    on.remember(tokenizer)
+    choices = on.map(partial(prove, params=params), shards, beside=tokenizer)
+    return on.map(encode, shards, choices, beside=tokenizer)
+
+
+def _check(params: Params) -> None:
+    training(params)
+    if params.backend not in ("auto", "reference"):
+        message = f"tokenize.backend: {params.backend!r}; it is `auto` or `reference`"
+        raise RecipeError(message)
+
+
+def _tokenizer(shards: Shards, params: Params, on: Engine) -> Shards:
+    settled = partial(settle, params=params)
+    if params.tokenizer:
+        return on.group(settled, on.map(nothing, shards[:1]), by="id", order=("text",), buckets=1)
+    sizes = on.map(partial(weigh, params=params), shards, beside=on.history)
+    sampled = on.map(partial(sample, params=params), shards, beside=sizes)
+    trained = on.group(settled, sampled, by="id", order=("text",), buckets=1)
+    return on.map(partial(recall, params=params), trained, beside=on.history) if on.history else trained
+
+
+_READS = pa.schema([*LOCATOR, pa.field("id", pa.string()), pa.field("text", pa.large_string())])
+_WRITES = pa.schema(
+    [
+        *LOCATOR,
+        pa.field("id", pa.string()),
+        pa.field("tokens", pa.list_(pa.int32())),
+        pa.field("n_tokens", pa.int64()),
+    ]
+)
+
+STAGE: Stage[Params] = Stage(
+    name="tokenize",
+    run=run,
+    params=Params,
+    reads=_READS,
+    writes=_WRITES,
+    version=1,
+    splits=False,
+    measures=("n_tokens", "language"),
+    fires=("tokenize:empty",),
+    engine="ray",
+)

@@ -1,0 +1,256 @@
+"""Tokenizing: ids spelled out, one end token each, the same vocabulary for any sharding and on every later day."""
+
+import gzip
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import tiktoken
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.schema import LOCATOR
+from pipeline_tasks.stages.tokenize import (
+    TOKENIZER,
+    Params,
+    agree,
+    encode,
+    fast,
+    framed,
+    prove,
+    reference,
+    request_of,
+    tiktoken_definition,
+)
+from tests.refining import given as landed
+from tests.refining import refined, rows
+
+WORDS = ["the cat sat", "on the mat", "", "the end", "a<|endoftext|>b", "héllo wörld, 你好", "  two  spaces\n"]
+
+
+def table(texts: Sequence[str | None], name: str = "d", **columns: Sequence[Any]) -> pa.Table:
+    located = {one.name: pa.nulls(len(texts), one.type) for one in LOCATOR}
+    ids = [f"{name}{rank:031x}" for rank in range(len(texts))]
+    return pa.table(
+        {**located, "id": pa.array(ids, pa.string()), "text": pa.array(texts, pa.large_string()), **columns}
+    )
+
+
+def words_json(tmp_path: Path) -> str:
+    """Write a word-level tokenizer.json that cuts at two tokens, as published files do, and return its path."""
+    tokenizer = Tokenizer(models.WordLevel({"</s>": 0, "the": 1, "cat": 2, "sat": 3, "?": 4, "<s>": 5}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.enable_truncation(2)
+    tokenizer.enable_padding(length=7)
+    path = tmp_path / "words.json"
+    tokenizer.save(str(path))
+    return str(path)
+
+
+def tokenized(root: Path, shards: Sequence[pa.Table], params: dict[str, Any] | None = None, **how: Any) -> Any:
+    return refined(root, "tokenize", landed(root, shards), params, **how)
+
+
+def tokenizer_row(root: Path, made: Manifest) -> dict[str, Any]:
+    (row,) = rows(root, made, "memory").to_pylist()
+    return dict(row)
+
+
+def test_ids_end_with_one_end_token_and_nothing_is_cut(tmp_path: Path) -> None:
+    params = {"tokenizer": words_json(tmp_path)}
+    shards = [table(["the cat sat", "dog the </s>"]), table([None, "sat"], "e")]
+    made = tokenized(tmp_path, shards, params)[1]
+    out = rows(tmp_path, made)
+    assert out["tokens"].to_pylist() == [[1, 2, 3, 0], [4, 1, 4, 4, 4, 0], [3, 0]]
+    assert out["n_tokens"].to_pylist() == [4, 6, 2]
+    assert made.rejected == {"tokenize:empty": 1}
+    assert out.schema.names == [*LOCATOR.names, "id", "tokens", "n_tokens"]
+
+
+def test_bos_and_passed_columns(tmp_path: Path) -> None:
+    docs = table(["the cat"], language=["en"], score=[0.5], title=["gone"])
+    made = tokenized(tmp_path, [docs], {"tokenizer": words_json(tmp_path), "bos": "<s>"})[1]
+    (row,) = rows(tmp_path, made).to_pylist()
+    assert (row["tokens"], row["language"], row["score"], "title" in row) == ([5, 1, 2, 0], "en", 0.5, False)
+
+
+def test_a_file_is_known_by_content_and_not_by_place(tmp_path: Path) -> None:
+    (tmp_path / "moved").mkdir()
+    made = [tokenized(tmp_path, [table(["the cat"])], {"tokenizer": words_json(at)})[1] for at in
+            (tmp_path, tmp_path / "moved")]  # fmt: skip
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize(
+    ("params", "named"),
+    [
+        ({"eos": "<nope>"}, r"tokenize\.eos"),
+        ({"bos": "<nope>"}, r"tokenize\.bos"),
+    ],
+)
+def test_tokens_that_are_not_there_are_refused(tmp_path: Path, params: dict[str, str], named: str) -> None:
+    with pytest.raises(RecipeError, match=named):
+        tokenized(tmp_path, [table(["the"])], {"tokenizer": words_json(tmp_path), **params})
+
+
+@pytest.mark.parametrize(
+    ("params", "named"),
+    [
+        ({"train": {"vocab": 9}}, "vocab"),
+        ({"train": {"vocab_size": 256}}, "256"),
+        ({"backend": "quick"}, "backend"),
+        ({"tokenizer": "gpt2"}, "gpt2@REVISION"),
+        ({"tokenizer": "tiktoken:nope"}, "nope"),
+    ],
+)
+def test_senseless_requests_are_refused(tmp_path: Path, params: dict[str, Any], named: str) -> None:
+    with pytest.raises(RecipeError, match=named):
+        tokenized(tmp_path, [table(["the"])], params)
+
+
+# --- Training -------------------------------------------------------------------------------------------------
+
+SMALL = {"train": {"vocab_size": 300}}
+
+
+def test_a_trained_tokenizer_decodes_every_text(tmp_path: Path) -> None:
+    made = tokenized(tmp_path, [table(WORDS)], SMALL)[1]
+    row = tokenizer_row(tmp_path, made)
+    tokenizer = Tokenizer.from_str(row["definition"].decode())
+    tokens = rows(tmp_path, made)["tokens"].to_pylist()
+    assert [tokenizer.decode(one[:-1], skip_special_tokens=False) for one in tokens] == [one for one in WORDS if one]
+    assert all(one.count(row["eos_id"]) == 1 and one[-1] == row["eos_id"] for one in tokens)
+    assert (row["vocab_size"], row["documents"]) == (tokenizer.get_vocab_size(), len(WORDS))
+
+
+def test_text_that_spells_the_end_token_is_text(tmp_path: Path) -> None:
+    made = tokenized(tmp_path, [table(["<|endoftext|>"])], SMALL)[1]
+    (tokens,) = rows(tmp_path, made)["tokens"].to_pylist()
+    assert len(tokens) > 2
+    assert tokens.count(tokenizer_row(tmp_path, made)["eos_id"]) == 1
+
+
+@settings(max_examples=6, deadline=None)
+@given(cut=st.integers(0, len(WORDS)), batch=st.integers(1, 4))
+def test_training_does_not_see_shards_or_their_order(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, batch: int
+) -> None:
+    apart, whole, docs = tmp_path_factory.mktemp("apart"), tmp_path_factory.mktemp("whole"), table(WORDS * 5)
+    split = tokenized(apart, [docs.slice(cut), docs.slice(0, cut)], SMALL, batch_rows=batch)[1]
+    full = tokenized(whole, [docs], SMALL)[1]
+    assert [one.digest for one in split.memory] == [one.digest for one in full.memory]
+    assert rows(apart, split).sort_by("id").equals(rows(whole, full).sort_by("id"))
+
+
+def test_training_looks_at_a_share_when_there_is_too_much(tmp_path: Path) -> None:
+    docs = table([f"word{rank} and more" for rank in range(400)])
+    made = tokenized(tmp_path, [docs], {"train": {"vocab_size": 300, "bytes": 1000}})[1]
+    share = 1000 / sum(len(text) for text in docs["text"].to_pylist())
+    assert tokenizer_row(tmp_path, made)["documents"] == pytest.approx(400 * share, rel=0.4)
+
+
+def test_later_days_keep_the_first_vocabulary(tmp_path: Path) -> None:
+    first, monday = tokenized(tmp_path, [table(WORDS)], SMALL)
+    second, tuesday = tokenized(tmp_path, [table(["quite other words"] * 9)], SMALL, history=[first])
+    third, wednesday = tokenized(tmp_path, [table(["and others"] * 9)], SMALL, history=[first, second])
+    assert tokenizer_row(tmp_path, monday) == tokenizer_row(tmp_path, tuesday) == tokenizer_row(tmp_path, wednesday)
+    assert third not in (first, second)
+
+
+def test_another_request_or_an_empty_day_binds_nobody(tmp_path: Path) -> None:
+    empty, _ = tokenized(tmp_path, [table([])], SMALL)
+    other, _ = tokenized(tmp_path, [table(WORDS)], {"train": {"vocab_size": 280}})
+    made = tokenized(tmp_path, [table(WORDS)], SMALL, history=[empty, other])[1]
+    row = tokenizer_row(tmp_path, made)
+    assert (row["documents"], row["request"]) == (len(WORDS), request_of(Params(**SMALL)))
+
+
+# --- Backends -------------------------------------------------------------------------------------------------
+
+
+def chosen(texts: Sequence[str], definition: bytes, backend: str = "auto", size: int = 1000) -> dict[str, Any]:
+    row = {"kind": "tokenizers", "definition": definition, "eos_id": 0}
+    tokenizer = pa.RecordBatch.from_pylist([row], schema=TOKENIZER)
+    batches = iter(table(texts).to_batches(max_chunksize=size))
+    (out,) = partial(prove, params=Params(backend=backend))(batches, iter([tokenizer]))
+    return dict(out.to_pylist()[0])
+
+
+def gpt_neo(shared_data: Path) -> bytes:
+    return gzip.decompress((shared_data / "resources" / "gpt-neo-tokenizer.json.gz").read_bytes())
+
+
+def peps(shared_data: Path) -> list[str]:
+    with gzip.open(shared_data / "text" / "peps.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line)["text"] for line in lines]
+
+
+def test_fast_ids_are_the_reference_ids_on_real_text(shared_data: Path) -> None:
+    definition, texts = gpt_neo(shared_data), [*peps(shared_data), *WORDS]
+    quick = fast("tokenizers", definition)
+    assert quick is not None
+    for ours, theirs in zip(quick(texts), reference("tokenizers", definition)(texts), strict=True):
+        assert np.array_equal(ours, theirs)
+
+
+def test_auto_compares_a_sample_that_batches_do_not_change(shared_data: Path) -> None:
+    definition, texts = gpt_neo(shared_data), ["some words"] * 3000
+    found = chosen(texts, definition)
+    assert found["backend"] == "fastokens"
+    assert 16 + 20 < found["compared"] < 16 + 80  # 16 first ones and one in 64 of 2,984
+    assert chosen(texts, definition, size=7) == found
+    assert chosen(texts, definition, "reference") == {"backend": "reference", "compared": 0}
+
+
+def test_one_difference_and_the_reference_does_the_work(shared_data: Path) -> None:
+    slow = reference("tokenizers", gpt_neo(shared_data))
+
+    def wrong_for_cats(texts: list[str]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        ids, offsets = slow(texts)
+        return ids + np.int32("cat" in texts), offsets
+
+    assert agree(wrong_for_cats, slow, [["dog", "cow"], ["bee"]]) == (True, 3)
+    assert agree(wrong_for_cats, slow, [["dog", "cow"], ["cat"], ["bee"]]) == (False, 3)
+
+
+def test_auto_leaves_what_fastokens_does_not_know_to_the_reference(tmp_path: Path) -> None:
+    definition = Path(words_json(tmp_path)).read_bytes()
+    assert chosen(["the cat"], definition)["backend"] == "reference"
+
+
+def test_tiktoken_vocabularies_travel_whole() -> None:
+    ranks = {bytes([one]): one for one in range(256)} | {b"th": 256, b"the": 257, b" t": 258}
+    made = tiktoken.Encoding("tiny", pat_str=r"\s?\w+|.", mergeable_ranks=ranks, special_tokens={"<|endoftext|>": 259})
+    ids, offsets = reference("tiktoken", tiktoken_definition(made))(["the", "", "a the"])
+    assert ids.tolist() == [257, ord("a"), ord(" "), 257]
+    assert offsets.tolist() == [0, 1, 1, 4]
+
+
+def test_frames_only_texts_that_have_tokens() -> None:
+    ids, offsets = np.array([7, 8, 9], np.int32), np.array([0, 2, 2, 3], np.int64)
+    assert [one.tolist() for one in framed((ids, offsets), 1, 0)] == [[1, 7, 8, 0, 1, 9, 0], [0, 4, 4, 7]]
+    assert [one.tolist() for one in framed((ids, offsets), None, 0)] == [[7, 8, 0, 9, 0], [0, 3, 3, 5]]
+
+
+def test_encode_does_the_same_with_either_backend(shared_data: Path) -> None:
+    row = {"kind": "tokenizers", "definition": gpt_neo(shared_data), "eos_id": 0}
+    tokenizer = pa.RecordBatch.from_pylist([row], schema=TOKENIZER)
+    out = [
+        pa.Table.from_batches(
+            encode(
+                iter(table(WORDS).to_batches(max_chunksize=size)),
+                iter([pa.RecordBatch.from_pylist([{"backend": backend, "compared": 1}])]),
+                iter([tokenizer]),
+            )
+        )
+        for backend, size in (("fastokens", 10), ("reference", 10))
+    ]
+    assert out[0].equals(out[1])
