@@ -13,8 +13,15 @@ class Lookup:
     def __init__(self, batches: Iterator[pa.RecordBatch], key: str) -> None:
         self._batches = batches
         self._key = key
-        self._batch: pa.RecordBatch | None = next(batches)
-        self.schema = self._batch.schema
+        first = next(batches)
+        self._batch: pa.RecordBatch | None = first
+        self.schema = first.schema
+        self.read = first.num_rows
+
+    def _next(self) -> pa.RecordBatch | None:
+        batch = next(self._batches, None)
+        self.read += batch.num_rows if batch is not None else 0
+        return batch
 
     def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array of text
         """Return the rows whose key is in `wanted`; no later call may ask for a key below the highest of this one."""
@@ -25,9 +32,15 @@ class Lookup:
             found.append(self._batch.filter(pc.is_in(keys, value_set=wanted)))
             if len(keys) and keys[-1].as_py() >= high:
                 break
-            self._batch = next(self._batches, None)
+            self._batch = self._next()
         return pa.Table.from_batches(found, schema=self.schema)
 
     def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
         """Return what the first row holds in `column`, or None if the stream has no rows; ask before `rows`."""
         return self._batch.column(column)[0].as_py() if self._batch is not None and self._batch.num_rows else None
+
+    def finish(self) -> int:
+        """Read to the end of the stream; return how many rows it had."""
+        while self._batch is not None:
+            self._batch = self._next()
+        return self.read
