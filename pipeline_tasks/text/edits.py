@@ -107,7 +107,7 @@ def _sentences(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
         if bits & TERMINAL:
             if code >= 0x80:
                 count += text
-                text = False
+                text, ended = False, False
             else:
                 ended = text
         elif bits & SPACE:

@@ -49,7 +49,7 @@ def classes() -> Classes:
     for codes in ASSIGNED:
         flags[codes.start : codes.stop] = [_class(chr(code)) for code in codes]
     for ranges, bit in ((BREAKS, BREAK), (TERMINALS, TERMINAL | PUNCTUATION), (SYMBOLS, PUNCTUATION), (UNSPACED_SCRIPTS, PAIRED)):
-        for first, last in _spans(ranges):
+        for first, last in spans(ranges):
             flags[first : last + 1] |= bit
     blocks, index = np.unique(flags.reshape(-1, 256), axis=0, return_inverse=True)
     return _ascii_first(blocks, index.reshape(-1))
@@ -66,7 +66,7 @@ def _class(letter: str) -> int:
     )
 
 
-def _spans(ranges: str) -> list[tuple[int, int]]:
+def spans(ranges: str) -> list[tuple[int, int]]:
     """Read `21 2E-2F` as [(0x21, 0x21), (0x2E, 0x2F)]."""
     ends = [span.split("-") for span in ranges.split()]
     return [(int(end[0], 16), int(end[-1], 16)) for end in ends]

@@ -1,0 +1,91 @@
+"""Signals of small texts, counted by hand."""
+
+import pyarrow as pa
+import pytest
+
+from pipeline_tasks.filters import Filter, c4, fineweb, gopher_quality, gopher_repetition
+
+
+def signals(card: Filter, text: str, language: str = "en", words: int = 0) -> dict[str, float]:
+    measured = card.measure(pa.array([text], pa.large_string()), pa.array([language]), words, card.limits())
+    return dict(zip(card.signals, measured.signals[0].tolist(), strict=True))
+
+
+def test_gopher_quality() -> None:
+    # all words: the, fox..., #1, --, and, …, dog; `--` and `…` are all punctuation; `#1` has no letter
+    text = "the fox... #1 --\n- and …\n  • dog ..."
+    found = signals(gopher_quality.FILTER, text)
+    assert found["words"] == 6  # the, fox..., #1, and, •, dog: a bullet is no punctuation to the source
+    assert found["word_length"] == pytest.approx((3 + 6 + 2 + 3 + 1 + 3) / 6)
+    assert found["hash_ratio"] == pytest.approx(1 / 10)
+    assert found["ellipsis_ratio"] == pytest.approx(3 / 10)
+    assert found["bullet_line_ratio"] == pytest.approx(2 / 3)
+    assert found["ellipsis_line_ratio"] == pytest.approx(2 / 3)
+    assert found["alpha_word_ratio"] == pytest.approx(4 / 10)
+    assert found["stop_words"] == 2
+
+
+def test_unicode_words_count_punctuation() -> None:
+    split, unicode = (signals(gopher_quality.FILTER, "Yes, we can.", words=rule) for rule in (0, 1))
+    assert (split["words"], split["alpha_word_ratio"]) == (3, 1)
+    assert (unicode["words"], unicode["alpha_word_ratio"]) == (3, pytest.approx(3 / 5))
+
+
+def test_gopher_repetition() -> None:
+    text = "one two\nx\none two\n\n\none two\nx\none two\n\nend"
+    found = signals(gopher_repetition.FILTER, text)
+    first = len("one two\nx\none two")
+    assert found["dup_para_frac"] == pytest.approx(1 / 3)
+    assert found["dup_para_char_frac"] == pytest.approx(first / len(text))
+    assert found["dup_line_frac"] == pytest.approx(4 / 7)
+    assert found["dup_line_char_frac"] == pytest.approx((7 * 3 + 1) / len(text))
+    assert found["top_2_gram"] == pytest.approx(4 * len("one two") / len(text))
+    assert found["duplicated_5_n_grams"] == pytest.approx(len("onetwoxonetwo") / len(text))
+    assert found["duplicated_6_n_grams"] == 0
+
+
+def test_c4_removes_lines_in_the_order_of_the_source() -> None:
+    lines = [
+        "A sentence that stays.[1] And more.",
+        "Too short",
+        "Please enable JavaScript to see { this",
+        "We use cookies on this site.",
+        "x" * 1001 + " is a long word",
+        "  Another line,   kept as it is  ",
+    ]
+    card = c4.FILTER
+    measured = card.measure(pa.array(["\r\n".join(lines)], pa.large_string()), pa.array(["en"]), 0, card.limits())
+    found = dict(zip(card.signals, measured.signals[0].tolist(), strict=True))
+    assert measured.texts.to_pylist() == ["A sentence that stays. And more.\nAnother line,   kept as it is"]
+    assert found == {
+        "c4_lines": 6,
+        "c4_long_word_lines": 1,
+        "c4_no_terminal_lines": 0,
+        "c4_few_words_lines": 1,
+        "c4_javascript_lines": 1,
+        "c4_policy_lines": 1,
+        "c4_citations": 1,
+        "c4_lorem_ipsum": 0,
+        "c4_curly_brackets": 0,  # hidden by the line that JavaScript drops before
+        "c4_sentences": 3,
+    }
+
+
+def test_c4_with_terminal_punctuation_is_the_paper() -> None:
+    texts = pa.array(["It ends here.\nIt does not end\nIt trails off..."], pa.large_string())
+    limits = c4.Limits(require_terminal_punctuation=True)
+    assert c4.measure(texts, pa.array(["en"]), 0, limits).texts.to_pylist() == ["It ends here."]
+
+
+def test_fineweb() -> None:
+    found = signals(fineweb.FILTER, "short.\n\nthis line has more than thirty characters\nshort.\n")
+    assert found["prose_lines"] == 3
+    assert found["line_punct_ratio"] == pytest.approx(2 / 3)
+    assert found["short_line_ratio"] == pytest.approx(2 / 3)
+    assert found["char_dup_ratio"] == pytest.approx(6 / (6 + 41 + 6))
+    assert found["list_ratio"] == pytest.approx(4 / 9)
+
+
+def test_words_of_unspaced_scripts_are_pairs() -> None:
+    assert signals(gopher_quality.FILTER, "我们的网站。", "zh")["words"] == 3
+    assert signals(gopher_quality.FILTER, "我们的网站。", "en")["words"] == 1

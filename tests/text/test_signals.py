@@ -1,0 +1,122 @@
+"""Compiled signals equal a plain reading of their definitions, for any text."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.text import buffers, edits, lines, ngrams, words
+from tests.text import plain
+
+STOPS = ("the", "be", "to", "of", "and", "that", "have", "with")
+PIECES = (
+    *STOPS, "a", "b", "Wort", "naïve", "1", "42", "...", "…", ". ", "!", "? ", "。", "؟", " ", " ", "  ", "\t", "\n", "\n",
+    "\n\n", "\r\n", "\r", "\v", "\x1c", "\x85", "\u2028", "\xa0", "\u3000", "• ", "- ", "#", "_", "'", '"', ")", "{", "[1]",
+    "[٣]", "[edit]", "[citation needed]", "[", "JavaScript ", "Lorem ipsum", "Terms of Use", "use cookies", "中文字", "の",
+    "กา", "é", "e\u0301", "\U0001f600", "\x00", "x" * 1001,
+)  # fmt: skip
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=60).map("".join) | st.text(max_size=80)
+BATCHES = st.lists(TEXTS, max_size=4)
+PROPERTY = settings(max_examples=150, deadline=None)
+
+
+def views(texts: list[str]) -> tuple[buffers.Offsets, buffers.Bytes]:
+    """The texts as a slice of a longer column, so that offsets do not begin at 0."""
+    return buffers.views(pa.array(["before", *texts, "after"], pa.large_string()).slice(1, len(texts)))
+
+
+def rules(texts: list[str], rule: int) -> np.ndarray:
+    return np.full(len(texts), rule, np.uint8)
+
+
+@PROPERTY
+@given(BATCHES, st.sampled_from([words.SPLIT, words.UNICODE]))
+def test_words(texts: list[str], rule: int) -> None:
+    cut = str.split if rule == words.SPLIT else plain.unicode_words
+    measured = words.measure(*views(texts), rules(texts, rule), words.hashes_of(STOPS))
+    assert measured.tolist() == [plain.word_signals(cut(text), STOPS) for text in texts]
+
+
+@PROPERTY
+@given(BATCHES, st.sampled_from([words.SPLIT, words.UNICODE]))
+def test_ngrams(texts: list[str], rule: int) -> None:
+    cut = str.split if rule == words.SPLIT else plain.unicode_words
+    measured = ngrams.measure(*views(texts), rules(texts, rule))
+    for row, text in zip(measured, texts, strict=True):
+        spelled = cut(text)
+        assert row[:3].tolist() == [plain.top_gram(spelled, n) for n in (2, 3, 4)]
+        assert row[3:].tolist() == [plain.repeated_grams(spelled, n) for n in range(5, 11)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from("ab"), max_size=200))
+def test_ngrams_of_two_words_repeat_at_every_length(letters: list[str]) -> None:
+    row = ngrams.measure(*views([" ".join(letters)]), rules([""], words.SPLIT))[0]
+    assert row[:3].tolist() == [plain.top_gram(letters, n) for n in (2, 3, 4)]
+    assert row[3:].tolist() == [plain.repeated_grams(letters, n) for n in range(5, 11)]
+
+
+@PROPERTY
+@given(BATCHES)
+def test_line_shapes(texts: list[str]) -> None:
+    assert lines.shapes(*views(texts)).tolist() == [plain.shapes(text) for text in texts]
+
+
+@PROPERTY
+@given(BATCHES)
+def test_repeated_lines_and_paragraphs(texts: list[str]) -> None:
+    assert lines.repeats(*views(texts)).tolist() == [plain.repeats(text) for text in texts]
+
+
+@PROPERTY
+@given(BATCHES, st.sampled_from([0.0, 5.0, 30.0]))
+def test_prose_lines(texts: list[str], short: float) -> None:
+    measured = lines.prose(*views(texts), np.full(len(texts), short))
+    assert measured.tolist() == [plain.prose(text, short) for text in texts]
+
+
+@PROPERTY
+@given(BATCHES, st.booleans())
+def test_c4_lines(texts: list[str], terminal: bool) -> None:
+    limits = edits.LineRules(1000, 3, terminal, True, True, True)
+    edited, counts = edits.edit(*views(texts), rules(texts, words.SPLIT), limits)
+    edited.validate(full=True)
+    expected = [plain.c4(text, terminal=terminal) for text in texts]
+    assert list(zip(edited.to_pylist(), counts.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("One. Two? Three!", 3),
+        ("Version 3.5 of e.g. this", 2),
+        ('She said "No." He left.', 2),
+        ("Wait... what?!", 2),
+        ("今日は。明日は。", 2),
+        ("no end", 1),
+        ("...", 0),
+        ("", 0),
+    ],
+)
+def test_sentences(line: str, count: int) -> None:
+    limits = edits.LineRules(1000, 0, False, False, False, False)
+    _, counts = edits.edit(*views([line]), rules([line], words.SPLIT), limits)
+    assert counts[0][edits.SENTENCES] == count
+
+
+def test_unicode_words_by_hand() -> None:
+    assert plain.unicode_words("Don't stop—now_1! 我们的网站 x") == [
+        "Don", "'", "t", "stop", "—", "now_1", "!", "我们", "的网", "站", "x",
+    ]  # fmt: skip
+
+
+def test_nulls_count_as_empty_texts() -> None:
+    offsets, data = buffers.views(pa.array([None, "a b", None], pa.large_string()))
+    assert words.measure(offsets, data, np.zeros(3, np.uint8), words.hashes_of(()))[:, 1].tolist() == [0, 2, 0]
+
+
+def test_broken_utf8_does_not_read_past_the_end() -> None:
+    data = np.frombuffer(b"ok \xf0\x9f", np.uint8)
+    measured = words.measure(np.array([0, 5]), data, np.zeros(1, np.uint8), words.hashes_of(()))
+    assert measured[0].tolist() == [2, 2, 4, 1, 0]
