@@ -1,0 +1,228 @@
+"""The `refinery` command: run a snapshot, look at what is there, and prove it."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline_tasks import dataset
+from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
+from pipeline_tasks.recipe import recipe_names
+
+DEFAULT_RECIPE = "web"
+
+Answer = Callable[[argparse.Namespace], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; errors are one paragraph on stderr and the exit code says what to do about them."""
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    if not hasattr(options, "answer"):
+        parser.print_help()
+        return 0
+    try:
+        return int(options.answer(options))
+    except RefineryError as error:
+        if options.debug:
+            raise
+        sys.stderr.write(f"refinery: {error}\n")
+        return error.exit_code
+    except BrokenPipeError:  # `refinery status | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands; the docs are checked against it."""
+    parser = argparse.ArgumentParser(prog="refinery", description=__doc__)
+    parser.add_argument("--debug", action="store_true", help="show the stack trace of an error")
+    commands = parser.add_subparsers(title="commands", metavar="")
+    _run_parser(commands)
+    _demo_parser(commands)
+    _up_parser(commands)
+    for name, answer, text in (
+        ("status", _status, "what is published, and how each stage of it went"),
+        ("funnel", _funnel, "documents, bytes and reasons from stage to stage"),
+        ("verify", _verify, "re-check every digest and the account of every record"),
+        ("report", _report, "where the report of a snapshot is"),
+    ):
+        one = commands.add_parser(name, help=text, description=text)
+        _place(one)
+        one.set_defaults(answer=answer)
+    _trace_parser(commands)
+    doctor = commands.add_parser("doctor", help="check Java, Spark, Ray, the tokenizer and the object store")
+    doctor.add_argument("output", nargs="?", default="", help="root to check: a folder or s3://bucket/prefix")
+    doctor.set_defaults(answer=_doctor)
+    return parser
+
+
+def _place(parser: argparse.ArgumentParser) -> None:
+    """Add what names a published snapshot."""
+    parser.add_argument("output", nargs="?", default=default_root(), help="the root that a run wrote to")
+    parser.add_argument("--recipe", default="", help="recipe (default: the only one there, else web)")
+    parser.add_argument("--snapshot", default="", help="snapshot (default: the newest)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def default_root() -> str:
+    """Return the root used when none is named: `REFINERY_ROOT`, else `.refinery/root` here."""
+    return os.environ.get("REFINERY_ROOT") or str(Path(".refinery/root").absolute())
+
+
+def _run_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
+    run = commands.add_parser("run", help="refine one snapshot: the same DAG, in this process, with progress")
+    run.add_argument("--input", required=True, help="folder, prefix or file of WARC, WET, JSONL or Parquet")
+    run.add_argument("--output", default=default_root(), help="root to write to: a folder or s3://bucket/prefix")
+    run.add_argument("--snapshot", default="", help="its name (default: last part of --input); earlier ones are history")
+    run.add_argument("--recipe", default=DEFAULT_RECIPE, help=f"one of {', '.join(recipe_names())}")
+    run.add_argument("--partitions", type=int, default=0, help="map stages over at most this many (default: recipe's)")
+    run.add_argument("--engine", default="", help="run every stage on local, spark or ray (default: the recipe's)")
+    run.add_argument("--json", action="store_true", help="end with one JSON object")
+    run.set_defaults(answer=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from pipeline_tasks.cli_run import run  # Airflow takes seconds to import
+
+    return run(
+        input_uri=options.input,
+        output=options.output,
+        snapshot=options.snapshot,
+        recipe=options.recipe,
+        partitions=options.partitions,
+        engine=options.engine,
+        json_summary=options.json,
+    )
+
+
+def _demo_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
+    demo = commands.add_parser("demo", help="write two small crawl snapshots, refine both, compare with the truth")
+    demo.add_argument("--folder", default=".refinery/demo", help="where the crawl and the output go")
+    demo.set_defaults(answer=_demo)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from pipeline_tasks.demo.show import show
+
+    return show(Path(options.folder))
+
+
+def _up_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
+    up = commands.add_parser("up", help="start Airflow's web UI on this machine with everything embedded")
+    up.add_argument("--port", type=int, default=8080)
+    up.set_defaults(answer=_up)
+
+
+def _up(options: argparse.Namespace) -> int:
+    from pipeline_tasks.cli_run import up
+
+    return up(options.port)
+
+
+def _version(options: argparse.Namespace) -> dataset.Version:
+    return dataset.current(options.output, _recipe(options), options.snapshot)
+
+
+def _recipe(options: argparse.Namespace) -> str:
+    there = dataset.recipes(options.output)
+    if options.recipe or not there:
+        return options.recipe or DEFAULT_RECIPE
+    return there[0] if len(there) == 1 or DEFAULT_RECIPE not in there else DEFAULT_RECIPE
+
+
+def _versions(options: argparse.Namespace) -> list[dataset.Version]:
+    """Return the versions that the options name: one snapshot's, or the newest of every snapshot."""
+    if options.snapshot:
+        return [_version(options)]
+    found = dataset.latest_by_snapshot(options.output, _recipe(options))
+    return found or [_version(options)]
+
+
+def _status(options: argparse.Namespace) -> int:
+    from pipeline_tasks.funnel import status_lines
+
+    found = _versions(options)
+    if options.json:
+        _print([json.dumps([_facts(one) for one in found], sort_keys=True)])
+    else:
+        _print(status_lines(options.output, found))
+    return 0
+
+
+def _facts(version: dataset.Version) -> dict[str, Any]:
+    names = ("number", "recipe", "snapshot", "documents", "tokens", "sequences", "home", "landing")
+    return {name: getattr(version, name) for name in names}
+
+
+def _funnel(options: argparse.Namespace) -> int:
+    from pipeline_tasks.funnel import funnel, funnel_lines
+
+    steps = funnel(options.output, _version(options))
+    _print([json.dumps(steps, sort_keys=True)] if options.json else funnel_lines(steps))
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from pipeline_tasks import verify
+
+    accounts = [verify.verify(options.output, one) for one in _versions(options)]
+    for account in accounts:
+        _print(verify.told(account))
+    problems = sum(len(account.problems) for account in accounts)
+    return ContractError.exit_code if problems else 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    version = _version(options)
+    _print([f"{options.output}/{version.home}/report.html"])
+    return 0
+
+
+def _trace_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
+    trace = commands.add_parser("trace", help="from a packed token back to its document and landed record")
+    _place(trace)
+    trace.add_argument("--token", type=int, action="append", help="position in the stream, from 0; may be repeated")
+    trace.add_argument("--random", type=int, default=0, metavar="N", help="trace N tokens drawn at random")
+    trace.set_defaults(answer=_trace)
+
+
+def _trace(options: argparse.Namespace) -> int:
+    from dataclasses import asdict
+    from random import SystemRandom
+
+    from pipeline_tasks import trace
+
+    version = _version(options)
+    drawn = [SystemRandom().randrange(max(version.tokens, 1)) for _ in range(options.random)]
+    positions = [*(options.token or []), *drawn]
+    if not positions:
+        message = "name tokens with --token POSITION, or draw some with --random N"
+        raise RecipeError(message)
+    for position in positions:
+        found = trace.trace(options.output, version, position)
+        _print([json.dumps(asdict(found))] if options.json else [*trace.told(found), ""])
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from pipeline_tasks.doctor import checks
+
+    failed = 0
+    for check in checks(options.output):
+        failed += not check.ok
+        _print([f"{'ok  ' if check.ok else 'FAIL'}  {check.name:<14}{check.found}"])
+    return RecipeError.exit_code if failed else 0
+
+
+def _print(lines: Sequence[str] | Iterator[str]) -> None:
+    for line in lines:
+        sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""The funnel of a version: what came into each stage, what stayed, and why the rest did not."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pipeline_tasks import dataset
+from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.runner import read_manifest
+
+BAR = 28
+
+
+def funnel(root: str, version: dataset.Version) -> list[dict[str, Any]]:
+    """Return one entry per stage, in order: rows in and kept, stored bytes, tokens, and counts by reason."""
+    steps = []
+    for stage in (one for one in STAGES if one in version.manifests):
+        made = read_manifest(root, version.manifests[stage])
+        measures = made.metrics["measures"]
+        steps.append(
+            {
+                "stage": stage,
+                "rows_in": made.rows_in,
+                "rows": made.rows,
+                "bytes": made.bytes,
+                "tokens": measures.get("n_tokens", {}).get("sum", 0),
+                "rejected": dict(made.rejected),
+                "quarantined": dict(made.quarantined),
+                "manifest": version.manifests[stage],
+            }
+        )
+    return steps
+
+
+def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield the funnel as a table with bars; reasons stand under their stage, most frequent first."""
+    most = max((step["rows_in"] for step in steps), default=1) or 1
+    for step in steps:
+        came, kept = step["rows_in"], step["rows"]
+        bar = "█" * round(BAR * min(kept, most) / most)
+        share = f"{kept / came:6.1%}" if came and step["stage"] != "pack" else "      "
+        unit = "sequences" if step["stage"] == "pack" else "rows"
+        yield f"{step['stage']:<16}{came:>8,} in {kept:>8,} {unit:<9} {share}  {bar}"
+        reasons = {**step["rejected"], **step["quarantined"]}
+        for reason, count in sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0])):
+            yield f"{'':<16}{'':>8}    {count:>8,} {reason}"
+
+
+def status_lines(root: str, versions: Sequence[dataset.Version]) -> Iterator[str]:
+    """Yield one line per published snapshot."""
+    yield f"{'snapshot':<20}{'recipe':<10}{'version':>8}{'records':>10}{'documents':>11}{'tokens':>12}  published under"
+    for one in versions:
+        came = read_manifest(root, one.manifests["ingest"]).rows_in if "ingest" in one.manifests else 0
+        yield (
+            f"{one.snapshot:<20}{one.recipe:<10}{one.number:>8}{came:>10,}{one.documents:>11,}{one.tokens:>12,}  "
+            f"{root}/{one.home}"
+        )
