@@ -1,11 +1,13 @@
 """Thins languages or sources to wanted shares of the tokens, and the whole to a budget."""
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from itertools import accumulate
 from typing import Literal
 
 import pyarrow as pa
@@ -24,9 +26,9 @@ class Params:
     largest for which no group gives more than it has, so nothing is ever repeated. A weighted group without a
     single token today is left out of the sum. Groups that `weights` does not name follow `unlisted`: `drop`, or
     `keep` them whole. Without `weights` every group stays as it is. A `budget_tokens` above 0 thins all that
-    would be kept by one common factor. A document stays if its draw (by `seed` and id) falls below its group's
-    share: totals are met in expectation, to about the square root of the documents, and adding
-    documents never changes which draw another one has.
+    would be kept by one common factor. A document stays if its draw (by `seed` and id) is below its group's limit,
+    which is set by counting: a group never gives more tokens than its share, and at most about a
+    thousandth of its tokens (or one document, if that is more) less.
     """
 
     by: Literal["language", "source"] = "language"
@@ -36,7 +38,10 @@ class Params:
     unlisted: Literal["drop", "keep"] = "drop"
 
 
-_COUNT = pa.schema([pa.field("group", pa.string()), pa.field("tokens", pa.int64())])
+BINS = 1 << 10
+"""Draws are counted by 1,024 equal ranges, so a limit is exact to a thousandth and a shard's counts stay small."""
+
+_COUNT = pa.schema([pa.field("group", pa.string()), pa.field("bin", pa.int64()), pa.field("tokens", pa.int64())])
 _SHARE = pa.schema(
     [
         pa.field("group", pa.string()),
@@ -48,28 +53,36 @@ _SHARE = pa.schema(
 
 
 def count(docs: Batches, *, params: Params) -> Batches:
-    """Yield the shard's tokens per group, in group order."""
-    tokens: defaultdict[str, int] = defaultdict(int)
+    """Yield the shard's tokens per group and range of draws, sorted."""
+    tokens: Counter[tuple[str, int]] = Counter()
     for batch in docs:
-        table = pa.table({"group": _groups(batch, params), "tokens": batch["n_tokens"]})
-        for row in table.group_by("group").aggregate([("tokens", "sum")]).to_pylist():
-            tokens[row["group"]] += row["tokens_sum"]
-    rows = [{"group": group, "tokens": tokens[group]} for group in sorted(tokens)]
+        bins = pa.array(draws(batch["id"], params.seed) // (SPAN // BINS))
+        table = pa.table({"group": _groups(batch, params), "bin": bins, "tokens": batch["n_tokens"]})
+        for row in table.group_by(["group", "bin"]).aggregate([("tokens", "sum")]).to_pylist():
+            tokens[row["group"], row["bin"]] += row["tokens_sum"]
+    rows = [{"group": group, "bin": at, "tokens": tokens[group, at]} for group, at in sorted(tokens)]
     yield pa.RecordBatch.from_pylist(rows, schema=_COUNT)
 
 
 def plan(counts: Batches, *, params: Params) -> Batches:
     """Yield one row per group: how much there is and below which draw a document of it stays."""
-    tokens: defaultdict[str, int] = defaultdict(int)
+    bins: defaultdict[str, list[int]] = defaultdict(lambda: [0] * BINS)
     for batch in counts:
         for row in batch.to_pylist():
-            tokens[row["group"]] += row["tokens"]
+            bins[row["group"]][row["bin"]] += row["tokens"]
+    tokens = {group: sum(bins[group]) for group in sorted(bins)}
     kept = shares(tokens, params)
     rows = [
-        {"group": group, "tokens": tokens[group], "limit": int(SPAN * kept.get(group, 0)), "listed": group in kept}
-        for group in sorted(tokens)
+        {"group": group, "tokens": there, "limit": limit(bins[group], kept.get(group, 0)), "listed": group in kept}
+        for group, there in tokens.items()
     ]
     yield pa.RecordBatch.from_pylist(rows, schema=_SHARE)
+
+
+def limit(bins: Sequence[int], share: Fraction | int) -> int:
+    """Return the highest draw border in [0, SPAN] below which `bins` hold no more than `share` of their tokens."""
+    most = share * sum(bins)
+    return bisect_right(list(accumulate(bins)), most) * (SPAN // BINS)
 
 
 def shares(tokens: Mapping[str, int], params: Params) -> dict[str, Fraction]:
@@ -125,7 +138,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Count tokens per group everywhere, plan once, and thin every shard by the plan."""
     _check(params)
     counts = on.map(partial(count, params=params), shards)
-    planned = on.group(partial(plan, params=params), counts, by="group", order=("tokens",), buckets=1)
+    planned = on.group(partial(plan, params=params), counts, by="group", order=("bin", "tokens"), buckets=1)
     return on.map(partial(thin, params=params), shards, beside=planned)
 
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.stages.mix import Params, shares
+from pipeline_tasks.stages.mix import BINS, Params, limit, shares
+from pipeline_tasks.text.draws import SPAN
 from tests.refining import given as landed
 from tests.refining import refined, rows
 
@@ -55,6 +56,12 @@ def test_no_group_gives_more_than_it_has_and_the_budget_holds(
     assert len(parts) <= 1
 
 
+def test_limits_never_give_more_than_the_share() -> None:
+    bins = [10] * 512 + [0] * 511 + [30]
+    assert [limit(bins, share) * BINS // SPAN for share in (0, Fraction(10, 5150), Fraction(19, 5150))] == [0, 1, 1]
+    assert [limit(bins, share) for share in (Fraction(5149, 5150), 1)] == [SPAN // BINS * 1023, SPAN]
+
+
 def documents(counts: dict[str, int]) -> pa.Table:
     languages = [language for language, count in counts.items() for _ in range(count)]
     ids = [f"{rank:032x}" for rank in range(len(languages))]
@@ -75,15 +82,15 @@ def test_weights_are_met_and_the_rest_is_accounted_for(tmp_path: Path) -> None:
     made = mixed(tmp_path, [documents({"en": 3000, "de": 1000, "fr": 10})], weights={"en": 0.5, "de": 0.5})
     kept = rows(tmp_path, made)["language"].to_pylist()
     assert kept.count("de") == 1000
-    assert kept.count("en") == pytest.approx(1000, abs=100)  # 4 standard deviations of 3000 draws
+    assert 990 <= kept.count("en") <= 1000  # at most the share, at least all but one range of draws
     assert made.rejected == {"mix:over_budget": 3000 - kept.count("en"), "mix:unlisted": 10}
 
 
 def test_evidence_shows_draw_and_share(tmp_path: Path) -> None:
     made = mixed(tmp_path, [documents({"en": 50})], budget_tokens=250)
     proofs = [json.loads(one) for one in rows(tmp_path, made, "rejects")["evidence"].to_pylist()]
-    assert proofs
-    assert all(one["share"] == 0.5 and one["draw"] >= 0.5 and one["group"] == "en" for one in proofs)
+    assert len(proofs) == 25
+    assert all(one["draw"] >= one["share"] > 0 and one["group"] == "en" for one in proofs)
 
 
 def test_the_same_documents_stay_for_any_sharding_and_batch_size(tmp_path: Path) -> None:
