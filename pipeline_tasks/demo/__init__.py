@@ -1,0 +1,6 @@
+"""The demo's own crawl: real prose as two small snapshots of WARC, with a known truth to compare findings with."""
+
+from pipeline_tasks.demo.crawl import write_crawl
+from pipeline_tasks.demo.truth import Plant, Truth, compare, load
+
+__all__ = ["Plant", "Truth", "compare", "load", "write_crawl"]
