@@ -1,0 +1,144 @@
+"""filter_quality keeps prose, names every rule that a text fails, and forgets no row."""
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.schema import REASON_PATTERN
+from pipeline_tasks.stages.filter_quality import SIGNALS, STAGE, Params, sift
+from tests.documents import documents
+from tests.refining import given, refined, rows
+
+PROSE = """A heron stands in the shallows for hours before it moves.
+Otters come to the bank at dusk and quarrel over every fish they have caught.
+Under the bridge, where the current is slow, pike wait with great patience.
+Nobody knows how old the biggest of them may be.
+Farmers nearby built a small weir that keeps their meadows wet during dry summers.
+When rain returns, frogs call so loudly that sleeping becomes difficult.
+Children catch minnows there, count what they hold, and let everything go again.
+By winter all of this lies quiet beneath clear ice."""
+TEXTS = [PROSE, "Too short.", "the be " * 60, f"{PROSE}\nHome\nSee [1] the {{brace}}.", "", None, f"Home\n{PROSE}", "lorem ipsum dolor"]
+LANGUAGES = ["en"] * len(TEXTS)
+
+
+def table(texts: list[str | None] = TEXTS, languages: list[str] = LANGUAGES) -> pa.Table:
+    return documents(texts, language=pa.array(languages, pa.string()))
+
+
+def judged(texts: list[str | None], languages: list[str] | None = None, **params: object) -> pa.Table:
+    docs = table(texts, languages or ["en"] * len(texts))
+    return pa.Table.from_batches(sift(iter(docs.to_batches()), params=Params(**params)))  # type: ignore[arg-type]
+
+
+def rules(text: str, language: str = "en", **params: object) -> list[str]:
+    evidence = judged([text], [language], **params)["evidence"][0].as_py()
+    return [failed["rule"] for failed in json.loads(evidence)] if evidence else []
+
+
+def test_prose_is_kept_whole() -> None:
+    kept = judged([PROSE])
+    assert kept["reason"].to_pylist() == [None]
+    assert kept["text"].to_pylist() == [PROSE]
+
+
+def test_c4_edits_the_text_that_is_kept_and_later_profiles_judge_the_rest() -> None:
+    kept = judged([f"Home\n{PROSE}\nAbout us"])
+    assert kept["text"].to_pylist() == [PROSE]
+    assert kept["chars"].to_pylist() == [len(PROSE)]
+    signals = kept["signals"][0].as_py()
+    assert (signals["c4_lines"], signals["c4_few_words_lines"], signals["prose_lines"]) == (10, 2, 8)
+
+
+def test_a_text_set_aside_stays_as_it_came() -> None:
+    text = f"Home\n{PROSE}\nThe end of {{all}} things."
+    aside = judged([text])
+    assert aside["reason"].to_pylist() == ["c4:curly_bracket"]
+    assert aside["text"].to_pylist() == [text]
+
+
+def test_every_failing_rule_is_evidence_in_order() -> None:
+    assert rules("Have lorem ipsum { 1 2 ...", profiles=("gopher_quality", "c4", "fineweb")) == [
+        "gopher_quality:short_doc",
+        "gopher_quality:too_many_ellipsis",
+        "gopher_quality:too_many_end_ellipsis",
+        "gopher_quality:below_alpha_threshold",
+        "gopher_quality:enough_stop_words",
+        "c4:lorem_ipsum",
+        "c4:curly_bracket",
+        "c4:too_few_sentences",
+        "fineweb:short_line_ratio",
+    ]
+    failed = json.loads(judged(["Too short."])["evidence"][0].as_py())[0]
+    assert failed == {"rule": "gopher_repetition:top_2_gram", "value": 1.0, "bound": 0.2}
+
+
+def test_first_rule_in_the_order_of_profiles_is_the_reason() -> None:
+    turned = judged(["Too short."], profiles=("c4", "gopher_quality"))
+    assert turned["reason"].to_pylist() == ["c4:too_few_sentences"]
+    assert turned["signals"][0].as_py()["dup_para_frac"] is None
+
+
+def test_limits_are_overridden_one_by_one() -> None:
+    five = "Say that we have it."
+    assert rules(five, profiles=("gopher_quality",)) == ["gopher_quality:short_doc"]
+    assert rules(five, profiles=("gopher_quality",), gopher_quality={"min_doc_words": 5}) == []
+
+
+def test_terminal_punctuation_may_be_required() -> None:
+    text = PROSE.replace(".", "")
+    assert "c4:too_few_sentences" not in rules(text, profiles=("c4",))
+    assert rules(text, profiles=("c4",), c4={"require_terminal_punctuation": True}) == ["c4:too_few_sentences"]
+
+
+@pytest.mark.parametrize(
+    ("params", "near"),
+    [({"profiles": ("gofer_quality",)}, "gopher_quality"), ({"fineweb": {"line_punct": 1}}, "line_punct_thr")],
+)
+def test_unknown_names_are_refused_with_the_nearest(params: dict[str, object], near: str) -> None:
+    with pytest.raises(RecipeError, match=f"nearest is '{near}'"):
+        Params(**params)  # type: ignore[arg-type]
+
+
+def test_word_and_stop_word_rules_follow_the_language() -> None:
+    german = "Der Fluss ist breit und das Wasser kalt, aber die Otter schwimmen dort jeden Tag."
+    assert "gopher_quality:enough_stop_words" in rules(german, "en")
+    assert "gopher_quality:enough_stop_words" not in rules(german, "de")
+    chinese = "".join(chr(0x4E00 + 7 * place) + ("。" if place % 25 == 24 else "") for place in range(200))
+    assert rules(chinese, "zh") == []
+    assert "gopher_quality:above_avg_threshold" in rules(chinese, "en")
+
+
+def test_reasons_are_on_the_card_and_fit_the_pattern() -> None:
+    reasons = judged([text for text in TEXTS]).column("reason").drop_null().to_pylist()
+    assert reasons
+    assert set(reasons) <= set(STAGE.fires)
+    assert all(re.match(REASON_PATTERN, reason) for reason in STAGE.fires)
+
+
+def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
+    made = []
+    for batch_rows in (1, 7, 10_000):
+        root = tmp_path / str(batch_rows)
+        parent = given(root, [table(), table(TEXTS[:0], [])])
+        _, manifest = refined(root, "filter_quality", parent, batch_rows=batch_rows)
+        kept = rows(root, manifest)
+        assert kept.num_rows + sum(manifest.rejected.values()) == len(TEXTS)
+        assert kept.schema.field("signals").type == SIGNALS
+        made.append((kept.to_pylist(), rows(root, manifest, "rejects").to_pylist(), manifest.rejected, manifest.fingerprint))
+    assert made[0] == made[1] == made[2]
+
+
+def test_gopher_conformance_cases(shared_data: Path) -> None:
+    """The cases of stanford-cs336/assignment4-data: word count, word length, ellipsis lines and alphabetic words."""
+    lines = gzip.decompress((shared_data / "conformance" / "cases.jsonl.gz").read_bytes()).splitlines()
+    cases = [case for case in map(json.loads, lines) if case["rule"] == "gopher_quality_no_stopword_no_repetition"]
+    texts = [case["input"]["text"] for case in cases]
+    out = judged(texts, profiles=("gopher_quality",), gopher_quality={"min_stop_words": 0})
+    verdicts = [reason is None for reason in out["reason"].to_pylist()]
+    assert len(cases) == 10
+    assert verdicts == [case["expected"]["keep"] for case in cases]
