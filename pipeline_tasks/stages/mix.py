@@ -128,6 +128,8 @@ def _evidence(groups: pa.Array, drawn: pa.Array, limits: pa.Array, reasons: pa.A
 
 
 def _groups(batch: pa.RecordBatch, params: Params) -> pa.Array:
+    if params.by not in batch.schema.names and not params.weights:
+        return pa.array([""] * batch.num_rows, pa.string())  # a common budget needs no groups
     if params.by not in batch.schema.names:
         message = f"mix.by: the documents have no column {params.by!r}; put the stage that writes it before mix"
         raise RecipeError(message)

@@ -115,6 +115,8 @@ def test_senseless_requests_are_refused(tmp_path: Path, params: dict[str, Any]) 
         mixed(tmp_path, [documents({"en": 1})], **params)
 
 
-def test_a_missing_column_is_named(tmp_path: Path) -> None:
+def test_a_missing_column_is_named_where_weights_need_it(tmp_path: Path) -> None:
+    docs = documents({"en": 4}).drop_columns(["language"])
+    assert mixed(tmp_path, [docs], budget_tokens=20).rows == 2
     with pytest.raises(RecipeError, match="language"):
-        mixed(tmp_path, [documents({"en": 1}).drop_columns(["language"])])
+        mixed(tmp_path, [docs], weights={"en": 1.0})
