@@ -1,0 +1,140 @@
+"""Seconds per stage, end-to-end MB of HTML per second and core, peak memory; start-up costs shown apart.
+
+    python benchmarks/stages.py --input SNAPSHOT [--engine local|spark|ray] [--recipe web] [--json]
+
+Every stage of the recipe runs over the snapshot in a fresh root, in one process. `local` uses one core, so its
+MB/s is per core; for `spark` and `ray` the wall time is divided by the cores in use. Without --input the demo's
+own crawl is written first. Compiled kernels are warmed over a small crawl beforehand, and that is shown apart.
+"""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline_tasks import land, storage
+from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.recipe import Recipe, load_recipe
+from pipeline_tasks.runner import Budget, EngineFactory, Work, read_manifest, read_shards, refine
+
+MEGABYTE = 1e6
+
+
+@dataclass(slots=True)
+class Timing:
+    """What one stage took and left."""
+
+    stage: str
+    wall: float
+    cpu: float
+    rows_in: int
+    rows: int
+    bytes: int
+
+
+def timed(call: Callable[[], Any]) -> float:
+    """Return the seconds that a call takes."""
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def start_up(name: str) -> dict[str, float]:
+    """Start what the engine needs, and import what each run imports once; seconds of each."""
+    costs: dict[str, float] = {}
+    if name == "spark":
+        from pipeline_tasks.engines import spark
+
+        costs["spark session"] = timed(lambda: spark.session("local[*]"))
+    if name == "ray":
+        from pipeline_tasks.engines import ray
+
+        costs["ray"] = timed(lambda: ray.connect("local"))
+    code = "import great_expectations"
+    costs["import great_expectations"] = timed(lambda: subprocess.run([sys.executable, "-c", code], check=True))
+    return costs
+
+
+def run(root: str, uri: str, recipe: Recipe, factory: EngineFactory) -> list[Timing]:
+    """Run every stage over the snapshot at `uri`; return what each took."""
+    path, _, _ = land.land(root, uri)
+    landing, timings = land.landing_of(uri), []
+    for step in recipe.steps:
+        work = Work(root, step.stage, step.params, path, landing=landing, budget=Budget(share=1.0))
+        path, made, meter = refine(work, factory)
+        timings.append(Timing(step.stage, meter.wall, meter.cpu, made.rows_in, made.rows, made.bytes))
+    return timings
+
+
+def html_bytes(root: str, ingest: str) -> int:
+    """Return the bytes of HTML that `ingest` kept."""
+    total = 0
+    for batch in read_shards(root, read_manifest(root, ingest).shards, ["payload"]):
+        total += sum(len(one) for one in batch.column(0).to_pylist() if one)
+    return total
+
+
+def peak_megabytes() -> float:
+    """Return the largest resident size of this process or of any child it has waited for."""
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) * 1024 / MEGABYTE
+
+
+def main() -> None:
+    """Print the table, and with --json one JSON object as the last line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--input", default="")
+    parser.add_argument("--engine", default="local", choices=("local", "spark", "ray"))
+    parser.add_argument("--recipe", default="web")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="refinery-bench-"))
+    try:
+        from pipeline_tasks.demo.crawl import write_crawl
+
+        write_crawl(folder / "crawl")
+        warm = folder / "crawl" / "2026-11-20"
+        recipe, factory = load_recipe(options.recipe), engine(options.engine)
+        costs = start_up(options.engine)
+        costs["compile kernels (or load them)"] = timed(lambda: run(str(folder / "warm"), str(warm), recipe, factory))
+        uri = options.input or str(folder / "crawl" / "2026-11-19")
+        timings = run(str(folder / "root"), uri, recipe, factory)
+        ingest = next(entry.path for entry in storage.connect(str(folder / "root")).list("ingest")
+                      if entry.path.endswith("manifest.json"))
+        show(timings, html_bytes(str(folder / "root"), ingest), costs, options)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def show(timings: list[Timing], html: int, costs: dict[str, float], options: argparse.Namespace) -> None:
+    """Print what was measured."""
+    cores = 1 if options.engine == "local" else (os.cpu_count() or 1)
+    wall = sum(one.wall for one in timings)
+    speed = html / MEGABYTE / wall / cores
+    print(f"{'stage':<16}{'seconds':>9}{'rows in':>10}{'kept':>9}{'MB kept':>9}")
+    for one in timings:
+        print(f"{one.stage:<16}{one.wall:>9.2f}{one.rows_in:>10,}{one.rows:>9,}{one.bytes / MEGABYTE:>9.1f}")
+    print(f"{'all':<16}{wall:>9.2f}   {html / MEGABYTE:.1f} MB of HTML, {speed:.2f} MB/s per core on {options.engine}")
+    print(f"peak memory of a process {peak_megabytes():.0f} MB")
+    for name, seconds in costs.items():
+        print(f"start-up: {name} {seconds:.1f} s")
+    if options.json:
+        stages = {one.stage: round(one.wall, 3) for one in timings}
+        facts = {"engine": options.engine, "html_mb": round(html / MEGABYTE, 1), "wall_s": round(wall, 2)}
+        facts |= {"mb_s_per_core": round(speed, 3), "peak_mb": round(peak_megabytes()), "stages_s": stages}
+        facts["start_up_s"] = {name: round(cost, 2) for name, cost in costs.items()}
+        print(json.dumps(facts, sort_keys=True))
+#DEL: {name: round(cost, 2) for name, cost in costs.items()}}, sort_keys=True))
+
+
+if __name__ == "__main__":
+    main()
