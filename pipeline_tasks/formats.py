@@ -5,7 +5,6 @@ with its `error`, and after it reading goes on at the next record that can be fo
 stream itself pass through.
 """
 
-import io
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
@@ -103,12 +102,11 @@ def _unknown(tape: Tape, name: str) -> Iterator[Row]:
 
 
 def _parquet(tape: Tape, name: str, stream: BinaryIO | None) -> Iterator[Row]:
-    seekable = stream is not None and stream.seekable()
+    seekable = stream is not None and hasattr(stream, "seekable") and stream.seekable()
     row = 0
     try:
-        file = pq.ParquetFile(
-            stream if seekable else pa.BufferReader(tape.read()), page_checksum_verification=True, pre_buffer=False
-        )
+        place = stream if seekable else pa.BufferReader(tape.read())
+        file = pq.ParquetFile(place, page_checksum_verification=True, pre_buffer=False)
         for batch in file.iter_batches(PARQUET_ROWS):
             for fields in _dicts(batch):
                 yield jsonl.object_row(fields, row, 1, name, "row") if fields else Row(row, 1, error="parquet")

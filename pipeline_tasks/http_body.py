@@ -85,7 +85,8 @@ def dechunk(raw: bytes) -> bytes | None:
 
     A body that stops cleanly between chunks lacks only the last, empty one, and is taken.
     """
-    parts, at = [], 0
+    parts: list[bytes] = []
+    at = 0
     while at < len(raw):
         size_line = _CHUNK_SIZE.match(raw, at)
         if size_line is None:
@@ -116,7 +117,8 @@ def decompress(coding: str, data: bytes) -> tuple[bytes, str | None]:
 
 
 def _inflate(data: bytes, wbits: int) -> tuple[bytes, str | None]:
-    parts, size, rest = [], 0, data
+    parts: list[bytes] = []
+    size, rest = 0, data
     while rest:
         inflater = zlib.decompressobj(wbits)
         try:
@@ -134,7 +136,7 @@ def _inflate(data: bytes, wbits: int) -> tuple[bytes, str | None]:
 
 
 def _unbrotli(data: bytes) -> tuple[bytes, str | None]:
-    import brotlicffi  # noqa: PLC0415
+    import brotlicffi
 
     inflater: Any = brotlicffi.Decompressor()
     try:
@@ -150,7 +152,7 @@ def _unbrotli(data: bytes) -> tuple[bytes, str | None]:
 
 
 def _unzstd(data: bytes) -> tuple[bytes, str | None]:
-    import zstandard  # noqa: PLC0415
+    import zstandard
 
     try:
         out = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data).read(CAP + 1)

@@ -8,11 +8,12 @@ from typing import Any
 import orjson
 
 from pipeline_tasks.tape import Tape
-from pipeline_tasks.warc import Row
+from pipeline_tasks.warc import Row, sha1
 
 LINE_CAP = 32 << 20
 TEXT_FIELDS = ("text", "content", "raw_content", "contents")
 DATE_FIELDS = ("date", "timestamp", "crawled_at", "date_download")
+_NAMED = (("url",), ("id",), DATE_FIELDS, ("source",))
 _KEY = re.compile(rb'"[ \t\r]*:')
 _JSON = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -78,7 +79,7 @@ def _line_row(line: bytes, offset: int, file: str) -> Row:
 def parse(line: bytes) -> tuple[Any, str | None, str | None, int]:
     """Parse one line strictly: (value, error, detail, lone surrogates replaced).
 
-    A key given twice is an error; as no fast parser tells, a line with more key-like places than keys is read again slowly.
+    A key given twice is an error; no fast parser tells, so a line with more key-like places than keys is read slowly.
     """
     try:
         value = orjson.loads(line)
@@ -148,7 +149,7 @@ def object_row(fields: dict[str, Any], offset: int, length: int, file: str, kind
     if not isinstance(text, str):
         detail = "no text field" if text is None else f"text is a {type(text).__name__}"
         return Row(offset, length, kind=kind, error="no_text" if text is None else "field_type", error_detail=detail)
-    url, record_id, date, source = (_take(rest, names) for names in (("url",), ("id",), DATE_FIELDS, ("source",)))
+    url, record_id, date, source = (_string(_take(rest, names)) for names in _NAMED)
     if replaced:
         rest["surrogates_replaced"] = replaced
     try:
@@ -158,13 +159,14 @@ def object_row(fields: dict[str, Any], offset: int, length: int, file: str, kind
     return Row(
         offset,
         length,
-        record_id=_string(record_id) or f"{file}:{offset}",
-        url=_string(url),
-        crawled_at=_string(date),
+        record_id=record_id or f"{file}:{offset}",
+        url=url,
+        crawled_at=date,
+        payload_digest=sha1(text.encode()),
         kind=kind,
         text=text,
         metadata=metadata,
-        source=_string(source),
+        source=source,
     )
 
 

@@ -22,7 +22,9 @@ LENGTH_CAP = 1 << 40  # a Content-Length above this is a lie
 _VERSION = re.compile(rb"(?i:WARC)/[0-9]\.[0-9]{1,2}[ \t]*\r*\n")
 _BOUNDARY = re.compile(rb"\n\r*\n(?=WARC/[01]\.[0-9]{1,2}\r*\n[A-Za-z])")
 _HEADER = re.compile(rb"(?=WARC/[01]\.[0-9]{1,2}\r*\n(?:WARC-|Content-))")
-_ARC_LINE = re.compile(rb"([a-zA-Z][a-zA-Z0-9+.-]{1,20}:[^\r\n]{0,65536}) ([^ \r\n]+) (\d{8,17}) ([^\r\n]*?) ?(-?\d+)\r?\n")
+_ARC_LINE = re.compile(
+    rb"([a-zA-Z][a-zA-Z0-9+.-]{1,20}:[^\r\n]{0,65536}) ([^ \r\n]+) (\d{8,17}) ([^\r\n]*?) ?(-?\d+)\r?\n"
+)
 _ARC_BOUNDARY = re.compile(rb"\n(?=(?:https?|ftp|dns):[^\r\n]{1,4096} [0-9a-fA-F.:]{1,45} \d{14} [^ \r\n]+ \d+\r?\n)")
 _BLANK_LINE = re.compile(rb"\n\r*\n")
 _SHA1 = re.compile(r"(?i)sha-?1:(?:([A-Z2-7]{32})|([0-9a-f]{40}))\Z")
@@ -92,7 +94,11 @@ def read_head(data: bytes, at: int) -> Head | None:
 
 
 def _length(value: str) -> int:
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 14 and int(value) < LENGTH_CAP else -1  # noqa: PLR2004
+    return (
+        int(value)
+        if value.isascii() and value.isdigit() and len(value) <= len(str(LENGTH_CAP)) and int(value) < LENGTH_CAP
+        else -1
+    )
 
 
 def _read_arc_line(data: bytes, at: int) -> Head | None:
@@ -162,7 +168,7 @@ def _read_record(tape: Tape, head: Head, file: str) -> Row:
 def _gap(data: bytes, end: int, *, arc: bool) -> int | None:
     """Return the bytes between a block that ends at `end` and the next record; None if the block must end elsewhere."""
     at = end
-    while at < end + 12 and data[at : at + 1] in {b"\r", b"\n"}:  # noqa: PLR2004
+    while at < end + 12 and data[at : at + 1] in {b"\r", b"\n"}:
         at += 1
     if at == len(data) or _starts_record(data, at):
         return at - end
@@ -211,7 +217,7 @@ def _lost(tape: Tape, start: int, reason: str, head: Head | None = None, known: 
     return _damage(start, length, reason, detail, head)
 
 
-def _seek_boundary(tape: Tape, known: int, arc: bool, limit: int | None = None) -> None:  # noqa: FBT001
+def _seek_boundary(tape: Tape, known: int, arc: bool, limit: int | None = None) -> None:
     """Move to the next record header: behind a blank line in a block (`known` > 0), anywhere outside of one."""
     pattern = _ARC_BOUNDARY if arc else _BOUNDARY if known else _HEADER
     start = tape.offset
@@ -263,7 +269,9 @@ def read_members(raw: Tape, file: str) -> Iterator[Row]:
             raw.at += size
             if not size:
                 _pass_member(raw)
-            yield _damage(start, raw.offset - start, error, "more than a record may hold", read_head(data[:HEAD_CAP], 0))
+            yield _damage(
+                start, raw.offset - start, error, "more than a record may hold", read_head(data[:HEAD_CAP], 0)
+            )
         else:
             raw.at += size
             yield from _member_rows(data, start, size, file)
@@ -271,7 +279,8 @@ def read_members(raw: Tape, file: str) -> Iterator[Row]:
 
 def inflate_member(raw: Tape) -> tuple[bytes, int, str | None]:
     """Inflate the member ahead without passing it: (output, stored bytes, error)."""
-    inflater, parts, used, got = zlib.decompressobj(31), [], 0, 0
+    parts: list[bytes] = []
+    inflater, used, got = zlib.decompressobj(31), 0, 0
     while True:
         if raw.ahead - used <= 0 and not raw.need(used + STEP) and raw.ahead - used <= 0:
             return b"".join(parts), used, "gzip_truncated"
@@ -330,7 +339,8 @@ def _member_rows(data: bytes, start: int, size: int, file: str) -> Iterator[Row]
         gap = _member_gap(data, end, arc=head.arc) if head.length >= 0 else None
         if gap is None or end > len(data):
             found = (_ARC_BOUNDARY if head.arc else _BOUNDARY).search(data, max(at + head.size - 4, 0))
-            yield _damage(start, size, "bad_length", f"declared {head.length} of {len(data) - at - head.size} bytes", head)
+            detail = f"declared {head.length} of {len(data) - at - head.size} bytes"
+            yield _damage(start, size, "bad_length", detail, head)
             at = found.end() if found else len(data)
         elif head.length > CAP:
             yield _damage(start, size, "oversize", f"declared {head.length} bytes", head)
@@ -345,7 +355,7 @@ def _member_gap(data: bytes, end: int, *, arc: bool) -> int | None:
     """Like `_gap`, where the end of the member also ends the record: nothing but line ends may follow."""
     rest = data[end : end + 4096]
     blank = len(rest) - len(rest.lstrip(b"\r\n"))
-    if blank == len(rest) and end <= len(data) or _starts_record(data, end + blank):
+    if (blank == len(rest) and end <= len(data)) or _starts_record(data, end + blank):
         return blank
     return None if arc or not rest.startswith(b"\r\n\r\n") else 4
 
@@ -383,6 +393,18 @@ class _Held:
         return False
 
 
+class _Block(NamedTuple):
+    """What a record's block turned out to be."""
+
+    digest: str | None = None
+    status: int | None = None
+    content_type: str | None = None
+    payload: bytes | None = None
+    text: str | None = None
+    error: str | None = None
+    detail: str | None = None
+
+
 def describe(head: Head, block: bytes, offset: int, length: int, file: str, nth: int = 0) -> Row:
     """Turn a sound record into its row: text for conversions, decoded HTTP body for responses."""
     fields = head.fields
@@ -391,44 +413,61 @@ def describe(head: Head, block: bytes, offset: int, length: int, file: str, nth:
     extra = {name: value for name, value in fields.items() if name not in _IN_COLUMNS}
     if nth:
         extra["member_position"] = str(nth)
-    payload, text, status, error, detail = None, None, None, None, None
-    digest, content_type = None, fields.get("content-type")
     if kind in {"response", "revisit"} and _holds_http(head, block, url):
-        message = read_message(block)
-        status, error, detail = message.status, message.error, message.detail
-        content_type = message.headers.get("content-type") or (content_type if head.arc else None)
-        for name in _KEPT_HTTP:
-            if name in message.headers:
-                extra["http-" + name] = message.headers[name]
-        if kind == "response":
-            payload = message.body if error is None else None
-            digest, wrong = check_digest(fields, block, message)
-            if wrong and error is None:
-                payload, error, detail = None, "digest", wrong
-        else:  # a revisit is headers only, whatever they say about a body
-            digest, error, detail = normal_digest(fields.get("warc-payload-digest", "")), None, None
-    elif kind == "conversion":
-        text, replaced = _text(block)
-        if replaced:
-            extra["replaced"] = str(replaced)
-        digest, wrong = check_digest(fields, block, None)
-        if wrong:
-            text, error, detail = None, "digest", wrong
-    elif kind == "revisit":
-        digest = normal_digest(fields.get("warc-payload-digest", ""))
-    elif kind in {"response", "resource", "continuation"}:
-        payload = block
-        digest, wrong = check_digest(fields, block, None)
-        if wrong:
-            payload, error, detail = None, "digest", wrong
+        found = _read_http(head, block, kind, extra)
+    elif kind in {"response", "resource", "conversion"}:
+        found = _read_block(fields, block, kind, extra)
+    else:
+        digest = normal_digest(fields.get("warc-payload-digest", "")) if kind == "revisit" else None
+        found = _Block(digest, content_type=fields.get("content-type"))
     if "warc-type" not in fields:
-        error, detail = "bad_header", "no WARC-Type"
-    record_id = fields.get("warc-record-id") or f"{file}:{offset}" + (f":{nth}" if nth else "")
-    metadata = orjson.dumps(extra).decode() if extra else None
+        found = found._replace(error="bad_header", detail="no WARC-Type")
     return Row(
-        offset, length, record_id, url, fields.get("warc-date"), digest, kind, status, content_type, payload, text,
-        metadata, error, detail and detail[:200],
-    )  # fmt: skip
+        offset,
+        length,
+        record_id=fields.get("warc-record-id") or f"{file}:{offset}" + (f":{nth}" if nth else ""),
+        url=url,
+        crawled_at=fields.get("warc-date"),
+        payload_digest=found.digest,
+        kind=kind,
+        status=found.status,
+        content_type=found.content_type,
+        payload=found.payload,
+        text=found.text,
+        metadata=orjson.dumps(extra).decode() if extra else None,
+        error=found.error,
+        error_detail=found.detail,
+    )
+
+
+def _read_http(head: Head, block: bytes, kind: str, extra: dict[str, str]) -> _Block:
+    message = read_message(block)
+    content_type = message.headers.get("content-type") or (head.fields.get("content-type") if head.arc else None)
+    for name in _KEPT_HTTP:
+        if name in message.headers:
+            extra["http-" + name] = message.headers[name]
+    if kind == "revisit":  # headers only, whatever they say about a body
+        digest = normal_digest(head.fields.get("warc-payload-digest", ""))
+        return _Block(digest, message.status, content_type)
+    digest, wrong = check_digest(head.fields, block, message)
+    if message.error is not None:
+        return _Block(digest, message.status, content_type, error=message.error, detail=message.detail)
+    if wrong is not None:
+        return _Block(digest, message.status, content_type, error="digest", detail=wrong)
+    return _Block(digest, message.status, content_type, payload=message.body)
+
+
+def _read_block(fields: dict[str, str], block: bytes, kind: str, extra: dict[str, str]) -> _Block:
+    content_type = fields.get("content-type")
+    digest, wrong = check_digest(fields, block, None)
+    if wrong is not None:
+        return _Block(digest, content_type=content_type, error="digest", detail=wrong)
+    if kind != "conversion":
+        return _Block(digest, content_type=content_type, payload=block)
+    text, replaced = _text(block)
+    if replaced:
+        extra["replaced"] = str(replaced)
+    return _Block(digest, content_type=content_type, text=text)
 
 
 def _holds_http(head: Head, block: bytes, url: str | None) -> bool:

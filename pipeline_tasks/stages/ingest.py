@@ -1,0 +1,242 @@
+"""Judges every record of landed files: pages go on, all else is set aside by kind, status, type or earlier sight."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_tasks.schema import PAGE, RECORD
+from pipeline_tasks.stage import Batches, Engine, Shards, Stage, replace_column, set_aside
+
+PAGE_KINDS = ("response", "resource", "conversion", "json", "row")
+SEEN = pa.schema([pa.field("low", pa.int64()), pa.field("high", pa.int64())])
+"""What is remembered of a page: the two halves of a 128-bit hash of its URL and payload digest."""
+
+DAMAGE = (
+    "bad_header",
+    "bad_length",
+    "bomb",
+    "chunked",
+    "content_encoding",
+    "digest",
+    "dup_key",
+    "empty_file",
+    "empty_member",
+    "field_type",
+    "gzip_corrupt",
+    "gzip_truncated",
+    "http_header",
+    "json",
+    "json_depth",
+    "lz4_corrupt",
+    "lz4_truncated",
+    "no_text",
+    "not_an_archive",
+    "oversize",
+    "parquet",
+    "truncated",
+    "zstd_corrupt",
+    "zstd_truncated",
+)
+"""Every `error` that a record can have (`formats`)."""
+
+_OTHER_BYTES = (  # files that servers send as text/html
+    r"(?s)\A(?:%PDF-|\x89PNG|\xff\xd8\xff|GIF8[79]a|PK\x03\x04|\x1f\x8b|RIFF....WEBP|\x00\x00\x01\x00|wOF[F2]|Rar!)"
+)
+_MARKUP = r"(?is)\A(?:\xef\xbb\xbf)?[\s\x00]*(?:<!doctype html|<html|<head|<body|<!--|<\?xml)"
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """What counts as a page.
+
+    `source` names where the documents come from when they are read; `keep_status` holds HTTP statuses (a record
+    without one, as a WET text, passes), `keep_types` media types without parameters, `max_bytes` bounds a payload.
+    """
+
+    source: str = "crawl"
+    keep_status: tuple[int, ...] = (200,)
+    keep_types: tuple[str, ...] = ("text/html", "application/xhtml+xml", "text/plain")
+    max_bytes: int = 10 << 20
+
+
+def sift(records: Batches, seen: Batches | None = None, *, params: Params) -> Batches:
+    """Keep pages and say of every other record why it is none; a page seen in an earlier snapshot is `unchanged`."""
+    known = Known(seen) if seen is not None else None
+    for batch in records:
+        reasons = _reasons(batch, params, known)
+        yield _pages(batch, reasons, params)
+
+
+class Known:
+    """Keys of pages seen before, as sorted halves: a batch is looked up at once."""
+
+    def __init__(self, seen: Batches) -> None:
+        """Read all of `seen`, 16 bytes per page in memory."""
+        batches = list(seen)
+        low, high = (
+            np.concatenate(
+                [batch.column(name).to_numpy(zero_copy_only=False) for batch in batches] or [np.empty(0, "i8")]
+            )
+            for name in ("low", "high")
+        )
+        order = np.argsort(low, kind="stable")
+        self._low, self._high = low[order], high[order]
+
+    def holds(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Tell for each key whether it was seen. Two seen keys that share their lower half count as the first."""
+        if not len(self._low):
+            return np.zeros(len(low), bool)
+        at = np.minimum(np.searchsorted(self._low, low), len(self._low) - 1)
+        found: np.ndarray = (self._low[at] == low) & (self._high[at] == high)
+        return found
+
+
+def keys(urls: Sequence[str | None], digests: Sequence[str | None]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Hash URL and payload digest of each row: (low half, high half, whether the row has both)."""
+    from xxhash import xxh3_128_digest
+
+    pairs = zip(urls, digests, strict=True)
+    joined = b"".join(xxh3_128_digest(f"{url}\n{digest}") for url, digest in pairs)
+    halves = np.frombuffer(joined, ">i8").reshape(-1, 2).astype("i8")
+    whole = np.fromiter(
+        (url is not None and digest is not None for url, digest in zip(urls, digests, strict=True)), bool
+    )
+    return halves[:, 1], halves[:, 0], whole
+
+
+def _reasons(batch: pa.RecordBatch, params: Params, known: Known | None) -> pa.Array:
+    """Return one reason per row, the first that applies, null for pages."""
+    kind, status, payload, text = (batch.column(name) for name in ("kind", "status", "payload", "text"))
+    media = pc.utf8_lower(pc.utf8_trim_whitespace(pc.replace_substring_regex(batch["content_type"], ";.*", "")))
+    bare = pc.fill_null(pc.equal(media, ""), fill_value=True)
+    wanted = pc.or_(
+        pc.is_in(media, pa.array(params.keep_types, pa.string())),
+        pc.and_(bare, pc.fill_null(pc.match_substring_regex(payload, _MARKUP), fill_value=False)),
+    )
+    other = pc.fill_null(pc.match_substring_regex(payload, _OTHER_BYTES), fill_value=False)
+    scheme = pc.fill_null(
+        pc.match_substring_regex(batch["url"], r"(?i)\A(?:dns|whois|metadata|filedesc|warcinfo):"), fill_value=False
+    )
+    seen = _seen(batch, known)
+    return pc.case_when(
+        pc.make_struct(
+            pc.is_valid(batch["error"]),
+            pc.and_(pc.equal(kind, "revisit"), seen),
+            pc.equal(kind, "revisit"),
+            pc.or_(pc.invert(pc.is_in(kind, pa.array(PAGE_KINDS))), scheme),
+            pc.and_(pc.is_valid(status), pc.invert(pc.is_in(status, pa.array(params.keep_status, pa.int32())))),
+            pc.and_(pc.is_null(text), pc.equal(_lengths(payload), 0)),
+            pc.and_(pc.is_valid(text), pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(text)), 0)),
+            pc.and_(pc.is_null(text), pc.or_(pc.invert(wanted), other)),
+            pc.greater(pc.max_element_wise(_lengths(payload), _lengths(text)), params.max_bytes),
+            seen,
+        ),
+        pc.binary_join_element_wise("error", batch["error"], ":"),
+        *(
+            pa.scalar(f"ingest:{why}")
+            for why in (
+                "unchanged",
+                "revisit",
+                "not_page",
+                "status",
+                "empty",
+                "empty",
+                "not_html",
+                "too_large",
+                "unchanged",
+            )
+        ),
+        pa.scalar(None, pa.string()),
+    )
+
+
+def _lengths(values: pa.Array) -> pa.Array:
+    return pc.fill_null(pc.binary_length(values), fill_value=0).cast(pa.int64())
+
+
+def _seen(batch: pa.RecordBatch, known: Known | None) -> pa.Array:
+    if known is None:
+        return pa.array(np.zeros(batch.num_rows, bool))
+    urls, digests = batch["url"].to_pylist(), batch["payload_digest"].to_pylist()
+    low, high, whole = keys(urls, digests)
+    seen = known.holds(low, high) & whole
+    for at in np.flatnonzero(~seen & np.asarray(pc.equal(batch["kind"], "revisit"))):
+        original = json.loads(batch["metadata"][at].as_py() or "{}").get("warc-refers-to-target-uri")
+        if original:
+            there = known.holds(*keys([original.strip("<>")], [digests[at]])[:2])
+            seen[at] = bool(there[0]) and digests[at] is not None
+    return pa.array(seen)
+
+
+def _pages(batch: pa.RecordBatch, reasons: pa.Array, params: Params) -> pa.RecordBatch:
+    """Return the columns of a page, without payload and text where a reason stands."""
+    kept = pc.is_null(reasons)
+    pages = batch.select(PAGE.names)
+    for name in ("payload", "text"):
+        column = pages.column(name)
+        pages = replace_column(pages, name, pc.if_else(kept, column, pa.scalar(None, column.type)))
+    return set_aside(pages, reasons, _evidence(batch, reasons, params))
+
+
+def _evidence(batch: pa.RecordBatch, reasons: pa.Array, params: Params) -> pa.Array:
+    """Say for every row with a reason what was found, and against which bound."""
+    proofs: list[str | None] = [None] * batch.num_rows
+    size = pc.max_element_wise(_lengths(batch["payload"]), _lengths(batch["text"]))
+    shown = ("kind", "status", "content_type", "payload_digest", "error_detail")
+    facts = batch.select(shown).append_column("bytes", size)
+    for at in np.flatnonzero(np.asarray(pc.is_valid(reasons))):
+        why = reasons[at].as_py().partition(":")[2]
+        row = {name: facts[name][at].as_py() for name in facts.schema.names}
+        proofs[at] = json.dumps(_proof(why, row, params), sort_keys=True, separators=(",", ":"))
+    return pa.array(proofs, pa.string())
+
+
+def _proof(why: str, row: dict[str, Any], params: Params) -> dict[str, Any]:
+    proof = {"kind": row["kind"]}
+    if why == "status":
+        return {**proof, "status": row["status"], "keep_status": list(params.keep_status)}
+    if why == "not_html":
+        return {**proof, "content_type": (row["content_type"] or "")[:100]}
+    if why == "too_large":
+        return {**proof, "bytes": row["bytes"], "max_bytes": params.max_bytes}
+    if why in {"unchanged", "revisit"}:
+        return {**proof, "payload_digest": row["payload_digest"]}
+    return {**proof, "detail": row["error_detail"]} if row["error_detail"] else proof
+
+
+def jot(pages: Batches) -> Batches:
+    """Turn pages into the keys that later snapshots recognize them by, one row each."""
+    for batch in pages:
+        low, high, _ = keys(batch["url"].to_pylist(), batch["payload_digest"].to_pylist())
+        yield pa.record_batch([pa.array(low), pa.array(high)], schema=SEEN)
+
+
+def run(shards: Shards, params: Params, on: Engine) -> Shards:
+    """Sift every landed file against all earlier snapshots, and remember the pages that are kept."""
+    pages = on.map(partial(sift, params=params), shards, beside=on.history)
+    on.remember(on.map(jot, pages))
+    return pages
+
+
+STAGE = Stage(
+    name="ingest",
+    run=run,
+    params=Params,
+    reads=RECORD,
+    writes=PAGE,
+    version=1,
+    splits=True,
+    engine="spark",
+    measures=("source", "content_type"),
+    fires=(
+        *(f"ingest:{why}" for why in ("not_page", "revisit", "unchanged", "status", "not_html", "empty", "too_large")),
+        *(f"error:{why}" for why in DAMAGE),
+    ),
+    title="Records into pages",
+)
