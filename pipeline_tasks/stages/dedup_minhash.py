@@ -4,6 +4,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ def sign(docs: Batches, *, params: Params) -> Batches:
 
 def _check_order(batch: pa.RecordBatch, last: str) -> None:
     ids = [last, *batch.column("id").to_pylist()]
-    for before, after in zip(ids[:-1], ids[1:], strict=True):
+    for before, after in pairwise(ids):
         if not before < after:
             message = (
                 f"dedup_minhash: document {after} follows {before}; run dedup_exact before, with the same `buckets`"
@@ -331,10 +332,10 @@ def sift(
     for batch in docs:
         ids: Any = batch.column("id")
         sizes = pc.binary_length(sets.rows(ids).column("shingles")).combine_chunks()
-        batch = replace_column(batch, "shingles", pc.divide(sizes, 8).cast(pa.int64()))
+        sized = replace_column(batch, "shingles", pc.divide(sizes, 8).cast(pa.int64()))
         open_bands = _by_id(left.rows(ids))
         counted = [open_bands[one]["bands"] if one in open_bands else 0 for one in ids.to_pylist()]
-        batch = replace_column(batch, "unsettled_bands", pa.array(counted, pa.int64()))
+        measured = replace_column(sized, "unsettled_bands", pa.array(counted, pa.int64()))
         winners, proofs = _by_id(losers.rows(ids)), _by_id(strongest.rows(ids))
         marked += len(winners)
         told = [
@@ -342,7 +343,7 @@ def sift(
             for one in ids.to_pylist()
         ]
         reasons = pa.array([NEAR_DUPLICATE if one else None for one in told], pa.string())
-        yield set_aside(batch, reasons, pa.array(told, pa.string()))
+        yield set_aside(measured, reasons, pa.array(told, pa.string()))
     if losers.finish() != marked:
         message = (
             "dedup_minhash: some duplicates are not in their bucket; run dedup_exact before, with the same `buckets`"

@@ -16,7 +16,7 @@ class Lookup:
         first = next(batches)
         self._batch: pa.RecordBatch | None = first
         self.schema = first.schema
-        self.read = first.num_rows
+        self.read: int = first.num_rows
 
     def _next(self) -> pa.RecordBatch | None:
         batch = next(self._batches, None)

@@ -197,7 +197,7 @@ def _jaccard(left, left_ends, left_rows, right, right_ends, right_rows, out):  #
 def jaccard(
     left: pa.Array, left_rows: npt.NDArray[np.int64], right: pa.Array, right_rows: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Return the exact Jaccard similarity of shingle sets `left[left_rows[i]]` and `right[right_rows[i]]` for every i."""
+    """Return the exact Jaccard similarity of sets `left[left_rows[i]]` and `right[right_rows[i]]` for every i."""
     out = np.zeros(len(left_rows), np.float64)
     first, second = _packed(left), _packed(right)
     _jaccard(*first, np.asarray(left_rows, np.int64), *second, np.asarray(right_rows, np.int64), out)

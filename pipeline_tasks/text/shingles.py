@@ -65,7 +65,7 @@ def _folded(point: int) -> int:
     nogil=True,
 )
 def scan(data, start, end, table, words, starts, ends):  # type: ignore[no-untyped-def]
-    """Hash the words of `data[start:end]` (valid UTF-8) into `words`, with first and past-last byte; return their number.
+    """Hash the words of `data[start:end]` (valid UTF-8), with first and past-last byte of each; return their number.
 
     The arrays must hold (end - start + 1) // 2 words, the most there can be.
     """
