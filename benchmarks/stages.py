@@ -133,7 +133,6 @@ def show(timings: list[Timing], html: int, costs: dict[str, float], options: arg
         facts |= {"mb_s_per_core": round(speed, 3), "peak_mb": round(peak_megabytes()), "stages_s": stages}
         facts["start_up_s"] = {name: round(cost, 2) for name, cost in costs.items()}
         print(json.dumps(facts, sort_keys=True))
-#DEL: {name: round(cost, 2) for name, cost in costs.items()}}, sort_keys=True))
 
 
 if __name__ == "__main__":
