@@ -18,9 +18,12 @@ LANGUAGES = ("de", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "tr", "
 _PER_PACKAGE = 900_000  # characters of prose taken from one package at most, so that no voice drowns the others
 _WORDS = range(14, 160)
 _DOCSTRING = re.compile(r'^\s*[rR]?"""(.*?)"""', re.DOTALL | re.MULTILINE)
-_MARKUP = re.compile(r":[a-z:+]+:`~?([^`<]*)(?:<[^`]*>)?`|``([^`]*)``|`([^`<]*?)(?: <[^`]*>)?`_{0,2}|\*\*?([^*]+)\*\*?")
+_MARKUP = re.compile(
+    r":[a-z:+]+:`~?([^`<]*)(?:<[^`]*>)?`|``([^`]*)``|"
+    r"`([^`<]*?)(?: <[^`]*>)?`_{0,2}|\*\*?([^*]+)\*\*?"
+)
 _NOT_PROSE = re.compile(
-    r">>>|[{}|@\\<>~^$]|::|https?:|\d{3}[ .-]\d{3}|\.\. |--|\d\.\d+\.\d|(?:^|[\s(])[._]\w|^\w+:\s|javascript|lorem ipsum"
+    r">>>|[{}|@\\<>~^$]|::|https?:|\d{3}[ .-]\d{3}|\.\. |--|\d\.\d+\.\d|(?:^|[\s(])[._]\w|^\w+:\s|javascript"
 )
 _TAG = re.compile(r"<[^>]*>")
 _SENTENCE = 40  # characters; shorter interface texts are labels
@@ -88,7 +91,7 @@ def _is_prose(text: str) -> bool:
         text[:1].isupper()
         and text.endswith(".")
         and len(text.split()) in _WORDS
-        and letters >= 0.88 * len(text)  # noqa: PLR2004 - signatures and tables have fewer
+        and letters >= 0.88 * len(text)
         and _NOT_PROSE.search(text) is None
     )
 
