@@ -77,7 +77,7 @@ def _run_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no publi
     run = commands.add_parser("run", help="refine one snapshot: the same DAG, in this process, with progress")
     run.add_argument("--input", required=True, help="folder, prefix or file of WARC, WET, JSONL or Parquet")
     run.add_argument("--output", default=default_root(), help="root to write to: a folder or s3://bucket/prefix")
-    run.add_argument("--snapshot", default="", help="its name (default: last part of --input); earlier ones are history")
+    run.add_argument("--snapshot", default="", help="its name (default: last part of --input); earlier are history")
     run.add_argument("--recipe", default=DEFAULT_RECIPE, help=f"one of {', '.join(recipe_names())}")
     run.add_argument("--partitions", type=int, default=0, help="map stages over at most this many (default: recipe's)")
     run.add_argument("--engine", default="", help="run every stage on local, spark or ray (default: the recipe's)")

@@ -51,7 +51,7 @@ def _java() -> Check:
     java = shutil.which("java")
     if java is None:
         return Check("java", ok=False, found="none; install openjdk-17-jre-headless for Spark")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603 -- java
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603
     number = re.search(r'version "(\d+)', told)
     found = int(number.group(1)) if number else 0
     return Check("java", found >= 17, f"{found}" if found >= 17 else f"{found}; Spark needs 17 or newer")  # noqa: PLR2004
