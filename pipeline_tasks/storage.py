@@ -1,29 +1,44 @@
 """Where bytes are kept: local directories and S3, with put-if-absent as the only commit.
 
-Data is read through `pyarrow.fs`; on S3 it is written through boto3, whose PUT either happens whole or
-not at all (a closed pyarrow stream publishes whatever was written when its body raised).
+S3 is spoken through boto3, whose PUT either happens whole or not at all and whose GET checks the length of
+its body (pyarrow's S3 files publish whatever was written when a body raised, and believe short answers).
 """
 
 import base64
 import contextlib
 import errno
 import hashlib
+import io
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
-import pyarrow as pa
-from pyarrow import fs
-
-from pipeline_tasks.errors import ContractError, DeterminismViolation, NoSpace, RecipeError, StorageBusy
+from pipeline_tasks.errors import (
+    ContractError,
+    DeterminismViolation,
+    DigestMismatch,
+    NoSpace,
+    RecipeError,
+    StorageBusy,
+)
 
 PART = 64 * 1024 * 1024
 """Objects above this many bytes are uploaded in parts (which become visible only when completed)."""
+
+CHUNK = 8 * 1024 * 1024
+"""Bytes that are copied, hashed or fetched at a time."""
+
+UNFINISHED = ".tmp-"
+"""Start of the names under which a local directory holds what is still being written; never listed."""
+
+ABSENT = ("404", "NoSuchKey", "NotFound", "NoSuchBucket")
+"""What S3 servers answer where nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +69,9 @@ class Store(Protocol):
 
     def size(self, path: str) -> int | None:
         """Return the bytes of an object, None if there is none."""
+
+    def stamp(self, path: str) -> str:
+        """Return words that change when an object does; FileNotFoundError if there is none."""
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Yield every object under `prefix`, sorted by path."""
@@ -102,25 +120,40 @@ def open_landed(uri: str) -> BinaryIO:
 
 
 def localize(uri: str, digest: str) -> str:
-    """Return a local path of the file at `uri`: itself if local, else a copy in this machine's cache, by digest."""
+    """Return a local path of the file at `uri`: itself if local, else a checked copy in this user's cache."""
     if not uri.startswith("s3://"):
         return uri.removeprefix("file://")
-    cache = Path(tempfile.gettempdir()) / "refinery-cache" / digest
+    cache = Path(tempfile.gettempdir()) / f"refinery-{os.getuid()}" / digest
     target = cache / uri.rpartition("/")[2]
     if not target.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=cache, delete=False) as copy, open_landed(uri) as source:
-            shutil.copyfileobj(source, copy)
-        Path(copy.name).replace(target)
+        cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _copy_checked(uri, digest, target)
     return str(target)
 
 
-@lru_cache(maxsize=256)
+def _copy_checked(uri: str, digest: str, target: Path) -> None:
+    with _local_errors(str(target)), _staged(target) as (staged, path):
+        with open_landed(uri) as source:
+            shutil.copyfileobj(source, staged, CHUNK)
+        _settle(staged)
+        found = _sha256(path)
+        if found != digest:
+            message = f"{uri}: SHA-256 is {found}, not {digest} as when the run was planned; plan it again"
+            raise DigestMismatch(message)
+        path.replace(target)
+
+
 def digest_of_file(uri: str) -> tuple[int, str]:
-    """Return (bytes, SHA-256) of a file by URI; the answer is kept for the life of the process."""
+    """Return (bytes, SHA-256) of a file by URI; asked again in this process, it is read again only if it changed."""
+    folder, _, name = uri.rpartition("/")
+    return _digest(uri, connect(folder or "/").stamp(name))
+
+
+@lru_cache(maxsize=4096)
+def _digest(uri: str, stamp: str) -> tuple[int, str]:  # noqa: ARG001 -- the stamp is what the cache forgets by
     hasher, size = hashlib.sha256(), 0
     with open_landed(uri) as stream:
-        while chunk := stream.read(8 * 1024 * 1024):
+        while chunk := stream.read(CHUNK):
             hasher.update(chunk)
             size += len(chunk)
     return size, hasher.hexdigest()
@@ -131,7 +164,6 @@ class LocalStore:
 
     def __init__(self, root: str) -> None:
         self.root = str(Path(root).absolute())
-        self._fs = fs.LocalFileSystem()
 
     def read(self, path: str) -> bytes:
         with self.open(path) as stream:
@@ -139,60 +171,75 @@ class LocalStore:
 
     def open(self, path: str) -> BinaryIO:
         with _local_errors(f"{self.root}/{path}"):
-            return cast("BinaryIO", self._fs.open_input_file(f"{self.root}/{path}"))
+            return Path(self.root, path).open("rb")
 
     def create(self, path: str, body: bytes) -> bool:
-        with _local_errors(f"{self.root}/{path}"), self._staged(path) as staged:
+        target = Path(self.root, path)
+        with _local_errors(str(target)), _staged(target) as (staged, name):
             staged.write(body)
-            return self._link(staged, path)
+            _settle(staged)
+            try:
+                os.link(name, target)
+            except FileExistsError:
+                return False
+            _settle_folder(target.parent)
+            return True
 
     def put_file(self, path: str, local: Path, digest: str) -> None:
         target = Path(self.root, path)
         if self.size(path) == local.stat().st_size and _sha256(target) == digest:
             return
-        with _local_errors(str(target)), self._staged(path) as staged, local.open("rb") as source:
-            shutil.copyfileobj(source, staged, PART)
-            staged.flush()
-            os.fsync(staged.fileno())
-            Path(staged.name).replace(target)  # content-addressed: replacing heals a damaged twin
+        with _local_errors(str(target)), _staged(target) as (staged, name), local.open("rb") as source:
+            shutil.copyfileobj(source, staged, CHUNK)
+            _settle(staged)
+            name.replace(target)  # content-addressed: replacing heals a damaged twin
+            _settle_folder(target.parent)
 
     def size(self, path: str) -> int | None:
         target = Path(self.root, path)
         return target.stat().st_size if target.is_file() else None
 
+    def stamp(self, path: str) -> str:
+        facts = Path(self.root, path).stat()
+        return f"{facts.st_ino}-{facts.st_size}-{facts.st_mtime_ns}"
+
     def list(self, prefix: str) -> Iterator[Entry]:
-        base = Path(self.root, prefix)
-        found = sorted(one for one in base.rglob("*") if one.is_file() and not one.name.startswith(".tmp-"))
-        for one in found:
-            facts = one.stat()
-            yield Entry(str(one.relative_to(self.root)), facts.st_size, facts.st_mtime)
+        found = sorted(str(one.relative_to(self.root)) for one in Path(self.root, prefix).rglob("*"))
+        for path in found:
+            whole = Path(self.root, path)
+            if whole.is_file() and not whole.name.startswith(UNFINISHED):
+                with contextlib.suppress(FileNotFoundError):  # removed since it was listed
+                    facts = whole.stat()
+                    yield Entry(path, facts.st_size, facts.st_mtime)
 
     def delete(self, path: str) -> None:
-        Path(self.root, path).unlink(missing_ok=True)
+        with _local_errors(f"{self.root}/{path}"):
+            Path(self.root, path).unlink(missing_ok=True)
 
-    @contextlib.contextmanager
-    def _staged(self, path: str) -> Iterator[Any]:
-        folder = Path(self.root, path).parent
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".tmp-", delete=False) as staged:
-            try:
-                yield staged
-            finally:
-                Path(staged.name).unlink(missing_ok=True)
 
-    def _link(self, staged: Any, path: str) -> bool:  # noqa: ANN401 -- a NamedTemporaryFile
-        staged.flush()
-        os.fsync(staged.fileno())
-        try:
-            os.link(staged.name, Path(self.root, path))
-        except FileExistsError:
-            return False
-        folder = os.open(Path(self.root, path).parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-        return True
+@contextlib.contextmanager
+def _staged(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
+    """Open a new file beside `target`, hidden from listings, which is gone at the end unless it was renamed."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    name = target.parent / f"{UNFINISHED}{uuid.uuid4().hex}"
+    try:
+        with name.open("xb") as staged:
+            yield staged, name
+    finally:
+        name.unlink(missing_ok=True)
+
+
+def _settle(staged: BinaryIO) -> None:
+    staged.flush()
+    os.fsync(staged.fileno())
+
+
+def _settle_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager
@@ -203,9 +250,12 @@ def _local_errors(path: str) -> Iterator[None]:
         message = f"{path}: permission denied; give this user access or choose another place"
         raise RecipeError(message) from error
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             message = f"{path}: no space left on the disk; free some and run again, nothing was committed"
             raise NoSpace(message) from error
+        if error.errno in (errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG):
+            message = f"{path}: cannot be written ({error.strerror}); choose another place"
+            raise RecipeError(message) from error
         raise
 
 
@@ -218,30 +268,51 @@ class S3Store:
     """A prefix in a bucket of any S3 server with race-safe `If-None-Match: *`.
 
     Endpoint, region and credentials come from the standard AWS environment and files
-    (`AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, ...), as boto3 finds them.
+    (`AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, ...), as boto3 finds them.
     """
 
     def __init__(self, uri: str) -> None:
         self.root = uri
         self._bucket, _, self._prefix = uri.removeprefix("s3://").partition("/")
-        self._client = _s3_client()
+
+    @property
+    def _client(self) -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
+        return _s3_client(_aws_environment())
 
     def _key(self, path: str) -> str:
         return f"{self._prefix}/{path}" if self._prefix else path
 
-    @property
-    def _fs(self) -> Any:  # noqa: ANN401 -- pyarrow ships no types for its S3 file system
-        return _s3_filesystem()
-
     def read(self, path: str) -> bytes:
-        with self.open(path) as stream:
-            return stream.read()
+        return self.read_range(path)
+
+    def read_range(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
+        """Return bytes [start, stop) of an object; a body that breaks off is asked for again."""
+        from botocore.exceptions import IncompleteReadError, ReadTimeoutError, ResponseStreamingError
+
+        wanted = {} if stop is None else {"Range": f"bytes={start}-{stop - 1}"}
+        with self._errors(path):
+            for _ in range(2):
+                with contextlib.suppress(IncompleteReadError, ReadTimeoutError, ResponseStreamingError):
+                    return self._get(path, wanted)
+            return self._get(path, wanted)
+
+    def _get(self, path: str, wanted: dict[str, str]) -> bytes:
+        from botocore.exceptions import ClientError
+
+        try:
+            body = self._client.get_object(Bucket=self._bucket, Key=self._key(path), **wanted)["Body"]
+        except ClientError as error:
+            if _code(error) not in ABSENT:
+                raise
+            self._require_bucket()
+            raise FileNotFoundError(errno.ENOENT, "no such object", f"{self.root}/{path}") from error
+        return cast("bytes", body.read())
 
     def open(self, path: str) -> BinaryIO:
-        with self._errors(path):
-            if self.size(path) is None:
-                raise FileNotFoundError(errno.ENOENT, "no such object", f"{self.root}/{path}")
-            return cast("BinaryIO", self._fs.open_input_file(f"{self._bucket}/{self._key(path)}"))
+        size = self.size(path)
+        if size is None:
+            raise FileNotFoundError(errno.ENOENT, "no such object", f"{self.root}/{path}")
+        return io.BufferedReader(_Ranges(self, path, size), CHUNK)
 
     def create(self, path: str, body: bytes) -> bool:
         from botocore.exceptions import BotoCoreError, ClientError
@@ -251,15 +322,16 @@ class S3Store:
                 self._put(path, body, {"IfNoneMatch": "*"})
             except ClientError as error:
                 code = _code(error)
-                if code in ("PreconditionFailed", "412"):
-                    return self._mine(path, body)
                 if code in ("ConditionalRequestConflict", "409"):
                     continue  # a racing writer: ask again
-                if not _server_side(error):
-                    raise self._refusal(path, error) from error
-                if self.size(path) is not None:
+                if code in ("PreconditionFailed", "412"):
                     return self._mine(path, body)
+                if _server_side(error) and self.size(path) is not None:
+                    return self._mine(path, body)
+                raise self._refusal(path, error) from error
             except BotoCoreError as error:
+                if self.size(path) is not None:  # the answer was lost, not the object
+                    return self._mine(path, body)
                 raise self._refusal(path, error) from error
             else:
                 return True
@@ -272,9 +344,7 @@ class S3Store:
 
     def _put(self, path: str, body: bytes, extra: dict[str, str]) -> None:
         checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
-        self._client.put_object(
-            Bucket=self._bucket, Key=self._key(path), Body=body, ChecksumSHA256=checksum, **extra
-        )
+        self._client.put_object(Bucket=self._bucket, Key=self._key(path), Body=body, ChecksumSHA256=checksum, **extra)
 
     def put_file(self, path: str, local: Path, digest: str) -> None:
         with self._errors(path):
@@ -287,19 +357,29 @@ class S3Store:
             raise StorageBusy(message)
 
     def size(self, path: str) -> int | None:
+        facts = self._head(path)
+        return None if facts is None else int(facts["ContentLength"])
+
+    def stamp(self, path: str) -> str:
+        facts = self._head(path)
+        if facts is None:
+            raise FileNotFoundError(errno.ENOENT, "no such object", f"{self.root}/{path}")
+        return f"{facts['ContentLength']}-{facts['ETag']}-{facts['LastModified']}"
+
+    def _head(self, path: str) -> Any:  # noqa: ANN401 -- boto3's answer
         from botocore.exceptions import ClientError
 
         with self._errors(path):
             try:
-                return int(self._client.head_object(Bucket=self._bucket, Key=self._key(path))["ContentLength"])
+                return self._client.head_object(Bucket=self._bucket, Key=self._key(path))
             except ClientError as error:
-                if _code(error) in ("404", "NoSuchKey", "NotFound"):
-                    self._require_bucket()
-                    return None
-                raise
+                if _code(error) not in ABSENT:
+                    raise
+                self._require_bucket()
+                return None
 
     def _require_bucket(self) -> None:
-        _bucket_exists(self._bucket)
+        _bucket_exists(_aws_environment(), self._bucket)
 
     def list(self, prefix: str) -> Iterator[Entry]:
         with self._errors(prefix):
@@ -317,17 +397,17 @@ class S3Store:
 
     @contextlib.contextmanager
     def _errors(self, path: str) -> Iterator[None]:
+        from boto3.exceptions import S3UploadFailedError
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
             yield
         except (BotoCoreError, ClientError) as error:
             raise self._refusal(path, error) from error
-        except pa.ArrowException as error:
-            message = f"{self.root}/{path}: reading failed ({str(error)[:300]}); try again later"
-            raise StorageBusy(message) from error
+        except S3UploadFailedError as error:  # boto3 wraps what a part of an upload failed with
+            raise self._refusal(path, error.__context__ or error) from error
 
-    def _refusal(self, path: str, error: Exception) -> Exception:
+    def _refusal(self, path: str, error: BaseException) -> Exception:
         from botocore.exceptions import ClientError, NoCredentialsError, PartialCredentialsError
 
         where = f"{self.root}/{path}"
@@ -335,7 +415,49 @@ class S3Store:
             return RecipeError(f"{where}: no S3 credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
         if isinstance(error, ClientError) and not _server_side(error):
             return _client_refusal(where, self._bucket, error)
-        return StorageBusy(f"{where}: the object store did not answer ({str(error)[:300]}); it is tried again later")
+        return StorageBusy(
+            f"{where}: the object store did not answer ({str(error)[:300]}); it is tried again later. "
+            "If it never answers, check AWS_ENDPOINT_URL and the network"
+        )
+
+
+class _Ranges(io.RawIOBase):
+    """An S3 object as a seekable file; each read is one ranged GET, checked for its length."""
+
+    def __init__(self, store: S3Store, path: str, size: int) -> None:
+        super().__init__()
+        self._store, self._path, self._size, self._at = store, path, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readall(self) -> bytes:
+        body = bytearray(max(self._size - self._at, 0))
+        self.readinto(body)
+        return bytes(body)
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 -- any writable buffer
+        stop = min(self._at + len(buffer), self._size)
+        if stop <= self._at:
+            return 0
+        body = self._store.read_range(self._path, self._at, stop)
+        if len(body) != stop - self._at:
+            where, wanted = f"{self._store.root}/{self._path}", stop - self._at
+            message = f"{where}: the store sent {len(body)} of {wanted} bytes; try again"
+            raise StorageBusy(message)
+        buffer[: len(body)] = body
+        self._at = stop
+        return len(body)
 
 
 def _client_refusal(where: str, bucket: str, error: Any) -> Exception:  # noqa: ANN401 -- botocore's ClientError
@@ -361,40 +483,34 @@ def _server_side(error: Any) -> bool:  # noqa: ANN401 -- botocore's ClientError
     return status >= 500 or _code(error) in ("SlowDown", "Throttling", "RequestTimeout", "503", "429")  # noqa: PLR2004
 
 
+def _aws_environment() -> tuple[tuple[str, str], ...]:
+    """Return the environment that decides which server and which credentials a client is for."""
+    return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
+
+
+@lru_cache(maxsize=64)
+def _bucket_exists(environment: tuple[tuple[str, str], ...], bucket: str) -> None:
+    from botocore.exceptions import ClientError
+
+    try:
+        _s3_client(environment).head_bucket(Bucket=bucket)
+    except ClientError as error:
+        if _code(error) not in ABSENT:
+            raise
+        message = f"s3://{bucket}: this bucket does not exist; create it or correct the URI"
+        raise RecipeError(message) from error
+
+
 @lru_cache(maxsize=8)
-def _bucket_exists(bucket: str) -> None:
-    _s3_client().head_bucket(Bucket=bucket)
-
-
-@lru_cache(maxsize=1)
-def _s3_client() -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
+def _s3_client(environment: tuple[tuple[str, str], ...]) -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
     import boto3
     from botocore.config import Config
 
-    style = {"addressing_style": "path"} if os.environ.get("AWS_ENDPOINT_URL") else {}
-    retries = {"max_attempts": 8, "mode": "standard"}
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    named = dict(environment)
+    own_server = "AWS_ENDPOINT_URL_S3" in named or "AWS_ENDPOINT_URL" in named
+    style = {"addressing_style": "path"} if own_server else {}
+    retries = {"mode": "standard"} if "AWS_MAX_ATTEMPTS" in named else {"mode": "standard", "max_attempts": 8}
     session = boto3.session.Session()
     config = Config(s3=style, retries=retries, connect_timeout=10, read_timeout=60)
-    return session.client("s3", config=config, region_name=region or session.region_name or "us-east-1")
-
-
-@lru_cache(maxsize=1)
-def _s3_filesystem() -> Any:  # noqa: ANN401 -- pyarrow ships no types for its S3 file system
-    import boto3
-
-    found = boto3.session.Session().get_credentials()
-    if found is None:
-        message = "no S3 credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        raise RecipeError(message)
-    keys = found.get_frozen_credentials()
-    client = _s3_client()
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-    scheme, _, host = endpoint.partition("://")
-    return fs.S3FileSystem(
-        access_key=keys.access_key,
-        secret_key=keys.secret_key,
-        session_token=keys.token,
-        region=client.meta.region_name,
-        **({"endpoint_override": host.rstrip("/"), "scheme": scheme} if host else {}),
-    )
+    region = named.get("AWS_REGION") or session.region_name or "us-east-1"
+    return session.client("s3", config=config, region_name=region)

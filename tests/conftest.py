@@ -1,9 +1,15 @@
 """Fixtures that every test may use."""
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
+import boto3
 import pytest
+
+from tests.s3_server import S3Server
+from tests.s3_server import s3_server as running_s3_server
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +19,32 @@ def shared_data() -> Path:
     if not place.is_dir():
         pytest.skip(f"no crawl data at {place}: set REFINERY_SHARED_DATA to run this test")
     return place
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A real S3 server of this test session; `s3_root` points this process at it."""
+    with running_s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def s3_root(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URI of an empty prefix in a new bucket; this process and its children find the server by environment."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in s3_server.env.items():
+        monkeypatch.setenv(name, value)
+    bucket = f"refinery-{uuid4().hex[:12]}"
+    boto3.session.Session().client("s3").create_bucket(Bucket=bucket)
+    return f"s3://{bucket}/root"
+
+
+@pytest.fixture(params=["local", "s3"])
+def any_root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty root in every kind of store, one after the other."""
+    new: Callable[[], str] = {
+        "local": lambda: str(tmp_path / "root"),
+        "s3": lambda: str(request.getfixturevalue("s3_root")),
+    }[request.param]
+    return new()

@@ -1,0 +1,97 @@
+"""A proxy before an S3 server that does, to chosen requests, what networks and busy servers do."""
+
+import contextlib
+import http.client
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar, Literal
+
+Fault = Literal["lost_answer", "short_body", "lost_request"] | tuple[int, str]
+"""What happens to a request: its answer is lost, its body breaks off, it never arrives, or (status, code) answers."""
+
+
+@dataclass(slots=True)
+class FaultyS3:
+    """The proxy's address, the faults still to come (method, fault), and those that happened."""
+
+    endpoint: str = ""
+    coming: list[tuple[str, Fault]] = field(default_factory=list)
+    happened: list[tuple[str, Fault]] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def next(self, method: str) -> Fault | None:
+        """Take the fault that is due, if it is for this method."""
+        with self.lock:
+            if not self.coming or self.coming[0][0] != method:
+                return None
+            self.happened.append(self.coming.pop(0))
+            return self.happened[-1][1]
+
+
+class _Proxy(BaseHTTPRequestHandler):
+    host: ClassVar[str]
+    faults: ClassVar[FaultyS3]
+    protocol_version = "HTTP/1.1"
+
+    def _pass_on(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        fault = self.faults.next(self.command)
+        if isinstance(fault, tuple):
+            self._answer(fault[0], {"Content-Type": "application/xml"}, _error(fault[1]))
+        elif fault == "lost_request":
+            self.close_connection = True
+        else:
+            self._forward(body, fault)
+
+    do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _pass_on  # noqa: N815 -- http.server's names
+
+    def _forward(self, body: bytes, fault: Fault | None) -> None:
+        with contextlib.closing(http.client.HTTPConnection(self.host)) as onward:
+            onward.request(self.command, self.path, body, dict(self.headers))
+            answer = onward.getresponse()
+            content = answer.read()
+        if fault == "lost_answer":
+            self.close_connection = True
+            return
+        sent = content[: len(content) // 2] if fault == "short_body" else content
+        self._answer(
+            answer.status, {name.title(): value for name, value in answer.headers.items()}, sent, promised=len(content)
+        )
+
+    def _answer(self, status: int, headers: dict[str, str], body: bytes, promised: int | None = None) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            if name.lower() not in ("content-length", "transfer-encoding", "connection", "date", "server"):
+                self.send_header(name, value)
+        length = headers.get("Content-Length", "0") if self.command == "HEAD" else str(promised or len(body))
+        self.send_header("Content-Length", length)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+        if promised is not None and len(body) < promised:
+            self.close_connection = True
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextlib.contextmanager
+def faulty_s3(server: str) -> Iterator[FaultyS3]:
+    """Run a proxy before the server at the endpoint `server`."""
+    faults = FaultyS3()
+    facts = {"host": server.removeprefix("http://"), "faults": faults}
+    with ThreadingHTTPServer(("127.0.0.1", 0), type("Proxy", (_Proxy,), facts)) as proxy:
+        faults.endpoint = f"http://127.0.0.1:{proxy.server_address[1]}"
+        thread = threading.Thread(target=proxy.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield faults
+        finally:
+            proxy.shutdown()
+            thread.join()
+
+
+def _error(code: str) -> bytes:
+    return f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>planted</Message></Error>".encode()

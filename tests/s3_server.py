@@ -1,0 +1,69 @@
+"""An S3 server for tests: MiniStack on a free port of this machine, its objects in a folder, stopped by its id."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+START = 30.0
+"""Seconds that the server may take until it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class S3Server:
+    """A running server: its endpoint, its process, and the environment that makes any program use it."""
+
+    endpoint: str
+    pid: int
+    env: dict[str, str]
+
+
+@contextlib.contextmanager
+def s3_server(folder: Path) -> Iterator[S3Server]:
+    """Run a server over `folder`; it is killed at the end."""
+    port = free_port()
+    endpoint = f"http://127.0.0.1:{port}"
+    keys = {"AWS_ACCESS_KEY_ID": "refinery", "AWS_SECRET_ACCESS_KEY": "refinery-secret"}
+    settings = {
+        "BIND_HOST": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "SERVICES": "s3,iam,sts",
+        "S3_PERSIST": "1",
+        "S3_DATA_DIR": str(folder / "objects"),
+        "STATE_DIR": str(folder / "state"),
+        "LOG_LEVEL": "WARNING",
+    }
+    with (folder / "server.log").open("wb") as log:
+        command = [sys.executable, "-m", "ministack"]
+        server = subprocess.Popen(command, env=os.environ | keys | settings, stdout=log, stderr=log, cwd=folder)
+        try:
+            _wait_until_it_answers(f"{endpoint}/_ministack/health", server, folder / "server.log")
+            env = keys | {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "3"}
+            yield S3Server(endpoint, server.pid, env)
+        finally:
+            server.kill()
+            server.wait()
+
+
+def free_port() -> int:
+    """Return a port of the loopback interface that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_until_it_answers(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
+    end = time.monotonic() + START
+    while time.monotonic() < end and server.poll() is None:
+        with contextlib.suppress(urllib.error.URLError, ConnectionError), urllib.request.urlopen(url, timeout=1):
+            return
+        time.sleep(0.05)
+    message = f"the S3 server did not start:\n{log.read_text()[-2000:]}"
+    raise RuntimeError(message)
