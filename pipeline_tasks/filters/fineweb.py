@@ -41,7 +41,8 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
 
     In languages written without spaces a short line is half as long: a code point says about twice as much.
     """
-    from pipeline_tasks.text import lines, words as cutting
+    from pipeline_tasks.text import lines
+    from pipeline_tasks.text import words as cutting
     from pipeline_tasks.text.buffers import views
 
     offsets, data = views(texts)

@@ -59,7 +59,8 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
 
     Words that are all punctuation count in the whole of every share, and nowhere else.
     """
-    from pipeline_tasks.text import lines, words as cutting
+    from pipeline_tasks.text import lines
+    from pipeline_tasks.text import words as cutting
     from pipeline_tasks.text.buffers import views
 
     offsets, data = views(texts)

@@ -18,6 +18,8 @@ from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, repla
 UNKNOWN = "und"
 """The language of a text too short to tell (ISO 639-2: undetermined); its score is 0."""
 
+PACKAGED = FilePath("")
+
 LABEL = "__label__"
 """What fastText puts before a language code."""
 
@@ -35,7 +37,7 @@ class Params:
     keep: tuple[str, ...] = ("en",)
     threshold: float = 0.65
     thresholds: Mapping[str, float] = field(default_factory=dict)
-    model: FilePath = FilePath("")
+    model: FilePath = PACKAGED
     window: int = 10_000
     least: int = 20
 
@@ -65,8 +67,7 @@ def tell(batches: Batches, *, params: Params) -> Batches:
         told = replace_column(told, "language_score", pa.array(scores, pa.float64()))
         failed = [_failure(*told_one, params) for told_one in zip(languages, scores, strict=True)]
         reasons = pa.array([failure["rule"] if failure else None for failure in failed], pa.string())
-        evidence = [json.dumps([failure], sort_keys=True, separators=(",", ":")) if failure else None for failure in failed]
-        yield set_aside(told, reasons, pa.array(evidence, pa.string()))
+        yield set_aside(told, reasons, pa.array(map(_evidence, failed), pa.string()))
 
 
 def _predicted(model: Any, texts: pa.Array, params: Params) -> tuple[list[str], list[float]]:  # noqa: ANN401
@@ -74,9 +75,8 @@ def _predicted(model: Any, texts: pa.Array, params: Params) -> tuple[list[str], 
     windows = pc.utf8_slice_codeunits(pc.fill_null(texts, ""), 0, params.window)
     flat = pc.replace_substring_regex(windows, r"\s+", " ")
     long_enough = pc.greater_equal(pc.utf8_length(pc.replace_substring(flat, " ", "")), params.least).to_pylist()
-    told = [
-        _likeliest(model, line) if long else (UNKNOWN, 0.0) for line, long in zip(flat.to_pylist(), long_enough, strict=True)
-    ]
+    asked = zip(flat.to_pylist(), long_enough, strict=True)
+    told = [_likeliest(model, line) if long else (UNKNOWN, 0.0) for line, long in asked]
     return [language for language, _ in told], [score for _, score in told]
 
 
@@ -95,6 +95,11 @@ def _failure(language: str, score: float, params: Params) -> dict[str, float | s
     if score < bound:
         return {"rule": "filter_language:unsure", "value": score, "bound": round(bound, 6)}
     return None
+
+
+def _evidence(failure: dict[str, float | str] | None) -> str | None:
+    """Return a failed rule as canonical JSON, null for none."""
+    return json.dumps([failure], sort_keys=True, separators=(",", ":")) if failure else None
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:

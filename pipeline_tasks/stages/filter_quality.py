@@ -112,11 +112,11 @@ def _evidence(failed: list[dict[str, float | str]]) -> str | None:
 
 def _struct(measured: Mapping[str, Floats], rows: int) -> pa.StructArray:
     """Return all signals as one struct column; those of profiles that were not asked for are null."""
-    columns: list[pa.Array] = []
-    for card in FILTERS.values():
-        signals = measured.get(card.name)
-        for at in range(len(card.signals)):
-            columns.append(pa.nulls(rows, pa.float64()) if signals is None else pa.array(signals[:, at].copy()))
+    columns = [
+        pa.array(measured[card.name][:, at].copy()) if card.name in measured else pa.nulls(rows, pa.float64())
+        for card in FILTERS.values()
+        for at in range(len(card.signals))
+    ]
     return pa.StructArray.from_arrays(columns, fields=list(SIGNALS))
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Failure = dict[str, str | int]
 """One rule that a URL fails, with what was found and the list or bound that it was found against."""
 
+NO_FILE = FilePath("")
+
 WORD = re.compile(r"[a-z0-9]+")
 
 PARTS = (
@@ -42,10 +44,10 @@ class Params:
     All lists are empty by default, so that only URLs without a host are set aside.
     """
 
-    domains: FilePath = FilePath("")
-    urls: FilePath = FilePath("")
-    hard_words: FilePath = FilePath("")
-    soft_words: FilePath = FilePath("")
+    domains: FilePath = NO_FILE
+    urls: FilePath = NO_FILE
+    hard_words: FilePath = NO_FILE
+    soft_words: FilePath = NO_FILE
     soft_limit: int = 2
 
 
@@ -157,7 +159,8 @@ def _failures(url: str, hosts: tuple[str, ...], lists: Lists, soft_limit: int) -
         (bool(hard), "hard_word", ",".join(hard), "hard_words"),
         (len(soft) >= soft_limit, "soft_words", ",".join(soft), soft_limit),
     )
-    return [{"rule": f"filter_url:{why}", "value": value, "bound": bound} for fails, why, value, bound in found if fails]
+    against = (one for fails, *one in found if fails)
+    return [{"rule": f"filter_url:{why}", "value": value, "bound": bound} for why, value, bound in against]
 
 
 def _evidence(failed: list[Failure]) -> str | None:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.text.compiled import compiled
-from pipeline_tasks.text.letters import DIGIT, SPACE, TERMINAL, class_of, classes, decode, trim
+from pipeline_tasks.text.letters import ASCII_END, DIGIT, SPACE, TERMINAL, WORD, class_of, classes, decode, trim
 from pipeline_tasks.text.lines import next_break
 from pipeline_tasks.text.words import Floats, cut, longest
 
@@ -27,8 +27,22 @@ PHRASES = (
 MARKERS = ("edit]", "citation needed]")
 """What may follow `[` in a citation, beside digits and `]`."""
 
-COUNTS = ("lines", "long_word", "no_terminal", "few_words", "javascript", "policy", "citations", "lorem", "curly", "sentences")
+COUNTS = (
+    "lines",
+    "long_word",
+    "no_terminal",
+    "few_words",
+    "javascript",
+    "policy",
+    "citations",
+    "lorem",
+    "curly",
+    "sentences",
+)
 LINES, LONG_WORD, NO_TERMINAL, FEW_WORDS, JAVASCRIPT, POLICY, CITATIONS, LOREM, CURLY, SENTENCES = range(len(COUNTS))
+
+
+OPENING, CLOSING = 0x5B, 0x5D
 
 
 class LineRules(NamedTuple):
@@ -70,9 +84,7 @@ def _found(data, begin, end, phrases, ends, first_letters):  # type: ignore[no-u
 
 @compiled
 def _citation(data, at, end, markers, ends, index, flags):  # type: ignore[no-untyped-def]
-    """Return where the citation that begins at `at` ends, or `at` if none begins there."""
-    if data[at] != 0x5B:
-        return at
+    """Return where the citation that begins with the `[` at `at` ends, or `at` if it is none."""
     for marker in range(len(ends) - 1):
         size = ends[marker + 1] - ends[marker]
         if at + 1 + size <= end:
@@ -85,7 +97,7 @@ def _citation(data, at, end, markers, ends, index, flags):  # type: ignore[no-un
     while place < end:
         code, width = decode(data, place, end)
         if not class_of(index, flags, code) & DIGIT:
-            return place + 1 if code == 0x5D else at
+            return place + 1 if code == CLOSING else at
         place += width
     return at
 
@@ -101,11 +113,17 @@ def _sentences(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
     text = False
     ended = False
     while at < end:
-        code, width = decode(data, at, end)
+        code, width = np.int64(data[at]), 1
+        if code >= ASCII_END:
+            code, width = decode(data, at, end)
         bits = class_of(index, flags, code)
+        if bits & WORD:
+            text, ended = True, False
+            at += width
+            continue
         closing = code in (0x22, 0x27, 0x29, 0x5D, 0x2019, 0x201D)
         if bits & TERMINAL:
-            if code >= 0x80:
+            if code >= ASCII_END:
                 count += text
                 text, ended = False, False
             else:
@@ -124,9 +142,12 @@ def _sentences(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _edit(offsets, data, rules, limits, phrases, ends, firsts, markers, marker_ends, index, flags, kept, out_offsets, out):  # type: ignore[no-untyped-def]
+def _edit(offsets, data, rules, limits, phrases, markers, table, kept, kept_offsets, out):  # type: ignore[no-untyped-def]
     """Write the kept lines of every text to `kept` and its counts to `out`."""
     max_word, min_words, terminal, citations, javascript, policy = limits
+    index, flags = table
+    letters, ends, firsts = phrases
+    marker_letters, marker_ends = markers
     room = longest(offsets)
     lengths, hashes, kinds = np.empty(room, np.int32), np.empty(room, np.uint64), np.empty(room, np.uint8)
     size = 0
@@ -148,14 +169,15 @@ def _edit(offsets, data, rules, limits, phrases, ends, firsts, markers, marker_e
                 begin += 1
             tip, removed, place = begin, 0, first
             while place < last:
-                after = _citation(data, place, last, markers, marker_ends, index, flags) if citations else place
-                if after > place:
-                    removed += 1
-                    place = after
-                else:
-                    kept[tip] = data[place]
-                    tip += 1
-                    place += 1
+                if citations and data[place] == OPENING:
+                    after = _citation(data, place, last, marker_letters, marker_ends, index, flags)
+                    if after > place:
+                        removed += 1
+                        place = after
+                        continue
+                kept[tip] = data[place]
+                tip += 1
+                place += 1
             closed = tip > begin and kept[tip - 1] in (0x2E, 0x3F, 0x21, 0x22, 0x27)
             dotted = tip - begin >= 3 and kept[tip - 1] == 0x2E and kept[tip - 2] == 0x2E and kept[tip - 3] == 0x2E
             if terminal and (not closed or dotted):
@@ -164,7 +186,7 @@ def _edit(offsets, data, rules, limits, phrases, ends, firsts, markers, marker_e
             if words < min_words:
                 out[row, FEW_WORDS] += 1
                 continue
-            found = _found(kept, begin, tip, phrases, ends, firsts)
+            found = _found(kept, begin, tip, letters, ends, firsts)
             out[row, LOREM] += found & 1
             if javascript and found & 2:
                 out[row, JAVASCRIPT] += 1
@@ -180,7 +202,7 @@ def _edit(offsets, data, rules, limits, phrases, ends, firsts, markers, marker_e
         for place in range(last - first):
             kept[text_begin + place] = kept[first + place]
         size = text_begin + last - first
-        out_offsets[row + 1] = size
+        kept_offsets[row + 1] = size
 
 
 def edit(
@@ -196,16 +218,15 @@ def edit(
     drop it, `lorem ipsum` is counted, `javascript` drops it, `{` is counted, a policy phrase drops it.
     """
     rows = len(offsets) - 1
-    phrases, ends = _spelled(PHRASES)
-    markers, marker_ends = _spelled(MARKERS)
     firsts = np.zeros(256, np.bool_)
     for phrase in PHRASES:
         firsts[[ord(phrase[0]), ord(phrase[0].upper())]] = True
     kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
-    out_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, len(COUNTS)))
-    _edit(offsets, data, rules, tuple(map(float, limits)), phrases, ends, firsts, markers, marker_ends, *classes(), kept, out_offsets, out)
-    texts = pa.LargeStringArray.from_buffers(rows, pa.py_buffer(out_offsets), pa.py_buffer(kept[: out_offsets[-1]].copy()))
-    return texts, out
+    kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, len(COUNTS)))
+    phrases, numbers = (*_spelled(PHRASES), firsts), tuple(map(float, limits))
+    _edit(offsets, data, rules, numbers, phrases, _spelled(MARKERS), classes(), kept, kept_offsets, out)
+    left = pa.py_buffer(kept[: kept_offsets[-1]].copy())
+    return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left), out
 
 
 def _spelled(phrases: tuple[str, ...]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

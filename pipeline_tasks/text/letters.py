@@ -12,6 +12,8 @@ SPACE, ALPHA, PUNCTUATION, BREAK, WORD, PAIRED, TERMINAL, DIGIT = (1 << bit for 
 """Bits of a class: `str.isspace`, `str.isalpha`, pure symbols, `str.splitlines` breaks, letters with marks and
 digits, scripts written without spaces, ends of sentences, decimal digits."""
 
+ASCII_END = 0x80
+
 Classes = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint8]]
 """(block of cp >> 8, classes of block * 256 + (cp & 255)); block 0 is ASCII and Latin-1."""
 
@@ -35,7 +37,9 @@ SYMBOLS = """
 """
 """What a word may not consist of alone: PUNCTUATION of the same file; TERMINALS belong to it too."""
 
-UNSPACED_SCRIPTS = "E01-E3A E40-E4E E81-EDF F00-FBC 1000-109F 1780-17D3 3005-3007 3041-30FF 3400-9FFF F900-FAFF 20000-323AF"
+UNSPACED_SCRIPTS = """
+E01-E3A E40-E4E E81-EDF F00-FBC 1000-109F 1780-17D3 3005-3007 3041-30FF 3400-9FFF F900-FAFF 20000-323AF
+"""
 """Thai, Lao, Tibetan, Burmese, Khmer, kana and Han: their words are not set apart by spaces."""
 
 ASSIGNED = (range(0x32400), range(0xE0000, 0xE0200))
@@ -48,7 +52,8 @@ def classes() -> Classes:
     flags = np.zeros(0x110000, np.uint8)
     for codes in ASSIGNED:
         flags[codes.start : codes.stop] = [_class(chr(code)) for code in codes]
-    for ranges, bit in ((BREAKS, BREAK), (TERMINALS, TERMINAL | PUNCTUATION), (SYMBOLS, PUNCTUATION), (UNSPACED_SCRIPTS, PAIRED)):
+    listed = {BREAKS: BREAK, TERMINALS: TERMINAL | PUNCTUATION, SYMBOLS: PUNCTUATION, UNSPACED_SCRIPTS: PAIRED}
+    for ranges, bit in listed.items():
         for first, last in spans(ranges):
             flags[first : last + 1] |= bit
     blocks, index = np.unique(flags.reshape(-1, 256), axis=0, return_inverse=True)
@@ -86,7 +91,7 @@ def _ascii_first(blocks: npt.NDArray[np.uint8], index: npt.NDArray[np.intp]) -> 
 def decode(data, at, end):  # type: ignore[no-untyped-def]
     """Return (code point, bytes it takes) of the UTF-8 at `at`; broken or cut bytes are U+FFFD."""
     lead = data[at]
-    if lead < 0x80:
+    if lead < ASCII_END:
         return np.int64(lead), 1
     if 0xC2 <= lead < 0xE0 and at + 1 < end:
         return (np.int64(lead & 0x1F) << 6) | (data[at + 1] & 0x3F), 2
@@ -102,7 +107,7 @@ def decode(data, at, end):  # type: ignore[no-untyped-def]
 @compiled
 def class_of(index, flags, code):  # type: ignore[no-untyped-def]
     """Return the class bits of a code point."""
-    if code < 0x80:
+    if code < ASCII_END:
         return flags[code]
     return flags[(np.int64(index[code >> 8]) << 8) | (code & 0xFF)]
 

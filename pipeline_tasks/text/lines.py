@@ -4,11 +4,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text.compiled import compiled
-from pipeline_tasks.text.letters import BREAK, SPACE, TERMINAL, class_of, classes, decode, trim
+from pipeline_tasks.text.letters import ASCII_END, BREAK, TERMINAL, class_of, classes, decode, trim
 from pipeline_tasks.text.ngrams import slot_of, table_size
 from pipeline_tasks.text.words import Floats, hash_bytes, longest
 
-NEWLINE, DOT, HASH = 0x0A, 0x2E, 0x23
+NEWLINE, RETURN, DOT, HASH = 0x0A, 0x0D, 0x2E, 0x23
 BULLET, DASH, ELLIPSIS = 0x2022, 0x2D, 0x2026
 
 
@@ -25,9 +25,11 @@ def code_points(data, begin, end):  # type: ignore[no-untyped-def]
 def next_break(data, at, end, index, flags):  # type: ignore[no-untyped-def]
     """Return (end of the line that begins at `at`, begin of the next line), as `str.splitlines` breaks lines."""
     while at < end:
-        code, width = decode(data, at, end)
+        code, width = np.int64(data[at]), 1
+        if code >= ASCII_END:
+            code, width = decode(data, at, end)
         if class_of(index, flags, code) & BREAK:
-            pair = code == 0x0D and at + 1 < end and data[at + 1] == NEWLINE
+            pair = code == RETURN and at + 1 < end and data[at + 1] == NEWLINE
             return at, at + width + pair
         at += width
     return end, end
@@ -167,9 +169,7 @@ def _prose(offsets, data, short, index, flags, out):  # type: ignore[no-untyped-
         out[row, 5] = newlines
 
 
-def prose(
-    offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], short: npt.NDArray[np.float64]
-) -> Floats:
+def prose(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], short: npt.NDArray[np.float64]) -> Floats:
     """Return per text: lines, lines that end a sentence, short lines, repeated characters, characters, newlines.
 
     Shape (rows, 6). Lines are cut at newlines and blank ones left out; a line is short with at most `short[row]`

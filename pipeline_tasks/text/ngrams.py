@@ -110,9 +110,7 @@ def _measure(offsets, data, rules, index, flags, out):  # type: ignore[no-untype
                 out[row, n - 2] = _greedy(grams, live, count, n, points, keys)
 
 
-def measure(
-    offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], rules: npt.NDArray[np.uint8]
-) -> Floats:
+def measure(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], rules: npt.NDArray[np.uint8]) -> Floats:
     """Return per text the characters of the most frequent n-gram times its count (n of TOP), then of repeats.
 
     Shape (rows, 9). The most frequent n-gram is joined by spaces, the earliest of equals. Repeats (n of DUPLICATED)

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from pipeline_tasks.text.compiled import compiled
 from pipeline_tasks.text.hashing import mix
-from pipeline_tasks.text.letters import ALPHA, PAIRED, PUNCTUATION, SPACE, WORD, class_of, classes, decode
+from pipeline_tasks.text.letters import ALPHA, ASCII_END, PAIRED, PUNCTUATION, SPACE, WORD, class_of, classes, decode
 
 SPLIT, UNICODE = 0, 1
 """The rules for what a word is.
@@ -17,6 +17,9 @@ written without spaces are cut in pairs of code points, because their words are 
 
 SOLID = PUNCTUATION
 """Bit of a word's kind, beside ALPHA: some character of it is no punctuation."""
+
+FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+"""Fowler, Noll and Vo's hash, 64 bits (RFC 9923)."""
 
 Floats = npt.NDArray[np.float64]
 Hashes = npt.NDArray[np.uint64]
@@ -32,9 +35,9 @@ def key_of(value):  # type: ignore[no-untyped-def]
 @compiled
 def hash_bytes(data, begin, end):  # type: ignore[no-untyped-def]
     """Return the 64-bit FNV-1a hash of data[begin:end], mixed."""
-    value = np.uint64(0xCBF29CE484222325)
+    value = FNV_BASIS
     for at in range(begin, end):
-        value = (value ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
+        value = (value ^ np.uint64(data[at])) * FNV_PRIME
     return key_of(value)
 
 
@@ -45,27 +48,28 @@ def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):  # type: 
     A kind holds ALPHA if any character is a letter and SOLID if any is no punctuation.
     """
     count, length, script, kind, at = 0, 0, 0, 0, begin
-    start = begin
+    value = FNV_BASIS
     while at < end:
-        code, width = decode(data, at, end)
+        code, width = np.int64(data[at]), 1
+        if code >= ASCII_END:
+            code, width = decode(data, at, end)
         bits = class_of(index, flags, code)
-        group = script
+        ends = bits & SPACE
         if rule == UNICODE:
             group = 2 if bits & PAIRED else (1 if bits & WORD else 0)
-        space = bits & SPACE
-        ends = space or group != script or (rule == UNICODE and (group == 0 or (group == 2 and length == 2)))
-        if length and ends:
-            lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, start, at), kind
-            count, length, kind = count + 1, 0, 0
-        if not space:
-            if length == 0:
-                start = at
+            ends |= group != script or group == 0 or (group == 2 and length == 2)
+            script = group
+        if ends and length:
+            lengths[count], hashes[count], kinds[count] = length, key_of(value), kind
+            count, length, kind, value = count + 1, 0, 0, FNV_BASIS
+        if not bits & SPACE:
             length += 1
             kind |= (bits & ALPHA) | (SOLID & ~bits)
-        script = group
+            for byte in range(at, at + width):
+                value = (value ^ np.uint64(data[byte])) * FNV_PRIME
         at += width
     if length:
-        lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, start, end), kind
+        lengths[count], hashes[count], kinds[count] = length, key_of(value), kind
         count += 1
     return count
 

@@ -47,7 +47,9 @@ def test_rules_name_signals_limits_and_fitting_reasons(card: Filter) -> None:
 @EVERY
 @PROPERTY
 @given(rows=ROWS, words=st.sampled_from([0, 1]))
-def test_one_finite_row_of_signals_per_text(card: Filter, rows: list[tuple[str | None, str | None]], words: int) -> None:
+def test_one_finite_row_of_signals_per_text(
+    card: Filter, rows: list[tuple[str | None, str | None]], words: int
+) -> None:
     signals, texts = measured(card, rows, words)
     assert signals.shape == (len(rows), len(card.signals))
     assert len(texts) == len(rows)

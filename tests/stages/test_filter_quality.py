@@ -22,7 +22,16 @@ Farmers nearby built a small weir that keeps their meadows wet during dry summer
 When rain returns, frogs call so loudly that sleeping becomes difficult.
 Children catch minnows there, count what they hold, and let everything go again.
 By winter all of this lies quiet beneath clear ice."""
-TEXTS = [PROSE, "Too short.", "the be " * 60, f"{PROSE}\nHome\nSee [1] the {{brace}}.", "", None, f"Home\n{PROSE}", "lorem ipsum dolor"]
+TEXTS = [
+    PROSE,
+    "Too short.",
+    "the be " * 60,
+    f"{PROSE}\nHome\nSee [1] the {{brace}}.",
+    "",
+    None,
+    f"Home\n{PROSE}",
+    "lorem ipsum dolor",
+]
 LANGUAGES = ["en"] * len(TEXTS)
 
 
@@ -114,7 +123,7 @@ def test_word_and_stop_word_rules_follow_the_language() -> None:
 
 
 def test_reasons_are_on_the_card_and_fit_the_pattern() -> None:
-    reasons = judged([text for text in TEXTS]).column("reason").drop_null().to_pylist()
+    reasons = judged(list(TEXTS)).column("reason").drop_null().to_pylist()
     assert reasons
     assert set(reasons) <= set(STAGE.fires)
     assert all(re.match(REASON_PATTERN, reason) for reason in STAGE.fires)
@@ -129,7 +138,9 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
         kept = rows(root, manifest)
         assert kept.num_rows + sum(manifest.rejected.values()) == len(TEXTS)
         assert kept.schema.field("signals").type == SIGNALS
-        made.append((kept.to_pylist(), rows(root, manifest, "rejects").to_pylist(), manifest.rejected, manifest.fingerprint))
+        made.append(
+            (kept.to_pylist(), rows(root, manifest, "rejects").to_pylist(), manifest.rejected, manifest.fingerprint)
+        )
     assert made[0] == made[1] == made[2]
 
 

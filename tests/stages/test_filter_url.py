@@ -62,7 +62,9 @@ def test_lists(lists: dict[str, str], url: str | None, reason: str | None) -> No
     assert reasons([url], **lists) == [reason]
 
 
-@pytest.mark.parametrize("url", ["nonsense", "http://", "http:///path", "http://a..b/", "http://a b/", "://x", "http://[::1/"])
+@pytest.mark.parametrize(
+    "url", ["nonsense", "http://", "http:///path", "http://a..b/", "http://a b/", "://x", "http://[::1/"]
+)
 def test_urls_without_a_host_are_bad(url: str) -> None:
     assert reasons([url]) == ["bad_url"]
 
@@ -86,12 +88,12 @@ def test_lists_and_suffixes_are_resources(lists: dict[str, str]) -> None:
     assert resources(Params()) == (suffix_list(),)
 
 
-@settings(max_examples=100, deadline=None)
-@drawn(st.lists(st.text(max_size=30) | st.text(max_size=20).map("http://{}/".format) | st.none(), max_size=5))
+@settings(max_examples=40, deadline=None)
+@drawn(st.lists(st.text(max_size=30) | st.text(max_size=20).map("http://{}/".format) | st.none(), max_size=9))
 def test_any_text_is_judged(urls: list[str | None]) -> None:
     whole = reasons(urls)
     assert len(whole) == len(urls)
-    assert whole == [reason for url in urls for reason in reasons([url])]
+    assert whole == [*reasons(urls[:4]), *reasons(urls[4:])]
 
 
 def test_rows_are_conserved_and_a_list_changes_the_fingerprint(tmp_path: Path, lists: dict[str, str]) -> None:

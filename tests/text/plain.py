@@ -11,7 +11,7 @@ TERMINALS = {chr(code) for first, last in letters.spans(letters.TERMINALS) for c
 SYMBOLS = TERMINALS | {chr(code) for first, last in letters.spans(letters.SYMBOLS) for code in range(first, last + 1)}
 UNSPACED = {chr(c) for first, last in letters.spans(letters.UNSPACED_SCRIPTS) for c in range(first, last + 1)}
 OTHER_TERMINALS = "".join(sorted(mark for mark in TERMINALS if not mark.isascii()))
-SENTENCE_END = re.compile(rf"[.?!][.?!\"')\]’”]*(?=\s|\Z)|[{OTHER_TERMINALS}]")
+SENTENCE_END = re.compile(rf"[.?!][.?!\"')\]\u2019\u201d]*(?=\s|\Z)|[{OTHER_TERMINALS}]")
 CITATION = re.compile(r"\[\d*]|\[edit]|\[citation needed]")
 POLICY = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")
 
@@ -84,7 +84,7 @@ def prose(text: str, short: float) -> list[int]:
 
 
 def sentences(line: str) -> int:
-    blank = TERMINALS | set("\"')]’”")
+    blank = TERMINALS | set("\"')]\u2019\u201d")
     parts = SENTENCE_END.split(line)
     return sum(any(not letter.isspace() and letter not in blank for letter in part) for part in parts)
 
@@ -115,5 +115,16 @@ def c4(text: str, *, terminal: bool) -> tuple[str, list[int]]:
             counts["citations"] += len(CITATION.findall(raw.strip()))
             counts["sentences"] += sentences(line)
             kept.append(line)
-    order = ("lines", "long_word", "no_terminal", "few_words", "javascript", "policy", "citations", "lorem", "curly", "sentences")
+    order = (
+        "lines",
+        "long_word",
+        "no_terminal",
+        "few_words",
+        "javascript",
+        "policy",
+        "citations",
+        "lorem",
+        "curly",
+        "sentences",
+    )
     return "\n".join(kept).strip(), [counts[name] for name in order]

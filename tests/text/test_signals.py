@@ -79,7 +79,7 @@ def test_prose_lines(texts: list[str], short: float) -> None:
 @PROPERTY
 @given(BATCHES, st.booleans())
 def test_c4_lines(texts: list[str], terminal: bool) -> None:
-    limits = edits.LineRules(1000, 3, terminal, True, True, True)
+    limits = edits.LineRules(1000, 3, terminal, *[True] * 3)
     edited, counts = edits.edit(*views(texts), rules(texts, words.SPLIT), limits)
     edited.validate(full=True)
     expected = [plain.c4(text, terminal=terminal) for text in texts]
@@ -100,7 +100,7 @@ def test_c4_lines(texts: list[str], terminal: bool) -> None:
     ],
 )
 def test_sentences(line: str, count: int) -> None:
-    limits = edits.LineRules(1000, 0, False, False, False, False)
+    limits = edits.LineRules(1000, 0, *[False] * 4)
     _, counts = edits.edit(*views([line]), rules([line], words.SPLIT), limits)
     assert counts[0][edits.SENTENCES] == count
 
