@@ -67,7 +67,7 @@ def _manuals() -> Iterator[str]:
                 yield text
 
 
-def _documentation(node: Any) -> Iterator[str]:
+def _documentation(node: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
     if isinstance(node, dict):
         for key, value in node.items():
             if key == "documentation" and isinstance(value, str):
@@ -108,7 +108,7 @@ def foreign() -> dict[str, list[str]]:
     return {language: texts for language, texts in prose.items() if texts}
 
 
-def _strings(node: Any) -> Iterator[str]:
+def _strings(node: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
     if isinstance(node, dict):
         for value in node.values():
             yield from _strings(value)

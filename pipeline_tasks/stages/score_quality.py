@@ -165,7 +165,7 @@ def _density(batch: pa.RecordBatch, counts: dict[str, Column], words: Column, la
     return np.where(counts["visible"] > 0, density, 0.0)
 
 
-def _stop_share(text: Any, words: Column, languages: list[str | None]) -> Column:
+def _stop_share(text: Any, words: Column, languages: list[str | None]) -> Column:  # noqa: ANN401 -- array
     """Return function words per word; NaN for a language without a list; English where none is named."""
     share = np.full(len(languages), np.nan)
     named = np.array([language or "en" for language in languages], dtype=object)
@@ -178,7 +178,7 @@ def _stop_share(text: Any, words: Column, languages: list[str | None]) -> Column
     return share
 
 
-def _byte_counts(text: Any) -> dict[str, Column]:
+def _byte_counts(text: Any) -> dict[str, Column]:  # noqa: ANN401 -- large_string array
     """Return letters, punctuation, visible bytes and words of each row, by whole-buffer sums.
 
     Bytes above 0x7f count as letters: in UTF-8 they are letters of other scripts far more often than not.
@@ -218,18 +218,18 @@ def _byte_kinds() -> npt.NDArray[np.uint8]:
 _KINDS = _byte_kinds()
 
 
-def _load(path: FilePath) -> Any:
+def _load(path: FilePath) -> Any:  # noqa: ANN401 -- fasttext has no stubs
     import fasttext  # type: ignore[import-untyped]
 
     return fasttext.load_model(path)
 
 
-def _probability(model: Any, label: str, texts: list[str | None]) -> Column:
+def _probability(model: Any, label: str, texts: list[str | None]) -> Column:  # noqa: ANN401 -- no stubs
     """Return the probability of `label` for each text, read as one line as fastText does; NaN without text."""
     return np.array([_one_probability(model, label, text) for text in texts], np.float64)
 
 
-def _one_probability(model: Any, label: str, text: str | None) -> float:
+def _one_probability(model: Any, label: str, text: str | None) -> float:  # noqa: ANN401 -- no stubs
     line = " ".join((text or "").split())
     if not line:
         return float("nan")

@@ -94,7 +94,7 @@ def _overlaps(span: Span, taken: list[Span]) -> bool:
 
 
 @cache
-def _pattern(name: str) -> Any:
+def _pattern(name: str) -> Any:  # noqa: ANN401 -- re2 has no stubs
     import re2  # type: ignore[import-untyped]
 
     return re2.compile(_PATTERNS[name].encode())
@@ -184,7 +184,7 @@ def _is_registrable(domain: bytes) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _suffixes() -> Any:
+def _suffixes() -> Any:  # noqa: ANN401 -- the list has no stubs
     from publicsuffixlist import PublicSuffixList
 
     return PublicSuffixList(accept_unknown=False)
@@ -213,7 +213,7 @@ def _context(text: bytes, start: int) -> bytes:
 
 def _ipv6s(text: bytes, limits: Limits) -> Iterator[Span]:
     for start, end in _candidates("ipv6", text):
-        if end - start > 64 or not _stands_alone(text, start, end, b":."):  # noqa: PLR2004 - longest form with zone
+        if end - start > 64 or not _stands_alone(text, start, end, b":."):
             continue
         address = _address(text[start:end])
         if address is not None and _counts(address, limits):
@@ -298,7 +298,7 @@ def _valid_phone(value: bytes, region: str | None) -> str | None:
         number = phonenumbers.parse(value.decode(), region)
     except phonenumbers.NumberParseException:
         return None
-    fiction = number.country_code == 1 and (number.national_number or 0) // 100 % 100_000 == 55_501  # noqa: PLR2004
+    fiction = number.country_code == 1 and (number.national_number or 0) // 100 % 100_000 == 55_501
     if fiction or not phonenumbers.is_valid_number(number):
         return None
     return str(phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164))

@@ -151,7 +151,7 @@ def test_empty_batch_keeps_the_schema() -> None:
 
 
 def test_kernel_travels() -> None:
-    kernel = pickle.loads(pickle.dumps(partial(scrub, params=KEYED)))  # noqa: S301 - our own bytes
+    kernel = pickle.loads(pickle.dumps(partial(scrub, params=KEYED)))
     assert next(kernel(iter([docs("a@b.com")]))).column("pii_email").to_pylist() == [1]
 
 
