@@ -219,7 +219,7 @@ _KINDS = _byte_kinds()
 
 
 def _load(path: FilePath) -> Any:  # noqa: ANN401 -- fasttext has no stubs
-    import fasttext  # type: ignore[import-untyped]
+    import fasttext
 
     return fasttext.load_model(path)
 

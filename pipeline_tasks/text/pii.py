@@ -95,7 +95,7 @@ def _overlaps(span: Span, taken: list[Span]) -> bool:
 
 @cache
 def _pattern(name: str) -> Any:  # noqa: ANN401 -- re2 has no stubs
-    import re2  # type: ignore[import-untyped]
+    import re2
 
     return re2.compile(_PATTERNS[name].encode())
 
