@@ -2,6 +2,7 @@
 
 import hashlib
 import tempfile
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -59,9 +60,7 @@ class Bench:
         rows = [tuple((shard,) for shard in together) for together in zip(*inputs, strict=True)]
         return [Task(self.place, task_key(kernel, one, beside), kernel, one, beside) for one in rows]
 
-    def group_tasks(
-        self, kernel: Kernel, rows: Shards, by: str, order: Sequence[str], buckets: int
-    ) -> list[Task]:
+    def group_tasks(self, kernel: Kernel, rows: Shards, by: str, order: Sequence[str], buckets: int) -> list[Task]:
         """Return one task per bucket; a task's input names the shards that its bucket is drawn from."""
         extra = [[by, *order, buckets, bucket] for bucket in range(buckets)]
         return [Task(self.place, task_key(kernel, (rows,), (), one), kernel, (rows,)) for one in extra]
@@ -87,7 +86,7 @@ class Bench:
         path = receipt_path(self.place.home, task.key)
         if store.size(path) is None:
             return None
-        receipt = load_receipt(store.read(path))
+        receipt = load_receipt(store.read(path), f"{store.root}/{path}")
         stored = (receipt.shard, receipt.rejects, receipt.quarantine)
         whole = all(store.size(shard.path) == shard.bytes for shard in stored if shard)
         return receipt if whole else None
@@ -99,11 +98,15 @@ def map_job(task: Task) -> Job:
 
 
 def scatter_to_store(place: Place, shard: Shard, by: str, buckets: int) -> list[tuple[int, Shard]]:
-    """Store one shard's pieces as scratch objects; returns (bucket, piece) pairs."""
+    """Store one shard's pieces as scratch objects; returns (bucket, piece) pairs.
+
+    Their folder is new at each call, so that a racing attempt that is done removes only its own.
+    """
     store, pieces = storage.connect(place.root), []
+    folder = f"{place.home}/scratch/{uuid.uuid4().hex}"
     for bucket, rows, body in scatter(place, shard, by, buckets):
         digest = hashlib.sha256(body).hexdigest()
-        path = f"{place.home}/scratch/{digest[:32]}.arrow"
+        path = f"{folder}/{digest[:32]}.arrow"
         with tempfile.NamedTemporaryFile(prefix="refinery-") as local:
             local.write(body)
             local.flush()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
@@ -114,20 +115,48 @@ def dump(manifest: Manifest) -> bytes:
 def load(body: bytes, path: str = "manifest") -> Manifest:
     """Read a stored manifest; `path` names it in the error when it is not one."""
     try:
-        raw = json.loads(body)
-        for name in ("shards", "memory", "rejects", "quarantine"):
-            raw[name] = _shards(raw[name])
-        for name in ("parents", "covers"):
-            raw[name] = tuple(raw[name])
-        raw["schema"] = tuple((name, kind) for name, kind in raw["schema"])
-        return Manifest(**raw)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        return _manifest(json.loads(body))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         message = f"{path} is not a manifest ({error}); restore it from a backup or remove its folder to refine again"
         raise ContractError(message) from error
 
 
-def _shards(rows: Iterable[Mapping[str, Any]]) -> Shards:
-    return tuple(Shard(**row) for row in rows)
+def _manifest(raw: Any) -> Manifest:  # noqa: ANN401 -- whatever JSON said
+    for name in ("stage", "fingerprint"):
+        _require(raw[name], isinstance(raw[name], str), name)
+    for name in ("version", "rows_in", "bytes_in"):
+        _require(raw[name], _is_count(raw[name]), name)
+    for name in ("rejected", "quarantined"):
+        _require(raw[name], all(map(_is_count, raw[name].values())), name)
+    for name in ("params", "metrics"):
+        _require(raw[name], isinstance(raw[name], dict), name)
+    for name in ("parents", "covers"):
+        raw[name] = tuple(raw[name])
+    raw["schema"] = tuple((name, kind) for name, kind in raw["schema"])
+    for name in ("shards", "memory", "rejects", "quarantine"):
+        raw[name] = tuple(map(shard_of, raw[name]))
+    return Manifest(**raw)
+
+
+def shard_of(raw: Mapping[str, Any]) -> Shard:
+    """Return the shard that stored JSON describes; ValueError for a path that leaves its root or a size below 0."""
+    shard = Shard(**raw)
+    parts = shard.path.split("/")
+    inside = shard.path.isprintable() and parts[0] not in ("", "file:", "s3:") and ".." not in parts
+    _require(shard.path, inside, "a shard's path")
+    _require(shard.digest, bool(re.fullmatch("[0-9a-f]{1,64}", shard.digest)), "a shard's digest")
+    _require([shard.rows, shard.bytes], _is_count(shard.rows) and _is_count(shard.bytes), "a shard's rows and bytes")
+    return shard
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _require(value: object, holds: bool, what: str) -> None:
+    if not holds:
+        message = f"{what} cannot be {str(value)[:100]!r}"
+        raise ValueError(message)
 
 
 def schema_pairs(schema: pa.Schema) -> tuple[tuple[str, str], ...]:

@@ -340,6 +340,7 @@ def seal(work: Work, spans: Sequence[tuple[int, int]]) -> tuple[str, Manifest]:
 def _concatenate(parts: Sequence[Manifest]) -> Manifest:
     return replace(
         parts[0],
+        schema=next((part.schema for part in parts if part.schema), ()),
         covers=tuple(one for part in parts for one in part.covers),
         shards=tuple(one for part in parts for one in part.shards),
         memory=tuple(one for part in parts for one in part.memory),

@@ -1,5 +1,6 @@
 """Reads and writes one shard: Parquet whose bytes depend on the rows alone, verified by digest when read."""
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -123,15 +124,14 @@ class ShardWriter:
         try:
             self._writer.write_table(table, row_group_size=table.num_rows)
         except OSError as error:
-            message = f"{self._local}: writing failed ({error}); free space there or set TMPDIR, nothing was committed"
-            raise NoSpace(message) from error
+            raise self._full(error) from error
         self._waiting, self._weight = [], 0
 
     def store(self, root: str, folder: str) -> Shard:
         """Finish the file and store it under `folder`, named by its content; returns the shard."""
         try:
             self._flush()
-            self._writer.close()
+            self._close()
             with self._local.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
             path = f"{folder}/{digest[:32]}.parquet"
@@ -140,8 +140,21 @@ class ShardWriter:
         finally:
             self.discard()
 
+    def _close(self) -> None:
+        try:
+            self._writer.close()
+        except OSError as error:
+            raise self._full(error) from error
+
+    def _full(self, error: OSError) -> NoSpace:
+        return NoSpace(
+            f"{self._local}: writing failed ({error}); free space there or set TMPDIR, nothing was committed"
+        )
+
     def discard(self) -> None:
         """Remove the local file; safe to call twice."""
+        with contextlib.suppress(NoSpace):
+            self._close()
         self._local.unlink(missing_ok=True)
 
 

@@ -17,7 +17,7 @@ import xxhash
 
 from pipeline_tasks import storage
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.manifest import canonical, digest_of, merge, profile, schema_pairs
+from pipeline_tasks.manifest import canonical, digest_of, merge, profile, schema_pairs, shard_of
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.shard_file import HashingStream, ShardWriter, mismatch, read_shard
 from pipeline_tasks.stage import Batches, Kernel, Shard, Shards
@@ -98,13 +98,17 @@ def receipt_path(home: str, key: str) -> str:
     return f"{home}/receipts/{key}.json"
 
 
-def load_receipt(body: bytes) -> Receipt:
-    """Read a stored receipt."""
-    raw = json.loads(body)
-    for name in ("shard", "rejects", "quarantine"):
-        raw[name] = Shard(**raw[name]) if raw[name] else None
-    raw["schema"] = tuple((name, kind) for name, kind in raw["schema"])
-    return Receipt(**raw)
+def load_receipt(body: bytes, path: str = "receipt") -> Receipt:
+    """Read a stored receipt; `path` names it in the error when it is not one."""
+    try:
+        raw = json.loads(body)
+        for name in ("shard", "rejects", "quarantine"):
+            raw[name] = shard_of(raw[name]) if raw[name] else None
+        raw["schema"] = tuple((name, kind) for name, kind in raw["schema"])
+        return Receipt(**raw)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        message = f"{path} is not a receipt ({error}); remove it and run again: only its shard is made anew"
+        raise ContractError(message) from error
 
 
 # --- Running a task -------------------------------------------------------------------------------------------
@@ -175,9 +179,7 @@ def _read_landed(place: Place, shard: Shard) -> Batches:
     uri = f"{place.landing}/{name}"
     with storage.open_landed(uri) as raw:
         stream = HashingStream(raw)
-        records = formats.read_records(
-            name, cast("BinaryIO", stream), source=place.source, snapshot=place.snapshot
-        )
+        records = formats.read_records(name, cast("BinaryIO", stream), source=place.source, snapshot=place.snapshot)
         for batch in records:
             yield from _sliced(batch, place.batch_rows)
         found = stream.drain()
@@ -299,10 +301,11 @@ def bucket_of(values: pa.Array, buckets: int) -> "np.ndarray[tuple[int], np.dtyp
     """Return each value's bucket in [0, buckets): ours, so that every engine agrees.
 
     Text hashes by XXH3-64 of its UTF-8 bytes, whole numbers by the splitmix64 finalizer; a bucket
-    is a range of the hash, so buckets in order are ranges in order.
+    is a range of the hash, so buckets in order are ranges in order. Nulls go where "" and 0 go.
     """
     if pa.types.is_integer(values.type):
-        hashes = _mix(values.to_numpy(zero_copy_only=False).astype(np.uint64, copy=False))
+        whole = values.fill_null(0).to_numpy(zero_copy_only=False)
+        hashes = _mix(whole.astype(np.uint64, copy=False))
     else:
         digests = (xxhash.xxh3_64_intdigest((value or "").encode()) for value in values.to_pylist())
         hashes = np.fromiter(digests, dtype=np.uint64, count=len(values))
@@ -357,4 +360,3 @@ def _table_batches(table: pa.Table, rows: int) -> Batches:
     if table.num_rows == 0:
         yield pa.RecordBatch.from_pylist([], schema=table.schema)
     yield from table.to_batches(max_chunksize=rows)
-

@@ -40,9 +40,10 @@ class LocalEngine:
             scattered = self._each([partial(scatter_to_store, place, shard, by, buckets) for shard in rows])
             pieces = {rank: tuple(one for part in scattered for at, one in part if at == rank) for rank in missing}
             calls = [partial(gather_from_store, tasks[rank], pieces[rank], by, tuple(order)) for rank in missing]
-            outcomes = self._each(calls)
-            forget_scratch(place, [one for part in scattered for _, one in part])
-            return outcomes
+            try:
+                return self._each(calls)
+            finally:
+                forget_scratch(place, [one for part in scattered for _, one in part])
 
         return self.bench.complete(tasks, run_missing)
 
