@@ -23,7 +23,7 @@ _VERSION = re.compile(rb"(?i:WARC)/[0-9]\.[0-9]{1,2}[ \t]*\r*\n")
 _BOUNDARY = re.compile(rb"\n\r*\n(?=WARC/[01]\.[0-9]{1,2}\r*\n[A-Za-z])")
 _HEADER = re.compile(rb"(?=WARC/[01]\.[0-9]{1,2}\r*\n(?:WARC-|Content-))")
 _ARC_LINE = re.compile(
-    rb"([a-zA-Z][a-zA-Z0-9+.-]{1,20}:[^\r\n]{0,65536}) ([^ \r\n]+) (\d{8,17}) ([^\r\n]*?) ?(-?\d+)\r?\n"
+    rb"([a-zA-Z][a-zA-Z0-9+.-]{1,20}:[^\r\n]{0,8192}) ([^ \r\n]+) (\d{8,17}) ([^\r\n]{0,256}?) ?(-?\d+)\r?\n"
 )
 _ARC_BOUNDARY = re.compile(rb"\n(?=(?:https?|ftp|dns):[^\r\n]{1,4096} [0-9a-fA-F.:]{1,45} \d{14} [^ \r\n]+ \d+\r?\n)")
 _BLANK_LINE = re.compile(rb"\n\r*\n")

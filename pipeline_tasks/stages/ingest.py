@@ -102,7 +102,7 @@ def keys(urls: Sequence[str | None], digests: Sequence[str | None]) -> tuple[np.
     from xxhash import xxh3_128_digest
 
     pairs = zip(urls, digests, strict=True)
-    joined = b"".join(xxh3_128_digest(f"{url}\n{digest}") for url, digest in pairs)
+    joined = b"".join(xxh3_128_digest(f"{url}\n{digest}".encode()) for url, digest in pairs)
     halves = np.frombuffer(joined, ">i8").reshape(-1, 2).astype("i8")
     whole = np.fromiter(
         (url is not None and digest is not None for url, digest in zip(urls, digests, strict=True)), bool

@@ -1,0 +1,87 @@
+"""Turns the bytes of a page into text: by its mark, HTTP header, meta tag or a detector, never by dropping bytes."""
+
+import codecs
+import re
+from typing import NamedTuple
+
+from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
+
+REPLACED_SHARE = 0.001
+"""U+FFFD per character above which a text was not understood (RELIABILITY of crawls: UTF-16 and KOI8 sent as UTF-8)."""
+
+_HEAD = 4096  # bytes searched for a meta tag: HTML says 1024, pages are late
+_SAMPLE = 1 << 16  # bytes shown to the detector
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_HEADER = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)", re.IGNORECASE)
+_META = re.compile(rb"<(?:meta|\?xml)[^>]{1,400}?(?:charset|encoding)\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)", re.IGNORECASE)
+
+
+class Decoded(NamedTuple):
+    """A text, the encoding that it was read in, and how many U+FFFD it holds."""
+
+    text: str
+    encoding: str
+    replaced: int
+
+    @property
+    def understood(self) -> bool:
+        """Whether so few characters were replaced that the text can be used."""
+        return self.replaced <= REPLACED_SHARE * len(self.text)
+
+
+def decode(data: bytes, content_type: str) -> Decoded:
+    """Decode a page strictly in the first declared encoding that fits; else as detected, counting replacements."""
+    for mark, name in _MARKS:
+        if data.startswith(mark):
+            return _replaced(data[len(mark) :], name)
+    wide = _wide(data)
+    if wide:
+        return _replaced(data, wide)
+    for name in _declared(data, content_type):
+        try:
+            text = data.decode(name)
+        except (UnicodeDecodeError, LookupError):
+            continue
+        return Decoded(text, name, text.count("\ufffd"))
+    guesses = [_replaced(data, name) for name in _guessed(data)]
+    return min(guesses, key=lambda guess: guess.replaced)
+
+
+def _declared(data: bytes, content_type: str) -> list[str]:
+    """Return what the page says of itself, most believed first; UTF-8 is tried as it hardly fits by chance."""
+    header = _HEADER.search(content_type[:1000])
+    meta = _META.search(data, 0, _HEAD)
+    labels = [header[1] if header else "", meta[1].decode("ascii") if meta else ""]
+    names = [map_encoding_to_html5(label, fallback_utf8=False) for label in labels if label]
+    return [name for name in names if name and not name.lower().startswith("utf-16")] + ["utf-8"]
+
+
+def _guessed(data: bytes) -> list[str]:
+    names = [detect_encoding(data[:_SAMPLE], max_len=_SAMPLE, html5_compatible=True) or "utf-8"]
+    if names[0].lower() in {"utf-8", "windows-1252"}:  # what the detector says when it does not know
+        from charset_normalizer import from_bytes
+
+        best = from_bytes(data[:_SAMPLE]).best()
+        names += [best.encoding] if best else []
+    return [*names, "utf-8"]
+
+
+def _wide(data: bytes) -> str | None:
+    """Recognize UTF-16 without a mark: ASCII in it has a NUL at every second byte, in nothing else."""
+    start = data[:1024]
+    if start.count(0) * 4 < len(start) or len(start) < 4:
+        return None
+    return "utf-16-be" if start[::2].count(0) > start[1::2].count(0) else "utf-16-le"
+
+
+def _replaced(data: bytes, name: str) -> Decoded:
+    try:
+        text = data.decode(name, "replace")
+    except LookupError:
+        text = data.decode("utf-8", "replace")
+    return Decoded(text, name, text.count("\ufffd"))

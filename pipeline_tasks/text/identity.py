@@ -1,0 +1,15 @@
+"""The identity of a text: a 128-bit hash that ignores how its white space is laid out and nothing else."""
+
+import unicodedata
+
+from xxhash import xxh3_128_hexdigest
+
+
+def identity(text: str) -> str:
+    """Return 32 hex digits: XXH3-128, seed 0, of `text` in NFC, runs of white space as one space, stripped, as UTF-8.
+
+    Case, punctuation and everything else count. The digits are frozen by tests: stored ids depend on them.
+    """
+    flat = " ".join(text.split())
+    name: str = xxh3_128_hexdigest((flat if flat.isascii() else unicodedata.normalize("NFC", flat)).encode())
+    return name

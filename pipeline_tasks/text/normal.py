@@ -1,0 +1,55 @@
+"""Brings text into one form: NFC, no control characters, tidy blanks, line ends kept."""
+
+import re
+import unicodedata
+from functools import cache
+
+MARKS = 32
+"""Combining marks in a row that are kept: NFC sorts each run in quadratic time, no script needs more than about ten."""
+
+_LINE_ENDS = re.compile("[\x0b\x0c\x85\u2028\u2029]")
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff\ud800-\udfff]")
+_ODD_BLANKS = re.compile("[\t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_INNER_BLANKS = re.compile(r"  (?<=[^\n ]  ) *")  # two blanks first: the search for them is fast, and never quadratic
+_EMPTY_LINES = re.compile(r"\n{3,}")
+
+
+def normalize(text: str) -> str:
+    """Return `text` in NFC without controls, blanks in a row as one space, at most one empty line in a row.
+
+    Indentation stays (code and lists mean something by it), as do all line ends.
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", cap_marks(text))
+    if not text.replace("\n", "").isprintable():  # else it holds none of these: most pages, and four passes less
+        text = _LINE_ENDS.sub("\n", text.replace("\r\n", "\n").replace("\r", "\n"))
+        text = _ODD_BLANKS.sub(" ", _CONTROLS.sub("", text))
+    if "  " in text:
+        text = _INNER_BLANKS.sub(" ", text)
+    if " \n" in text:
+        text = "\n".join([line.rstrip(" ") for line in text.split("\n")])
+    if "\n\n\n" in text:
+        text = _EMPTY_LINES.sub("\n\n", text)
+    return text.strip("\n").rstrip(" ")
+
+
+def cap_marks(text: str) -> str:
+    """Cut every run of combining marks to its first `MARKS`, so that NFC stays linear."""
+    pair, run = _marks()
+    # a longer run covers two neighbors of any sample of every 16th character
+    return run.sub(r"\1", text) if pair.search(text[:: MARKS // 2]) else text
+
+
+@cache
+def _marks() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Match two, and too many, characters in a row that have a combining class in this Python's Unicode."""
+    members = {code for code in range(0x300, 0x1F000) if unicodedata.combining(chr(code))}
+    starts = sorted(code for code in members if code - 1 not in members)
+    ranges = []
+    for start in starts:
+        end = start
+        while end + 1 in members:
+            end += 1
+        ranges.append(f"\\U{start:08x}-\\U{end:08x}")
+    mark = f"[{''.join(ranges)}]"
+    return re.compile(mark + mark), re.compile(f"({mark}{{{MARKS}}}){mark}+")
