@@ -398,9 +398,14 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
     The result depends on the set of documents and of remembered documents only: not on shards, buckets, batches,
     workers or engine. Every edge is verified, so no document leaves without one other of at least `threshold`
-    similarity. Cost: text is read twice (signing, sifting) and never shuffled; bands (14 rows per document) are
-    shuffled once; shingles travel only for candidate pairs, one set per pair. History is read in order
-    (its bands once a round, its signatures once a round) and never shuffled.
+    similarity. Where no band is left unsettled (`unsettled_bands`, measured), no two documents that stay share a band
+    and are near duplicates: the better of the two was the band's center while the other was compared. Two members
+    of a band neither of which was ever its center are compared in their other bands only, so a cluster can be
+    smaller than the closure of all similar pairs, never larger.
+
+    Cost: text is read twice (signing, sifting) and never shuffled; bands (14 rows per document) are shuffled once;
+    shingles travel only for candidate pairs, one set per pair. History is read in order and never shuffled
+    (its bands and its signatures once a round).
     """
     _check_policy(params.policy)
     family, past = family_of(params), by_snapshot(on.history, 2 * params.buckets)
