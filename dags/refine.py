@@ -1,0 +1,111 @@
+"""Refine every landed crawl snapshot into packed training tokens.
+
+One run per date: wait until the snapshot of that date has landed as promised, then per stage of the recipe
+refine it (mapped over partitions where the stage can be split), let the stage's gate judge it, and at the end
+publish a dataset version. Everything is found again and not redone, so clearing and rerunning is always safe.
+
+**Runbook**
+
+- *A task failed.* Its log ends with one paragraph that names the record or manifest and the way out. Clear the
+  failed task: only what is missing is made anew; other partitions keep their work.
+- *A gate refused.* Look at the task's *Data Docs* link. If the data is as it should be, trigger the DAG with the
+  same `snapshot` and `override = {"<stage>": "<why it may pass>"}`; the reason is kept in the verdict.
+- *A date was skipped.* Its snapshot had not landed after `patience` hours. Land it, then clear the run.
+- *Refine a range again*: `airflow backfill create --dag-id refine --from-date 2026-11-01 --to-date 2026-11-07
+  --reprocess-behavior completed`. Each run sees only snapshots before its own, so the order does not matter.
+- *Refine one snapshot by hand*: trigger with the param `snapshot` (and `input`, if it lies elsewhere).
+- *Where it runs*: the connections `spark_default` and `ray_default` decide, nothing else.
+"""
+
+import os
+from datetime import UTC, datetime
+
+from airflow.sdk import DAG, Asset, Param, TaskGroup, XComArg
+from refinery_operators import Gate, Land, Publish, Refine, Seal, failed, retried
+from refinery_retry import RETRIES
+from refinery_sensor import SnapshotSensor
+
+from pipeline_tasks.recipe import Recipe, load_recipe, recipe_names, stage_card
+
+DEFAULT = "web"
+MAX_PARTITIONS = 1024  # Airflow's own bound on a mapped task
+
+
+def params() -> dict[str, Param]:
+    """Return what a run may be asked; the form in the web UI follows from it."""
+    text = {"type": "string"}
+    landing = os.environ.get("REFINERY_LANDING", "s3://refinery/landing")
+    root = os.environ.get("REFINERY_ROOT", "s3://refinery/refined")
+    return {
+        "input": Param(f"{landing}/{{snapshot}}", description="Where the snapshot lies; {snapshot} is its id", **text),
+        "output": Param(root, description="Root under which everything is kept", **text),
+        "snapshot": Param("", description="Snapshot id; empty: the run's date", **text),
+        "partitions": Param(
+            0,
+            type="integer",
+            minimum=0,
+            maximum=MAX_PARTITIONS,
+            description="Partitions per stage; 0: as in the recipe",
+        ),
+        "engines": Param(
+            {},
+            type="object",
+            additionalProperties={"enum": ["local", "spark", "ray"]},
+            description="stage (or *): engine",
+        ),
+        "override": Param({}, type="object", additionalProperties=text, description="stage: why its gate may pass"),
+        "patience": Param(20, type="number", minimum=0, description="Hours to wait for the snapshot; 0: not at all"),
+    }
+
+
+def refine(recipe: Recipe) -> DAG:
+    """Wire one recipe: sense, land, (stage, gate)*, publish."""
+    name = "refine" if recipe.name == DEFAULT else f"refine_{recipe.name}"
+    mapped = [recipe.partitions if stage_card(step.stage).splits else 0 for step in recipe.steps]
+    callbacks = {"on_failure_callback": failed, "on_retry_callback": retried}
+    with DAG(
+        name,
+        description=recipe.title or "Crawl snapshots in, packed training tokens out",
+        schedule="0 0 * * *",
+        start_date=datetime(2026, 1, 1, tzinfo=UTC),
+        catchup=False,
+        max_active_runs=1,
+        default_args={**RETRIES, **callbacks},
+        params=params(),
+        doc_md=__doc__,
+        tags=["refinery"],
+    ) as dag:
+        land = Land(task_id="land", recipe=recipe.name, next_partitions=mapped[0])
+        SnapshotSensor(task_id="sense") >> land
+        landed, came, gates = XComArg(land, key="landed"), land.output, {}
+        for step, partitions, after in zip(recipe.steps, mapped, [*mapped[1:], 0], strict=True):
+            work = {
+                "params": dict(step.params),
+                "engine": step.engine,
+                "budget": dict(recipe.budget),
+                "bounds": dict(recipe.gates.get(step.stage, {})),
+            }
+            facts = {"recipe": recipe.name, "stage": step.stage, "work": work, "landed": landed}
+            with TaskGroup(step.stage, tooltip=stage_card(step.stage).title):
+                if partitions:
+                    name_of = {"map_index_template": "{{ part_name }}"}
+                    done = Refine.partial(task_id="partition", **facts, **name_of).expand(part=came)
+                    made = Seal(task_id="seal", came=came, done=done.output, **facts)
+                else:
+                    made = Refine(task_id="refine", part=came, **facts)
+                gate = Gate(task_id="gate", made=made.output, next_partitions=after, **facts)
+            came = gates[step.stage] = gate.output
+        tokens = Asset(name=f"{recipe.name}_tokens", uri=f"refinery://datasets/{recipe.name}", group="refinery")
+        Publish(task_id="publish", recipe=recipe.name, landed=landed, gates=gates, outlets=[tokens])
+    return dag
+
+
+def recipes() -> list[Recipe]:
+    """Return the recipes to wire: all in `dags/recipes`, or only `REFINERY_RECIPE` (a name or a file's path)."""
+    only = os.environ.get("REFINERY_RECIPE")
+    return [load_recipe(name) for name in ([only] if only else recipe_names())]
+
+
+for _recipe in recipes():
+    _dag = refine(_recipe)
+    globals()[_dag.dag_id] = _dag

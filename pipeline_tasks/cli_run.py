@@ -1,0 +1,254 @@
+"""Runs the `refine` DAG in this process with progress (`refinery run`), or all of Airflow on this machine (`up`)."""
+
+import atexit
+import contextlib
+import importlib
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TextIO
+
+from pipeline_tasks import airflow_home
+from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.land import list_snapshot
+from pipeline_tasks.recipe import load_recipe
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+class Stopped(BaseException):
+    """Ends a run at the first task that failed for good; no `except Exception` on the way holds it up."""
+
+
+@dataclass(slots=True)
+class Progress(logging.Handler):
+    """Shows what the operators log, line by line, and keeps their facts for the summary and the exit code."""
+
+    out: TextIO
+    started: float = field(default_factory=time.monotonic)
+    stages: dict[str, dict[str, Any]] = field(default_factory=dict)
+    published: dict[str, Any] = field(default_factory=dict)
+    error: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one line, with the seconds since the start."""
+        facts: Mapping[str, Any] = getattr(record, "refinery", {})
+        if "error" in facts:
+            self.error = facts["error"]
+            raise Stopped
+        if "stage" in facts:
+            self._keep(facts)
+        mark = "! " if record.levelno >= logging.WARNING else ""
+        self.out.write(f"{time.monotonic() - self.started:6.1f} s  {mark}{record.getMessage()}\n")
+        self.out.flush()
+
+    def _keep(self, facts: Mapping[str, Any]) -> None:
+        if facts["stage"] == "publish":
+            self.published = facts["reply"]
+        elif "rows_in" in facts["reply"] and not facts["which"]:
+            self.stages[facts["stage"]] = facts["reply"]
+
+
+def run(
+    *,
+    input_uri: str,
+    output: str,
+    snapshot: str = "",
+    recipe: str = "web",
+    partitions: int = 0,
+    engine: str = "",
+    override: Mapping[str, str] | None = None,
+    json_summary: bool = False,
+) -> int:
+    """Refine one snapshot by the same DAG that Airflow runs; return the exit code of `errors`."""
+    name = load_recipe(recipe).name
+    landing = _absolute(input_uri)
+    snapshot = snapshot or list_snapshot(landing).snapshot
+    asked = {
+        "input": landing,
+        "output": _absolute(output),
+        "snapshot": snapshot,
+        "partitions": partitions,
+        "engines": {"*": engine} if engine else {},
+        "override": dict(override or {}),
+        "patience": 0,
+    }
+    log = _log_path()
+    with _quiet(log, 2 if json_summary else 1) as out:
+        out.write(f"refining {landing} as snapshot {snapshot} by recipe {name} into {output}\n")
+        out.flush()
+        progress = Progress(out)
+        failed = _run_dag(recipe, asked, progress)
+    if failed or not progress.published:
+        return _explain(progress.error, log)
+    _summarize(progress, asked, recipe=name, as_json=json_summary)
+    return 0
+
+
+def _absolute(uri: str) -> str:
+    return uri.rstrip("/") if "://" in uri else str(Path(uri).absolute())
+
+
+def _log_path() -> Path:
+    folder = airflow_home.place() / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+
+
+@contextlib.contextmanager
+def _quiet(log: Path, screen: int) -> Iterator[TextIO]:
+    """Send what Airflow, Spark and Ray print to a log file; yields what is still shown, on descriptor `screen`."""
+    python = sys.stdout, sys.stderr
+    for stream in python:
+        stream.flush()
+    kept = [os.dup(1), os.dup(2)]
+    with log.open("w") as sink, os.fdopen(os.dup(screen), "w") as shown:
+        for number in (1, 2):
+            os.dup2(sink.fileno(), number)
+        sys.stdout = sys.stderr = sink
+        try:
+            yield shown
+        finally:
+            sys.stdout, sys.stderr = python
+            for number, stream in zip((1, 2), kept, strict=True):
+                os.dup2(stream, number)
+                os.close(stream)
+
+
+@lru_cache(maxsize=1)
+def _home() -> Path:
+    """Make this process's Airflow home, which goes away with it."""
+    home = Path(tempfile.mkdtemp(prefix="refinery-airflow-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    quiet = {
+        "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
+        "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
+        "REFINERY_LAUNCH_HERE": "1",
+    }
+    os.environ.update(airflow_home.fresh(home) | quiet)
+    for folder in reversed(os.environ["PYTHONPATH"].split(os.pathsep)):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    return home
+
+
+def _run_dag(recipe: str, asked: Mapping[str, Any], progress: Progress) -> bool:
+    """Run the DAG of a recipe with `dag.test()`; tell whether it failed."""
+    os.environ["REFINERY_RECIPE"] = str(Path(recipe).absolute()) if recipe.endswith((".yaml", ".yml")) else recipe
+    _home()
+    sys.path.insert(0, str(airflow_home.PROJECT / "dags"))
+    try:
+        wired = importlib.reload(importlib.import_module("refine"))
+    finally:
+        sys.path.pop(0)
+    dag = wired.refine(load_recipe(recipe))
+    logger = logging.getLogger("refinery")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.addHandler(progress)
+    try:
+        return str(dag.test(run_conf=dict(asked)).state) != "success"
+    except Stopped:
+        return True
+    finally:
+        logger.removeHandler(progress)
+
+
+def _explain(error: BaseException | None, log: Path) -> int:
+    kind = type(error).__name__ if error else "the run did not finish"
+    known = isinstance(error, RefineryError)
+    sys.stderr.write(f"refinery: {error}\n" if known else f"refinery: {kind}: {error}; the whole log: {log}\n")
+    return error.exit_code if isinstance(error, RefineryError) else RefineryError.exit_code
+
+
+def _summarize(progress: Progress, asked: Mapping[str, Any], *, recipe: str, as_json: bool) -> None:
+    seconds = round(time.monotonic() - progress.started, 1)
+    made = progress.published
+    if as_json:
+        about = {"recipe": recipe, "snapshot": asked["snapshot"], "root": asked["output"], "seconds": seconds}
+        sys.stdout.write(json.dumps({**about, **made, "stages": progress.stages}, sort_keys=True) + "\n")
+        return
+    sys.stdout.write(
+        f"done in {seconds} s: version {made['version']}, {made['documents']:,} documents, {made['tokens']:,} tokens\n"
+        f"  dataset {made['dataset']}\n  report  {made['report']}\n"
+    )
+
+
+# --- refinery up -----------------------------------------------------------------------------------------------
+
+
+def up(port: int = airflow_home.PORT) -> int:
+    """Run `airflow standalone` in the foreground with everything embedded, until Ctrl-C."""
+    home = airflow_home.place() / "airflow"
+    os.environ["AIRFLOW__API__PORT"] = str(port)
+    env = airflow_home.environment(home)
+    sys.stdout.write(f"preparing Airflow in {home} ...\n")
+    airflow_home.migrate(home, env)
+    log = home / "standalone.log"
+    with log.open("w") as sink:
+        command = [sys.executable, "-m", "airflow", "standalone"]
+        whole = {**os.environ, **env}
+        started = subprocess.Popen(command, env=whole, stdout=sink, stderr=sink, start_new_session=True)  # noqa: S603
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: _stop(started))
+    if not _ready(started, env["AIRFLOW__API__BASE_URL"]):
+        _stop(started)
+        message = f"Airflow did not start; its log: {log}. Is port {port} in use? Choose another with --port"
+        raise RecipeError(message)
+    sys.stdout.write(_welcome(home, env))
+    sys.stdout.flush()
+    code = started.wait()
+    _stop(started)
+    return 0 if code in (0, -signal.SIGTERM, -signal.SIGINT) else code
+
+
+def _ready(started: "subprocess.Popen[bytes]", url: str, patience: float = 240.0) -> bool:
+    """Wait until the web server answers and its parts are healthy."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline and started.poll() is None:
+        with contextlib.suppress(OSError, ValueError):
+            with urllib.request.urlopen(f"{url}/api/v2/monitor/health", timeout=10) as answer:  # noqa: S310 -- our own
+                health = json.load(answer)
+            if all(health[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor")):
+                return True
+        time.sleep(1)
+    return False
+
+
+def _welcome(home: Path, env: Mapping[str, str]) -> str:
+    passwords = json.loads((home / "simple_auth_manager_passwords.json.generated").read_text())
+    login = ", ".join(f"{user} / {password}" for user, password in passwords.items())
+    return (
+        f"Airflow is ready: {env['AIRFLOW__API__BASE_URL']}\n"
+        f"  login     {login}\n"
+        f"  snapshots land in  {env['REFINERY_LANDING']}/<date>\n"
+        f"  output goes to     {env['REFINERY_ROOT']}\n"
+        "  unpause the DAG `refine` to refine one every day; Ctrl-C stops everything\n"
+    )
+
+
+def _stop(started: "subprocess.Popen[bytes]") -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(started.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        started.wait(20)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(started.pid, signal.SIGKILL)

@@ -1,0 +1,27 @@
+"""Which failures are worth another try: the one table, by error class."""
+
+from datetime import timedelta
+
+from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
+
+TRANSIENT = "pipeline_tasks.errors.Transient"
+REFUSAL = "pipeline_tasks.errors.RefineryError"
+DEFECTS = [f"builtins.{name}" for name in ("TypeError", "ValueError", "LookupError", "AttributeError", "ImportError")]
+
+POLICY = ExceptionRetryPolicy(
+    rules=[
+        RetryRule(exception=TRANSIENT, action=RetryAction.RETRY, reason="the world was busy"),
+        RetryRule(exception=REFUSAL, action=RetryAction.FAIL, reason="the same request would be refused again"),
+        RetryRule(exception=DEFECTS, action=RetryAction.FAIL, reason="a defect: the same again would fail again"),
+    ]
+)
+"""Anything else (a lost worker, Airflow's own API) follows the task's ordinary retries."""
+
+RETRIES = {
+    "retries": 3,
+    "retry_delay": timedelta(seconds=15),
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": timedelta(minutes=10),
+    "retry_policy": POLICY,
+}
+"""Task arguments: three more tries after 15, 30 and 60 seconds (with Airflow's jitter)."""

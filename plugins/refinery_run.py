@@ -1,0 +1,57 @@
+"""What a DAG run is asked to do: read from its params and dates in one place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow.sdk import Context
+
+from pipeline_tasks.errors import RecipeError
+
+SNAPSHOT = "{snapshot}"
+"""Stands in the param `input` for the run's snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: where its snapshot lands, where output goes, and how.
+
+    `partitions` is 0 for as many as the recipe says. `engines` maps stages to engines that differ from the
+    recipe's; `override` maps stages to the reason why a person lets a refused gate pass. `patience` is how
+    many hours to wait for the snapshot; with 0 an absent snapshot is an error.
+    """
+
+    landing: str
+    root: str
+    snapshot: str
+    partitions: int
+    engines: Mapping[str, str]
+    override: Mapping[str, str]
+    patience: float
+
+
+def run_of(context: Context) -> Run:
+    """Return what the run of a task's context is asked to do."""
+    params = context["params"]
+    snapshot = snapshot_of(context["dag_run"], params)
+    return Run(
+        landing=str(params["input"]).replace(SNAPSHOT, snapshot),
+        root=str(params["output"]),
+        snapshot=snapshot,
+        partitions=int(params["partitions"]),
+        engines=dict(params["engines"] or {}),
+        override=dict(params["override"] or {}),
+        patience=float(params["patience"]),
+    )
+
+
+def snapshot_of(dag_run: Any, params: Mapping[str, Any]) -> str:  # noqa: ANN401 -- Airflow's DagRun, of either side
+    """Return the snapshot a run is about: the param, else the run's partition key, else the date it is for."""
+    if params.get("snapshot"):
+        return str(params["snapshot"])
+    if dag_run.partition_key:
+        return str(dag_run.partition_key)
+    if dag_run.logical_date:
+        return str(dag_run.logical_date.date().isoformat())
+    message = f"run {dag_run.run_id} has no date, so it must name its snapshot: set the param `snapshot`"
+    raise RecipeError(message)

@@ -1,0 +1,56 @@
+"""Waits, without holding a worker, until a landed snapshot is complete."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from airflow.sdk import BaseSensorOperator, Context
+from airflow.sdk.exceptions import AirflowSkipException
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+from refinery_run import run_of
+
+from pipeline_tasks import land
+
+LOOK = 60.0
+"""Seconds between two looks at a landing place."""
+
+
+class SnapshotTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
+    """Fires `{"complete": true}` once the snapshot at `uri` is complete, or false at `deadline` (Unix time)."""
+
+    def __init__(self, uri: str, deadline: float, look: float = LOOK) -> None:
+        super().__init__()
+        self.uri, self.deadline, self.look = uri, deadline, look
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return how the triggerer makes this trigger again."""
+        return "refinery_sensor.SnapshotTrigger", {"uri": self.uri, "deadline": self.deadline, "look": self.look}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look, sleep, look again."""
+        while not (complete := await asyncio.to_thread(land.is_complete, self.uri)):
+            left = self.deadline - time.time()
+            if left <= 0:
+                break
+            await asyncio.sleep(min(self.look, left))
+        yield TriggerEvent({"complete": complete})
+
+
+class SnapshotSensor(BaseSensorOperator):  # type: ignore[misc]  # loaded lazily: Any
+    """Succeeds when the run's snapshot has landed as promised; skips the run when it does not come in time."""
+
+    def execute(self, context: Context) -> None:
+        """Return at once if the snapshot is there (or must not be waited for), else wait in the triggerer."""
+        run = run_of(context)
+        if not run.patience or land.is_complete(run.landing):
+            return
+        deadline = time.time() + run.patience * 3600
+        self.defer(trigger=SnapshotTrigger(run.landing, deadline), method_name="resume")
+
+    def resume(self, context: Context, event: Mapping[str, Any]) -> None:
+        """Go on with what the trigger saw."""
+        if not event["complete"]:
+            run = run_of(context)
+            message = f"snapshot {run.snapshot} did not come to {run.landing} within {run.patience:g} hours"
+            raise AirflowSkipException(message)
