@@ -1,6 +1,9 @@
-"""Compiles a loop over text buffers to machine code, once per machine."""
+"""Compiles a loop over text buffers to machine code, once per machine and version of these files."""
 
 from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, cast
 
 import numba
@@ -9,8 +12,25 @@ Loop = Callable[..., Any]
 
 
 def compiled(loop: Loop) -> Loop:
-    """Compile `loop` on first call and cache it on disk (in NUMBA_CACHE_DIR if set); it releases the GIL.
+    """Compile `loop` on first call and cache it on disk (below NUMBA_CACHE_DIR if set); it releases the GIL.
 
     Loops take numpy arrays and numbers only, so their parameters go without annotations.
     """
-    return cast("Loop", numba.njit(loop, cache=True, nogil=True))
+    place = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = _folder(place)
+    try:
+        return cast("Loop", numba.njit(loop, cache=True, nogil=True))
+    finally:
+        numba.config.CACHE_DIR = place
+
+
+@cache
+def _folder(place: str) -> str:
+    """Return the cache folder of these files as they are now.
+
+    numba renews a cached loop when its own file changes, not when a file does whose loops it calls, and then links
+    the old code of the callee, so all files of this folder share one stamp.
+    """
+    here = Path(__file__).parent
+    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in sorted(here.glob("*.py"))]
+    return str(Path(place or here / "__pycache__") / sha256(repr(stats).encode()).hexdigest()[:16])

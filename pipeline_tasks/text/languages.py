@@ -5,8 +5,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+PAIRS = 2
+"""`words.PAIRS`, by value, so that reading these tables compiles nothing."""
+
 UNSPACED = ("zh", "yue", "wuu", "ja", "th", "lo", "km", "my", "bo", "dz")
-"""Written without spaces between words: words are cut in pairs of code points (`words.UNICODE`), whatever the recipe
+"""Written without spaces between words: words are cut in pairs of code points (`words.PAIRS`), whatever the recipe
 says, and rules on word length are not asked. Codes are those of fastText lid.176, with Thai's neighbors."""
 
 SHORT_WORDS = (*UNSPACED, "ko")
@@ -20,8 +23,8 @@ STOP_WORDS = {"en": ("the", "be", "to", "of", "and", "that", "have", "with")}
 
 
 def word_rules(languages: pa.Array, rule: int) -> npt.NDArray[np.uint8]:
-    """Return the rule for what a word is (`words.SPLIT` or `words.UNICODE`) per row; UNICODE wherever UNSPACED."""
-    return np.where(spoken(languages, UNSPACED), 1, rule).astype(np.uint8)
+    """Return the rule for what a word is of `text.words` per row: `rule`, or PAIRS wherever UNSPACED."""
+    return np.where(spoken(languages, UNSPACED), PAIRS, rule).astype(np.uint8)
 
 
 def spoken(languages: pa.Array, codes: tuple[str, ...]) -> npt.NDArray[np.bool_]:

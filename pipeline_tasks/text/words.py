@@ -7,12 +7,13 @@ from pipeline_tasks.text.compiled import compiled
 from pipeline_tasks.text.hashing import mix
 from pipeline_tasks.text.letters import ALPHA, ASCII_END, PAIRED, PUNCTUATION, SPACE, WORD, class_of, classes, decode
 
-SPLIT, UNICODE = 0, 1
+SPLIT, UNICODE, PAIRS = 0, 1, 2
 """The rules for what a word is.
 
 SPLIT: what `str.split` gives. UNICODE: runs of letters, marks, digits and `_`; every other visible character is a
 word of its own (so punctuation counts as words, as with the spaCy words of huggingface/datatrove); runs of scripts
-written without spaces are cut in pairs of code points, because their words are about two long.
+written without spaces are cut in pairs of code points, because their words are about two long. PAIRS: as SPLIT, and
+runs of those scripts are cut in pairs; punctuation belongs to the word before it, as it does in SPLIT.
 """
 
 SOLID = PUNCTUATION
@@ -55,10 +56,16 @@ def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):  # type: 
             code, width = decode(data, at, end)
         bits = class_of(index, flags, code)
         ends = bits & SPACE
-        if rule == UNICODE:
+        if rule != SPLIT:
             group = 2 if bits & PAIRED else (1 if bits & WORD else 0)
-            ends |= group != script or group == 0 or (group == 2 and length == 2)
-            script = group
+            if rule == UNICODE:
+                ends |= group != script or group == 0 or (group == 2 and length == 2)
+                script = group
+            elif ends:
+                script = 0
+            elif group:
+                ends |= (script and group != script) or (group == 2 and length >= 2)
+                script = group
         if ends and length:
             lengths[count], hashes[count], kinds[count] = length, key_of(value), kind
             count, length, kind, value = count + 1, 0, 0, FNV_BASIS
@@ -111,7 +118,7 @@ def measure(
 ) -> Floats:
     """Return per text: solid words, all words, code points of solid words, words with a letter, distinct stop words.
 
-    Shape (rows, 5). A solid word has a character that is no punctuation. `rules` is SPLIT or UNICODE per text,
+    Shape (rows, 5). A solid word has a character that is no punctuation. `rules` is SPLIT, UNICODE or PAIRS per text,
     `stops` at most 63 hashes of `hashes_of`.
     """
     out = np.zeros((len(offsets) - 1, 5))

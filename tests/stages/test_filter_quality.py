@@ -153,3 +153,9 @@ def test_gopher_conformance_cases(shared_data: Path) -> None:
     verdicts = [reason is None for reason in out["reason"].to_pylist()]
     assert len(cases) == 10
     assert verdicts == [case["expected"]["keep"] for case in cases]
+
+
+def test_punctuation_is_no_word_of_a_language_without_spaces() -> None:
+    sentences = "".join(chr(0x4E00 + 11 * place) + ("\uff0c" if place % 4 == 3 else "") for place in range(240)) + "。"
+    assert "gopher_quality:below_alpha_threshold" not in rules(sentences, "zh")
+    assert "gopher_quality:below_alpha_threshold" in rules(" ".join(sentences), "en")

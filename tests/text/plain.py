@@ -35,6 +35,27 @@ def unicode_words(text: str) -> list[str]:
     return words
 
 
+def pair_words(text: str) -> list[str]:
+    """As `str.split`, unspaced scripts in pairs; a new word begins where letters change between the two kinds."""
+    words: list[str] = []
+    for run in text.split():
+        before = 0
+        for at, letter in enumerate(run):
+            wordlike = letter.isalnum() or letter == "_" or unicodedata.category(letter)[0] == "M"
+            group = 2 if letter in UNSPACED else 1 if wordlike else 0
+            begins = group and ((before and group != before) or (group == 2 and at and len(words[-1]) >= 2))
+            if begins or at == 0:
+                words.append(letter)
+            else:
+                words[-1] += letter
+            before = group or before
+    return words
+
+
+CUTS = (str.split, unicode_words, pair_words)
+"""How each rule of `text.words` cuts, at its number."""
+
+
 def word_signals(words: Sequence[str], stops: Sequence[str]) -> list[float]:
     solid = [word for word in words if any(letter not in SYMBOLS for letter in word)]
     alpha = sum(any(letter.isalpha() for letter in word) for word in words)

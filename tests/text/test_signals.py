@@ -31,17 +31,17 @@ def rules(texts: list[str], rule: int) -> np.ndarray:
 
 
 @PROPERTY
-@given(BATCHES, st.sampled_from([words.SPLIT, words.UNICODE]))
+@given(BATCHES, st.sampled_from([words.SPLIT, words.UNICODE, words.PAIRS]))
 def test_words(texts: list[str], rule: int) -> None:
-    cut = str.split if rule == words.SPLIT else plain.unicode_words
+    cut = plain.CUTS[rule]
     measured = words.measure(*views(texts), rules(texts, rule), words.hashes_of(STOPS))
     assert measured.tolist() == [plain.word_signals(cut(text), STOPS) for text in texts]
 
 
 @PROPERTY
-@given(BATCHES, st.sampled_from([words.SPLIT, words.UNICODE]))
+@given(BATCHES, st.sampled_from([words.SPLIT, words.UNICODE, words.PAIRS]))
 def test_ngrams(texts: list[str], rule: int) -> None:
-    cut = str.split if rule == words.SPLIT else plain.unicode_words
+    cut = plain.CUTS[rule]
     measured = ngrams.measure(*views(texts), rules(texts, rule))
     for row, text in zip(measured, texts, strict=True):
         spelled = cut(text)
@@ -109,6 +109,10 @@ def test_unicode_words_by_hand() -> None:
     assert plain.unicode_words("Don't stop—now_1! 我们的网站 x") == [
         "Don", "'", "t", "stop", "—", "now_1", "!", "我们", "的网", "站", "x",
     ]  # fmt: skip
+
+
+def test_pair_words_by_hand() -> None:
+    assert plain.pair_words("「我们的网站。」 Unicode网 a-b") == ["「我", "们的", "网站。」", "Unicode", "网", "a-b"]
 
 
 def test_nulls_count_as_empty_texts() -> None:
