@@ -15,6 +15,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,7 @@ def _judge(request: Request) -> Reply:
         )
     return {
         "outcome": verdict.outcome,
-        "failures": [dict(one) for one in verdict.failures],
+        "failures": [asdict(one) for one in verdict.failures],
         "verdict": verdict.path,
         "docs": verdict.docs,
     }

@@ -67,7 +67,7 @@ class Progress(logging.Handler):
             self.stages[facts["stage"]] = facts["reply"]
 
 
-def run(
+def run(  # noqa: PLR0913 -- the options of `refinery run`
     *,
     input_uri: str,
     output: str,
