@@ -2,8 +2,11 @@
 
 import gzip
 import json
-from collections.abc import Iterable, Mapping
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pipeline_tasks import storage
@@ -36,8 +39,9 @@ def list_snapshot(uri: str, snapshot: str = "") -> Listing:
 
     A `snapshot.json` or Common Crawl's `warc.paths.gz` is a promise, and SnapshotIncomplete is raised
     while a promised file is missing or short. Without one, whatever lies there is the snapshot: all
-    archives if there are any, else all tables.
+    archives if there are any, else all tables. A promise of no files at all is a RecipeError.
     """
+    uri = _absolute(uri)
     folder, entries = _entries(uri)
     identifier = snapshot or uri.rstrip("/").rpartition("/")[2]
     if PROMISE in entries:
@@ -76,6 +80,7 @@ def _promised(store: storage.Store, entries: Mapping[str, int], snapshot: str) -
     except (ValueError, KeyError, TypeError) as error:
         message = f'{store.root}/{PROMISE} is not {{"snapshot", "files": [{{"path", "bytes", "sha256"}}]}} ({error})'
         raise ContractError(message) from error
+    _require_some(store, PROMISE, [name for name, _, _ in files])
     missing = [name for name, size, _ in files if entries.get(name) != size]
     _require(store, missing, len(files))
     ignored = sorted(set(entries) - {name for name, _, _ in files} - {PROMISE})
@@ -84,10 +89,27 @@ def _promised(store: storage.Store, entries: Mapping[str, int], snapshot: str) -
 
 def _listed(store: storage.Store, listing: str, entries: Mapping[str, int], snapshot: str) -> Listing:
     body = store.read(listing)
-    lines = (gzip.decompress(body) if listing.endswith(".gz") else body).decode().split()
+    try:
+        lines = (gzip.decompress(body) if listing.endswith(".gz") else body).decode().split()
+    except (EOFError, OSError, zlib.error, UnicodeDecodeError) as error:
+        message = f"{store.root}/{listing} cannot be read ({error}); wait until it has landed, or land it again"
+        raise SnapshotIncomplete(message) from error
     names = [line if line in entries else line.rpartition("/")[2] for line in lines]
+    _require_some(store, listing, names)
     _require(store, [line for line, name in zip(lines, names, strict=True) if name not in entries], len(lines))
     return Listing(snapshot, tuple((name, entries[name], "") for name in names), ())
+
+
+def _require_some(store: storage.Store, listing: str, names: Sequence[str]) -> None:
+    if not names:
+        message = f"{store.root}: an empty snapshot: {listing} promises no files; land some, or skip this snapshot"
+        raise RecipeError(message)
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        message = (
+            f"{store.root}/{listing} names {twice[0]} {names.count(twice[0])} times; correct it: a file is read once"
+        )
+        raise ContractError(message)
 
 
 def _require(store: storage.Store, missing: Iterable[str], promised: int) -> None:
@@ -114,6 +136,7 @@ def _found(uri: str, entries: Mapping[str, int], snapshot: str) -> Listing:
 
 def land(root: str, uri: str, snapshot: str = "") -> tuple[str, Manifest, Listing]:
     """Commit the manifest of a landed snapshot; its fingerprint follows from names and content, not from the place."""
+    uri = _absolute(uri)
     listing = list_snapshot(uri, snapshot)
     folder = _folder(uri, listing)
     shards = tuple(_shard(folder, name, size, digest) for name, size, digest in listing.files)
@@ -144,14 +167,17 @@ def land(root: str, uri: str, snapshot: str = "") -> tuple[str, Manifest, Listin
 
 def landing_of(uri: str) -> str:
     """Return the folder that a snapshot's file names are relative to: `uri` itself unless it is one file."""
-    return _folder(uri, list_snapshot(uri))
+    return _folder(_absolute(uri), list_snapshot(uri))
+
+
+def _absolute(uri: str) -> str:
+    return uri if "://" in uri else str(Path(uri).absolute())
 
 
 def _folder(uri: str, listing: Listing) -> str:
     place = uri.rstrip("/")
     alone = len(listing.files) == 1 and place.endswith(f"/{listing.files[0][0]}")
-    folder = place.rpartition("/")[0] if alone else place
-    return folder if "://" in folder else storage.connect(folder).root
+    return place.rpartition("/")[0] if alone else place
 
 
 def _shard(folder: str, name: str, size: int, digest: str) -> Shard:

@@ -100,7 +100,11 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     budget = _mapping(run.get("error_budget") or {}, f"{where}: run: error_budget")
     _known(budget, ("share", "rows"), f"{where}: run: error_budget")
     _known(engines, tuple(stages), f"{where}: run: engines")
+    for name, value in budget.items():
+        _as(float, value, f"{where}: run: error_budget: {name}")
     gates = _mapping(top.get("gates") or {}, f"{where}: gates")
+    for name, bounds in gates.items():
+        _mapping(bounds, f"{where}: gates: {name}")
     _known(gates, (*stages, "publish"), f"{where}: gates")
     if not stages:
         message = f"{where} has no stages; write at least `stages: {{ingest: {{}}}}`"

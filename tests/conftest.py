@@ -1,6 +1,7 @@
 """Fixtures that every test may use."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -8,8 +9,10 @@ from uuid import uuid4
 import boto3
 import pytest
 
+from pipeline_tasks import recipe
 from tests.s3_server import S3Server
 from tests.s3_server import s3_server as running_s3_server
+from tests.toys import CARDS, MODULES
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +51,11 @@ def any_root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         "s3": lambda: str(request.getfixturevalue("s3_root")),
     }[request.param]
     return new()
+
+
+@pytest.fixture
+def toys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The toy stages of `tests.toys`, as stages that recipes and requests may name."""
+    monkeypatch.setattr(recipe, "STAGES", (*recipe.STAGES, *(card.name for card in CARDS)))
+    for name, module in MODULES.items():
+        monkeypatch.setitem(sys.modules, name, module)

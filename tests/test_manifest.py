@@ -1,0 +1,242 @@
+"""Manifests are read only when they are whole, are the same bytes for the same facts, and add up exactly."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.manifest import (
+    Manifest,
+    canonical,
+    dump,
+    fingerprint_of,
+    load,
+    merge,
+    octave_bins,
+    profile,
+    quantile,
+    total,
+)
+from pipeline_tasks.shard_task import load_receipt
+from pipeline_tasks.stage import Shard
+
+FEW = settings(max_examples=60, deadline=None)
+
+SHARD = Shard("toy_map/f00/data/a.parquet", 3, 120, "ab" * 32)
+MANIFEST = Manifest(
+    stage="toy_map",
+    version=1,
+    fingerprint="f00",
+    params={"every": 3, "words": ["ż", "a"]},
+    parents=("p1", "p2"),
+    covers=("c1",),
+    schema=(("id", "int64"), ("text", "large_string")),
+    shards=(SHARD,),
+    memory=(),
+    rejects=(SHARD,),
+    quarantine=(),
+    rows_in=5,
+    bytes_in=99,
+    rejected={"toy_map:third": 2},
+    quarantined={},
+    metrics={"measures": {}, "rejects": {}},
+)
+
+
+def test_a_manifest_is_read_as_it_was_written() -> None:
+    assert load(dump(MANIFEST)) == MANIFEST
+    assert dump(load(dump(MANIFEST))) == dump(MANIFEST)
+    assert (MANIFEST.rows, MANIFEST.bytes) == (3, 120)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=True) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@FEW
+@given(st.binary(max_size=200))
+def test_random_bytes_are_no_manifest(body: bytes) -> None:
+    for read in (load, load_receipt):
+        with pytest.raises(ContractError):
+            read(body)
+
+
+@FEW
+@given(json_values)
+def test_random_json_is_no_manifest(value: object) -> None:
+    for read in (load, load_receipt):
+        with pytest.raises(ContractError):
+            read(json.dumps(value).encode())
+
+
+@FEW
+@given(field=st.sampled_from(sorted(json.loads(dump(MANIFEST)))), value=json_values)
+def test_a_field_of_another_type_is_refused_or_harmless(field: str, value: object) -> None:
+    raw = json.loads(dump(MANIFEST)) | {field: value}
+    try:
+        read = load(json.dumps(raw).encode())
+    except ContractError as error:
+        assert "is not a manifest" in str(error)  # noqa: PT017 -- either outcome is right, and each is checked
+    else:
+        assert isinstance(read.rows, int)
+        assert all(isinstance(shard, Shard) for shard in (*read.shards, *read.rejects))
+        dump(read)
+
+
+@pytest.mark.parametrize("body", [b"", b"[" * 100_000, b"{}", b"null", b'"x"', b"\xff\xfe", b"[[]]"])
+def test_what_is_no_manifest_is_named(body: bytes) -> None:
+    with pytest.raises(ContractError, match=r"s3://b/toy/manifest\.json is not a manifest .*refine again"):
+        load(body, "s3://b/toy/manifest.json")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"path": "../../etc/passwd"},
+        {"path": "/etc/passwd"},
+        {"path": "toy/../../x"},
+        {"path": "landing:../x/../.."},
+        {"path": "file:///etc/passwd"},
+        {"path": "s3://other/bucket"},
+        {"path": "toy/\x00"},
+        {"path": ""},
+        {"path": 7},
+        {"rows": -1},
+        {"rows": True},
+        {"rows": "3"},
+        {"bytes": 1.5},
+        {"digest": "../x"},
+        {"digest": None},
+        {"extra": 1},
+    ],
+)
+def test_a_shard_that_leaves_its_root_or_lies_about_its_size_is_refused(changed: dict[str, Any]) -> None:
+    raw = json.loads(dump(MANIFEST))
+    raw["shards"][0] |= changed
+    with pytest.raises(ContractError, match="is not a manifest"):
+        load(json.dumps(raw).encode())
+
+
+def test_a_landed_file_may_have_any_name_below_its_snapshot() -> None:
+    raw = json.loads(dump(MANIFEST))
+    raw["shards"][0]["path"] = "landing:crawl-data/a b..c/ż+%20.warc.gz"
+    assert load(json.dumps(raw).encode()).shards[0].path.endswith("ż+%20.warc.gz")
+
+
+# --- Canonical form and identity -------------------------------------------------------------------------------------
+
+
+@FEW
+@given(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=6), st.randoms())
+def test_equal_values_have_equal_bytes(value: dict[str, Any], random: Any) -> None:
+    items = list(value.items())
+    random.shuffle(items)
+    assert canonical(dict(items)) == canonical(value)
+    assert json.loads(canonical(value)) == value
+
+
+def test_a_fingerprint_follows_from_each_of_its_parts() -> None:
+    base: dict[str, Any] = {
+        "stage": "a",
+        "version": 1,
+        "params": {"x": 1},
+        "parents": ["p", "q"],
+        "resources": {"m": "d"},
+    }
+    changes: list[dict[str, Any]] = [
+        {"stage": "b"},
+        {"version": 2},
+        {"params": {"x": 1.5}},
+        {"parents": ["q", "p"]},
+        {"resources": {"m": "e"}},
+    ]
+    prints = {fingerprint_of(**base), *(fingerprint_of(**base | change) for change in changes)}
+    assert len(prints) == 6
+    assert fingerprint_of(**base) == fingerprint_of(**base)
+
+
+# --- Profiles ----------------------------------------------------------------------------------------------------------
+
+tables = st.lists(
+    st.tuples(
+        st.none() | st.integers(0, 2**50),
+        st.none() | st.floats(-10, 10, allow_nan=False),
+        st.none() | st.sampled_from(["en", "de", "żółw", ""]),
+    ),
+    max_size=30,
+)
+
+
+def profiled(rows: list[tuple[Any, Any, Any]]) -> dict[str, Any]:
+    columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) or [(), (), ()]
+    arrays = [
+        pa.array(values, kind) for values, kind in zip(columns, (pa.int64(), pa.float64(), pa.string()), strict=True)
+    ]
+    return profile(pa.RecordBatch.from_arrays(arrays, ["n", "share", "language"]), ("n", "share", "language", "none"))
+
+
+@FEW
+@given(tables, tables, tables)
+def test_profiles_add_up_the_same_in_any_grouping(a: Any, b: Any, c: Any) -> None:
+    pa_, pb, pc_ = profiled(a), profiled(b), profiled(c)
+    whole = profiled(a + b + c)
+    assert merge([pa_, pb, pc_]) == merge([merge([pa_, pb]), pc_]) == merge([pa_, merge([pb, pc_])]) == whole
+    assert merge([pc_, pa_, pb]) == whole
+
+
+@FEW
+@given(tables)
+def test_a_profile_counts_what_is_there(rows: Any) -> None:
+    found = profiled(rows)
+    numbers = [n for n, _, _ in rows if n is not None]
+    assert found["n"]["count"] == len(numbers) == sum(found["n"]["bins"].values())
+    assert found["n"]["sum"] == sum(numbers)
+    assert found["share"]["count"] == sum(share is not None for _, share, _ in rows)
+    assert sum(found["language"]["bins"].values()) == sum(name is not None for _, _, name in rows)
+
+
+@FEW
+@given(st.lists(st.integers(0, 2**53), min_size=1, max_size=40))
+def test_a_bin_starts_at_most_an_eighth_of_an_octave_below(values: list[int]) -> None:
+    for value, low in zip(values, octave_bins(np.array(values, np.int64)).tolist(), strict=True):
+        assert low <= value < low + max(1, low // 8)
+
+
+@FEW
+@given(st.lists(st.integers(0, 2**40), min_size=1, max_size=60), st.floats(0.01, 1))
+def test_a_quantile_is_the_bin_of_the_value_at_that_rank(values: list[int], share: float) -> None:
+    column = profiled([(value, None, None) for value in values])["n"]
+    exact = sorted(values)[max(int(np.ceil(share * len(values))) - 1, 0)]
+    assert quantile(column, share) == octave_bins(np.array([exact]))[0]
+
+
+def test_a_quantile_of_a_share_is_in_hundredths() -> None:
+    column = profiled([(None, one / 100, None) for one in range(100)])["share"]
+    assert [quantile(column, share) for share in (0.01, 0.5, 1.0)] == [0.0, 0.49, 0.99]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int8(), pa.int64(), pa.uint64(), pa.float32(), pa.string(), pa.large_string(), pa.bool_()]
+)
+def test_a_column_of_nulls_is_profiled_as_nothing(kind: pa.DataType) -> None:
+    found = profile(pa.table({"x": pa.nulls(3, kind)}), ("x",))["x"]
+    assert (found["count"], found["bins"]) == (0, {})
+    assert json.loads(canonical(found)) == found
+
+
+def test_tallies_add_up_and_are_sorted() -> None:
+    assert list(total([{"b": 1}, {"a": 2, "b": 3}, {}]).items()) == [("a", 2), ("b", 4)]
+
+
+def test_writing_is_the_same_for_every_kind_of_mapping() -> None:
+    makers: list[Callable[[], Any]] = [lambda: {"b": (1, 2), "a": SHARD}, lambda: {"a": SHARD, "b": [1, 2]}]
+    assert canonical(makers[0]()) == canonical(makers[1]())

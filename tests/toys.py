@@ -1,0 +1,213 @@
+"""Toy stages that use every verb of an engine, well and badly; kernels are found by workers as `tests.toys`."""
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.stage import Batches, Engine, Shards, Stage, replace_column, set_aside
+
+ROWS = pa.schema(
+    [
+        pa.field("id", pa.int64()),
+        pa.field("key", pa.string()),
+        pa.field("text", pa.large_string()),
+        pa.field("n", pa.int64()),
+        pa.field("share", pa.float64()),
+    ]
+)
+
+
+def table(start: int, rows: int) -> pa.Table:
+    """Return `rows` toy rows, of which some keys, texts and numbers are null, and keys repeat."""
+    ids = range(start, start + rows)
+    return pa.table(
+        {
+            "id": list(ids),
+            "key": [None if one % 11 == 0 else f"key {one % 7}" for one in ids],
+            "text": [None if one % 13 == 0 else f"text {one} " + "ż" * (one % 40) for one in ids],
+            "n": [None if one % 17 == 0 else one * one for one in ids],
+            "share": [one % 100 / 100 for one in ids],
+        },
+        schema=ROWS,
+    )
+
+
+# --- map: every third row is rejected, every 50th is damaged, the rest gets a column -------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MapParams:
+    """How to map."""
+
+    every: int = 3
+    damaged: int = 50
+
+
+def judge(batches: Batches, params: MapParams) -> Batches:
+    for batch in batches:
+        ids = batch.column("id").to_pylist()
+        reasons = [_judged(one, params) for one in ids]
+        proof = [f'{{"id":{one}}}' if why else None for one, why in zip(ids, reasons, strict=True)]
+        sized = replace_column(batch, "size", pc.utf8_length(batch.column("text")).cast(pa.int64()))
+        yield set_aside(sized, pa.array(reasons, pa.string()), pa.array(proof, pa.string()))
+
+
+def _judged(one: int, params: MapParams) -> str | None:
+    if params.damaged and one % params.damaged == 0:
+        return "error:damaged"
+    return "toy_map:third" if one % params.every == 0 else None
+
+
+def run_map(shards: Shards, params: MapParams, on: Engine) -> Shards:
+    return on.map(partial(judge, params=params), shards)
+
+
+# --- group: the first id of a key wins ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GroupParams:
+    """How to group."""
+
+    by: str = "key"
+    buckets: int = 3
+
+
+def elect(batches: Batches, by: str) -> Batches:
+    last: Any = object()
+    for batch in batches:
+        reasons = []
+        for value in batch.column(by).to_pylist():
+            reasons.append("toy_group:duplicate" if value == last else None)
+            last = value
+        yield set_aside(batch, pa.array(reasons, pa.string()))
+
+
+def run_group(shards: Shards, params: GroupParams, on: Engine) -> Shards:
+    return on.group(partial(elect, by=params.by), shards, by=params.by, order=("id",), buckets=params.buckets)
+
+
+# --- beside: each shard's rows learn the sum over all shards --------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NoParams:
+    """Nothing to choose."""
+
+
+def add_up(batches: Batches) -> Batches:
+    total = sum(pc.sum(batch.column("n")).as_py() or 0 for batch in batches)
+    yield pa.RecordBatch.from_pydict({"total": pa.array([total], pa.int64())})
+
+
+def learn(batches: Batches, twins: Batches, totals: Batches) -> Batches:
+    total = sum(pc.sum(batch.column("total")).as_py() or 0 for batch in totals)
+    rest = sum(batch.num_rows for batch in twins)
+    for batch in batches:
+        known = replace_column(batch, "total", pa.array([total] * batch.num_rows, pa.int64()))
+        yield replace_column(known, "twins", pa.array([rest] * batch.num_rows, pa.int64()))
+
+
+def run_beside(shards: Shards, _: NoParams, on: Engine) -> Shards:
+    return on.map(learn, shards, shards, beside=on.map(add_up, shards))
+
+
+# --- history: what earlier snapshots had is set aside ----------------------------------------------------------------
+
+
+def sift(batches: Batches, *seen: Batches) -> Batches:
+    known = {one for stream in seen for batch in stream for one in batch.column("id").to_pylist()}
+    for batch in batches:
+        reasons = ["toy_history:seen" if one in known else None for one in batch.column("id").to_pylist()]
+        yield set_aside(batch, pa.array(reasons, pa.string()))
+
+
+def keep_ids(batches: Batches) -> Batches:
+    for batch in batches:
+        yield batch.select(["id"])
+
+
+def run_history(shards: Shards, _: NoParams, on: Engine) -> Shards:
+    kept = on.map(sift, shards, beside=on.history)
+    on.remember(on.map(keep_ids, kept))
+    return kept
+
+
+# --- bad: what a stage must not do ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BadParams:
+    """What to do wrong; `marker` is a file that remembers that it was done once."""
+
+    how: str
+    marker: str = ""
+
+
+def misbehave(batches: Batches, params: BadParams) -> Batches:
+    if params.how == "die once":
+        _die_once(Path(params.marker))
+    if params.how == "refuse":
+        message = "shard 7 is not what it says; land it again"
+        raise ContractError(message)
+    if params.how == "defect":
+        message = "a defect of the kernel"
+        raise LookupError(message)
+    if params.how == "nothing":
+        return
+    yield from _changed(batches, params.how)
+
+
+def _die_once(marker: Path) -> None:
+    try:
+        marker.touch(exist_ok=False)
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _changed(batches: Batches, how: str) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if how == "lose":
+            yield batch.slice(0, max(batch.num_rows - 1, 0))
+        elif how == "repeat":
+            yield batch
+            yield batch.slice(0, 1)
+        elif how == "lie":
+            yield replace_column(batch, "n", batch.column("n").cast(pa.float64()))
+        else:
+            yield batch
+
+
+def run_bad(shards: Shards, params: BadParams, on: Engine) -> Shards:
+    return on.map(partial(misbehave, params=params), shards)
+
+
+def run_bad_group(shards: Shards, params: BadParams, on: Engine) -> Shards:
+    return on.group(partial(misbehave, params=params), shards, by="key", order=("id",), buckets=2)
+
+
+SIZED = ROWS.append(pa.field("size", pa.int64()))
+LEARNED = ROWS.append(pa.field("total", pa.int64())).append(pa.field("twins", pa.int64()))
+MEASURES = ("n", "share", "key")
+
+CARDS: tuple[Stage[Any], ...] = (
+    Stage("toy_map", run_map, MapParams, ROWS, SIZED, 1, splits=True, measures=(*MEASURES, "size"), engine="local"),
+    Stage("toy_group", run_group, GroupParams, ROWS, ROWS, 1, splits=False, measures=MEASURES, engine="local"),
+    Stage("toy_beside", run_beside, NoParams, ROWS, LEARNED, 1, splits=False, measures=MEASURES, engine="local"),
+    Stage("toy_history", run_history, NoParams, ROWS, ROWS, 1, splits=False, engine="local"),
+    Stage("toy_bad", run_bad, BadParams, ROWS, ROWS, 1, splits=True, engine="local"),
+    Stage("toy_bad_group", run_bad_group, BadParams, ROWS, ROWS, 1, splits=False, engine="local"),
+)
+
+MODULES = {f"pipeline_tasks.stages.{card.name}": SimpleNamespace(STAGE=card) for card in CARDS}
+"""What `import pipeline_tasks.stages.toy_map` gives once a test has put it into `sys.modules`."""
