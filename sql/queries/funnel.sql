@@ -1,0 +1,8 @@
+-- What came into each stage of a snapshot, what stayed, and what was set aside?
+SELECT
+    recipe, snapshot, stage, rows_in, rows_kept, rows_rejected, rows_quarantined,
+    CASE WHEN rows_in > 0 THEN CAST(rows_kept AS DOUBLE PRECISION) / rows_in END AS retention,
+    bytes_in, bytes_out, tokens, manifest
+FROM latest_stages
+WHERE (:snapshot = '' OR snapshot = :snapshot) AND (:recipe = '' OR recipe = :recipe)
+ORDER BY recipe, snapshot, place;
