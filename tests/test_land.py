@@ -140,7 +140,7 @@ def test_tables_alone_are_a_snapshot(tmp_path: Path) -> None:
 @pytest.mark.parametrize("files", [{}, {"README.md": b"x", "_SUCCESS": b""}], ids=["nothing", "nothing to read"])
 def test_an_empty_snapshot_is_refused_with_what_is_wanted(any_root: str, files: dict[str, bytes]) -> None:
     put(any_root, files)
-    with pytest.raises(RecipeError, match="WARC, .*WET, JSONL or Parquet"):
+    with pytest.raises(RecipeError, match=r"WARC, .*WET, JSONL or Parquet"):
         land(any_root, any_root)
     assert not is_complete(any_root)
 

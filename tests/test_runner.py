@@ -95,7 +95,7 @@ def test_a_parent_without_a_column_is_refused_before_anything_runs(tmp_path: Pat
 
 
 def test_a_missing_parent_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="given/none/manifest.json: no such manifest; refine that stage first"):
+    with pytest.raises(RecipeError, match=r"given/none/manifest.json: no such manifest; refine that stage first"):
         run(tmp_path, "toy_map", "given/none/manifest.json")
 
 
@@ -185,9 +185,9 @@ def test_a_racing_group_does_not_take_the_others_scratch(tmp_path: Path, parent:
     class Raced(LocalEngine):
         """Between scatter and gather, a second attempt does the whole work."""
 
-        def _each(self, calls: Any) -> list[Any]:
+        def _each(self, *given: Any, **how: Any) -> list[Any]:
             nonlocal inside
-            done = super()._each(calls)
+            done = super()._each(*given, **how)
             if not inside:
                 inside = True
                 run(tmp_path, "toy_group", parent)
