@@ -29,23 +29,29 @@ class LocalEngine:
     def map(self, kernel: Kernel, *inputs: Shards, beside: Shards = ()) -> Shards:
         """Run `kernel` once per shard; see `stage.Engine`."""
         tasks = self.bench.map_tasks(kernel, inputs, beside)
-        return self.bench.complete(tasks, lambda missing: self._each([partial(run, tasks[rank]) for rank in missing]))
+        weight = sum(shard.bytes for stream in inputs for shard in stream)
+
+        def run_missing(missing: list[int]) -> list[Any]:
+            return self._each([partial(run, tasks[rank]) for rank in missing], weight)
+
+        return self.bench.complete(tasks, run_missing)
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
         """Run `kernel` once per bucket, over rows sorted by `by` and `order`; see `stage.Engine`."""
         tasks = self.bench.group_tasks(kernel, rows, by, order, buckets)
 
         def run_missing(missing: list[int]) -> list[Any]:
-            place = self.bench.place
-            scattered = self._each([partial(scatter_to_store, place, shard, by, buckets) for shard in rows])
+            place, weight = self.bench.place, sum(shard.bytes for shard in rows)
+            scattered = self._each([partial(scatter_to_store, place, shard, by, buckets) for shard in rows], weight)
             pieces = {rank: tuple(one for part in scattered for at, one in part if at == rank) for rank in missing}
             calls = [partial(gather_from_store, tasks[rank], pieces[rank], by, tuple(order)) for rank in missing]
             try:
-                return self._each(calls)
+                return self._each(calls, weight)
             finally:
                 forget_scratch(place, [one for part in scattered for _, one in part])
 
         return self.bench.complete(tasks, run_missing)
 
-    def _each(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    def _each(self, calls: Sequence[Callable[[], Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- for other engines
+        """Run the calls, which read about `weight` bytes together; return their results in order."""
         return [call() for call in calls]

@@ -21,7 +21,7 @@ class RayEngine(LocalEngine):
         super().__init__(bench, history)
         self._address = address
 
-    def _each(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    def _each(self, calls: Sequence[Callable[[], Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- Ray tasks cost little
         connect(self._address)
         import ray
 

@@ -4,6 +4,7 @@ Shards are read and written by our own workers (no JVM-side S3 libraries); Spark
 for `group`, Arrow streams that hold one shard's rows of one bucket.
 """
 
+import itertools
 import os
 import pickle
 import re
@@ -24,6 +25,9 @@ CALL = "rank int, call binary"
 RESULT = "rank int, result binary"
 PIECE = "bucket int, shard int, piece int, body binary"
 
+TASK_BYTES = 4 * 1024 * 1024
+"""A Spark task is worth its 60 ms of overhead for about this many stored bytes; lighter calls share one."""
+
 
 class SparkEngine(LocalEngine):
     """Runs calls as Spark tasks on `master` (`local[N]`, `spark://host:port` or `sc://host:port`)."""
@@ -32,8 +36,8 @@ class SparkEngine(LocalEngine):
         super().__init__(bench, history)
         self._master = master
 
-    def _each(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
-        frame = self._calls(calls).mapInArrow(_run_calls, RESULT)
+    def _each(self, calls: Sequence[Callable[[], Any]], weight: int) -> list[Any]:
+        frame = self._calls(calls, weight).mapInArrow(_run_calls, RESULT)
         return self._collect(frame, range(len(calls)))
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
@@ -43,18 +47,27 @@ class SparkEngine(LocalEngine):
         def run_missing(missing: list[int]) -> list[Any]:
             wanted = frozenset(missing)
             scatters = [partial(_pieces, self.bench.place, shard, by, buckets, wanted) for shard in rows]
-            pieces = self._calls(scatters).mapInArrow(_run_scatters, PIECE)
+            weight = sum(shard.bytes for shard in rows)
+            pieces = self._calls(scatters, weight).mapInArrow(_run_scatters, PIECE)
             chosen = {bucket: tasks[bucket] for bucket in missing}
             gathering = partial(_gather_buckets, chosen, by, tuple(order))
-            frame = pieces.repartitionById(buckets, "bucket").mapInArrow(gathering, RESULT)
-            return self._collect(frame, missing)
+            parts = self._parts(buckets, weight)
+            shuffled = pieces.repartitionById(parts, _expression(f"bucket % {parts}"))
+            ordered = shuffled.sortWithinPartitions("bucket", "shard", "piece")
+            return self._collect(ordered.mapInArrow(gathering, RESULT), missing)
 
         return self.bench.complete(tasks, run_missing)
 
-    def _calls(self, calls: Sequence[Callable[[], Any]]) -> Any:  # noqa: ANN401 -- a Spark DataFrame
+    def _parts(self, calls: int, weight: int) -> int:
+        """Return how many Spark tasks share `calls` over `weight` bytes: one each, but fewer where they are light."""
+        cores = int(session(self._master).conf.get("spark.refinery.cores", str(os.cpu_count() or 1)))
+        return min(calls, max(cores, -(-weight // TASK_BYTES)))
+
+    def _calls(self, calls: Sequence[Callable[[], Any]], weight: int) -> Any:  # noqa: ANN401 -- a Spark DataFrame
         rows = [(rank, bytearray(pickle.dumps(call))) for rank, call in enumerate(calls)]
         frame = session(self._master).createDataFrame(rows, CALL)
-        return frame.repartitionById(len(calls), "rank")
+        parts = self._parts(len(calls), weight)
+        return frame.repartitionById(parts, _expression(f"rank % {parts}"))
 
     def _collect(self, frame: Any, ranks: Sequence[int]) -> list[Any]:  # noqa: ANN401 -- a Spark DataFrame
         from pyspark.errors import PySparkException
@@ -68,6 +81,12 @@ class SparkEngine(LocalEngine):
             )
             raise JobLost(message) from error
         return settle([found[rank] for rank in ranks])
+
+
+def _expression(text: str) -> Any:  # noqa: ANN401 -- a Spark Column, classic or Connect
+    from pyspark.sql.functions import expr
+
+    return expr(text)
 
 
 def _first_lines(text: str) -> str:
@@ -106,15 +125,16 @@ def _run_scatters(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 def _gather_buckets(
     tasks: dict[int, Task], by: str, order: tuple[str, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Run the kernel of the one bucket whose pieces these are; a partition of a bucket not wanted has none."""
-    pieces: dict[int, list[tuple[int, int, pa.Buffer]]] = {}
+    """Run the kernel of each bucket whose pieces these are: they come sorted by bucket, shard and piece."""
+    for bucket, bodies in itertools.groupby(_rows(batches), key=lambda row: row[0]):
+        found = [body for _, body in bodies]
+        yield _result(bucket, attempt(partial(_gather, tasks[bucket], found, by, order)))
+
+
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Buffer]]:
     for batch in batches:
         for row in range(batch.num_rows):
-            bucket, shard, number = (batch.column(at)[row].as_py() for at in range(3))
-            pieces.setdefault(bucket, []).append((shard, number, batch.column(3)[row].as_buffer()))
-    for bucket, found in sorted(pieces.items()):
-        bodies = [body for _, _, body in sorted(found, key=lambda one: one[:2])]
-        yield _result(bucket, attempt(partial(_gather, tasks[bucket], bodies, by, order)))
+            yield batch.column(0)[row].as_py(), batch.column(3)[row].as_buffer()
 
 
 def _gather(task: Task, bodies: Sequence[pa.Buffer], by: str, order: tuple[str, ...]) -> Outcome:
