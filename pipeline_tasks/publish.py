@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -111,7 +111,7 @@ def _export(root: str, home: str, made: Mapping[str, Manifest]) -> packed.Counts
 def _stored(root: str, path: str) -> Iterator[BinaryIO]:
     """Give a local file to write, and store it whole under `path` once it is written."""
     with tempfile.NamedTemporaryFile(prefix="refinery-") as local:
-        yield local  # type: ignore[misc] -- a NamedTemporaryFile is a BinaryIO in all but name
+        yield cast("BinaryIO", local)
         local.flush()
         with Path(local.name).open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()

@@ -5,7 +5,7 @@ import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pipeline_tasks import dataset, storage
 from pipeline_tasks.errors import ContractError, RecipeError
@@ -86,7 +86,7 @@ def _read_at(uri: str, offset: int, size: int = 1 << 16) -> bytes:
     if raw[:4] == b"WARC":
         return raw
     with storage.open_landed(uri) as stream:  # one gzip member around the whole file: offsets count its content
-        whole = gzip.GzipFile(fileobj=io.BufferedReader(stream))  # type: ignore[arg-type] -- any raw stream will do
+        whole = gzip.GzipFile(fileobj=io.BufferedReader(cast("io.RawIOBase", stream)))
         whole.seek(offset)
         return whole.read(size)
 
