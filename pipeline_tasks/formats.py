@@ -20,7 +20,7 @@ BATCH_BYTES = 16 << 20
 BATCH_ROWS = 10_000
 PARQUET_ROWS = 1_000
 _JSON_NAME = re.compile(r"\.(?:jsonl?|ndjson)(?:\.|$)", re.IGNORECASE)
-_JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
+_JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]")
 _CODECS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 _GZIP = b"\x1f\x8b"
 

@@ -23,10 +23,12 @@ def read_lines(tape: Tape, file: str) -> Iterator[Row]:
     """Read one object per line of `tape`; blank lines count as part of the line before."""
     if tape.peek(3) == b"\xef\xbb\xbf":
         tape.at += 3
+    blank = True
     while True:
         start = tape.offset
         end = _line_end(tape)
         if end is None:
+            blank = False
             yield Row(start, _pass_line(tape), error="oversize", error_detail=f"line over {LINE_CAP} bytes")
             continue
         line = tape.data[tape.at : end]
@@ -37,9 +39,12 @@ def read_lines(tape: Tape, file: str) -> Iterator[Row]:
             yield Row(start, len(line), error=tape.source.damage, error_detail=detail)
             return
         if not line:
-            return
+            break
         if line.strip():
+            blank = False
             yield _line_row(line, start, file)
+    if blank:
+        yield Row(0, tape.offset, error="empty_file", error_detail="nothing but blank lines")
 
 
 def _line_end(tape: Tape) -> int | None:
@@ -84,9 +89,9 @@ def parse(line: bytes) -> tuple[Any, str | None, str | None, int]:
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        if "recursion" in str(error).lower():
+        if "depth" in error.msg:
             return None, "json_depth", "nested too deeply", 0
-        if "surrogate" not in str(error).lower():
+        if "surrogate" not in error.msg:
             return None, "json", f"{error.msg[:80]} at byte {error.pos}", 0
         return _parse_slowly(line)
     if len(_KEY.findall(line)) == _keys(value):
@@ -95,11 +100,15 @@ def parse(line: bytes) -> tuple[Any, str | None, str | None, int]:
 
 
 def _keys(value: Any) -> int:  # noqa: ANN401
-    if isinstance(value, dict):
-        return len(value) + sum(_keys(part) for part in value.values() if isinstance(part, dict | list))
-    if isinstance(value, list):
-        return sum(_keys(part) for part in value if isinstance(part, dict | list))
-    return 0
+    """Count keys at all levels, without recursion: orjson takes deeper values than Python's stack does."""
+    count = 0
+    parts: list[Any] = [value] if isinstance(value, dict | list) else []
+    while parts:
+        part = parts.pop()
+        count += len(part) if isinstance(part, dict) else 0
+        inner = part.values() if isinstance(part, dict) else part
+        parts += [value for value in inner if isinstance(value, dict | list)]
+    return count
 
 
 class _DuplicateKeyError(ValueError):

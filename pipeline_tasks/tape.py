@@ -143,7 +143,7 @@ class Gunzip:
             except zlib.error:
                 self._stop("gzip_corrupt")
                 continue
-            used = len(piece) - len(self._zlib.unconsumed_tail) - len(self._zlib.unused_data)
+            used = consumed(self._zlib, len(piece))
             self.raw.at += used
             self._started = True
             self._in += used
@@ -224,6 +224,27 @@ class _Guard:
 
     def close(self) -> None:
         self.closed = True
+
+
+class Inflater(Protocol):
+    """What zlib's decompression objects tell of the input that they have not used."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the member ended."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """Input behind the end."""
+
+    @property
+    def unconsumed_tail(self) -> bytes:
+        """Input that the bound on output left over."""
+
+
+def consumed(inflater: Inflater, size: int) -> int:
+    """Return how much of the last `size` bytes was used; at the end, zlib may name the same rest in both places."""
+    return size - len(inflater.unused_data if inflater.eof else inflater.unconsumed_tail)
 
 
 def seek_member(raw: Tape) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import orjson
 
 from pipeline_tasks.http_body import CAP, RATIO, RATIO_FLOOR, Message, read_message
-from pipeline_tasks.tape import CHUNK, STEP, Tape, seek_member, starts_member
+from pipeline_tasks.tape import CHUNK, STEP, Tape, consumed, seek_member, starts_member
 
 HEAD_CAP = 1 << 20  # bytes of one record header
 DISCARD_CAP = 4 << 30  # output of one oversized member that is inflated only to find its end
@@ -291,7 +291,7 @@ def inflate_member(raw: Tape) -> tuple[bytes, int, str | None]:
             return b"".join(parts), used, "gzip_corrupt"
         parts.append(part)
         got += len(part)
-        used += len(piece) - len(inflater.unused_data) - len(inflater.unconsumed_tail)
+        used += consumed(inflater, len(piece))
         if inflater.eof:
             if got > RATIO_FLOOR and got > RATIO * used:
                 return b"".join(parts), used, "bomb"
@@ -311,7 +311,7 @@ def _pass_member(raw: Tape) -> None:
             got += len(inflater.decompress(piece, CHUNK))
         except zlib.error:
             break
-        raw.at += len(piece) - len(inflater.unused_data) - len(inflater.unconsumed_tail)
+        raw.at += consumed(inflater, len(piece))
         if inflater.eof:
             return
     seek_member(raw)

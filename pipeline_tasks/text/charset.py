@@ -9,6 +9,7 @@ from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 REPLACED_SHARE = 0.001
 """U+FFFD per character above which a text was not understood (RELIABILITY of crawls: UTF-16 and KOI8 sent as UTF-8)."""
 
+_VALID = 10  # multi-byte characters per broken one that make a text UTF-8 with faults rather than something else
 _HEAD = 4096  # bytes searched for a meta tag: HTML says 1024, pages are late
 _SAMPLE = 1 << 16  # bytes shown to the detector
 _MARKS = (
@@ -35,7 +36,7 @@ class Decoded(NamedTuple):
 
 
 def decode(data: bytes, content_type: str) -> Decoded:
-    """Decode a page strictly in the first declared encoding that fits; else as detected, counting replacements."""
+    """Decode a page in the first declared encoding that fits; else as UTF-8 with faults or as detected, counted."""
     for mark, name in _MARKS:
         if data.startswith(mark):
             return _replaced(data[len(mark) :], name)
@@ -48,7 +49,10 @@ def decode(data: bytes, content_type: str) -> Decoded:
         except (UnicodeDecodeError, LookupError):
             continue
         return Decoded(text, name, text.count("\ufffd"))
-    guesses = [_replaced(data, name) for name in _guessed(data)]
+    broken = _replaced(data, "utf-8")
+    if _VALID * broken.replaced < len(broken.text) - len(broken.text.encode("ascii", "ignore")):
+        return broken
+    guesses = [broken, *(_replaced(data, name) for name in _guessed(data))]
     return min(guesses, key=lambda guess: guess.replaced)
 
 
@@ -68,7 +72,7 @@ def _guessed(data: bytes) -> list[str]:
 
         best = from_bytes(data[:_SAMPLE]).best()
         names += [best.encoding] if best else []
-    return [*names, "utf-8"]
+    return names
 
 
 def _wide(data: bytes) -> str | None:

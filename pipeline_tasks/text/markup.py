@@ -10,42 +10,11 @@ _SEGMENTS = 64
 _VOID = ("<br", "<img", "<input", "<meta", "<link", "<hr", "<!", "<path")
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*+)([^<>]*+)>")
 _UNNESTED = frozenset(  # void elements, and those that end by themselves where the next begins
-    [
-        "area",
-        "base",
-        "br",
-        "col",
-        "embed",
-        "hr",
-        "img",
-        "input",
-        "link",
-        "meta",
-        "param",
-        "source",
-        "track",
-        "wbr",
-        "path",
-        "use",
-        "p",
-        "li",
-        "dt",
-        "dd",
-        "option",
-        "optgroup",
-        "tr",
-        "td",
-        "th",
-        "thead",
-        "tbody",
-        "tfoot",
-        "colgroup",
-        "rp",
-        "rt",
-        "html",
-        "head",
-        "body",
-    ]
+    re.findall(
+        "[a-z]+",
+        "area base br col embed hr img input link meta param source track wbr path use p li dt dd option optgroup "
+        "tr td th thead tbody tfoot colgroup rp rt html head body",
+    )
 )
 
 

@@ -19,18 +19,18 @@ def normalize(text: str) -> str:
 
     Indentation stays (code and lists mean something by it), as do all line ends.
     """
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", cap_marks(text))
     if not text.replace("\n", "").isprintable():  # else it holds none of these: most pages, and four passes less
         text = _LINE_ENDS.sub("\n", text.replace("\r\n", "\n").replace("\r", "\n"))
         text = _ODD_BLANKS.sub(" ", _CONTROLS.sub("", text))
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", cap_marks(text))
     if "  " in text:
         text = _INNER_BLANKS.sub(" ", text)
     if " \n" in text:
         text = "\n".join([line.rstrip(" ") for line in text.split("\n")])
     if "\n\n\n" in text:
         text = _EMPTY_LINES.sub("\n\n", text)
-    return text.strip("\n").rstrip(" ")
+    return text.lstrip("\n").rstrip("\n ")
 
 
 def cap_marks(text: str) -> str:

@@ -70,6 +70,7 @@ class Sandbox:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._child: subprocess.Popen[bytes] | None = None
+        self._feeder: Thread | None = None
         self._held = bytearray()
 
     def __enter__(self) -> Self:
@@ -85,8 +86,8 @@ class Sandbox:
         done = 0
         while done < len(pages):
             child = self._running()
-            feeder = Thread(target=_feed, args=(child.stdin, pages[done:]), daemon=True)
-            feeder.start()
+            self._feeder = Thread(target=_feed, args=(child.stdin, pages[done:]), daemon=True)
+            self._feeder.start()
             while done < len(pages):
                 found = self._answer(child)
                 done += 1
@@ -94,7 +95,6 @@ class Sandbox:
                     yield self._blame()
                     break
                 yield found
-            feeder.join()
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._child is None:
@@ -159,6 +159,8 @@ class Sandbox:
         if self._child is not None:
             self._child.kill()
             self._child.wait()
+            if self._feeder is not None:  # it must let go of the pipe before its number may be used again
+                self._feeder.join()
             for pipe in (self._child.stdin, self._child.stdout):
                 assert pipe is not None
                 pipe.close()
@@ -179,7 +181,7 @@ def _feed(pipe: IO[bytes], pages: Sequence[Page]) -> None:
             kind = page.content_type.encode()
             _write(pipe.fileno(), _ASK.pack(page.is_text, len(kind), len(page.body)) + kind)
             _write(pipe.fileno(), page.body)
-    except (BrokenPipeError, ValueError):  # the child died, and its pipe may be closed by now
+    except BrokenPipeError:  # the child died, and with it the only reader
         return
 
 

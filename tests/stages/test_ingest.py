@@ -1,0 +1,180 @@
+"""ingest keeps pages, says of every other record why it is none, and knows pages of earlier snapshots again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline_tasks.land import land
+from pipeline_tasks.schema import PAGE, RECORD
+from pipeline_tasks.stages.ingest import DAMAGE, STAGE, Params, jot, sift
+from tests.archives import PAGE as HTML
+from tests.archives import http, read, response, warc, zipped
+from tests.refining import refined, rows
+
+URL = "https://example.org/"
+
+
+def record(**fields: Any) -> dict[str, Any]:
+    """A sound page, with what a case changes."""
+    blank: dict[str, Any] = dict.fromkeys(RECORD.names)
+    sound = {
+        "source": "crawl", "snapshot": "s", "file": "a.warc.gz", "offset": 0, "length": 9, "record_id": "r", "url": URL,
+        "payload_digest": "sha1:A", "kind": "response", "status": 200, "content_type": "text/html", "payload": HTML,
+    }  # fmt: skip
+    return blank | sound | fields
+
+
+def table(*records: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist(list(records), RECORD)
+
+
+def judged(records: pa.Table, seen: pa.Table | None = None, size: int = 10_000, **params: Any) -> list[dict[str, Any]]:
+    streams = [iter(records.to_batches(max_chunksize=size) or [pa.RecordBatch.from_pylist([], RECORD)])]
+    if seen is not None:
+        streams.append(iter(seen.to_batches()))
+    return pa.Table.from_batches(sift(*streams, params=Params(**params))).to_pylist()  # type: ignore[no-any-return]
+
+
+CASES: list[tuple[dict[str, Any], str | None]] = [
+    ({}, None),
+    ({"content_type": "Text/HTML ; charset=x"}, None),
+    ({"content_type": "application/xhtml+xml"}, None),
+    ({"content_type": "text/plain", "payload": b"words"}, None),
+    ({"content_type": None}, None),
+    ({"content_type": " ", "payload": b"\xef\xbb\xbf\n<!DOCTYPE html><p>"}, None),
+    ({"content_type": None, "payload": b"\x00\x01"}, "ingest:not_html"),
+    ({"content_type": "image/png"}, "ingest:not_html"),
+    ({"payload": b"%PDF-1.4 \xff\xfe"}, "ingest:not_html"),
+    ({"kind": "resource", "status": None}, None),
+    ({"kind": "conversion", "status": None, "content_type": "text/plain", "payload": None, "text": "words"}, None),
+    ({"kind": "json", "status": None, "content_type": None, "payload": None, "text": "words"}, None),
+    ({"kind": "json", "status": None, "payload": None, "text": " \n\u3000"}, "ingest:empty"),
+    ({"payload": b""}, "ingest:empty"),
+    ({"payload": None}, "ingest:empty"),
+    ({"status": 404}, "ingest:status"),
+    ({"status": 301, "payload": b""}, "ingest:status"),
+    ({"kind": "warcinfo", "url": None}, "ingest:not_page"),
+    ({"kind": "request"}, "ingest:not_page"),
+    ({"kind": "metadata"}, "ingest:not_page"),
+    ({"url": "dns:example.org", "status": None, "content_type": "text/dns"}, "ingest:not_page"),
+    ({"kind": "revisit", "payload": None}, "ingest:revisit"),
+    ({"payload": b"<p>" + b"x" * 2000}, "ingest:too_large"),
+    ({"kind": "damage", "payload": None, "error": "gzip_corrupt"}, "error:gzip_corrupt"),
+    ({"kind": "request", "error": "bad_header"}, "error:bad_header"),
+    ({"error": "digest"}, "error:digest"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), CASES)
+def test_each_record_is_judged(change: dict[str, Any], reason: str | None) -> None:
+    (row,) = judged(table(record(**change)), max_bytes=2000)
+    assert row["reason"] == reason
+    assert reason is None or reason in STAGE.fires
+    kept = reason is None
+    assert (row["evidence"] is None) == kept
+    assert (row["payload"] is not None or row["text"] is not None) == kept
+    assert (row["offset"], row["length"], row["file"]) == (0, 9, "a.warc.gz")
+    assert kept or json.loads(row["evidence"])["kind"] == change.get("kind", "response")
+
+
+def test_batches_of_any_size_give_the_same_rows() -> None:
+    records = table(*(record(offset=at, **change) for at, (change, _) in enumerate(CASES)))
+    whole = judged(records, max_bytes=2000)
+    assert [judged(records, size=size, max_bytes=2000) for size in (1, 7)] == [whole, whole]
+
+
+def test_no_records_give_an_empty_table_of_pages() -> None:
+    out = pa.Table.from_batches(sift(iter([pa.RecordBatch.from_pylist([], RECORD)]), params=Params()))
+    assert (out.num_rows, out.schema.names) == (0, [*PAGE.names, "reason", "evidence"])
+
+
+def seen(*records: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_batches(jot(iter(table(*records).to_batches())))
+
+
+def test_a_page_seen_before_is_unchanged_and_a_changed_one_is_not() -> None:
+    earlier = seen(record(), *(record(url=f"{URL}{at}") for at in range(1000)))
+    now = table(
+        record(),
+        record(payload_digest="sha1:B"),
+        record(url=URL + "new"),
+        record(url=URL + "7"),
+        record(url=None, payload_digest=None),
+        record(kind="revisit", payload=None),
+        record(kind="revisit", payload=None, payload_digest="sha1:B"),
+        record(
+            kind="revisit", url=URL + "x", payload=None, metadata=json.dumps({"warc-refers-to-target-uri": f"<{URL}>"})
+        ),
+        record(status=404),
+    )
+    reasons = [row["reason"] for row in judged(now, earlier)]
+    unchanged = "ingest:unchanged"
+    assert reasons == [unchanged, None, None, unchanged, None, unchanged, "ingest:revisit", unchanged, "ingest:status"]
+
+
+def test_the_same_page_twice_in_one_file_is_kept_twice() -> None:
+    assert [row["reason"] for row in judged(table(record(), record(offset=9)))] == [None, None]
+
+
+def crawl(folder: Path, name: str, *files: bytes) -> str:
+    (folder / name).mkdir()
+    for at, data in enumerate(files):
+        (folder / name / f"{at}.warc.gz").write_bytes(data)
+    return str(folder / name)
+
+
+def test_the_next_snapshot_meets_what_this_one_kept(tmp_path: Path) -> None:
+    gone = response(URL + "gone", http(status="404 Gone"))
+    files = (b"".join(zipped([response(URL), gone])), b"".join(zipped([response(URL + "b")])) + b"rubbish")
+    monday = crawl(tmp_path, "monday", *files)
+    first, made = refined(tmp_path / "root", "ingest", land(str(tmp_path / "root"), monday)[0], landing=monday)
+    assert (made.rejected, made.quarantined) == ({"ingest:status": 1}, {"error:gzip_corrupt": 1})
+    assert (made.rows_in, rows(tmp_path / "root", made).num_rows) == (4, 2)
+    assert rows(tmp_path / "root", made).schema.names == PAGE.names
+    tuesday = crawl(tmp_path, "tuesday", b"".join(zipped([response(URL + name) for name in ("", "gone", "c")])))
+    landed = land(str(tmp_path / "root"), tuesday)[0]
+    _, made = refined(tmp_path / "root", "ingest", landed, history=[first], landing=tuesday)
+    assert made.rejected == {"ingest:unchanged": 1}
+    assert sorted(rows(tmp_path / "root", made)["url"].to_pylist()) == [URL + "c", URL + "gone"]
+
+
+def test_every_error_of_a_reader_is_known() -> None:
+    broken = [
+        *read(response(URL, http(b"5\r\nabc", headers="Transfer-Encoding: chunked")), "a.warc"),
+        *read(b"".join(zipped([response(URL)]))[:-9]),
+        *read(warc("response", b"", URL, length="x"), "a.warc"),
+        *read(b'{"text": 1}\n{"a": 1}\n{"text": "a", "text": "b"}\n{', "a.jsonl"),
+        *read(b"<html>", "a.warc"),
+        *read(b""),
+    ]
+    assert {row["error"] for row in broken} <= set(DAMAGE)
+    assert len(broken) == 9
+
+
+def test_a_real_snapshot_keeps_its_pages_and_the_next_one_its_news(shared_data: Path) -> None:
+    pages: list[pa.Table] = []
+    tally: dict[str, list[str | None]] = {}
+    for snapshot in ("dev-2026-45", "dev-2026-46"):
+        files = sorted((shared_data / "snapshots" / snapshot).glob("*.warc.gz"))
+        records = [pa.Table.from_pylist(read(path.read_bytes(), path.name), RECORD) for path in files]
+        known = pa.concat_tables([seen_pages(page) for page in pages]) if pages else None
+        judged_pages = [judge(one, known) for one in records]
+        tally[snapshot] = [reason for one in judged_pages for reason in one["reason"].to_pylist()]
+        pages += judged_pages
+    assert tally["dev-2026-45"].count(None) == 1811
+    assert "ingest:revisit" not in tally["dev-2026-46"]
+    # 23 revisit records, and pages that were fetched again in full without a change
+    assert tally["dev-2026-46"].count("ingest:unchanged") >= 23
+    assert not any(reason and reason.startswith("error:") for reasons in tally.values() for reason in reasons)
+
+
+def judge(records: pa.Table, known: pa.Table | None) -> pa.Table:
+    streams = [iter(one.to_batches()) for one in (records, known) if one is not None]
+    return pa.Table.from_batches(sift(*streams, params=Params()))
+
+
+def seen_pages(pages: pa.Table) -> pa.Table:
+    return pa.Table.from_batches(jot(iter(pages.filter(pages["reason"].is_null()).to_batches())))
