@@ -76,9 +76,8 @@ def _storage(root: str) -> Check:
     made = store.create(name, b"refinery")
     same = store.read(name) == b"refinery"
     store.delete(name)
-            won = sum(pool.map(lambda rank, name=name: store.create(name, f"{rank}".encode()), range(WRITERS)))
-        "storage", made and same and store.size(name) is None, f"{store.root} can be written, read and deleted"
-    )
+    gone = store.size(name) is None
+    return Check("storage", made and same and gone, f"{store.root} can be written, read and deleted")
 
 
 def _race(root: str) -> Check:
