@@ -50,7 +50,8 @@ def publish(
     made = {stage: read_manifest(root, path) for stage, path in paths.items()}
     home = f"publish/{digest_of({stage: one.fingerprint for stage, one in made.items()} | {'recipe': recipe})}"
     counts = _export(root, home, made) if "pack" in made else packed.Counts(0, 0, 0, 0)
-    report = write_report(root, recipe, snapshot, paths, verdicts, f"{home}/report.html")
+    costs = ledger.ask("cost", recipe=recipe, snapshot=snapshot)
+    report = write_report(root, recipe, snapshot, paths, verdicts, f"{home}/report.html", costs)
     documents = made["shuffle"].rows if "shuffle" in made else list(made.values())[-1].rows
     version = dataset.append(
         root,

@@ -121,7 +121,8 @@ def _opening(told: Told) -> Iterator[Html]:
     if told.verdicts:
         tiles.append((_worst(told), f"{len(told.verdicts)} gates"))
     if told.costs:
-        tiles.append((f"${sum(row['cost_usd'] for row in told.costs):,.2f}", "at the ledger's prices"))
+        cost = sum(row["cost_usd"] for row in told.costs)
+        tiles.append((f"${cost:,.2f}" if cost >= 1 else f"${cost:.4f}", "at the ledger's prices"))
     yield tag(
         "div", *(tag("div", tag("b", value), tag("span", name), css="tile") for value, name in tiles), css="tiles"
     )
