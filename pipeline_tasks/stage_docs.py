@@ -27,12 +27,13 @@ HEAD = """# Stages
 Written by `python -m pipeline_tasks.stage_docs` from the cards and docstrings of `pipeline_tasks/stages/`; do not edit
 it by hand (a test compares the two).
 
-A stage reads the columns that it names, passes all others through unchanged and in order, and appends its own at the
-end. A row is never dropped: a row with a reason goes to a shard of its own. Reasons that start with `error:` are damage
-and are kept under `quarantine/` (their meaning: [failures.md](failures.md)), all others under `rejects/`. *Splits* says
-that Airflow maps the stage over partitions, each with its own retries. *Writes* are the columns that are there for sure. The engine is a default, which `run: engines:`
-in a recipe or the param `engines` of a run changes; the output is the same on each. Params are what
-a recipe says under the stage's name; a path is identity by the content of its file and not by its name.
+A stage reads the columns that it names, passes all others through in order, and appends its own at the end; only
+`extract`, `tokenize` and `pack` make new tables. *Writes* are the columns that are there for sure. A row is never
+dropped: a row with a reason goes to a shard of its own. Reasons that start with `error:` are damage and are kept under
+`quarantine/` (their meaning: [failures.md](failures.md)), all others under `rejects/`. *Splits* says that Airflow maps
+the stage over partitions, each with its own retries. The engine is a default, which `run: engines:` in a recipe or the
+param `engines` of a run changes; the output is the same on each. Params are what a recipe says under the stage's name;
+a path is identity by the content of its file and not by its name.
 
 Sets of columns:
 """

@@ -1,0 +1,121 @@
+"""The documentation: generated pages are fresh, names that it mentions exist, and its examples run."""
+
+import argparse
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import tokenizers
+
+from pipeline_tasks import packed, stage_docs
+from pipeline_tasks.cli import build_parser
+from pipeline_tasks.ledger import questions
+from pipeline_tasks.recipe import parse_recipe, recipe_names, stage_card
+from pipeline_tasks.stages.pack import SEQUENCE
+
+PROJECT = Path(__file__).parent.parent
+PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/*.md")])
+TEXTS = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+ALL = "\n".join(TEXTS.values())
+
+PROSE = "Rain fell on the harbor all night, and the boats stayed where they were."
+
+
+def commands() -> list[str]:
+    (found,) = (one for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))
+    return sorted(found.choices)
+
+
+def code(page: str, language: str) -> Iterator[str]:
+    return (found[1] for found in re.finditer(rf"```{language}\n(.*?)```", TEXTS[page], re.DOTALL))
+
+
+def test_the_reference_of_stages_is_fresh() -> None:
+    assert TEXTS["stages.md"] == stage_docs.reference(), "run `python -m pipeline_tasks.stage_docs`"
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_is_in_the_docs(command: str) -> None:
+    assert f"refinery {command}" in ALL
+
+
+@pytest.mark.parametrize("recipe", recipe_names())
+def test_every_recipe_is_in_the_docs(recipe: str) -> None:
+    assert f"`{recipe}`" in ALL
+
+
+@pytest.mark.parametrize("stage", ["ingest", "extract"])
+def test_every_damage_has_its_meaning(stage: str) -> None:
+    missing = [
+        why for why in stage_card(stage).fires if why.startswith("error:") and f"`{why}`" not in TEXTS["failures.md"]
+    ]
+    assert missing == []
+
+
+def test_tests_that_the_docs_name_exist() -> None:
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in PROJECT.glob("tests/**/test_*.py"))
+    named = set(re.findall(r"`(test_\w+)`", ALL))
+    assert named
+    assert sorted(name for name in named if f"def {name}(" not in sources) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    inside = [link for link in links if "://" not in link]
+    assert [link for link in inside if not (page.parent / link).exists()] == []
+
+
+def test_the_recipe_of_the_guide_is_sound() -> None:
+    import yaml
+
+    (text,) = code("guide.md", "yaml")
+    assert [step.stage for step in parse_recipe(yaml.safe_load(text), "guide").steps][-1] == "pack"
+
+
+def test_the_guide_asks_the_ledger_what_it_answers() -> None:
+    asked = re.findall(r'ask\("(\w+)"', ALL)
+    assert asked
+    assert set(asked) <= set(questions())
+
+
+def published(home: Path) -> None:
+    """Write the exported files of a version of one document, as `publish` does."""
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator([PROSE], tokenizers.trainers.BpeTrainer(vocab_size=300, initial_alphabet=alphabet))
+    tokenizer.save(str(home / "tokenizer.json"))
+    ids = tokenizer.encode(PROSE).ids
+    piece = {"id": "a", "doc_start": 0, "start": 0, "length": len(ids)}
+    row = {"sequence": 0, "tokens": ids, "n_tokens": len(ids), "pieces": [piece]}
+    sequences = pa.RecordBatch.from_pylist([row], schema=SEQUENCE)
+    origin = {"snapshot": "s", "file": "f.warc.gz", "offset": 7, "record_id": "<urn:r>", "url": "https://example.org/"}
+    documents = pa.RecordBatch.from_pylist([{"id": "a", **origin}])
+    out = io.BytesIO()
+    counts = packed.write_bin([sequences], out, "uint16")
+    (home / "tokens.bin").write_bytes(out.getvalue())
+    (home / "tokens.json").write_bytes(packed.index_bytes(counts, "uint16", "abc"))
+    lineage = pa.Table.from_batches(packed.lineage_batches([sequences], [documents]))
+    pq.write_table(lineage, home / "lineage.parquet")
+
+
+def test_the_examples_of_reading_tokens_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    published(tmp_path)
+    examples = [one for one in code("guide.md", "python") if "tokens.bin" in one]
+    assert len(examples) == 2
+    for example in examples:
+        here, replaced = re.subn(r'home = Path\(".*"\)', f"home = Path({str(tmp_path)!r})", example)
+        assert replaced == 1
+        names: dict[str, Any] = {}
+        exec(compile(here, "guide.md", "exec"), names)
+    told = capsys.readouterr().out
+    assert "1 sequences of" in told
+    assert PROSE in told
+    assert "https://example.org/ <urn:r> f.warc.gz 7" in told
