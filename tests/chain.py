@@ -1,0 +1,142 @@
+"""Drives a snapshot from landing to a published version by the requests that Airflow's tasks make."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline_tasks import dataset, storage
+from pipeline_tasks.__main__ import handle
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.recipe import load_recipe, stage_card
+from pipeline_tasks.runner import read_manifest, read_shards
+
+PROJECT = Path(__file__).parents[1]
+
+Place = tuple[str, int]
+"""A landed record: its file and the offset in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """One refined snapshot: the path of each stage's sealed manifest, and the version they were published as."""
+
+    root: str
+    version: dataset.Version
+
+    def manifest(self, stage: str) -> Manifest:
+        return read_manifest(self.root, self.version.manifests[stage])
+
+    def stages(self) -> list[str]:
+        """Every stage after `land`, in the recipe's order."""
+        return [step.stage for step in load_recipe(self.version.recipe).steps]
+
+    def rows(self, stage: str, part: str = "shards", columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Rows that a stage kept (`shards`), rejected (`rejects`), quarantined or remembers (`memory`)."""
+        shards = getattr(self.manifest(stage), part)
+        return [row for batch in read_shards(self.root, shards, columns) for row in batch.to_pylist()]
+
+    def aside(self, stage: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+        return [*self.rows(stage, "rejects", columns), *self.rows(stage, "quarantine", columns)]
+
+    def by_place(self, stage: str, columns: Sequence[str], part: str = "shards") -> dict[Place, dict[str, Any]]:
+        """Rows of a stage by the landed record that they came from."""
+        return {(row["file"], row["offset"]): row for row in self.rows(stage, part, ["file", "offset", *columns])}
+
+    def outcomes(self) -> dict[Place, str]:
+        """`kept`, or the reason, of every landed record; AssertionError if one has no outcome, or two."""
+        found = [(_place(row), "kept") for row in self.rows("shuffle", columns=["file", "offset"])]
+        for stage in self.stages():
+            if stage_card(stage).conserves == "rows":
+                columns = ["file", "offset", "reason"]
+                found += [(_place(row), row["reason"]) for row in self.aside(stage, columns)]
+        places = dict(found)
+        assert len(places) == len(found), "a record has two outcomes"
+        assert len(places) == self.manifest("ingest").rows_in, "a record has no outcome"
+        return places
+
+    def sealed(self) -> dict[str, str]:
+        """SHA-256 of every sealed manifest and of every published file but the report, which is not only data."""
+        store = storage.connect(self.root)
+        paths = {stage: self.version.manifests[stage] for stage in self.stages()}
+        paths |= {name: f"{self.version.home}/{name}" for name in ("tokens.bin", "tokens.json", "lineage.parquet")}
+        return {name: hashlib.sha256(store.read(path)).hexdigest() for name, path in paths.items()}
+
+
+def _place(row: Mapping[str, Any]) -> Place:
+    return row["file"], row["offset"]
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a chain runs; `changes` are params that differ from the recipe's, by stage, and are part of identity."""
+
+    recipe: str = "web"
+    on: str = "local"
+    address: str = ""
+    partitions: int = 1
+    changes: Mapping[str, Mapping[str, Any]] | None = None
+
+
+def refined(root: str, uri: str, how: How | None = None) -> Chain:
+    """Land, refine by every stage of the recipe with all earlier snapshots as history, and publish."""
+    how = how or How()
+    landed = handle({"verb": "land", "root": root, "input": uri})
+    named = {"root": root, "recipe": how.recipe, "snapshot": landed["snapshot"]}
+    history = handle({"verb": "history", **named})["history"]
+    parent, manifests = landed["manifest"], {}
+    for stage, request in requests(named | {"landing": landed["landing"]}, how):
+        request |= {"parent": parent, "history": history.get(stage, [])}
+        parent = manifests[stage] = _refined(request, how)["manifest"]
+    handle({"verb": "publish", **named, "landing": landed["landing"], "manifests": manifests})
+    return Chain(root, dataset.current(root, how.recipe, landed["snapshot"]))
+
+
+def requests(common: Mapping[str, Any], how: How) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each stage of the recipe with its request, which still lacks verb, parent and history."""
+    recipe = load_recipe(how.recipe)
+    for step in recipe.steps:
+        params = {**step.params, **(how.changes or {}).get(step.stage, {})}
+        where = {"engine": how.on, "address": how.address, "budget": dict(recipe.budget)}
+        yield step.stage, {**common, **where, "stage": step.stage, "params": params}
+
+
+def _refined(request: dict[str, Any], how: How) -> dict[str, Any]:
+    if how.partitions == 1 or not stage_card(request["stage"]).splits:
+        return handle({"verb": "refine", **request})
+    spans = cut(request, how.partitions)
+    for span in reversed(spans):  # mapped tasks end in any order
+        handle({"verb": "refine", **request, "span": span})
+    return handle({"verb": "seal", **request, "spans": spans})
+
+
+def cut(request: Mapping[str, Any], partitions: int) -> list[list[int]]:
+    spans: list[list[int]] = handle(
+        {"verb": "spans", "root": request["root"], "parent": request["parent"], "partitions": partitions}
+    )["spans"]
+    return spans
+
+
+def program(folder: Path, request: object, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Answer a request in a process of its own, as a cluster does."""
+    path = folder / "request.json"
+    path.write_text(json.dumps(request))
+    return command("-m", "pipeline_tasks", str(path), **environment)
+
+
+def command(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run this Python with arguments from the project's folder."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=PROJECT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
