@@ -62,7 +62,7 @@ class Bench:
 
     def group_tasks(self, kernel: Kernel, rows: Shards, by: str, order: Sequence[str], buckets: int) -> list[Task]:
         """Return one task per bucket; a task's input names the shards that its bucket is drawn from."""
-        extra = [[by, *order, buckets, bucket] for bucket in range(buckets)]
+        extra = [[by, *order, buckets, bucket] for bucket in range(buckets if rows else 0)]
         return [Task(self.place, task_key(kernel, (rows,), (), one), kernel, (rows,)) for one in extra]
 
     def complete(self, tasks: Sequence[Task], run_missing: Callable[[list[int]], list[Outcome]]) -> Shards:
@@ -97,13 +97,14 @@ def map_job(task: Task) -> Job:
     return partial(run, task)
 
 
-def scatter_to_store(place: Place, shard: Shard, by: str, buckets: int) -> list[tuple[int, Shard]]:
-    """Store one shard's pieces as scratch objects; returns (bucket, piece) pairs.
+def new_scratch(place: Place) -> str:
+    """Return a folder for the pieces of one group; no other attempt has it, so each may remove its own."""
+    return f"{place.home}/scratch/{uuid.uuid4().hex}"
 
-    Their folder is new at each call, so that a racing attempt that is done removes only its own.
-    """
+
+def scatter_to_store(place: Place, shard: Shard, by: str, buckets: int, folder: str) -> list[tuple[int, Shard]]:
+    """Store one shard's pieces as objects in the scratch `folder`; returns (bucket, piece) pairs."""
     store, pieces = storage.connect(place.root), []
-    folder = f"{place.home}/scratch/{uuid.uuid4().hex}"
     for bucket, rows, body in scatter(place, shard, by, buckets):
         digest = hashlib.sha256(body).hexdigest()
         path = f"{folder}/{digest[:32]}.arrow"
@@ -121,11 +122,11 @@ def gather_from_store(task: Task, pieces: Shards, by: str, order: Sequence[str])
     return gather(task, [store.read(piece.path) for piece in pieces], by, order)
 
 
-def forget_scratch(place: Place, pieces: Sequence[Shard]) -> None:
-    """Remove the pieces of a finished group."""
+def forget_scratch(place: Place, folder: str) -> None:
+    """Remove the pieces of a group that is finished or has failed."""
     store = storage.connect(place.root)
-    for path in sorted({piece.path for piece in pieces}):
-        store.delete(path)
+    for entry in list(store.list(folder)):
+        store.delete(entry.path)
 
 
 def attempt(call: Callable[[], T]) -> T | RefineryError:

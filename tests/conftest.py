@@ -59,3 +59,30 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recipe, "STAGES", (*recipe.STAGES, *(card.name for card in CARDS)))
     for name, module in MODULES.items():
         monkeypatch.setitem(sys.modules, name, module)
+
+
+@pytest.fixture(scope="session")
+def workers_find_tests() -> None:
+    """Let processes that this one starts import `tests` and `pipeline_tasks`."""
+    root = str(Path(__file__).parents[1])
+    os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+@pytest.fixture(scope="session")
+def spark(workers_find_tests: None) -> Iterator[str]:
+    """The address of the one Spark of this test session, which starts at its first use."""
+    yield "local[2]"
+    if "pyspark" in sys.modules:
+        from pipeline_tasks.engines.spark import stop
+
+        stop()
+
+
+@pytest.fixture(scope="session")
+def ray(workers_find_tests: None) -> Iterator[str]:
+    """The address of the one Ray of this test session, which starts at its first use."""
+    yield "local"
+    if "ray" in sys.modules:
+        from pipeline_tasks.engines.ray import disconnect
+
+        disconnect()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pipeline_tasks.bench import Bench, forget_scratch, gather_from_store, scatter_to_store
+from pipeline_tasks.bench import Bench, forget_scratch, gather_from_store, new_scratch, scatter_to_store
 from pipeline_tasks.shard_task import run
 from pipeline_tasks.stage import Kernel, Shards
 
@@ -42,13 +42,15 @@ class LocalEngine:
 
         def run_missing(missing: list[int]) -> list[Any]:
             place, weight = self.bench.place, sum(shard.bytes for shard in rows)
-            scattered = self._each([partial(scatter_to_store, place, shard, by, buckets) for shard in rows], weight)
-            pieces = {rank: tuple(one for part in scattered for at, one in part if at == rank) for rank in missing}
-            calls = [partial(gather_from_store, tasks[rank], pieces[rank], by, tuple(order)) for rank in missing]
+            scratch = new_scratch(place)
+            scatters = [partial(scatter_to_store, place, shard, by, buckets, scratch) for shard in rows]
             try:
-                return self._each(calls, weight)
+                pieces = [one for part in self._each(scatters, weight) for one in part]
+                drawn = {rank: tuple(piece for bucket, piece in pieces if bucket == rank) for rank in missing}
+                gathers = [partial(gather_from_store, tasks[rank], drawn[rank], by, tuple(order)) for rank in missing]
+                return self._each(gathers, weight)
             finally:
-                forget_scratch(place, [one for part in scattered for _, one in part])
+                forget_scratch(place, scratch)
 
         return self.bench.complete(tasks, run_missing)
 

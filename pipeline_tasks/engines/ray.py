@@ -1,13 +1,15 @@
 """The Ray engine: the reference engine with its calls spread over a Ray cluster."""
 
 import os
+import secrets
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 from pipeline_tasks.bench import Bench, attempt, settle
 from pipeline_tasks.engines.local import LocalEngine
-from pipeline_tasks.errors import JobLost
+from pipeline_tasks.engines.reach import require_answer
+from pipeline_tasks.errors import JobLost, RefineryError
 from pipeline_tasks.stage import Shards
 
 RETRIES = 3
@@ -28,7 +30,10 @@ class RayEngine(LocalEngine):
         remote = ray.remote(max_retries=RETRIES)(attempt)
         try:
             return settle(ray.get([remote.remote(call) for call in calls]))
-        except (ray.exceptions.WorkerCrashedError, ray.exceptions.RaySystemError) as error:
+        except ray.exceptions.RayTaskError as error:
+            message = f"{self.bench.place.home}: a kernel failed in a Ray worker ({type(error.cause).__name__}: {error.cause})"
+            raise RefineryError(message) from error
+        except ray.exceptions.RayError as error:
             message = (
                 f"{self.bench.place.home}: Ray workers died {RETRIES + 1} times in a row ({str(error)[:300]}); "
                 "give them more memory or fewer cores. What was finished is kept and will not run again"
@@ -38,14 +43,29 @@ class RayEngine(LocalEngine):
 
 @lru_cache(maxsize=1)
 def connect(address: str) -> None:
-    """Connect this process to Ray once: `local` starts a head here, anything else is a running cluster."""
-    import ray
+    """Connect this process to Ray once: `local` starts a head here, anything else is a running cluster.
 
+    A head of our own listens on loopback alone, has no dashboard, and lets in who knows its token.
+    """
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray warns about the coming default otherwise
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # a job raises its first failure, which is enough
     options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "ignore_reinit_error": True}
     if address == "local":
+        if os.environ.setdefault("RAY_AUTH_MODE", "token") == "token":  # said aloud, so that Ray does not announce it
+            os.environ.setdefault(
+                "RAY_AUTH_TOKEN", secrets.token_hex(32)
+            )  # else Ray leaves one in ~/.ray for all to read
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # the one switch that means loopback alone
         options |= {"include_dashboard": False, "num_cpus": os.cpu_count(), "object_store_memory": 256 * 1024 * 1024}
-    ray.init(address=address, **options)
+    elif address != "auto":
+        require_answer(address)
+    import ray
+
+    try:
+        ray.init(address=address, **options)
+    except (ConnectionError, ray.exceptions.RayError) as error:
+        message = f"Ray at {address} lets nobody in ({str(error)[:300]}); look at its log, and at RAY_AUTH_TOKEN here"
+        raise JobLost(message) from error
 
 
 def disconnect() -> None:

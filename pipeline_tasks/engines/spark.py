@@ -11,19 +11,27 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from pipeline_tasks.bench import Bench, attempt, settle
 from pipeline_tasks.engines.local import LocalEngine
-from pipeline_tasks.errors import JobLost, RecipeError
+from pipeline_tasks.engines.reach import require_answer
+from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
 from pipeline_tasks.shard_task import Outcome, Place, Task, gather, scatter
 from pipeline_tasks.stage import Kernel, Shard, Shards
 
 CALL = "rank int, call binary"
 RESULT = "rank int, result binary"
 PIECE = "bucket int, shard int, piece int, body binary"
+
+REFUSED = -1
+"""Shard number of a piece that holds a refusal instead of rows; it sorts before every piece of its bucket."""
+
+QUIET = Path(__file__).with_name("log4j2.properties")
+"""Spark's own log: errors only."""
 
 TASK_BYTES = 4 * 1024 * 1024
 """A Spark task is worth its 60 ms of overhead for about this many stored bytes; lighter calls share one."""
@@ -48,7 +56,7 @@ class SparkEngine(LocalEngine):
             wanted = frozenset(missing)
             scatters = [partial(_pieces, self.bench.place, shard, by, buckets, wanted) for shard in rows]
             weight = sum(shard.bytes for shard in rows)
-            pieces = self._calls(scatters, weight).mapInArrow(_run_scatters, PIECE)
+            pieces = self._calls(scatters, weight).mapInArrow(partial(_run_scatters, wanted), PIECE)
             chosen = {bucket: tasks[bucket] for bucket in missing}
             gathering = partial(_gather_buckets, chosen, by, tuple(order))
             parts = self._parts(buckets, weight)
@@ -70,11 +78,15 @@ class SparkEngine(LocalEngine):
         return frame.repartitionById(parts, _expression(f"rank % {parts}"))
 
     def _collect(self, frame: Any, ranks: Sequence[int]) -> list[Any]:  # noqa: ANN401 -- a Spark DataFrame
-        from pyspark.errors import PySparkException
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException, PythonException
 
         try:
             found = {row.rank: pickle.loads(row.result) for row in frame.collect()}  # noqa: S301 -- our own workers' words
-        except PySparkException as error:
+        except PythonException as error:
+            message = f"{self.bench.place.home}: a kernel failed in a Spark worker ({_first_lines(str(error))})"
+            raise RefineryError(message) from error
+        except (PySparkException, Py4JError) as error:
             message = (
                 f"{self.bench.place.home}: the Spark job failed ({_first_lines(str(error))}); if workers were killed "
                 "give them more memory. What was finished is kept and will not run again"
@@ -105,36 +117,44 @@ def _result(rank: int, result: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([rank], pa.int32()), pa.array([body], pa.binary())], ["rank", "result"])
 
 
-def _pieces(
-    place: Place, shard: Shard, by: str, buckets: int, wanted: frozenset[int]
-) -> Iterator[tuple[int, bytes]]:
+def _pieces(place: Place, shard: Shard, by: str, buckets: int, wanted: frozenset[int]) -> Iterator[tuple[int, bytes]]:
     for bucket, _, body in scatter(place, shard, by, buckets):
         if bucket in wanted:
             yield bucket, body
 
 
-def _run_scatters(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    names = ["bucket", "shard", "piece", "body"]
+def _run_scatters(wanted: frozenset[int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for rank, call in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-            for number, (bucket, body) in enumerate(pickle.loads(call)()):  # noqa: S301 -- sent by our own driver
-                whole = [pa.array([value], pa.int32()) for value in (bucket, rank, number)]
-                yield pa.RecordBatch.from_arrays([*whole, pa.array([body], pa.binary())], names)
+            try:
+                for number, (bucket, body) in enumerate(pickle.loads(call)()):  # noqa: S301 -- sent by our own driver
+                    yield _piece(bucket, rank, number, body)
+            except RefineryError as error:  # every bucket must hear of it: none may run on a part of its rows
+                for bucket in sorted(wanted):
+                    yield _piece(bucket, REFUSED, rank, pickle.dumps(error))
+
+
+def _piece(bucket: int, shard: int, number: int, body: bytes) -> pa.RecordBatch:
+    whole = [pa.array([value], pa.int32()) for value in (bucket, shard, number)]
+    return pa.RecordBatch.from_arrays([*whole, pa.array([body], pa.binary())], ["bucket", "shard", "piece", "body"])
 
 
 def _gather_buckets(
     tasks: dict[int, Task], by: str, order: tuple[str, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Run the kernel of each bucket whose pieces these are: they come sorted by bucket, shard and piece."""
-    for bucket, bodies in itertools.groupby(_rows(batches), key=lambda row: row[0]):
-        found = [body for _, body in bodies]
-        yield _result(bucket, attempt(partial(_gather, tasks[bucket], found, by, order)))
+    for bucket, rows in itertools.groupby(_rows(batches), key=lambda row: row[0]):
+        pieces = [(shard, body) for _, shard, body in rows]
+        if pieces[0][0] == REFUSED:
+            yield _result(bucket, pickle.loads(pieces[0][1]))  # noqa: S301 -- a refusal of our own worker
+        else:
+            yield _result(bucket, attempt(partial(_gather, tasks[bucket], [body for _, body in pieces], by, order)))
 
 
-def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Buffer]]:
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.Buffer]]:
     for batch in batches:
         for row in range(batch.num_rows):
-            yield batch.column(0)[row].as_py(), batch.column(3)[row].as_buffer()
+            yield batch.column(0)[row].as_py(), batch.column(1)[row].as_py(), batch.column(3)[row].as_buffer()
 
 
 def _gather(task: Task, bodies: Sequence[pa.Buffer], by: str, order: tuple[str, ...]) -> Outcome:
@@ -149,6 +169,8 @@ def session(master: str) -> Any:  # noqa: ANN401 -- a SparkSession, classic or C
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder
+    if "://" in master:
+        require_answer(master)
     if master.startswith("sc://"):
         return builder.remote(master).getOrCreate()
     settings = {
@@ -161,9 +183,11 @@ def session(master: str) -> Any:  # noqa: ANN401 -- a SparkSession, classic or C
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.authenticate": "true",
         "spark.driver.memory": "2g",
-        "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()}",
     }
-    if master.startswith("spark://"):
+    if not master.startswith("spark://"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark looks for a name of this machine, and warns
+    else:
         for name in ("spark.driver.host", "spark.driver.bindAddress", "spark.authenticate", "spark.driver.memory"):
             settings.pop(name)  # a cluster's own configuration decides
     for name, value in settings.items():

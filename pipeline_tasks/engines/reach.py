@@ -1,0 +1,26 @@
+"""Asks whether a cluster answers, before an engine's own client waits minutes to say that it does not."""
+
+import socket
+
+from pipeline_tasks.errors import JobLost, RecipeError
+
+PATIENCE = 10.0
+"""Seconds in which a TCP connection to a cluster must come about."""
+
+
+def require_answer(address: str) -> None:
+    """Raise JobLost unless something listens at `scheme://host:port` (or one of several, between commas)."""
+    places = address.rpartition("://")[2].split("/")[0].split(",")
+    failures = []
+    for place in places:
+        host, _, port = place.rpartition(":")
+        if not host or not port.isdigit():
+            message = f"{address}: a cluster's address is host:port, such as spark://spark-master:7077"
+            raise RecipeError(message)
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), PATIENCE):
+                return
+        except OSError as error:
+            failures.append(f"{place}: {error}")
+    message = f"{address} does not answer ({'; '.join(failures)}); start that cluster, or correct its address"
+    raise JobLost(message)

@@ -1,0 +1,239 @@
+"""Every engine gives the bytes that the local one gives, whatever happens to its workers."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from pipeline_tasks import storage
+from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.engines.ray import connect as connect_ray
+from pipeline_tasks.engines.spark import session
+from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost, RecipeError, RefineryError, Transient
+from pipeline_tasks.manifest import Manifest, manifest_path
+from pipeline_tasks.runner import Meter, Work, refine
+from tests.refining import given, refined, rows
+from tests.s3_server import free_port
+from tests.toys import table
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
+
+STAGES = ("toy_map", "toy_group", "toy_beside", "toy_history")
+TABLES = [table(0, 40), table(40, 0), table(40, 25)]
+
+
+@pytest.fixture(params=["spark", "ray"])
+def cluster(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """An engine that has workers, and the address of its one cluster of this test session."""
+    return request.param, request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=["local", "spark", "ray"])
+def any_engine(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """Every engine, and its address."""
+    return request.param, "" if request.param == "local" else request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root in which the local engine ran; stages are added as tests ask for them."""
+    return tmp_path_factory.mktemp("golden")
+
+
+def run(root: Path, on: tuple[str, str], stage: str, parent: str, **how: object) -> tuple[str, Manifest, Meter]:
+    params = how.pop("params", {})
+    return refine(Work(str(root), stage, params, parent, **how), engine(*on))  # type: ignore[arg-type]
+
+
+def stored(root: Path, stage: str) -> dict[str, bytes]:
+    """Return everything that a stage keeps: manifests, receipts and shards, by path."""
+    store = storage.connect(str(root))
+    return {entry.path: store.read(entry.path) for entry in store.list(stage)}
+
+
+# --- The same bytes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 10_000])
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_engine_stores_what_the_local_one_stores(
+    cluster: tuple[str, str], stage: str, batch_rows: int, golden: Path, tmp_path: Path
+) -> None:
+    refined(golden, stage, given(golden, TABLES))
+    _, made, meter = run(tmp_path, cluster, stage, given(tmp_path, TABLES), batch_rows=batch_rows)
+    assert stored(tmp_path, stage) == stored(golden, stage)
+    assert made.rows + sum(made.rejected.values()) + sum(made.quarantined.values()) == 65
+    assert meter.ran > 0
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_snapshot_without_rows_is_the_same_everywhere(cluster: tuple[str, str], stage: str, tmp_path: Path) -> None:
+    roots = [tmp_path / "here", tmp_path / "there"]
+    for root, on in zip(roots, [("local", ""), cluster], strict=True):
+        run(root, on, stage, given(root, [table(0, 0), table(0, 0)]))
+    assert stored(roots[0], stage) == stored(roots[1], stage)
+
+
+def test_groups_do_not_see_how_their_input_was_cut(any_engine: tuple[str, str], tmp_path: Path) -> None:
+    whole = run(tmp_path, any_engine, "toy_group", given(tmp_path, [table(0, 65)], "one"))[1]
+    parts = run(tmp_path, any_engine, "toy_group", given(tmp_path, TABLES, "three"))[1]
+    assert [shard.digest for shard in whole.shards] == [shard.digest for shard in parts.shards]
+    assert whole.rejected == parts.rejected
+
+
+@pytest.mark.parametrize("by", ["key", "n"])
+def test_rows_without_a_key_are_one_group(any_engine: tuple[str, str], by: str, tmp_path: Path) -> None:
+    parent = given(tmp_path, TABLES)
+    made = run(tmp_path, any_engine, "toy_group", parent, params={"by": by, "buckets": 4})[1]
+    values = rows(tmp_path, made).column(by).to_pylist()
+    assert values.count(None) == 1
+    assert len(values) == len(set(values))
+
+
+def test_history_is_the_same_everywhere(any_engine: tuple[str, str], tmp_path: Path) -> None:
+    monday = run(tmp_path, any_engine, "toy_history", given(tmp_path, TABLES, "monday"))[0]
+    made = run(tmp_path, any_engine, "toy_history", given(tmp_path, [table(50, 30)], "tuesday"), history=(monday,))[1]
+    assert made.rejected == {"toy_history:seen": 15}
+    assert rows(tmp_path, made).column("id").to_pylist() == list(range(65, 80))
+
+
+# --- Work that is done once, by whichever engine -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_engine_goes_on_where_another_stopped(cluster: tuple[str, str], stage: str, tmp_path: Path) -> None:
+    parent = given(tmp_path, TABLES)
+    path, made, whole = run(tmp_path, ("local", ""), stage, parent)
+    before = stored(tmp_path, stage)
+    (tmp_path / path).unlink()
+    (tmp_path / made.shards[-1].path).unlink()
+    meter = run(tmp_path, cluster, stage, parent)[2]
+    assert stored(tmp_path, stage) == before
+    assert (meter.ran, meter.found) == (1, whole.ran - 1)
+
+
+# --- Workers that die, and workers that refuse -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stage", ["toy_bad", "toy_bad_group"])
+def test_a_killed_worker_changes_nothing(cluster: tuple[str, str], stage: str, tmp_path: Path) -> None:
+    marker = tmp_path / "died"
+    params = {"how": "die once", "marker": str(marker)}
+    marker.touch()
+    calm, stormy = tmp_path / "calm", tmp_path / "stormy"
+    run(calm, ("local", ""), stage, given(calm, TABLES), params=params)
+    marker.unlink()
+    run(stormy, cluster, stage, given(stormy, TABLES), params=params)
+    assert marker.exists()
+    assert stored(stormy, stage) == stored(calm, stage)
+
+
+@pytest.mark.parametrize("stage", ["toy_bad", "toy_bad_group"])
+def test_a_refusal_in_a_worker_arrives_as_what_it_is(any_engine: tuple[str, str], stage: str, tmp_path: Path) -> None:
+    with pytest.raises(ContractError, match=r"^shard 7 is not what it says; land it again$"):
+        run(tmp_path, any_engine, stage, given(tmp_path, TABLES), params={"how": "refuse"})
+    assert not [path for path in stored(tmp_path, stage) if path.endswith("manifest.json")]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_damaged_shard_is_named_by_every_engine(any_engine: tuple[str, str], stage: str, tmp_path: Path) -> None:
+    parent = given(tmp_path, TABLES)
+    shard = max(tmp_path.glob("given/data/*.parquet"), key=lambda one: one.stat().st_size)
+    shard.write_bytes(shard.read_bytes()[:-9] + b"\0" * 9)
+    with pytest.raises(DigestMismatch, match=rf"^{shard}: SHA-256 is"):
+        run(tmp_path, any_engine, stage, parent)
+    left = stored(tmp_path, stage)
+    assert not [path for path in left if path.endswith("manifest.json") or "/scratch/" in path]
+
+
+@pytest.mark.parametrize("stage", ["toy_bad", "toy_bad_group"])
+def test_a_defect_of_a_kernel_is_no_busy_world(cluster: tuple[str, str], stage: str, tmp_path: Path) -> None:
+    with pytest.raises(RefineryError, match=r"a kernel failed in a .* worker .*a defect of the kernel") as caught:
+        run(tmp_path, cluster, stage, given(tmp_path, TABLES), params={"how": "defect"})
+    assert not isinstance(caught.value, (Transient, ContractError))
+
+
+def test_after_a_refusal_only_what_is_missing_runs(any_engine: tuple[str, str], tmp_path: Path) -> None:
+    parent = given(tmp_path, TABLES)
+    body = {path: path.read_bytes() for path in tmp_path.glob("given/data/*.parquet")}
+    worst = max(body, key=lambda path: len(body[path]))
+    worst.write_bytes(b"")
+    with pytest.raises(DigestMismatch):
+        run(tmp_path, any_engine, "toy_map", parent)
+    worst.write_bytes(body[worst])
+    made, meter = run(tmp_path, any_engine, "toy_map", parent)[1:]
+    assert (made.rows_in, made.rows) == (65, 42)
+    assert meter.ran + meter.found == 3
+
+
+# --- What an engine is like ---------------------------------------------------------------------------------------------
+
+
+def test_an_engine_of_another_name_is_refused() -> None:
+    with pytest.raises(RecipeError, match="no engine 'dask'; engines are local, spark and ray"):
+        engine("dask")
+
+
+def test_spark_without_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(RecipeError, match="Spark needs Java 17 or newer"):
+        session.__wrapped__("local[1]")
+
+
+@pytest.fixture
+def ray_processes(ray: str) -> Iterator[list[psutil.Process]]:
+    connect_ray(ray)
+    return psutil.Process().children(recursive=True)
+
+
+def test_a_ray_of_our_own_listens_on_loopback_alone(ray_processes: list[psutil.Process]) -> None:
+    places = {
+        connection.laddr.ip
+        for process in ray_processes
+        if "java" not in process.name()
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert places
+    assert places <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+
+
+def test_a_ray_of_our_own_lets_nobody_in_without_its_token(ray_processes: list[psutil.Process]) -> None:
+    import ray
+
+    address = ray.get_runtime_context().gcs_address
+    asked = "import ray, sys; ray.init(address=sys.argv[1], configure_logging=False); print('in', len(ray.nodes()))"
+    for token, inside in (("0" * 64, False), (os.environ["RAY_AUTH_TOKEN"], True)):
+        env = os.environ | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
+        done = subprocess.run(
+            [sys.executable, "-c", asked, address], env=env, capture_output=True, text=True, check=False
+        )
+        assert ("in 1" in done.stdout) is inside
+        assert inside or "nauthen" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("address", "connect"), [("", connect_ray), ("ray://", connect_ray), ("spark://", session), ("sc://", session)]
+)
+def test_a_cluster_that_is_not_there_is_named(address: str, connect: Any) -> None:
+    place = f"127.0.0.1:{free_port()}"
+    with pytest.raises(JobLost, match=f"{address}{place} does not answer .*start that cluster, or correct its address"):
+        connect.__wrapped__(f"{address}{place}")
+
+
+def test_golden_is_what_it_was(golden: Path) -> None:
+    """The local engine over a copy of golden's input gives golden's manifests again."""
+    again = golden.parent / f"{golden.name}-again"
+    shutil.copytree(golden / "given", again / "given")
+    parent = next(path for path in again.rglob("manifest.json")).relative_to(again)
+    for stage in STAGES:
+        path, made = refined(again, stage, str(parent))
+        assert path == manifest_path(stage, made.fingerprint)
+        assert stored(again, stage) == stored(golden, stage)
