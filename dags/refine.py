@@ -12,7 +12,8 @@ publish a dataset version. Everything is found again and not redone, so clearing
   same `snapshot` and `override = {"<stage>": "<why it may pass>"}`; the reason is kept in the verdict.
 - *A date was skipped.* Its snapshot had not landed after `patience` hours. Land it, then clear the run.
 - *Refine a range again*: `airflow backfill create --dag-id refine --from-date 2026-11-01 --to-date 2026-11-07
-  --reprocess-behavior completed`. Each run sees only snapshots before its own, so the order does not matter.
+  --reprocess-behavior completed --max-active-runs 1`. Each run sees only what was published of snapshots before its
+  own, so one run at a time gives what the daily runs gave.
 - *Refine one snapshot by hand*: trigger with the param `snapshot` (and `input`, if it lies elsewhere).
 - *Where it runs*: the connections `spark_default` and `ray_default` decide, nothing else.
 """
@@ -58,7 +59,7 @@ def params() -> dict[str, Param]:
     }
 
 
-def refine(recipe: Recipe) -> DAG:
+def wire(recipe: Recipe) -> DAG:
     """Wire one recipe: sense, land, (stage, gate)*, publish."""
     name = "refine" if recipe.name == DEFAULT else f"refine_{recipe.name}"
     mapped = [recipe.partitions if stage_card(step.stage).splits else 0 for step in recipe.steps]
@@ -69,7 +70,7 @@ def refine(recipe: Recipe) -> DAG:
         schedule="0 0 * * *",
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
-        max_active_runs=1,
+        max_active_runs=2,  # one may wait for its snapshot while another is refined
         default_args={**RETRIES, **callbacks},
         params=params(),
         doc_md=__doc__,
@@ -107,5 +108,5 @@ def recipes() -> list[Recipe]:
 
 
 for _recipe in recipes():
-    _dag = refine(_recipe)
+    _dag = wire(_recipe)
     globals()[_dag.dag_id] = _dag

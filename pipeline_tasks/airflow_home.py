@@ -58,6 +58,7 @@ def environment(home: Path) -> dict[str, str]:
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=60",
         "PYTHONPATH": os.pathsep.join(_python_path()),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
     }
     return {key: os.environ.get(key, value) for key, value in defaults.items()} | fixed
 

@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
-from pipeline_tasks import airflow_home
+from pipeline_tasks import airflow_home, warm
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.land import list_snapshot
 from pipeline_tasks.recipe import load_recipe
@@ -159,7 +160,7 @@ def _run_dag(recipe: str, asked: Mapping[str, Any], progress: Progress) -> bool:
         wired = importlib.reload(importlib.import_module("refine"))
     finally:
         sys.path.pop(0)
-    dag = wired.refine(load_recipe(recipe))
+    dag = wired.wire(load_recipe(recipe))
     logger = logging.getLogger("refinery")
     logger.setLevel(logging.INFO)
     logger.propagate = False
@@ -188,7 +189,7 @@ def _summarize(progress: Progress, asked: Mapping[str, Any], *, recipe: str, as_
         return
     sys.stdout.write(
         f"done in {seconds} s: version {made['version']}, {made['documents']:,} documents, {made['tokens']:,} tokens\n"
-        f"  dataset {made['dataset']}\n  report  {made['report']}\n"
+        f"  dataset {asked['output']}/{made['home']}\n  report  {asked['output']}/{made['report']}\n"
     )
 
 
@@ -197,6 +198,7 @@ def _summarize(progress: Progress, asked: Mapping[str, Any], *, recipe: str, as_
 
 def up(port: int = airflow_home.PORT) -> int:
     """Run `airflow standalone` in the foreground with everything embedded, until Ctrl-C."""
+    _require_free(port)
     home = airflow_home.place() / "airflow"
     os.environ["AIRFLOW__API__PORT"] = str(port)
     env = airflow_home.environment(home)
@@ -205,19 +207,30 @@ def up(port: int = airflow_home.PORT) -> int:
     log = home / "standalone.log"
     with log.open("w") as sink:
         command = [sys.executable, "-m", "airflow", "standalone"]
-        whole = {**os.environ, **env}
-        started = subprocess.Popen(command, env=whole, stdout=sink, stderr=sink, start_new_session=True)  # noqa: S603
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: _stop(started))
-    if not _ready(started, env["AIRFLOW__API__BASE_URL"]):
+        os.environ.update(env)  # the warm host is found by its environment
+        started = subprocess.Popen(command, stdout=sink, stderr=sink, start_new_session=True)  # noqa: S603
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if not _ready(started, env["AIRFLOW__API__BASE_URL"]):
+            message = f"Airflow did not start; its log: {log}"
+            raise RecipeError(message)
+        sys.stdout.write(_welcome(home, env))
+        sys.stdout.flush()
+        return started.wait()
+    except KeyboardInterrupt:
+        return 0
+    finally:
         _stop(started)
-        message = f"Airflow did not start; its log: {log}. Is port {port} in use? Choose another with --port"
-        raise RecipeError(message)
-    sys.stdout.write(_welcome(home, env))
-    sys.stdout.flush()
-    code = started.wait()
-    _stop(started)
-    return 0 if code in (0, -signal.SIGTERM, -signal.SIGINT) else code
+
+
+def _require_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            message = f"port {port} of this machine is taken ({error}); stop what listens there or choose --port"
+            raise RecipeError(message) from error
 
 
 def _ready(started: "subprocess.Popen[bytes]", url: str, patience: float = 240.0) -> bool:
@@ -246,6 +259,7 @@ def _welcome(home: Path, env: Mapping[str, str]) -> str:
 
 
 def _stop(started: "subprocess.Popen[bytes]") -> None:
+    warm.stop()
     with contextlib.suppress(ProcessLookupError):
         os.killpg(started.pid, signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):

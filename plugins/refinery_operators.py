@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from refinery_launch import launch
-from refinery_run import Run, run_of
+from refinery_run import Run, base, run_of
 
 from pipeline_tasks.errors import GateRefused
 
@@ -48,7 +48,7 @@ class DocsLink(BaseOperatorLink):  # type: ignore[misc]  # loaded lazily: Any
 
 def page(kind: str, path: str) -> str:
     """Return the address of one of the plugin's pages; "" (no link) when there is nothing to show."""
-    return f"/refinery/{kind}/{path}" if path else ""
+    return f"{base()}/{kind}/{path}" if path else ""
 
 
 class Asking(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from airflow.sdk import Context
+from airflow.sdk.configuration import conf
 
 from pipeline_tasks.errors import RecipeError
 
@@ -55,3 +57,8 @@ def snapshot_of(dag_run: Any, params: Mapping[str, Any]) -> str:  # noqa: ANN401
         return str(dag_run.logical_date.date().isoformat())
     message = f"run {dag_run.run_id} has no date, so it must name its snapshot: set the param `snapshot`"
     raise RecipeError(message)
+
+
+def base() -> str:
+    """Return the path under which the web server serves Refinery's pages."""
+    return urlsplit(str(conf.get("api", "base_url", fallback=""))).path.rstrip("/") + "/refinery"
