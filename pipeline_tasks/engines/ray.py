@@ -31,7 +31,8 @@ class RayEngine(LocalEngine):
         try:
             return settle(ray.get([remote.remote(call) for call in calls]))
         except ray.exceptions.RayTaskError as error:
-            message = f"{self.bench.place.home}: a kernel failed in a Ray worker ({type(error.cause).__name__}: {error.cause})"
+            what = f"{type(error.cause).__name__}: {error.cause}"
+            message = f"{self.bench.place.home}: a kernel failed in a Ray worker ({what})"
             raise RefineryError(message) from error
         except ray.exceptions.RayError as error:
             message = (
