@@ -123,7 +123,7 @@ def _step(name: str, params: object, engines: Mapping[str, Any], where: str) -> 
     _known({name: None}, STAGES, f"{where}: stages")
     written = _mapping(params or {}, f"{where}: {name}")
     card = stage_card(name)
-    bind(card, written)
+    bind(card, written, f"{where}: {name}")
     engine = str(engines.get(name, card.engine))
     _known({engine: None}, ENGINES, f"{where}: run: engines: {name}")
     return Step(name, dict(written), engine)
@@ -166,9 +166,9 @@ def stage_card(name: str) -> Stage[Any]:
 # --- Params ---------------------------------------------------------------------------------------------------
 
 
-def bind(card: Stage[Any], written: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- the card's Params
-    """Return the stage's frozen params from what a recipe says; RecipeError names a wrong key or type."""
-    where = card.name
+def bind(card: Stage[Any], written: Mapping[str, Any], where: str = "") -> Any:  # noqa: ANN401 -- the card's Params
+    """Return the stage's frozen params from what a recipe says; RecipeError names a wrong key or type, and `where`."""
+    where = where or card.name
     _known(written, tuple(one.name for one in fields(card.params)), where)
     hints = typing.get_type_hints(card.params)
     for one in fields(card.params):

@@ -195,8 +195,12 @@ def test_just_the_pages_planted_as_unchanged_are_unchanged(demo: Days, planted: 
 def listed(shared_data: Path, day: Chain) -> dict[Place, Row]:
     """The snapshot's own account of its pages, by place."""
     path = shared_data / "snapshots" / day.version.snapshot / "manifest.jsonl.gz"
-    rows = [json.loads(line) for line in gzip.open(path, "rt")]
-    return {(row["file"], row["offset"]): row for row in rows}
+    return {(row["file"], row["offset"]): row for row in lines(path)}
+
+
+def lines(path: Path) -> list[Row]:
+    with gzip.open(path, "rt") as stream:
+        return [json.loads(line) for line in stream]
 
 
 def test_just_the_unchanged_pages_of_a_real_recrawl_are_unchanged(real: Days, shared_data: Path) -> None:
@@ -241,8 +245,7 @@ def test_changed_pages_of_a_real_recrawl_are_near_duplicates_as_their_similarity
     came = by_payload(new, second.by_place("dedup_exact", ["id"]))
     near = by_payload(new, second.by_place("dedup_minhash", ["evidence"], "rejects"))
     similar = missed = different = 0
-    for line in gzip.open(shared_data / "truth" / "recrawl-pairs.jsonl.gz", "rt"):
-        pair = json.loads(line)
+    for pair in lines(shared_data / "truth" / "recrawl-pairs.jsonl.gz"):
         original = before.get((pair["url"], pair["sha1_first"]))
         page = (pair["url"], pair["sha1_second"])
         if original is None or page not in came:

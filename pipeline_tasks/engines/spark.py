@@ -30,6 +30,9 @@ PIECE = "bucket int, shard int, piece int, body binary"
 REFUSED = -1
 """Shard number of a piece that holds a refusal instead of rows; it sorts before every piece of its bucket."""
 
+JAVA = "Spark needs Java 17 or newer: `apt-get install openjdk-17-jre-headless`, or set JAVA_HOME"
+"""The way out when there is no Java, or one that is too old."""
+
 QUIET = Path(__file__).with_name("log4j2.properties")
 """Spark's own log: errors only."""
 
@@ -192,7 +195,13 @@ def session(master: str) -> Any:  # noqa: ANN401 -- a SparkSession, classic or C
             settings.pop(name)  # a cluster's own configuration decides
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.master(_with_retries(master)).appName("refinery").getOrCreate()
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        return builder.master(_with_retries(master)).appName("refinery").getOrCreate()
+    except PySparkRuntimeError as error:
+        message = f"Spark did not start ({_first_lines(str(error))}). {JAVA}"
+        raise RecipeError(message) from error
 
 
 def _with_retries(master: str) -> str:
@@ -205,9 +214,10 @@ def _require_java(master: str) -> None:
     import shutil
 
     home = os.environ.get("JAVA_HOME", "")
-    if master.startswith("sc://") or shutil.which("java") or os.access(f"{home}/bin/java", os.X_OK):
+    there = os.access(f"{home}/bin/java", os.X_OK) if home else shutil.which("java")  # Spark looks in this order too
+    if master.startswith("sc://") or there:
         return
-    message = "Spark needs Java 17 or newer: `apt-get install openjdk-17-jre-headless`, or set JAVA_HOME"
+    message = f"{f'JAVA_HOME={home} holds no bin/java. ' if home else ''}{JAVA}"
     raise RecipeError(message)
 
 

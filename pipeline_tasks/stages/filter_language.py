@@ -58,9 +58,7 @@ def resources(params: Params) -> tuple[FilePath, ...]:
 
 def tell(batches: Batches, *, params: Params) -> Batches:
     """Append `language` and `language_score` (rounded to 6 digits), and set aside what is not wanted or not sure."""
-    import fasttext
-
-    model = fasttext.load_model(params.model or packaged_model())
+    model = _load(params.model or packaged_model())
     for batch in batches:
         languages, scores = _predicted(model, batch.column("text"), params)
         told = replace_column(batch, "language", pa.array(languages, pa.string()))
@@ -68,6 +66,16 @@ def tell(batches: Batches, *, params: Params) -> Batches:
         failed = [_failure(*told_one, params) for told_one in zip(languages, scores, strict=True)]
         reasons = pa.array([failure["rule"] if failure else None for failure in failed], pa.string())
         yield set_aside(told, reasons, pa.array(map(_evidence, failed), pa.string()))
+
+
+def _load(path: FilePath) -> Any:  # noqa: ANN401 -- fasttext has no types
+    import fasttext
+
+    try:
+        return fasttext.load_model(path)
+    except ValueError as error:
+        message = f"filter_language: {path} is no fastText model that can be read ({error}); correct `model`"
+        raise RecipeError(message) from error
 
 
 def _predicted(model: Any, texts: pa.Array, params: Params) -> tuple[list[str], list[float]]:  # noqa: ANN401

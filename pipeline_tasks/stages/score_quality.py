@@ -221,7 +221,11 @@ _KINDS = _byte_kinds()
 def _load(path: FilePath) -> Any:  # noqa: ANN401 -- fasttext has no stubs
     import fasttext
 
-    return fasttext.load_model(path)
+    try:
+        return fasttext.load_model(path)
+    except ValueError as error:
+        message = f"score_quality: {path} is no fastText model that can be read ({error}); correct `classifiers`"
+        raise RecipeError(message) from error
 
 
 def _probability(model: Any, label: str, texts: list[str | None]) -> Column:  # noqa: ANN401 -- no stubs
