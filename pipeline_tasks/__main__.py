@@ -38,11 +38,12 @@ def handle(request: Request) -> Reply:
     if verb not in VERBS:
         message = f"unknown verb {verb!r}; a request's verb is one of {', '.join(VERBS)}"
         raise RecipeError(message)
-    try:
-        return VERBS[verb](request)
-    except KeyError as error:
-        message = f"the request to {verb} lacks {error}; it has {', '.join(request)}"
-        raise RecipeError(message) from error
+    answer, needs = VERBS[verb]
+    lacking = [name for name in needs if name not in request]
+    if lacking:
+        message = f"the request to {verb} lacks {', '.join(lacking)}; it has {', '.join(request)}"
+        raise RecipeError(message)
+    return answer(request)
 
 
 def _land(request: Request) -> Reply:
@@ -188,15 +189,16 @@ def _publish(request: Request) -> Reply:
         )
 
 
-VERBS: Mapping[str, Callable[[Request], Reply]] = {
-    "land": _land,
-    "history": _history,
-    "spans": _spans,
-    "refine": _refine,
-    "seal": _seal,
-    "judge": _judge,
-    "publish": _publish,
+VERBS: Mapping[str, tuple[Callable[[Request], Reply], tuple[str, ...]]] = {
+    "land": (_land, ("root", "input")),
+    "history": (_history, ("root", "recipe", "snapshot")),
+    "spans": (_spans, ("root", "parent", "partitions")),
+    "refine": (_refine, ("root", "stage", "parent")),
+    "seal": (_seal, ("root", "stage", "parent", "spans")),
+    "judge": (_judge, ("root", "manifest")),
+    "publish": (_publish, ("root", "recipe", "snapshot", "manifests")),
 }
+"""What answers a verb, and the keys that its request cannot lack."""
 
 
 def ledger_of(root: str) -> str:
@@ -217,22 +219,36 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m pipeline_tasks request.json\n")
         return RecipeError.exit_code
+    request: Request = {}
     try:
-        folder, _, name = arguments[0].rpartition("/")
-        request = json.loads(storage.connect(folder or ".").read(name))
+        request = _read_request(arguments[0])
         reply: Reply = handle(request)
         code = 0
     except RefineryError as error:
         reply, code = {"error": type(error).__name__, "message": str(error), "exit": error.exit_code}, error.exit_code
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
-        if "request" not in locals():
-            return code
     if request.get("reply"):
         folder, _, name = str(request["reply"]).rpartition("/")
         storage.commit(storage.connect(folder), name, json.dumps(reply, sort_keys=True).encode())
     else:
         sys.stdout.write(json.dumps(reply, sort_keys=True) + "\n")
     return code
+
+
+def _read_request(uri: str) -> Request:
+    folder, slash, name = uri.rpartition("/")
+    try:
+        request = json.loads(storage.connect(folder or slash or ".").read(name))
+    except FileNotFoundError as error:
+        message = f"{uri}: no such request; give the path or URI of a JSON file"
+        raise RecipeError(message) from error
+    except ValueError as error:
+        message = f"{uri} is not JSON ({error}); a request is one JSON object"
+        raise RecipeError(message) from error
+    if not isinstance(request, dict):
+        message = f"{uri} is not a JSON object; a request is an object with a verb"
+        raise RecipeError(message)
+    return request
 
 
 if __name__ == "__main__":

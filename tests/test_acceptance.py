@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,10 +25,11 @@ from pipeline_tasks.demo import truth
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.demo.show import compared
 from pipeline_tasks.demo.truth import Truth
+from pipeline_tasks.errors import ContractError
 from pipeline_tasks.publish import read_published
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.trace import trace
-from tests.chain import PROJECT, Chain, How, Place, cut, refined, requests
+from tests.chain import PROJECT, Chain, How, Place, command, cut, refined, requests
 
 pytestmark = [pytest.mark.slow]
 
@@ -93,6 +95,25 @@ def test_verify_reports_no_problem(days: Days) -> None:
         assert account.balanced
         assert account.records == len(day.outcomes())
         assert account.published == day.version.documents
+
+
+def test_verify_notices_what_was_changed(crawl: Path, how: How, tmp_path: Path) -> None:
+    landing, root = tmp_path / "2026-11-20", str(tmp_path / "root")
+    shutil.copytree(crawl / "2026-11-20", landing)
+    day = refined(root, str(landing), how)
+    shard = day.manifest("filter_quality").shards[0].path
+    kept = day.rows("shuffle", columns=["file", "offset"])[0]
+    for path, at in ((Path(root, shard), -20), (landing / kept["file"], kept["offset"] + 20)):
+        body = bytearray(path.read_bytes())
+        body[at] ^= 1
+        path.write_bytes(body)
+    problems = verify.verify(root, day.version).problems
+    assert len(problems) == 2
+    assert all("its bytes are not those" in problem for problem in problems)
+    assert [name in " ".join(problems) for name in (shard, kept["file"])] == [True, True]
+    done = command("-m", "pipeline_tasks.cli", "verify", root)
+    assert done.returncode == ContractError.exit_code
+    assert "2 problems" in done.stdout
 
 
 def test_tokens_of_kept_documents_are_all_packed(days: Days) -> None:

@@ -255,7 +255,29 @@ def test_stages_in_the_wrong_order(extracted: Request, tmp_path: Path) -> None:
     refused(tmp_path, request, ContractError.exit_code, "shuffle reads columns", "put the stage that writes them")
 
 
-def test_request_that_is_none(tmp_path: Path) -> None:
-    done = program(tmp_path, {"verb": "refin"})
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"verb": "refin"}, "unknown verb 'refin'"),
+        ({"verb": "land", "root": "somewhere"}, "the request to land lacks input; it has verb, root"),
+        (["land"], "is not a JSON object"),
+    ],
+)
+def test_request_that_makes_no_sense(request_: object, said: str, tmp_path: Path) -> None:
+    done = program(tmp_path, request_)
     assert done.returncode == RecipeError.exit_code
-    one_paragraph(done.stderr, "unknown verb 'refin'")
+    one_paragraph(done.stderr, said)
+
+
+def test_request_that_cannot_be_read(tmp_path: Path) -> None:
+    for path, said in ((tmp_path / "none.json", "no such request"), (Path(text_file(tmp_path)), "is not JSON")):
+        done = command("-m", "pipeline_tasks", str(path))
+        assert done.returncode == RecipeError.exit_code
+        one_paragraph(done.stderr, str(path), said)
+
+
+@pytest.mark.parametrize("look", [["status"], ["funnel"], ["verify"], ["report"], ["trace", "--random", "1"]])
+def test_nothing_is_published_there(look: list[str], tmp_path: Path) -> None:
+    done = command("-m", "pipeline_tasks.cli", look[0], str(tmp_path), *look[1:])
+    assert done.returncode == RecipeError.exit_code
+    one_paragraph(done.stderr, str(tmp_path), "has not been published", "refinery run")
