@@ -92,14 +92,14 @@ def run(  # noqa: PLR0913 -- the options of `refinery run`
         "override": dict(override or {}),
         "patience": 0,
     }
-    log = _log_path()
+    log = _log()
     with _quiet(log, 2 if json_summary else 1) as out:
         out.write(f"refining {landing} as snapshot {snapshot} by recipe {name} into {output}\n")
         out.flush()
         progress = Progress(out)
         failed = _run_dag(recipe, asked, progress)
     if failed or not progress.published:
-        return _explain(progress.error, log)
+        return _explain(progress.error, Path(log.name))
     _summarize(progress, asked, recipe=name, as_json=json_summary)
     return 0
 
@@ -108,23 +108,26 @@ def _absolute(uri: str) -> str:
     return uri.rstrip("/") if "://" in uri else str(Path(uri).absolute())
 
 
-def _log_path() -> Path:
+@lru_cache(maxsize=1)
+def _log() -> TextIO:
+    """Open this process's log; it stays open, because loggers hold on to the stream they met first."""
     folder = airflow_home.place() / "logs"
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    path = folder / f"run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    return path.open("w", encoding="utf-8", buffering=1)
 
 
 @contextlib.contextmanager
-def _quiet(log: Path, screen: int) -> Iterator[TextIO]:
+def _quiet(log: TextIO, screen: int) -> Iterator[TextIO]:
     """Send what Airflow, Spark and Ray print to a log file; yields what is still shown, on descriptor `screen`."""
     python = sys.stdout, sys.stderr
     for stream in python:
         stream.flush()
     kept = [os.dup(1), os.dup(2)]
-    with log.open("w") as sink, os.fdopen(os.dup(screen), "w") as shown:
+    with os.fdopen(os.dup(screen), "w") as shown:
         for number in (1, 2):
-            os.dup2(sink.fileno(), number)
-        sys.stdout = sys.stderr = sink
+            os.dup2(log.fileno(), number)
+        sys.stdout = sys.stderr = log
         try:
             yield shown
         finally:
