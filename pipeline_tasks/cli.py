@@ -81,6 +81,7 @@ def _run_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no publi
     run.add_argument("--recipe", default=DEFAULT_RECIPE, help=f"one of {', '.join(recipe_names())}")
     run.add_argument("--partitions", type=int, default=0, help="map stages over at most this many (default: recipe's)")
     run.add_argument("--engine", default="", help="run every stage on local, spark or ray (default: the recipe's)")
+    run.add_argument("--override", action="append", default=[], metavar="STAGE=WHY", help="let a refused gate pass")
     run.add_argument("--json", action="store_true", help="end with one JSON object")
     run.set_defaults(answer=_run)
 
@@ -95,8 +96,18 @@ def _run(options: argparse.Namespace) -> int:
         recipe=options.recipe,
         partitions=options.partitions,
         engine=options.engine,
+        override=_reasons(options.override),
         json_summary=options.json,
     )
+
+
+def _reasons(written: Sequence[str]) -> dict[str, str]:
+    pairs = [one.partition("=") for one in written]
+    wrong = [one for one, pair in zip(written, pairs, strict=True) if not pair[0] or not pair[2].strip()]
+    if wrong:
+        message = f"--override {wrong[0]!r}: write STAGE=WHY; the reason is kept in the verdict"
+        raise RecipeError(message)
+    return {stage: why for stage, _, why in pairs}
 
 
 def _demo_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it

@@ -2,6 +2,7 @@
 
 RefineryError
 ├── RecipeError      the request makes no sense      never retried   exit 78
+│   ├── NothingLanded
 ├── ContractError    the data breaks a promise       never retried   exit 65
 │   ├── DigestMismatch, SchemaBroken, RowsVanished, BudgetExceeded, DeterminismViolation
 ├── GateRefused      legal data, unwelcome           never retried   exit 65
@@ -22,6 +23,10 @@ class RecipeError(RefineryError, ValueError):
     """The request makes no sense: a key, path, model or credential is wrong."""
 
     exit_code = 78
+
+
+class NothingLanded(RecipeError):
+    """There is nothing at the place that should hold a snapshot."""
 
 
 class ContractError(RefineryError, ValueError):

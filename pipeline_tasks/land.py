@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_tasks import storage
-from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
+from pipeline_tasks.errors import ContractError, NothingLanded, SnapshotIncomplete
 from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, manifest_path
 from pipeline_tasks.shard_task import LANDING
 from pipeline_tasks.stage import Shard
@@ -53,10 +53,13 @@ def list_snapshot(uri: str, snapshot: str = "") -> Listing:
 
 
 def is_complete(uri: str) -> bool:
-    """Tell whether the snapshot at `uri` has landed as promised; False also when nothing is there yet."""
+    """Tell whether the snapshot at `uri` has landed as promised; False also when nothing is there yet.
+
+    Wrong credentials and the like are raised: no waiting mends them.
+    """
     try:
         return bool(list_snapshot(uri).files)
-    except (SnapshotIncomplete, RecipeError):
+    except (SnapshotIncomplete, NothingLanded):
         return False
 
 
@@ -69,7 +72,7 @@ def _entries(uri: str) -> tuple[storage.Store, dict[str, int]]:
     size = storage.connect(parent or "/").size(name)
     if size is None:
         message = f"{uri}: nothing there; give a folder or prefix of WARC, WET, JSONL or Parquet files, or one file"
-        raise RecipeError(message)
+        raise NothingLanded(message)
     return storage.connect(parent or "/"), {name: size}
 
 
@@ -103,7 +106,7 @@ def _listed(store: storage.Store, listing: str, entries: Mapping[str, int], snap
 def _require_some(store: storage.Store, listing: str, names: Sequence[str]) -> None:
     if not names:
         message = f"{store.root}: an empty snapshot: {listing} promises no files; land some, or skip this snapshot"
-        raise RecipeError(message)
+        raise NothingLanded(message)
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         message = (
@@ -129,7 +132,7 @@ def _found(uri: str, entries: Mapping[str, int], snapshot: str) -> Listing:
     chosen = archives or tables
     if not chosen:
         message = f"{uri}: an empty snapshot: none of its {len(entries)} files is WARC, ARC, WET, JSONL or Parquet"
-        raise RecipeError(message)
+        raise NothingLanded(message)
     ignored = tuple(name for name in visible if name not in chosen)
     return Listing(snapshot, tuple((name, entries[name], "") for name in chosen), ignored)
 

@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks import dataset, packed, storage
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.ledger import Ledger
 from pipeline_tasks.manifest import Manifest, digest_of, manifest_path
+from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.report import write_report
 from pipeline_tasks.runner import read_manifest, read_shards
 
@@ -52,7 +54,7 @@ def publish(
     counts = _export(root, home, made) if "pack" in made else packed.Counts(0, 0, 0, 0)
     costs = ledger.ask("cost", recipe=recipe, snapshot=snapshot)
     report = write_report(root, recipe, snapshot, paths, verdicts, f"{home}/report.html", costs)
-    documents = made["shuffle"].rows if "shuffle" in made else list(made.values())[-1].rows
+    documents = [made[stage].rows for stage in STAGES if stage in made and stage != "pack"][-1]
     version = dataset.append(
         root,
         {
@@ -89,6 +91,10 @@ def _with_land(root: str, manifests: Mapping[str, str]) -> dict[str, str]:
 
 def _export(root: str, home: str, made: Mapping[str, Manifest]) -> packed.Counts:
     """Store `tokens.bin`, its two indexes, `lineage.parquet` and `tokenizer.json` under `home`; return the counts."""
+    missing = [stage for stage in ("tokenize", "shuffle") if stage not in made]
+    if missing:
+        message = f"recipe packs tokens without {' and '.join(missing)}; add them to the recipe, or leave `pack` out"
+        raise RecipeError(message)
     tokenizer = tokenizer_of(root, made["tokenize"])
     dtype = packed.dtype_for(tokenizer.vocab_size)
     with _stored(root, f"{home}/tokens.bin") as out:
