@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pipeline_tasks import recipe, storage
-from pipeline_tasks.engines.local import LocalEngine
+from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.runner import Work, refine
 from tests.toys import CARDS, MODULES
 
@@ -17,12 +17,21 @@ STRIKES = {"die": signal.SIGKILL, "stop": signal.SIGSTOP}
 """What may happen to the process; nothing of it runs after the first, and all of it goes on after the second."""
 
 
-def main(root: str, stage: str, parent: str, strike: str = "", when: str = "before", at: str = "-1") -> None:
-    """Refine `stage` over `parent`; print how many objects were written."""
+def main(  # noqa: PLR0917 -- a command line
+    root: str,
+    stage: str,
+    parent: str,
+    strike: str = "",
+    when: str = "before",
+    at: str = "-1",
+    on: str = "local",
+    address: str = "",
+) -> None:
+    """Refine `stage` over `parent` on an engine; print how many objects this process wrote."""
     recipe.STAGES = (*recipe.STAGES, *(card.name for card in CARDS))
     sys.modules.update(MODULES)  # type: ignore[arg-type] -- what `import` would give
     writes = strike_at(STRIKES.get(strike), when, int(at))
-    refine(Work(root, stage, {}, parent), LocalEngine)
+    refine(Work(root, stage, {}, parent), engine(on, address))
     sys.stdout.write(f"{next(writes)}\n")
 
 

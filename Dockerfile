@@ -1,0 +1,37 @@
+# One image for every part of the system: Airflow's components, Spark's and Ray's nodes, and jobs. Driver and worker
+# then have the same Python and the same packages by construction.
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+FROM ${PYTHON_IMAGE}
+
+# Spark needs Java; procps gives its scripts `ps`; tini is `init: true` of compose.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends openjdk-17-jre-headless procps \
+    && rm -rf /var/lib/apt/lists/*
+
+COPY requirements.txt /opt/refinery/requirements.txt
+RUN pip install --no-cache-dir --disable-pip-version-check --require-hashes -r /opt/refinery/requirements.txt
+
+# The owner of these folders is the owner of the volumes that compose puts there.
+RUN useradd --uid 50000 --gid 0 --create-home refinery \
+    && mkdir -p /opt/airflow/logs /scratch \
+    && chown -R 50000:0 /opt/airflow /scratch
+
+COPY pyproject.toml README.md /opt/refinery/
+COPY pipeline_tasks /opt/refinery/pipeline_tasks
+COPY plugins /opt/refinery/plugins
+COPY dags /opt/refinery/dags
+COPY sql /opt/refinery/sql
+COPY expectations /opt/refinery/expectations
+
+ENV AIRFLOW_HOME=/opt/airflow \
+    AIRFLOW__CORE__DAGS_FOLDER=/opt/refinery/dags \
+    AIRFLOW__CORE__PLUGINS_FOLDER=/opt/refinery/plugins \
+    PYTHONPATH=/opt/refinery:/opt/refinery/plugins \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    NUMBA_CACHE_DIR=/scratch/numba \
+    TMPDIR=/scratch
+
+WORKDIR /opt/refinery
+USER 50000:0
+CMD ["python", "-m", "pipeline_tasks"]

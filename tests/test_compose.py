@@ -1,0 +1,382 @@
+"""The compose file is sound, hardened and complete, and what its services run, runs here."""
+
+import contextlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from pipeline_tasks.engines.reach import require_answer
+from pipeline_tasks.errors import JobLost
+from tests.refining import given, refined
+from tests.s3_server import S3Server, free_port
+from tests.toys import table
+
+PROJECT = Path(__file__).parents[1]
+COMPOSE = PROJECT / "docker-compose.yaml"
+EXAMPLE = PROJECT / ".env.example"
+
+AIRFLOW = ("airflow-init", "airflow-apiserver", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer")
+ENGINES = ("spark-master", "spark-worker", "ray-head", "ray-worker")
+OURS = (*AIRFLOW, *ENGINES, "bucket")
+THEIRS = ("postgres", "object-store")
+
+PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+"""Where our environment's programs are found by name, as they are in the image."""
+
+VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z0-9_]+)(?:(:?[-?])([^}]*))?\}")
+
+
+@pytest.fixture(scope="module")
+def written() -> dict[str, Any]:
+    """The compose file as it stands."""
+    return yaml.safe_load(COMPOSE.read_text())
+
+
+@pytest.fixture(scope="module")
+def env() -> dict[str, str]:
+    """A `.env`, made by the very command that `.env.example` gives."""
+    [command] = [line.removeprefix("#").strip() for line in EXAMPLE.read_text().splitlines() if "while IFS" in line]
+    making = command.split(" > .env")[0]
+    made = subprocess.run(["sh", "-c", making], cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    return dict(line.split("=", 1) for line in made.splitlines() if line and not line.startswith("#"))
+
+
+@pytest.fixture(scope="module")
+def filled(env: Mapping[str, str]) -> dict[str, Any]:
+    """The compose file with its variables filled in, as compose does it."""
+    return yaml.safe_load(fill(COMPOSE.read_text(), env))
+
+
+def fill(text: str, env: Mapping[str, str]) -> str:
+    def value(found: re.Match[str]) -> str:
+        name, kind, word = found.groups()
+        if env.get(name) or (kind == "-" and name in env):
+            return env[name]
+        if kind in ("?", ":?"):
+            message = f"{name}: {word}"
+            raise KeyError(message)
+        return word or ""
+
+    return VARIABLE.sub(value, text).replace("$$", "$")
+
+
+# --- The file ---------------------------------------------------------------------------------------------------------
+
+
+def test_it_follows_the_compose_specification(written: dict[str, Any], filled: dict[str, Any]) -> None:
+    carrier = importlib.util.find_spec("check_jsonschema")
+    if carrier is None or carrier.origin is None:
+        pytest.skip("install check-jsonschema, which carries the specification's schema")
+    schema = json.loads(
+        Path(carrier.origin).with_name("builtin_schemas").joinpath("vendor/compose-spec.json").read_text()
+    )
+    checker = jsonschema.validators.validator_for(schema)(schema)
+    for version in (written, filled):
+        assert [f"{list(error.absolute_path)}: {error.message}" for error in checker.iter_errors(version)] == []
+
+
+def test_every_component_is_there(written: dict[str, Any]) -> None:
+    assert set(written["services"]) == {*OURS, *THEIRS}
+
+
+def test_everything_of_ours_is_one_image(written: dict[str, Any]) -> None:
+    assert {written["services"][name]["image"] for name in OURS} == {"${REFINERY_IMAGE:-refinery:latest}"}
+    assert all("build" in written["services"][name] for name in OURS)
+    assert not any("build" in written["services"][name] for name in THEIRS)
+
+
+def test_what_a_service_names_exists(written: dict[str, Any]) -> None:
+    for name, service in written["services"].items():
+        assert set(service.get("depends_on", {})) <= set(written["services"]), name
+        assert set(service["networks"]) <= set(written["networks"]), name
+        assert {one["source"] for one in service.get("configs", [])} <= set(written["configs"]), name
+        assert {one.split(":")[0] for one in service.get("volumes", [])} <= set(written["volumes"]), name
+
+
+def test_who_is_waited_for_can_be_waited_for(written: dict[str, Any]) -> None:
+    for service in written["services"].values():
+        for other, how in service.get("depends_on", {}).items():
+            awaited = written["services"][other]
+            if how["condition"] == "service_healthy":
+                assert "healthcheck" in awaited, other
+            if how["condition"] == "service_completed_successfully":
+                assert awaited["restart"] == "no", other
+
+
+def test_long_running_services_of_ours_are_watched(written: dict[str, Any]) -> None:
+    watched = {name for name, service in written["services"].items() if "healthcheck" in service}
+    assert watched >= {*OURS, "postgres"} - {"airflow-init", "bucket", "ray-worker"}
+
+
+def test_ports_are_open_to_this_machine_alone(written: dict[str, Any]) -> None:
+    ports = [port for service in written["services"].values() for port in service.get("ports", [])]
+    assert len(ports) == 4
+    assert all(re.fullmatch(r"127\.0\.0\.1:\$\{[A-Z_]+:-(\d+)\}:\1", port) for port in ports)
+    published = {name for name, service in written["services"].items() if "ports" in service}
+    assert published == {name for name, service in written["services"].items() if "outside" in service["networks"]}
+    assert written["networks"]["inside"] == {"internal": True}
+
+
+def test_services_have_no_more_power_than_they_need(written: dict[str, Any]) -> None:
+    for name, service in written["services"].items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert "no-new-privileges:true" in service["security_opt"], name
+        assert not {"privileged", "pid", "ipc", "network_mode", "devices"} & set(service), name
+        assert "docker.sock" not in json.dumps(service), name
+    for name in OURS:
+        assert written["services"][name]["read_only"] is True
+        assert written["services"][name]["user"] == "50000:0"
+        assert "cap_add" not in written["services"][name]
+
+
+def test_no_image_is_whatever_is_newest(written: dict[str, Any]) -> None:
+    for name in THEIRS:
+        default = VARIABLE.fullmatch(written["services"][name]["image"])
+        assert default is not None
+        tag = default.group(3).rpartition(":")[2]
+        assert tag not in ("", "latest"), name
+
+
+# --- Secrets ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_secret_stops_the_start(env: Mapping[str, str]) -> None:
+    secrets = {line.split("=")[0] for line in EXAMPLE.read_text().splitlines() if re.fullmatch("[A-Z0-9_]+=", line)}
+    assert len(secrets) == 8
+    for name in sorted(secrets):
+        with pytest.raises(KeyError, match=f"{name}: copy .env.example to .env"):
+            fill(COMPOSE.read_text(), {**env, name: ""})
+
+
+def test_no_secret_has_a_default(written: dict[str, Any]) -> None:
+    for found in VARIABLE.finditer(COMPOSE.read_text()):
+        if re.search("PASSWORD|SECRET|KEY|TOKEN", found.group(1)):
+            assert found.group(2) == ":?", found.group(0)
+
+
+def test_every_variable_is_explained_or_has_a_default(env: Mapping[str, str]) -> None:
+    used = {found.group(1): found.group(2) for found in VARIABLE.finditer(COMPOSE.read_text())}
+    assert {name for name, kind in used.items() if kind == ":?"} <= set(env)
+    assert set(env) <= set(used)
+
+
+def test_made_secrets_are_long_different_and_fit_their_use(env: Mapping[str, str]) -> None:
+    from cryptography.fernet import Fernet
+
+    made = [env[name] for name in env if re.search("PASSWORD|SECRET|_KEY|TOKEN", name) and name != "S3_ACCESS_KEY"]
+    assert len(set(made)) == len(made) == 8
+    assert all(len(value) == 44 for value in made)
+    Fernet(env["FERNET_KEY"])
+
+
+def test_every_part_holds_the_same_keys(filled: dict[str, Any], env: Mapping[str, str]) -> None:
+    for name in AIRFLOW:
+        given = filled["services"][name]["environment"]
+        assert given["AIRFLOW__CORE__FERNET_KEY"] == env["FERNET_KEY"]
+        assert given["AIRFLOW__API_AUTH__JWT_SECRET"] == env["JWT_SECRET"]
+        assert given["AIRFLOW__API__SECRET_KEY"] == env["API_SECRET_KEY"]
+    for name in OURS:
+        given = filled["services"][name]["environment"]
+        assert (given["RAY_AUTH_MODE"], given["RAY_AUTH_TOKEN"]) == ("token", env["RAY_AUTH_TOKEN"])
+        assert given["AWS_SECRET_ACCESS_KEY"] == env["S3_SECRET_KEY"]
+        assert given["REFINERY_ROOT"].startswith("s3://refinery/")
+        assert not any(isinstance(value, bool) for value in given.values())
+    assert env["SPARK_SECRET"] in filled["configs"]["spark-defaults"]["content"]
+    with_secret = [
+        name for name in OURS if {"spark-defaults"} & {one["source"] for one in filled["services"][name]["configs"]}
+    ]
+    assert sorted(with_secret) == sorted(OURS)
+
+
+def test_connections_say_where_spark_and_ray_are(filled: dict[str, Any]) -> None:
+    from airflow.sdk import Connection
+
+    given = filled["services"]["airflow-scheduler"]["environment"]
+    spark, ray = (Connection.from_json(given[f"AIRFLOW_CONN_{name}_DEFAULT"]) for name in ("SPARK", "RAY"))
+    assert (spark.conn_type, spark.host, spark.port) == ("spark", "spark://spark-master", 7077)
+    assert (ray.host, ray.port) == ("http://ray-head", 8265)
+
+
+def test_the_image_holds_what_services_need() -> None:
+    steps = (PROJECT / "Dockerfile").read_text()
+    assert "--require-hashes -r /opt/refinery/requirements.txt" in steps
+    assert "openjdk-17-jre-headless" in steps
+    assert re.search(r"^USER 50000:0$", steps, re.MULTILINE)
+    ignored = (PROJECT / ".dockerignore").read_text().splitlines()
+    for source in re.findall(r"^COPY (.+) \S+$", steps, re.MULTILINE):
+        for name in source.split():
+            assert (PROJECT / name).exists(), name
+            assert f"!{name}" in ignored, name
+
+
+# --- What services run --------------------------------------------------------------------------------------------------
+
+
+def natively(command: list[str], where: Mapping[str, str]) -> list[str]:
+    """Return a service's command as it runs on this machine: our environment's programs, other hosts and ports."""
+    bin_ = Path(sys.executable).parent
+    program = sys.executable if command[0] == "python" else str(bin_ / command[0])
+    swapped = re.compile("|".join(map(re.escape, where)))
+    return [program, *(swapped.sub(lambda found: where[found.group()], one) for one in command[1:])]
+
+
+@contextlib.contextmanager
+def running(command: list[str], env: Mapping[str, str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, env=os.environ | dict(env), stdout=out, stderr=out, start_new_session=True)
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)
+            process.wait()
+
+
+def wait_for(address: str, process: "subprocess.Popen[bytes]", log: Path, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and process.poll() is None:
+        with contextlib.suppress(JobLost):
+            return require_answer(address)
+        time.sleep(0.2)
+    message = f"nothing at {address}:\n{log.read_text()[-3000:]}"
+    raise AssertionError(message)
+
+
+def bucket_script(filled: dict[str, Any]) -> list[str]:
+    return natively(filled["services"]["bucket"]["command"], {"no such host": ""})
+
+
+@pytest.mark.slow
+def test_the_bucket_service_makes_buckets_and_tries_a_commit(filled: dict[str, Any], s3_server: S3Server) -> None:
+    roots = {
+        "REFINERY_LANDING": "s3://compose-landing/x",
+        "REFINERY_ROOT": "s3://compose-root/y",
+        "PYTHONPATH": str(PROJECT),
+    }
+    for _ in range(2):
+        env = os.environ | s3_server.env | roots
+        done = subprocess.run(bucket_script(filled), env=env, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("toys", "workers_find_tests")
+def test_the_spark_services_make_a_cluster_that_refines(
+    filled: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Master and worker as compose starts them, with the secret that all three parties must hold."""
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "spark-defaults.conf").write_text(filled["configs"]["spark-defaults"]["content"])
+    for name, value in {"SPARK_CONF_DIR": str(conf), "SPARK_LOCAL_IP": "127.0.0.1", "PATH": PATH}.items():
+        monkeypatch.setenv(name, value)
+    where = {"spark-master": "127.0.0.1", "7077": str(free_port()), "8081": str(free_port()), "8082": str(free_port())}
+    master, worker = (natively(filled["services"][name]["command"], where) for name in ("spark-master", "spark-worker"))
+    address = worker[-1]
+    given_env = filled["services"]["spark-worker"]["environment"]
+    env = {name: str(given_env[name]) for name in ("SPARK_WORKER_CORES", "SPARK_WORKER_MEMORY")}
+    env |= {"SPARK_WORKER_DIR": str(tmp_path / "work"), "SPARK_LOCAL_DIRS": str(tmp_path / "local")}
+    roots = [tmp_path / "here", tmp_path / "there"]
+    path, _ = refined(roots[0], "toy_group", given(roots[0], [table(0, 50)]))
+    driver = [sys.executable, "-m", "tests.victim", str(roots[1]), "toy_group", given(roots[1], [table(0, 50)])]
+    with running(master, {}, tmp_path / "master.log") as first:
+        wait_for(address, first, tmp_path / "master.log")
+        with running(worker, env, tmp_path / "worker.log") as second:
+            wait_for(f"http://127.0.0.1:{where['8082']}", second, tmp_path / "worker.log")
+            done = subprocess.run(
+                [*driver, "", "", "-1", "spark", address], capture_output=True, text=True, check=False, cwd=PROJECT
+            )
+            assert done.returncode == 0, done.stderr[-3000:]
+    assert (roots[0] / path).read_bytes() == (roots[1] / path).read_bytes()
+    assert "Registering app refinery" in (tmp_path / "master.log").read_text()
+
+
+@pytest.mark.slow
+def test_the_ray_services_make_a_cluster_that_runs_our_jobs(
+    filled: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The head as compose starts it takes a job, as the DAG submits it, from who knows the token, and from nobody else."""
+    given_env = filled["services"]["ray-head"]["environment"]
+    env = {name: given_env[name] for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_USAGE_STATS_ENABLED")}
+    env |= {"PYTHONPATH": str(PROJECT), "PATH": PATH}
+    place = Path("/tmp") / f"ray-{os.getpid()}"  # a socket's path may have 107 bytes
+    where = {"6379": str(free_port()), "8265": str(free_port()), "0.0.0.0": "127.0.0.1", "/tmp/ray": str(place)}
+    command = natively(filled["services"]["ray-head"]["command"], where)
+    log = tmp_path / "head.log"
+    with running([*command, "--node-ip-address", "127.0.0.1"], env, log) as head:
+        dashboard = f"http://127.0.0.1:{where['8265']}"
+        wait_for(dashboard, head, log)
+        health = natively(filled["services"]["ray-head"]["healthcheck"]["test"][1:], where)
+        assert subprocess.run(health, env=os.environ | env, check=False, capture_output=True).returncode == 0
+        submit = natively(
+            ["ray", "job", "submit", "--address", dashboard, "--", "python", "-m", "pipeline_tasks"], {"?": ""}
+        )
+        said = subprocess.run(submit, env=os.environ | env, check=False, capture_output=True, text=True)
+        assert "usage: python -m pipeline_tasks request.json" in said.stdout
+        asked = subprocess.run(
+            [sys.executable, "-c", f"import urllib.request as r; r.urlopen('{dashboard}/api/jobs/')"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "401" in asked.stderr
+    shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.mark.slow
+def test_airflows_first_start_makes_its_database_and_its_admin(filled: dict[str, Any], tmp_path: Path) -> None:
+    service = filled["services"]["airflow-init"]
+    env = {name: value for name, value in service["environment"].items() if name.startswith("AIRFLOW__")}
+    env |= {
+        "AIRFLOW_HOME": str(tmp_path),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{tmp_path}/airflow.db",
+        "ADMIN_PASSWORD": service["environment"]["ADMIN_PASSWORD"],
+        "PATH": PATH,
+    }
+    done = subprocess.run(
+        service["command"], env=os.environ | env, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    listed = subprocess.run(
+        [Path(sys.executable).parent / "airflow", "users", "list", "--output", "json"],
+        env=os.environ | env,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert re.search(r'"username": "admin"', listed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["airflow-apiserver", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer"]
+)
+def test_airflows_components_take_their_flags(filled: dict[str, Any], name: str, tmp_path: Path) -> None:
+    service = filled["services"][name]
+    commands = [service["command"]]
+    if "airflow" in service["healthcheck"]["test"]:
+        commands.append(service["healthcheck"]["test"][1:])
+    for command in commands:
+        env = os.environ | {
+            "AIRFLOW_HOME": str(tmp_path),
+            "AIRFLOW__CORE__AUTH_MANAGER": service["environment"]["AIRFLOW__CORE__AUTH_MANAGER"],
+        }
+        done = subprocess.run(
+            [*natively(command, {"no such host": ""}), "--help"], env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        for flag in [one for one in command if one.startswith("--")]:
+            assert flag in done.stdout
