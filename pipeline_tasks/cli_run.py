@@ -82,7 +82,7 @@ def run(  # noqa: PLR0913 -- the options of `refinery run`
     """Refine one snapshot by the same DAG that Airflow runs; return the exit code of `errors`."""
     name = load_recipe(recipe).name
     landing = _absolute(input_uri)
-    snapshot = snapshot or list_snapshot(landing).snapshot
+    snapshot = list_snapshot(landing, snapshot).snapshot  # refused here, and not after retries, if incomplete
     asked = {
         "input": landing,
         "output": _absolute(output),

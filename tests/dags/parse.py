@@ -1,0 +1,49 @@
+"""Parses the DAG folder as Airflow's DAG processor does and prints what came of it as JSON."""
+
+import json
+import logging
+import sys
+from typing import Any
+
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
+
+HEAVY = ("great_expectations", "pyspark", "ray", "numba", "boto3", "fasttext", "tokenizers", "trafilatura")
+
+
+def facts(task: Any) -> dict[str, Any]:
+    """What a test asks of a task."""
+    return {
+        "id": task.task_id,
+        "mapped": task.is_mapped,
+        "retries": task.retries,
+        "policy": task.retry_policy is not None,
+        "downstream": sorted(task.downstream_task_ids),
+    }
+
+
+def dag_facts(dag: DAG) -> dict[str, Any]:
+    """What a test asks of a DAG."""
+    return {
+        "tasks": [facts(task) for task in dag.topological_sort()],
+        "groups": [name for name in dag.task_group.get_task_group_dict() if name],
+        "schedule": dag.timetable.expression,
+        "catchup": dag.catchup,
+        "params": list(dag.params),
+        "doc": dag.doc_md,
+        "serialized": json.dumps(DagSerialization.serialize_dag(dag), sort_keys=True, default=str),
+    }
+
+
+logging.disable(logging.WARNING)
+bag = DagBag(dag_folder=sys.argv[1])
+sys.stdout.write(
+    json.dumps(
+        {
+            "errors": bag.import_errors,
+            "dags": {name: dag_facts(dag) for name, dag in bag.dags.items()},
+            "heavy": [name for name in HEAVY if name in sys.modules],
+        }
+    )
+)

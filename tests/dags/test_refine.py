@@ -1,0 +1,104 @@
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.airflow_home import PROJECT
+from pipeline_tasks.recipe import load_recipe, recipe_names, stage_card
+from tests.embedded import embed
+
+RECIPES = recipe_names()
+
+
+def dag_id(recipe: str) -> str:
+    return "refine" if recipe == "web" else f"refine_{recipe}"
+
+
+def parse(env: dict[str, str]) -> dict[str, Any]:
+    command = [sys.executable, str(Path(__file__).with_name("parse.py")), str(PROJECT / "dags")]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, cwd=PROJECT)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+    return found
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return embed(tmp_path_factory.mktemp("airflow"))
+
+
+@pytest.fixture(scope="module")
+def parsed(env: dict[str, str]) -> dict[str, Any]:
+    return parse(env)
+
+
+def test_every_dag_file_imports(parsed: dict[str, Any]) -> None:
+    assert parsed["errors"] == {}
+
+
+def test_every_recipe_is_a_dag(parsed: dict[str, Any]) -> None:
+    assert {dag_id(recipe) for recipe in RECIPES} <= set(parsed["dags"])
+
+
+def test_nothing_heavy_is_imported_when_dags_are_parsed(parsed: dict[str, Any]) -> None:
+    assert parsed["heavy"] == []
+
+
+def test_parsing_again_gives_the_same_dags(parsed: dict[str, Any], env: dict[str, str]) -> None:
+    again = parse(env | {"PYTHONHASHSEED": "7"})
+    first, second = (
+        {name: json.loads(dag["serialized"]) for name, dag in one["dags"].items()} for one in (parsed, again)
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_task_groups_are_the_stages_of_the_recipe(parsed: dict[str, Any], recipe: str) -> None:
+    assert parsed["dags"][dag_id(recipe)]["groups"] == [step.stage for step in load_recipe(recipe).steps]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_splitting_stages_are_mapped_and_sealed_and_every_stage_is_judged(parsed: dict[str, Any], recipe: str) -> None:
+    tasks = {task["id"]: task for task in parsed["dags"][dag_id(recipe)]["tasks"]}
+    expected = {"sense", "land", "publish"}
+    for step in load_recipe(recipe).steps:
+        parts = ("partition", "seal", "gate") if stage_card(step.stage).splits else ("refine", "gate")
+        expected |= {f"{step.stage}.{part}" for part in parts}
+    assert set(tasks) == expected
+    assert {name for name, task in tasks.items() if task["mapped"]} == {
+        name for name in expected if name.endswith(".partition")
+    }
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_stage_starts_when_the_gate_before_it_let_pass(parsed: dict[str, Any], recipe: str) -> None:
+    tasks = {task["id"]: task for task in parsed["dags"][dag_id(recipe)]["tasks"]}
+    stages = [step.stage for step in load_recipe(recipe).steps]
+    for stage, after in zip(stages, stages[1:], strict=False):
+        first = f"{after}.partition" if stage_card(after).splits else f"{after}.refine"
+        assert first in tasks[f"{stage}.gate"]["downstream"]
+    assert all("publish" in tasks[f"{stage}.gate"]["downstream"] for stage in stages)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_task_is_tried_again_by_error_class(parsed: dict[str, Any], recipe: str) -> None:
+    for task in parsed["dags"][dag_id(recipe)]["tasks"]:
+        assert (task["retries"], task["policy"]) == (3, True), task["id"]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_runs_are_daily_at_midnight_and_say_how_to_mend_them(parsed: dict[str, Any], recipe: str) -> None:
+    dag = parsed["dags"][dag_id(recipe)]
+    assert (dag["schedule"], dag["catchup"]) == ("0 0 * * *", False)
+    assert {"input", "output", "snapshot", "partitions", "override"} <= set(dag["params"])
+    assert "Runbook" in dag["doc"]
+
+
+@pytest.mark.parametrize("path", sorted([*(PROJECT / "dags").glob("*.py"), *(PROJECT / "plugins").glob("*.py")]))
+def test_nothing_asks_for_dates_that_a_run_may_not_have(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    assert re.findall(r"\{\{\s*(?:ds|ts|logical_date|data_interval)|\[\"(?:ds|ts|logical_date)\"\]", source) == []

@@ -1,0 +1,94 @@
+"""`refinery run`, end to end in a process of its own: the DAG that Airflow runs, over a small crawl."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks import dataset
+from pipeline_tasks.airflow_home import PROJECT
+from pipeline_tasks.gate import read_verdict
+from pipeline_tasks.runner import read_manifest
+from tests.archives import http, response, zipped
+
+pytestmark = pytest.mark.slow
+
+RECIPE = """
+name: small
+stages:
+  ingest: {}
+  extract: {min_chars: 20}
+  filter_url: {}
+run: {partitions: 2}
+"""
+
+
+def page(number: int) -> bytes:
+    text = f"<p>The ferry number {number} leaves the harbor every morning before the fog has lifted from the water.</p>"
+    return http(f"<html><body><article>{text * 4}</article></body></html>".encode())
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Path:
+    folder = tmp_path / "crawl" / "2026-11-19"
+    folder.mkdir(parents=True)
+    for name in ("a", "b", "c"):
+        records = [response(f"https://{name}.example.org/{number}", page(number)) for number in range(3)]
+        (folder / f"{name}.warc.gz").write_bytes(b"".join(zipped(records)))
+    return folder
+
+
+def run(tmp_path: Path, crawl: Path, *options: str, recipe: str = RECIPE) -> "subprocess.CompletedProcess[str]":
+    (tmp_path / "small.yaml").write_text(recipe)
+    places = ["--input", str(crawl), "--output", str(tmp_path / "root"), "--recipe", str(tmp_path / "small.yaml")]
+    command = [sys.executable, "-m", "pipeline_tasks.cli", "run", *places, "--engine", "local", *options]
+    keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
+    env = keep | {"PYTHONPATH": str(PROJECT)}
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False, cwd=PROJECT)
+
+
+def test_a_snapshot_is_refined_with_progress_and_found_done_again(tmp_path: Path, crawl: Path) -> None:
+    done = run(tmp_path, crawl, "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert {name: (stage["rows_in"], stage["rows"]) for name, stage in summary["stages"].items()} == {
+        "ingest": (9, 9),
+        "extract": (9, 9),
+        "filter_url": (9, 9),
+    }
+    assert "partition 2/2" in done.stderr
+    version = dataset.current(str(tmp_path / "root"), "small")
+    assert (version.number, version.snapshot) == (summary["version"], "2026-11-19")
+    assert read_manifest(str(tmp_path / "root"), version.manifests["filter_url"]).rows == 9
+
+    again = run(tmp_path, crawl, "--json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["version"] == summary["version"]
+    assert [stage["ran"] for stage in json.loads(again.stdout)["stages"].values()] == [0, 0, 0]
+
+
+def test_a_refused_gate_ends_the_run_until_a_person_says_why_it_may_pass(tmp_path: Path, crawl: Path) -> None:
+    strict = RECIPE + "gates: {extract: {retention: {max_value: 0.5}, needs: {}}}\n"
+    refused = run(tmp_path, crawl, recipe=strict)
+    assert refused.returncode == 65
+    assert "the gate of extract refuses" in refused.stderr
+    assert "override" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    passed = run(tmp_path, crawl, "--override", "extract=a crawl of one site", recipe=strict)
+    assert passed.returncode == 0, passed.stderr
+    root = str(tmp_path / "root")
+    verdict = read_verdict(root, dataset.current(root, "small").verdicts["extract"])
+    assert (verdict.outcome, verdict.override) == ("warn", "a crawl of one site")
+
+
+def test_errors_are_one_paragraph_that_says_what_to_do(tmp_path: Path, crawl: Path) -> None:
+    (crawl / "snapshot.json").write_text(
+        json.dumps({"snapshot": "2026-11-19", "files": [{"path": "late.warc.gz", "bytes": 9, "sha256": "0" * 64}]})
+    )
+    late = run(tmp_path, crawl, "--snapshot", "2026-11-19")
+    assert late.returncode == 75
+    assert "late.warc.gz" in late.stderr
+    assert "Traceback" not in late.stderr + late.stdout

@@ -1,0 +1,23 @@
+"""Airflow's environment for tests, in a home of the test's own."""
+
+import os
+import sys
+from pathlib import Path
+
+from pipeline_tasks import airflow_home
+
+PLUGINS = airflow_home.PROJECT / "plugins"
+
+
+def embed(home: Path) -> dict[str, str]:
+    """Return this process's environment with Airflow's home in `home`, its database migrated."""
+    keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
+    return {**keep, **airflow_home.fresh(home), "AIRFLOW__LOGGING__LOGGING_LEVEL": "ERROR"}
+
+
+def embed_here(home: Path) -> None:
+    """Give this process that environment before it imports Airflow, and the plugins' folder to import from."""
+    if "airflow" not in sys.modules:
+        os.environ.update(embed(home))
+    if str(PLUGINS) not in sys.path:
+        sys.path.insert(0, str(PLUGINS))
