@@ -54,6 +54,8 @@ def build_parser() -> argparse.ArgumentParser:
         _place(one)
         one.set_defaults(answer=answer)
     _trace_parser(commands)
+    _whatif_parser(commands)
+    _lint_parser(commands)
     doctor = commands.add_parser("doctor", help="check Java, Spark, Ray, the tokenizer and the object store")
     doctor.add_argument("output", nargs="?", default="", help="root to check: a folder or s3://bucket/prefix")
     doctor.set_defaults(answer=_doctor)
@@ -217,6 +219,42 @@ def _trace(options: argparse.Namespace) -> int:
         found = trace.trace(options.output, version, position)
         _print([json.dumps(asdict(found))] if options.json else [*trace.told(found), ""])
     return 0
+
+
+def _whatif_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
+    whatif = commands.add_parser("whatif", help="what other bounds of filter_quality would keep, from stored signals")
+    _place(whatif)
+    whatif.add_argument(
+        "--set", action="append", default=[], metavar="PROFILE.BOUND=NUMBER", help="a bound to change; may be repeated"
+    )
+    whatif.set_defaults(answer=_whatif)
+
+
+def _whatif(options: argparse.Namespace) -> int:
+    from pipeline_tasks import whatif
+
+    found = whatif.whatif(options.output, _version(options), options.set)
+    _print([json.dumps(whatif.facts(found))] if options.json else whatif.told(found))
+    return 0
+
+
+def _lint_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
+    lint = commands.add_parser("lint", help="find what in a recipe is unreadable, out of order, dead or shadowed")
+    lint.add_argument("recipe", help="a recipe's name, or the path of its YAML file")
+    lint.add_argument("--output", default="", help="root whose published signals the rules are tried on")
+    lint.add_argument("--snapshot", default="", help="snapshot to try them on (default: the newest)")
+    lint.add_argument("--allow", action="append", default=[], metavar="REASON", help="a rule that is off on purpose")
+    lint.add_argument("--strict", action="store_true", help="let notes (rules that nothing fails) fail too")
+    lint.add_argument("--json", action="store_true", help="print one JSON object")
+    lint.set_defaults(answer=_lint)
+
+
+def _lint(options: argparse.Namespace) -> int:
+    from pipeline_tasks import lint
+
+    found = lint.lint(options.recipe, options.output, options.snapshot, options.allow)
+    _print([json.dumps(lint.facts(found))] if options.json else lint.told(options.recipe, found))
+    return RecipeError.exit_code if any(one.fault or options.strict for one in found) else 0
 
 
 def _doctor(options: argparse.Namespace) -> int:

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.text.languages import spoken
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -55,3 +57,13 @@ class Filter:
 def share(part: Floats, whole: Floats) -> Floats:
     """Return part / whole, 0 where the whole is 0: an empty text has no share of anything."""
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+
+
+def beyond(rule: Rule, values: Floats, bound: float, languages: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return per row whether it fails `rule`; NaN (not measured) never does."""
+    failed: npt.NDArray[np.bool_] = values < bound if rule.side == "least" else values > bound
+    if rule.only:
+        failed &= spoken(languages, rule.only)
+    if rule.skips:
+        failed &= ~spoken(languages, rule.skips)
+    return failed

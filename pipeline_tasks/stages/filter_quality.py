@@ -8,15 +8,13 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.filters import Filter, Floats, c4, fineweb, gopher_quality, gopher_repetition
+from pipeline_tasks.filters import Filter, Floats, beyond, c4, fineweb, gopher_quality, gopher_repetition
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage, replace_column, set_aside
-from pipeline_tasks.text.languages import spoken
 
 FILTERS = {card.name: card for card in (gopher_repetition.FILTER, gopher_quality.FILTER, c4.FILTER, fineweb.FILTER)}
 """Every profile by its name, in the order of FineWeb."""
@@ -95,12 +93,7 @@ def _collect(
     """Add each failed rule of each row to `failures`, with the value and the bound."""
     for rule in card.rules:
         values, bound = signals[:, card.signals.index(rule.signal)], getattr(limits, rule.limit)
-        beyond: npt.NDArray[np.bool_] = values < bound if rule.side == "least" else values > bound
-        if rule.only:
-            beyond &= spoken(languages, rule.only)
-        if rule.skips:
-            beyond &= ~spoken(languages, rule.skips)
-        for row in np.flatnonzero(beyond):
+        for row in np.flatnonzero(beyond(rule, values, bound, languages)):
             value, limit = round(float(values[row]), 6), round(float(bound), 6)
             failures[row].append({"bound": limit, "rule": card.reason(rule), "value": value})
 
