@@ -4,10 +4,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from pipeline_tasks.text.compiled import compiled_as
+
 Codes = npt.NDArray[np.int64]
 
 
-@numba.njit(numba.void(numba.int64[::1], numba.int64[::1], numba.int64[::1]), cache=True, nogil=True)
+@compiled_as(numba.void(numba.int64[::1], numba.int64[::1], numba.int64[::1]))
 def _unite(lefts, rights, lowest):  # type: ignore[no-untyped-def]
     for pair in range(lefts.size):
         a, b = lefts[pair], rights[pair]

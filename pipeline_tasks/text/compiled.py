@@ -1,7 +1,7 @@
 """Compiles a loop over text buffers to machine code, once per machine and version of these files."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -16,10 +16,20 @@ def compiled(loop: Loop) -> Loop:
 
     Loops take numpy arrays and numbers only, so their parameters go without annotations.
     """
+    return _cached(numba.njit(cache=True, nogil=True), loop)
+
+
+def compiled_as(signature: object) -> Callable[[Loop], Loop]:
+    """Compile a loop at once, for arguments of this numba signature and no others; else as `compiled`."""
+    return partial(_cached, numba.njit(signature, cache=True, nogil=True))
+
+
+def _cached(compile_it: Callable[[Loop], Any], loop: Loop) -> Loop:
+    """Compile with the cache below the folder of these files."""
     place = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = _folder(place)
     try:
-        return cast("Loop", numba.njit(loop, cache=True, nogil=True))
+        return cast("Loop", compile_it(loop))
     finally:
         numba.config.CACHE_DIR = place
 

@@ -7,6 +7,8 @@ All arithmetic is modulo 2**64 by definition, so nothing can overflow. The const
 import numba
 import numpy as np
 
+from pipeline_tasks.text.compiled import compiled_as
+
 MASK = 0xFFFFFFFFFFFFFFFF
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio, made odd: the increment of splitmix64
 
@@ -16,7 +18,7 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 _BASE = np.uint64(0xD1342543DE82EF95)  # odd multiplier of good spectral quality (Steele, Vigna 2021)
 
 
-@numba.njit(numba.uint64(numba.uint64), cache=True, nogil=True, inline="never")
+@compiled_as(numba.uint64(numba.uint64))
 def mix(value):  # type: ignore[no-untyped-def]
     """Return the splitmix64 finalizer of `value`: a bijection whose every output bit depends on every input bit."""
     value = (value ^ (value >> np.uint64(30))) * _FIRST
@@ -24,14 +26,14 @@ def mix(value):  # type: ignore[no-untyped-def]
     return value ^ (value >> np.uint64(31))
 
 
-@numba.njit(numba.uint64(numba.uint64, numba.uint64), cache=True, nogil=True)
+@compiled_as(numba.uint64(numba.uint64, numba.uint64))
 def absorb(state, value):  # type: ignore[no-untyped-def]
     """Return `state` with one code point or one hash taken in; finish with `mix`."""
     state = (state ^ value) * _GOLDEN
     return state ^ (state >> np.uint64(32))
 
 
-@numba.njit(numba.int64(numba.uint64[::1], numba.int64, numba.int64, numba.uint64[::1]), cache=True, nogil=True)
+@compiled_as(numba.int64(numba.uint64[::1], numba.int64, numba.int64, numba.uint64[::1]))
 def grams(words, count, n, out):  # type: ignore[no-untyped-def]
     """Write the hash of every run of `n` words to `out` in order; return how many there are (0 if `count < n`).
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.text.buffers import views
+from pipeline_tasks.text.compiled import compiled_as
 from pipeline_tasks.text.hashing import absorb, grams, mix, stream
 from pipeline_tasks.text.shingles import READ_BYTES, READ_HASHES, READ_OFFSETS, fold_table, longest, scan
 
@@ -50,7 +51,7 @@ def permutations(count: int, seed: int) -> npt.NDArray[np.uint32]:
     return constants
 
 
-@numba.njit(numba.int64(numba.uint64[::1], numba.int64, numba.uint64[::1], numba.int64[::1]), cache=True, nogil=True)
+@compiled_as(numba.int64(numba.uint64[::1], numba.int64, numba.uint64[::1], numba.int64[::1]))
 def sort_distinct(values, count, out, tally):  # type: ignore[no-untyped-def]
     """Write the distinct `values[:count]` to `out` in ascending order; return how many.
 
@@ -86,12 +87,10 @@ def sort_distinct(values, count, out, tally):  # type: ignore[no-untyped-def]
     return kept
 
 
-@numba.njit(
+@compiled_as(
     numba.void(
         numba.uint64[::1], numba.int64, numba.uint32[::1], numba.uint32[::1], numba.uint32[::1], numba.uint32[::1]
-    ),
-    cache=True,
-    nogil=True,
+    )
 )
 def minima(shingles, count, xors, firsts, seconds, out):  # type: ignore[no-untyped-def]
     """Write the minimum of every permutation over `shingles[:count]` to `out`."""
@@ -104,7 +103,7 @@ def minima(shingles, count, xors, firsts, seconds, out):  # type: ignore[no-unty
             out[n] = min(h, out[n])
 
 
-@numba.njit(
+@compiled_as(
     numba.int64(
         READ_BYTES,
         READ_OFFSETS,
@@ -118,9 +117,7 @@ def minima(shingles, count, xors, firsts, seconds, out):  # type: ignore[no-unty
         numba.int64[::1],
         numba.uint64[:, ::1],
         numba.int64,
-    ),
-    cache=True,
-    nogil=True,
+    )
 )
 def _sign(data, offsets, table, ngram, rows, xors, firsts, seconds, shingles, ends, keys, room):  # type: ignore[no-untyped-def]
     words = np.empty(room, np.uint64)
@@ -167,7 +164,7 @@ def sign(texts: pa.Array, family: Family) -> tuple[pa.ListArray, pa.LargeBinaryA
     return lists, pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(texts), packed)
 
 
-@numba.njit(
+@compiled_as(
     numba.void(
         READ_HASHES,
         READ_OFFSETS,
@@ -176,9 +173,7 @@ def sign(texts: pa.Array, family: Family) -> tuple[pa.ListArray, pa.LargeBinaryA
         READ_OFFSETS,
         READ_OFFSETS,
         numba.float64[::1],
-    ),
-    cache=True,
-    nogil=True,
+    )
 )
 def _jaccard(left, left_ends, left_rows, right, right_ends, right_rows, out):  # type: ignore[no-untyped-def]
     for pair in range(out.size):

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.text.buffers import views
+from pipeline_tasks.text.compiled import compiled_as
 from pipeline_tasks.text.hashing import grams
 from pipeline_tasks.text.shingles import READ_BYTES, READ_HASHES, READ_OFFSETS, fold_table, longest, scan
 
@@ -43,7 +44,7 @@ def table_of(hashes: Hashes, lengths: Sequence[int]) -> Table:
     return Table(slots, np.array(sorted(set(lengths)), np.int64))
 
 
-@numba.njit(numba.void(numba.uint64[::1], numba.uint64[::1]), cache=True, nogil=True)
+@compiled_as(numba.void(numba.uint64[::1], numba.uint64[::1]))
 def _fill(hashes, slots):  # type: ignore[no-untyped-def]
     mask = np.uint64(slots.size - 1)
     for at in range(hashes.size):
@@ -53,7 +54,7 @@ def _fill(hashes, slots):  # type: ignore[no-untyped-def]
         slots[slot] = hashes[at]
 
 
-@numba.njit(
+@compiled_as(
     numba.int64(
         READ_BYTES,
         READ_OFFSETS,
@@ -65,9 +66,7 @@ def _fill(hashes, slots):  # type: ignore[no-untyped-def]
         numba.uint64[::1],
         numba.int64[::1],
         numba.int64[::1],
-    ),
-    cache=True,
-    nogil=True,
+    )
 )
 def _probe(data, offsets, table, slots, lengths, room, docs, hashes, starts, ends):  # type: ignore[no-untyped-def]
     """Write the hits that fit, and return how many there are in all."""

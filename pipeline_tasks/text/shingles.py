@@ -13,6 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from pipeline_tasks.text.compiled import compiled_as
 from pipeline_tasks.text.hashing import absorb, mix
 
 TABLE_SIZE = 0x20000  # planes 0 and 1; planes 2 and 3 are ideographs, the rest are no letters
@@ -57,12 +58,10 @@ def _folded(point: int) -> int:
     return (ALONE if alone else LETTER) << 24 | ord(lower)
 
 
-@numba.njit(
+@compiled_as(
     numba.int64(
         READ_BYTES, numba.int64, numba.int64, numba.uint32[::1], numba.uint64[::1], numba.int64[::1], numba.int64[::1]
-    ),
-    cache=True,
-    nogil=True,
+    )
 )
 def scan(data, start, end, table, words, starts, ends):  # type: ignore[no-untyped-def]
     """Hash the words of `data[start:end]` (valid UTF-8), with first and past-last byte of each; return their number.
