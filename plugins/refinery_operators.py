@@ -210,7 +210,8 @@ class Gate(Step):
         if verdict["outcome"] == "refuse":
             message = (
                 f"the gate of {self.stage} refuses {self.made['manifest']}: {why}. Look at {verdict['docs']}; "
-                f'if the data is as it should be, run again with the param override={{"{self.stage}": "<your reason>"}} (`refinery run --override`)'
+                f'if the data is as it should be, run again with the param override={{"{self.stage}": "<why>"}} '
+                "(`refinery run --override`)"
             )
             raise GateRefused(message)
 

@@ -18,6 +18,6 @@ def embed(home: Path) -> dict[str, str]:
 def embed_here(home: Path) -> None:
     """Give this process that environment before it imports Airflow, and the plugins' folder to import from."""
     if "airflow" not in sys.modules:
-        os.environ.update(embed(home))
+        os.environ.update({key: value for key, value in embed(home).items() if key.startswith("AIRFLOW")})
     if str(PLUGINS) not in sys.path:
         sys.path.insert(0, str(PLUGINS))

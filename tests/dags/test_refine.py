@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def test_splitting_stages_are_mapped_and_sealed_and_every_stage_is_judged(parsed
 def test_a_stage_starts_when_the_gate_before_it_let_pass(parsed: dict[str, Any], recipe: str) -> None:
     tasks = {task["id"]: task for task in parsed["dags"][dag_id(recipe)]["tasks"]}
     stages = [step.stage for step in load_recipe(recipe).steps]
-    for stage, after in zip(stages, stages[1:], strict=False):
+    for stage, after in pairwise(stages):
         first = f"{after}.partition" if stage_card(after).splits else f"{after}.refine"
         assert first in tasks[f"{stage}.gate"]["downstream"]
     assert all("publish" in tasks[f"{stage}.gate"]["downstream"] for stage in stages)

@@ -1,0 +1,64 @@
+"""Where requests run: the connections decide."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.errors import GateRefused, RefineryError
+
+REQUEST = {"verb": "refine", "root": "/r", "stage": "extract", "params": {}, "parent": "p", "engine": "spark"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "connection", "expected"),
+    [
+        ("spark", {"conn_type": "spark", "host": "local[2]"}, "local[2]"),
+        ("spark", {"conn_type": "spark", "host": "spark://master", "port": 7077}, "spark://master:7077"),
+        ("spark", {"conn_type": "spark_connect", "host": "connect", "port": 15002}, "sc://connect:15002"),
+        ("ray", {"conn_type": "generic", "host": "local"}, "local"),
+        ("ray", {"conn_type": "generic", "host": "http://ray-head", "port": 8265}, "http://ray-head:8265"),
+    ],
+)
+def test_an_engine_is_where_its_connection_says(
+    monkeypatch: pytest.MonkeyPatch, engine: str, connection: dict[str, object], expected: str
+) -> None:
+    from refinery_launch import address_of
+
+    monkeypatch.setenv(f"AIRFLOW_CONN_{engine.upper()}_DEFAULT", json.dumps(connection))
+    assert address_of(engine) == expected
+
+
+def test_requests_that_need_no_engine_need_no_connection() -> None:
+    from refinery_launch import address_of
+
+    assert address_of("local") == ""
+    assert address_of("") == ""
+
+
+def test_a_try_finds_its_own_job_again_and_no_other() -> None:
+    from refinery_launch import job_id
+
+    assert job_id(REQUEST, 1) == job_id(dict(reversed(REQUEST.items())), 1)
+    others = [job_id(REQUEST, 2), job_id(REQUEST | {"span": [0, 1]}, 1), job_id(REQUEST | {"parent": "q"}, 1)]
+    assert len({job_id(REQUEST, 1), *others}) == 4
+
+
+def test_a_refusal_on_the_cluster_is_the_same_refusal_here() -> None:
+    from refinery_launch import raise_refusal
+
+    raise_refusal({"manifest": "m"})
+    with pytest.raises(GateRefused, match="unwelcome"):
+        raise_refusal({"error": "GateRefused", "message": "unwelcome"})
+    with pytest.raises(RefineryError):
+        raise_refusal({"error": "FromAnotherVersion", "message": "?"})
+
+
+def test_in_a_run_of_one_process_requests_are_answered_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from refinery_launch import HERE, launch
+
+    monkeypatch.setenv(HERE, "1")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text('{"text": "hello"}\n')
+    reply = launch({"verb": "land", "root": str(tmp_path / "root"), "input": str(tmp_path / "in"), "snapshot": "s"})
+    assert (reply["snapshot"], reply["files"]) == ("s", 1)

@@ -1,0 +1,136 @@
+"""The page in Airflow's web UI: closed without a login, read-only, and nothing of a crawl runs in it."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.__main__ import handle
+from tests.archives import http, response, zipped
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+def request(root: Path, **asked: Any) -> dict[str, Any]:
+    return handle({"root": str(root), "recipe": "small", "snapshot": "2026-11-19", "engine": "local"} | asked)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with one published snapshot of two stages, one page of which tries to run a script."""
+    folder = tmp_path_factory.mktemp("crawl") / "2026-11-19"
+    folder.mkdir()
+    text = "<p>The ferry leaves the harbor every morning before the fog has lifted from the water.</p>" * 4
+    pages = [response("https://a.example.org/1", http(f"<html><body>{text}</body></html>".encode()))]
+    pages += [response(f"https://a.example.org/?{SCRIPT}", http(b"<html><body></body></html>"))]
+    (folder / "a.warc.gz").write_bytes(b"".join(zipped(pages)))
+    root = tmp_path_factory.mktemp("root")
+    landed = request(root, verb="land", input=str(folder))
+    manifests, verdicts, parent = {}, {}, landed["manifest"]
+    for stage, params in (("ingest", {}), ("extract", {"min_chars": 20})):
+        made = request(root, verb="refine", stage=stage, params=params, parent=parent, landing=landed["landing"])
+        judged = request(root, verb="judge", manifest=made["manifest"], override="a test")
+        manifests[stage], verdicts[stage], parent = made["manifest"], judged["verdict"], made["manifest"]
+    request(root, verb="publish", landing=landed["landing"], manifests=manifests, verdicts=verdicts)
+    return root
+
+
+@pytest.fixture
+def app(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("REFINERY_ROOT", str(root))
+    import refinery_plugin
+
+    return refinery_plugin.app
+
+
+@pytest.fixture
+def stranger(app: Any) -> Any:
+    """A visitor who is not logged in."""
+    from airflow.api_fastapi.app import create_app
+    from fastapi.testclient import TestClient
+
+    create_app(apps="core").mount("/refinery", app)  # makes Airflow's auth manager
+    return TestClient(app)
+
+
+@pytest.fixture
+def visitor(stranger: Any, app: Any) -> Iterator[Any]:
+    """A visitor who may see the web site."""
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.api_fastapi.core_api.security import get_user
+
+    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="ada", role="VIEWER")
+    yield stranger
+    app.dependency_overrides.clear()
+
+
+def paths(app: Any) -> list[str]:
+    return [re.sub(r"\{\w+(:path)?\}", "x", route.path) for route in app.routes]
+
+
+def test_every_route_refuses_who_is_not_logged_in(app: Any, stranger: Any) -> None:
+    assert len(paths(app)) >= 6
+    for path in paths(app):
+        assert stranger.get(path).status_code == 401, path
+
+
+def test_routes_only_read(app: Any) -> None:
+    assert {method for route in app.routes for method in route.methods} <= {"GET", "HEAD"}
+
+
+def test_snapshots_and_their_funnel_are_shown(visitor: Any) -> None:
+    listed = visitor.get("/page")
+    assert listed.status_code == 200
+    assert "2026-11-19" in listed.text
+    funnel = visitor.get("/snapshot/small/2026-11-19")
+    assert funnel.status_code == 200
+    assert "extract:empty" in funnel.text
+    assert "let pass: a test" in funnel.text
+
+
+def test_text_of_the_crawl_is_escaped_and_may_not_run(visitor: Any, root: Path) -> None:
+    for path in ("/aside/small/2026-11-19/extract", "/page", "/snapshot/small/2026-11-19"):
+        page = visitor.get(path)
+        assert page.status_code == 200
+        assert SCRIPT not in page.text
+        assert "script" not in page.headers["content-security-policy"]
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "&lt;script&gt;" in visitor.get("/aside/small/2026-11-19/extract").text
+
+
+def test_the_links_of_a_page_lead_somewhere(visitor: Any) -> None:
+    found = re.findall(r'href="/refinery(/[^"]+)"', visitor.get("/snapshot/small/2026-11-19").text)
+    assert len(found) > 5
+    for path in found:
+        assert visitor.get(path.replace("&amp;", "&")).status_code == 200, path
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "/etc/passwd", "ledger.sqlite", "ingest/../ledger.sqlite"],
+)
+def test_only_the_account_of_a_snapshot_is_served(visitor: Any, root: Path, path: str) -> None:
+    assert (root / "ledger.sqlite").exists()
+    assert visitor.get(f"/files/{path}").status_code == 404
+    assert visitor.get(f"/manifest/{path}").status_code == 404
+
+
+def test_rows_are_not_served_as_files(visitor: Any, root: Path) -> None:
+    shard = next(root.glob("extract/*/data/*"))
+    assert visitor.get(f"/files/{shard.relative_to(root)}").status_code == 404
+    manifest = next(root.glob("extract/*/manifest.json"))
+    assert visitor.get(f"/files/{manifest.relative_to(root)}").json()["stage"] == "extract"
+
+
+def test_what_is_not_there_is_said_in_words(visitor: Any) -> None:
+    answer = visitor.get("/snapshot/small/2031-01-01")
+    assert answer.status_code == 404
+    assert "2031-01-01" in answer.text
+    assert visitor.get("/trace/small/2026-11-19").status_code == 404
+
+
+def test_an_empty_root_says_how_to_begin(visitor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFINERY_ROOT", str(tmp_path))
+    assert "Nothing has been published yet" in visitor.get("/page").text
