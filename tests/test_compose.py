@@ -323,8 +323,11 @@ def test_the_ray_services_make_a_cluster_that_runs_our_jobs(
         submit = natively(
             ["ray", "job", "submit", "--address", dashboard, "--", "python", "-m", "pipeline_tasks"], {"?": ""}
         )
-        said = subprocess.run(submit, env=os.environ | env, check=False, capture_output=True, text=True)
-        assert "usage: python -m pipeline_tasks request.json" in said.stdout
+        for _ in range(20):  # the head answers before its job agent does
+            said = subprocess.run(submit, env=os.environ | env, check=False, capture_output=True, text=True)
+            if "submitted successfully" in said.stdout:
+                break
+        assert "usage: python -m pipeline_tasks request.json" in said.stdout, said.stderr
         asked = subprocess.run(
             [sys.executable, "-c", f"import urllib.request as r; r.urlopen('{dashboard}/api/jobs/')"],
             capture_output=True,
