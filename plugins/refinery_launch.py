@@ -29,6 +29,8 @@ Reply = dict[str, Any]
 HERE = "REFINERY_LAUNCH_HERE"
 """Set by `refinery run`: requests are answered in the process that asks."""
 
+ABOVE = "above, in the task's own"
+
 POLL = 2.0
 """Seconds between two looks at a Ray job."""
 
@@ -74,12 +76,13 @@ def _post(request: Request, job: str) -> tuple[str, str]:
     return f"{folder}/{job}.json", reply
 
 
-def _collect(reply: str) -> Reply:
+def _collect(reply: str, log: str) -> Reply:
+    """Return a job's reply, or raise what it reports; `log` says where (or what) its log is."""
     folder, _, name = reply.rpartition("/")
     try:
         body: Reply = json.loads(storage.connect(folder).read(name))
     except FileNotFoundError as error:
-        message = f"the job ended without a reply at {reply}; its log says why. What it finished is kept"
+        message = f"the job ended without a reply at {reply}; its log: {log}. What it finished is kept"
         raise JobLost(message) from error
     raise_refusal(body)
     return body
@@ -93,7 +96,7 @@ def raise_refusal(reply: Mapping[str, Any]) -> None:
 
 
 def job_id(request: Request, try_number: int) -> str:
-    """Return the id of a request's job: the same for the same request and try, so that a try finds its job again."""
+    """Return the id of a request's job: a later try of the same run works out the ids of the tries before it."""
     return f"refinery-{request['stage']}-{digest_of(request, 16)}-{try_number}"
 
 
@@ -103,8 +106,6 @@ def _spark_submit(request: Request, try_number: int) -> Reply:
 
     job = job_id(request, try_number)
     uri, reply = _post(request, job)
-    if _there(reply):
-        return _collect(reply)
     hook = SparkSubmitHook(
         conn_id="spark_default",
         name=job,
@@ -116,13 +117,13 @@ def _spark_submit(request: Request, try_number: int) -> Reply:
         hook.submit(str(warm.PACKAGE / "__main__.py"))
     except AirflowException as error:
         if _there(reply):
-            return _collect(reply)
+            return _collect(reply, ABOVE)
         message = f"spark-submit of {job} failed ({str(error)[:300]}); its output is above. What it finished is kept"
         raise JobLost(message) from error
     except AirflowTaskTerminated:
         hook.on_kill()
         raise
-    return _collect(reply)
+    return _collect(reply, ABOVE)
 
 
 def _there(uri: str) -> bool:
@@ -138,11 +139,11 @@ def _ray_job(request: Request, address: str, try_number: int) -> Reply:
     try:
         client = JobSubmissionClient(address)
         job, reply = _running(client, request, try_number) or _submit(client, request, try_number)
-        _await(client, job)
+        log = _await(client, job)
     except (ConnectionError, RuntimeError) as error:
         message = f"{address}: Ray's Jobs API did not answer ({str(error)[:300]}); it is tried again later"
         raise JobLost(message) from error
-    return _collect(reply)
+    return _collect(reply, log)
 
 
 def _submit(client: Any, request: Request, try_number: int) -> tuple[str, str]:  # noqa: ANN401 -- a JobSubmissionClient
@@ -153,20 +154,21 @@ def _submit(client: Any, request: Request, try_number: int) -> tuple[str, str]: 
 
 
 def _running(client: Any, request: Request, try_number: int) -> tuple[str, str] | None:  # noqa: ANN401
-    """Return the job of this request that an earlier try (or this one, before its worker died) left running."""
+    """Return the job of this request that an earlier try left running when its worker died."""
     known = {one.submission_id: str(one.status.value) for one in client.list_jobs()}
-    for number in range(try_number, 0, -1):
+    for number in range(try_number - 1, 0, -1):
         job = job_id(request, number)
-        if known.get(job) in ("PENDING", "RUNNING", "SUCCEEDED"):
+        if known.get(job) in ("PENDING", "RUNNING"):
             return job, _post(request, job)[1]
     return None
 
 
-def _await(client: Any, job: str) -> None:  # noqa: ANN401
-    """Wait until a job has ended, however it ended; a task that is stopped stops its job."""
+def _await(client: Any, job: str) -> str:  # noqa: ANN401
+    """Wait until a job has ended, however it ended; return the end of its log. A stopped task stops its job."""
     try:
         while str(client.get_job_status(job).value) in ("PENDING", "RUNNING"):
             time.sleep(POLL)
     except AirflowTaskTerminated:
         client.stop_job(job)
         raise
+    return str(client.get_job_logs(job))[-1000:]

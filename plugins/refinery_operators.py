@@ -61,7 +61,7 @@ class Asking(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
 
     def ask(self, context: Context, run: Run, **request: Any) -> dict[str, Any]:  # noqa: ANN401 -- JSON
         """Return the reply to a request about this run, and log what was asked and answered."""
-        about = {"root": run.root, "recipe": self.recipe, "snapshot": run.snapshot}
+        about = {"root": run.root, "recipe": self.recipe, "snapshot": run.snapshot, "run": context["ti"].run_id}
         return launch({**about, **request}, context["ti"].try_number)
 
     def parts(self, context: Context, run: Run, made: "Made") -> list[Part]:

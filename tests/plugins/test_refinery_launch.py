@@ -36,7 +36,7 @@ def test_requests_that_need_no_engine_need_no_connection() -> None:
     assert address_of("") == ""
 
 
-def test_a_try_finds_its_own_job_again_and_no_other() -> None:
+def test_a_job_is_known_by_its_request_and_try() -> None:
     from refinery_launch import job_id
 
     assert job_id(REQUEST, 1) == job_id(dict(reversed(REQUEST.items())), 1)
