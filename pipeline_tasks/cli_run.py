@@ -52,8 +52,8 @@ class Progress(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Show one line, with the seconds since the start."""
         facts: Mapping[str, Any] = getattr(record, "refinery", {})
-        if "error" in facts:
-            self.error = facts["error"]
+        if "error" in facts and (facts["final"] or isinstance(facts["error"], KeyboardInterrupt)):
+            self.error = facts["error"]  # Airflow takes Ctrl-C for one more failure that it may try again
             raise Stopped
         if "stage" in facts:
             self._keep(facts)
@@ -258,7 +258,17 @@ def _welcome(home: Path, env: Mapping[str, str]) -> str:
         f"  snapshots land in  {env['REFINERY_LANDING']}/<date>\n"
         f"  output goes to     {env['REFINERY_ROOT']}\n"
         "  unpause the DAG `refine` to refine one every day; Ctrl-C stops everything\n"
+        f"{_try_it()}"
     )
+
+
+def _try_it() -> str:
+    """Say what can be refined by hand right now: the demo's crawl, if it has been written."""
+    crawl = airflow_home.place() / "demo" / "crawl"
+    days = sorted(one.parent.name for one in crawl.glob("*/snapshot.json"))
+    if not days:
+        return "  nothing to refine yet? `make demo` writes a small crawl\n"
+    return f"  to try it: trigger `refine` with input = {crawl}/{{snapshot}} and snapshot = {days[0]}\n"
 
 
 def _stop(started: "subprocess.Popen[bytes]") -> None:
