@@ -13,44 +13,57 @@ from pipeline_tasks.stage import Batches, Engine, Shards, Stage, set_aside
 
 METHODS = ("resiliparse", "trafilatura", "justext")
 
+EXTRACTED = pa.schema([*DOCUMENT, pa.field("extractor", pa.string())])
+
 
 @dataclass(frozen=True, slots=True)
 class Params:
     """How text is found.
 
-    `method` is one of `METHODS`; `language` names jusText's stop words; `min_chars` is the least length of a document
-    in code points; `seconds` of processor time and `memory` in bytes bound each page.
+    `method` is one of `METHODS`; those of `fallback` are tried, in order, where it finds no text at all, takes too long
+    or dies; column `extractor` says which one found the text (`plain` for what is no HTML). `language` names jusText's
+    stop words; `min_chars` is the least length of a document in code points; `seconds` of processor time (for each
+    method) and `memory` in bytes bound each page.
     """
 
     method: str = "resiliparse"
+    fallback: tuple[str, ...] = ()
     language: str = "English"
     min_chars: int = 100
     seconds: float = 10.0
     memory: int = 4 << 30
+
+    def __post_init__(self) -> None:
+        """Raise RecipeError for a method that is none of METHODS."""
+        for method in (self.method, *self.fallback):
+            if method not in METHODS:
+                message = f"extract: method {method!r} is none of {', '.join(METHODS)}; correct it in the recipe"
+                raise RecipeError(message)
 
 
 def pull(pages: Batches, *, params: Params) -> Batches:
     """Extract every page in a process of its own; what cannot be used is set aside with its reason."""
     from pipeline_tasks.text.sandbox import Limits, Sandbox
 
-    with Sandbox(Limits(params.method, params.language, params.seconds, params.memory)) as box:
+    with Sandbox(Limits((params.method, *params.fallback), params.language, params.seconds, params.memory)) as box:
         for batch in pages:
             yield _documents(batch, box, params)
 
 
 def _documents(batch: pa.RecordBatch, box: Any, params: Params) -> pa.RecordBatch:  # noqa: ANN401 -- a lazy import
-    from pipeline_tasks.text.identity import identity
+    from pipeline_tasks.text.identity import identity_of_normal
 
-    found = list(box.extract(_pages(batch)))
+    found = box.extract(_pages(batch))
     texts = [one.text or None for one in found]
     columns = {
-        "id": pa.array([text and identity(text) for text in texts], pa.string()),
+        "id": pa.array([text and identity_of_normal(text) for text in texts], pa.string()),
         "text": pa.array(texts, pa.large_string()),
         "title": pa.array([one.title for one in found], pa.string()),
         "chars": pa.array([len(one.text) for one in found], pa.int64()),
+        "extractor": pa.array([one.method for one in found], pa.string()),
     }
     located = [batch.column(name) for name in LOCATOR.names]
-    documents = pa.record_batch([*located, *columns.values()], schema=DOCUMENT)
+    documents = pa.record_batch([*located, *columns.values()], schema=EXTRACTED)
     verdicts = [_verdict(one, params) for one in found]
     reasons, evidence = ([pair[side] for pair in verdicts] for side in (0, 1))
     return set_aside(documents, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
@@ -88,9 +101,6 @@ def _proof(**facts: str | float) -> str:
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Extract the pages of each shard, in place."""
-    if params.method not in METHODS:
-        message = f"extract: method {params.method!r} is none of {', '.join(METHODS)}; correct it in the recipe"
-        raise RecipeError(message)
     return on.map(partial(pull, params=params), shards)
 
 
@@ -99,8 +109,8 @@ STAGE = Stage(
     run=run,
     params=Params,
     reads=PAGE,
-    writes=DOCUMENT,
-    version=1,
+    writes=EXTRACTED,
+    version=2,
     splits=True,
     engine="spark",
     measures=("chars",),

@@ -1,11 +1,17 @@
 """Finds the main text of an HTML page by one of three extractors, safe against deep nesting."""
 
+import importlib
 import re
 from typing import Any, NamedTuple
 
 METHODS = ("resiliparse", "trafilatura", "justext")
 LXML_DEPTH = 250  # lxml silently drops what lies deeper, unless told that trees may be huge
 DEEPEST = 2000  # huge lxml trees end here too, and resiliparse's search for the main part is quadratic in depth
+_NEEDS = {
+    "resiliparse": ("resiliparse.extract.html2text", "resiliparse.parse.html"),
+    "trafilatura": ("trafilatura", "lxml.html"),
+    "justext": ("justext", "lxml.html"),
+}
 _SEGMENTS = 64
 _VOID = ("<br", "<img", "<input", "<meta", "<link", "<hr", "<!", "<path")
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*+)([^<>]*+)>")
@@ -23,6 +29,12 @@ class Main(NamedTuple):
 
     text: str
     title: str | None
+
+
+def load(method: str) -> None:
+    """Import what `method` needs, which takes up to a second."""
+    for name in _NEEDS[method]:
+        importlib.import_module(name)
 
 
 def main_text(html: str, method: str, language: str = "English") -> Main:

@@ -19,7 +19,9 @@ def normalize(text: str) -> str:
 
     Indentation stays (code and lists mean something by it), as do all line ends.
     """
-    if not text.replace("\n", "").isprintable():  # else it holds none of these: most pages, and four passes less
+    if not _plain(text):  # else it holds none of these: most pages, and four passes less
+        text = text.replace("\t", " ").replace("\xa0", " ")  # nearly always all there is
+    if not _plain(text):
         text = _LINE_ENDS.sub("\n", text.replace("\r\n", "\n").replace("\r", "\n"))
         text = _ODD_BLANKS.sub(" ", _CONTROLS.sub("", text))
     if not text.isascii():
@@ -33,16 +35,21 @@ def normalize(text: str) -> str:
     return text.lstrip("\n").rstrip("\n ")
 
 
+def _plain(text: str) -> bool:
+    return text.replace("\n", "").isprintable()
+
+
 def cap_marks(text: str) -> str:
     """Cut every run of combining marks to its first `MARKS`, so that NFC stays linear."""
-    pair, run = _marks()
-    # a longer run covers two neighbors of any sample of every 16th character
-    return run.sub(r"\1", text) if pair.search(text[:: MARKS // 2]) else text
+    mark, pair, run = _marks()
+    # a longer run covers one of every 32 characters, and two neighbors of every 16
+    doubtful = mark.search(text[::MARKS]) and pair.search(text[:: MARKS // 2])
+    return run.sub(r"\1", text) if doubtful else text
 
 
 @cache
-def _marks() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Match two, and too many, characters in a row that have a combining class in this Python's Unicode."""
+def _marks() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Match one, two, and too many, characters in a row that have a combining class in this Python's Unicode."""
     members = {code for code in range(0x300, 0x1F000) if unicodedata.combining(chr(code))}
     starts = sorted(code for code in members if code - 1 not in members)
     ranges = []
@@ -52,4 +59,4 @@ def _marks() -> tuple[re.Pattern[str], re.Pattern[str]]:
             end += 1
         ranges.append(f"\\U{start:08x}-\\U{end:08x}")
     mark = f"[{''.join(ranges)}]"
-    return re.compile(mark + mark), re.compile(f"({mark}{{{MARKS}}}){mark}+")
+    return re.compile(mark), re.compile(mark + mark), re.compile(f"({mark}{{{MARKS}}}){mark}+")

@@ -2,20 +2,24 @@
 
 import gzip
 import json
+import os
+import signal
 import sys
 from collections import Counter
 from hashlib import sha1
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE, RECORD
+from pipeline_tasks.schema import LOCATOR, PAGE, RECORD
 from pipeline_tasks.stages import ingest
-from pipeline_tasks.stages.extract import METHODS, STAGE, Params, pull
+from pipeline_tasks.stages.extract import EXTRACTED, METHODS, STAGE, Params, pull
 from pipeline_tasks.text.identity import identity
+from pipeline_tasks.text.sandbox import Limits, Page, Sandbox
 from tests.archives import read
 from tests.refining import given, refined, rows
 
@@ -34,7 +38,7 @@ def page(
 def extracted(pages: list[dict[str, Any]], size: int = 10_000, **params: Any) -> list[dict[str, Any]]:
     batches = pa.Table.from_pylist(pages, PAGE).to_batches(max_chunksize=size)
     out = pa.Table.from_batches(pull(iter(batches or [pa.RecordBatch.from_pylist([], PAGE)]), params=Params(**params)))
-    assert out.schema.names == [*DOCUMENT.names, "reason", "evidence"]
+    assert out.schema.names == [*EXTRACTED.names, "reason", "evidence"]
     found: list[dict[str, Any]] = out.to_pylist()
     assert {row["reason"] for row in found} <= {None, *STAGE.fires}
     return found
@@ -102,6 +106,56 @@ def test_a_page_that_takes_all_memory_costs_itself() -> None:
     assert [row["reason"] for row in found] == [None, "error:extractor_crash", None]
 
 
+def test_a_native_crash_costs_itself() -> None:
+    table = "<table>" + "<tr><td>cell</td></tr>" * 100_000 + "</table>"  # minutes of work for trafilatura
+    pages = [Page(memoryview(html.encode()), "text/html", is_text=False) for html in (HTML, table, HTML)]
+    with Sandbox(Limits(("trafilatura",), seconds=60)) as box:
+        box.extract(pages[:1])
+        (child,) = children()
+        killer = Timer(3, os.kill, (child, signal.SIGSEGV))
+        killer.start()
+        before, at, after = box.extract(pages)
+        killer.join()
+    assert (at.outcome, at.detail) == ("crash", "extractor ended with -11")
+    assert before.text == after.text == PROSE.strip()
+    assert children() == []
+
+
+def children() -> list[int]:
+    return [int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()]
+
+
+NOTHING = f"<html><body><nav><ul><li><a href=/>{PROSE}</a></li></ul></nav></body></html>"
+
+
+def test_what_finds_nothing_falls_back() -> None:
+    pages = [page(), page(NOTHING), page("<p></p>"), page("Plain. " * 99, "text/plain")]
+    alone = extracted(pages, method="justext")
+    assert [row["reason"] for row in alone] == [None, "extract:empty", "extract:empty", None]
+    assert [row["extractor"] for row in alone] == ["justext", "justext", "justext", "plain"]
+    whole = extracted(pages, method="justext", fallback=["trafilatura", "resiliparse"])
+    assert [row["extractor"] for row in whole] == ["justext", "trafilatura", "justext", "plain"]
+    assert [row["reason"] for row in whole] == [None, None, "extract:empty", None]
+    assert whole[1]["text"] == PROSE.strip()
+    assert whole[1]["id"] == identity(PROSE)
+    assert extracted(pages, 1, method="justext", fallback=["trafilatura", "resiliparse"]) == whole
+
+
+def test_what_hangs_or_dies_falls_back() -> None:
+    table = f"<p>{PROSE}</p><table>" + "<tr><td>cell</td></tr>" * 100_000 + "</table>"
+    found = extracted([page(), page(table), page()], method="trafilatura", fallback=["resiliparse"], seconds=0.5)
+    assert [row["extractor"] for row in found] == ["trafilatura", "resiliparse", "trafilatura"]
+    assert [row["reason"] for row in found] == [None, None, None]
+    assert found[1]["text"].startswith(PROSE.strip())
+
+
+def test_pages_larger_than_a_window_and_many_small_ones_keep_their_order() -> None:
+    large = f"<p>{PROSE}</p><!--" + "x" * (9 << 20) + "-->"
+    pages = [page(large if at % 7 == 3 else f"<p>Page {at}. {PROSE}</p>", at=at) for at in range(30)]
+    texts = [row["text"] for row in extracted(pages)]
+    assert texts == [PROSE.strip() if at % 7 == 3 else f"Page {at}. {PROSE.strip()}" for at in range(30)]
+
+
 def test_a_process_that_cannot_start_is_no_fault_of_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(ChildProcessError, match="does not start"):
@@ -110,8 +164,9 @@ def test_a_process_that_cannot_start_is_no_fault_of_a_page(monkeypatch: pytest.M
 
 def test_an_unknown_method_is_refused(tmp_path: Path) -> None:
     parent = given(tmp_path, [pa.Table.from_pylist([page()], PAGE)])
-    with pytest.raises(RecipeError, match="'magic' is none of"):
-        refined(tmp_path, "extract", parent, {"method": "magic"})
+    for params in ({"method": "magic"}, {"fallback": ["magic"]}):
+        with pytest.raises(RecipeError, match="'magic' is none of"):
+            refined(tmp_path, "extract", parent, params)
 
 
 def test_the_stage_conserves_rows(tmp_path: Path) -> None:
@@ -120,7 +175,7 @@ def test_the_stage_conserves_rows(tmp_path: Path) -> None:
     )
     _, made = refined(tmp_path, "extract", parent)
     assert (made.rejected, rows(tmp_path, made).num_rows) == ({"extract:too_short": 1}, 2)
-    assert rows(tmp_path, made).schema.names == DOCUMENT.names
+    assert rows(tmp_path, made).schema.names == EXTRACTED.names
 
 
 def test_real_articles_keep_their_beginnings(shared_data: Path) -> None:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline_tasks.text.identity import identity
+from pipeline_tasks.text.identity import identity, identity_of_normal
+from pipeline_tasks.text.normal import normalize
 
 FROZEN = {
     "": "99aa06d3014798d86001c324468d497f",
@@ -31,3 +32,10 @@ def test_layout_and_composition_do_not_count_but_case_does() -> None:
 @settings(max_examples=50, deadline=None)
 def test_any_white_space_between_words_is_one_space(words: list[str], gap: str) -> None:
     assert identity(gap.join(words)) == identity(" ".join(words))
+
+
+@given(st.text(st.sampled_from("ab \n\t\r\u00a0\u0301é\u3000\0\u2028\x1c\x85\u200b")) | st.text())
+@settings(max_examples=300, deadline=None)
+def test_a_normal_text_is_named_as_any_other(text: str) -> None:
+    normal = normalize(text)
+    assert identity_of_normal(normal) == identity(normal)
