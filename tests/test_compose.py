@@ -315,7 +315,9 @@ def test_the_ray_services_make_a_cluster_that_runs_our_jobs(
     where = {"6379": str(free_port()), "8265": str(free_port()), "0.0.0.0": "127.0.0.1", "/tmp/ray": str(place)}
     command = natively(filled["services"]["ray-head"]["command"], where)
     log = tmp_path / "head.log"
-    with running([*command, "--node-ip-address", "127.0.0.1"], env, log) as head:
+    # another Ray may be at the default ports of this machine's job agent
+    apart = ["--dashboard-agent-listen-port", str(free_port()), "--dashboard-agent-grpc-port", str(free_port())]
+    with running([*command, "--node-ip-address", "127.0.0.1", *apart], env, log) as head:
         dashboard = f"http://127.0.0.1:{where['8265']}"
         wait_for(dashboard, head, log)
         health = natively(filled["services"]["ray-head"]["healthcheck"]["test"][1:], where)
