@@ -3,7 +3,8 @@
 Rules, bounds and the order of the line rules are those of huggingface/datatrove `src/datatrove/pipeline/filters/
 c4_filters.py` (C4, arXiv 1910.10683): reason `<why>` there is `c4:<why>` here. Lines need no terminal punctuation by
 default, as in FineWeb (`examples/fineweb.py` of the same repository). Two differences: the rest of a text is edited
-and counted after a `lorem ipsum` or `{` was found, and sentences are counted by `text.edits`, not by a tokenizer.
+and counted after a `lorem ipsum` or `{` was found, and sentences are counted by `text.edits`, over a tokenizer's words
+only if the word rule is SPACY.
 """
 
 from dataclasses import dataclass
@@ -51,14 +52,15 @@ RULES = (
 )
 
 
-def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
+def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:
     """Return the SIGNALS of each text, shape (rows, 10), and the texts without the removed lines.
 
-    Words are those of `str.split` whatever the word rule, except in languages written without spaces.
+    Words are those of `str.split` whatever the word rule, except in languages written without spaces. With the word
+    rule SPACY the sentences of English are those of spaCy's `sentencizer`.
     """
     from pipeline_tasks.text.buffers import views
     from pipeline_tasks.text.edits import LineRules, edit
-    from pipeline_tasks.text.words import SPLIT
+    from pipeline_tasks.text.words import SPACY, SPLIT
 
     rules = LineRules(
         max_word_length=limits.max_word_length,
@@ -67,6 +69,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         remove_citations=bool(limits.remove_citations),
         drop_javascript=bool(limits.filter_javascript),
         drop_policy=bool(limits.filter_policy),
+        sentences=word_rules(languages, words) == SPACY,
     )
     edited, counts = edit(*views(texts), word_rules(languages, SPLIT), rules)
     return Measured(counts, edited)

@@ -22,6 +22,9 @@ FILTERS = {card.name: card for card in (gopher_repetition.FILTER, gopher_quality
 SIGNALS = pa.struct([pa.field(signal, pa.float64()) for card in FILTERS.values() for signal in card.signals])
 """One field per signal of every profile, null where the profile is not asked for."""
 
+WORDS = {"split": 0, "unicode": 1, "spacy": 3}
+"""Word rules of `text.words` by name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Params:
@@ -29,12 +32,13 @@ class Params:
 
     A profile sees the text as the profiles before it left it: `c4` removes lines, so what follows it judges the rest.
     `words` is `split` (white space; the default, because prose about software is full of symbols, and a tokenizer
-    that counts each as a word makes the alpha rule drop a third of good documentation) or `unicode`
-    (`text.words.UNICODE`). The four mappings override fields of the `Limits` of the filter of that name.
+    that counts each as a word makes the alpha rule drop a third of good documentation), `unicode`
+    (`text.words.UNICODE`) or `spacy` (English words and sentences as datatrove counts them; other languages get
+    `unicode`). The four mappings override fields of the `Limits` of the filter of that name.
     """
 
     profiles: tuple[str, ...] = tuple(FILTERS)
-    words: Literal["split", "unicode"] = "split"
+    words: Literal["split", "unicode", "spacy"] = "split"
     gopher_repetition: Mapping[str, float] = field(default_factory=dict)
     gopher_quality: Mapping[str, float] = field(default_factory=dict)
     c4: Mapping[str, float | bool] = field(default_factory=dict)
@@ -57,7 +61,7 @@ def sift(batches: Batches, *, params: Params) -> Batches:
     """
     profiles = [(FILTERS[name], FILTERS[name].limits(**getattr(params, name))) for name in params.profiles]
     for batch in batches:
-        yield _sifted(batch, profiles, ("split", "unicode").index(params.words))
+        yield _sifted(batch, profiles, WORDS[params.words])
 
 
 def _known(name: str, names: tuple[str, ...], what: str) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pipeline_tasks.text.compiled import compiled
 from pipeline_tasks.text.letters import ASCII_END, DIGIT, SPACE, TERMINAL, WORD, class_of, classes, decode, trim
 from pipeline_tasks.text.lines import next_break
-from pipeline_tasks.text.words import Floats, cut, longest
+from pipeline_tasks.text.words import MARKS, SPACY, STOPS, Floats, cut, longest
 
 PHRASES = (
     "lorem ipsum",
@@ -46,7 +46,10 @@ OPENING, CLOSING = 0x5B, 0x5D
 
 
 class LineRules(NamedTuple):
-    """The line rules; numbers, so that the compiled loop takes them as they are."""
+    """The line rules; numbers, so that the compiled loop takes them as they are.
+
+    `sentences` says per text whether they are counted over the words of `words.SPACY`; None: nowhere.
+    """
 
     max_word_length: float
     min_words: float
@@ -54,6 +57,7 @@ class LineRules(NamedTuple):
     remove_citations: bool
     drop_javascript: bool
     drop_policy: bool
+    sentences: npt.NDArray[np.bool_] | None = None
 
 
 @compiled
@@ -142,7 +146,22 @@ def _sentences(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _edit(offsets, data, rules, limits, phrases, markers, table, kept, kept_offsets, out):  # type: ignore[no-untyped-def]
+def _tokenized_sentences(words, kinds):  # type: ignore[no-untyped-def]
+    """Return the sentences of SPACY words: each begins at the first word that is no punctuation after an end.
+
+    As explosion/spaCy `spacy/pipeline/sentencizer.pyx`.
+    """
+    count, ended = min(words, 1), False
+    for word in range(words):
+        if kinds[word] & STOPS:
+            ended = True
+        elif ended and not kinds[word] & MARKS:
+            count, ended = count + 1, False
+    return count
+
+
+@compiled
+def _edit(offsets, data, rules, limits, tokenized, phrases, markers, table, kept, kept_offsets, out):  # type: ignore[no-untyped-def]
     """Write the kept lines of every text to `kept` and its counts to `out`."""
     max_word, min_words, terminal, citations, javascript, policy = limits
     index, flags = table
@@ -196,7 +215,11 @@ def _edit(offsets, data, rules, limits, phrases, markers, table, kept, kept_offs
                 out[row, POLICY] += 1
                 continue
             out[row, CITATIONS] += removed
-            out[row, SENTENCES] += _sentences(kept, begin, tip, index, flags)
+            if tokenized[row]:
+                words = cut(kept, begin, tip, SPACY, index, flags, lengths, hashes, kinds)
+                out[row, SENTENCES] += _tokenized_sentences(words, kinds)
+            else:
+                out[row, SENTENCES] += _sentences(kept, begin, tip, index, flags)
             size = tip
         first, last = trim(kept, text_begin, size, index, flags)
         for place in range(last - first):
@@ -223,8 +246,9 @@ def edit(
         firsts[[ord(phrase[0]), ord(phrase[0].upper())]] = True
     kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
     kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, len(COUNTS)))
-    phrases, numbers = (*_spelled(PHRASES), firsts), tuple(map(float, limits))
-    _edit(offsets, data, rules, numbers, phrases, _spelled(MARKERS), classes(), kept, kept_offsets, out)
+    tokenized = np.zeros(rows, np.bool_) if limits.sentences is None else limits.sentences
+    phrases, numbers = (*_spelled(PHRASES), firsts), tuple(map(float, limits[:6]))
+    _edit(offsets, data, rules, numbers, tokenized, phrases, _spelled(MARKERS), classes(), kept, kept_offsets, out)
     left = pa.py_buffer(kept[: kept_offsets[-1]].copy())
     return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left), out
 

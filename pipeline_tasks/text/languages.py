@@ -5,8 +5,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-PAIRS = 2
-"""`words.PAIRS`, by value, so that reading these tables compiles nothing."""
+UNICODE, PAIRS, SPACY = 1, 2, 3
+"""Those of `text.words`, by value, so that reading these tables compiles nothing."""
 
 UNSPACED = ("zh", "yue", "wuu", "ja", "th", "lo", "km", "my", "bo", "dz")
 """Written without spaces between words: words are cut in pairs of code points (`words.PAIRS`), whatever the recipe
@@ -23,8 +23,12 @@ STOP_WORDS = {"en": ("the", "be", "to", "of", "and", "that", "have", "with")}
 
 
 def word_rules(languages: pa.Array, rule: int) -> npt.NDArray[np.uint8]:
-    """Return the rule for what a word is of `text.words` per row: `rule`, or PAIRS wherever UNSPACED."""
-    return np.where(spoken(languages, UNSPACED), PAIRS, rule).astype(np.uint8)
+    """Return the rule for what a word is of `text.words` per row: `rule`, or PAIRS wherever UNSPACED.
+
+    SPACY knows English only; other languages get UNICODE for it.
+    """
+    rules = np.where(spoken(languages, ("en",)), SPACY, UNICODE) if rule == SPACY else rule
+    return np.where(spoken(languages, UNSPACED), PAIRS, rules).astype(np.uint8)
 
 
 def spoken(languages: pa.Array, codes: tuple[str, ...]) -> npt.NDArray[np.bool_]:

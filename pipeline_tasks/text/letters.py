@@ -1,5 +1,7 @@
 """Sorts every Unicode code point into the classes that word, line and sentence rules ask for."""
 
+# ruff: noqa: RUF001 -- signs are told apart here
+
 import functools
 import unicodedata
 
@@ -12,9 +14,15 @@ SPACE, ALPHA, PUNCTUATION, BREAK, WORD, PAIRED, TERMINAL, DIGIT = (1 << bit for 
 """Bits of a class: `str.isspace`, `str.isalpha`, pure symbols, `str.splitlines` breaks, letters with marks and
 digits, scripts written without spaces, ends of sentences, decimal digits."""
 
+LOWER, UPPER, QUOTE, PREFIX, SUFFIX, ICON, DOTTED, MARK = (1 << bit for bit in range(8, 16))
+"""Bits that `text.affixes` asks for: lower-case and upper-case letters (both: letters without case), quotes, what is
+cut off before and after words, symbols, what a full stop is cut off after, and Unicode's punctuation."""
+
+CASED_ANY = LOWER | UPPER
+
 ASCII_END = 0x80
 
-Classes = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint8]]
+Classes = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]
 """(block of cp >> 8, classes of block * 256 + (cp & 255)); block 0 is ASCII and Latin-1."""
 
 BREAKS = "A-D 1C-1E 85 2028-2029"
@@ -42,6 +50,20 @@ E01-E3A E40-E4E E81-EDF F00-FBC 1000-109F 1780-17D3 3005-3007 3041-30FF 3400-9FF
 """
 """Thai, Lao, Tibetan, Burmese, Khmer, kana and Han: their words are not set apart by spaces."""
 
+CASED = "41-5A 61-7A C0-2AF 386-3CE 400-4FF 1D00-1D9A 1E00-1EFF 2C60-2C7F A722-A7B9 AB30-AB64 FF21-FF3A FF41-FF5A"
+
+UNCASED = """
+591-5F4 620-64A 66E-6D5 6E5-6FF 750-77F 8A0-8BD 900-97F 980-9FF B80-BFF C00-C7F C80-CFF D80-DFF 1100-137F 2E80-2FDF
+2FF0-303F 3040-30FF 31C0-31EF 3200-33FF 3400-4DBF 4E00-9FFF AC00-D7AF F900-FAFF FB1D-FBB1 FBD3-FDFB FE30-FE4F FE70-FEFC
+20000-2EBEF
+"""
+"""What explosion/spaCy `spacy/lang/char_classes.py` takes for letters: with case, and without."""
+
+QUOTES = "'\"”“`‘´’‚,„»«「」『』（）〔〕【】《》〈〉⟦⟧"
+AFFIXES = "…,:;!?¿؟¡()[]{}<>_#*&。？！，、；：～·।،۔؛٪"
+DASHES, PREFIXES, BEFORE_DOT = "—–", "§%=$£€¥฿₽﷼₴₠₡₢₣₤₥₦₧₨₩₪₫₭₮₯₰₱₲₳₵₶₷₸₹₺₻₼₾₿", "0123456789%²-+|"
+"""Characters of the same file that stand apart: quotes, punctuation, dashes, currencies, and before a full stop."""
+
 ASSIGNED = (range(0x32400), range(0xE0000, 0xE0200))
 """Planes that hold anything but private use and unassigned code points."""
 
@@ -49,10 +71,22 @@ ASSIGNED = (range(0x32400), range(0xE0000, 0xE0200))
 @functools.cache
 def classes() -> Classes:
     """Return the class table, shared and read-only; 0.1 s to build, once per process."""
-    flags = np.zeros(0x110000, np.uint8)
+    flags = np.zeros(0x110000, np.uint16)
     for codes in ASSIGNED:
         flags[codes.start : codes.stop] = [_class(chr(code)) for code in codes]
-    listed = {BREAKS: BREAK, TERMINALS: TERMINAL | PUNCTUATION, SYMBOLS: PUNCTUATION, UNSPACED_SCRIPTS: PAIRED}
+    for first, last in spans(CASED):
+        cases = [_case(chr(code)) for code in range(first, last + 1)]
+        flags[first : last + 1] |= np.array(cases, np.uint16)
+    listed = {
+        BREAKS: BREAK,
+        TERMINALS: TERMINAL | PUNCTUATION,
+        SYMBOLS: PUNCTUATION,
+        UNSPACED_SCRIPTS: PAIRED,
+        UNCASED: LOWER | UPPER | DOTTED,
+    }
+    letters = {AFFIXES: PREFIX | SUFFIX | DOTTED, DASHES: PREFIX | SUFFIX, QUOTES: QUOTE | PREFIX | SUFFIX | DOTTED}
+    for signs, bits in (letters | {PREFIXES: PREFIX, BEFORE_DOT: DOTTED}).items():
+        flags[[ord(sign) for sign in signs]] |= bits
     for ranges, bit in listed.items():
         for first, last in spans(ranges):
             flags[first : last + 1] |= bit
@@ -62,13 +96,21 @@ def classes() -> Classes:
 
 def _class(letter: str) -> int:
     """Return the bits of `letter` that Python's own database knows."""
-    mark = unicodedata.category(letter)[0] == "M"
+    category = unicodedata.category(letter)
+    mark = category[0] == "M"
     return (
         SPACE * letter.isspace()
         | ALPHA * letter.isalpha()
         | WORD * (letter.isalnum() or mark or letter == "_")
         | DIGIT * letter.isdecimal()
+        | (ICON | PREFIX | SUFFIX) * (category == "So")
+        | MARK * (category[0] == "P")
     )
+
+
+def _case(letter: str) -> int:
+    """Return whether `letter` is a lower-case or upper-case letter, which a full stop is cut off after or not."""
+    return (LOWER | DOTTED) * letter.islower() | UPPER * letter.isupper()
 
 
 def spans(ranges: str) -> list[tuple[int, int]]:
@@ -77,7 +119,7 @@ def spans(ranges: str) -> list[tuple[int, int]]:
     return [(int(end[0], 16), int(end[-1], 16)) for end in ends]
 
 
-def _ascii_first(blocks: npt.NDArray[np.uint8], index: npt.NDArray[np.intp]) -> Classes:
+def _ascii_first(blocks: npt.NDArray[np.uint16], index: npt.NDArray[np.intp]) -> Classes:
     """Renumber blocks so that block 0 holds ASCII: its classes are then found without a second look-up."""
     order = np.arange(len(blocks))
     order[0], order[index[0]] = index[0], 0

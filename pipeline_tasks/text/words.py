@@ -3,21 +3,38 @@
 import numpy as np
 import numpy.typing as npt
 
+from pipeline_tasks.text.affixes import cut_chunk
 from pipeline_tasks.text.compiled import compiled
 from pipeline_tasks.text.hashing import mix
-from pipeline_tasks.text.letters import ALPHA, ASCII_END, PAIRED, PUNCTUATION, SPACE, WORD, class_of, classes, decode
+from pipeline_tasks.text.letters import (
+    ALPHA,
+    ASCII_END,
+    MARK,
+    PAIRED,
+    PUNCTUATION,
+    SPACE,
+    TERMINAL,
+    WORD,
+    class_of,
+    classes,
+    decode,
+)
 
-SPLIT, UNICODE, PAIRS = 0, 1, 2
+SPLIT, UNICODE, PAIRS, SPACY = 0, 1, 2, 3
 """The rules for what a word is.
 
 SPLIT: what `str.split` gives. UNICODE: runs of letters, marks, digits and `_`; every other visible character is a
 word of its own (so punctuation counts as words, as with the spaCy words of huggingface/datatrove); runs of scripts
 written without spaces are cut in pairs of code points, because their words are about two long. PAIRS: as SPLIT, and
-runs of those scripts are cut in pairs; punctuation belongs to the word before it, as it does in SPLIT.
+runs of those scripts are cut in pairs; punctuation belongs to the word before it, as it does in SPLIT. SPACY: the
+words of spaCy's blank English tokenizer (`text.affixes`), as huggingface/datatrove counts them.
 """
 
 SOLID = PUNCTUATION
 """Bit of a word's kind, beside ALPHA: some character of it is no punctuation."""
+
+STOPS, MARKS = 1 << 6, 1 << 7
+"""Bits of the kind of a SPACY word: it is one sign that ends sentences; it is all punctuation to Unicode."""
 
 FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 """Fowler, Noll and Vo's hash, 64 bits (RFC 9923)."""
@@ -48,6 +65,8 @@ def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):  # type: 
 
     A kind holds ALPHA if any character is a letter and SOLID if any is no punctuation.
     """
+    if rule == SPACY:
+        return _cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds)
     count, length, script, kind, at = 0, 0, 0, 0, begin
     value = FNV_BASIS
     while at < end:
@@ -79,6 +98,53 @@ def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):  # type: 
         lengths[count], hashes[count], kinds[count] = length, key_of(value), kind
         count += 1
     return count
+
+
+@compiled
+def _cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds):  # type: ignore[no-untyped-def]
+    """Write the words as `cut` does, by the rule SPACY."""
+    ends = np.empty(512, np.int64)
+    count, at = 0, begin
+    while at < end:
+        code, width = decode(data, at, end)
+        if class_of(index, flags, code) & SPACE:
+            at += width
+            continue
+        stop = at
+        while stop < end:
+            code, width = decode(data, stop, end)
+            if class_of(index, flags, code) & SPACE:
+                break
+            stop += width
+        if 2 * (stop - at) > len(ends):
+            ends = np.empty(2 * (stop - at), np.int64)
+        pieces = cut_chunk(data, at, stop, index, flags, ends, 0)
+        for piece in range(pieces):
+            _weigh(data, at, ends[piece], index, flags, lengths, hashes, kinds, count)
+            count += 1
+            at = ends[piece]
+        at = stop
+    return count
+
+
+@compiled
+def _weigh(data, begin, end, index, flags, lengths, hashes, kinds, count):  # type: ignore[no-untyped-def]
+    """Write length, hash and kind of the word data[begin:end]."""
+    length, any_bits, all_bits, lacks, at = 0, 0, 0xFFFF, 0, begin
+    while at < end:
+        code, width = decode(data, at, end)
+        bits = np.int64(class_of(index, flags, code))
+        any_bits |= bits
+        all_bits &= bits
+        lacks |= ~bits
+        length += 1
+        at += width
+    kind = (any_bits & ALPHA) | (SOLID & lacks)
+    if all_bits & MARK:
+        kind |= MARKS
+    if length == 1 and any_bits & TERMINAL:
+        kind |= STOPS
+    lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, begin, end), kind
 
 
 @compiled

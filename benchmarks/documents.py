@@ -1,0 +1,49 @@
+"""The documents that the text benchmarks read: what Refinery's own first stages leave of real or demo snapshots."""
+
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_tasks import land
+from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.recipe import load_recipe
+from pipeline_tasks.runner import Budget, Work, read_manifest, read_shards, refine
+
+ROOT = Path(__file__).parent.parent
+WET = ROOT.parent / "shared" / "data" / "wet"
+
+
+@cache
+def demo_crawl() -> Path:
+    """Write the demo's crawl to a folder of its own and return it; the caller removes it."""
+    from pipeline_tasks.demo.crawl import write_crawl
+
+    folder = Path(tempfile.mkdtemp(prefix="refinery-demo-crawl-"))
+    write_crawl(folder)
+    return folder
+
+
+def after(stage: str, inputs: Sequence[Path], root: Path, columns: Sequence[str]) -> pa.Table:
+    """Run the web recipe up to `stage` over every snapshot of `inputs`; return what all of them keep."""
+    recipe, factory, tables = load_recipe("web"), engine("local"), []
+    for uri in map(str, inputs):
+        path, _, _ = land.land(str(root), uri)
+        for step in recipe.steps:
+            work = Work(str(root), step.stage, step.params, path, landing=land.landing_of(uri), budget=Budget(share=1))
+            path, _, _ = refine(work, factory)
+            if step.stage == stage:
+                break
+        shards = read_manifest(str(root), path).shards
+        tables.append(pa.Table.from_batches(list(read_shards(str(root), shards, list(columns)))))
+    return pa.concat_tables(tables)
+
+
+def english(source: Path | None, root: Path) -> pa.Table:
+    """Return the English documents (text, language) of each file of a WET folder, or of the demo's crawl."""
+    inputs = sorted(source.glob("*.wet.gz")) if source else [demo_crawl() / "2026-11-19", demo_crawl() / "2026-11-20"]
+    told = after("filter_language", inputs, root, ("text", "language"))
+    return told.filter(pc.equal(told["language"], "en"))

@@ -1,0 +1,38 @@
+"""The environment of the peers that we compare with, made from PyPI when it is absent, never Refinery's own."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PLACE = HERE.parent / ".refinery" / "peers"
+PYTHON = PLACE / "bin" / "python"
+
+
+def install() -> Path:
+    """Return the peers' Python, installing what `peers.txt` pins if that has not been done."""
+    done = PLACE / "peers.txt"
+    wanted = (HERE / "peers.txt").read_text()
+    if not done.exists() or done.read_text() != wanted:
+        beside = Path(sys.executable).with_name("uv")
+        uv = str(beside) if beside.exists() else "uv"
+        subprocess.run([uv, "venv", "-q", "--clear", "--python", sys.executable, str(PLACE)], check=True)
+        pins = str(HERE / "peers.txt")
+        subprocess.run([uv, "pip", "install", "-q", "--python", str(PYTHON), "-r", pins], check=True)
+        done.write_text(wanted)
+    return PYTHON
+
+
+def ask(script: str, *arguments: str, python: Path | str = sys.executable) -> Any:  # noqa: ANN401 -- any JSON
+    """Run a script of this folder in a process of its own; return the JSON of its last line."""
+    command = [str(python), str(HERE / script), *arguments]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=HERE.parent)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def write_documents(path: Path, texts: Iterable[str]) -> None:
+    """Write one JSON string per line, as `peer_datatrove.py` reads them."""
+    path.write_text("".join(json.dumps(text) + "\n" for text in texts), encoding="ascii")

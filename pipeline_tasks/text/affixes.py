@@ -1,0 +1,364 @@
+"""Cuts English words as spaCy's blank English tokenizer does: exceptions, prefixes, suffixes, infixes, URLs.
+
+The algorithm is that of explosion/spaCy 3.8 `spacy/tokenizer.pyx` (MIT) over the rules of `spacy/lang/punctuation.py`
+and `spacy/lang/en/punctuation.py`, written anew over bytes. Left out: URLs by IP number.
+"""
+
+import numpy as np
+
+from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.english import AFTER_DIGIT, exceptions
+from pipeline_tasks.text.hashing import mix
+from pipeline_tasks.text.letters import (
+    ASCII_END,
+    CASED_ANY,
+    DOTTED,
+    ICON,
+    LOWER,
+    PREFIX,
+    QUOTE,
+    SUFFIX,
+    UPPER,
+    WORD,
+    class_of,
+    decode,
+)
+
+LONGEST = 40
+"""No exception has more bytes."""
+
+MERGED = 8
+"""Bytes of the longest exception that is looked for among words cut apart."""
+
+BASIS, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+DOT, PLUS, MINUS, DOLLAR, COLON, SLASH, AT = 0x2E, 0x2B, 0x2D, 0x24, 0x3A, 0x2F, 0x40
+EN_DASH, EM_DASH, ELLIPSIS = 0x2013, 0x2014, 0x2026
+
+
+@compiled
+def spelling(data, begin, end):  # type: ignore[no-untyped-def]
+    """Return a 64-bit hash of data[begin:end], never 0."""
+    value = BASIS
+    for at in range(begin, end):
+        value = (value ^ np.uint64(data[at])) * PRIME
+    value = mix(value)
+    return value if value != np.uint64(0) else np.uint64(1)
+
+
+def _table(words):  # type: ignore[no-untyped-def]
+    """Return (keys, values) of an open-addressing table from spellings to packed lengths of parts, in bytes."""
+    keys, values = np.zeros(4096, np.uint64), np.zeros(4096, np.int64)
+    for word, parts in words.items():
+        letters = np.frombuffer(word.encode(), np.uint8)
+        key = spelling(letters, 0, len(letters))
+        slot = int(key) & 4095
+        while keys[slot]:
+            slot = (slot + 1) & 4095
+        keys[slot] = key
+        values[slot] = sum(len(part.encode()) << 8 * place for place, part in enumerate(parts))
+    return keys, values
+
+
+KEYS, VALUES = _table(exceptions())
+UNIT_KEYS, UNIT_VALUES = _table({unit: (unit,) for unit in AFTER_DIGIT})
+
+
+@compiled
+def _looked_up(keys, values, data, begin, end):  # type: ignore[no-untyped-def]
+    """Return the packed lengths of an exception, 0 for none."""
+    if end - begin > LONGEST or end <= begin:
+        return 0
+    key = spelling(data, begin, end)
+    slot = np.int64(key) & 4095
+    while keys[slot] != np.uint64(0):
+        if keys[slot] == key:
+            return values[slot]
+        slot = (slot + 1) & 4095
+    return 0
+
+
+@compiled
+def _before(data, begin, at):  # type: ignore[no-untyped-def]
+    """Return where the code point that ends at `at` begins."""
+    last = at - 1
+    while last > begin and (data[last] & 0xC0) == 0x80:
+        last -= 1
+    return last
+
+
+@compiled
+def _bits(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+    """Return the class of the code point at `at`, 0 at the end."""
+    if at >= end:
+        return np.int64(0)
+    code, _ = decode(data, at, end)
+    return np.int64(class_of(index, flags, code))
+
+
+@compiled
+def _is_digit(byte):  # type: ignore[no-untyped-def]
+    return 0x30 <= byte <= 0x39
+
+
+@compiled
+def _prefix(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
+    """Return the bytes of the prefix of data[begin:end], 0 for none."""
+    lead = data[begin]
+    code, width = decode(data, begin, end)
+    if class_of(index, flags, code) & PREFIX:
+        return width
+    if lead == PLUS and not (begin + 1 < end and _is_digit(data[begin + 1])):
+        return 1
+    if lead == DOT:
+        run = begin
+        while run < end and data[run] == DOT:
+            run += 1
+        return run - begin if run - begin > 1 else 0
+    if lead == 0x55 and begin + 2 < end and data[begin + 1] == 0x53 and data[begin + 2] == DOLLAR:
+        return 3
+    if lead in (0x41, 0x43) and begin + 1 < end and data[begin + 1] == DOLLAR:
+        return 2
+    return 0
+
+
+@compiled
+def _suffix(data, begin, end, index, flags):  # type: ignore[no-untyped-def]  # noqa: PLR0911 -- one per rule
+    """Return the bytes of the longest suffix of data[begin:end], 0 for none."""
+    if begin >= end:
+        return 0
+    last = _before(data, begin, end)
+    code, width = decode(data, last, end)
+    bits = class_of(index, flags, code)
+    digit = end - 1
+    while digit >= begin and end - digit <= 10 and not _is_digit(data[digit]):
+        digit -= 1
+    if begin <= digit < end - 1 and _is_digit(data[digit]) and _looked_up(UNIT_KEYS, UNIT_VALUES, data, digit + 1, end):
+        return end - 1 - digit
+    if code == DOT and last > begin:
+        if data[last - 1] == DOT:
+            run = last
+            while run > begin and data[run - 1] == DOT:
+                run -= 1
+            return end - run
+        before = _before(data, begin, last)
+        behind = _bits(data, before, last, index, flags)
+        if behind & DOTTED:
+            return 1
+        if behind & UPPER and before > begin:
+            return 1 if _bits(data, _before(data, begin, before), before, index, flags) & UPPER else 0
+        return 0
+    if code in (0x73, 0x53) and last > begin:
+        apostrophe, _ = decode(data, _before(data, begin, last), last)
+        if apostrophe in (0x27, 0x2019):
+            return end - _before(data, begin, last)
+        return 0
+    if bits & SUFFIX:
+        if code == ELLIPSIS and last - 3 >= begin:
+            twin, _ = decode(data, last - 3, last)
+            if twin == ELLIPSIS:
+                return 6
+        return width
+    return 0
+
+
+@compiled
+def _infix(data, begin, at, end, index, flags):  # type: ignore[no-untyped-def]  # noqa: PLR0911 -- one per rule
+    """Return the bytes of the infix at `at` of data[begin:end], 0 for none."""
+    code, width = decode(data, at, end)
+    bits = class_of(index, flags, code)
+    if code == DOT:
+        run = at
+        while run < end and data[run] == DOT:
+            run += 1
+        if run - at > 1:
+            return run - at
+    if code == ELLIPSIS or bits & ICON:
+        return width
+    if at == begin or (code < ASCII_END and bits & CASED_ANY) or _is_digit(code):
+        return 0
+    before = _before(data, begin, at)
+    behind = _bits(data, before, at, index, flags)
+    digit = _is_digit(data[before])
+    following = at + width
+    ahead = _bits(data, following, end, index, flags)
+    reckoned = digit and code in (PLUS, MINUS, 0x2A, 0x5E) and following < end
+    if reckoned and (_is_digit(data[following]) or data[following] == MINUS):
+        return 1
+    if code == DOT:
+        return 1 if behind & (LOWER | QUOTE) and ahead & (UPPER | QUOTE) else 0
+    if code == 0x2C:
+        return 1 if behind & CASED_ANY and ahead & CASED_ANY else 0
+    if not (digit or behind & CASED_ANY):
+        return 0
+    if code in (COLON, 0x3C, 0x3D, 0x3E, SLASH):
+        return 1 if ahead & CASED_ANY else 0
+    if code in (MINUS, EN_DASH, EM_DASH, 0x7E):
+        most = 3 if code == MINUS else (2 if code == EM_DASH else 1)
+        tip, times = at, 0
+        while times < most and tip < end:
+            twin, _ = decode(data, tip, end)
+            if twin != code:
+                break
+            tip, times = tip + width, times + 1
+            if _bits(data, tip, end, index, flags) & CASED_ANY:
+                return tip - at
+    return 0
+
+
+@compiled
+def _is_host(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
+    """Tell whether data[begin:end] is a host of two labels or more, with port or path as it may be."""
+    at, label, labels, lower, size = begin, begin, 0, True, 0
+    while at < end:
+        code, width = decode(data, at, end)
+        letter = 0x41 <= code <= 0x5A or 0x61 <= code <= 0x7A or _is_digit(code) or 0xA1 <= code <= 0xFFFF
+        if code == DOT:
+            if at == label or data[at - 1] in (MINUS, 0x5F) or data[label] in (MINUS, 0x5F) or size > 64:
+                return False
+            labels, label, lower, size = labels + 1, at + 1, True, 0
+        elif letter or code in (MINUS, 0x5F):
+            lower &= (class_of(index, flags, code) & LOWER) != 0
+            size += 1
+        else:
+            break
+        at += width
+    if labels == 0 or not lower or not 2 <= size <= 63:
+        return False
+    if at < end and data[at] == COLON:
+        port = at + 1
+        while port < end and _is_digit(data[port]):
+            port += 1
+        if not 2 <= port - at - 1 <= 5:
+            return False
+        at = port
+    return at == end or data[at] in (SLASH, 0x3F, 0x23)
+
+
+@compiled
+def _is_url(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
+    """Tell whether data[begin:end] is a URL or mail address."""
+    if _is_host(data, begin, end, index, flags):
+        return True
+    scheme = _bits(data, begin, end, index, flags) & WORD != 0 or data[begin] in (PLUS, MINUS, DOT)
+    for at in range(begin + 1, end - 3):
+        if (data[at] & 0xC0) == 0x80:
+            continue
+        named = scheme and at > begin + 1 and data[at] == COLON and data[at + 1] == SLASH and data[at + 2] == SLASH
+        if named and _is_host(data, at + 3, end, index, flags):
+            return True
+        if data[at] == AT and _is_host(data, at + 1, end, index, flags):
+            return True
+        scheme &= _bits(data, at, end, index, flags) & WORD != 0 or data[at] in (PLUS, MINUS, DOT)
+    return False
+
+
+@compiled
+def cut_chunk(data, begin, end, index, flags, ends, count):  # type: ignore[no-untyped-def]
+    """Write where each word of data[begin:end], which holds no white space, ends; return the words in `ends` then.
+
+    `ends` must have room for a word per byte after the `count` that it holds.
+    """
+    first, last, suffixes, size, before_it = begin, end, 0, -1, count
+    room = len(ends)
+    while first < last and last - first != size:
+        if _looked_up(KEYS, VALUES, data, first, last):
+            break
+        size = last - first
+        before = _prefix(data, first, last, index, flags)
+        if before and _looked_up(KEYS, VALUES, data, first + before, last):
+            first += before
+            ends[count] = first
+            count += 1
+            break
+        after = _suffix(data, first + before, last, index, flags)
+        if after:
+            suffixes += 1
+            ends[room - suffixes] = last
+            last -= after
+            if _looked_up(KEYS, VALUES, data, first, last):
+                break
+        if before:
+            first += before
+            ends[count] = first
+            count += 1
+    if first < last:
+        lengths = _looked_up(KEYS, VALUES, data, first, last)
+        if lengths:
+            while lengths:
+                first += lengths & 255
+                lengths >>= 8
+                ends[count] = first
+                count += 1
+        else:
+            count = _cut_infixes(data, first, last, index, flags, ends, count)
+    for place in range(suffixes, 0, -1):
+        ends[count] = ends[room - place]
+        count += 1
+    return _merge(data, begin, ends, before_it, count) if count - before_it > 1 else count
+
+
+@compiled
+def _holds_sign(data, begin, end):  # type: ignore[no-untyped-def]
+    """Tell whether some byte is no ASCII letter or digit: only such an exception can have been cut by affixes."""
+    for at in range(begin, end):
+        low = data[at] | 0x20
+        if not (_is_digit(data[at]) or 0x61 <= low <= 0x7A):
+            return True
+    return False
+
+
+@compiled
+def _merge(data, begin, ends, held, count):  # type: ignore[no-untyped-def]
+    """Make neighbors that are an exception together the words that it is cut into, the longest first."""
+    read, write, start = held, held, begin
+    while read < count:
+        other = read
+        while other + 1 < count and ends[other + 1] - start <= MERGED:
+            other += 1
+        lengths = 0
+        while other > read and lengths == 0:
+            if _holds_sign(data, start, ends[other]):
+                lengths = _looked_up(KEYS, VALUES, data, start, ends[other])
+            other -= lengths == 0
+        if lengths:
+            while lengths:
+                start += lengths & 255
+                lengths >>= 8
+                ends[write] = start
+                write += 1
+        else:
+            other = read
+            start = ends[read]
+            ends[write] = start
+            write += 1
+        read = other + 1
+    return write
+
+
+@compiled
+def _cut_infixes(data, first, last, index, flags, ends, count):  # type: ignore[no-untyped-def]
+    """Write the ends of the words between infixes, and of infixes; a URL stays whole."""
+    start, at, asked = first, first, False
+    while at < last:
+        width = _infix(data, first, at, last, index, flags)
+        if width == 0:
+            at += 1
+            while at < last and (data[at] & 0xC0) == 0x80:
+                at += 1
+            continue
+        if at > first:
+            if not asked:
+                asked = True
+                if _is_url(data, first, last, index, flags):
+                    break
+            if at > start:
+                ends[count] = at
+                count += 1
+            start = at + width
+            ends[count] = start
+            count += 1
+        at += width
+    if start < last:
+        ends[count] = last
+        count += 1
+    return count
