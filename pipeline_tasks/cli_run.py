@@ -97,7 +97,14 @@ def run(  # noqa: PLR0913 -- the options of `refinery run`
         out.write(f"refining {landing} as snapshot {snapshot} by recipe {name} into {output}\n")
         out.flush()
         progress = Progress(out)
-        failed = _run_dag(recipe, asked, progress)
+        try:
+            failed = _run_dag(recipe, asked, progress)
+        except KeyboardInterrupt as error:
+            failed, progress.error = True, error
+    if isinstance(progress.error, KeyboardInterrupt):
+        sys.stderr.write("refinery: stopped; what is finished is kept, and the same command goes on from there\n")
+        atexit.register(os.dup2, log.fileno(), 2)  # what is torn down may complain
+        return INTERRUPTED
     if failed or not progress.published:
         return _explain(progress.error, Path(log.name))
     _summarize(progress, asked, recipe=name, as_json=json_summary)

@@ -125,6 +125,7 @@ class Host:
     last: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock)
     starting: threading.Lock = field(default_factory=threading.Lock)
+    spoiled: threading.Event = field(default_factory=threading.Event)
 
     def serve(self, line: Connection) -> None:
         """Answer the requests of one connection."""
@@ -147,9 +148,11 @@ class Host:
             return handle(request)
         except RefineryError as error:
             return {"error": type(error).__name__, "message": str(error)}
-        except Exception as error:  # noqa: BLE001 -- a defect must reach the task that met it, and not end the host
+        except Exception as error:  # noqa: BLE001 -- a defect must reach the task that met it
             traceback.print_exc()
-            return {"error": f"a defect ({type(error).__name__})", "message": traceback.format_exc()}
+            self.spoiled.set()  # its Spark or Ray may be gone: the next request gets a new host
+            lost = isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j")
+            return {"error": "JobLost" if lost else type(error).__name__, "message": traceback.format_exc()}
 
     def _warm(self, request: Mapping[str, Any]) -> None:
         """Start an engine at its first request; two at once would start it twice."""
@@ -177,7 +180,9 @@ def serve(socket: Path, idle: float = IDLE) -> None:
     listener = Listener(str(socket), family="AF_UNIX", backlog=64, authkey=_key(socket))
     threading.Thread(target=_accept, args=(listener, host), daemon=True).start()
     while not host.idle() or (host.idle() < idle and socket.exists()):
-        time.sleep(min(1.0, idle / 4))
+        if host.spoiled.wait(min(1.0, idle / 4)):
+            socket.unlink(missing_ok=True)
+            time.sleep(0.1)
     socket.unlink(missing_ok=True)
     _leave()
 

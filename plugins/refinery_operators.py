@@ -271,12 +271,16 @@ def sentence(failure: Mapping[str, Any]) -> str:
 
 
 def failed(context: Context) -> None:
-    """Log why a task failed for good, with the exception for `refinery run`'s exit code."""
-    error = context.get("exception")
-    where = context["ti"].task_id
-    log.error("%s  failed: %s", where, error, extra={"refinery": {"task": where, "error": error}})
+    """Log why a task failed for good; `refinery run` takes its exit code from the exception."""
+    _tell(context, "failed", logging.ERROR)
 
 
 def retried(context: Context) -> None:
     """Log that a task will be tried again, and why."""
-    log.warning("%s  is tried again: %s", context["ti"].task_id, context.get("exception"))
+    _tell(context, "is tried again", logging.WARNING)
+
+
+def _tell(context: Context, what: str, level: int) -> None:
+    error, task = context.get("exception"), context["ti"].task_id
+    facts = {"task": task, "error": error, "final": level == logging.ERROR}
+    log.log(level, "%s  %s: %s", task, what, error, extra={"refinery": facts})

@@ -92,6 +92,14 @@ def test_a_request_that_is_lost_with_its_host_may_be_tried_again(place: Path, mo
     assert "went away during land" in str(lost[0])
 
 
+def test_a_defect_is_told_with_its_trace_and_the_next_request_gets_a_new_host(place: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"AttributeError: Traceback"):
+        warm.ask(land(place, "before") | {"root": 5})
+    for host in hosts(place):
+        host.wait(timeout=30)
+    assert warm.ask(land(place, "after"))["snapshot"] == "after"
+
+
 def test_a_host_leaves_when_it_is_asked_to(place: Path) -> None:
     warm.ask(land(place, "s"))
     (host,) = hosts(place)
