@@ -198,7 +198,7 @@ def _shape(params: filter_quality.Params) -> object:
         card = filter_quality.FILTERS[name]
         limits = asdict(card.limits(**getattr(params, name)))
         shapes[name] = {key: value for key, value in limits.items() if key not in decisive(card)}
-    return params.profiles, params.words, shapes
+    return params.profiles, params.words, params.toxic_words, shapes
 
 
 def _counts(

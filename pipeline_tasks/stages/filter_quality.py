@@ -1,8 +1,8 @@
-"""Sets aside texts that fail the published heuristics (Gopher, C4, FineWeb) and stores what was measured."""
+"""Sets aside texts that fail the published heuristics (Gopher, C4, FineWeb, ...) and stores what was measured."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, Literal
@@ -12,12 +12,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.filters import Filter, Floats, beyond, c4, fineweb, gopher_quality, gopher_repetition
+from pipeline_tasks.filters import (
+    Filter,
+    Floats,
+    beyond,
+    c4,
+    cc_net,
+    dclm,
+    dolma,
+    fineweb,
+    gopher_quality,
+    gopher_repetition,
+    nemo,
+    seeds,
+)
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, replace_column, set_aside
 
-FILTERS = {card.name: card for card in (gopher_repetition.FILTER, gopher_quality.FILTER, c4.FILTER, fineweb.FILTER)}
-"""Every profile by its name, in the order of FineWeb."""
+DATATROVE = (gopher_repetition.FILTER, gopher_quality.FILTER, c4.FILTER, fineweb.FILTER)
+"""What FineWeb asks, in its order."""
+
+OTHERS = (dclm.FILTER, dolma.FILTER, nemo.FILTER, cc_net.FILTER, seeds.FILTER)
+"""What other projects ask; their rules of the same name are other functions (docs/profiles.md)."""
+
+FILTERS = {card.name: card for card in (*DATATROVE, *OTHERS)}
+"""Every profile by its name."""
+
+NO_FILE = FilePath("")
 
 SIGNALS = pa.struct([pa.field(signal, pa.float64()) for card in FILTERS.values() for signal in card.signals])
 """One field per signal of every profile, null where the profile is not asked for."""
@@ -30,19 +51,29 @@ WORDS = {"split": 0, "unicode": 1, "spacy": 3}
 class Params:
     """Which profiles judge, in order, and bounds that differ from theirs.
 
-    A profile sees the text as the profiles before it left it: `c4` removes lines, so what follows it judges the rest.
+    A profile sees the text as the profiles before it left it: `c4`, `dclm` and `cc_net` remove lines, so what follows
+    them judges the rest. `gopher_quality`, `gopher_repetition`, `c4` and `fineweb` are FineWeb's; `dclm`, `dolma`,
+    `nemo`, `cc_net` and `seeds` each compute the functions of their own source (docs/profiles.md).
     `words` is `split` (white space; the default, because prose about software is full of symbols, and a tokenizer
     that counts each as a word makes the alpha rule drop a third of good documentation), `unicode`
     (`text.words.UNICODE`) or `spacy` (English words and sentences as datatrove counts them; other languages get
-    `unicode`). The four mappings override fields of the `Limits` of the filter of that name.
+    `unicode`); it is asked of FineWeb's profiles. The mappings override fields of the `Limits` of the
+    filter of that name. `toxic_words` is a list of words (one per line, plain or compressed) whose share `seeds`
+    bounds; without one that rule is silent.
     """
 
-    profiles: tuple[str, ...] = tuple(FILTERS)
+    profiles: tuple[str, ...] = tuple(card.name for card in DATATROVE)
     words: Literal["split", "unicode", "spacy"] = "split"
     gopher_repetition: Mapping[str, float] = field(default_factory=dict)
     gopher_quality: Mapping[str, float] = field(default_factory=dict)
     c4: Mapping[str, float | bool] = field(default_factory=dict)
     fineweb: Mapping[str, float] = field(default_factory=dict)
+    dclm: Mapping[str, float] = field(default_factory=dict)
+    dolma: Mapping[str, float] = field(default_factory=dict)
+    nemo: Mapping[str, float] = field(default_factory=dict)
+    cc_net: Mapping[str, float] = field(default_factory=dict)
+    seeds: Mapping[str, float] = field(default_factory=dict)
+    toxic_words: FilePath = NO_FILE
 
     def __post_init__(self) -> None:
         """Raise RecipeError for a profile or limit that nothing has, naming the nearest that exists."""
@@ -53,15 +84,29 @@ class Params:
                 _known(key, tuple(limit.name for limit in fields(card.limits)), f"limit of `{name}`")
 
 
+def resources(params: Params) -> tuple[FilePath, ...]:
+    """Return the files whose content decides the output: the list of toxic words, if there is one."""
+    return (params.toxic_words,) if params.toxic_words else ()
+
+
 def sift(batches: Batches, *, params: Params) -> Batches:
     """Append `signals`, and set aside each row that fails a rule, with every rule that it fails as evidence.
 
     Kept rows get the text that the profiles left, and its `chars`; set-aside rows keep the text that they came with.
     The id stays that of the text as extracted.
     """
-    profiles = [(FILTERS[name], FILTERS[name].limits(**getattr(params, name))) for name in params.profiles]
+    cards = {**FILTERS, "seeds": _listing(FILTERS["seeds"], params.toxic_words)}
+    profiles = [(cards[name], cards[name].limits(**getattr(params, name))) for name in params.profiles]
     for batch in batches:
         yield _sifted(batch, profiles, WORDS[params.words])
+
+
+def _listing(card: Filter, path: FilePath) -> Filter:
+    """Return `card` with the words of the list at `path` to look for."""
+    from pipeline_tasks.text.wordlist import read
+
+    measure: Any = card.measure  # takes the list beside what every filter takes
+    return replace(card, measure=partial(measure, listed=tuple(sorted(read(path)))))
 
 
 def _known(name: str, names: tuple[str, ...], what: str) -> None:
@@ -128,7 +173,7 @@ STAGE = Stage(
     params=Params,
     reads=pa.schema([DOCUMENT.field("text"), DOCUMENT.field("chars"), pa.field("language", pa.string())]),
     writes=pa.schema([*DOCUMENT, pa.field("language", pa.string()), pa.field("signals", SIGNALS)]),
-    version=1,
+    version=2,
     splits=True,
     measures=("chars", "language"),
     fires=tuple(card.reason(rule) for card in FILTERS.values() for rule in card.rules),

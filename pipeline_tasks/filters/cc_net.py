@@ -1,0 +1,42 @@
+"""Removes paragraphs that a text repeats and sets short texts aside, as cc_net does before its models.
+
+Rules are those of facebookresearch/cc_net (arXiv 1911.00359): `cc_net/process_wet_file.py` (length), and
+`cc_net/{dedup,text_normalizer}.py` (paragraphs are lines, equal ones compared after `normalize_for_dedup`). cc_net
+removes a paragraph seen anywhere in its shard of the crawl; what is here is the part that one text decides. Its
+language and perplexity are stages of their own.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_tasks.filters import Filter, Measured, Rule
+
+SIGNALS = ("cc_net_paragraphs", "cc_net_length", "cc_net_repeated_paragraphs")
+"""Lines that are not blank; their code points, stripped and joined by newlines, before any is removed (upstream leaves
+the first line out, which it takes for the title); lines that repeat an earlier one, which are removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Least length (code points), and two switches (0 or 1): remove repeats, turn Unicode punctuation into ASCII."""
+
+    min_len: float = 300
+    remove_repeats: float = 1
+    ascii_punctuation: float = 0
+
+
+RULES = (Rule("too_short", "cc_net_length", "least", "min_len"),)
+
+
+def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
+    """Return the SIGNALS of each text, shape (rows, 3), and the texts without repeated paragraphs."""
+    from pipeline_tasks.text import ccnet
+
+    unrepeated, counts = ccnet.unrepeat(texts)
+    left = unrepeated if limits.remove_repeats else texts
+    return Measured(np.ascontiguousarray(counts), ccnet.ascii_marks(left) if limits.ascii_punctuation else left)
+
+
+FILTER = Filter("cc_net", SIGNALS, Limits, RULES, measure)

@@ -1,0 +1,134 @@
+"""Judges prose and repetition, then removes lines of page furniture, as RefinedWeb does in DCLM's reproduction.
+
+Definitions, bounds and order are those of mlfoundations/dclm `baselines/baselines_configs/
+dclm_baseline_refinedweb.yaml`, functions in `baselines/mappers/{filters/content_filters,modifiers}.py` (RefinedWeb,
+arXiv 2306.01116; DCLM, arXiv 2406.11794). Left out: its URL lists and language (stages of their own) and the removal
+of URLs from texts, which upstream runs only on pages that begin with the name of a top-level domain.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_tasks.filters import Filter, Measured, Rule, share
+from pipeline_tasks.text.languages import STOP_WORDS
+
+SYMBOLS = ("#", "...", ". . .", "…")
+BULLETS = ("●", "•", "*", "-")
+ELLIPSES = SYMBOLS[1:]
+
+SIGNALS = (
+    "dclm_words",
+    "dclm_word_length",
+    "dclm_symbol_ratio",
+    "dclm_bullet_line_ratio",
+    "dclm_ellipsis_line_ratio",
+    "dclm_non_alpha_ratio",
+    "dclm_stop_words",
+    "dclm_line_frac",
+    "dclm_para_frac",
+    "dclm_line_char_frac",
+    "dclm_para_char_frac",
+    *(f"dclm_top_{n}_gram" for n in (2, 3, 4)),
+    *(f"dclm_dup_{n}_gram" for n in range(5, 11)),
+    "dclm_removed_ratio",
+    "dclm_uppercase_lines",
+    "dclm_numeric_lines",
+    "dclm_counter_lines",
+    "dclm_short_lines",
+    "dclm_cart_lines",
+    "dclm_more_lines",
+    "dclm_sign_in_lines",
+)
+"""The last seven count the lines that each modifier removed or cut, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on a text (counts, code points, shares 0-1), then on single lines: shares, and words per line."""
+
+    min_words: float = 50
+    max_words: float = 100_000
+    min_word_length: float = 3
+    max_word_length: float = 10
+    max_symbol_ratio: float = 0.1
+    max_bullet_line_ratio: float = 0.9
+    max_ellipsis_line_ratio: float = 0.3
+    max_non_alpha_ratio: float = 0.2
+    min_stop_words: float = 2
+    line_frac: float = 0.3
+    para_frac: float = 0.3
+    line_char_frac: float = 0.2
+    para_char_frac: float = 0.2
+    top_2_gram: float = 0.2
+    top_3_gram: float = 0.18
+    top_4_gram: float = 0.16
+    dup_5_gram: float = 0.15
+    dup_6_gram: float = 0.14
+    dup_7_gram: float = 0.13
+    dup_8_gram: float = 0.12
+    dup_9_gram: float = 0.11
+    dup_10_gram: float = 0.1
+    max_removed_ratio: float = 0.05
+    max_uppercase_per_line: float = 0.5
+    max_numeric_per_line: float = 0.999999
+    min_words_per_line: float = 2
+    max_words_of_notice: float = 10
+
+
+REPEATS = ("line_frac", "para_frac", "line_char_frac", "para_char_frac")
+GRAMS = (*(f"top_{n}_gram" for n in (2, 3, 4)), *(f"dup_{n}_gram" for n in range(5, 11)))
+
+RULES = (
+    Rule("too_few_words", "dclm_words", "least", "min_words"),
+    Rule("too_many_words", "dclm_words", "most", "max_words"),
+    Rule("short_words", "dclm_word_length", "least", "min_word_length"),
+    Rule("long_words", "dclm_word_length", "most", "max_word_length"),
+    Rule("symbols", "dclm_symbol_ratio", "most", "max_symbol_ratio"),
+    Rule("bullets", "dclm_bullet_line_ratio", "most", "max_bullet_line_ratio"),
+    Rule("ellipses", "dclm_ellipsis_line_ratio", "most", "max_ellipsis_line_ratio"),
+    Rule("non_alpha", "dclm_non_alpha_ratio", "most", "max_non_alpha_ratio"),
+    Rule("stop_words", "dclm_stop_words", "least", "min_stop_words", only=tuple(STOP_WORDS)),
+    *(Rule(name, f"dclm_{name}", "most", name) for name in (*REPEATS, *GRAMS)),
+    Rule("removed_words", "dclm_removed_ratio", "most", "max_removed_ratio"),
+)
+
+
+def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
+    """Return the SIGNALS of each text, shape (rows, 28), and the texts as the line modifiers leave them.
+
+    Words are those of the source whatever the word rule: fastText's for counts, `str.split` for shares, Unicode's for
+    n-grams.
+    """
+    from pipeline_tasks.text import grams, modifiers, parts, phrases, tokens
+    from pipeline_tasks.text.buffers import views
+
+    view = views(texts)
+    found = tokens.measure(*view, phrases.spelled(STOP_WORDS["en"]), phrases.spelled(()))
+    count, before = found["words"], tokens.fasttext_words(*view)
+    lines = parts.measure(*view, parts.LINES, parts.STRIPPED)
+    paras = parts.measure(*view, parts.PARAGRAPHS, parts.STRIPPED)
+    bullets, ellipses = parts.edges(*view, parts.STRIPPED, phrases.spelled(BULLETS), phrases.spelled(ELLIPSES)).T
+    shape = (limits.max_uppercase_per_line, limits.max_numeric_per_line)
+    modified, changed = modifiers.modify(*view, (*shape, limits.min_words_per_line, limits.max_words_of_notice))
+    columns = [
+        before,
+        share(found["points"], count),
+        share(phrases.count(*view, phrases.spelled(SYMBOLS)), count),
+        share(bullets, lines["parts"]),
+        share(ellipses, lines["parts"]),
+        share(count - found["alpha"], count),
+        found["folded_stops"],
+        share(lines["repeated"], lines["parts"]),
+        share(paras["repeated"], paras["parts"]),
+        share(lines["repeated_points"], lines["points"]),
+        share(paras["repeated_points"], paras["points"]),
+        *grams.shares(*view, grams.DCLM).T,
+        np.maximum(share(before - tokens.fasttext_words(*views(modified)), before), 0),
+        *changed.T,
+    ]
+    return Measured(np.column_stack(columns), modified)
+
+
+FILTER = Filter("dclm", SIGNALS, Limits, RULES, measure)

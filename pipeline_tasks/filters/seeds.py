@@ -1,0 +1,103 @@
+"""Judges texts by simple shares: length, punctuation, different words, likeness to code, listed words, signal.
+
+The rules that tutorials and small pipelines share (TokenTurbine and others), with bounds as they publish them: at least
+200 characters (100,000 at most), punctuation at most .3, different words at least .30, five code keywords or 5 % code
+symbols, listed words at most .1 %. Length in words stands for a length in tokens, which no tokenizer has counted yet.
+The least share of letters and digits (signal density) has no published bound; half is far below any prose.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_tasks.filters import Filter, Measured, Rule, share
+from pipeline_tasks.text.languages import UNSPACED
+
+KEYWORDS = (
+    "async", "await", "bool", "boolean", "catch", "char", "class", "const", "continue", "def", "elif", "elseif",
+    "endif", "enum", "eval", "extends", "finally", "fn", "foreach", "func", "function", "goto", "ifdef", "impl",
+    "implements", "import", "include", "instanceof", "int", "interface", "isset", "lambda", "let", "mut", "namespace",
+    "null", "nullptr", "printf", "println", "private", "protected", "public", "return", "sizeof", "static", "std",
+    "struct", "switch", "template", "throw", "typedef", "typeof", "undefined", "unsigned", "usize", "var", "virtual",
+    "void", "while", "xor",
+)  # fmt: skip
+"""Words of programming languages; prose has some of them, hence different ones are counted, not occurrences."""
+
+SIGNALS = (
+    "seeds_chars",
+    "seeds_words",
+    "seeds_punctuation",
+    "seeds_distinct_words",
+    "seeds_code_keywords",
+    "seeds_code_symbols",
+    "seeds_listed_words",
+    "seeds_signal_density",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on lengths (code points, words), different code keywords, and shares (0-1) of characters or words."""
+
+    min_chars: float = 200
+    max_chars: float = 100_000
+    min_words: float = 50
+    max_words: float = 50_000
+    max_punctuation: float = 0.3
+    min_distinct_words: float = 0.3
+    max_code_keywords: float = 4
+    max_code_symbols: float = 0.05
+    max_listed_words: float = 0.001
+    min_signal_density: float = 0.5
+
+
+RULES = (
+    Rule("too_short", "seeds_chars", "least", "min_chars"),
+    Rule("too_long", "seeds_chars", "most", "max_chars"),
+    Rule("too_few_words", "seeds_words", "least", "min_words", skips=UNSPACED),
+    Rule("too_many_words", "seeds_words", "most", "max_words"),
+    Rule("punctuation", "seeds_punctuation", "most", "max_punctuation"),
+    Rule("repeated_words", "seeds_distinct_words", "least", "min_distinct_words"),
+    Rule("code_keywords", "seeds_code_keywords", "most", "max_code_keywords"),
+    Rule("code_symbols", "seeds_code_symbols", "most", "max_code_symbols"),
+    Rule("listed_words", "seeds_listed_words", "most", "max_listed_words"),
+    Rule("signal_density", "seeds_signal_density", "least", "min_signal_density"),
+)
+
+
+def measure(
+    texts: pa.Array,
+    languages: pa.Array,  # noqa: ARG001  (same shape for all filters)
+    words: int,  # noqa: ARG001
+    limits: Limits,  # noqa: ARG001
+    listed: tuple[str, ...] = (),
+) -> Measured:
+    """Return the SIGNALS of each text, shape (rows, 8); the texts stay as they are.
+
+    Words are those of `str.split`; `listed` words are looked for in lower case among runs of letters, digits and `_`,
+    and entries of several words are not found.
+    """
+    from pipeline_tasks.text import phrases, signs, tokens
+    from pipeline_tasks.text.buffers import views
+
+    view = views(texts)
+    found = tokens.measure(*view, phrases.spelled(()), phrases.spelled(()))
+    signed = signs.measure(*view)
+    lower = views(pc.utf8_lower(texts)) if listed else view
+    runs, hits, _ = tokens.listed(*lower, tuple(word.lower() for word in listed)).T
+    columns = [
+        signed["points"],
+        found["words"],
+        share(signed["punctuation"], signed["points"]),
+        share(found["distinct"], found["words"]),
+        tokens.listed(*view, KEYWORDS)[:, 2],
+        share(signed["code"], signed["points"]),
+        share(hits, runs),
+        share(signed["solid"], signed["points"]),
+    ]
+    return Measured(np.column_stack(columns), texts)
+
+
+FILTER = Filter("seeds", SIGNALS, Limits, RULES, measure)

@@ -1,0 +1,107 @@
+"""Brings lines into the form that cc_net compares them in, and keeps the first of equal lines of a text."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_tasks.text.buffers import views
+from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.letters import classes, trim
+from pipeline_tasks.text.tally import hash_of, place_of, room_for
+
+MARKS = {
+    "\uff0c": ",", "\u3002": ".", "\u3001": ",", "\u201e": '"', "\u201d": '"', "\u201c": '"', "\u00ab": '"',
+    "\u00bb": '"', "\uff11": '"', "\u300d": '"', "\u300c": '"', "\u300a": '"', "\u300b": '"', "\u00b4": "'",
+    "\u2236": ":", "\uff1a": ":", "\uff1f": "?", "\uff01": "!", "\uff08": "(", "\uff09": ")", "\uff1b": ";",
+    "\u2013": "-", "\u2014": " - ", "\uff0e": ". ", "\uff5e": "~", "\u2019": "'", "\u2026": "...", "\u2501": "-",
+    "\u3008": "<", "\u3009": ">", "\u3010": "[", "\u3011": "]", "\uff05": "%", "\u25ba": "-",
+}  # fmt: skip
+"""Punctuation of facebookresearch/cc_net `cc_net/text_normalizer.py` and its ASCII; the fullwidth 1 is theirs."""
+
+ANY_MARK = f"[{''.join(MARKS)}]"
+DROPPED = rf"[{''.join(MARKS)}\x00-\x09\x0b-\x1f\x7f-\x{{9f}}]"
+"""Marks and control characters; newlines stay, because they part the lines."""
+
+MARGINS = r"(?m)^[\t\v\f\r\p{Z}]+|[\t\v\f\r\p{Z}]+$"
+NEWLINE = 0x0A
+
+
+def ascii_marks(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
+    """Return texts with Unicode punctuation as ASCII (`replace_unicode_punct`)."""
+    matches = pc.match_substring_regex(texts, ANY_MARK)
+    if pc.any(matches).as_py():
+        for mark, plain in MARKS.items():
+            texts = pc.replace_substring(texts, mark, plain)
+    return texts
+
+
+def zero_digits(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
+    """Return texts with every decimal digit of any script as 0."""
+    return pc.replace_substring_regex(texts, r"\p{Nd}", "0")
+
+
+def keys(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
+    """Return texts whose lines are equal where cc_net calls them equal (`normalize_for_dedup`).
+
+    Stripped, in lower case, digits as 0, marks and control characters gone. Lines stay as many as they were.
+    """
+    stripped = pc.replace_substring_regex(texts, MARGINS, "")
+    return pc.replace_substring_regex(zero_digits(pc.utf8_lower(stripped)), DROPPED, "")
+
+
+@compiled
+def _unrepeat(offsets, data, key_offsets, key_data, table, kept, kept_offsets, out):  # type: ignore[no-untyped-def]
+    """Write the texts without repeated lines to `kept`; fill out[row] with lines, their length, and repeated lines."""
+    index, flags = table
+    size = 0
+    for row in range(len(offsets) - 1):
+        at, end, key, key_end = offsets[row], offsets[row + 1], key_offsets[row], key_offsets[row + 1]
+        room = 1
+        for byte in range(at, end):
+            room += data[byte] == NEWLINE
+        seen = np.zeros(room_for(room), np.uint64)
+        begin = size
+        while at <= end:
+            stop, key_stop = at, key
+            while stop < end and data[stop] != NEWLINE:
+                stop += 1
+            while key_stop < key_end and key_data[key_stop] != NEWLINE:
+                key_stop += 1
+            first, last = trim(data, at, stop, index, flags)
+            again = False
+            if first < last:
+                name = hash_of(key_data, key, key_stop)
+                slot = place_of(seen, len(seen) - 1, name)
+                again, seen[slot] = seen[slot] == name, name
+                out[row, 0] += 1
+                out[row, 1] += out[row, 0] > 1
+                for byte in range(first, last):
+                    out[row, 1] += (data[byte] & 0xC0) != 0x80
+                out[row, 2] += again
+            if not again:
+                if size > begin:
+                    kept[size] = NEWLINE
+                    size += 1
+                kept[size : size + stop - at] = data[at:stop]
+                size += stop - at
+            at, key = stop + 1, key_stop + 1
+        kept_offsets[row + 1] = size
+
+
+def unrepeat(texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.float64]]:
+    """Return texts without the lines equal (by `keys`) to an earlier one, and per text counts, shape (rows, 3).
+
+    Counts: lines that are not blank, their code points (stripped, joined by newlines), and those that repeat one.
+    Blank lines stay.
+    """
+    offsets, data = views(texts)
+    key_offsets, key_data = views(keys(pc.fill_null(texts.cast(pa.large_string()), "")))
+    rows = len(offsets) - 1
+    kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
+    kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, 3))
+    _unrepeat(offsets, data, key_offsets, key_data, classes(), kept, kept_offsets, out)
+    left = pa.py_buffer(kept[: kept_offsets[-1]].copy())
+    return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left), out
