@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
@@ -54,7 +54,7 @@ def ask(request: Mapping[str, Any]) -> Reply:
 def _place() -> tuple[Path, Path, Path]:
     """Return the paths of socket, log and lock of the host for this code and these credentials.
 
-    A host that runs older code, or that was started with other credentials, is another host.
+    A host that was started with other credentials is another host; one that runs older code is replaced.
     """
     folder = Path(tempfile.gettempdir()) / f"refinery-{os.getuid()}"
     with contextlib.suppress(FileExistsError):
@@ -62,11 +62,14 @@ def _place() -> tuple[Path, Path, Path]:
     if folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o077:
         message = f"{folder} belongs to someone else or is open to others; remove it, or set TMPDIR"
         raise RecipeError(message)
-    stamps = [f"{path.relative_to(PACKAGE)} {path.stat().st_mtime_ns}" for path in sorted(PACKAGE.rglob("*.py"))]
     settings = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith(("AWS_", "REFINERY_"))]
-    identity = "\n".join([sys.executable, str(PACKAGE), os.environ.get("JAVA_HOME", ""), *stamps, *settings])
-    name = hashlib.sha256(identity.encode()).hexdigest()[:12]
-    return folder / f"{name}.sock", folder / f"{name}.log", folder / f"{name}.lock"
+    who = _short([sys.executable, str(PACKAGE), os.environ.get("JAVA_HOME", ""), *settings])
+    code = _short(f"{path.relative_to(PACKAGE)} {path.stat().st_mtime_ns}" for path in sorted(PACKAGE.rglob("*.py")))
+    return folder / f"{who}-{code}.sock", folder / f"{who}.log", folder / f"{who}.lock"
+
+
+def _short(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
 
 
 def _key(socket: Path) -> bytes:
@@ -93,8 +96,8 @@ def _dial(socket: Path) -> Connection | None:
 
 
 def _start(socket: Path, log: Path) -> Connection:
-    for stale in (socket, socket.with_suffix(".key")):
-        stale.unlink(missing_ok=True)
+    for stale in socket.parent.glob(f"{log.stem}-*"):
+        stale.unlink(missing_ok=True)  # a host of older code leaves when its socket is gone and its work is done
     handle = os.open(socket.with_suffix(".key"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as key:
         key.write(secrets.token_bytes(32))

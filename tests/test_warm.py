@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from pipeline_tasks import warm
+from pipeline_tasks.airflow_home import PROJECT
 from pipeline_tasks.errors import JobLost, RecipeError
 
 pytestmark = pytest.mark.slow
@@ -98,6 +99,20 @@ def test_a_defect_is_told_with_its_trace_and_the_next_request_gets_a_new_host(pl
     for host in hosts(place):
         host.wait(timeout=30)
     assert warm.ask(land(place, "after"))["snapshot"] == "after"
+
+
+def test_a_host_of_older_code_is_replaced(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "code").mkdir()
+    (place / "code" / "older.py").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(warm, "PACKAGE", place / "code")
+        patch.setenv("PYTHONPATH", str(PROJECT))
+        warm.ask(land(place, "before"))
+        (older,) = hosts(place)
+        (place / "code" / "newer.py").touch()
+        warm.ask(land(place, "after"))
+    older.wait(timeout=30)
+    assert len(hosts(place)) == 1
 
 
 def test_a_host_leaves_when_it_is_asked_to(place: Path) -> None:
