@@ -159,3 +159,29 @@ def test_punctuation_is_no_word_of_a_language_without_spaces() -> None:
     sentences = "".join(chr(0x4E00 + 11 * place) + ("\uff0c" if place % 4 == 3 else "") for place in range(240)) + "。"
     assert "gopher_quality:below_alpha_threshold" not in rules(sentences, "zh")
     assert "gopher_quality:below_alpha_threshold" in rules(" ".join(sentences), "en")
+
+
+@pytest.mark.parametrize("profile", ["dclm", "dolma", "nemo", "cc_net", "seeds"])
+def test_each_profile_keeps_prose_and_gives_reasons_of_its_own(profile: str) -> None:
+    out = judged([PROSE, "Short."], profiles=(profile,))
+    kept, aside = out["reason"].to_pylist()
+    assert kept is None
+    assert aside.startswith(f"{profile}:")
+    assert {rule.partition(":")[0] for rule in rules("Short.", profiles=(profile,))} == {profile}
+
+
+def test_dclm_cuts_furniture_from_what_it_keeps_and_sets_aside_what_is_mostly_furniture() -> None:
+    assert judged([f"HOME\n{PROSE}\n12 likes"], profiles=("dclm",))["text"].to_pylist() == [PROSE]
+    buttons = "\n".join(f"Button{number}" for number in range(20))
+    assert rules(f"{PROSE}\n{buttons}", profiles=("dclm",)) == ["dclm:removed_words"]
+
+
+def test_words_of_a_list_are_toxic_in_any_case_and_the_list_is_identity(tmp_path: Path) -> None:
+    made = []
+    for number, listed in enumerate(("herons\n# a comment\nOTTERS\n", "weasels\n")):
+        path = tmp_path / f"list{number}"
+        path.write_text(listed)
+        params = {"profiles": ["seeds"], "toxic_words": str(path)}
+        made.append(refined(tmp_path, "filter_quality", given(tmp_path, [table([PROSE], ["en"])]), params)[1])
+    assert [manifest.rejected for manifest in made] == [{"seeds:listed_words": 1}, {}]
+    assert made[0].fingerprint != made[1].fingerprint
