@@ -1,5 +1,6 @@
 """One body of promises over every store, and what each store says when the world is against it."""
 
+import contextlib
 import hashlib
 import os
 import resource
@@ -213,34 +214,40 @@ def test_a_killed_writer_leaves_nothing_half_written(any_root: str, tmp_path: Pa
 # --- Worlds that are against it ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_files() -> object:
-    """Files of this process may have 64 KiB at most: the kernel refuses more, as a full disk would."""
+@contextlib.contextmanager
+def small_files() -> Iterator[None]:
+    """Let files of this process have 64 KiB at most: the kernel refuses more, as a full disk would.
+
+    Not a fixture: pytest writes its own (redirected) output between a fixture and its test.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    signal.signal(signal.SIGXFSZ, ignored)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
 
 
-def test_a_full_disk_is_no_space_and_shows_nothing(tmp_path: Path, small_files: object) -> None:
+def test_a_full_disk_is_no_space_and_shows_nothing(tmp_path: Path) -> None:
     store = connect(str(tmp_path / "root"))
-    with pytest.raises(NoSpace, match="no space left on the disk"):
+    with small_files(), pytest.raises(NoSpace, match="no space left on the disk"):
         store.create("stage/manifest.json", bytes(100_000))
     assert list((tmp_path / "root").rglob("*")) == [tmp_path / "root" / "stage"]
 
 
-def test_a_full_disk_stops_a_shard(tmp_path: Path, small_files: object) -> None:
+def test_a_full_disk_stops_a_shard(tmp_path: Path) -> None:
     import pyarrow as pa
 
     from pipeline_tasks.shard_file import ShardWriter
 
     rows = pa.RecordBatch.from_pydict({"body": pa.array([os.urandom(200_000)], pa.large_binary())})
-    writer = ShardWriter(rows.schema)
-    writer.write(rows)
-    with pytest.raises(NoSpace, match="set TMPDIR"):
-        writer.store(str(tmp_path / "root"), "stage/data")
+    with small_files():
+        writer = ShardWriter(rows.schema)
+        writer.write(rows)
+        with pytest.raises(NoSpace, match="set TMPDIR"):
+            writer.store(str(tmp_path / "root"), "stage/data")
     assert paths(str(tmp_path / "root")) == []
 
 
