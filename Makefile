@@ -56,11 +56,11 @@ $(VENV)/.uv:
 
 $(VENV)/.installed: $(VENV)/.uv requirements.txt pyproject.toml
 	@echo "Installing $$(grep -c '==' requirements.txt) packages into $(VENV) ..."
-	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes -q -r requirements.txt
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes --compile-bytecode -q -r requirements.txt
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
 	@echo "Installing the test tools ..."
-	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes -q -r requirements-dev.txt
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes --compile-bytecode -q -r requirements-dev.txt
 	@touch $@
