@@ -28,7 +28,7 @@ def demo_crawl() -> Path:
 
 
 def after(stage: str, inputs: Sequence[Path], root: Path, columns: Sequence[str]) -> pa.Table:
-    """Run the web recipe up to `stage` over every snapshot of `inputs`; return what all of them keep."""
+    """Run the web recipe up to `stage` over every snapshot of `inputs`; return the columns (none named: all) kept."""
     recipe, factory, tables = load_recipe("web"), engine("local"), []
     for uri in map(str, inputs):
         path, _, _ = land.land(str(root), uri)
@@ -38,12 +38,12 @@ def after(stage: str, inputs: Sequence[Path], root: Path, columns: Sequence[str]
             if step.stage == stage:
                 break
         shards = read_manifest(str(root), path).shards
-        tables.append(pa.Table.from_batches(list(read_shards(str(root), shards, list(columns)))))
+        tables.append(pa.Table.from_batches(list(read_shards(str(root), shards, list(columns) or None))))
     return pa.concat_tables(tables)
 
 
 def english(source: Path | None, root: Path) -> pa.Table:
     """Return the English documents (text, language) of each file of a WET folder, or of the demo's crawl."""
     inputs = sorted(source.glob("*.wet.gz")) if source else [demo_crawl() / "2026-11-19", demo_crawl() / "2026-11-20"]
-    told = after("filter_language", inputs, root, ("text", "language"))
+    told = after("filter_language", inputs, root, ())
     return told.filter(pc.equal(told["language"], "en"))

@@ -1,6 +1,7 @@
 """The environment of the peers that we compare with, made from PyPI when it is absent, never Refinery's own."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -29,7 +30,8 @@ def install() -> Path:
 def ask(script: str, *arguments: str, python: Path | str = sys.executable) -> Any:  # noqa: ANN401 -- any JSON
     """Run a script of this folder in a process of its own; return the JSON of its last line."""
     command = [str(python), str(HERE / script), *arguments]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=HERE.parent)
+    environ = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=HERE.parent, env=environ)
     return json.loads(done.stdout.splitlines()[-1])
 
 

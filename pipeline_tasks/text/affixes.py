@@ -59,7 +59,17 @@ def _table(words):  # type: ignore[no-untyped-def]
     return keys, values
 
 
+def _rims(words):  # type: ignore[no-untyped-def]
+    """Return a table of 2 ** 16 that says whether some word begins and ends with these two bytes."""
+    rims = np.zeros(1 << 16, np.bool_)
+    for word in words:
+        letters = word.encode()
+        rims[letters[0] << 8 | letters[-1]] = True
+    return rims
+
+
 KEYS, VALUES = _table(exceptions())
+RIMS = _rims(exceptions())
 UNIT_KEYS, UNIT_VALUES = _table({unit: (unit,) for unit in AFTER_DIGIT})
 
 
@@ -75,6 +85,14 @@ def _looked_up(keys, values, data, begin, end):  # type: ignore[no-untyped-def]
             return values[slot]
         slot = (slot + 1) & 4095
     return 0
+
+
+@compiled
+def _excepted(data, begin, end):  # type: ignore[no-untyped-def]
+    """Return the packed lengths of an exception, 0 for none; most words are told by their first and last byte."""
+    if begin >= end or not RIMS[np.int64(data[begin]) << 8 | data[end - 1]]:
+        return 0
+    return _looked_up(KEYS, VALUES, data, begin, end)
 
 
 @compiled
@@ -261,11 +279,11 @@ def cut_chunk(data, begin, end, index, flags, ends, count):  # type: ignore[no-u
     first, last, suffixes, size, before_it = begin, end, 0, -1, count
     room = len(ends)
     while first < last and last - first != size:
-        if _looked_up(KEYS, VALUES, data, first, last):
+        if _excepted(data, first, last):
             break
         size = last - first
         before = _prefix(data, first, last, index, flags)
-        if before and _looked_up(KEYS, VALUES, data, first + before, last):
+        if before and _excepted(data, first + before, last):
             first += before
             ends[count] = first
             count += 1
@@ -275,14 +293,14 @@ def cut_chunk(data, begin, end, index, flags, ends, count):  # type: ignore[no-u
             suffixes += 1
             ends[room - suffixes] = last
             last -= after
-            if _looked_up(KEYS, VALUES, data, first, last):
+            if _excepted(data, first, last):
                 break
         if before:
             first += before
             ends[count] = first
             count += 1
     if first < last:
-        lengths = _looked_up(KEYS, VALUES, data, first, last)
+        lengths = _excepted(data, first, last)
         if lengths:
             while lengths:
                 first += lengths & 255
@@ -318,7 +336,7 @@ def _merge(data, begin, ends, held, count):  # type: ignore[no-untyped-def]
         lengths = 0
         while other > read and lengths == 0:
             if _holds_sign(data, start, ends[other]):
-                lengths = _looked_up(KEYS, VALUES, data, start, ends[other])
+                lengths = _excepted(data, start, ends[other])
             other -= lengths == 0
         if lengths:
             while lengths:
@@ -340,6 +358,10 @@ def _cut_infixes(data, first, last, index, flags, ends, count):  # type: ignore[
     """Write the ends of the words between infixes, and of infixes; a URL stays whole."""
     start, at, asked = first, first, False
     while at < last:
+        low = data[at] | 0x20
+        if 0x61 <= low <= 0x7A or _is_digit(data[at]):
+            at += 1
+            continue
         width = _infix(data, first, at, last, index, flags)
         if width == 0:
             at += 1

@@ -4,12 +4,31 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.hashing import absorb
 from pipeline_tasks.text.letters import ASCII_END, BREAK, TERMINAL, class_of, classes, decode, trim
 from pipeline_tasks.text.ngrams import slot_of, table_size
-from pipeline_tasks.text.words import Floats, hash_bytes, longest
+from pipeline_tasks.text.words import FNV_BASIS, Floats, key_of, longest
 
 NEWLINE, RETURN, DOT, HASH = 0x0A, 0x0D, 0x2E, 0x23
+ASCII_PRINTED = 0x20
 BULLET, DASH, ELLIPSIS = 0x2022, 0x2D, 0x2026
+
+
+@compiled
+def hash_part(data, begin, end):  # type: ignore[no-untyped-def]
+    """Return a 64-bit hash of data[begin:end], eight bytes at a time, never 0."""
+    value, at = FNV_BASIS ^ np.uint64(end - begin), begin
+    while at + 8 <= end:
+        low = np.uint64(data[at]) | np.uint64(data[at + 1]) << np.uint64(8)
+        low |= np.uint64(data[at + 2]) << np.uint64(16) | np.uint64(data[at + 3]) << np.uint64(24)
+        high = np.uint64(data[at + 4]) | np.uint64(data[at + 5]) << np.uint64(8)
+        high |= np.uint64(data[at + 6]) << np.uint64(16) | np.uint64(data[at + 7]) << np.uint64(24)
+        value = absorb(value, low | high << np.uint64(32))
+        at += 8
+    while at < end:
+        value = absorb(value, np.uint64(data[at]))
+        at += 1
+    return key_of(value)
 
 
 @compiled
@@ -26,6 +45,9 @@ def next_break(data, at, end, index, flags):  # type: ignore[no-untyped-def]
     """Return (end of the line that begins at `at`, begin of the next line), as `str.splitlines` breaks lines."""
     while at < end:
         code, width = np.int64(data[at]), 1
+        if ASCII_PRINTED <= code < ASCII_END:
+            at += 1
+            continue
         if code >= ASCII_END:
             code, width = decode(data, at, end)
         if class_of(index, flags, code) & BREAK:
@@ -40,13 +62,13 @@ def _shapes(offsets, data, index, flags, out):  # type: ignore[no-untyped-def]
     """Fill out[row] with: lines, bulleted lines, lines that trail off, `#`, ellipses."""
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]
-        dots = 0
+        dots, hashes, ellipses = 0, 0, 0
         for byte in range(at, end):
-            out[row, 3] += data[byte] == HASH
+            hashes += data[byte] == HASH
             if data[byte] == DOT:
                 dots += 1
                 if dots == 3:
-                    out[row, 4] += 1
+                    ellipses += 1
                     dots = 0
             else:
                 dots = 0
@@ -63,7 +85,8 @@ def _shapes(offsets, data, index, flags, out):  # type: ignore[no-untyped-def]
                 out[row, 2] += dotted or tail == ELLIPSIS
             at = following
         for byte in range(offsets[row], end - 2):
-            out[row, 4] += data[byte] == 0xE2 and data[byte + 1] == 0x80 and data[byte + 2] == 0xA6
+            ellipses += data[byte] == 0xE2 and data[byte + 1] == 0x80 and data[byte + 2] == 0xA6
+        out[row, 3], out[row, 4] = hashes, ellipses
 
 
 def shapes(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floats:
@@ -81,14 +104,17 @@ def _cut(data, begin, end, least, hashes, lengths):  # type: ignore[no-untyped-d
     """Cut data[begin:end] at runs of at least `least` newlines; write hash and code points of each part."""
     count, start, at = 0, begin, begin
     while at < end:
+        if data[at] != NEWLINE:
+            at += 1
+            continue
         run = at
         while run < end and data[run] == NEWLINE:
             run += 1
         if run - at >= least:
-            hashes[count], lengths[count] = hash_bytes(data, start, at), code_points(data, start, at)
+            hashes[count], lengths[count] = hash_part(data, start, at), code_points(data, start, at)
             count, start = count + 1, run
         at = max(run, at + 1)
-    hashes[count], lengths[count] = hash_bytes(data, start, end), code_points(data, start, end)
+    hashes[count], lengths[count] = hash_part(data, start, end), code_points(data, start, end)
     return count + 1
 
 
@@ -158,7 +184,7 @@ def _prose(offsets, data, short, index, flags, out):  # type: ignore[no-untyped-
                 while (data[tail] & 0xC0) == 0x80 and tail > at:
                     tail -= 1
                 code, _ = decode(data, tail, stop)
-                hashes[count], lengths[count] = hash_bytes(data, at, stop), code_points(data, at, stop)
+                hashes[count], lengths[count] = hash_part(data, at, stop), code_points(data, at, stop)
                 out[row, 1] += (class_of(index, flags, code) & TERMINAL) != 0
                 out[row, 2] += lengths[count] <= short[row]
                 count += 1
