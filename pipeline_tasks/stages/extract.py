@@ -1,5 +1,6 @@
 """Turns pages into documents: decode, find the main text, normalize, and name it by its content."""
 
+import itertools
 import json
 from dataclasses import dataclass
 from functools import partial
@@ -72,13 +73,17 @@ def _documents(batch: pa.RecordBatch, box: Any, params: Params) -> pa.RecordBatc
 def _pages(batch: pa.RecordBatch) -> list[Any]:
     from pipeline_tasks.text.sandbox import Page
 
-    pages = []
-    empty = pa.py_buffer(b"")
+    ready = batch["text"].is_valid().to_pylist()
     types = batch["content_type"].to_pylist()
-    for text, payload, kind in zip(batch["text"], batch["payload"], types, strict=True):
-        body = text.as_buffer() or payload.as_buffer() or empty
-        pages.append(Page(memoryview(body), kind or "", text.is_valid))
-    return pages
+    columns = zip(_bodies(batch["text"]), _bodies(batch["payload"]), types, ready, strict=True)
+    return [Page(text if is_text else payload, kind or "", is_text) for text, payload, kind, is_text in columns]
+
+
+def _bodies(column: pa.Array) -> list[memoryview]:
+    """Return the bytes of each value of a large binary or string column, none of a null."""
+    offsets = memoryview(column.buffers()[1] or bytes(8)).cast("q")[column.offset :][: len(column) + 1].tolist()
+    data = memoryview(column.buffers()[2] or b"")
+    return [data[start:end] for start, end in itertools.pairwise(offsets)]
 
 
 def _verdict(found: Any, params: Params) -> tuple[str | None, str | None]:  # noqa: ANN401 -- a lazy import

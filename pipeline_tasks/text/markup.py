@@ -13,6 +13,7 @@ _NEEDS = {
     "justext": ("justext", "lxml.html"),
 }
 _SEGMENTS = 64
+_SHORTEST = 1 << 13
 _VOID = ("<br", "<img", "<input", "<meta", "<link", "<hr", "<!", "<path")
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*+)([^<>]*+)>")
 _UNNESTED = frozenset(  # void elements, and those that end by themselves where the next begins
@@ -86,19 +87,26 @@ def _title(html: str) -> str | None:
 
 def deeper_than(html: str, limit: int) -> bool:
     """Tell whether elements nest deeper than `limit`; cheap counts first, a look at every tag only in doubt."""
-    if html.count("<") <= limit:
+    step = _step(html)
+    tags = [html.count("<", start, start + step) for start in range(0, len(html), step)]
+    if sum(tags) <= limit:
         return False
-    return _bound(html, ()) > limit and _bound(html, _VOID) > limit and _exceeds(html, limit)
+    return _bound(html, tags, ()) > limit and _bound(html, tags, _VOID) > limit and _exceeds(html, limit)
 
 
-def _bound(html: str, void: tuple[str, ...]) -> int:
+def _step(html: str) -> int:
+    """Return the length of a segment: short ones would cost more calls than they save."""
+    return max(len(html) // _SEGMENTS + 1, _SHORTEST)
+
+
+def _bound(html: str, tags: list[int], void: tuple[str, ...]) -> int:
     """Return a number that the depth is certainly not above, from counts in segments; `void` tags hold nothing."""
-    step = len(html) // _SEGMENTS + 1
+    step = _step(html)
     depth = highest = 0
-    for start in range(0, len(html), step):
+    for start, count in zip(range(0, len(html), step), tags, strict=True):
         end = start + step
         closed = html.count("</", start, end)
-        opened = html.count("<", start, end) - closed - sum(html.count(tag, start, end) for tag in void)
+        opened = count - closed - sum(html.count(tag, start, end) for tag in void)
         highest = max(highest, depth + opened)
         depth += opened - closed
     return highest

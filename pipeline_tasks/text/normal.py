@@ -50,13 +50,19 @@ def cap_marks(text: str) -> str:
 @cache
 def _marks() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """Match one, two, and too many, characters in a row that have a combining class in this Python's Unicode."""
-    members = {code for code in range(0x300, 0x1F000) if unicodedata.combining(chr(code))}
-    starts = sorted(code for code in members if code - 1 not in members)
+    near, far = (_ranges(first, last) for first, last in ((0x300, 0xFFFF), (0x10000, 0x1F000)))
+    # without the look ahead, every character that is no mark is compared with each far range
+    mark = f"(?:[{near}]|(?=[\\U00010000-\\U0001f000])[{far}])"
+    return re.compile(mark), re.compile(mark + mark), re.compile(f"({mark}{{{MARKS}}}){mark}+")
+
+
+def _ranges(first: int, last: int) -> str:
+    """Return the characters from `first` to `last` that have a combining class, as ranges of a regular expression."""
+    members = {code for code in range(first, last + 1) if unicodedata.combining(chr(code))}
     ranges = []
-    for start in starts:
+    for start in sorted(code for code in members if code - 1 not in members):
         end = start
         while end + 1 in members:
             end += 1
         ranges.append(f"\\U{start:08x}-\\U{end:08x}")
-    mark = f"[{''.join(ranges)}]"
-    return re.compile(mark), re.compile(mark + mark), re.compile(f"({mark}{{{MARKS}}}){mark}+")
+    return "".join(ranges)
