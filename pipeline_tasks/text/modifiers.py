@@ -7,7 +7,7 @@ import pyarrow as pa
 from pipeline_tasks.text import traits
 from pipeline_tasks.text.compiled import compiled
 from pipeline_tasks.text.letters import classes, trim
-from pipeline_tasks.text.phrases import ends_at, spelled
+from pipeline_tasks.text.phrases import ends_at, spelled, times
 from pipeline_tasks.text.tokens import next_word, read, trait_of
 
 STEPS = ("uppercase", "numeric", "counter", "short", "cart", "more", "sign_in")
@@ -172,6 +172,13 @@ def _step(data, size, step, limits, counted, notices, index, flags, out):  # typ
 
 
 @compiled
+def _occurs(data, size, step, notices):  # type: ignore[no-untyped-def]
+    """Return whether the notice of a modifier is anywhere in data[:size]."""
+    letters, ends = notices
+    return times(data, 0, size, letters, ends[step - 4], ends[step - 3], 1) > 0
+
+
+@compiled
 def _modify(offsets, data, limits, counted, notices, plain, table, kept, kept_offsets, out):  # type: ignore[no-untyped-def]
     """Write every text as the modifiers leave it to `kept`, and the lines that each changed to `out`."""
     index, flags = table
@@ -188,11 +195,12 @@ def _modify(offsets, data, limits, counted, notices, plain, table, kept, kept_of
                 here[length] = data[at]
                 length += 1
         for step in range(7):
+            if step > 3 and limits[2] >= 1 and not _occurs(here, length, step, notices):
+                continue  # blank lines went with the short ones, so nothing changes
             length, out[row, step] = _step(here, length, step, limits, counted, notices, index, flags, there)
-            if step != 3:
-                first, last = trim(there, 0, length, plain[0], plain[1])
-                length = last - first
-                there[:length] = there[first:last].copy()
+            first, last = trim(there, 0, length, plain[0], plain[1])
+            length = last - first
+            there[:length] = there[first:last].copy()
             here, there = there, here
         kept[place : place + length] = here[:length]
         place += length

@@ -69,15 +69,15 @@ def next_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _after_extends(data, at, end, index, flags):  # type: ignore[no-untyped-def]
-    """Return (where the next code point that extends nothing begins, its word break class); the end has class OTHER."""
+def _peek(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+    """Return (begin, bytes, word break class) of the next code point that extends nothing; the end has class OTHER."""
     while at < end:
         code, width = read(data, at, end)
         kind = np.int64(trait_of(index, flags, code)) >> SHIFT
         if kind != EXTEND:
-            return at, kind
+            return at, width, kind
         at += width
-    return end, np.int64(0)
+    return end, 0, np.int64(0)
 
 
 @compiled
@@ -88,24 +88,25 @@ def next_unicode_word(data, at, end, index, flags):  # type: ignore[no-untyped-d
         code, width = read(data, at, end)
         trait = trait_of(index, flags, code)
         before = np.int64(trait) >> SHIFT
-        at, kind = _after_extends(data, at + width, end, index, flags)
+        at += width
+        if not trait & ALNUM and before != CONNECTOR:
+            continue  # nothing joins it but what extends it
+        at, width, kind = _peek(data, at, end, index, flags)
         while at < end:
-            _, width = read(data, at, end)
-            ahead, following = _after_extends(data, at + width, end, index, flags)
-            letters = before in (LETTER, NUMBER) and kind in (LETTER, NUMBER)
-            connected = kind == CONNECTOR and before in (LETTER, NUMBER, KATAKANA, CONNECTOR)
-            connects = before == CONNECTOR and kind in (LETTER, NUMBER, KATAKANA)
-            if letters or connected or connects or before == kind == KATAKANA:
-                before = kind
-            elif (before == LETTER == following and kind in (MID_LETTER, MID_BOTH)) or (
-                before == NUMBER == following and kind in (MID_NUMBER, MID_BOTH)
-            ):
-                _, width = read(data, ahead, end)
-                before = following
-                ahead, following = _after_extends(data, ahead + width, end, index, flags)
-            else:
-                break
-            at, kind = ahead, following
+            if not (kind == LETTER == before):
+                letters = before in (LETTER, NUMBER) and kind in (LETTER, NUMBER)
+                connected = kind == CONNECTOR and before in (LETTER, NUMBER, KATAKANA, CONNECTOR)
+                connects = before == CONNECTOR and kind in (LETTER, NUMBER, KATAKANA)
+                if not (letters or connected or connects or before == kind == KATAKANA):
+                    if kind not in (MID_LETTER, MID_NUMBER, MID_BOTH):
+                        break
+                    ahead, wide, following = _peek(data, at + width, end, index, flags)
+                    inner = before == LETTER == following and kind != MID_NUMBER
+                    if not inner and not (before == NUMBER == following and kind != MID_LETTER):
+                        break
+                    at, width, kind = ahead, wide, following
+            before = kind
+            at, width, kind = _peek(data, at + width, end, index, flags)
         if trait & ALNUM:
             points = 0
             for byte in range(begin, at):
