@@ -114,12 +114,12 @@ def test_signals_measured_otherwise_are_not_used(tmp_path: Path) -> None:
     assert "has no published web_en" in note.what
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.text(st.sampled_from("ab .\n-*…#1é中。")), min_size=1, max_size=4))
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text(st.sampled_from("ab .,\n-*…#1éZ中。{(=")), min_size=1, max_size=4))
 def test_shares_are_never_above_one_and_no_signal_below_zero(texts: list[str]) -> None:
     docs = documents(texts, language=pa.array(["en", "zh", "th", None][: len(texts)], pa.string()))
     (batch,) = sift(iter(docs.combine_chunks().to_batches()), params=Params(profiles=tuple(FILTERS)))
     for signal in SIGNALS:
         values = batch["signals"].field(signal.name).to_numpy(zero_copy_only=False)
-        assert np.all(values >= 0), signal.name
-        assert signal.name not in SHARES or np.all(values <= 1), signal.name
+        assert not np.any(values < 0), signal.name
+        assert signal.name not in SHARES or not np.any(values > 1), signal.name

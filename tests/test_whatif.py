@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -13,7 +14,8 @@ from pipeline_tasks import dataset
 from pipeline_tasks.cli import main
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.whatif import Forecast, whatif
+from pipeline_tasks.stages.filter_quality import FILTERS
+from pipeline_tasks.whatif import Forecast, decisive, whatif
 from tests.documents import documents
 from tests.refining import given, refined, rows
 from tests.stages.test_filter_quality import PROSE
@@ -76,9 +78,7 @@ def kept(found: Mapping[str, Any]) -> dict[str, int]:
         ),
     ],
 )
-@pytest.mark.parametrize(
-    "base", [{}, {"profiles": ["c4", "gopher_quality", "fineweb", "gopher_repetition"], "words": "unicode"}]
-)
+@pytest.mark.parametrize("base", [{}, {"profiles": [*reversed(FILTERS)], "words": "unicode"}])
 def test_a_forecast_is_what_a_run_then_does(
     tmp_path: Path, base: dict[str, Any], changes: list[str], params: dict[str, Any]
 ) -> None:
@@ -95,6 +95,16 @@ def test_a_forecast_is_what_a_run_then_does(
     aside = [json.loads(one) for one in rows(tmp_path, then, "rejects")["evidence"].to_pylist()]
     fails = Counter(rule["rule"] for one in aside for rule in one)
     assert {why: pair[1] for why, pair in found.fails.items() if pair[1]} == fails
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_bound_changes_no_signal_and_no_text(name: str) -> None:
+    card, texts, languages = FILTERS[name], table()["text"].combine_chunks(), table()["language"].combine_chunks()
+    before = card.measure(texts, languages, 0, card.limits())
+    for limit in decisive(card):
+        after = card.measure(texts, languages, 0, card.limits(**{limit: 7.5}))
+        assert np.array_equal(before.signals, after.signals, equal_nan=True), limit
+        assert before.texts.equals(after.texts), limit
 
 
 def test_some_bounds_matter(tmp_path: Path) -> None:
