@@ -9,6 +9,7 @@ refine   run a stage over its input, or over one span of it
 seal     concatenate a stage's partitions into its manifest
 judge    let the stage's gate read a manifest
 publish  make a dataset version of a snapshot's manifests
+tend     sweep what no manifest names
 """
 
 import json
@@ -19,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pipeline_tasks import dataset, gate, land, storage
+from pipeline_tasks import dataset, gate, land, storage, tend
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.ledger import Ledger
@@ -189,6 +190,14 @@ def _publish(request: Request) -> Reply:
         )
 
 
+def _tend(request: Request) -> Reply:
+    root = request["root"]
+    found = tend.survey(root, float(request.get("grace") or tend.GRACE), float(request.get("expire") or 0.0))
+    if request.get("delete"):
+        tend.sweep(root, found, float(request.get("limit") or tend.LIMIT))
+    return {**tend.facts(found), "deleted": bool(request.get("delete"))}
+
+
 VERBS: Mapping[str, tuple[Callable[[Request], Reply], tuple[str, ...]]] = {
     "land": (_land, ("root", "input")),
     "history": (_history, ("root", "recipe", "snapshot")),
@@ -197,6 +206,7 @@ VERBS: Mapping[str, tuple[Callable[[Request], Reply], tuple[str, ...]]] = {
     "seal": (_seal, ("root", "stage", "parent", "spans")),
     "judge": (_judge, ("root", "manifest")),
     "publish": (_publish, ("root", "recipe", "snapshot", "manifests")),
+    "tend": (_tend, ("root",)),
 }
 """What answers a verb, and the keys that its request cannot lack."""
 

@@ -56,6 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     _trace_parser(commands)
     _whatif_parser(commands)
     _lint_parser(commands)
+    _tend_parser(commands)
     doctor = commands.add_parser("doctor", help="check Java, Spark, Ray, the tokenizer and the object store")
     doctor.add_argument("output", nargs="?", default="", help="root to check: a folder or s3://bucket/prefix")
     doctor.set_defaults(answer=_doctor)
@@ -255,6 +256,27 @@ def _lint(options: argparse.Namespace) -> int:
     found = lint.lint(options.recipe, options.output, options.snapshot, options.allow)
     _print([json.dumps(lint.facts(found))] if options.json else lint.told(options.recipe, found))
     return RecipeError.exit_code if any(one.fault or options.strict for one in found) else 0
+
+
+def _tend_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
+    tend = commands.add_parser("tend", help="list (and with --delete remove) what no manifest names")
+    tend.add_argument("output", nargs="?", default=default_root(), help="the root to tend")
+    tend.add_argument("--grace", type=float, default=7.0, metavar="DAYS", help="leave alone what is younger (7)")
+    tend.add_argument("--expire", type=float, default=0.0, metavar="DAYS", help="also stages that no version names")
+    tend.add_argument("--limit", type=float, default=0.1, help="refuse to remove more than this share of bytes (0.1)")
+    tend.add_argument("--delete", action="store_true", help="remove; without it, only list")
+    tend.add_argument("--json", action="store_true", help="print one JSON object")
+    tend.set_defaults(answer=_tend)
+
+
+def _tend(options: argparse.Namespace) -> int:
+    from pipeline_tasks import tend
+
+    found = tend.survey(options.output, options.grace * tend.DAY, options.expire * tend.DAY)
+    _print([json.dumps(tend.facts(found), sort_keys=True)] if options.json else tend.told(found))
+    if options.delete:
+        tend.sweep(options.output, found, options.limit)
+    return 0
 
 
 def _doctor(options: argparse.Namespace) -> int:

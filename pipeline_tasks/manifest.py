@@ -1,10 +1,11 @@
 """Manifests and receipts: what was made, from what, and where every row went."""
 
 import hashlib
+import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any
 
@@ -65,6 +66,17 @@ def home(stage: str, fingerprint: str) -> str:
 def manifest_path(stage: str, fingerprint: str) -> str:
     """Return the path of a stage's manifest: the commit point of the whole stage."""
     return f"{home(stage, fingerprint)}/manifest.json"
+
+
+ABANDONED = b'{"abandoned":true}\n'
+"""What `tend` puts in the commit slot of work that it sweeps: whoever still works there can no longer commit."""
+
+
+def slots(stage: str, fingerprint: str) -> Iterator[str]:
+    """Yield the paths at which a stage may commit: the first that is not abandoned counts."""
+    yield manifest_path(stage, fingerprint)
+    for generation in itertools.count(1):
+        yield f"{home(stage, fingerprint)}/manifest.{generation}.json"
 
 
 def canonical(value: object) -> bytes:

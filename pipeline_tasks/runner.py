@@ -11,8 +11,17 @@ import pyarrow as pa
 
 from pipeline_tasks import storage
 from pipeline_tasks.bench import Bench
-from pipeline_tasks.errors import BudgetExceeded, ContractError, RecipeError, RowsVanished, SchemaBroken
+from pipeline_tasks.errors import (
+    BudgetExceeded,
+    ContractError,
+    DeterminismViolation,
+    JobLost,
+    RecipeError,
+    RowsVanished,
+    SchemaBroken,
+)
 from pipeline_tasks.manifest import (
+    ABANDONED,
     Manifest,
     canonical,
     digest_of,
@@ -22,6 +31,7 @@ from pipeline_tasks.manifest import (
     load,
     manifest_path,
     merge,
+    slots,
     total,
 )
 from pipeline_tasks.recipe import bind, stage_card
@@ -201,13 +211,28 @@ def refine(work: Work, engine: EngineFactory, span: tuple[int, int] | None = Non
     is found and returned as it is: retry, resume, backfill and cache are this one line.
     """
     plan_ = plan(work)
-    path = plan_.path if span is None else partition_path(plan_, span)
     store = storage.connect(work.root)
+    path = _slot(store, plan_) if span is None else partition_path(plan_, span)
     if store.size(path) is not None:
         return path, _verified(store, path), Meter()
     made, meter = _run(plan_, engine, span)
-    storage.commit(store, path, dump(made))
+    _commit(store, path, made)
     return path, made, meter
+
+
+def _slot(store: storage.Store, plan_: Plan) -> str:
+    """Return where the stage commits, or has committed: past slots that a sweep has fenced off."""
+    return next(path for path in slots(plan_.card.name, plan_.fingerprint) if store.size(path) != len(ABANDONED))
+
+
+def _commit(store: storage.Store, path: str, made: Manifest) -> None:
+    try:
+        storage.commit(store, path, dump(made))
+    except DeterminismViolation as error:
+        if store.read(path) != ABANDONED:
+            raise
+        message = f"{store.root}/{path}: this attempt was given up and swept while it ran; it is refined anew"
+        raise JobLost(message) from error
 
 
 def partition_path(plan_: Plan, span: tuple[int, int]) -> str:
@@ -323,9 +348,10 @@ def seal(work: Work, spans: Sequence[tuple[int, int]]) -> tuple[str, Manifest]:
     """Concatenate the committed partitions of a stage into its manifest; every input shard must be covered once."""
     plan_ = plan(work)
     store = storage.connect(work.root)
-    if store.size(plan_.path) is not None:
-        return plan_.path, _verified(store, plan_.path)
-    parts = [read_manifest(work.root, partition_path(plan_, span)) for span in sorted(spans)]
+    path = _slot(store, plan_)
+    if store.size(path) is not None:
+        return path, _verified(store, path)
+    parts = [_partition(store, plan_, span) for span in sorted(spans)]
     covered = tuple(digest for part in parts for digest in part.covers)
     if covered != tuple(shard.digest for shard in plan_.parent.shards):
         shards = len(plan_.parent.shards)
@@ -333,8 +359,14 @@ def seal(work: Work, spans: Sequence[tuple[int, int]]) -> tuple[str, Manifest]:
         raise RowsVanished(message)
     whole = _concatenate(parts)
     check_conservation(plan_.card, plan_.parent, whole)
-    storage.commit(store, plan_.path, dump(whole))
-    return plan_.path, whole
+    _commit(store, path, whole)
+    return path, whole
+
+
+def _partition(store: storage.Store, plan_: Plan, span: tuple[int, int]) -> Manifest:
+    path = partition_path(plan_, span)
+    read_manifest(store.root, path)
+    return _verified(store, path)
 
 
 def _concatenate(parts: Sequence[Manifest]) -> Manifest:

@@ -79,6 +79,9 @@ class Store(Protocol):
     def delete(self, path: str) -> None:
         """Remove an object; nothing happens if there is none."""
 
+    def unfinished(self, prefix: str) -> Iterator[Entry]:
+        """Yield what killed writers left half-written under `prefix`; no reader ever sees it."""
+
 
 def commit(store: Store, path: str, body: bytes) -> None:
     """Put-if-absent that never trusts a status code: another attempt's equal bytes are success."""
@@ -215,6 +218,11 @@ class LocalStore:
     def delete(self, path: str) -> None:
         with _local_errors(f"{self.root}/{path}"):
             Path(self.root, path).unlink(missing_ok=True)
+
+    def unfinished(self, prefix: str) -> Iterator[Entry]:
+        for path in sorted(Path(self.root, prefix).rglob(f"{UNFINISHED}*")):
+            facts = path.stat()
+            yield Entry(str(path.relative_to(self.root)), facts.st_size, facts.st_mtime)
 
 
 @contextlib.contextmanager
@@ -394,6 +402,11 @@ class S3Store:
     def delete(self, path: str) -> None:
         with self._errors(path):
             self._client.delete_object(Bucket=self._bucket, Key=self._key(path))
+
+    def unfinished(self, prefix: str) -> Iterator[Entry]:
+        # Incomplete multipart uploads are the bucket's to expire (a lifecycle rule); nothing else can be half there.
+        del prefix
+        yield from ()
 
     @contextlib.contextmanager
     def _errors(self, path: str) -> Iterator[None]:

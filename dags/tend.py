@@ -1,0 +1,51 @@
+"""Sweep what no manifest names: leftovers of killed attempts, of losers of a race, and of work that was given up.
+
+**Runbook**
+
+- By default nothing is removed: the task's return value lists what would go, with the reason. Set `delete` to remove it.
+- Nothing younger than `grace` days goes, and nothing that a committed manifest names. Work that was never committed
+  is fenced first (its commit slot is taken), so an attempt that wakes up later cannot commit into what was swept.
+- A sweep that would remove more than `limit` of the stored bytes is refused.
+- `expire` above 0 also removes stages that no dataset version names and that are older than so many days.
+"""
+
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.sdk import DAG, Param, get_current_context, task
+from refinery_retry import RETRIES
+
+DAY = 86_400.0
+
+
+@task  # type: ignore[untyped-decorator]  # loaded lazily: Any
+def sweep() -> dict[str, Any]:
+    """Survey the root and, if asked to, remove what was found."""
+    from refinery_launch import launch
+
+    params = get_current_context()["params"]
+    days = {name: float(params[name]) * DAY for name in ("grace", "expire")}
+    request = {"verb": "tend", "root": params["output"], "delete": params["delete"], "limit": params["limit"], **days}
+    return dict(launch(request))
+
+
+with DAG(
+    "tend",
+    description="Sweep what no manifest names",
+    schedule="0 4 * * *",
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    default_args=RETRIES,
+    params={
+        "output": Param(os.environ.get("REFINERY_ROOT", "s3://refinery/refined"), type="string"),
+        "delete": Param(default=False, type="boolean", description="Remove; otherwise only list"),
+        "grace": Param(7, type="number", minimum=1, description="Days for which everything is left alone"),
+        "expire": Param(0, type="number", minimum=0, description="Days after which unnamed stages go; 0: never"),
+        "limit": Param(0.1, type="number", minimum=0, maximum=1, description="Largest share of bytes to remove"),
+    },
+    doc_md=__doc__,
+    tags=["refinery"],
+) as dag:
+    sweep()
