@@ -48,7 +48,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     offsets, data = views(texts)
     short = np.where(spoken(languages, UNSPACED), limits.short_line_length / 2, limits.short_line_length)
     total, ends, shorts, repeated, points, newlines = lines.prose(offsets, data, short).T
-    count = cutting.measure(offsets, data, word_rules(languages, words), cutting.hashes_of(()))[:, 1]
+    count = cutting.count(offsets, data, word_rules(languages, words))
     columns = [total, share(ends, total), share(shorts, total), share(repeated, points), share(newlines, count)]
     return Measured(np.column_stack(columns), texts)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pipeline_tasks.text.compiled import compiled
 from pipeline_tasks.text.letters import ASCII_END, DIGIT, SPACE, TERMINAL, WORD, class_of, classes, decode, trim
 from pipeline_tasks.text.lines import next_break
-from pipeline_tasks.text.words import MARKS, SPACY, SPLIT, STOPS, Floats, cut, longest
+from pipeline_tasks.text.words import MARKS, SPACY, SPLIT, STOPS, Floats, counted, cut, longest
 
 PHRASES = (
     "lorem ipsum",
@@ -146,24 +146,6 @@ def _sentences(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _counted(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
-    """Return (words, code points of the longest) of data[begin:end], as `cut` finds them by the rule SPLIT."""
-    words, longest_word, length, at = 0, 0, 0, begin
-    while at < end:
-        code, width = np.int64(data[at]), 1
-        if code >= ASCII_END:
-            code, width = decode(data, at, end)
-        if class_of(index, flags, code) & SPACE:
-            words += length > 0
-            longest_word = max(longest_word, length)
-            length = 0
-        else:
-            length += 1
-        at += width
-    return words + (length > 0), max(longest_word, length)
-
-
-@compiled
 def _tokenized_sentences(words, kinds):  # type: ignore[no-untyped-def]
     """Return the sentences of SPACY words: each begins at the first word that is no punctuation after an end.
 
@@ -197,7 +179,7 @@ def _edit(offsets, data, rules, limits, tokenized, phrases, markers, table, kept
             at = following
             out[row, LINES] += 1
             if rules[row] == SPLIT:
-                words, most = _counted(data, first, last, index, flags)
+                words, most = counted(data, first, last, index, flags)
             else:
                 words = cut(data, first, last, rules[row], index, flags, lengths, hashes, kinds)
                 most = lengths[:words].max() if words else 0

@@ -101,6 +101,24 @@ def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):  # type: 
 
 
 @compiled
+def counted(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
+    """Return (words, code points of the longest) of data[begin:end], as `cut` finds them by the rule SPLIT."""
+    words, longest_word, length, at = 0, 0, 0, begin
+    while at < end:
+        code, width = np.int64(data[at]), 1
+        if code >= ASCII_END:
+            code, width = decode(data, at, end)
+        if class_of(index, flags, code) & SPACE:
+            words += length > 0
+            longest_word = max(longest_word, length)
+            length = 0
+        else:
+            length += 1
+        at += width
+    return words + (length > 0), max(longest_word, length)
+
+
+@compiled
 def _cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds):  # type: ignore[no-untyped-def]
     """Write the words as `cut` does, by the rule SPACY."""
     ends = np.empty(512, np.int64)
@@ -177,6 +195,26 @@ def _measure(offsets, data, rules, stops, index, flags, out):  # type: ignore[no
         for stop in range(len(stops)):
             stop_words += seen >> stop & 1
         out[row, 0], out[row, 1], out[row, 2], out[row, 3], out[row, 4] = solid, count, points, alpha, stop_words
+
+
+@compiled
+def _count(offsets, data, rules, index, flags, out):  # type: ignore[no-untyped-def]
+    """Fill out[row] with the number of words."""
+    room = longest(offsets)
+    lengths, hashes, kinds = np.empty(room, np.int32), np.empty(room, np.uint64), np.empty(room, np.uint8)
+    for row in range(len(offsets) - 1):
+        if rules[row] == SPLIT:
+            words, _ = counted(data, offsets[row], offsets[row + 1], index, flags)
+        else:
+            words = cut(data, offsets[row], offsets[row + 1], rules[row], index, flags, lengths, hashes, kinds)
+        out[row] = words
+
+
+def count(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], rules: npt.NDArray[np.uint8]) -> Floats:
+    """Return the number of words per text, shape (rows,); `rules` as for `measure`."""
+    out = np.zeros(len(offsets) - 1)
+    _count(offsets, data, rules, *classes(), out)
+    return out
 
 
 def measure(
