@@ -4,7 +4,10 @@ The algorithm is that of explosion/spaCy 3.8 `spacy/tokenizer.pyx` (MIT) over th
 and `spacy/lang/en/punctuation.py`, written anew over bytes. Left out: URLs by IP number.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from pipeline_tasks.text.compiled import compiled
 from pipeline_tasks.text.english import AFTER_DIGIT, exceptions
@@ -45,7 +48,7 @@ def spelling(data, begin, end):  # type: ignore[no-untyped-def]
     return value if value != np.uint64(0) else np.uint64(1)
 
 
-def _table(words):  # type: ignore[no-untyped-def]
+def _table(words: Mapping[str, Sequence[str]]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """Return (keys, values) of an open-addressing table from spellings to packed lengths of parts, in bytes."""
     keys, values = np.zeros(4096, np.uint64), np.zeros(4096, np.int64)
     for word, parts in words.items():
@@ -59,7 +62,7 @@ def _table(words):  # type: ignore[no-untyped-def]
     return keys, values
 
 
-def _rims(words):  # type: ignore[no-untyped-def]
+def _rims(words: Iterable[str]) -> npt.NDArray[np.bool_]:
     """Return a table of 2 ** 16 that says whether some word begins and ends with these two bytes."""
     rims = np.zeros(1 << 16, np.bool_)
     for word in words:

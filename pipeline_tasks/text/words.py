@@ -148,7 +148,8 @@ def _cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds):  # type:
 @compiled
 def _weigh(data, begin, end, index, flags, lengths, hashes, kinds, count):  # type: ignore[no-untyped-def]
     """Write length, hash and kind of the word data[begin:end]."""
-    length, any_bits, all_bits, lacks, at = 0, 0, 0xFFFF, 0, begin
+    any_bits, all_bits, lacks = np.int64(0), np.int64(0xFFFF), np.int64(0)
+    length, at = 0, begin
     while at < end:
         code, width = decode(data, at, end)
         bits = np.int64(class_of(index, flags, code))
