@@ -108,8 +108,11 @@ def main() -> None:
         costs["compile kernels (or load them)"] = timed(lambda: run(str(folder / "warm"), str(warm), recipe, factory))
         uri = options.input or str(folder / "crawl" / "2026-11-19")
         timings = run(str(folder / "root"), uri, recipe, factory)
-        ingest = next(entry.path for entry in storage.connect(str(folder / "root")).list("ingest")
-                      if entry.path.endswith("manifest.json"))
+        ingest = next(
+            entry.path
+            for entry in storage.connect(str(folder / "root")).list("ingest")
+            if entry.path.endswith("manifest.json")
+        )
         show(timings, html_bytes(str(folder / "root"), ingest), costs, options)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

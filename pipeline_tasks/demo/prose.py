@@ -13,7 +13,18 @@ from typing import Any
 
 from pipeline_tasks.errors import RecipeError
 
-PACKAGES = ("pandas", "numpy", "scipy", "sqlalchemy", "ray", "pyspark", "airflow", "numba", "great_expectations", "altair")
+PACKAGES = (
+    "pandas",
+    "numpy",
+    "scipy",
+    "sqlalchemy",
+    "ray",
+    "pyspark",
+    "airflow",
+    "numba",
+    "great_expectations",
+    "altair",
+)
 LANGUAGES = ("de", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "tr", "zh-CN")
 _PER_PACKAGE = 900_000  # characters of prose taken from one package at most, so that no voice drowns the others
 _WORDS = range(14, 160)

@@ -145,7 +145,7 @@ def train(sampled: Batches, params: Params) -> tuple[str, int]:
     The trainer counts words, then merges the most frequent pair, the smaller ids first among equals; neither
     depends on order or threads. The byte alphabet comes first, so that no text is ever unknown.
     """
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: PLC0415
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     seen = 0
 
@@ -188,14 +188,14 @@ def _remembered(known: Batches, params: Params) -> pa.RecordBatch | None:
 
 
 def _load(name: str) -> tuple[str, int]:
-    from tokenizers import Tokenizer  # noqa: PLC0415
+    from tokenizers import Tokenizer
 
     return Tokenizer.from_file(name if name.endswith(".json") else _download(name)).to_str(), 0
 
 
 def _download(name: str) -> str:
-    from huggingface_hub import hf_hub_download  # noqa: PLC0415
-    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError
 
     repository, at, revision = name.partition("@")
     if not at:
@@ -211,7 +211,7 @@ def _download(name: str) -> str:
 
 
 def _settled(params: Params, definition: str, documents: int) -> pa.RecordBatch:
-    from tokenizers import Tokenizer  # noqa: PLC0415
+    from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(definition)
     tokenizer.no_truncation()  # published files often cut at 512 tokens; a cut would be silent
@@ -249,7 +249,7 @@ def _token(vocabulary: Mapping[str, int], name: str, key: str) -> int:
 
 
 def _settled_tiktoken(params: Params) -> pa.RecordBatch:
-    import tiktoken  # noqa: PLC0415
+    import tiktoken
 
     name = params.tokenizer.removeprefix("tiktoken:")
     try:
@@ -290,7 +290,7 @@ def reference(kind: str, definition: bytes) -> Encoder:
     """Return the reference encoder; special tokens that stand in the text are encoded as the text they are."""
     if kind == "tiktoken":
         return _tiktoken(definition)
-    from tokenizers import Tokenizer  # noqa: PLC0415
+    from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(definition.decode())
     tokenizer.encode_special_tokens = True
@@ -302,7 +302,7 @@ def reference(kind: str, definition: bytes) -> Encoder:
 
 
 def _tiktoken(definition: bytes) -> Encoder:
-    import tiktoken  # noqa: PLC0415
+    import tiktoken
 
     parts = json.loads(definition)
     encoding = tiktoken.Encoding(
@@ -319,7 +319,7 @@ def fast(kind: str, definition: bytes) -> Encoder | None:
     """Return the fastokens encoder, or None where it cannot load this tokenizer."""
     if kind != "tokenizers":
         return None
-    import fastokens  # noqa: PLC0415
+    import fastokens
 
     try:
         tokenizer = fastokens.Tokenizer.from_json_str(definition.decode())
