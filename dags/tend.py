@@ -2,7 +2,7 @@
 
 **Runbook**
 
-- By default nothing is removed: the task's return value lists what would go, with the reason. Set `delete` to remove it.
+- By default nothing is removed: the task returns what would go, with the reason. Set `delete` to remove it.
 - Nothing younger than `grace` days goes, and nothing that a committed manifest names. Work that was never committed
   is fenced first (its commit slot is taken), so an attempt that wakes up later cannot commit into what was swept.
 - A sweep that would remove more than `limit` of the stored bytes is refused.
