@@ -20,7 +20,7 @@ FilePath = NewType("FilePath", str)
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One immutable file: `path` is relative to the root (or absolute for landed files), `digest` is SHA-256."""
+    """One immutable file: `path` is relative to the root (`landing:` files to their snapshot), `digest` is SHA-256."""
 
     path: str
     rows: int
