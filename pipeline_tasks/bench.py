@@ -84,7 +84,7 @@ class Bench:
         """Return the receipt of an earlier attempt whose shards are all there, else None."""
         store = storage.connect(self.place.root)
         path = receipt_path(self.place.home, task.key)
-        if store.size(path) is None:
+        if not store.size(path):  # an empty object is no receipt
             return None
         receipt = load_receipt(store.read(path), f"{store.root}/{path}")
         stored = (receipt.shard, receipt.rejects, receipt.quarantine)

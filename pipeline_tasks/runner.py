@@ -213,7 +213,7 @@ def refine(work: Work, engine: EngineFactory, span: tuple[int, int] | None = Non
     plan_ = plan(work)
     store = storage.connect(work.root)
     path = _slot(store, plan_) if span is None else partition_path(plan_, span)
-    if store.size(path) is not None:
+    if store.size(path):  # an empty object is no commit
         return path, _verified(store, path), Meter()
     made, meter = _run(plan_, engine, span)
     _commit(store, path, made)
@@ -349,7 +349,7 @@ def seal(work: Work, spans: Sequence[tuple[int, int]]) -> tuple[str, Manifest]:
     plan_ = plan(work)
     store = storage.connect(work.root)
     path = _slot(store, plan_)
-    if store.size(path) is not None:
+    if store.size(path):  # an empty object is no commit
         return path, _verified(store, path)
     parts = [_partition(store, plan_, span) for span in sorted(spans)]
     covered = tuple(digest for part in parts for digest in part.covers)

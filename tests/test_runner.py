@@ -160,6 +160,15 @@ def test_committed_work_is_found(tmp_path: Path, parent: str) -> None:
     assert (first[2].ran, second[2].ran) == (3, 0)
 
 
+def test_empty_objects_of_killed_writers_are_not_taken_for_work(tmp_path: Path, parent: str) -> None:
+    path, made = refined(tmp_path, "toy_map", parent)
+    before = (tmp_path / path).read_bytes()
+    for one in (tmp_path / path, *(tmp_path / path).parent.glob("receipts/*.json")):
+        one.write_bytes(b"")
+    assert refined(tmp_path, "toy_map", parent) == (path, made)
+    assert (tmp_path / path).read_bytes() == before
+
+
 @pytest.mark.parametrize("stage", ["toy_map", "toy_group", "toy_beside", "toy_history"])
 def test_only_what_is_missing_runs_again(tmp_path: Path, parent: str, stage: str) -> None:
     path, made, whole = run(tmp_path, stage, parent)

@@ -207,8 +207,25 @@ def test_a_killed_writer_leaves_nothing_half_written(any_root: str, tmp_path: Pa
         writer.send_signal(signal.SIGKILL)
         writer.communicate()
     store = connect(any_root)
-    assert {entry.bytes for entry in store.list("")} <= {40 * 1024 * 1024}
+    left = list(store.list(""))
+    # The S3 server under test may keep an empty object of a PUT that died before its body; none is ever half there.
+    whole = {40 * 1024 * 1024} | ({0} if any_root.startswith("s3://") else set())
+    assert {entry.bytes for entry in left} <= whole
+    for entry in left:
+        if not entry.bytes:
+            commit(store, entry.path, b"healed")
+            assert store.read(entry.path) == b"healed"
     assert store.create("created/next", b"next")
+
+
+def test_an_empty_object_is_no_commit(any_root: str) -> None:
+    store = connect(any_root)
+    assert store.create("stage/manifest.json", b"")
+    commit(store, "stage/manifest.json", b"body")
+    commit(store, "stage/manifest.json", b"body")
+    with pytest.raises(DeterminismViolation, match="other bytes"):
+        commit(store, "stage/manifest.json", b"other")
+    assert store.read("stage/manifest.json") == b"body"
 
 
 # --- Worlds that are against it ----------------------------------------------------------------------------------
