@@ -7,6 +7,9 @@ The connections `spark_default` and `ray_default` alone decide:
 `spark://host` port 7077      spark-submit in client mode, as SparkSubmitOperator does it
 `http://ray-head` port 8265   a job of Ray's Jobs API, found again by its id when a try is repeated
 
+S3 credentials come from the environment, else from the connection `aws_default` (a cluster's workers need them in
+their own environment).
+
 Land, history, spans, seal, judge and publish are small and always run on this machine.
 """
 
@@ -18,6 +21,7 @@ from typing import Any
 
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowTaskTerminated
+from refinery_credentials import adopt
 
 from pipeline_tasks import errors, storage, warm
 from pipeline_tasks.errors import JobLost, RefineryError
@@ -37,6 +41,7 @@ POLL = 2.0
 
 def launch(request: Request, try_number: int = 1) -> Reply:
     """Answer a request where the connections say, and return the reply; a refusal is raised as its own class."""
+    adopt(request.get("root"), request.get("input"), request.get("landing"))
     address = address_of(str(request.get("engine", ""))) if request["verb"] == "refine" else ""
     request = {**request, "address": address}
     if os.environ.get(HERE):

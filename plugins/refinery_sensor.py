@@ -8,6 +8,7 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
+from refinery_credentials import adopt, adopt_in_triggerer
 from refinery_run import run_of
 
 from pipeline_tasks import land
@@ -29,6 +30,7 @@ class SnapshotTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look, sleep, look again."""
+        await adopt_in_triggerer(self.uri)
         while not (complete := await asyncio.to_thread(land.is_complete, self.uri)):
             left = self.deadline - time.time()
             if left <= 0:
@@ -43,6 +45,7 @@ class SnapshotSensor(BaseSensorOperator):  # type: ignore[misc]  # loaded lazily
     def execute(self, context: Context) -> None:
         """Return at once if the snapshot is there (or must not be waited for), else wait in the triggerer."""
         run = run_of(context)
+        adopt(run.landing)
         if not run.patience or land.is_complete(run.landing):
             return
         deadline = time.time() + run.patience * 3600

@@ -1,0 +1,77 @@
+"""S3 credentials come from the environment, else from the connection `aws_default`."""
+
+import asyncio
+import json
+import os
+
+import pytest
+
+from tests.s3_server import S3Server
+
+VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_SESSION_TOKEN")
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.setenv(name, "")  # restored afterwards, whatever is set in between
+        monkeypatch.delenv(name)
+
+
+def connection(**extra: str) -> str:
+    return json.dumps({"conn_type": "aws", "login": "key", "password": "secret", "extra": extra})
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize("in_triggerer", [False, True])
+def test_a_connection_serves_where_the_environment_is_silent(
+    monkeypatch: pytest.MonkeyPatch, *, in_triggerer: bool
+) -> None:
+    from refinery_credentials import adopt, adopt_in_triggerer
+
+    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection(endpoint_url="http://127.0.0.1:9", region_name="eu-1"))
+    if in_triggerer:
+        asyncio.run(adopt_in_triggerer("s3://refinery/landing"))
+    else:
+        adopt("s3://refinery/root", None)
+    assert {name: os.environ.get(name) for name in VARIABLES} == {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+        "AWS_REGION": "eu-1",
+        "AWS_SESSION_TOKEN": None,
+    }
+
+
+@pytest.mark.usefixtures("bare")
+def test_local_roots_need_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    from refinery_credentials import adopt
+
+    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection())
+    adopt("/data/root", None)
+    assert "AWS_ACCESS_KEY_ID" not in os.environ
+
+
+def test_the_environment_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    from refinery_credentials import adopt
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
+    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection())
+    adopt("s3://refinery/root")
+    assert os.environ["AWS_ACCESS_KEY_ID"] == "mine"
+
+
+def test_storage_works_with_what_the_connection_says(
+    s3_server: S3Server, s3_root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from refinery_credentials import adopt
+
+    from pipeline_tasks import storage
+
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)  # restored afterwards, whatever is set in between
+    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection(endpoint_url=s3_server.endpoint))
+    adopt(s3_root)
+    assert os.environ["AWS_ENDPOINT_URL"] == s3_server.endpoint
+    assert storage.connect(s3_root).create("one", b"1")
+    assert storage.connect(s3_root).read("one") == b"1"
