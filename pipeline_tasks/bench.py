@@ -5,7 +5,6 @@ import tempfile
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,19 +19,12 @@ from pipeline_tasks.shard_task import (
     gather,
     load_receipt,
     receipt_path,
-    run,
     scatter,
     task_key,
 )
 from pipeline_tasks.stage import Kernel, Shard, Shards
 
 T = TypeVar("T")
-
-Job = Callable[[], Outcome]
-"""A picklable call that refines one shard or bucket and returns its outcome."""
-
-Ran = Callable[[Sequence[Job]], list[Outcome]]
-"""What an engine must supply: run jobs, in any order, and return outcomes in the given order."""
 
 
 @dataclass(slots=True)
@@ -90,11 +82,6 @@ class Bench:
         stored = (receipt.shard, receipt.rejects, receipt.quarantine)
         whole = all(store.size(shard.path) == shard.bytes for shard in stored if shard)
         return receipt if whole else None
-
-
-def map_job(task: Task) -> Job:
-    """Return the job of a map task."""
-    return partial(run, task)
 
 
 def new_scratch(place: Place) -> str:
