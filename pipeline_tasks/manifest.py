@@ -184,9 +184,15 @@ def profile(batch: pa.RecordBatch | pa.Table, columns: Iterable[str]) -> dict[st
 
     Whole numbers: count, sum, and a histogram keyed by the lower bound of bins that are 1/8 of an
     octave wide; fractions: a histogram by hundredths; strings: counts by value. Nulls are not counted.
+    Packed bytes are no measure: a column on the way may bear the name of the number that it becomes.
     """
     found = [name for name in columns if name in batch.schema.names]
-    return {name: _profile_column(batch.column(name)) for name in found}
+    packed = [name for name in found if _is_packed(batch.schema.field(name).type)]
+    return {name: _profile_column(batch.column(name)) for name in found if name not in packed}
+
+
+def _is_packed(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _profile_column(column: Any) -> dict[str, Any]:  # noqa: ANN401 -- Array or ChunkedArray

@@ -193,6 +193,10 @@ def test_profiles_add_up_the_same_in_any_grouping(a: Any, b: Any, c: Any) -> Non
     assert merge([pc_, pa_, pb]) == whole
 
 
+def test_packed_bytes_are_no_measure() -> None:
+    assert profile(pa.table({"n": pa.array([b"\x00", b"\x01"], pa.large_binary())}), ["n"]) == {}
+
+
 @FEW
 @given(tables)
 def test_a_profile_counts_what_is_there(rows: Any) -> None:

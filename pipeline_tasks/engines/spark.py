@@ -95,6 +95,12 @@ class SparkEngine(LocalEngine):
                 "give them more memory. What was finished is kept and will not run again"
             )
             raise JobLost(message) from error
+        if lost := [rank for rank in ranks if rank not in found]:  # a driver out of memory ends the stream early
+            message = (
+                f"{self.bench.place.home}: Spark returned {len(found)} of {len(found) + len(lost)} results; give its "
+                "driver more memory. What was finished is kept and will not run again"
+            )
+            raise JobLost(message)
         return settle([found[rank] for rank in ranks])
 
 
