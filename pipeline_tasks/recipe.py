@@ -20,6 +20,7 @@ STAGES = (
     "filter_url",
     "filter_language",
     "filter_quality",
+    "dedup_url",
     "dedup_exact",
     "dedup_minhash",
     "score_quality",

@@ -40,6 +40,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "filter_url": {},
     "filter_language": numbers(language=["en", "de"] * 60, language_score=[0.9, 0.95] * 60),
     "filter_quality": numbers(language=["en", "de"] * 60, chars=[800, 1200] * 60),
+    "dedup_url": {},
     "dedup_exact": {},
     "dedup_minhash": numbers(unsettled_bands=[0] * 120),
     "score_quality": numbers(score=[0.5, 0.6, 0.7, 0.8] * 30),
@@ -52,7 +53,14 @@ GOOD: dict[str, dict[str, Any]] = {
 }
 """A healthy stage's profiles; the rows below go with them."""
 
-KEPT = {"filter_language": 0.5, "filter_quality": 0.6, "dedup_exact": 0.8, "dedup_minhash": 0.8, "score_quality": 0.5}
+KEPT = {
+    "filter_language": 0.5,
+    "filter_quality": 0.6,
+    "dedup_url": 0.9,
+    "dedup_exact": 0.8,
+    "dedup_minhash": 0.8,
+    "score_quality": 0.5,
+}
 
 
 def healthy(stage: str, rows_in: int = ROWS) -> Manifest:
@@ -193,6 +201,7 @@ PLANTED = {
     "filter_url": bad_url,
     "filter_language": bad_language,
     "filter_quality": bad_quality,
+    "dedup_url": bad_copies,
     "dedup_exact": bad_copies,
     "dedup_minhash": bad_near_copies,
     "score_quality": bad_score,

@@ -1,0 +1,201 @@
+"""Keeps the newest document of each URL, across snapshots too, and records which earlier ones it supersedes."""
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.stage import Batches, Engine, Shards, Stage, replace_column, set_aside
+
+OLDER = "dedup_url:older"
+SEEN_BEFORE = "dedup_url:seen_before"
+SHOWN = ("id", "snapshot", "file", "offset", "record_id", "url", "crawled_at")
+"""What is told, and remembered, of the document that a URL has."""
+
+NO_URL = " "
+"""First character of the key of a document without a URL; the key of a URL is trimmed, so none begins like this."""
+
+pc: Any = pyarrow.compute
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Which parameters of a URL say nothing about its page, and into how many buckets URLs are spread.
+
+    Two URLs are one when they differ only in `http` and `https`, the case of the host, a default port, the
+    fragment, slashes at the end of the path, and parameters that `tracking` names (whatever their case; `utm_*`
+    stands for all that begin so). The last crawled document of a URL stays (dates compare as text; of equals the
+    one with the lowest file and offset). Documents without a URL all stay. A document of an earlier snapshot that
+    has the same text, or is newer, makes the new one `seen_before`; else the new one supersedes it: that is
+    remembered as (id, snapshot, file, offset, url, by_id, by_snapshot), and nothing that was published changes.
+    `buckets` bounds the memory of a task and must stay the same as long as there is history.
+    """
+
+    tracking: tuple[str, ...] = (
+        "utm_*",  # Google Analytics, "Custom campaigns"
+        "gclid",
+        "dclid",
+        "gbraid",
+        "wbraid",
+        "_gl",
+        "fbclid",  # Meta
+        "igshid",
+        "msclkid",  # Microsoft Advertising
+        "yclid",  # Yandex
+        "mc_cid",  # Mailchimp
+        "mc_eid",
+        "jsessionid",  # sessions, as the IIPC's URL canonicalizers leave them out
+        "phpsessid",
+    )
+    buckets: int = 8
+
+
+def key(docs: Batches, *, tracking: tuple[str, ...]) -> Batches:
+    """Append `url_key`, and `age`, which sorts the last crawled first."""
+    from pipeline_tasks.text.moments import moments
+    from pipeline_tasks.text.urls import keys
+
+    for batch in docs:
+        place = [batch.column(name).cast(pa.string()).fill_null("") for name in ("snapshot", "file", "offset")]
+        own = pc.binary_join_element_wise(NO_URL, *place, "\t")
+        keyed = replace_column(batch, "url_key", pc.coalesce(keys(batch.column("url"), tracking), own))
+        yield replace_column(keyed, "age", pc.negate(moments(batch.column("crawled_at"))))
+
+
+def elect(docs: Batches) -> Batches:
+    """Keep the first row of each run of equal keys (as `group` sorted them); the others name it as the winner."""
+    winner: dict[str, Any] = {"url_key": None}
+    for batch in docs:
+        shown = batch.select([*SHOWN, "url_key"])
+        proofs: list[str | None] = []
+        for row, one in enumerate(batch.column("url_key").to_pylist()):
+            again = one == winner["url_key"]
+            if not again:
+                winner = shown.slice(row, 1).to_pylist()[0]
+            proofs.append(_evidence(winner) if again else None)
+        reasons = pa.array([OLDER if one else None for one in proofs], pa.string())
+        yield set_aside(batch, reasons, pa.array(proofs, pa.string())).drop_columns("age")
+
+
+def _evidence(winner: dict[str, Any]) -> str:
+    return json.dumps({"winner": {name: winner[name] for name in SHOWN}}, sort_keys=True, separators=(",", ":"))
+
+
+def probe(docs: Batches, *remembered: Batches, buckets: int) -> Batches:
+    """Yield what is told of each document, with its key and what the last earlier snapshot kept under it (`was_*`)."""
+    from pipeline_tasks.text.lookup import Lookup
+
+    tables = [Lookup(one, "url_key") for one in remembered]
+    for table in tables:
+        _check_buckets(table.first("snapshot"), table.first("buckets"), buckets)
+    for batch in docs:
+        told = batch.select(["url_key", *SHOWN])
+        keys: Any = told.column("url_key")
+        none = pa.Table.from_batches([told.slice(0, 0)])
+        # oldest snapshot first, so that the last row of a key is the latest
+        known = pa.concat_tables([none, *(table.rows(keys).select(told.schema.names) for table in tables)])
+        at = pc.index_in(keys, value_set=_reversed(known.column("url_key")))
+        found = known.combine_chunks().take(pc.subtract(known.num_rows - 1, at))
+        for name in SHOWN:
+            told = told.append_column(f"was_{name}", found.column(name).combine_chunks())
+        yield told
+
+
+def _reversed(column: Any) -> Any:  # noqa: ANN401 -- an Arrow column
+    return column.take(pa.array(range(len(column) - 1, -1, -1), pa.int64()))
+
+
+def _check_buckets(snapshot: str, remembered: int | None, buckets: int) -> None:
+    if remembered not in {None, buckets}:
+        message = (
+            f"dedup_url: snapshot {snapshot} was remembered in {remembered} buckets and this run has {buckets}; "
+            f"set `buckets: {remembered}` in the recipe, or start without history"
+        )
+        raise ContractError(message)
+
+
+def _stays(told: pa.RecordBatch | pa.Table) -> Any:  # noqa: ANN401 -- an Arrow array
+    """Tell which documents stay: no earlier snapshot has this text, or something as new, under their URL."""
+    from pipeline_tasks.text.moments import moments
+
+    same = pc.equal(told.column("id"), told.column("was_id")).fill_null(fill_value=False)
+    now, then = (moments(told.column(name)) for name in ("crawled_at", "was_crawled_at"))
+    late = pc.and_(pc.is_valid(told.column("was_id")), pc.greater(then, now))
+    return pc.invert(pc.or_(same, late))
+
+
+def jot(told: Batches, *, buckets: int) -> Batches:
+    """Yield what later snapshots need to know of the documents that stay and have a URL."""
+    for batch in told:
+        named = pc.invert(pc.starts_with(batch.column("url_key"), NO_URL))
+        stays = batch.filter(pc.and_(_stays(batch), named)).select(["url_key", *SHOWN])
+        yield replace_column(stays, "buckets", pa.array([buckets] * stays.num_rows, pa.int64()))
+
+
+def supersede(told: Batches) -> Batches:
+    """Yield the earlier documents that those that stay supersede, and by which."""
+    for batch in told:
+        over = batch.filter(pc.and_(_stays(batch), pc.is_valid(batch.column("was_id"))))
+        told_of = {name: over.column(f"was_{name}") for name in ("id", "snapshot", "file", "offset", "url")}
+        yield pa.RecordBatch.from_pydict(
+            {**told_of, "by_id": over.column("id"), "by_snapshot": over.column("snapshot")}
+        )
+
+
+def sift(docs: Batches, told: Batches) -> Batches:
+    """Set aside the documents that an earlier snapshot has, and leave the key behind."""
+    from pipeline_tasks.text.lookup import Lookup
+
+    table = Lookup(told, "url_key")
+    for batch in docs:
+        rows = table.rows(batch.column("url_key"))
+        gone = pc.invert(_stays(rows)).to_pylist()
+        was = rows.select([f"was_{name}" for name in SHOWN]).rename_columns(list(SHOWN))
+        proofs = [_evidence(was.slice(row, 1).to_pylist()[0]) if out else None for row, out in enumerate(gone)]
+        reasons = pa.array([SEEN_BEFORE if out else None for out in gone], pa.string())
+        yield set_aside(batch.drop_columns("url_key"), reasons, pa.array(proofs, pa.string()))
+
+
+def run(shards: Shards, params: Params, on: Engine) -> Shards:
+    """Group by key, elect the newest, probe what earlier snapshots kept, and remember what is kept now.
+
+    Stands before `dedup_exact`: were equal texts gone first, a text could leave with the outdated page that it was
+    kept under. So text is shuffled once here and once more there. Memory: about 200 bytes per URL ever kept.
+    """
+    keyed = on.map(partial(key, tracking=params.tracking), shards)
+    order = ("age", "snapshot", "file", "offset")
+    newest = on.group(elect, keyed, by="url_key", order=order, buckets=params.buckets)
+    past = [one[: params.buckets] for one in by_snapshot(on.history, 2 * params.buckets)]
+    told = on.map(partial(probe, buckets=params.buckets), newest, *past)
+    on.remember(on.map(partial(jot, buckets=params.buckets), told) + on.map(supersede, told))
+    return on.map(sift, newest, told)
+
+
+def by_snapshot(history: Shards, each: int) -> list[Shards]:
+    """Cut the memory of earlier snapshots into one run of `each` shards per snapshot."""
+    if len(history) % each:
+        message = (
+            f"dedup_url: {len(history)} remembered shards cannot be {each} per snapshot; "
+            "set `buckets` as it was in the earlier snapshots, or start without history"
+        )
+        raise ContractError(message)
+    return [history[start : start + each] for start in range(0, len(history), each)]
+
+
+STAGE = Stage(
+    name="dedup_url",
+    run=run,
+    params=Params,
+    reads=DOCUMENT,
+    writes=DOCUMENT,
+    version=1,
+    splits=False,
+    measures=("chars",),
+    fires=(OLDER, SEEN_BEFORE),
+    title="newest page of each URL",
+)
