@@ -169,7 +169,7 @@ def _shadowed(rules: Sequence[Asked]) -> Iterator[Finding]:
 
 
 def _same(one: Rule, other: Rule) -> bool:
-    return (one.signal, one.side, one.only, one.skips) == (other.signal, other.side, other.only, other.skips)
+    return (one.signal, one.side) == (other.signal, other.side)
 
 
 def _as_strict(one: Asked, other: Asked) -> bool:

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from pipeline_tasks import dataset
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.filters import Filter, beyond
+from pipeline_tasks.filters import Filter, beyond, packs
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import bind
 from pipeline_tasks.runner import read_manifest, read_shards
-from pipeline_tasks.stages.filter_quality import FILTERS, STAGE, Params
+from pipeline_tasks.stages.filter_quality import FILTERS, STAGE, Params, asked
 
 KEPT = "kept"
 COLUMNS = ("language", "source", "signals")
@@ -66,8 +66,8 @@ def whatif(root: str, version: dataset.Version, changes: Sequence[str]) -> Forec
     Only stored signals are read, no text. RecipeError for a key that is unknown, or that no stored signal can answer.
     """
     path, made, now = published(root, version)
-    asked = dict(_change(one, now) for one in changes)
-    then = _changed(now, asked)
+    wanted = dict(_change(one, now) for one in changes)
+    then = _changed(now, wanted)
     tally = _Tally()
     for batch in measured(root, made):
         tally.add(batch, failures(batch, now), failures(batch, then))
@@ -79,7 +79,7 @@ def whatif(root: str, version: dataset.Version, changes: Sequence[str]) -> Forec
         recipe=version.recipe,
         snapshot=version.snapshot,
         manifest=path,
-        bounds={key: (_bound(now, key), value) for key, value in asked.items()},
+        bounds={key: (_bound(now, key), value) for key, value in wanted.items()},
         whole=tally.change("whole"),
         languages=tally.changes("language"),
         sources=tally.changes("source"),
@@ -108,14 +108,15 @@ def failures(batch: pa.RecordBatch, params: Params) -> Failures:
     signals, languages = batch.column("signals"), batch.column("language")
     there = {signals.type.field(at).name for at in range(signals.type.num_fields)}
     failed: Failures = {}
-    for card in (FILTERS[name] for name in params.profiles):
-        limits = card.limits(**getattr(params, card.name))
-        for rule in card.rules:
+    read = packs.load(params.packs, FILTERS)
+    columns = packs.columns(languages, read)
+    for card, _, bounds in asked(params, read):
+        for rule, of_all in zip(card.rules, bounds, strict=True):
             if rule.signal not in there:
                 message = f"signal {rule.signal} was not measured when this snapshot was refined; refine it again"
                 raise RecipeError(message)
             values = signals.field(rule.signal).to_numpy(zero_copy_only=False)
-            beaten = beyond(rule, values, getattr(limits, rule.limit), languages)
+            beaten = beyond(rule, values, of_all[columns])
             reason = card.reason(rule)
             failed[reason] = failed.get(reason, False) | beaten
     return failed

@@ -8,8 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.text.languages import spoken
-
 Floats = npt.NDArray[np.float64]
 
 
@@ -22,21 +20,25 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A row fails when its signal is beyond the bound that the limits name: below a `least`, above a `most`.
-
-    `only` names the languages that the rule is asked of (none named: all), `skips` those that it is not.
-    """
+    """A row fails when its signal is beyond the bound that the limits name: below a `least`, above a `most`."""
 
     why: str
     signal: str
     side: Literal["least", "most"]
     limit: str
-    only: tuple[str, ...] = ()
-    skips: tuple[str, ...] = ()
 
 
 Measure = Callable[[pa.Array, pa.Array, int, Any], Measured]
 """(texts, languages, word rule of `text.words`, limits) -> signals and texts, one row per text."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopWords:
+    """Which signal of a filter counts stop words: how many different ones, or how often, in any case or as spelled."""
+
+    signal: str
+    distinct: bool = False
+    any_case: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Filter:
     limits: type
     rules: tuple[Rule, ...]
     measure: Measure
+    stop_words: StopWords | None = None
 
     def reason(self, rule: Rule) -> str:
         """Return the reason of a row that fails `rule`."""
@@ -59,11 +62,7 @@ def share(part: Floats, whole: Floats) -> Floats:
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 
-def beyond(rule: Rule, values: Floats, bound: float, languages: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return per row whether it fails `rule`; NaN (not measured) never does."""
-    failed: npt.NDArray[np.bool_] = values < bound if rule.side == "least" else values > bound
-    if rule.only:
-        failed &= spoken(languages, rule.only)
-    if rule.skips:
-        failed &= ~spoken(languages, rule.skips)
+def beyond(rule: Rule, values: Floats, bounds: Floats) -> npt.NDArray[np.bool_]:
+    """Return per row whether it fails `rule`; NaN (a signal not measured, a rule not asked) never does."""
+    failed: npt.NDArray[np.bool_] = values < bounds if rule.side == "least" else values > bounds
     return failed

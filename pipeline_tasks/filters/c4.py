@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pipeline_tasks.filters import Filter, Measured, Rule
-from pipeline_tasks.text.languages import UNPUNCTUATED, word_rules
+from pipeline_tasks.text.languages import word_rules
 
 SIGNALS = (
     "c4_lines",
@@ -48,7 +48,7 @@ class Limits:
 RULES = (
     Rule("lorem_ipsum", "c4_lorem_ipsum", "most", "max_lorem_ipsum"),
     Rule("curly_bracket", "c4_curly_brackets", "most", "max_curly_brackets"),
-    Rule("too_few_sentences", "c4_sentences", "least", "min_num_sentences", skips=UNPUNCTUATED),
+    Rule("too_few_sentences", "c4_sentences", "least", "min_num_sentences"),
 )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.filters import Filter, Measured, Rule, share
+from pipeline_tasks.filters import Filter, Measured, Rule, StopWords, share
 from pipeline_tasks.text.languages import STOP_WORDS
 
 SYMBOLS = ("#", "...", ". . .", "…")
@@ -89,7 +89,7 @@ RULES = (
     Rule("bullets", "dclm_bullet_line_ratio", "most", "max_bullet_line_ratio"),
     Rule("ellipses", "dclm_ellipsis_line_ratio", "most", "max_ellipsis_line_ratio"),
     Rule("non_alpha", "dclm_non_alpha_ratio", "most", "max_non_alpha_ratio"),
-    Rule("stop_words", "dclm_stop_words", "least", "min_stop_words", only=tuple(STOP_WORDS)),
+    Rule("stop_words", "dclm_stop_words", "least", "min_stop_words"),
     *(Rule(name, f"dclm_{name}", "most", name) for name in (*REPEATS, *GRAMS)),
     Rule("removed_words", "dclm_removed_ratio", "most", "max_removed_ratio"),
 )
@@ -105,7 +105,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     from pipeline_tasks.text.buffers import views
 
     view = views(texts)
-    found = tokens.measure(*view, phrases.spelled(STOP_WORDS["en"]), phrases.spelled(()))
+    found = tokens.measure(*view, phrases.spelled(STOP_WORDS), phrases.spelled(()))
     count, before = found["words"], tokens.fasttext_words(*view)
     lines = parts.measure(*view, parts.LINES, parts.STRIPPED)
     paras = parts.measure(*view, parts.PARAGRAPHS, parts.STRIPPED)
@@ -131,4 +131,4 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     return Measured(np.column_stack(columns), modified)
 
 
-FILTER = Filter("dclm", SIGNALS, Limits, RULES, measure)
+FILTER = Filter("dclm", SIGNALS, Limits, RULES, measure, StopWords("dclm_stop_words", any_case=True))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.filters import Filter, Measured, Rule, share
+from pipeline_tasks.filters import Filter, Measured, Rule, StopWords, share
 from pipeline_tasks.text.languages import STOP_WORDS
 
 BULLETS = ("*", "-")
@@ -66,7 +66,7 @@ RULES = (
     Rule("long_words", "dolma_median_word_length", "most", "max_median_word_length"),
     Rule("symbols", "dolma_symbol_ratio", "most", "max_symbol_ratio"),
     Rule("alpha", "dolma_alpha_ratio", "least", "min_alpha_ratio"),
-    Rule("required_words", "dolma_required_words", "least", "min_required_words", only=tuple(STOP_WORDS)),
+    Rule("required_words", "dolma_required_words", "least", "min_required_words"),
     Rule("bullets", "dolma_bullet_line_ratio", "most", "max_bullet_line_ratio"),
     Rule("ellipses", "dolma_ellipsis_line_ratio", "most", "max_ellipsis_line_ratio"),
     *(Rule(name, f"dolma_{name}", "most", name) for name in ("dup_line_frac", "dup_line_char_frac", *GRAMS)),
@@ -82,7 +82,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     from pipeline_tasks.text.buffers import views
 
     view = views(texts)
-    found = tokens.measure(*view, phrases.spelled(STOP_WORDS["en"]), phrases.spelled(()))
+    found = tokens.measure(*view, phrases.spelled(STOP_WORDS), phrases.spelled(()))
     lines = parts.measure(*view, parts.LINES, parts.RAW)
     bullets, ellipses = parts.edges(*view, parts.RAW, phrases.spelled(BULLETS), phrases.spelled(ELLIPSES)).T
     count = found["words"]
@@ -101,4 +101,4 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     return Measured(np.column_stack(columns), texts)
 
 
-FILTER = Filter("dolma", SIGNALS, Limits, RULES, measure)
+FILTER = Filter("dolma", SIGNALS, Limits, RULES, measure, StopWords("dolma_required_words"))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.filters import Filter, Measured, Rule, share
-from pipeline_tasks.text.languages import UNPUNCTUATED, UNSPACED, spoken, word_rules
+from pipeline_tasks.text.languages import UNSPACED, spoken, word_rules
 
 SIGNALS = ("prose_lines", "line_punct_ratio", "short_line_ratio", "char_dup_ratio", "list_ratio")
 
@@ -29,7 +29,7 @@ class Limits:
 
 RULES = (
     Rule("empty", "prose_lines", "least", "min_lines"),
-    Rule("line_punct_ratio", "line_punct_ratio", "least", "line_punct_thr", skips=UNPUNCTUATED),
+    Rule("line_punct_ratio", "line_punct_ratio", "least", "line_punct_thr"),
     Rule("short_line_ratio", "short_line_ratio", "most", "short_line_thr"),
     Rule("char_dup_ratio", "char_dup_ratio", "most", "char_duplicates_ratio"),
     Rule("list_ratio", "list_ratio", "most", "new_line_ratio"),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.filters import Filter, Measured, Rule, share
-from pipeline_tasks.text.languages import SHORT_WORDS, STOP_WORDS, UNSPACED, word_rules
+from pipeline_tasks.filters import Filter, Measured, Rule, StopWords, share
+from pipeline_tasks.text.languages import STOP_WORDS, word_rules
 
 SIGNALS = (
     "words",
@@ -43,14 +43,14 @@ class Limits:
 RULES = (
     Rule("short_doc", "words", "least", "min_doc_words"),
     Rule("long_doc", "words", "most", "max_doc_words"),
-    Rule("below_avg_threshold", "word_length", "least", "min_avg_word_length", skips=SHORT_WORDS),
-    Rule("above_avg_threshold", "word_length", "most", "max_avg_word_length", skips=UNSPACED),
+    Rule("below_avg_threshold", "word_length", "least", "min_avg_word_length"),
+    Rule("above_avg_threshold", "word_length", "most", "max_avg_word_length"),
     Rule("too_many_hashes", "hash_ratio", "most", "max_symbol_word_ratio"),
     Rule("too_many_ellipsis", "ellipsis_ratio", "most", "max_symbol_word_ratio"),
     Rule("too_many_bullets", "bullet_line_ratio", "most", "max_bullet_lines_ratio"),
     Rule("too_many_end_ellipsis", "ellipsis_line_ratio", "most", "max_ellipsis_lines_ratio"),
     Rule("below_alpha_threshold", "alpha_word_ratio", "least", "min_alpha_words_ratio"),
-    Rule("enough_stop_words", "stop_words", "least", "min_stop_words", only=tuple(STOP_WORDS)),
+    Rule("enough_stop_words", "stop_words", "least", "min_stop_words"),
 )
 
 
@@ -64,7 +64,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     from pipeline_tasks.text.buffers import views
 
     offsets, data = views(texts)
-    stops = cutting.hashes_of(STOP_WORDS["en"])
+    stops = cutting.hashes_of(STOP_WORDS)
     solid, count, points, alpha, stop_words = cutting.measure(offsets, data, word_rules(languages, words), stops).T
     total, bullets, trailing, hashes, ellipses = lines.shapes(offsets, data).T
     columns = [
@@ -80,4 +80,4 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     return Measured(np.column_stack(columns), texts)
 
 
-FILTER = Filter("gopher_quality", SIGNALS, Limits, RULES, measure)
+FILTER = Filter("gopher_quality", SIGNALS, Limits, RULES, measure, StopWords("stop_words", distinct=True))

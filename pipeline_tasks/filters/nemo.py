@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.filters import Filter, Floats, Measured, Rule, share
+from pipeline_tasks.filters import Filter, Floats, Measured, Rule, StopWords, share
 from pipeline_tasks.text.languages import STOP_WORDS
 
 BULLETS = ("•", "‣", "\u2043", "⁌", "⁍", "∙", "○", "●", "◘", "◦", "⦾", "⦿")
@@ -124,7 +124,7 @@ RULES = (
     Rule("too_many_words", "nemo_words", "most", "max_words"),
     Rule("punctuation", "nemo_lines_without_end_mark", "most", "max_lines_without_end_mark"),
     Rule("alpha", "nemo_alpha_ratio", "least", "min_alpha_ratio"),
-    Rule("common_words", "nemo_common_words", "least", "min_common_words", only=tuple(STOP_WORDS)),
+    Rule("common_words", "nemo_common_words", "least", "min_common_words"),
     Rule("short_words", "nemo_word_length", "least", "min_word_length"),
     Rule("long_words", "nemo_word_length", "most", "max_word_length"),
     Rule("longest_word", "nemo_longest_word", "most", "max_longest_word"),
@@ -143,7 +143,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     from pipeline_tasks.text.buffers import views
 
     view = views(texts)
-    found = tokens.measure(*view, phrases.spelled(STOP_WORDS["en"]), phrases.spelled(ELLIPSES))
+    found = tokens.measure(*view, phrases.spelled(STOP_WORDS), phrases.spelled(ELLIPSES))
     signed, count = signs.measure(*view), found["words"]
     lines = parts.measure(*view, parts.LINES, parts.FILLED)
     paras = parts.measure(*view, parts.PARAGRAPHS, parts.RAW)
@@ -183,4 +183,4 @@ def _of_all(part: Floats, whole: Floats) -> Floats:
     return np.where(whole > 0, share(part, whole), 1.0)
 
 
-FILTER = Filter("nemo", SIGNALS, Limits, RULES, measure)
+FILTER = Filter("nemo", SIGNALS, Limits, RULES, measure, StopWords("nemo_common_words"))

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.filters import Filter, Measured, Rule, share
-from pipeline_tasks.text.languages import UNSPACED
 
 KEYWORDS = (
     "async", "await", "bool", "boolean", "catch", "char", "class", "const", "continue", "def", "elif", "elseif",
@@ -56,7 +55,7 @@ class Limits:
 RULES = (
     Rule("too_short", "seeds_chars", "least", "min_chars"),
     Rule("too_long", "seeds_chars", "most", "max_chars"),
-    Rule("too_few_words", "seeds_words", "least", "min_words", skips=UNSPACED),
+    Rule("too_few_words", "seeds_words", "least", "min_words"),
     Rule("too_many_words", "seeds_words", "most", "max_words"),
     Rule("punctuation", "seeds_punctuation", "most", "max_punctuation"),
     Rule("repeated_words", "seeds_distinct_words", "least", "min_distinct_words"),

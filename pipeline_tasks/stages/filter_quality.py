@@ -1,13 +1,15 @@
 """Sets aside texts that fail the published heuristics (Gopher, C4, FineWeb, ...) and stores what was measured."""
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +26,7 @@ from pipeline_tasks.filters import (
     gopher_quality,
     gopher_repetition,
     nemo,
+    packs,
     seeds,
 )
 from pipeline_tasks.schema import DOCUMENT
@@ -39,9 +42,19 @@ FILTERS = {card.name: card for card in (*DATATROVE, *OTHERS)}
 """Every profile by its name."""
 
 NO_FILE = FilePath("")
+BUILTIN = FilePath("builtin")
 
 SIGNALS = pa.struct([pa.field(signal, pa.float64()) for card in FILTERS.values() for signal in card.signals])
 """One field per signal of every profile, null where the profile is not asked for."""
+
+
+class Profile(NamedTuple):
+    """A profile as a recipe asks it: `bounds` has a row per rule and a column per language of its packs."""
+
+    card: Filter
+    limits: Any
+    bounds: Floats
+
 
 WORDS = {"split": 0, "unicode": 1, "spacy": 3}
 """Word rules of `text.words` by name."""
@@ -59,7 +72,9 @@ class Params:
     (`text.words.UNICODE`) or `spacy` (English words and sentences as datatrove counts them; other languages get
     `unicode`); it is asked of FineWeb's profiles. The mappings override fields of the `Limits` of the
     filter of that name. `toxic_words` is a list of words (one per line, plain or compressed) whose share `seeds`
-    bounds; without one that rule is silent.
+    bounds; without one that rule is silent. `packs` say what single languages are asked otherwise: `builtin` lets a
+    language skip the rules that its writing does not fit, `fineweb2` has FineWeb-2's bounds and stop words for 30
+    languages, `none` asks all languages the same; or the path of a file of your own (docs/profiles.md).
     """
 
     profiles: tuple[str, ...] = tuple(card.name for card in DATATROVE)
@@ -74,6 +89,7 @@ class Params:
     cc_net: Mapping[str, float] = field(default_factory=dict)
     seeds: Mapping[str, float] = field(default_factory=dict)
     toxic_words: FilePath = NO_FILE
+    packs: FilePath = BUILTIN
 
     def __post_init__(self) -> None:
         """Raise RecipeError for a profile or limit that nothing has, naming the nearest that exists."""
@@ -85,8 +101,14 @@ class Params:
 
 
 def resources(params: Params) -> tuple[FilePath, ...]:
-    """Return the files whose content decides the output: the list of toxic words, if there is one."""
-    return (params.toxic_words,) if params.toxic_words else ()
+    """Return the files whose content decides the output: the list of toxic words, and the packs.
+
+    RecipeError if the packs ask what no profile has, or of what is no language.
+    """
+    named = FilePath(packs.path_of(params.packs))
+    with contextlib.suppress(FileNotFoundError):  # whoever reads the digest says which file is missing
+        packs.load(params.packs, FILTERS)
+    return tuple(path for path in (params.toxic_words, named) if path)
 
 
 def sift(batches: Batches, *, params: Params) -> Batches:
@@ -95,18 +117,29 @@ def sift(batches: Batches, *, params: Params) -> Batches:
     Kept rows get the text that the profiles left, and its `chars`; set-aside rows keep the text that they came with.
     The id stays that of the text as extracted.
     """
-    cards = {**FILTERS, "seeds": _listing(FILTERS["seeds"], params.toxic_words)}
-    profiles = [(cards[name], cards[name].limits(**getattr(params, name))) for name in params.profiles]
+    read = packs.load(params.packs, FILTERS)
+    profiles = [one._replace(card=_listing(packs.counting(*one[:2], read), params)) for one in asked(params, read)]
     for batch in batches:
-        yield _sifted(batch, profiles, WORDS[params.words])
+        yield _sifted(batch, profiles, WORDS[params.words], packs.columns(batch.column("language"), read))
 
 
-def _listing(card: Filter, path: FilePath) -> Filter:
-    """Return `card` with the words of the list at `path` to look for."""
+def asked(params: Params, read: packs.Packs) -> list[Profile]:
+    """Return the profiles of a recipe in order, with the bounds of every language that `read` has an entry for."""
+    found = []
+    for card in (FILTERS[name] for name in params.profiles):
+        limits = card.limits(**getattr(params, card.name))
+        found.append(Profile(card, limits, packs.table(card, limits, read)))
+    return found
+
+
+def _listing(card: Filter, params: Params) -> Filter:
+    """Return `card` with the words of the recipe's list to look for, if it is `seeds`."""
+    if card.name != seeds.FILTER.name:
+        return card
     from pipeline_tasks.text.wordlist import read
 
     measure: Any = card.measure  # takes the list beside what every filter takes
-    return replace(card, measure=partial(measure, listed=tuple(sorted(read(path)))))
+    return replace(card, measure=partial(measure, listed=tuple(sorted(read(params.toxic_words)))))
 
 
 def _known(name: str, names: tuple[str, ...], what: str) -> None:
@@ -117,15 +150,17 @@ def _known(name: str, names: tuple[str, ...], what: str) -> None:
         raise RecipeError(message)
 
 
-def _sifted(batch: pa.RecordBatch, profiles: list[tuple[Filter, Any]], words: int) -> pa.RecordBatch:
-    """Return `batch` measured and judged."""
+def _sifted(
+    batch: pa.RecordBatch, profiles: list[Profile], words: int, columns: npt.NDArray[np.intp]
+) -> pa.RecordBatch:
+    """Return `batch` measured and judged; `columns` says which bounds each row is asked."""
     before, languages = batch.column("text"), batch.column("language")
     texts, measured = before, {}
     failures: list[list[dict[str, float | str]]] = [[] for _ in range(batch.num_rows)]
-    for card, limits in profiles:
+    for card, limits, bounds in profiles:
         signals, texts = card.measure(texts, languages, words, limits)
         measured[card.name] = signals
-        _collect(card, limits, signals, languages, failures)
+        _collect(card, bounds[:, columns], signals, failures)
     kept = pa.array([not failed for failed in failures], pa.bool_())
     if texts is not before:
         edited = pc.if_else(kept, texts, pc.cast(before, pa.large_string()))
@@ -136,14 +171,12 @@ def _sifted(batch: pa.RecordBatch, profiles: list[tuple[Filter, Any]], words: in
     return set_aside(batch, reasons, pa.array([_evidence(failed) for failed in failures], pa.string()))
 
 
-def _collect(
-    card: Filter, limits: object, signals: Floats, languages: pa.Array, failures: list[list[dict[str, float | str]]]
-) -> None:
-    """Add each failed rule of each row to `failures`, with the value and the bound."""
-    for rule in card.rules:
-        values, bound = signals[:, card.signals.index(rule.signal)], getattr(limits, rule.limit)
-        for row in np.flatnonzero(beyond(rule, values, bound, languages)):
-            value, limit = round(float(values[row]), 6), round(float(bound), 6)
+def _collect(card: Filter, bounds: Floats, signals: Floats, failures: list[list[dict[str, float | str]]]) -> None:
+    """Add each failed rule of each row to `failures`, with value and bound; `bounds` has shape (rules, rows)."""
+    for rule, asked_of in zip(card.rules, bounds, strict=True):
+        values = signals[:, card.signals.index(rule.signal)]
+        for row in np.flatnonzero(beyond(rule, values, asked_of)):
+            value, limit = round(float(values[row]), 6), round(float(asked_of[row]), 6)
             failures[row].append({"bound": limit, "rule": card.reason(rule), "value": value})
 
 
@@ -173,7 +206,7 @@ STAGE = Stage(
     params=Params,
     reads=pa.schema([DOCUMENT.field("text"), DOCUMENT.field("chars"), pa.field("language", pa.string())]),
     writes=pa.schema([*DOCUMENT, pa.field("language", pa.string()), pa.field("signals", SIGNALS)]),
-    version=2,
+    version=3,
     splits=True,
     measures=("chars", "language"),
     fires=tuple(card.reason(rule) for card in FILTERS.values() for rule in card.rules),

@@ -1,4 +1,4 @@
-"""Says which languages a word or line rule cannot be asked of, as data."""
+"""Says which rule cuts a language into words, and what English prose is known by."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,16 +10,10 @@ UNICODE, PAIRS, SPACY = 1, 2, 3
 
 UNSPACED = ("zh", "yue", "wuu", "ja", "th", "lo", "km", "my", "bo", "dz")
 """Written without spaces between words: words are cut in pairs of code points (`words.PAIRS`), whatever the recipe
-says, and rules on word length are not asked. Codes are those of fastText lid.176, with Thai's neighbors."""
+says. Codes are those of fastText lid.176, with Thai's neighbors."""
 
-SHORT_WORDS = (*UNSPACED, "ko")
-"""Rules on the least mean word length are not asked: a Korean word is about three syllables, one code point each."""
-
-UNPUNCTUATED = ("th", "lo", "bo", "dz")
-"""Sentences end with a space or another mark: rules on sentence ends are not asked."""
-
-STOP_WORDS = {"en": ("the", "be", "to", "of", "and", "that", "have", "with")}
-"""Words of good prose, from Gopher (arXiv 2112.11446, A1.1); languages without a list skip the rule."""
+STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
+"""English words of good prose, from Gopher (arXiv 2112.11446, A1.1); other languages have theirs in packs."""
 
 
 def word_rules(languages: pa.Array, rule: int) -> npt.NDArray[np.uint8]:

@@ -16,7 +16,7 @@ from pipeline_tasks.filters import Filter, Measured
 from pipeline_tasks.schema import REASON_PATTERN
 from pipeline_tasks.stages.filter_quality import FILTERS
 
-NAMES = sorted(module.name for module in pkgutil.iter_modules(filters.__path__))
+NAMES = sorted(module.name for module in pkgutil.iter_modules(filters.__path__) if not module.ispkg)
 CARDS = [importlib.import_module(f"pipeline_tasks.filters.{name}").FILTER for name in NAMES]
 TEXT = st.text(max_size=120) | st.lists(
     st.sampled_from(["the", "be", " ", " ", "\n", "\n\n", ".", "...", "{", "[1]", "中文", "x", "#", "- "]), max_size=40
