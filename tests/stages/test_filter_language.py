@@ -2,13 +2,21 @@
 
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
 
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.recipe import bind
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.filter_language import STAGE, Params, packaged_model, resources, tell
 from tests.documents import documents
+from tests.fasttext_file import write_model
 from tests.refining import given, refined, rows
 
 TEXTS = [
@@ -20,6 +28,9 @@ TEXTS = [
     None,
     "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16",
 ]
+OTHER, UNSURE, MIXED = (f"filter_language:{why}" for why in ("other", "unsure", "mixed"))
+
+WORDS = {"otter": "eng_Latn", "Dachs": "deu_Latn", "видра": "srp_Cyrl", "vidra": "srp_Latn", "水獺": "zho_Hant"}
 
 
 def told(texts: list[str | None], **params: object) -> pa.Table:
@@ -27,24 +38,32 @@ def told(texts: list[str | None], **params: object) -> pa.Table:
     return pa.Table.from_batches(batches)
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model with labels as GlotLID and NLLB have them, to which a text is the words in it."""
+    return write_model(tmp_path_factory.mktemp("model") / "labels.bin", WORDS)
+
+
 def test_languages_and_reasons() -> None:
     out = told(TEXTS[:6])
     assert out["language"].to_pylist() == ["en", "de", "ja", "und", "und", "und"]
-    unsure, other = "filter_language:unsure", "filter_language:other"
-    assert out["reason"].to_pylist() == [None, other, other, unsure, unsure, unsure]
-    assert json.loads(out["evidence"][1].as_py()) == [{"bound": "en", "rule": other, "value": "de"}]
-    assert json.loads(out["evidence"][3].as_py()) == [{"bound": 0.65, "rule": unsure, "value": 0.0}]
+    assert out["reason"].to_pylist() == [None, OTHER, OTHER, UNSURE, UNSURE, UNSURE]
+    assert json.loads(out["evidence"][1].as_py()) == [{"bound": "en", "rule": OTHER, "value": "de"}]
+    assert json.loads(out["evidence"][3].as_py()) == [{"bound": 0.65, "rule": UNSURE, "value": 0.0}]
+    assert out["language_script"].null_count == 6
+    assert out["language_mixed"].to_pylist() == [False] * 6
 
 
 def test_no_wanted_language_keeps_all_that_are_sure() -> None:
-    assert told(TEXTS[:4], keep=())["reason"].to_pylist() == [None, None, None, "filter_language:unsure"]
+    assert told(TEXTS[:4], keep=())["reason"].to_pylist() == [None, None, None, UNSURE]
 
 
 def test_thresholds_of_single_languages() -> None:
     score = told(TEXTS[:1])["language_score"][0].as_py()
     assert 0.65 < score < 1
-    assert told(TEXTS[:1], thresholds={"en": 1.0})["reason"].to_pylist() == ["filter_language:unsure"]
+    assert told(TEXTS[:1], thresholds={"en": 1.0})["reason"].to_pylist() == [UNSURE]
     assert told(TEXTS[:1], thresholds={"de": 1.0})["reason"].to_pylist() == [None]
+    assert told(TEXTS[3:4], thresholds={"und": 0.0})["reason"].to_pylist() == [None]
 
 
 def test_newlines_are_spaces_and_only_the_window_is_read() -> None:
@@ -65,6 +84,85 @@ def test_model_file_is_a_resource() -> None:
     assert resources(Params(model=FilePath("/models/own.bin"))) == ("/models/own.bin",)
 
 
+# --- Models of other makers, by path -------------------------------------------------------------------------------
+
+
+def test_labels_of_other_models_are_the_same_languages(model: str) -> None:
+    texts = ["otter " * 9, "Dachs " * 9, "видра " * 9, "vidra " * 9, "水獺 " * 20, "neither " * 9]
+    out = told([*texts], model=FilePath(model), keep=())
+    assert out["language"].to_pylist() == ["en", "de", "sr", "sr", "zh", "und"]
+    assert out["language_script"].to_pylist() == ["Latn", "Latn", "Cyrl", "Latn", "Hant", None]
+
+
+@pytest.mark.parametrize("name", ["sr", "srp", "sr-Cyrl", "srp_Cyrl", "sr_cyrl"])
+def test_recipes_may_name_a_language_in_any_form(model: str, name: str) -> None:
+    latin = None if name in ("sr", "srp") else OTHER
+    out = told(["видра " * 9, "vidra " * 9], model=FilePath(model), keep=(name,))
+    assert out["reason"].to_pylist() == [None, latin]
+    assert latin is None or json.loads(out["evidence"][1].as_py())[0]["value"] == "sr-Latn"
+    unsure = UNSURE if latin is None else None
+    out = told(["видра " * 9, "vidra " * 9], model=FilePath(model), keep=(), thresholds={name: 1.1})
+    assert out["reason"].to_pylist() == [UNSURE, unsure]
+
+
+def test_a_script_has_its_own_threshold_before_its_language(model: str) -> None:
+    out = told(["видра " * 9, "vidra " * 9], model=FilePath(model), keep=(), thresholds={"sr": 1.1, "sr-Latn": 0.5})
+    assert out["reason"].to_pylist() == [UNSURE, None]
+
+
+def test_a_model_that_changed_in_place_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "model.bin"
+    for label in ("fr", "es_Latn"):
+        out = told(["mot " * 9], model=FilePath(write_model(path, {"mot": label, "x": "y"})), keep=())
+        assert out["language"].to_pylist() == [label[:2]]
+
+
+# --- Windows ---------------------------------------------------------------------------------------------------------
+
+
+def test_windows_begin_at_shares_of_the_text_and_vote(model: str) -> None:
+    text = "otter " * 100 + "Dachs " * 300  # 2,400 characters
+    every = {"model": FilePath(model), "keep": ()}
+    for windows, size, language, score, mixed in (
+        ((0.0,), 300, "en", 1.0, False),
+        ((0.25,), 1000, "de", 1.0, False),
+        ((0.0, 0.25, 0.5, 0.75), 300, "de", 0.75, True),
+        ((0.0, 0.1, 0.5), 100, "en", 0.666667, True),
+        ((0.0, 0.9), 100, "en", 0.5, True),
+        ((0.0, 0.5), 0, "de", 1.0, False),
+        ((0.0, 0.5), 2400, "de", 1.0, False),
+    ):
+        out = told([text], windows=windows, window=size, **every)
+        assert out["language"].to_pylist() == [language], (windows, size)
+        assert out["language_score"][0].as_py() == pytest.approx(score, abs=1e-4)
+        assert out["language_mixed"].to_pylist() == [mixed]
+
+
+def test_only_windows_that_are_sure_make_a_text_mixed(model: str) -> None:
+    half = "otter " * 100 + "otter Dachs Dachs " * 30 + "Dachs otter otter otter " * 30
+    asked = {"model": FilePath(model), "keep": (), "windows": (0.0, 0.5, 0.9), "window": 60}
+    assert told(["otter " * 200 + "Dachs " * 200], **asked)["language_mixed"].to_pylist() == [True]
+    assert told([half], **asked, thresholds={"de": 1.1})["language_mixed"].to_pylist() == [False]
+    out = told(["otter " * 200 + "Dachs " * 200], **asked, mixed="reject", thresholds={"de": 0.3, "en": 0.3})
+    assert out["reason"].to_pylist() == [MIXED]
+
+
+def test_windows_count_characters_not_bytes(model: str) -> None:
+    text = "水獺 " * 400 + "видра " * 200
+    out = told([text], model=FilePath(model), keep=(), windows=(0.5,), window=1200)
+    assert out["language"].to_pylist() == ["sr"]
+    assert out["language_score"][0].as_py() > 0.999
+
+
+@pytest.mark.parametrize("wrong", [{"windows": []}, {"windows": [1.0]}, {"windows": [-0.1]}, {"window": -1}])
+def test_windows_that_are_none_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(RecipeError, match="windows"):
+        bind(STAGE, wrong)
+
+
+# --- Nothing is lost -------------------------------------------------------------------------------------------------
+
+
 def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
     made = []
     for batch_rows in (1, 7, 10_000):
@@ -77,6 +175,42 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
         assert kept.num_rows + sum(manifest.rejected.values()) == len(TEXTS)
         made.append((kept.to_pylist(), manifest.rejected, manifest.fingerprint))
     assert made[0] == made[1] == made[2]
+
+
+@settings(max_examples=60, deadline=None)
+@drawn(
+    st.lists(
+        st.none()
+        | st.text(max_size=60)
+        | st.lists(st.sampled_from([*WORDS, "\n", "\u3000", "\0", "x"]), max_size=40).map(" ".join),
+        max_size=8,
+    ),
+    st.sampled_from([(), ("en",), ("sr-Latn", "de")]),
+)
+def test_any_texts_are_told_one_by_one(model: str, texts: list[str | None], keep: tuple[str, ...]) -> None:
+    asked = {"model": FilePath(model), "windows": (0.0, 0.5), "window": 30, "least": 2, "keep": keep}
+    names = ["language", "language_score", "language_script", "language_mixed", "reason", "evidence"]
+    whole = [told([text], **asked).select(names).to_pylist()[0] for text in texts]
+    assert told(texts, **asked).select(names).to_pylist() == whole if texts else True
+    for row in whole:
+        assert (row["reason"] is None) == (row["evidence"] is None)
+
+
+@settings(max_examples=30, deadline=None)
+@drawn(texts=st.lists(st.sampled_from([*WORDS, "x"]).map(lambda word: f"{word} " * 9), min_size=1, max_size=12))
+def test_unwanted_languages_are_kept_apart_and_whole(
+    model: str, texts: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("root")
+    parent = given(root, [documents(texts)])
+    _, made = refined(root, "filter_language", parent, {"keep": ["en"], "model": model})
+    kept, aside = rows(root, made), rows(root, made, "rejects")
+    both = [row["text"] for table in (kept, aside) for row in table.to_pylist()]
+    assert Counter(both) == Counter(texts)
+    for row in aside.to_pylist():
+        if row["reason"] == OTHER:
+            assert WORDS[row["text"].split()[0]][:2] == row["language"][:2] or row["language"] == "zh"
+            assert row["language"] != "en"
 
 
 def test_conformance_cases(shared_data: Path) -> None:
