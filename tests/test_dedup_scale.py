@@ -1,0 +1,91 @@
+"""Near-duplicate removal where others die: a huge template, a long chain, a band that half of the corpus shares."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import planted
+from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.runner import Work, refine
+from pipeline_tasks.stage import Kernel, Shards
+from tests import refining
+from tests.documents import documents
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+BUCKETS = 8
+
+
+@dataclass(slots=True)
+class Shuffled:
+    """How many rows an engine's `group` was given."""
+
+    rows: int = 0
+
+    def watched(self, on: str, address: str) -> Any:
+        """The factory of an engine whose shuffles are counted here."""
+
+        def make(*arguments: Any) -> Any:
+            made = engine(on, address)(*arguments)
+            group = made.group
+
+            def counted(kernel: Kernel, rows: Shards, **how: Any) -> Shards:
+                self.rows += sum(shard.rows for shard in rows)
+                found: Shards = group(kernel, rows, **how)
+                return found
+
+            made.group = counted
+            return made
+
+        return make
+
+
+@pytest.fixture(params=["local", "spark"])
+def on(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """Name and address of the engine."""
+    return request.param, request.getfixturevalue("spark") if request.param == "spark" else ""
+
+
+def deduplicated(
+    root: Path, texts: list[str], on: tuple[str, str], params: Mapping[str, Any]
+) -> tuple[Manifest, Shuffled]:
+    parent = refining.given(root, [documents(texts)])
+    home, _ = refining.refined(root, "dedup_exact", parent, {"buckets": BUCKETS})
+    shuffled = Shuffled()
+    work = Work(str(root), "dedup_minhash", {"buckets": BUCKETS, **params}, home)
+    _, made, _ = refine(work, shuffled.watched(*on))
+    return made, shuffled
+
+
+def test_a_template_of_100_000_pages_leaves_one_and_never_pairs_them_all(tmp_path: Path, on: tuple[str, str]) -> None:
+    count = 100_000
+    made, shuffled = deduplicated(tmp_path, planted.template(count), on, {})
+    assert made.rows == 1
+    assert made.rejected == {"dedup_minhash:near_duplicate": count - 1}
+    assert made.metrics["measures"]["unsettled_bands"]["sum"] == 0
+    assert shuffled.rows < 60 * count  # all pairs would be 50,000 per page
+
+
+def test_a_chain_of_10_000_near_duplicates_comes_together(tmp_path: Path, on: tuple[str, str]) -> None:
+    count = 10_000
+    texts = planted.chain(count)
+    memory, shuffled = deduplicated(tmp_path / "memory", texts, on, {})
+    assert memory.rows < count / 100
+    assert memory.metrics["measures"]["unsettled_bands"]["sum"] == 0
+    assert shuffled.rows < 60 * count
+    if on[0] != "local":
+        return
+    stars, _ = deduplicated(tmp_path / "stars", texts, on, {"edges_in_memory": 0})
+    assert [shard.digest for shard in stars.shards] == [shard.digest for shard in memory.shards]
+    assert [shard.digest for shard in stars.rejects] == [shard.digest for shard in memory.rejects]
+
+
+def test_a_passage_that_half_of_the_pages_bear_removes_none_of_them(tmp_path: Path, on: tuple[str, str]) -> None:
+    count = 20_000
+    made, shuffled = deduplicated(tmp_path, planted.boilerplate(count), on, {"rows": 4})
+    assert made.rows == count
+    assert shuffled.rows < 100 * count
