@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from pipeline_tasks.cli import main
 from pipeline_tasks.lint import SHARES, Finding, lint
 from pipeline_tasks.recipe import recipe_names
-from pipeline_tasks.stages.filter_quality import FILTERS, SIGNALS, Params, sift
+from pipeline_tasks.stages.filter_quality import SIGNALS, Params, sift
 from tests.documents import documents
-from tests.test_whatif import published
+from tests.test_whatif import LISTLESS, published
 
 UP_TO_QUALITY: dict[str, Any] = {"ingest": {}, "extract": {}, "filter_url": {}, "filter_language": {}}
 
@@ -118,7 +118,7 @@ def test_signals_measured_otherwise_are_not_used(tmp_path: Path) -> None:
 @given(st.lists(st.text(st.sampled_from("ab .,\n-*…#1éZ中。{(=")), min_size=1, max_size=4))
 def test_shares_are_never_above_one_and_no_signal_below_zero(texts: list[str]) -> None:
     docs = documents(texts, language=pa.array(["en", "zh", "th", None][: len(texts)], pa.string()))
-    (batch,) = sift(iter(docs.combine_chunks().to_batches()), params=Params(profiles=tuple(FILTERS)))
+    (batch,) = sift(iter(docs.combine_chunks().to_batches()), params=Params(profiles=tuple(LISTLESS)))
     for signal in SIGNALS:
         values = batch["signals"].field(signal.name).to_numpy(zero_copy_only=False)
         assert not np.any(values < 0), signal.name

@@ -19,6 +19,8 @@ from pipeline_tasks.filters import (
     Floats,
     beyond,
     c4,
+    c4_badwords,
+    c4_paragraphs,
     cc_net,
     dclm,
     dolma,
@@ -35,14 +37,25 @@ from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, repla
 DATATROVE = (gopher_repetition.FILTER, gopher_quality.FILTER, c4.FILTER, fineweb.FILTER)
 """What FineWeb asks, in its order."""
 
-OTHERS = (dclm.FILTER, dolma.FILTER, nemo.FILTER, cc_net.FILTER, seeds.FILTER)
-"""What other projects ask; their rules of the same name are other functions (docs/profiles.md)."""
+OTHERS = (
+    c4_badwords.FILTER,
+    c4_paragraphs.FILTER,
+    dclm.FILTER,
+    dolma.FILTER,
+    nemo.FILTER,
+    cc_net.FILTER,
+    seeds.FILTER,
+)
+"""What C4 and other projects ask; their rules of the same name are other functions (docs/profiles.md)."""
 
 FILTERS = {card.name: card for card in (*DATATROVE, *OTHERS)}
 """Every profile by its name."""
 
 NO_FILE = FilePath("")
 BUILTIN = FilePath("builtin")
+
+PATHLIKE, DIGEST = (".yaml", ".yml"), "sha256:"
+"""How the path of packs ends, and how a manifest's name for it begins."""
 
 SIGNALS = pa.struct([pa.field(signal, pa.float64()) for card in FILTERS.values() for signal in card.signals])
 """One field per signal of every profile, null where the profile is not asked for."""
@@ -67,6 +80,8 @@ class Params:
     A profile sees the text as the profiles before it left it: `c4`, `dclm` and `cc_net` remove lines, so what follows
     them judges the rest. `gopher_quality`, `gopher_repetition`, `c4` and `fineweb` are FineWeb's; `dclm`, `dolma`,
     `nemo`, `cc_net` and `seeds` each compute the functions of their own source (docs/profiles.md).
+    `c4_badwords` needs `bad_words`, a list (one word per line, plain or compressed) for each language that is asked;
+    `c4_paragraphs` is mC4's.
     `words` is `split` (white space; the default, because prose about software is full of symbols, and a tokenizer
     that counts each as a word makes the alpha rule drop a third of good documentation), `unicode`
     (`text.words.UNICODE`) or `spacy` (English words and sentences as datatrove counts them; other languages get
@@ -83,12 +98,15 @@ class Params:
     gopher_quality: Mapping[str, float] = field(default_factory=dict)
     c4: Mapping[str, float | bool] = field(default_factory=dict)
     fineweb: Mapping[str, float] = field(default_factory=dict)
+    c4_badwords: Mapping[str, float] = field(default_factory=dict)
+    c4_paragraphs: Mapping[str, float] = field(default_factory=dict)
     dclm: Mapping[str, float] = field(default_factory=dict)
     dolma: Mapping[str, float] = field(default_factory=dict)
     nemo: Mapping[str, float] = field(default_factory=dict)
     cc_net: Mapping[str, float] = field(default_factory=dict)
     seeds: Mapping[str, float] = field(default_factory=dict)
     toxic_words: FilePath = NO_FILE
+    bad_words: Mapping[str, FilePath] = field(default_factory=dict)
     packs: FilePath = BUILTIN
 
     def __post_init__(self) -> None:
@@ -98,17 +116,22 @@ class Params:
         for name, card in FILTERS.items():
             for key in getattr(self, name):
                 _known(key, tuple(limit.name for limit in fields(card.limits)), f"limit of `{name}`")
+        if not self.packs.endswith(PATHLIKE) and not self.packs.startswith(DIGEST):
+            _known(self.packs, (*packs.SETS, packs.NONE), "set of packs (or path of a .yaml file)")
+        if c4_badwords.FILTER.name in self.profiles and not self.bad_words:
+            message = "filter_quality: profile c4_badwords has no words to find; name lists: bad_words: {en: PATH}"
+            raise RecipeError(message)
 
 
 def resources(params: Params) -> tuple[FilePath, ...]:
-    """Return the files whose content decides the output: the list of toxic words, and the packs.
+    """Return the files whose content decides the output: lists of toxic and bad words, and the packs.
 
     RecipeError if the packs ask what no profile has, or of what is no language.
     """
     named = FilePath(packs.path_of(params.packs))
     with contextlib.suppress(FileNotFoundError):  # whoever reads the digest says which file is missing
         packs.load(params.packs, FILTERS)
-    return tuple(path for path in (params.toxic_words, named) if path)
+    return tuple(path for path in (params.toxic_words, *params.bad_words.values(), named) if path)
 
 
 def sift(batches: Batches, *, params: Params) -> Batches:
@@ -133,13 +156,16 @@ def asked(params: Params, read: packs.Packs) -> list[Profile]:
 
 
 def _listing(card: Filter, params: Params) -> Filter:
-    """Return `card` with the words of the recipe's list to look for, if it is `seeds`."""
-    if card.name != seeds.FILTER.name:
-        return card
+    """Return `card` with the words of the recipe's lists to look for, if it is one that looks for some."""
     from pipeline_tasks.text.wordlist import read
 
-    measure: Any = card.measure  # takes the list beside what every filter takes
-    return replace(card, measure=partial(measure, listed=tuple(sorted(read(params.toxic_words)))))
+    measure: Any = card.measure  # takes lists beside what every filter takes
+    if card.name == seeds.FILTER.name:
+        return replace(card, measure=partial(measure, listed=tuple(sorted(read(params.toxic_words)))))
+    if card.name == c4_badwords.FILTER.name:
+        lists = {language: tuple(sorted(read(path))) for language, path in params.bad_words.items()}
+        return replace(card, measure=partial(measure, lists=lists))
+    return card
 
 
 def _known(name: str, names: tuple[str, ...], what: str) -> None:

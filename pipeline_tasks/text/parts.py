@@ -141,3 +141,24 @@ def containing(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], newl
     out = np.zeros(len(offsets) - 1)
     _containing(offsets, data, newlines, *phrases, out)
     return out
+
+
+@compiled
+def _longer(offsets, data, least, out):  # type: ignore[no-untyped-def]
+    """Fill out[row] with the lines of at least `least` code points."""
+    for row in range(len(offsets) - 1):
+        points = 0
+        for at in range(offsets[row], offsets[row + 1]):
+            if data[at] == NEWLINE:
+                out[row] += points >= least
+                points = 0
+            else:
+                points += (data[at] & 0xC0) != 0x80
+        out[row] += points >= least
+
+
+def longer(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], least: float) -> Floats:
+    """Return per text the lines of at least `least` code points, as they stand, shape (rows,)."""
+    out = np.zeros(len(offsets) - 1)
+    _longer(offsets, data, float(least), out)
+    return out

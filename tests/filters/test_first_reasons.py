@@ -37,6 +37,8 @@ FIRST = [
     ("c4", PROSE.replace("herons", "lorem ipsum"), "lorem_ipsum"),
     ("c4", PROSE.replace("herons", "{herons}"), "curly_bracket"),
     ("c4", SENTENCE, "too_few_sentences"),
+    ("c4_paragraphs", f"{SENTENCE}\n{SENTENCE}\n{'x' * 199}", "too_few_paragraphs"),
+    ("c4_paragraphs", f"{SENTENCE}\n{SENTENCE}\n{'x' * 200}", None),
     ("fineweb", " \n ", "empty"),
     ("fineweb", PROSE.replace(".", ""), "line_punct_ratio"),
     ("fineweb", "A short line.\nAnd another one.\nA third is here.", "short_line_ratio"),
@@ -73,6 +75,10 @@ FIRST = [
 ]
 
 
+LINED = ("c4", "c4_badwords", "c4_paragraphs", "fineweb")
+"""Profiles that want several lines, or a list."""
+
+
 def first(profile: str, text: str) -> str | None:
     docs = documents([text], language=pa.array(["en"]))
     (out,) = sift(iter(docs.to_batches()), params=Params(profiles=(profile,)))
@@ -85,6 +91,6 @@ def test_a_text_made_to_fail_a_rule_fails_it_first(profile: str, text: str, why:
     assert first(profile, text) == why
 
 
-@pytest.mark.parametrize("profile", [name for name in FILTERS if name not in ("c4", "fineweb")])
+@pytest.mark.parametrize("profile", [name for name in FILTERS if name not in LINED])
 def test_one_long_sentence_of_prose_passes(profile: str) -> None:
     assert first(profile, SENTENCE) is None

@@ -1,0 +1,79 @@
+r"""Sets aside texts with a word of a list of bad words for their language, as C4 did.
+
+Rules are those of huggingface/datatrove `src/datatrove/pipeline/filters/c4_filters.py`, `C4BadWordsFilter` (after
+tensorflow/datasets `c4_utils.py`): words are looked for in the text in lower case, as they are spelled in the list
+(so an entry with a capital letter is never found), flanked by the ends of the text or by what is no `\w`; in
+Japanese, Thai and Chinese anywhere. A text of a language without a list passes, as upstream with
+`fail_on_missing_language` off. Upstream draws which texts to keep from a generator that depends on their order; here
+each text has a draw of its own, a hash of it. The usual lists are LDNOOBW's; none is shipped.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_tasks.filters import Filter, Measured, Rule
+
+ANYWHERE = ("ja", "th", "zh")
+"""Languages whose words need no flanks."""
+
+COMMON = ("sm", "グロ", "女の子", "性")
+"""Entries that are no bad words but parts of many good ones; upstream leaves them out of every list."""
+
+NO_WORD = r"[^\p{L}\p{N}_]"
+r"""What Python's `\W` matches: marks are no part of words to it."""
+
+SIGNALS = ("c4_bad_words",)
+"""0 without a bad word; with one a draw in (0, 1], the same for the same text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Share of the texts with bad words that stay (0-1)."""
+
+    keep_fraction: float = 0
+
+
+RULES = (Rule("document_removed_with_badwords", "c4_bad_words", "most", "keep_fraction"),)
+
+
+def measure(
+    texts: pa.Array,
+    languages: pa.Array,
+    words: int,  # noqa: ARG001  (same shape for all filters)
+    limits: Limits,  # noqa: ARG001
+    lists: Mapping[str, Iterable[str]] = {},
+) -> Measured:
+    """Return the SIGNALS of each text, shape (rows, 1); the texts stay as they are. `lists` are words by language."""
+    from pipeline_tasks.text.draws import SPAN, draws
+
+    found = np.zeros((len(texts), 1))
+    for language, listed in sorted(lists.items()):
+        rows = np.flatnonzero(pc.fill_null(pc.equal(languages, language), False).to_numpy(zero_copy_only=False))  # noqa: FBT003 -- Arrow's signature
+        pattern = pattern_of(language, listed)
+        if len(rows) and pattern:
+            asked = texts.take(pa.array(rows))
+            hits = pc.match_substring_regex(_lower(asked), pattern).to_numpy(zero_copy_only=False).astype(np.bool_)
+            drawn = draws(asked.filter(pa.array(hits)), seed=0)
+            found[rows[hits], 0] = (drawn + 1) / SPAN
+    return Measured(found, texts)
+
+
+def pattern_of(language: str, listed: Iterable[str]) -> str:
+    """Return the RE2 pattern that finds a word of the list, empty for an empty list."""
+    spelled = "|".join(map(re.escape, sorted(set(listed) - set(COMMON))))
+    if not spelled or language in ANYWHERE:
+        return spelled
+    return f"(?:{NO_WORD}|^)(?:{spelled})(?:{NO_WORD}|$)"
+
+
+def _lower(texts: pa.Array) -> pa.Array:
+    """Return texts in lower case as `str.lower` has them: a dotted capital I is two code points."""
+    return pc.utf8_lower(pc.replace_substring(pc.fill_null(texts, ""), "\u0130", "i\u0307"))
+
+
+FILTER = Filter("c4_badwords", SIGNALS, Limits, RULES, measure)

@@ -1,0 +1,35 @@
+"""Sets aside texts with too few long paragraphs, as the multilingual C4 did.
+
+The rule is that of huggingface/datatrove `src/datatrove/pipeline/filters/c4_filters.py`, `C4ParagraphFilter` (after
+tensorflow/datasets `c4_utils.py`; mC4, arXiv 2010.11934): a paragraph is what stands between newlines, as it is.
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pipeline_tasks.filters import Filter, Measured, Rule
+
+SIGNALS = ("c4_long_paragraphs",)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Fewest long paragraphs (count), and how long those are at least (code points)."""
+
+    min_paragraphs: float = 3
+    min_paragraph_len: float = 200
+
+
+RULES = (Rule("too_few_paragraphs", "c4_long_paragraphs", "least", "min_paragraphs"),)
+
+
+def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
+    """Return the SIGNALS of each text, shape (rows, 1); the texts stay as they are."""
+    from pipeline_tasks.text import parts
+    from pipeline_tasks.text.buffers import views
+
+    return Measured(parts.longer(*views(texts), limits.min_paragraph_len).reshape(-1, 1), texts)
+
+
+FILTER = Filter("c4_paragraphs", SIGNALS, Limits, RULES, measure)

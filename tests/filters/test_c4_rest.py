@@ -1,0 +1,118 @@
+"""C4's bad words and mC4's paragraphs equal a plain reading of their definitions, for any text."""
+
+import gzip
+import heapq
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.filters import c4_badwords, c4_paragraphs
+from pipeline_tasks.stages.filter_quality import Params, sift
+from tests.documents import documents
+from tests.refining import given as parent_of
+from tests.refining import refined
+
+LISTS = {"en": ("damn", "bad word", "a$$", "Caps", "été"), "ja": ("ばか", "グロ"), "de": ()}
+PIECES = (
+    "damn",
+    "DAMN",
+    "bad word",
+    "a$$",
+    "caps",
+    "Caps",
+    "ÉTÉ",
+    "été",
+    "ばか",
+    "グロ",
+    "İ",
+    "_",
+    " ",
+    "\n",
+    "\u0301",
+    "x",
+    "1",
+)
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=12).map("".join) | st.text(max_size=30)
+PROPERTY = settings(max_examples=150, deadline=None)
+
+
+def has_bad_word(text: str, language: str | None) -> bool:
+    listed = set(LISTS.get(language or "", ())) - {"sm", "グロ", "女の子", "性"}
+    if not listed:
+        return False
+    spelled = "|".join(map(re.escape, listed))
+    pattern = spelled if language in ("ja", "th", "zh") else rf"(?:\W|^)({spelled})(?:\W|$)"
+    return re.search(pattern, text.lower()) is not None
+
+
+def draws(texts: list[str], languages: list[str | None]) -> list[float]:
+    told = pa.array(languages, pa.string())
+    measured = c4_badwords.measure(pa.array(texts, pa.large_string()), told, 0, c4_badwords.Limits(), LISTS)
+    return [float(one) for one in measured.signals[:, 0]]
+
+
+@PROPERTY
+@given(st.lists(st.tuples(TEXTS, st.sampled_from(["en", "ja", "de", "fr", None])), max_size=5))
+@example([("damn", "en"), ("damned", "en"), ("x_damn", "en"), ("e\u0301damn", "en"), ("bad  word", "en")])
+def test_bad_words_are_found_as_upstream_finds_them(rows: list[tuple[str, str | None]]) -> None:
+    found = draws([text for text, _ in rows], [language for _, language in rows])
+    assert [draw > 0 for draw in found] == [has_bad_word(*row) for row in rows]
+    assert all(0 <= draw <= 1 for draw in found)
+
+
+def test_a_share_of_texts_with_bad_words_stays_the_same_ones_in_any_company() -> None:
+    texts = [f"damn {number}" for number in range(400)]
+    drawn = draws(texts, ["en"] * len(texts))
+    assert 0.2 < sum(draw <= 0.3 for draw in drawn) / len(texts) < 0.4
+    assert drawn[7:9] == draws(texts[7:9], ["en", "en"])
+    assert 0 < min(drawn) < 0.05
+    assert 0.95 < max(drawn) <= 1
+
+
+def test_lists_are_asked_of_their_language_and_are_identity(tmp_path: Path) -> None:
+    table = documents(["Oh damn it", "Oh verdammt", "fine"], language=pa.array(["en", "de", "en"]))
+    made = []
+    for words in ("damn\n", "darn\n"):
+        path = tmp_path / f"{words.strip()}.txt"
+        path.write_text(words)
+        asked = {"profiles": ["c4_badwords"], "bad_words": {"en": str(path)}}
+        made.append(refined(tmp_path, "filter_quality", parent_of(tmp_path, [table]), asked)[1])
+    assert [one.rejected for one in made] == [{"c4_badwords:document_removed_with_badwords": 1}, {}]
+    assert made[0].fingerprint != made[1].fingerprint
+    with pytest.raises(RecipeError, match=r"bad_words: \{en: PATH\}"):
+        Params(profiles=("c4_badwords",))
+
+
+def test_published_lists_are_read(shared_data: Path, tmp_path: Path) -> None:
+    lines = gzip.decompress((shared_data / "resources" / "badwords.jsonl.gz").read_bytes()).splitlines()
+    lists = {one["lang"]: one["words"] for one in map(json.loads, lines)}
+    paths = {}
+    for language, words in lists.items():
+        (tmp_path / language).write_text("\n".join(words))
+        paths[language] = str(tmp_path / language)
+    spelled = {language: [word for word in words if word == word.lower()] for language, words in lists.items()}
+    told = [language for language, words in spelled.items() for _ in words]
+    table = documents([f"{word}." for words in spelled.values() for word in words], language=pa.array(told))
+    params = Params(profiles=("c4_badwords",), bad_words=paths)  # type: ignore[arg-type]
+    (out,) = sift(iter(table.combine_chunks().to_batches()), params=params)
+    passed = [
+        text for text, reason in zip(out["text"].to_pylist(), out["reason"].to_pylist(), strict=True) if not reason
+    ]
+    assert set(passed) <= {f"{word}." for word in c4_badwords.COMMON}
+
+
+@PROPERTY
+@given(st.lists(st.lists(st.integers(0, 6), max_size=6), max_size=4))
+def test_paragraphs_are_counted_as_upstream_judges_them(rows: list[list[int]]) -> None:
+    texts = ["\n".join("é" * points for points in row) for row in rows]
+    limits = c4_paragraphs.Limits(min_paragraph_len=4)
+    found = c4_paragraphs.measure(pa.array(texts, pa.large_string()), pa.nulls(len(texts)), 0, limits).signals
+    for text, (long,) in zip(texts, found, strict=True):
+        lengths = [len(line) for line in text.split("\n")]
+        assert (long >= 3) == (len(lengths) >= 3 and min(heapq.nlargest(3, lengths)) >= 4)

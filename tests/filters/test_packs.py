@@ -1,0 +1,195 @@
+"""Packs: a language is asked what its entry says, files that make no sense are refused, and the data has sources."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.filters import beyond, packs
+from pipeline_tasks.filters.packs import ANY, SETS, Pack, load
+from pipeline_tasks.stages.filter_quality import FILTERS, Params, resources, sift
+from pipeline_tasks.text import stops
+from pipeline_tasks.text.languages import UNSPACED
+from tests.documents import documents
+from tests.refining import given as parent_of
+from tests.refining import refined
+
+GOPHER = FILTERS["gopher_quality"]
+GERMAN = "Der Fluss ist breit, und das Wasser ist kalt; die Otter schwimmen dort mit dem Strom. " * 5
+
+
+def written(folder: Path, content: str) -> str:
+    path = folder / "packs.yaml"
+    path.write_text(content, encoding="utf-8")
+    return str(path)
+
+
+def reasons(text: str, language: str | None, **params: object) -> set[str]:
+    docs = documents([text], language=pa.array([language], pa.string()))
+    asked = Params(profiles=("gopher_quality",), **params)  # type: ignore[arg-type]
+    (out,) = sift(iter(docs.to_batches()), params=asked)
+    return set(re.findall(r'"rule":"gopher_quality:(\w+)"', out["evidence"][0].as_py() or ""))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_our_own_sets_are_sound(name: str) -> None:
+    read = load(name, FILTERS)
+    assert set(UNSPACED) < set(read)
+    assert read["en"] == Pack()
+    for code in UNSPACED:
+        assert read[code].bounds["gopher_quality"]["min_stop_words"] is None
+
+
+def test_every_entry_of_fineweb2_with_numbers_names_its_source() -> None:
+    path = Path(packs.path_of("fineweb2"))
+    entries = yaml.safe_load(path.read_text("utf-8"))
+    sourced = {code for code, entry in entries.items() if "source" in entry}
+    numbered = {
+        code
+        for code, entry in entries.items()
+        if code not in UNSPACED and any(isinstance(one, dict) and any(one.values()) for one in entry.values())
+    }
+    assert numbered <= sourced
+    assert len(sourced - {ANY}) == 30
+
+
+def test_an_entry_changes_its_own_language_only(tmp_path: Path) -> None:
+    path = written(tmp_path, "de: {gopher_quality: {max_avg_word_length: 3.5, min_stop_words: null}}")
+    assert reasons(GERMAN, "de", packs=path) == {"above_avg_threshold"}
+    assert reasons(GERMAN, "fr", packs=path) == {"enough_stop_words"}
+    assert reasons(GERMAN, None, packs=path) == {"enough_stop_words"}
+    assert reasons(GERMAN, "de", packs="none") == {"enough_stop_words"}
+    assert reasons(GERMAN, "de") == set()
+
+
+def test_any_is_every_language_without_an_entry(tmp_path: Path) -> None:
+    path = written(tmp_path, "any: {gopher_quality: {min_stop_words: null}}\nde: {}\n")
+    assert reasons(GERMAN, "fr", packs=path) == reasons(GERMAN, None, packs=path) == set()
+    assert reasons(GERMAN, "de", packs=path) == {"enough_stop_words"}
+
+
+def test_what_is_said_of_a_language_stands_before_what_a_recipe_says_of_all(tmp_path: Path) -> None:
+    path = written(tmp_path, "de: {gopher_quality: {min_doc_words: 10}}\nfr: {}\n")
+    bounds = {"min_doc_words": 1000, "min_stop_words": 0}
+    assert reasons(GERMAN, "de", packs=path, gopher_quality=bounds) == set()
+    assert reasons(GERMAN, "fr", packs=path, gopher_quality=bounds) == {"short_doc"}
+
+
+def test_stop_words_are_those_of_the_language(tmp_path: Path) -> None:
+    assert reasons(GERMAN, "de", packs="fineweb2") == set()
+    assert reasons(GERMAN, "pl", packs="fineweb2") == {"enough_stop_words"}
+    path = written(tmp_path, "de: {stop_words: [der, und]}\nnl: {stop_words: [Der, und]}\n")
+    assert reasons(GERMAN, "de", packs=path) == {"enough_stop_words"}  # `Der` is not `der`
+    assert reasons(GERMAN, "nl", packs=path) == set()
+
+
+@pytest.mark.parametrize(
+    ("profile", "least", "text", "kept"),
+    [
+        ("dclm", "min_stop_words", "UND und", True),
+        ("dolma", "min_required_words", "UND und", False),
+        ("dolma", "min_required_words", "und und", True),
+        ("nemo", "min_common_words", "und und", True),
+        ("gopher_quality", "min_stop_words", "und und", False),
+    ],
+)
+def test_each_profile_counts_stop_words_its_own_way(
+    tmp_path: Path, profile: str, least: str, text: str, *, kept: bool
+) -> None:
+    path = written(tmp_path, "de: {stop_words: [und, der]}")
+    docs = documents([text], language=pa.array(["de"]))
+    (out,) = sift(iter(docs.to_batches()), params=Params(profiles=(profile,), packs=path))  # type: ignore[arg-type]
+    rule = next(rule.why for rule in FILTERS[profile].rules if rule.limit == least)
+    assert (f'"{profile}:{rule}"' not in out["evidence"][0].as_py()) == kept
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("de: {gopher_quality: {min_dok_words: 3}}", "nearest is 'min_doc_words'"),
+        ("de: {c4: {min_words_per_line: 3}}", "no bound of a rule is called 'min_words_per_line'"),
+        ("de: {gofer_quality: {}}", "nearest is 'gopher_quality'"),
+        ("deu: {}", "write 'de' for 'deu'"),
+        ("xx: {}", "no language has the code 'xx'"),
+        ("German: {}", "no language has the code 'German'"),
+        ("de: {gopher_quality: {min_doc_words: few}}", "must be a number, or null"),
+        ("de: {gopher_quality: {min_doc_words: .nan}}", "must be a number, or null"),
+        ("de: {gopher_quality: {min_doc_words: true}}", "must be a number, or null"),
+        ("de: {stop_words: [der, no]}", "quote `no`"),
+        ("de: {stop_words: der}", "must be a list of words"),
+        ("de: {gopher_quality: 3}", "must be a mapping"),
+        ("- de", "must be a mapping"),
+        ("de: {", "are not YAML"),
+        ("", "must be a mapping"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, content: str, said: str) -> None:
+    path = written(tmp_path, content)
+    with pytest.raises(RecipeError, match=said) as refused:
+        resources(Params(packs=path))  # type: ignore[arg-type]
+    assert path in str(refused.value)
+
+
+def test_norwegian_needs_no_quotes(tmp_path: Path) -> None:
+    assert set(load(written(tmp_path, "no: {}\nnn: {}"), FILTERS)) == {"no", "nn"}
+
+
+def test_the_content_of_packs_is_identity(tmp_path: Path) -> None:
+    parent = parent_of(tmp_path, [documents([GERMAN], language=pa.array(["de"]))])
+    made = []
+    for number, content in enumerate(("de: {}", "fr: {}", "de: {}")):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(content)
+        made.append(refined(tmp_path, "filter_quality", parent, {"packs": str(path)})[1].fingerprint)
+    named = [refined(tmp_path, "filter_quality", parent, {"packs": name})[1].fingerprint for name in (*SETS, "none")]
+    assert made[0] == made[2] != made[1]
+    assert len({*made, *named}) == 5
+
+
+def test_packs_that_are_nowhere_are_refused(tmp_path: Path) -> None:
+    parent = parent_of(tmp_path, [documents(["x"], language=pa.array(["de"]))])
+    with pytest.raises(RecipeError, match=r"cannot read .*nowhere\.yaml"):
+        refined(tmp_path, "filter_quality", parent, {"packs": str(tmp_path / "nowhere.yaml")})
+    with pytest.raises(RecipeError, match="nearest is 'builtin'"):
+        Params(packs="buildin")  # type: ignore[arg-type]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 2), st.sampled_from(["de", "fr", "en", "xx", None])), max_size=8),
+    st.dictionaries(st.sampled_from(["de", "fr", ANY]), st.none() | st.floats(0, 2)),
+)
+def test_bounds_are_looked_up_row_by_row(rows: list[tuple[float, str | None]], bounds: dict[str, float | None]) -> None:
+    rule = GOPHER.rules[6]
+    read = {code: Pack({"gopher_quality": {rule.limit: bound}}) for code, bound in bounds.items()}
+    languages = pa.array([language for _, language in rows], pa.string())
+    table = packs.table(GOPHER, GOPHER.limits(), read)[6]
+    failed = beyond(rule, np.array([value for value, _ in rows]), table[packs.columns(languages, read)])
+    general = bounds.get(ANY, 0.9)
+    wanted = [bounds.get(language or "", general) for _, language in rows]
+    assert failed.tolist() == [
+        bound is not None and value > bound for (value, _), bound in zip(rows, wanted, strict=True)
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.text(st.sampled_from("ab cé\n"), max_size=20) | st.text(max_size=20), st.integers(0, 1)),
+        max_size=5,
+    )
+)
+def test_stop_words_are_counted_by_the_list_of_each_row(rows: list[tuple[str, int]]) -> None:
+    lists = [("a", "é", "bc"), ("b",)]
+    texts = pa.array([text for text, _ in rows], pa.large_string())
+    which = np.array([at for _, at in rows], np.int64)
+    counts = stops.count(texts, np.zeros(len(rows), np.uint8), which, lists)
+    for (text, at), (different, every) in zip(rows, counts, strict=True):
+        found = [word for word in text.split() if word in lists[at]]
+        assert (different, every) == (len(set(found)), len(found))
