@@ -3,6 +3,7 @@
 import hashlib
 import tempfile
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,7 @@ class Bench:
     receipts: list[Receipt] = field(default_factory=list)
     by_path: dict[str, Receipt] = field(default_factory=dict)
     cpu: float = 0.0
+    recalled: Counter[str] = field(default_factory=Counter)
     ran: int = 0
     found: int = 0
 
@@ -43,14 +45,15 @@ class Bench:
         """Reason -> rows set aside so far."""
         return total(receipt.tally for receipt in self.receipts)
 
-    def map_tasks(self, kernel: Kernel, inputs: Sequence[Shards], beside: Shards) -> list[Task]:
-        """Return one task per shard of the first input."""
+    def map_tasks(self, kernel: Kernel, inputs: Sequence[Shards], beside: Shards, by: Sequence[str] = ()) -> list[Task]:
+        """Return one task per shard of the first input; with `by`, what it keeps is stored as a segment."""
         lengths = {len(stream) for stream in inputs}
         if len(lengths) != 1:
             message = f"{self.place.home}: map zips its inputs shard by shard, but they have {sorted(lengths)} shards"
             raise ContractError(message)
         rows = [tuple((shard,) for shard in together) for together in zip(*inputs, strict=True)]
-        return [Task(self.place, task_key(kernel, one, beside), kernel, one, beside) for one in rows]
+        keys = [task_key(kernel, one, beside, by) for one in rows]
+        return [Task(self.place, key, kernel, one, beside, tuple(by)) for key, one in zip(keys, rows, strict=True)]
 
     def group_tasks(self, kernel: Kernel, rows: Shards, by: str, order: Sequence[str], buckets: int) -> list[Task]:
         """Return one task per bucket; a task's input names the shards that its bucket is drawn from."""
@@ -65,6 +68,7 @@ class Bench:
         for rank, outcome in zip(missing, outcomes, strict=True):
             done[rank] = outcome.receipt
             self.cpu += outcome.cpu
+            self.recalled.update(outcome.recalled)
         self.ran += len(missing)
         self.found += len(tasks) - len(missing)
         for rank in range(len(tasks)):

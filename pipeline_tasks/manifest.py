@@ -157,6 +157,7 @@ def shard_of(raw: Mapping[str, Any]) -> Shard:
     inside = shard.path.isprintable() and parts[0] not in ("", "file:", "s3:") and ".." not in parts
     _require(shard.path, inside, "a shard's path")
     _require(shard.digest, bool(re.fullmatch("[0-9a-f]{1,64}", shard.digest)), "a shard's digest")
+    _require(shard.root, bool(re.fullmatch("([0-9a-f]{64})?", shard.root)), "a shard's index")
     _require([shard.rows, shard.bytes], _is_count(shard.rows) and _is_count(shard.bytes), "a shard's rows and bytes")
     return shard
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from pipeline_tasks import storage
+from pipeline_tasks import compaction, storage
 from pipeline_tasks.bench import Bench
 from pipeline_tasks.errors import (
     BudgetExceeded,
@@ -37,7 +37,7 @@ from pipeline_tasks.manifest import (
 from pipeline_tasks.recipe import bind, stage_card
 from pipeline_tasks.shard_file import read_shard
 from pipeline_tasks.shard_task import Place, repoint
-from pipeline_tasks.stage import Engine, Shard, Shards, Stage
+from pipeline_tasks.stage import Engine, Kernel, Shard, Shards, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,9 @@ class RunningEngine(Engine, Protocol):
     bench: Bench
     remembered: Shards
 
+    def page(self, kernel: Kernel, *inputs: Shards, by: Sequence[str]) -> Shards:
+        """As `map`, but what the kernel keeps, sorted by the columns `by`, is stored as segments."""
+
 
 EngineFactory = Callable[[Bench, Shards], RunningEngine]
 """Makes an engine at a bench, with the stage's memory of earlier snapshots."""
@@ -103,12 +106,16 @@ EngineFactory = Callable[[Bench, Shards], RunningEngine]
 
 @dataclass(slots=True)
 class Meter:
-    """What an attempt cost: seconds of wall clock and of CPU in the workers, and shards run or found done."""
+    """What an attempt cost: seconds of wall clock and of CPU in the workers, and shards run or found done.
+
+    `recalled` counts what lookups in remembered shards read: rows, pages, bytes and requests.
+    """
 
     wall: float = 0.0
     cpu: float = 0.0
     ran: int = 0
     found: int = 0
+    recalled: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_manifest(root: str, path: str) -> Manifest:
@@ -125,7 +132,7 @@ def plan(work: Work) -> Plan:
     card = stage_card(work.stage)
     params = bind(card, work.params)
     parent = read_manifest(work.root, work.parent)
-    history = tuple(read_manifest(work.root, path) for path in work.history)
+    history = tuple(read_manifest(work.root, path) for path in work.history) if card.recalls else ()
     _check_reads(card, parent)
     params, resources = _resources(card, params)
     parents = [parent.fingerprint, *(one.fingerprint for one in history)]
@@ -260,16 +267,13 @@ def _run(plan_: Plan, factory: EngineFactory, span: tuple[int, int] | None) -> t
     if span is not None and not plan_.card.splits:
         message = f"{plan_.card.name} cannot be split into partitions; run it whole"
         raise RecipeError(message)
-    engine = factory(bench_for(plan_), _memory(plan_.history))
+    engine = factory(bench_for(plan_), compaction.memory(plan_.work.root, plan_.history))
     kept = plan_.card.run(shards, plan_.params, engine)
     made = _manifest(plan_, shards, kept, engine.bench, engine.remembered)
     _check(plan_, made)
     bench = engine.bench
-    return made, Meter(time.perf_counter() - started, bench.cpu, bench.ran, bench.found)
-
-
-def _memory(history: Iterable[Manifest]) -> Shards:
-    return tuple(shard for one in history for shard in one.memory)
+    wall = time.perf_counter() - started
+    return made, Meter(wall, bench.cpu, bench.ran, bench.found, dict(sorted(bench.recalled.items())))
 
 
 def _manifest(plan_: Plan, shards: Shards, kept: Shards, bench: Bench, memory: Shards) -> Manifest:

@@ -6,15 +6,16 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline_tasks import storage
-from pipeline_tasks.errors import DigestMismatch, NoSpace
+from pipeline_tasks.errors import NoSpace
+from pipeline_tasks.segment import Segment
+from pipeline_tasks.segment_writer import row_weights
 from pipeline_tasks.stage import Shard
 
 GROUP_ROWS = 4096
@@ -46,24 +47,19 @@ class HashingStream:
         return self._hasher.hexdigest()
 
 
-def mismatch(path: str, promised: str, found: str) -> DigestMismatch:
-    """Return the error for stored bytes that are not the promised ones."""
-    message = (
-        f"{path}: SHA-256 is {found}, its manifest promised {promised}; the file was changed or damaged after it "
-        "was written. Restore it, or remove it and its manifest and refine again"
-    )
-    return DigestMismatch(message)
-
-
 def read_shard(
     root: str, shard: Shard, *, batch_rows: int = GROUP_ROWS, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield a committed shard's batches after checking its digest; at least one batch, empty if it has no rows."""
+    if shard.root:
+        for batch in Segment(root, shard, batch_rows):
+            yield batch.select([name for name in batch.schema.names if columns is None or name in columns])
+        return
     body = storage.connect(root).read(shard.path)
     found = hashlib.sha256(body).hexdigest()
     if found != shard.digest:
         where = f"{root}/{shard.path}"
-        raise mismatch(where, shard.digest, found)
+        raise storage.mismatch(where, shard.digest, found)
     file = pq.ParquetFile(pa.BufferReader(body), page_checksum_verification=True)
     picked = [name for name in file.schema_arrow.names if columns is None or name in columns]
     schema = pa.schema([file.schema_arrow.field(name) for name in picked])
@@ -156,18 +152,3 @@ class ShardWriter:
         with contextlib.suppress(NoSpace):
             self._close()
         self._local.unlink(missing_ok=True)
-
-
-def row_weights(batch: pa.RecordBatch) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Return the bytes of variable-length data in each row."""
-    weights = np.ones(batch.num_rows, dtype=np.int64)
-    for column in batch.columns:
-        kind = column.type
-        if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) or pa.types.is_string(kind):
-            lengths = pc.binary_length(column).fill_null(0)
-        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            lengths = pc.multiply(pc.list_value_length(column).fill_null(0), 4)
-        else:
-            continue
-        weights += cast("np.ndarray[tuple[int], np.dtype[np.int64]]", lengths.to_numpy(zero_copy_only=False))
-    return weights

@@ -7,7 +7,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
@@ -19,8 +19,10 @@ from pipeline_tasks import storage
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import canonical, digest_of, merge, profile, schema_pairs, shard_of
 from pipeline_tasks.schema import VERDICT
-from pipeline_tasks.shard_file import HashingStream, ShardWriter, mismatch, read_shard
-from pipeline_tasks.stage import Batches, Kernel, Shard, Shards
+from pipeline_tasks.segment import Segment
+from pipeline_tasks.segment_writer import SegmentWriter
+from pipeline_tasks.shard_file import HashingStream, ShardWriter, read_shard
+from pipeline_tasks.stage import Batches, Kernel, Remembered, Shard, Shards
 
 LANDING = "landing:"
 """Prefix of the path of a landed file, which is relative to wherever the snapshot lies for this run."""
@@ -45,13 +47,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One kernel call. `inputs` has one tuple of shards per stream: one shard for map, pieces for gather."""
+    """One kernel call. `inputs` has one tuple of shards per stream: one shard for map, pieces for gather.
+
+    With `by`, what the kernel keeps is sorted by those columns and stored as a segment.
+    """
 
     place: Place
     key: str
     kernel: Kernel
     inputs: tuple[Shards, ...]
     beside: Shards = ()
+    by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +77,15 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A receipt, and what the attempt cost in seconds."""
+    """A receipt, and what the attempt cost: seconds, and what it read of history (rows, pages, bytes, requests).
+
+    None of it is identity: history that was compacted meanwhile costs less and says the same.
+    """
 
     receipt: Receipt
     wall: float = 0.0
     cpu: float = 0.0
+    recalled: Mapping[str, int] = field(default_factory=dict)
 
 
 def task_key(kernel: Kernel, inputs: Sequence[Shards], beside: Shards, extra: Sequence[object] = ()) -> str:
@@ -116,19 +126,19 @@ def load_receipt(body: bytes, path: str = "receipt") -> Receipt:
 
 def run(task: Task) -> Outcome:
     """Read the input, run the kernel, store what it kept and set aside, then the receipt."""
-    streams = [_read_stream(task.place, shards) for shards in task.inputs]
+    streams = [_open_stream(task.place, shards) for shards in task.inputs]
     return run_streams(task, streams, landed=_is_landed(task.inputs))
 
 
-def run_streams(task: Task, streams: Sequence[Batches], *, landed: bool = False) -> Outcome:
+def run_streams(task: Task, streams: Sequence[Batches | Remembered], *, landed: bool = False) -> Outcome:
     """As `run`, over streams that are already open."""
     started, cpu = time.perf_counter(), time.process_time()
     kernel = _with_local_files(task.kernel, task.place.files)
     counted = _Counted(streams[0])
-    rest: list[Batches] = [*streams[1:]]
+    rest = [*streams[1:]]
     if task.beside:
         rest.append(_read_stream(task.place, task.beside))
-    with _Split(task.place) as split:
+    with _Split(task.place, task.by) as split:
         for batch in kernel(iter(counted), *rest):
             split.write(batch)
         for _ in counted:  # a kernel that stopped early has still been given every row
@@ -136,7 +146,15 @@ def run_streams(task: Task, streams: Sequence[Batches], *, landed: bool = False)
         receipt = split.receipt(task.key, counted.rows if landed else 0)
     store = storage.connect(task.place.root)
     storage.commit(store, receipt_path(task.place.home, task.key), canonical(asdict(receipt)))
-    return Outcome(receipt, time.perf_counter() - started, time.process_time() - cpu)
+    recalled: Counter[str] = Counter()
+    for stream in streams:
+        recalled.update(stream.cost if isinstance(stream, Segment) else {})
+    return Outcome(receipt, time.perf_counter() - started, time.process_time() - cpu, dict(recalled))
+
+
+def unchanged(batches: Batches) -> Batches:
+    """Yield what comes: a kernel that only moves rows into another kind of shard."""
+    yield from batches
 
 
 def _is_landed(inputs: Sequence[Shards]) -> bool:
@@ -146,17 +164,24 @@ def _is_landed(inputs: Sequence[Shards]) -> bool:
 class _Counted:
     """A stream that counts the rows read through it."""
 
-    def __init__(self, batches: Batches) -> None:
+    def __init__(self, batches: Batches | Remembered) -> None:
         self.rows = 0
         self._batches = self._count(batches)
 
-    def _count(self, batches: Batches) -> Batches:
+    def _count(self, batches: Batches | Remembered) -> Batches:
         for batch in batches:
             self.rows += batch.num_rows
             yield batch
 
     def __iter__(self) -> Batches:
         return self._batches
+
+
+def _open_stream(place: Place, shards: Shards) -> Batches | Remembered:
+    """Return one input of a kernel: of a segment also what reads a few keys of it."""
+    if len(shards) == 1 and shards[0].root:
+        return Segment(place.root, shards[0], place.batch_rows)
+    return _read_stream(place, shards)
 
 
 def _read_stream(place: Place, shards: Shards) -> Batches:
@@ -184,7 +209,7 @@ def _read_landed(place: Place, shard: Shard) -> Batches:
             yield from _sliced(batch, place.batch_rows)
         found = stream.drain()
     if shard.digest and found != shard.digest:
-        raise mismatch(uri, shard.digest, found)
+        raise storage.mismatch(uri, shard.digest, found)
 
 
 def _sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
@@ -222,9 +247,10 @@ def repoint(value: Any, moved: Mapping[str, str]) -> Any:  # noqa: ANN401 -- any
 class _Split:
     """Sends a kernel's rows to the kept, rejected and quarantined shards, and profiles what is kept."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, by: Sequence[str] = ()) -> None:
         self._place = place
-        self._writers: dict[str, ShardWriter] = {}
+        self._by = by
+        self._writers: dict[str, ShardWriter | SegmentWriter] = {}
         self._tally: Counter[str] = Counter()
         self._profiles: list[Mapping[str, Any]] = []
         self._reject_profiles: list[Mapping[str, Any]] = []
@@ -269,9 +295,10 @@ class _Split:
         if self._place.measures:
             self._reject_profiles.append(profile(batch, self._place.measures))
 
-    def _writer(self, folder: str, schema: pa.Schema) -> ShardWriter:
+    def _writer(self, folder: str, schema: pa.Schema) -> ShardWriter | SegmentWriter:
         if folder not in self._writers:
-            self._writers[folder] = ShardWriter(schema)
+            paged = self._by and folder == "data"
+            self._writers[folder] = SegmentWriter(schema, self._by) if paged else ShardWriter(schema)
         return self._writers[folder]
 
     def receipt(self, key: str, landed_rows: int) -> Receipt:

@@ -20,15 +20,32 @@ FilePath = NewType("FilePath", str)
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One immutable file: `path` is relative to the root (`landing:` files to their snapshot), `digest` is SHA-256."""
+    """One immutable file: `path` is relative to the root (`landing:` files to their snapshot), `digest` is SHA-256.
+
+    `root` is the SHA-256 of the root of its index, if it is a segment: rows remembered by a key.
+    """
 
     path: str
     rows: int
     bytes: int
     digest: str
+    root: str = ""
 
 
 Shards = tuple[Shard, ...]
+
+
+class Remembered(Protocol):
+    """What a kernel gets of a shard that was remembered by a key: its rows as a stream, or those of some keys."""
+
+    def __iter__(self) -> Batches:
+        """Yield all rows, sorted by key; at least one batch, empty if there are none."""
+
+    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+        """Return the rows whose key is in `wanted`, sorted by key; keys may be asked for in any order."""
+
+    def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
+        """Return what the first row holds in `column`, or None if there are no rows."""
 
 
 class Engine(Protocol):
@@ -55,8 +72,13 @@ class Engine(Protocol):
         `by` and `order` together must order the rows totally: engines differ in ties.
         """
 
-    def remember(self, shards: Shards) -> None:
-        """Keep `shards` with the manifest as what later snapshots will see as `history`."""
+    def remember(self, shards: Shards, *, by: str = "", order: Sequence[str] = ()) -> None:
+        """Keep `shards` with the manifest as what later snapshots will see as `history`.
+
+        With `by`, each shard is sorted by `by`, then `order`, and a kernel of a later snapshot that `map` gives it as
+        an input gets a `Remembered`, which reads what belongs to a few keys and nothing else. Of such history `map`
+        may see fewer shards than were remembered: one that stands for the same shard of several snapshots, merged.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +89,8 @@ class Stage(Generic[P]):
     run(a + b) == run(a) + run(b), so Airflow may map it over partitions. `measures` names
     output columns that are profiled into the manifest's metrics (whole numbers: count, sum
     and a histogram; ratios: a histogram; strings: value counts). `fires` lists every reason
-    the stage can give.
+    the stage can give. `recalls` tells that the stage reads `on.history`; one that remembers for readers outside
+    the pipeline only says False, and is the same whatever came before.
     """
 
     name: str
@@ -77,6 +100,7 @@ class Stage(Generic[P]):
     writes: pa.Schema
     version: int
     splits: bool
+    recalls: bool = field(default=True, kw_only=True)
     conserves: Literal["rows", "tokens"] = "rows"
     engine: Literal["local", "spark", "ray"] = "spark"
     measures: tuple[str, ...] = ()

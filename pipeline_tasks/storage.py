@@ -13,7 +13,8 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -33,6 +34,9 @@ PART = 64 * 1024 * 1024
 
 CHUNK = 8 * 1024 * 1024
 """Bytes that are copied, hashed or fetched at a time."""
+
+REQUESTS = 10
+"""Ranges of one object that are asked for at the same time: as many as boto3 keeps connections."""
 
 UNFINISHED = ".tmp-"
 """Start of the names under which a local directory holds what is still being written; never listed."""
@@ -57,6 +61,9 @@ class Store(Protocol):
 
     def read(self, path: str) -> bytes:
         """Return an object whole; FileNotFoundError if there is none."""
+
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return bytes [start, stop) of an object for each range, all of them; DigestMismatch if it ends before."""
 
     def open(self, path: str) -> BinaryIO:
         """Open an object for reading in sequence."""
@@ -101,6 +108,24 @@ def commit(store: Store, path: str, body: bytes) -> None:
             "the first stays. Compare the two (versions of models or packages differ?) and remove its folder to redo it"
         )
         raise DeterminismViolation(message)
+
+
+def mismatch(path: str, promised: str, found: str) -> DigestMismatch:
+    """Return the error for stored bytes that are not the promised ones."""
+    message = (
+        f"{path}: SHA-256 is {found}, its manifest promised {promised}; the file was changed or damaged after it "
+        "was written. Restore it, or remove it and its manifest and refine again"
+    )
+    return DigestMismatch(message)
+
+
+def cut_short(path: str, size: int, stop: int) -> DigestMismatch:
+    """Return the error for an object that ends before bytes which its manifest promised."""
+    message = (
+        f"{path} has {size} bytes and its manifest promised {stop} or more; the file was cut short after it was "
+        "written. Restore it, or remove it and its manifest and refine again"
+    )
+    return DigestMismatch(message)
 
 
 def connect(uri: str) -> Store:
@@ -178,6 +203,17 @@ class LocalStore:
     def read(self, path: str) -> bytes:
         with self.open(path) as stream:
             return stream.read()
+
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        bodies = []
+        with self.open(path) as stream:
+            for start, stop in ranges:
+                stream.seek(start)
+                bodies.append(stream.read(stop - start))
+                if len(bodies[-1]) != stop - start:
+                    where = f"{self.root}/{path}"
+                    raise cut_short(where, self.size(path) or 0, stop)
+        return bodies
 
     def open(self, path: str) -> BinaryIO:
         with _local_errors(f"{self.root}/{path}"):
@@ -298,13 +334,31 @@ class S3Store:
         return f"{self._prefix}/{path}" if self._prefix else path
 
     def read(self, path: str) -> bytes:
-        return self.read_range(path)
+        return self._ask(path, {})
 
-    def read_range(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
-        """Return bytes [start, stop) of an object; a body that breaks off is asked for again."""
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        if len(ranges) == 1:
+            return [self.read_range(path, *ranges[0])]
+        with ThreadPoolExecutor(REQUESTS) as pool:
+            return list(pool.map(lambda one: self.read_range(path, *one), ranges))
+
+    def read_range(self, path: str, start: int, stop: int) -> bytes:
+        """As `read_ranges`, for one range."""
+        if stop <= start:
+            return b""
+        body = self._ask(path, {"Range": f"bytes={start}-{stop - 1}"})
+        if len(body) == stop - start:
+            return body
+        where, size = f"{self.root}/{path}", self.size(path) or 0
+        if size < stop:
+            raise cut_short(where, size, stop)
+        message = f"{where}: the store sent {len(body)} of {stop - start} bytes; try again"
+        raise StorageBusy(message)
+
+    def _ask(self, path: str, wanted: dict[str, str]) -> bytes:
+        """Return the body of a GET; one that breaks off is asked for again."""
         from botocore.exceptions import IncompleteReadError, ReadTimeoutError, ResponseStreamingError
 
-        wanted = {} if stop is None else {"Range": f"bytes={start}-{stop - 1}"}
         with self._errors(path):
             for _ in range(2):
                 with contextlib.suppress(IncompleteReadError, ReadTimeoutError, ResponseStreamingError):
@@ -317,6 +371,8 @@ class S3Store:
         try:
             body = self._client.get_object(Bucket=self._bucket, Key=self._key(path), **wanted)["Body"]
         except ClientError as error:
+            if _code(error) == "InvalidRange":  # the object ends before it
+                return b""
             if _code(error) not in ABSENT:
                 raise
             self._require_bucket()
@@ -471,10 +527,6 @@ class _Ranges(io.RawIOBase):
         if stop <= self._at:
             return 0
         body = self._store.read_range(self._path, self._at, stop)
-        if len(body) != stop - self._at:
-            where, wanted = f"{self._store.root}/{self._path}", stop - self._at
-            message = f"{where}: the store sent {len(body)} of {wanted} bytes; try again"
-            raise StorageBusy(message)
         buffer[: len(body)] = body
         self._at = stop
         return len(body)

@@ -10,6 +10,7 @@ import boto3
 import pytest
 
 from pipeline_tasks import recipe
+from tests.faulty_s3 import FaultyS3, faulty_s3
 from tests.s3_server import S3Server
 from tests.s3_server import s3_server as running_s3_server
 from tests.toys import CARDS, MODULES
@@ -41,6 +42,14 @@ def s3_root(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     bucket = f"refinery-{uuid4().hex[:12]}"
     boto3.session.Session().client("s3").create_bucket(Bucket=bucket)
     return f"s3://{bucket}/root"
+
+
+@pytest.fixture
+def faults(s3_root: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3]:
+    """A proxy before the S3 server that does what a test asks of it; this process speaks to the server through it."""
+    with faulty_s3(s3_server.endpoint) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        yield proxy
 
 
 @pytest.fixture(params=["local", "s3"])

@@ -17,8 +17,8 @@ import pytest
 from pipeline_tasks import storage
 from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, NoSpace, RecipeError, StorageBusy
 from pipeline_tasks.storage import commit, connect
-from tests.faulty_s3 import Fault, FaultyS3, faulty_s3
-from tests.s3_server import S3Server, free_port
+from tests.faulty_s3 import Fault, FaultyS3
+from tests.s3_server import free_port
 
 WRITERS = 16
 ROUNDS = 12
@@ -47,6 +47,18 @@ def test_what_is_created_is_read_back_listed_and_deleted(any_root: str) -> None:
     store.delete("a/b/one.json")
     assert store.size("a/b/one.json") is None
     assert list(store.list("")) == []
+
+
+def test_ranges_are_read_whole_or_refused(any_root: str) -> None:
+    store, body = connect(any_root), bytes(range(256)) * 40
+    store.create("one", body)
+    ranges = [(0, 5), (10_000, 10_240), (300, 300), (7, 8), *((at, at + 9) for at in range(1000, 1500, 20))]
+    assert store.read_ranges("one", ranges) == [body[start:stop] for start, stop in ranges]
+    for beyond in ((10_239, 10_241), (20_000, 20_001)):
+        with pytest.raises(DigestMismatch, match=r"one has 10240 bytes and its manifest promised .* cut short"):
+            store.read_ranges("one", [(0, 5), beyond])
+    with pytest.raises(FileNotFoundError):
+        store.read_ranges("two", [(0, 1), (2, 3)])
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00\xff" * 5, "żółć".encode()], ids=["empty", "binary", "text"])
@@ -292,14 +304,6 @@ def test_a_missing_bucket_is_named(s3_root: str) -> None:
             call("one")
 
 
-@pytest.fixture
-def faults(s3_root: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3]:
-    """A proxy before the S3 server that does what a test asks of it; this process speaks to the server through it."""
-    with faulty_s3(s3_server.endpoint) as proxy:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
-        yield proxy
-
-
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -358,6 +362,18 @@ def test_a_body_that_breaks_off_is_asked_for_again(s3_root: str, faults: FaultyS
     with pytest.raises(StorageBusy, match="data/file"):
         connect(s3_root).read("data/file")
     assert len(faults.happened) == 7
+
+
+def test_ranges_survive_what_networks_do(s3_root: str, faults: FaultyS3) -> None:
+    store, body = connect(s3_root), os.urandom(5000)
+    store.create("one", body)
+    for fault in ("short_body", "lost_answer", "lost_request", (503, "SlowDown"), (500, "InternalError")):
+        faults.coming.append(("GET", fault))
+        assert store.read_ranges("one", [(10, 20), (4000, 5000)]) == [body[10:20], body[4000:]]
+    assert len(faults.happened) == 5
+    faults.coming.append(("GET", "whole_body"))
+    with pytest.raises(StorageBusy, match=r"/one: the store sent 5000 of 10 bytes; try again"):
+        store.read_ranges("one", [(10, 20)])
 
 
 def test_no_credentials_are_asked_for(s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.stage import Batches, Engine, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
 
 ROWS = pa.schema(
     [
@@ -96,6 +96,13 @@ def run_group(shards: Shards, params: GroupParams, on: Engine) -> Shards:
     return on.group(partial(elect, by=params.by), shards, by=params.by, order=("id",), buckets=params.buckets)
 
 
+@dataclass(frozen=True, slots=True)
+class RecallParams:
+    """How many shards to remember."""
+
+    buckets: int = 3
+
+
 # --- beside: each shard's rows learn the sum over all shards --------------------------------------------------------
 
 
@@ -139,6 +146,29 @@ def keep_ids(batches: Batches) -> Batches:
 def run_history(shards: Shards, _: NoParams, on: Engine) -> Shards:
     kept = on.map(sift, shards, beside=on.history)
     on.remember(on.map(keep_ids, kept))
+    return kept
+
+
+# --- recall: as history, but by looking up keys -----------------------------------------------------------------------
+
+
+def recall(batches: Batches, *remembered: Remembered) -> Batches:
+    for batch in batches:
+        ids = batch.column("id")
+        known = {one for table in remembered for one in table.rows(ids).column("id").to_pylist()}
+        reasons = ["toy_recall:seen" if one in known else None for one in ids.to_pylist()]
+        yield set_aside(batch, pa.array(reasons, pa.string()))
+
+
+def keep(batches: Batches) -> Batches:
+    yield from batches
+
+
+def run_recall(shards: Shards, params: RecallParams, on: Engine) -> Shards:
+    home = on.group(keep, shards, by="id", buckets=params.buckets)
+    days = [on.history[start : start + params.buckets] for start in range(0, len(on.history), params.buckets)]
+    kept = on.map(recall, home, *days)
+    on.remember(on.map(keep_ids, kept), by="id")
     return kept
 
 
@@ -205,6 +235,7 @@ CARDS: tuple[Stage[Any], ...] = (
     Stage("toy_group", run_group, GroupParams, ROWS, ROWS, 1, splits=False, measures=MEASURES, engine="local"),
     Stage("toy_beside", run_beside, NoParams, ROWS, LEARNED, 1, splits=False, measures=MEASURES, engine="local"),
     Stage("toy_history", run_history, NoParams, ROWS, ROWS, 1, splits=False, engine="local"),
+    Stage("toy_recall", run_recall, RecallParams, ROWS, ROWS, 1, splits=False, engine="local"),
     Stage("toy_bad", run_bad, BadParams, ROWS, ROWS, 1, splits=True, engine="local"),
     Stage("toy_bad_group", run_bad_group, BadParams, ROWS, ROWS, 1, splits=False, engine="local"),
 )

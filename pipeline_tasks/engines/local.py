@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from pipeline_tasks.bench import Bench, forget_scratch, gather_from_store, new_scratch, scatter_to_store
-from pipeline_tasks.shard_task import run
+from pipeline_tasks.shard_task import Task, run, unchanged
 from pipeline_tasks.stage import Kernel, Shards
 
 
@@ -22,13 +22,20 @@ class LocalEngine:
         """Reason -> rows set aside so far in this run."""
         return self.bench.rejected
 
-    def remember(self, shards: Shards) -> None:
-        """Keep `shards` with the manifest for later snapshots."""
-        self.remembered = (*self.remembered, *shards)
+    def remember(self, shards: Shards, *, by: str = "", order: Sequence[str] = ()) -> None:
+        """Keep `shards` with the manifest for later snapshots; see `stage.Engine`."""
+        kept = self.page(unchanged, shards, by=(by, *order)) if by else shards
+        self.remembered = (*self.remembered, *kept)
 
     def map(self, kernel: Kernel, *inputs: Shards, beside: Shards = ()) -> Shards:
         """Run `kernel` once per shard; see `stage.Engine`."""
-        tasks = self.bench.map_tasks(kernel, inputs, beside)
+        return self._mapped(self.bench.map_tasks(kernel, inputs, beside), inputs)
+
+    def page(self, kernel: Kernel, *inputs: Shards, by: Sequence[str]) -> Shards:
+        """As `map`, but what the kernel keeps, sorted by the columns `by`, is stored as segments."""
+        return self._mapped(self.bench.map_tasks(kernel, inputs, (), by), inputs)
+
+    def _mapped(self, tasks: Sequence[Task], inputs: Sequence[Shards]) -> Shards:
         weight = sum(shard.bytes for stream in inputs for shard in stream)
 
         def run_missing(missing: list[int]) -> list[Any]:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
 
 DUPLICATE = "dedup_exact:duplicate"
 SEEN_BEFORE = "dedup_exact:seen_before"
@@ -71,19 +71,16 @@ def date(docs: Batches) -> Batches:
         yield replace_column(batch, "age", pc.if_else(pc.equal(digits, pa.scalar("")), 0, pc.negate(moments)))
 
 
-def recall(docs: Batches, *remembered: Batches, buckets: int) -> Batches:
+def recall(docs: Batches, *remembered: Remembered, buckets: int) -> Batches:
     """Set aside documents whose id an earlier snapshot kept; the earliest that did is the winner told."""
-    from pipeline_tasks.text.lookup import Lookup
-
-    tables = [Lookup(one, "id") for one in remembered]
-    for table in tables:
-        _check_buckets(table.first("snapshot"), table.first("buckets"), buckets)
+    for one in remembered:
+        _check_buckets(one.first("snapshot"), one.first("buckets"), buckets)
     for batch in docs:
         ids: Any = batch.column("id")
         winners: dict[Any, dict[str, Any]] = {}
-        for table in tables:
-            found = table.rows(ids).to_pylist()
-            winners = {row["id"]: row for row in found} | winners
+        for one in remembered:
+            found = one.rows(ids).to_pylist()
+            winners = {row["id"]: row for row in reversed(found)} | winners
         seen = [winners.get(one) for one in (ids.to_pylist() if winners else [None] * batch.num_rows)]
         reasons = pa.array([SEEN_BEFORE if winner else None for winner in seen], pa.string())
         yield set_aside(
@@ -110,8 +107,8 @@ def jot(docs: Batches, *, buckets: int) -> Batches:
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Group by id, elect, recall what earlier snapshots kept, and remember what is kept now.
 
-    Reads the memory of every earlier snapshot once, in order and without a shuffle: about 100 bytes per
-    document ever kept. Text is shuffled once, here, and never again.
+    Of what earlier snapshots kept (about 100 bytes per document) it reads the pages that can hold the new ids.
+    Text is shuffled once, here, and never again.
     """
     newest = params.keep == "newest"
     dated = on.map(date, shards) if newest else shards
@@ -119,7 +116,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     home = on.group(elect, dated, by="id", order=(first, *PLACE), buckets=params.buckets)
     if on.history:
         home = on.map(partial(recall, buckets=params.buckets), home, *by_snapshot(on.history, params.buckets))
-    on.remember(on.map(partial(jot, buckets=params.buckets), home))
+    on.remember(on.map(partial(jot, buckets=params.buckets), home), by="id", order=PLACE)
     return home
 
 
@@ -140,7 +137,7 @@ STAGE = Stage(
     params=Params,
     reads=DOCUMENT,
     writes=DOCUMENT,
-    version=1,
+    version=2,
     splits=False,
     measures=("chars",),
     fires=(DUPLICATE, SEEN_BEFORE),

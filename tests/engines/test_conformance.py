@@ -24,7 +24,7 @@ from tests.toys import table
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
 
-STAGES = ("toy_map", "toy_group", "toy_beside", "toy_history")
+STAGES = ("toy_map", "toy_group", "toy_beside", "toy_history", "toy_recall")
 TABLES = [table(0, 40), table(40, 0), table(40, 25)]
 
 
@@ -101,6 +101,19 @@ def test_history_is_the_same_everywhere(any_engine: tuple[str, str], tmp_path: P
     made = run(tmp_path, any_engine, "toy_history", given(tmp_path, [table(50, 30)], "tuesday"), history=(monday,))[1]
     assert made.rejected == {"toy_history:seen": 15}
     assert rows(tmp_path, made).column("id").to_pylist() == list(range(65, 80))
+
+
+def test_lookups_read_the_same_everywhere(cluster: tuple[str, str], tmp_path: Path) -> None:
+    read = []
+    for on in (("local", ""), cluster):
+        root = tmp_path / on[0]
+        monday = run(root, ("local", ""), "toy_recall", given(root, [table(0, 6000)], "monday"))[0]
+        tuesday = given(root, [table(100, 2), table(5995, 10)], "tuesday")
+        _, made, meter = run(root, on, "toy_recall", tuesday, history=(monday,))
+        assert made.rejected == {"toy_recall:seen": 7}
+        read.append(meter.recalled)
+    assert read[0] == read[1]
+    assert 7 <= read[0]["rows"] <= 7 * 128
 
 
 # --- Work that is done once, by whichever engine -------------------------------------------------------------------------
