@@ -9,7 +9,7 @@ refine   run a stage over its input, or over one span of it
 seal     concatenate a stage's partitions into its manifest
 judge    let the stage's gate read a manifest
 publish  make a dataset version of a snapshot's manifests
-tend     sweep what no manifest names
+tend     sweep what no manifest names, and compact what snapshots remembered
 """
 
 import json
@@ -20,13 +20,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pipeline_tasks import dataset, gate, land, storage, tend
+from pipeline_tasks import compaction, dataset, gate, land, storage, tend
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.ledger import Ledger
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import publish
-from pipeline_tasks.runner import Budget, Meter, Work, read_manifest, refine, seal
+from pipeline_tasks.runner import Budget, EngineFactory, Meter, Work, read_manifest, refine, seal
 from pipeline_tasks.stage import Shards
 
 Request = Mapping[str, Any]
@@ -112,10 +112,13 @@ def _work(request: Request) -> Work:
     )
 
 
+def _engine(request: Request) -> EngineFactory:
+    return engine(str(request.get("engine") or "local"), str(request.get("address") or ""))
+
+
 def _refine(request: Request) -> Reply:
     span = request.get("span")
-    factory = engine(str(request.get("engine") or "local"), str(request.get("address") or ""))
-    path, made, meter = refine(_work(request), factory, (int(span[0]), int(span[1])) if span else None)
+    path, made, meter = refine(_work(request), _engine(request), (int(span[0]), int(span[1])) if span else None)
     if not span:
         _record(request, path, made, meter)
     return _told(path, made, meter)
@@ -139,6 +142,7 @@ def _told(path: str, made: Manifest, meter: Meter) -> Reply:
         "bytes": made.bytes,
         "ran": meter.ran,
         "found": meter.found,
+        "recalled": dict(meter.recalled),
         "wall": round(meter.wall, 3),
         "cpu": round(meter.cpu, 3),
     }
@@ -192,10 +196,12 @@ def _publish(request: Request) -> Reply:
 
 def _tend(request: Request) -> Reply:
     root = request["root"]
+    made = compaction.compact(root, _engine(request)) if request.get("compact") else []
     found = tend.survey(root, float(request.get("grace") or tend.GRACE), float(request.get("expire") or 0.0))
     if request.get("delete"):
         tend.sweep(root, found, float(request.get("limit") or tend.LIMIT))
-    return {**tend.facts(found), "deleted": bool(request.get("delete"))}
+    compacted = {one.fingerprint: list(one.parents) for one in made}
+    return {**tend.facts(found), "deleted": bool(request.get("delete")), "compacted": compacted}
 
 
 VERBS: Mapping[str, tuple[Callable[[Request], Reply], tuple[str, ...]]] = {

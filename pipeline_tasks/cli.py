@@ -265,15 +265,20 @@ def _tend_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no publ
     tend.add_argument("--expire", type=float, default=0.0, metavar="DAYS", help="also stages that no version names")
     tend.add_argument("--limit", type=float, default=0.1, help="refuse to remove more than this share of bytes (0.1)")
     tend.add_argument("--delete", action="store_true", help="remove; without it, only list")
+    tend.add_argument("--compact", action="store_true", help="merge what many snapshots remembered, for fewer lookups")
     tend.add_argument("--json", action="store_true", help="print one JSON object")
     tend.set_defaults(answer=_tend)
 
 
 def _tend(options: argparse.Namespace) -> int:
-    from pipeline_tasks import tend
+    from pipeline_tasks import compaction, tend
+    from pipeline_tasks.engines.choose import engine
 
+    made = compaction.compact(options.output, engine("local")) if options.compact else []
     found = tend.survey(options.output, options.grace * tend.DAY, options.expire * tend.DAY)
-    _print([json.dumps(tend.facts(found), sort_keys=True)] if options.json else tend.told(found))
+    facts = {**tend.facts(found), "compacted": {one.fingerprint: list(one.parents) for one in made}}
+    told = [*compaction.told(made), *tend.told(found)]
+    _print([json.dumps(facts, sort_keys=True)] if options.json else told)
     if options.delete:
         tend.sweep(options.output, found, options.limit)
     return 0

@@ -23,6 +23,7 @@ from pipeline_tasks.manifest import ABANDONED, Manifest, canonical, digest_of, d
 from pipeline_tasks.segment import COMPACTED, Segment
 from pipeline_tasks.shard_task import Place
 from pipeline_tasks.stage import Kernel, Shards
+from pipeline_tasks.storage import Entry
 
 pc: Any = pyarrow.compute
 
@@ -70,13 +71,13 @@ Known = Mapping[tuple[str, ...], Manifest]
 """Committed compactions by the fingerprints of their parts."""
 
 
-def committed(root: str) -> dict[tuple[str, ...], Manifest]:
-    """Return every committed compaction under `root`."""
+def committed(root: str, among: Callable[[Entry], bool] = lambda _: True) -> dict[tuple[str, ...], Manifest]:
+    """Return every committed compaction under `root`, of those whose manifest is `among`."""
     store = storage.connect(root)
     found = {}
     for entry in store.list(COMPACTED):
         name = entry.path.split("/")[2]
-        if name.startswith("manifest.") and entry.bytes not in (0, len(ABANDONED)):
+        if name.startswith("manifest.") and entry.bytes not in (0, len(ABANDONED)) and among(entry):
             with contextlib.suppress(FileNotFoundError):  # swept since it was listed
                 made = load(store.read(entry.path), f"{store.root}/{entry.path}")
                 found[made.parents] = made
@@ -208,11 +209,14 @@ def _manifest(run: Run, merged: Shards) -> Manifest:
     )
 
 
-def in_use(root: str) -> frozenset[str]:
-    """Return the homes of the compactions that a run over all of some recipe's snapshots would choose now."""
-    known = committed(root)
-    chosen = (run for history in histories(root) for run, _ in cover(history, known) if len(run.parts) > 1)
-    return frozenset(home(COMPACTED, run.name) for run in chosen)
+def in_use(root: str, old: Callable[[Entry], bool]) -> frozenset[str]:
+    """Return the homes of the compactions that a run over all of some recipe's snapshots may use.
+
+    Those that it would choose now, and those that it would have chosen before the ones that are not `old` were made.
+    """
+    made = [committed(root), committed(root, old)]
+    runs = (run for history in histories(root) for known in made for run, _ in cover(history, known))
+    return frozenset(home(COMPACTED, run.name) for run in runs if len(run.parts) > 1)
 
 
 def told(made: Iterable[Manifest]) -> Iterator[str]:

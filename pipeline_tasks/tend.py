@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pipeline_tasks import dataset, storage
+from pipeline_tasks.compaction import in_use
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import ABANDONED, Manifest, home, load, slots
 from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.segment import COMPACTED
 from pipeline_tasks.storage import Entry, Store
 
 DAY = 86_400.0
@@ -34,24 +36,32 @@ class Sweep:
         """Bytes that go."""
         return sum(entry.bytes for entry, _ in self.doomed)
 
+    @property
+    def lost(self) -> int:
+        """Bytes that go and are nowhere else: compactions only repeat their parts."""
+        return sum(entry.bytes for entry, _ in self.doomed if not entry.path.startswith(f"{COMPACTED}/"))
+
 
 def survey(root: str, grace: float = GRACE, expire: float = 0.0) -> Sweep:
     """Find what can go: nothing younger than `grace` seconds, nothing that a committed manifest names.
 
-    With `expire` above 0, a committed stage that no dataset version names and that is older than so many
-    seconds goes as well.
+    Of compactions those go that no run may use any more: a larger one has their parts, or a part is no more history.
+    With `expire` above 0, a committed stage that no dataset version names and that is older than so many seconds goes
+    as well.
     """
     store = storage.connect(root)
     old = _older(store, grace)
-    live = _referenced(root)
+    live, chosen = _referenced(root), in_use(root, old)
     doomed: list[tuple[Entry, str]] = []
     fenced, total = [], 0
-    for stage in STAGES:
+    for stage in (*STAGES, COMPACTED):
         for prefix, found in groupby(store.list(stage), key=lambda entry: "/".join(entry.path.split("/")[:2])):
             entries = list(found)
             total += sum(entry.bytes for entry in entries)
             manifests = _committed(store, prefix, entries)
-            if manifests and (prefix in live or not expire or not _all_old(entries, _older(store, expire))):
+            if manifests and stage == COMPACTED and prefix not in chosen and _all_old(entries, old):
+                doomed += [(entry, "no run would choose this compaction") for entry in _manifests_first(entries)]
+            elif manifests and (prefix in live | chosen or not expire or not _all_old(entries, _older(store, expire))):
                 doomed += _unnamed(prefix, entries, manifests, old)
             elif manifests:
                 doomed += [(entry, "no version names this stage") for entry in _manifests_first(entries)]
@@ -67,11 +77,11 @@ def sweep(root: str, found: Sweep, limit: float = LIMIT) -> None:
     """Remove what a survey found: first fence the commit slots of what was given up, then delete.
 
     A fenced attempt that still runs cannot commit any more: it finds its slot taken and is refined anew in the
-    next one. ContractError if more than `limit` of the stored bytes would go.
+    next one. ContractError if more than `limit` of the stored bytes would go, compactions aside.
     """
-    if found.bytes > limit * max(found.bytes + found.kept, 1):
+    if found.lost > limit * max(found.bytes + found.kept, 1):
         message = (
-            f"{root}: this sweep would remove {found.bytes:,} of {found.bytes + found.kept:,} bytes, more than "
+            f"{root}: this sweep would remove {found.lost:,} of {found.bytes + found.kept:,} bytes, more than "
             f"{limit:.0%}; look at its list, and raise --limit if it is right"
         )
         raise ContractError(message)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from pipeline_tasks import recipe, storage
+from pipeline_tasks import compaction, recipe, storage
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.runner import Work, refine
 from tests.toys import CARDS, MODULES
@@ -27,11 +27,14 @@ def main(  # noqa: PLR0917 -- a command line
     on: str = "local",
     address: str = "",
 ) -> None:
-    """Refine `stage` over `parent` on an engine; print how many objects this process wrote."""
+    """Refine `stage` over `parent` (or `compact` the root) on an engine; print how many objects this process wrote."""
     recipe.STAGES = (*recipe.STAGES, *(card.name for card in CARDS))
     sys.modules.update(MODULES)  # type: ignore[arg-type] -- what `import` would give
     writes = strike_at(STRIKES.get(strike), when, int(at))
-    refine(Work(root, stage, {}, parent), engine(on, address))
+    if stage == "compact":
+        compaction.compact(root, engine(on, address))
+    else:
+        refine(Work(root, stage, {}, parent), engine(on, address))
     sys.stdout.write(f"{next(writes)}\n")
 
 
