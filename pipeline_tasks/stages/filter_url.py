@@ -1,47 +1,50 @@
 """Sets aside pages by their URL: listed hosts, listed URLs, and listed words."""
 
 import json
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, set_aside
 
 if TYPE_CHECKING:
-    from publicsuffixlist import PublicSuffixList
+    from pipeline_tasks.text.blocked import Sizes, Suffixes, Tables
+    from pipeline_tasks.text.listed import Table
 
 Failure = dict[str, str | int]
 """One rule that a URL fails, with what was found and the list or bound that it was found against."""
 
 NO_FILE = FilePath("")
 
-WORD = re.compile(r"[a-z0-9]+")
+MOST_SOFT = 100
+"""Different soft words of one URL that are counted (`text.blocked.MOST`)."""
 
-PARTS = (
-    r"^(?i:[a-z][a-z0-9+.-]*)://(?:[^/?#@\s]*@)?"
-    r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/?#@:\[\]\\<>^`{|}\"\s\x00-\x1f]+)(?::[0-9]*)?(?:[/?#][^\r\n]*)?$"
-)
-"""A URL with a host (RFC 3986, 3.2); whatever follows the host is taken as it comes, as crawlers do."""
+SHOWN = 200
+"""Characters of a URL in evidence."""
+
+RULES = ("bad_url", "domain", "subdomain", "url", "hard_blacklisted", "soft_blacklisted", "blacklisted_subword")
+"""By the numbers of `text.blocked`; all but the first are the reasons of datatrove's filter, in its order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Lists of what is not wanted: UTF-8 files with one item per line, `#` comments, plain or compressed.
+    """Lists of what is not wanted: UTF-8 files with one item per line, `#` comments, plain or compressed (.gz, .zst).
 
     `domains` holds hosts: each stands for itself and all hosts below it. `urls` holds URLs, with or without scheme,
     `www.`, fragment and last slash. `hard_words` sets a page aside for one word of its URL, `soft_words` for
-    `soft_limit` different ones; words are the runs of ASCII letters and digits in the URL, in lower case.
-    All lists are empty by default, so that only URLs without a host are set aside.
+    `soft_limit` different ones; words are the runs of ASCII letters and digits in the URL, in lower case. `subwords`
+    sets it aside for a stretch of all its letters and digits joined. Of the items of these three lists, too, only
+    letters and digits count. All lists are empty by default, so that only URLs without a host are set aside.
+    `matching: exact` compares as datatrove does: as spelled, and of hosts only the registered domain and the whole.
     """
 
     domains: FilePath = NO_FILE
@@ -49,16 +52,29 @@ class Params:
     hard_words: FilePath = NO_FILE
     soft_words: FilePath = NO_FILE
     soft_limit: int = 2
+    subwords: FilePath = NO_FILE
+    matching: Literal["normalized", "exact"] = "normalized"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.soft_limit <= MOST_SOFT:
+            message = f"soft_limit {self.soft_limit}: name a number from 1 to {MOST_SOFT}"
+            raise ValueError(message)
 
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """The lists of `Params`, read and normalized."""
+    """The lists of `Params` as tables, the Public Suffix List, and how they are compared."""
 
-    hosts: frozenset[str]
-    urls: frozenset[str]
-    hard: frozenset[str]
-    soft: frozenset[str]
+    tables: "Tables"
+    sizes: "Sizes"
+    suffixes: "Suffixes"
+    soft_limit: int
+    exact: bool
+
+    @property
+    def bounds(self) -> tuple[str | int, ...]:
+        """What a URL that fails a rule was held against, by the numbers of `RULES`."""
+        return ("scheme://host", "domains", "domains", "urls", "hard_words", self.soft_limit, "subwords")
 
 
 def suffix_list() -> FilePath:
@@ -72,100 +88,122 @@ def suffix_list() -> FilePath:
 
 def resources(params: Params) -> tuple[FilePath, ...]:
     """Return the files whose content decides the output: the lists given, and the Public Suffix List."""
-    lists = (params.domains, params.urls, params.hard_words, params.soft_words)
+    lists = (params.domains, params.urls, params.hard_words, params.soft_words, params.subwords)
     return (*(path for path in lists if path), suffix_list())
 
 
 def screen(batches: Batches, *, params: Params) -> Batches:
     """Set aside each row whose URL is listed or has no host, with everything that is against it as evidence.
 
-    Rules in the order of huggingface/datatrove `src/datatrove/pipeline/filters/url_filter.py`: domain (the part of
-    the host that somebody registered), subdomain, url, hard words (there `hard_blacklisted`), soft words
-    (`soft_blacklisted`). A row without a URL is kept.
+    Rules and reasons are those of huggingface/datatrove `src/datatrove/pipeline/filters/url_filter.py`, in its order,
+    after `bad_url`. A row without a URL is kept.
     """
-    from publicsuffixlist import PublicSuffixList
-
-    lists = _read(params)
-    lineage = cache(partial(_lineage, PublicSuffixList(only_icann=True)))
+    lists = read(params)
     for batch in batches:
-        urls = pc.utf8_trim_whitespace(batch.column("url").cast(pa.string()))
-        parts = pc.extract_regex(urls, PARTS).to_pylist()
-        failures = [
-            _failures(url, _hosts(part, lineage), lists, params.soft_limit) if url else []
-            for url, part in zip(urls.to_pylist(), parts, strict=True)
-        ]
-        reasons = pa.array([failed[0]["rule"] if failed else None for failed in failures], pa.string())
-        yield set_aside(batch, reasons, pa.array([_evidence(failed) for failed in failures], pa.string()))
+        against = _against(batch.column("url"), lists)
+        reasons: list[str | None] = [None] * batch.num_rows
+        evidence: list[str | None] = [None] * batch.num_rows
+        for row, failed in against.items():
+            reasons[row] = str(failed[0]["rule"])
+            evidence[row] = json.dumps(failed, sort_keys=True, separators=(",", ":"))
+        yield set_aside(batch, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
 
 
-def _read(params: Params) -> Lists:
-    """Read the lists; hosts and URLs in the form that `_failures` compares, words in lower case."""
-    from pipeline_tasks.text.wordlist import read
+def read(params: Params) -> Lists:
+    """Return the lists, which stay loaded for the next shard of this process."""
+    from pipeline_tasks.text import blocked, listed
+    from pipeline_tasks.text.held import held
 
+    exact = params.matching == "exact"
+    forms = (listed.SPELLED, listed.SPELLED) if exact else (listed.HOST, listed.URL)
+    asked = zip(
+        (params.domains, params.urls, params.hard_words, params.soft_words, params.subwords),
+        (*forms, listed.WORD, listed.WORD, listed.WORD),
+        strict=True,
+    )
+    tables: Any = tuple(held(table, path, form) if path else listed.entries([]) for path, form in asked)
     return Lists(
-        hosts=frozenset(_name(item.strip(".")) for item in read(params.domains)),
-        urls=frozenset(_bare(item.partition("://")[2] or item) for item in read(params.urls)),
-        hard=frozenset(item.lower() for item in read(params.hard_words)),
-        soft=frozenset(item.lower() for item in read(params.soft_words)),
+        tables, blocked.sizes_of(tables[4]), held(blocked.read_suffixes, suffix_list()), params.soft_limit, exact
     )
 
 
-def _bare(url: str) -> str:
-    """Return a URL after its scheme in the form of the list: lower-case host, no `www.`, fragment or last slash."""
-    host, slash, rest = url.strip().partition("#")[0].partition("/")
-    return f"{host.lower().removeprefix('www.')}{slash}{rest}".rstrip("/")
+def table(path: str, form: int) -> "Table":
+    """Read one list; hosts that are not plain names (IDNA, IPv6) in the form that they are compared in."""
+    from pipeline_tasks.text import listed
+
+    found, odd = listed.read(path, form)
+    names = (name_of(item.strip(".")) for item in odd)
+    return listed.joined(found, [name for name in names if name])
 
 
-def _lineage(suffixes: "PublicSuffixList", host: str) -> tuple[str, ...]:
-    """Return the hosts that `host` lies below, from the registered domain to itself; nothing if it is no host name.
+def name_of(host: str) -> bytes:
+    """Return a host in lower-case ASCII: an address in its shortest form, a name by IDNA; empty if it has none."""
+    from pipeline_tasks.text.blocked import FORBIDDEN
 
-    An IP address, a public suffix and a name without dots are their own registered domain.
-    """
     try:
-        return (str(ip_address(host.strip("[]"))),)
+        return str(ip_address(host.removeprefix("[").removesuffix("]"))).encode()
     except ValueError:
         pass
-    name = _name(host)
-    labels = name.split(".")
-    registered = suffixes.privatesuffix(name) or name
-    least = registered.count(".") + 1
-    return tuple(".".join(labels[-size:]) for size in range(least, len(labels) + 1)) if all(labels) else ()
-
-
-def _name(host: str) -> str:
-    """Return a host name in lower-case ASCII (IDNA), empty if it has no such form."""
     try:
-        return host.lower().removesuffix(".").encode("idna").decode()
+        name = host.lower().removesuffix(".").encode("idna")
     except UnicodeError:
-        return ""
+        return b""
+    return name if name.translate(None, FORBIDDEN) == name else b""
 
 
-def _hosts(part: dict[str, str] | None, lineage: Callable[[str], tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the lineage of the host that `PARTS` found, nothing if it found none."""
-    return lineage(part["host"]) if part else ()
+def _against(column: pa.Array, lists: Lists) -> dict[int, list[Failure]]:
+    """Return everything that is against the URLs of a column, by row, in the order of the rules."""
+    from pipeline_tasks.text import blocked
+    from pipeline_tasks.text.buffers import views
+
+    offsets, whole = views(column)
+    data = whole[offsets[0] : offsets[-1]].copy()
+    places, kinds = blocked.locate(offsets - offsets[0], data)
+    odd = _odd_hosts(data, places, kinds)
+    hits = blocked.screen(data, (places, kinds), odd, lists.tables, lists.sizes, lists.suffixes, exact=lists.exact)
+    against = {}
+    for row, found in groupby(hits.tolist(), key=lambda hit: hit[0]):
+        begin, end = places[row, :2].tolist()
+        failed = _failures(data[begin:end].tobytes().decode(), [hit[1:] for hit in found], lists)
+        if failed:
+            against[row] = failed
+    return against
 
 
-def _failures(url: str, hosts: tuple[str, ...], lists: Lists, soft_limit: int) -> list[Failure]:
-    """Return everything that is against a URL, in the order of the rules."""
-    if not hosts:
-        return [{"rule": "filter_url:bad_url", "value": url[:200], "bound": "scheme://host"}]
-    words = set(WORD.findall(url.lower()))
-    hard, soft = sorted(words & lists.hard), sorted(words & lists.soft)
-    below = [host for host in hosts[1:] if host in lists.hosts]
-    found: tuple[tuple[bool, str, str, str | int], ...] = (
-        (hosts[0] in lists.hosts, "domain", hosts[0], "domains"),
-        (bool(below), "subdomain", ",".join(below), "domains"),
-        (bool(lists.urls) and _bare(url.partition("://")[2]) in lists.urls, "url", url[:200], "urls"),
-        (bool(hard), "hard_word", ",".join(hard), "hard_words"),
-        (len(soft) >= soft_limit, "soft_words", ",".join(soft), soft_limit),
-    )
-    against = (one for fails, *one in found if fails)
-    return [{"rule": f"filter_url:{why}", "value": value, "bound": bound} for why, value, bound in against]
+def _odd_hosts(data: Any, places: Any, kinds: Any) -> list[bytes]:  # noqa: ANN401 -- numpy arrays
+    """Return the names of hosts that compiled code leaves to Python, and say in `kinds` what they turned out to be."""
+    from pipeline_tasks.text.blocked import ADDRESS, BAD, LONGEST_HOST, ODD
+
+    names = []
+    for row in np.flatnonzero(kinds == ODD).tolist():
+        host = data[places[row, 2] : places[row, 3]].tobytes().decode()
+        name = name_of(host)
+        labels = name.split(b".")
+        if not all(labels) or len(name) > LONGEST_HOST:
+            kinds[row] = BAD
+            continue
+        kinds[row] = ADDRESS if host.startswith("[") else ODD
+        names.append(name)
+    return names
 
 
-def _evidence(failed: list[Failure]) -> str | None:
-    """Return failed rules as canonical JSON, null for none."""
-    return json.dumps(failed, sort_keys=True, separators=(",", ":")) if failed else None
+def _failures(url: str, hits: list[list[int]], lists: Lists) -> list[Failure]:
+    """Return what the hits of one URL amount to: a rule each, soft words only if there are enough of them."""
+    from pipeline_tasks.text import blocked
+    from pipeline_tasks.text.listed import entry
+
+    lists_of = {blocked.DOMAIN: 0, blocked.SUBDOMAIN: 0, blocked.HARD: 2, blocked.SOFT: 3, blocked.SUBWORD: 4}
+    failed: list[Failure] = []
+    for rule in sorted({rule for rule, _ in hits}):
+        found = [number for which, number in hits if which == rule]
+        if rule == blocked.SOFT and len(found) < lists.soft_limit:
+            continue
+        value = url[:SHOWN]
+        if rule in lists_of:
+            names = [entry(lists.tables[lists_of[rule]], number) for number in found]
+            value = ",".join(names if rule in (blocked.DOMAIN, blocked.SUBDOMAIN) else sorted(names))
+        failed.append({"rule": f"filter_url:{RULES[rule]}", "value": value, "bound": lists.bounds[rule]})
+    return failed
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
@@ -179,10 +217,10 @@ STAGE = Stage(
     params=Params,
     reads=pa.schema([DOCUMENT.field("url")]),
     writes=DOCUMENT,
-    version=1,
+    version=2,
     splits=True,
     measures=("chars",),
-    fires=tuple(f"filter_url:{why}" for why in ("bad_url", "domain", "subdomain", "url", "hard_word", "soft_words")),
+    fires=tuple(f"filter_url:{why}" for why in RULES),
     engine="spark",
     title="Set aside unwanted hosts, URLs and words in URLs",
 )

@@ -1,0 +1,368 @@
+"""Finds the host of each URL, what part of it somebody registered, and everything in a URL that is listed."""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.letters import classes, trim
+from pipeline_tasks.text.listed import (
+    BASE,
+    Table,
+    after_scheme,
+    alphanumeric,
+    entries,
+    find,
+    finished,
+    hashed,
+    lower,
+    probe,
+    taken,
+    write_bare,
+)
+
+ABSENT, BAD, NAME, ODD, ADDRESS = range(5)
+"""What stands for a host: there is no URL; no host; a name in ASCII; what Python has to read (letters beyond ASCII,
+brackets); an IP address."""
+
+BAD_URL, DOMAIN, SUBDOMAIN, URL, HARD, SOFT, SUBWORD = range(7)
+"""Rules, in the order of huggingface/datatrove `src/datatrove/pipeline/filters/url_filter.py`, after our own first."""
+
+MOST = 100
+"""Hits that are told of one rule of one URL."""
+
+LONGEST_HOST, LONGEST_LABEL = 253, 63
+"""Bytes of a host name and of each of its labels (RFC 1035, 2.3.4)."""
+
+EXACT, WILD, EXCEPTION = 1, 2, 4
+"""Bits of a public suffix: `com`, `*.ck`, `!www.ck`."""
+
+FORBIDDEN = bytes(range(0x21)) + b'/?#@:[]\\<>^`{|}"'
+"""What no host name may hold (WHATWG URL, 3.5, but `%`, which crawlers let pass)."""
+
+NO_HOST = np.isin(np.arange(128), [*FORBIDDEN])
+
+Suffixes = tuple[Table, npt.NDArray[np.uint8]]
+Hits = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int64]
+
+
+def read_suffixes(path: str) -> Suffixes:
+    """Return the registries' part of the Public Suffix List at `path`: names in ASCII, and the bits of their rules."""
+    with pa.input_stream(path) as stream:
+        text = stream.read().decode()
+    registries = text.partition("===BEGIN ICANN DOMAINS===")[2].partition("===END ICANN DOMAINS===")[0]
+    rules: dict[bytes, int] = {}
+    for line in registries.splitlines():
+        rule = line.strip()
+        if rule and not rule.startswith("//"):
+            bit = EXCEPTION if rule.startswith("!") else WILD if rule.startswith("*.") else EXACT
+            name = rule.removeprefix("!").removeprefix("*.").encode("idna")
+            rules[name] = rules.get(name, 0) | bit
+    return entries([*rules]), np.array([*rules.values()], np.uint8)
+
+
+# --- Hosts -----------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def _host_kind(data, begin, end, refused):  # type: ignore[no-untyped-def]
+    """Return what data[begin:end] is, and where a name ends without its last dot."""
+    if begin == end:
+        return BAD, end
+    if data[begin] == 0x5B:
+        return (ODD if data[end - 1] == 0x5D else BAD), end
+    plain = True
+    for at in range(begin, end):
+        plain = plain and data[at] < 0x80
+        if data[at] < 0x80 and refused[data[at]]:
+            return BAD, end
+    if not plain:
+        return ODD, end
+    end -= data[end - 1] == 0x2E
+    return (NAME if _is_name(data, begin, end) else BAD), end
+
+
+@compiled
+def _is_name(data, begin, end):  # type: ignore[no-untyped-def]
+    """Return whether all labels of data[begin:end], and it itself, have a length that names may have."""
+    label = 0
+    for at in range(begin, end):
+        if data[at] == 0x2E:
+            if label == 0:
+                return False
+            label = 0
+        else:
+            label += 1
+            if label > LONGEST_LABEL:
+                return False
+    return label > 0 and end - begin <= LONGEST_HOST
+
+
+@compiled
+def _is_address(data, begin, end):  # type: ignore[no-untyped-def]
+    """Return whether data[begin:end] is an IPv4 address: four decimal numbers up to 255, without leading zeros."""
+    parts, digits, value = 0, 0, 0
+    for at in range(begin, end):
+        letter = data[at]
+        if letter == 0x2E:
+            if digits == 0:
+                return False
+            parts, digits, value = parts + 1, 0, 0
+        elif 0x30 <= letter <= 0x39 and not (digits == 1 and value == 0):
+            digits, value = digits + 1, value * 10 + letter - 0x30
+            if value > 255:
+                return False
+        else:
+            return False
+    return parts == 3 and digits > 0
+
+
+@compiled
+def _locate(offsets, data, refused, index, flags, places, kinds):  # type: ignore[no-untyped-def]
+    """Fill places[row] with the ends of the URL and of its host, and kinds[row]."""
+    for row in range(len(offsets) - 1):
+        begin, end = trim(data, offsets[row], offsets[row + 1], index, flags)
+        places[row] = begin
+        places[row, 1] = end
+        kinds[row] = ABSENT
+        if begin == end:
+            continue
+        kinds[row] = BAD
+        start = after_scheme(data, begin, end)
+        if start == begin:
+            continue
+        stop, first, users = start, start, 0
+        while stop < end and data[stop] != 0x2F and data[stop] != 0x3F and data[stop] != 0x23:
+            if data[stop] == 0x40:
+                first = stop + 1
+                users += 1
+            stop += 1
+        whole = users <= 1
+        for at in range(start, first):
+            whole = whole and not 0x09 <= data[at] <= 0x0D and data[at] != 0x20
+        for at in range(stop, end):
+            whole = whole and data[at] != 0x0A and data[at] != 0x0D
+        last = first
+        while last < stop and data[last] != 0x5D and data[first] == 0x5B:
+            last += 1
+        last += data[first] == 0x5B and last < stop
+        while last < stop and data[last] != 0x3A and data[first] != 0x5B:
+            last += 1
+        for at in range(last, stop):
+            whole = whole and (data[at] == 0x3A if at == last else 0x30 <= data[at] <= 0x39)
+        if whole:
+            kinds[row], last = _host_kind(data, first, last, refused)
+            places[row, 2], places[row, 3] = first, last
+
+
+def locate(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> tuple[Places, npt.NDArray[np.uint8]]:
+    """Return where each URL and its host begin and end, shape (rows, 4), and what the host is, shape (rows,).
+
+    A URL is `scheme://[user@]host[:port]` and whatever follows on the same line, as crawlers have it (RFC 3986, 3.2).
+    """
+    places = np.empty((len(offsets) - 1, 4), np.int64)
+    kinds = np.empty(len(offsets) - 1, np.uint8)
+    _locate(offsets, data, NO_HOST, *classes(), places, kinds)
+    return places, kinds
+
+
+@compiled
+def _starts(data, begin, end, starts):  # type: ignore[no-untyped-def]
+    """Write where the labels of a host begin; return how many there are."""
+    starts[0] = begin
+    count = 1
+    for at in range(begin, end):
+        if data[at] == 0x2E and count < len(starts):
+            starts[count] = at + 1
+            count += 1
+    return count
+
+
+@compiled
+def _public(data, starts, labels, end, suffixes):  # type: ignore[no-untyped-def]
+    """Return how many labels at the end of a host are a public suffix, 0 if no rule names them (publicsuffix.org)."""
+    table, kinds = suffixes
+    for depth in range(labels, 0, -1):
+        found = find(table, data, starts[labels - depth], end)
+        if found >= 0:
+            if kinds[found] & EXCEPTION:
+                return depth - 1
+            if kinds[found] & WILD:
+                return min(depth + 1, labels)
+            return depth
+    return 0
+
+
+# --- What is listed --------------------------------------------------------------------------------------------------
+
+
+@compiled
+def _hit(hits, count, row, rule, found):  # type: ignore[no-untyped-def]
+    """Note that an entry of a rule's list was found, once; return how many hits there are, noted or not."""
+    same, at = 0, min(count, len(hits)) - 1
+    while at >= 0 and hits[at, 0] == row and same < MOST:
+        if hits[at, 1] == rule:
+            if hits[at, 2] == found:
+                return count
+            same += 1
+        at -= 1
+    if same >= MOST:
+        return count
+    if count < len(hits):
+        hits[count, 0], hits[count, 1], hits[count, 2] = row, rule, found
+    return count + 1
+
+
+@compiled
+def _hosts(name, spelled, kind, tables, suffixes, exact, starts, hits, count, row):  # type: ignore[no-untyped-def]
+    """Look up the hosts that a URL's host lies below, from the registered one to itself."""
+    domains = tables[0]
+    data, begin, end = name
+    labels = _starts(data, begin, end, starts)
+    if kind == ADDRESS or _is_address(data, begin, end):
+        if not exact:
+            found = find(domains, data, begin, end)
+            count = _hit(hits, count, row, DOMAIN, found) if found >= 0 else count
+        return count
+    public = _public(data, starts, labels, end, suffixes)
+    if exact:
+        data, begin, end = spelled
+        known = 0 < public < labels
+        if not known or _starts(data, begin, end, starts) != labels:
+            return count
+    registered = max(labels - max(public, 1) - 1, 0)
+    for at in range(registered, -1, -1):
+        if at == registered or not exact or at == 0:
+            found = find(domains, data, starts[at], end)
+            if found >= 0:
+                count = _hit(hits, count, row, DOMAIN if at == registered else SUBDOMAIN, found)
+    return count
+
+
+@compiled
+def _words(data, begin, end, tables, hits, count, row):  # type: ignore[no-untyped-def]
+    """Look up the runs of ASCII letters and digits."""
+    hard, soft = tables[2], tables[3]
+    at = begin
+    while at < end:
+        if not alphanumeric(data[at]):
+            at += 1
+            continue
+        stop = at
+        while stop < end and alphanumeric(data[stop]):
+            stop += 1
+        key = hashed(data, at, stop)
+        found = probe(hard, key, data, at, stop)
+        count = _hit(hits, count, row, HARD, found) if found >= 0 else count
+        found = probe(soft, key, data, at, stop)
+        count = _hit(hits, count, row, SOFT, found) if found >= 0 else count
+        at = stop
+    return count
+
+
+@compiled
+def _subwords(data, begin, end, tables, sizes, powers, room, states, hits, count, row):  # type: ignore[no-untyped-def]
+    """Look up every stretch, of a length that is listed, of the letters and digits joined.
+
+    Hashes of all stretches of one length follow from the running hashes of the beginnings (Karp and Rabin, 1987).
+    """
+    letters = 0
+    for at in range(begin, end):
+        if alphanumeric(data[at]):
+            room[letters] = lower(data[at])
+            states[letters + 1] = taken(states[letters], room[letters])
+            letters += 1
+    for which in range(len(sizes)):
+        size, power = sizes[which], powers[which]
+        for at in range(letters - size + 1):
+            key = finished(states[at + size] - states[at] * power, size)
+            found = probe(tables[4], key, room, at, at + size)
+            count = _hit(hits, count, row, SUBWORD, found) if found >= 0 else count
+    return count
+
+
+@compiled
+def _screen(data, small, places, kinds, odd_ends, odd, tables, sizes, powers, suffixes, exact, hits):  # type: ignore[no-untyped-def]
+    """Write a hit (row, rule, entry) for everything against each URL; return how many there are."""
+    longest, count, others = 0, 0, 0
+    for row in range(len(kinds)):
+        longest = max(longest, places[row, 1] - places[row, 0])
+    room, states = np.empty(longest, np.uint8), np.zeros(longest + 1, np.uint64)
+    starts = np.empty(LONGEST_HOST, np.int64)
+    spelled = data if exact else small
+    for row in range(len(kinds)):
+        kind = kinds[row]
+        begin, end, first, last = places[row]
+        if kind == ABSENT:
+            continue
+        if kind == BAD:
+            count = _hit(hits, count, row, BAD_URL, -1)
+            continue
+        name = (small, first, last)
+        if kind != NAME:
+            name = (odd, odd_ends[others], odd_ends[others + 1])
+            others += 1
+        count = _hosts(name, (spelled, first, last), kind, tables, suffixes, exact, starts, hits, count, row)
+        if len(tables[1][1]) > 1:
+            if exact:
+                found = find(tables[1], data, begin, end)
+            else:
+                found = find(tables[1], room, 0, write_bare(data, begin, end, room, 0))
+            count = _hit(hits, count, row, URL, found) if found >= 0 else count
+        if len(tables[2][1]) > 1 or len(tables[3][1]) > 1:
+            count = _words(spelled, begin, end, tables, hits, count, row)
+        if len(sizes):
+            count = _subwords(data, begin, end, tables, sizes, powers, room, states, hits, count, row)
+    return count
+
+
+@compiled
+def _small(data, out):  # type: ignore[no-untyped-def]
+    """Write ASCII in lower case."""
+    for at in range(len(data)):
+        out[at] = lower(data[at])
+
+
+Tables = tuple[Table, Table, Table, Table, Table]
+"""Hosts, URLs, hard words, soft words, subwords."""
+
+Sizes = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]
+"""The different lengths of subwords in bytes, and the power of the hash's base for each."""
+
+
+def sizes_of(subwords: Table) -> Sizes:
+    """Return the lengths of a list's entries."""
+    sizes = np.unique(np.diff(subwords[1]))
+    with np.errstate(over="ignore"):
+        powers = [np.multiply.reduce(np.full(int(size), BASE, np.uint64)) for size in sizes]
+    return sizes, np.array(powers, np.uint64)
+
+
+def screen(
+    data: npt.NDArray[np.uint8],
+    located: tuple[Places, npt.NDArray[np.uint8]],
+    odd: list[bytes],
+    tables: Tables,
+    sizes: Sizes,
+    suffixes: Suffixes,
+    *,
+    exact: bool,
+) -> Hits:
+    """Return a row (URL, rule, entry of the rule's list) for everything that is listed, in the order of the URLs.
+
+    `odd` holds, in order, a name in ASCII or an address for every host whose kind is ODD or ADDRESS. Unless `exact`,
+    all hosts from the registered one down to the URL's are looked up, and ASCII letters match in any case.
+    """
+    small = np.empty(len(data), np.uint8)
+    _small(data, small)
+    ends = np.cumsum([0, *map(len, odd)]).astype(np.int64)
+    names = np.frombuffer(b"".join(odd), np.uint8).copy()
+    places, kinds = located
+    hits = np.empty((max(len(kinds), 64), 3), np.int64)
+    while True:
+        given = (data, small, places, kinds, ends, names, tables, *sizes, suffixes)
+        count = _screen(*given, exact, hits)
+        if count <= len(hits):
+            return hits[:count]
+        hits = np.empty((count, 3), np.int64)
