@@ -6,10 +6,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text import outline
+from pipeline_tasks.text.buffers import views
+from pipeline_tasks.text.compiled import compiled, inlined
 from pipeline_tasks.text.letters import ASCII_END, DIGIT, SPACE, TERMINAL, WORD, class_of, classes, decode, trim
-from pipeline_tasks.text.lines import next_break
-from pipeline_tasks.text.words import MARKS, SPACY, SPLIT, STOPS, Floats, counted, cut, longest
+from pipeline_tasks.text.loads import byte_at, move
+from pipeline_tasks.text.outline import ENDS, ODD_BREAK, VISIBLE, WIDE_STOP, read
+from pipeline_tasks.text.words import MARKS, SPACY, SPLIT, STOPS, Floats, cut
 
 PHRASES = (
     "lorem ipsum",
@@ -42,7 +45,13 @@ COUNTS = (
 LINES, LONG_WORD, NO_TERMINAL, FEW_WORDS, JAVASCRIPT, POLICY, CITATIONS, LOREM, CURLY, SENTENCES = range(len(COUNTS))
 
 
-OPENING, CLOSING = 0x5B, 0x5D
+OPENING, CLOSING, CURLY_BRACKET = 0x5B, 0x5D, 0x7B
+
+PHRASED, CITED = 1, 2
+"""Bits of what a text may hold: one of PHRASES; a `[`."""
+
+BLOCK = 512
+"""Bytes that are searched for phrases at once: only lines in a block that may hold one are read again."""
 
 
 class LineRules(NamedTuple):
@@ -161,46 +170,121 @@ def _tokenized_sentences(words, kinds):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _edit(offsets, data, rules, limits, tokenized, phrases, markers, table, kept, kept_offsets, out):  # type: ignore[no-untyped-def]
-    """Write the kept lines of every text to `kept` and its counts to `out`."""
+def _suspects(text):  # type: ignore[no-untyped-def]
+    """Return bits of what may be in `text`: a phrase of PHRASES (by four letters of it, of either case), a citation."""
+    found = np.uint8(0)
+    for at in range(len(text) - 3):
+        a, b, c, d = text[at], text[at + 1] | 0x20, text[at + 2] | 0x20, text[at + 3] | 0x20
+        e = a | 0x20
+        hit = (e == 0x6D) & (b == 0x20) & (c == 0x69) & (d == 0x70)  # loreM IPsum
+        hit |= (e == 0x76) & (b == 0x61) & (c == 0x73) & (d == 0x63)  # jaVASCript
+        hit |= (e == 0x65) & (b == 0x72) & (c == 0x6D) & (d == 0x73)  # tERMS of use
+        hit |= (e == 0x76) & (b == 0x61) & (c == 0x63) & (d == 0x79)  # priVACY policy
+        hit |= (e == 0x6F) & (b == 0x6B) & (c == 0x69) & (d == 0x65)  # coOKIEs
+        hit |= a == CURLY_BRACKET
+        found |= np.uint8(hit) | np.uint8(a == OPENING) << np.uint8(1)
+    for at in range(max(len(text) - 3, 0), len(text)):
+        found |= np.uint8(text[at] == CURLY_BRACKET) | np.uint8(text[at] == OPENING) << np.uint8(1)
+    return found
+
+
+@compiled
+def _mark(text, marks):  # type: ignore[no-untyped-def]
+    """Write the `_suspects` of every BLOCK bytes of `text` to `marks`; return those of all."""
+    found = np.uint8(0)
+    for block in range((len(text) + BLOCK - 1) // BLOCK):
+        marks[block] = _suspects(text[block * BLOCK : (block + 1) * BLOCK + 3])
+        found |= marks[block]
+    return found
+
+
+@inlined
+def _visible_sentences(kinds, word, end):  # type: ignore[no-untyped-def]
+    """Return the sentences of words (see `outline`), as `_sentences` finds them where all its ends are ASCII."""
+    count, text = 0, 0
+    for at in range(word, end):
+        kind = byte_at(kinds, at)
+        text |= (kind & VISIBLE) != 0
+        ended = text & ((kind & ENDS) != 0)
+        count += ended
+        text ^= ended
+    return count + text
+
+
+@compiled
+def _cut_citations(data, at, end, markers, table, kept, size):  # type: ignore[no-untyped-def]
+    """Copy data[at:end] without citations; return (where it ends, citations cut)."""
+    letters, ends = markers
+    index, flags = table
+    removed = 0
+    while at < end:
+        if data[at] == OPENING:
+            after = _citation(data, at, end, letters, ends, index, flags)
+            if after > at:
+                removed += 1
+                at = after
+                continue
+        kept[size] = data[at]
+        size += 1
+        at += 1
+    return size, removed
+
+
+@compiled
+def _edit(offsets, data, rules, limits, tokenized, phrases, markers, table, outlines, kept, kept_offsets, out):  # type: ignore[no-untyped-def]
+    """Write the kept lines of every text to `kept`, their outline to the second of `outlines`, its counts to `out`."""
     max_word, min_words, terminal, citations, javascript, policy = limits
     index, flags = table
+    found, told = outlines
     letters, ends, firsts = phrases
-    marker_letters, marker_ends = markers
-    room = longest(offsets)
+    room, longest = 1, 1
+    for row in range(len(offsets) - 1):
+        longest = max(longest, offsets[row + 1] - offsets[row])
+        if rules[row] != SPLIT or tokenized[row]:
+            room = max(room, offsets[row + 1] - offsets[row])
+    marks = np.empty(longest // BLOCK + 1, np.uint8)
     lengths, hashes, kinds = np.empty(room, np.int32), np.empty(room, np.uint64), np.empty(room, np.uint8)
-    size = 0
+    size, all_words, all_breaks = 0, 0, 0
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]
-        text_begin = size
-        while at < end:
-            stop, following = next_break(data, at, end, index, flags)
+        text_begin, words_begin, breaks_begin, same = size, all_words, all_breaks, True
+        row_begin, suspects = at, _mark(data[at:end], marks)
+        row_words = found.words_at[row + 1]
+        longest = found.lengths[found.words_at[row] : row_words].max() if row_words > found.words_at[row] else 0
+        wide_stops = found.traits[row] & WIDE_STOP
+        next_word = found.words_at[row]
+        for line in range(found.breaks_at[row], found.breaks_at[row + 1] + 1):
+            last_line = line == found.breaks_at[row + 1]
+            if last_line and at == end:
+                break
+            stop = end if last_line else found.places[line]
             first, last = trim(data, at, stop, index, flags)
-            at = following
+            at = end if last_line else stop + found.widths[line]
+            word = next_word
+            next_word = row_words if last_line else found.first_words[line]
             out[row, LINES] += 1
-            if rules[row] == SPLIT:
-                words, most = counted(data, first, last, index, flags)
-            else:
+            words, most = next_word - word, 0
+            if rules[row] != SPLIT:
                 words = cut(data, first, last, rules[row], index, flags, lengths, hashes, kinds)
                 most = lengths[:words].max() if words else 0
+            elif longest > max_word and words:
+                most = found.lengths[word:next_word].max()
             if most > max_word:
                 out[row, LONG_WORD] += 1
                 continue
-            begin = size
+            begin, removed = size, 0
             if size > text_begin:
                 kept[size] = 0x0A
                 begin += 1
-            tip, removed, place = begin, 0, first
-            while place < last:
-                if citations and data[place] == OPENING:
-                    after = _citation(data, place, last, marker_letters, marker_ends, index, flags)
-                    if after > place:
-                        removed += 1
-                        place = after
-                        continue
-                kept[tip] = data[place]
-                tip += 1
-                place += 1
+            likely = np.uint8(0)
+            if suspects and first < last:
+                for block in range((first - row_begin) // BLOCK, (last - 1 - row_begin) // BLOCK + 1):
+                    likely |= marks[block]
+            if citations and likely & CITED:
+                tip, removed = _cut_citations(data, first, last, markers, table, kept, begin)
+            else:
+                move(data, first, last - first, kept, begin)
+                tip = begin + last - first
             closed = tip > begin and kept[tip - 1] in (0x2E, 0x3F, 0x21, 0x22, 0x27)
             dotted = tip - begin >= 3 and kept[tip - 1] == 0x2E and kept[tip - 2] == 0x2E and kept[tip - 3] == 0x2E
             if terminal and (not closed or dotted):
@@ -209,27 +293,45 @@ def _edit(offsets, data, rules, limits, tokenized, phrases, markers, table, kept
             if words < min_words:
                 out[row, FEW_WORDS] += 1
                 continue
-            found = _found(kept, begin, tip, letters, ends, firsts)
-            out[row, LOREM] += found & 1
-            if javascript and found & 2:
-                out[row, JAVASCRIPT] += 1
-                continue
-            out[row, CURLY] += found >> 2 & 1
-            if policy and found >> 3:
-                out[row, POLICY] += 1
-                continue
+            if removed or likely & PHRASED:
+                said = _found(kept, begin, tip, letters, ends, firsts)
+                out[row, LOREM] += said & 1
+                if javascript and said & 2:
+                    out[row, JAVASCRIPT] += 1
+                    continue
+                out[row, CURLY] += said >> 2 & 1
+                if policy and said >> 3:
+                    out[row, POLICY] += 1
+                    continue
             out[row, CITATIONS] += removed
             if tokenized[row]:
-                words = cut(kept, begin, tip, SPACY, index, flags, lengths, hashes, kinds)
-                out[row, SENTENCES] += _tokenized_sentences(words, kinds)
-            else:
+                pieces = cut(kept, begin, tip, SPACY, index, flags, lengths, hashes, kinds)
+                out[row, SENTENCES] += _tokenized_sentences(pieces, kinds)
+            elif removed or wide_stops:
                 out[row, SENTENCES] += _sentences(kept, begin, tip, index, flags)
+            else:
+                out[row, SENTENCES] += _visible_sentences(found.kinds, word, next_word)
+            if begin > size:
+                told.places[all_breaks], told.widths[all_breaks], told.first_words[all_breaks] = size, 1, all_words
+                all_breaks += 1
+            same &= removed == 0
+            if same:
+                after = all_words + next_word - word
+                move(found.lengths, word, after - all_words, told.lengths, all_words)
+                move(found.hashes, word, after - all_words, told.hashes, all_words)
+                move(found.kinds, word, after - all_words, told.kinds, all_words)
+                all_words = after
             size = tip
         first, last = trim(kept, text_begin, size, index, flags)
-        for place in range(last - first):
-            kept[text_begin + place] = kept[first + place]
-        size = text_begin + last - first
-        kept_offsets[row + 1] = size
+        told.traits[row] = found.traits[row] & ~ODD_BREAK
+        if not same or first > text_begin or last < size:
+            for place in range(last - first):
+                kept[text_begin + place] = kept[first + place]
+            size = text_begin + last - first
+            all_words, all_breaks, told.traits[row] = read(
+                kept, text_begin, size, index, flags, told, words_begin, breaks_begin
+            )
+        kept_offsets[row + 1], told.words_at[row + 1], told.breaks_at[row + 1] = size, all_words, all_breaks
 
 
 def edit(
@@ -252,9 +354,14 @@ def edit(
     kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, len(COUNTS)))
     tokenized = np.zeros(rows, np.bool_) if limits.sentences is None else limits.sentences
     phrases, numbers = (*_spelled(PHRASES), firsts), tuple(map(float, limits[:6]))
-    _edit(offsets, data, rules, numbers, tokenized, phrases, _spelled(MARKERS), classes(), kept, kept_offsets, out)
-    left = pa.py_buffer(kept[: kept_offsets[-1]].copy())
-    return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left), out
+    found = outline.of(offsets, data)
+    told = outline.empty(rows, len(found.lengths), len(found.places))
+    given = rules, numbers, tokenized, phrases, _spelled(MARKERS), classes()
+    _edit(offsets, data, *given, (found, told), kept, kept_offsets, out)
+    left = pa.py_buffer(kept).slice(0, int(kept_offsets[-1]))
+    edited = pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left)
+    outline.tell(*views(edited), outline.trimmed(told))
+    return edited, out
 
 
 def _spelled(phrases: tuple[str, ...]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

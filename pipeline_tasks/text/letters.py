@@ -8,7 +8,8 @@ import unicodedata
 import numpy as np
 import numpy.typing as npt
 
-from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.compiled import inlined
+from pipeline_tasks.text.loads import byte_at
 
 SPACE, ALPHA, PUNCTUATION, BREAK, WORD, PAIRED, TERMINAL, DIGIT = (1 << bit for bit in range(8))
 """Bits of a class: `str.isspace`, `str.isalpha`, pure symbols, `str.splitlines` breaks, letters with marks and
@@ -20,7 +21,7 @@ cut off before and after words, symbols, what a full stop is cut off after, and 
 
 CASED_ANY = LOWER | UPPER
 
-ASCII_END = 0x80
+BLANK, ASCII_END = 0x20, 0x80
 
 Classes = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]
 """(block of cp >> 8, classes of block * 256 + (cp & 255)); block 0 is ASCII and Latin-1."""
@@ -129,7 +130,7 @@ def _ascii_first(blocks: npt.NDArray[np.uint16], index: npt.NDArray[np.intp]) ->
     return table
 
 
-@compiled
+@inlined
 def decode(data, at, end):  # type: ignore[no-untyped-def]
     """Return (code point, bytes it takes) of the UTF-8 at `at`; broken or cut bytes are U+FFFD."""
     lead = data[at]
@@ -146,7 +147,7 @@ def decode(data, at, end):  # type: ignore[no-untyped-def]
     return np.int64(0xFFFD), 1
 
 
-@compiled
+@inlined
 def class_of(index, flags, code):  # type: ignore[no-untyped-def]
     """Return the class bits of a code point."""
     if code < ASCII_END:
@@ -154,15 +155,15 @@ def class_of(index, flags, code):  # type: ignore[no-untyped-def]
     return flags[(np.int64(index[code >> 8]) << 8) | (code & 0xFF)]
 
 
-@compiled
+@inlined
 def trim(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
     """Return (begin, end) of data[begin:end] without white space at either side, as `str.strip` has it."""
-    while begin < end:
+    while begin < end and not BLANK < byte_at(data, begin) < ASCII_END:
         code, width = decode(data, begin, end)
         if not class_of(index, flags, code) & SPACE:
             break
         begin += width
-    while begin < end:
+    while begin < end and not BLANK < byte_at(data, end - 1) < ASCII_END:
         last = end - 1
         while last > begin and (data[last] & 0xC0) == 0x80:
             last -= 1

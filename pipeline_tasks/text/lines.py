@@ -3,90 +3,88 @@
 import numpy as np
 import numpy.typing as npt
 
+from pipeline_tasks.text import outline
 from pipeline_tasks.text.compiled import compiled
-from pipeline_tasks.text.hashing import absorb
-from pipeline_tasks.text.letters import ASCII_END, BREAK, TERMINAL, class_of, classes, decode, trim
-from pipeline_tasks.text.ngrams import slot_of, table_size
-from pipeline_tasks.text.words import FNV_BASIS, Floats, key_of, longest
+from pipeline_tasks.text.letters import ASCII_END, TERMINAL, class_of, classes, decode, trim
+from pipeline_tasks.text.loads import byte_at, hash_and_points, hash_end
+from pipeline_tasks.text.ngrams import number, table_for
+from pipeline_tasks.text.outline import NEWLINE, RETURN, WIDE
+from pipeline_tasks.text.words import Floats
 
-NEWLINE, RETURN, DOT, HASH = 0x0A, 0x0D, 0x2E, 0x23
-ASCII_PRINTED = 0x20
+DOT, HASH = 0x2E, 0x23
 BULLET, DASH, ELLIPSIS = 0x2022, 0x2D, 0x2026
 
 
 @compiled
-def hash_part(data, begin, end):  # type: ignore[no-untyped-def]
-    """Return a 64-bit hash of data[begin:end], eight bytes at a time, never 0."""
-    value, at = FNV_BASIS ^ np.uint64(end - begin), begin
-    while at + 8 <= end:
-        low = np.uint64(data[at]) | np.uint64(data[at + 1]) << np.uint64(8)
-        low |= np.uint64(data[at + 2]) << np.uint64(16) | np.uint64(data[at + 3]) << np.uint64(24)
-        high = np.uint64(data[at + 4]) | np.uint64(data[at + 5]) << np.uint64(8)
-        high |= np.uint64(data[at + 6]) << np.uint64(16) | np.uint64(data[at + 7]) << np.uint64(24)
-        value = absorb(value, low | high << np.uint64(32))
-        at += 8
-    while at < end:
-        value = absorb(value, np.uint64(data[at]))
-        at += 1
-    return key_of(value)
-
-
-@compiled
-def code_points(data, begin, end):  # type: ignore[no-untyped-def]
-    """Return the number of code points of data[begin:end]."""
+def newlines(data, found, row, out):  # type: ignore[no-untyped-def]
+    """Write where the newlines of a text are; return how many there are."""
     count = 0
-    for at in range(begin, end):
-        count += (data[at] & 0xC0) != 0x80
+    for at in range(found.breaks_at[row], found.breaks_at[row + 1]):
+        place = found.places[at]
+        byte = byte_at(data, place)
+        if byte == RETURN and found.widths[at] == 2:
+            place += 1
+        elif byte != NEWLINE:
+            continue
+        out[count] = place
+        count += 1
     return count
 
 
 @compiled
-def next_break(data, at, end, index, flags):  # type: ignore[no-untyped-def]
-    """Return (end of the line that begins at `at`, begin of the next line), as `str.splitlines` breaks lines."""
-    while at < end:
-        code, width = np.int64(data[at]), 1
-        if ASCII_PRINTED <= code < ASCII_END:
-            at += 1
-            continue
-        if code >= ASCII_END:
-            code, width = decode(data, at, end)
-        if class_of(index, flags, code) & BREAK:
-            pair = code == RETURN and at + 1 < end and data[at + 1] == NEWLINE
-            return at, at + width + pair
-        at += width
-    return end, end
+def _most_breaks(found):  # type: ignore[no-untyped-def]
+    """Return the most breaks that a text has."""
+    most = 0
+    for row in range(len(found.breaks_at) - 1):
+        most = max(most, found.breaks_at[row + 1] - found.breaks_at[row])
+    return most
 
 
 @compiled
-def _shapes(offsets, data, index, flags, out):  # type: ignore[no-untyped-def]
+def _ellipses(text, wide):  # type: ignore[no-untyped-def]
+    """Return how often `...` and, in a text that is not all ASCII, its single character occur."""
+    dots, single = False, 0
+    for at in range(len(text) - 2):
+        dots |= (text[at] == DOT) & (text[at + 1] == DOT) & (text[at + 2] == DOT)
+    if wide:
+        for at in range(len(text) - 2):
+            single += (text[at] == 0xE2) & (text[at + 1] == 0x80) & (text[at + 2] == 0xA6)
+    if not dots:
+        return single
+    run, count = 0, single
+    for at in range(len(text)):
+        run = run + 1 if text[at] == DOT else 0
+        if run == 3:
+            count, run = count + 1, 0
+    return count
+
+
+@compiled
+def _shapes(offsets, data, found, index, flags, out):  # type: ignore[no-untyped-def]
     """Fill out[row] with: lines, bulleted lines, lines that trail off, `#`, ellipses."""
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]
-        dots, hashes, ellipses = 0, 0, 0
-        for byte in range(at, end):
-            hashes += data[byte] == HASH
-            if data[byte] == DOT:
-                dots += 1
-                if dots == 3:
-                    ellipses += 1
-                    dots = 0
-            else:
-                dots = 0
-        while at < end:
-            stop, following = next_break(data, at, end, index, flags)
+        text = data[at:end]
+        hashes, lines, bullets, trailing = 0, 0, 0, 0
+        for place in range(len(text)):
+            hashes += text[place] == HASH
+        for line in range(found.breaks_at[row], found.breaks_at[row + 1] + 1):
+            last_line = line == found.breaks_at[row + 1]
+            if last_line and at == end:
+                break
+            stop = end if last_line else found.places[line]
             first, last = trim(data, at, stop, index, flags)
-            out[row, 0] += 1
+            lines += 1
             if first < last:
                 code, _ = decode(data, first, last)
-                out[row, 1] += code in (BULLET, DASH)
+                bullets += code in (BULLET, DASH)
             if last - first >= 3:
                 tail, _ = decode(data, last - 3, last)
                 dotted = data[last - 1] == DOT and data[last - 2] == DOT and data[last - 3] == DOT
-                out[row, 2] += dotted or tail == ELLIPSIS
-            at = following
-        for byte in range(offsets[row], end - 2):
-            ellipses += data[byte] == 0xE2 and data[byte + 1] == 0x80 and data[byte + 2] == 0xA6
-        out[row, 3], out[row, 4] = hashes, ellipses
+                trailing += dotted or tail == ELLIPSIS
+            at = end if last_line else stop + found.widths[line]
+        out[row, 0], out[row, 1], out[row, 2] = lines, bullets, trailing
+        out[row, 3], out[row, 4] = hashes, _ellipses(text, found.traits[row] & WIDE)
 
 
 def shapes(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floats:
@@ -95,60 +93,87 @@ def shapes(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Float
     Shape (rows, 5). Lines are those of `str.splitlines`; an ellipsis is `...` or its single character.
     """
     out = np.zeros((len(offsets) - 1, 5))
-    _shapes(offsets, data, *classes(), out)
+    _shapes(offsets, data, outline.of(offsets, data), *classes(), out)
     return out
 
 
 @compiled
-def _cut(data, begin, end, least, hashes, lengths):  # type: ignore[no-untyped-def]
-    """Cut data[begin:end] at runs of at least `least` newlines; write hash and code points of each part."""
-    count, start, at = 0, begin, begin
-    while at < end:
-        if data[at] != NEWLINE:
-            at += 1
+def _cut_lines(data, begin, end, places, count, starts, stops, hashes, lengths):  # type: ignore[no-untyped-def]
+    """Cut data[begin:end] at runs of newlines; write begin, end, hash and code points of each line."""
+    lines, start = 0, begin
+    for at in range(count + 1):
+        stop = places[at] if at < count else end
+        if at < count and at and stop == start:  # one more newline of a run
+            start += 1
             continue
-        run = at
-        while run < end and data[run] == NEWLINE:
-            run += 1
-        if run - at >= least:
-            hashes[count], lengths[count] = hash_part(data, start, at), code_points(data, start, at)
-            count, start = count + 1, run
-        at = max(run, at + 1)
-    hashes[count], lengths[count] = hash_part(data, start, end), code_points(data, start, end)
-    return count + 1
+        starts[lines], stops[lines] = start, stop
+        hashes[lines], lengths[lines] = hash_and_points(data, start, stop)
+        lines, start = lines + 1, stop + 1
+    return lines
 
 
 @compiled
-def _said_before(hashes, lengths, count, keys):  # type: ignore[no-untyped-def]
-    """Return (parts, code points) of the parts equal to an earlier part; `keys` must have room."""
-    mask = np.int64(table_size(count) - 1)
-    keys[: mask + 1] = 0
-    parts, points = 0, 0
+def _join_paragraphs(data, first, last, lines, starts, stops, hashes, lengths):  # type: ignore[no-untyped-def]
+    """Turn the lines within data[first:last] into the paragraphs that two newlines part; return how many there are.
+
+    Between the lines of one paragraph there is one newline, so their hashes in a row are the paragraph's.
+    """
+    parts, closed = 0, True
+    for line in range(lines):
+        start, stop = max(starts[line], first), min(stops[line], last)
+        if stop <= start:
+            continue
+        value, points = hashes[line], lengths[line]
+        if start != starts[line] or stop != stops[line]:
+            value, points = hash_and_points(data, start, stop)
+        if closed:
+            hashes[parts], lengths[parts] = value, points
+            parts += 1
+        else:
+            hashes[parts - 1] = hash_end(hashes[parts - 1], value)
+            lengths[parts - 1] += points + 1
+        closed = line + 1 < lines and starts[line + 1] > stops[line] + 1
+    if parts == 0:
+        hashes[0], lengths[0] = hash_and_points(data, first, first)
+        parts = 1
+    return parts
+
+
+@compiled
+def _said_before(hashes, lengths, count, table, names):  # type: ignore[no-untyped-def]
+    """Return (parts, code points) of the parts equal to an earlier part."""
+    if number(hashes, count, table, names) == count:
+        return 0, 0
+    parts, points, fresh = 0, 0, 0
     for at in range(count):
-        slot = slot_of(keys, mask, hashes[at])
-        if keys[slot] != np.uint64(0):
+        if names[at] == fresh:
+            fresh += 1
+        else:
             parts += 1
             points += lengths[at]
-        keys[slot] = hashes[at]
     return parts, points
 
 
 @compiled
-def _repeats(offsets, data, index, flags, out):  # type: ignore[no-untyped-def]
+def _repeats(offsets, data, found, index, flags, out):  # type: ignore[no-untyped-def]
     """Fill out[row] with: paragraphs, repeated ones, their characters; the same of lines; characters."""
-    room = longest(offsets) + 1
-    hashes, lengths = np.empty(room, np.uint64), np.empty(room, np.int64)
-    keys = np.empty(table_size(room), np.uint64)
+    room = _most_breaks(found) + 2
+    hashes, lengths, names = np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(room, np.int32)
+    places, starts, stops = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    table = table_for(room)
     for row in range(len(offsets) - 1):
         begin, end = offsets[row], offsets[row + 1]
+        breaks = newlines(data, found, row, places)
+        count = _cut_lines(data, begin, end, places, breaks, starts, stops, hashes, lengths)
+        points = breaks
+        for line in range(count):
+            points += lengths[line]
+        out[row, 3], out[row, 6] = count, points
+        out[row, 4], out[row, 5] = _said_before(hashes, lengths, count, table, names)
         first, last = trim(data, begin, end, index, flags)
-        count = _cut(data, first, last, 2, hashes, lengths)
+        count = _join_paragraphs(data, first, last, count, starts, stops, hashes, lengths)
         out[row, 0] = count
-        out[row, 1], out[row, 2] = _said_before(hashes, lengths, count, keys)
-        count = _cut(data, begin, end, 1, hashes, lengths)
-        out[row, 3] = count
-        out[row, 4], out[row, 5] = _said_before(hashes, lengths, count, keys)
-        out[row, 6] = code_points(data, begin, end)
+        out[row, 1], out[row, 2] = _said_before(hashes, lengths, count, table, names)
 
 
 def repeats(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floats:
@@ -158,41 +183,39 @@ def repeats(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floa
     repeated when an earlier part is equal.
     """
     out = np.zeros((len(offsets) - 1, 7))
-    _repeats(offsets, data, *classes(), out)
+    _repeats(offsets, data, outline.of(offsets, data), *classes(), out)
     return out
 
 
 @compiled
-def _prose(offsets, data, short, index, flags, out):  # type: ignore[no-untyped-def]
+def _prose(offsets, data, found, short, index, flags, out):  # type: ignore[no-untyped-def]
     """Fill out[row] with: lines, those that end a sentence, short ones, repeated characters, characters, newlines."""
-    room = longest(offsets) + 1
-    hashes, lengths = np.empty(room, np.uint64), np.empty(room, np.int64)
-    keys = np.empty(table_size(room), np.uint64)
+    room = _most_breaks(found) + 2
+    hashes, lengths, names = np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(room, np.int32)
+    places, table = np.empty(room, np.int64), table_for(room)
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]
-        newlines = 0
-        count = 0
-        out[row, 4] = code_points(data, at, end)
-        while at <= end:
-            stop = at
-            while stop < end and data[stop] != NEWLINE:
-                stop += 1
-            newlines += stop < end
+        breaks, count, ends, shorts, points = newlines(data, found, row, places), 0, 0, 0, 0
+        for line in range(breaks + 1):
+            stop = places[line] if line < breaks else end
+            value, length = hash_and_points(data, at, stop)
+            points += length
             first, last = trim(data, at, stop, index, flags)
             if first < last:
-                tail = stop - 1
-                while (data[tail] & 0xC0) == 0x80 and tail > at:
-                    tail -= 1
-                code, _ = decode(data, tail, stop)
-                hashes[count], lengths[count] = hash_part(data, at, stop), code_points(data, at, stop)
-                out[row, 1] += (class_of(index, flags, code) & TERMINAL) != 0
-                out[row, 2] += lengths[count] <= short[row]
+                code = np.int64(byte_at(data, stop - 1))
+                if code >= ASCII_END:
+                    tail = stop - 1
+                    while (data[tail] & 0xC0) == 0x80 and tail > at:
+                        tail -= 1
+                    code, _ = decode(data, tail, stop)
+                ends += (class_of(index, flags, code) & TERMINAL) != 0
+                shorts += length <= short[row]
+                hashes[count], lengths[count] = value, length
                 count += 1
             at = stop + 1
-        out[row, 0] = count
-        _, out[row, 3] = _said_before(hashes, lengths, count, keys)
-        out[row, 4] -= newlines
-        out[row, 5] = newlines
+        _, repeated = _said_before(hashes, lengths, count, table, names)
+        out[row, 0], out[row, 1], out[row, 2] = count, ends, shorts
+        out[row, 3], out[row, 4], out[row, 5] = repeated, points, breaks
 
 
 def prose(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], short: npt.NDArray[np.float64]) -> Floats:
@@ -202,5 +225,5 @@ def prose(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], short: np
     code points; the characters leave newlines out.
     """
     out = np.zeros((len(offsets) - 1, 6))
-    _prose(offsets, data, short, *classes(), out)
+    _prose(offsets, data, outline.of(offsets, data), short, *classes(), out)
     return out

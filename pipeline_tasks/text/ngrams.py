@@ -3,114 +3,163 @@
 import numpy as np
 import numpy.typing as npt
 
+from pipeline_tasks.text import words as cutting
+from pipeline_tasks.text.buffers import Bytes, Offsets
 from pipeline_tasks.text.compiled import compiled
-from pipeline_tasks.text.hashing import GOLDEN
-from pipeline_tasks.text.letters import classes
-from pipeline_tasks.text.words import Floats, cut, key_of, longest
+from pipeline_tasks.text.hashing import absorb
+from pipeline_tasks.text.words import Floats
 
 TOP = (2, 3, 4)
 DUPLICATED = (5, 6, 7, 8, 9, 10)
 
+FREE, FEW = -1, 64
+"""What a free slot of a table holds; slots that it begins with."""
 
-@compiled
-def table_size(entries):  # type: ignore[no-untyped-def]
-    """Return the power of two that holds `entries` at most half full."""
-    size = 16
-    while size < 2 * entries:
-        size *= 2
-    return size
+ONE = np.uint64(1)
 
 
 @compiled
-def slot_of(keys, mask, key):  # type: ignore[no-untyped-def]
-    """Return where `key` is or would go in an open-addressing table whose free slots are 0."""
-    slot = np.int64(key) & mask
-    while keys[slot] != np.uint64(0) and keys[slot] != key:
-        slot = (slot + 1) & mask
-    return slot
+def number(values, count, table, names):  # type: ignore[no-untyped-def]
+    """Number values[:count] by first occurrence: the number of each goes to `names`.
 
-
-@compiled
-def _repeats(grams, live, count, keys, tally, slots):  # type: ignore[no-untyped-def]
-    """Count the live n-grams; return (times, first position) of the most frequent, the earliest of equals.
-
-    Afterwards `live` holds only the positions whose n-gram occurs more than once: only those can start a longer
-    n-gram that does, so each longer n looks at few positions.
+    Returns how many different ones there are; `table` (see `table_for`) then holds how often each occurs. The table
+    grows with the different values, so that the few of a usual text stay in the nearest cache.
     """
-    mask = np.int64(table_size(count) - 1)
-    keys[: mask + 1] = 0
-    best, first = 0, 0
+    slots, heads, times = table
+    mask, different = np.uint64(FEW - 1), np.int64(0)
+    slots[:FEW] = FREE
     for at in range(count):
-        if live[at]:
-            slot = slot_of(keys, mask, grams[at])
-            if keys[slot] == np.uint64(0):
-                keys[slot], tally[slot] = grams[at], 0
-            slots[at] = slot
-            tally[slot] += 1
-    for at in range(count):
-        if live[at]:
-            times = tally[slots[at]]
-            if times > best:
-                best, first = times, at
-            live[at] = times > 1
-    return best, first
+        value = values[at]
+        slot = value & mask
+        known = slots[slot]
+        while known != FREE and heads[np.uint64(known)] != value:
+            slot = (slot + ONE) & mask
+            known = slots[slot]
+        if known == FREE:
+            known = different
+            slots[slot], heads[known], times[known] = known, value, 0
+            different += 1
+            if np.uint64(2 * different) > mask:
+                mask = ONE + mask * np.uint64(2)
+                _place_again(slots, heads, different, mask)
+        names[at] = known
+        times[np.uint64(known)] += 1
+    return different
 
 
 @compiled
-def _greedy(grams, live, count, n, points, keys):  # type: ignore[no-untyped-def]
+def _place_again(slots, heads, different, mask):  # type: ignore[no-untyped-def]
+    """Find the slots of all known values anew in a table of mask + 1 slots."""
+    slots[: np.int64(mask) + 1] = FREE
+    for known in range(different):
+        slot = heads[known] & mask
+        while slots[slot] != FREE:
+            slot = (slot + ONE) & mask
+        slots[slot] = known
+
+
+@compiled
+def table_for(count):  # type: ignore[no-untyped-def]
+    """Return the table that `number` needs for up to `count` values: slots, values by number, times by number."""
+    size = FEW
+    while size <= 2 * count:
+        size *= 2
+    return np.empty(2 * size, np.int32), np.empty(count, np.uint64), np.empty(count, np.int32)
+
+
+@compiled
+def _repeated_words(hashes, count, table, places, names):  # type: ignore[no-untyped-def]
+    """Write place and number of every word that is said more than once; return how many."""
+    number(hashes, count, table, names)
+    times, kept = table[2], 0
+    for at in range(count):
+        if times[names[at]] > 1:
+            places[kept], names[kept] = at, names[at]
+            kept += 1
+    return kept
+
+
+@compiled
+def _lengthen(places, names, kept, pairs, table):  # type: ignore[no-untyped-def]
+    """Turn repeated n-grams into those of one more word that are repeated; return (kept, times and place of the most).
+
+    An n-gram is known by its first and its last n - 1 words, and is repeated only if both are: so each size looks at
+    fewer places than the one before, and equal numbers are equal words. Of equals the earliest is the most frequent.
+    """
+    found = 0
+    for at in range(kept - 1):
+        if places[at + 1] == places[at] + 1:
+            pair = (np.uint64(names[at]) << np.uint64(32)) + np.uint64(names[at + 1]) + np.uint64(1)
+            pairs[found], places[found] = absorb(np.uint64(0), pair), places[at]
+            found += 1
+    number(pairs, found, table, names)
+    times, best, first, left = table[2], 1, 0, 0
+    for at in range(found):
+        often = times[names[at]]
+        if often > 1:
+            if often > best:
+                best, first = often, places[at]
+            places[left], names[left] = places[at], names[at]
+            left += 1
+    return left, best, first
+
+
+@compiled
+def _points(lengths, at, n):  # type: ignore[no-untyped-def]
+    """Return the code points of the `n` words from `at` on."""
+    points = np.int64(0)
+    for word in range(at, at + n):
+        points += lengths[word]
+    return points
+
+
+@compiled
+def _greedy(places, names, kept, n, lengths, seen):  # type: ignore[no-untyped-def]
     """Return the code points in n-grams seen before, read left to right and skipping past each repeat."""
-    mask = np.int64(table_size(count) - 1)
-    keys[: mask + 1] = 0
-    repeated, at = 0, 0
-    while at < count:
-        if live[at]:
-            slot = slot_of(keys, mask, grams[at])
-            if keys[slot] != np.uint64(0):
-                repeated += points[at + n] - points[at]
-                at += n
-                continue
-            keys[slot] = grams[at]
-        at += 1
+    repeated, free = np.int64(0), np.int64(0)
+    for at in range(kept):
+        seen[names[at]] = False
+    for at in range(kept):
+        if places[at] >= free:
+            if seen[names[at]]:
+                repeated += _points(lengths, places[at], n)
+                free = places[at] + n
+            else:
+                seen[names[at]] = True
     return repeated
 
 
 @compiled
-def _measure(offsets, data, rules, index, flags, out):  # type: ignore[no-untyped-def]
-    """Fill out[row] with the characters of the top 2-, 3- and 4-gram and of the repeated 5- to 10-grams."""
-    room = longest(offsets)
-    lengths, hashes, kinds = np.empty(room, np.int32), np.empty(room, np.uint64), np.empty(room, np.uint8)
-    grams, live, slots = np.empty(room, np.uint64), np.empty(room, np.bool_), np.empty(room, np.int64)
-    points = np.empty(room + 1, np.int64)
-    keys, tally = np.empty(16, np.uint64), np.empty(16, np.int64)
-    for row in range(len(offsets) - 1):
-        words = cut(data, offsets[row], offsets[row + 1], rules[row], index, flags, lengths, hashes, kinds)
-        if table_size(words) > len(keys):
-            keys, tally = np.empty(table_size(words), np.uint64), np.empty(table_size(words), np.int64)
-        points[0] = 0
-        for word in range(words):
-            points[word + 1] = points[word] + lengths[word]
-            grams[word] = hashes[word]
-            live[word] = True
-        any_live = True
-        for n in range(2, 11):
-            count = words - n + 1
-            if count < 1:
-                break
-            if n > 4 and not any_live:
-                break
-            for at in range(count):
-                if live[at]:
-                    grams[at] = key_of(grams[at] * np.uint64(GOLDEN) + hashes[at + n - 1])
-            best, first = _repeats(grams, live, count, keys, tally, slots)
-            any_live = best > 1
-            if n <= 4:
-                times, at = (best, first) if any_live else (1, 0)
-                out[row, n - 2] = times * (points[at + n] - points[at] + n - 1)
-            elif any_live:
-                out[row, n - 2] = _greedy(grams, live, count, n, points, keys)
+def _measure_words(hashes, lengths, count, room, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with the characters of the top 2-, 3- and 4-gram and of the repeated 5- to 10-grams of the words."""
+    table, places, names, pairs, seen = room
+    kept = _repeated_words(hashes, count, table, places, names)
+    for n in range(2, 11):
+        if count < n:
+            return
+        kept, best, first = _lengthen(places, names, kept, pairs, table)
+        if n <= 4:
+            out[n - 2] = best * (_points(lengths, first, n) + n - 1)
+        elif kept == 0:
+            return
+        else:
+            out[n - 2] = _greedy(places, names, kept, n, lengths, seen)
 
 
-def measure(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], rules: npt.NDArray[np.uint8]) -> Floats:
+@compiled
+def _measure(words, out):  # type: ignore[no-untyped-def]
+    """Fill out[row] with what `measure` returns."""
+    most = 1
+    for row in range(len(words.at) - 1):
+        most = max(most, words.at[row + 1] - words.at[row])
+    places, names, pairs = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.uint64)
+    room = table_for(most), places, names, pairs, np.empty(most, np.bool_)
+    for row in range(len(words.at) - 1):
+        begin, end = words.at[row], words.at[row + 1]
+        _measure_words(words.hashes[begin:end], words.lengths[begin:end], end - begin, room, out[row])
+
+
+def measure(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Floats:
     """Return per text the characters of the most frequent n-gram times its count (n of TOP), then of repeats.
 
     Shape (rows, 9). The most frequent n-gram is joined by spaces, the earliest of equals. Repeats (n of DUPLICATED)
@@ -118,5 +167,5 @@ def measure(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], rules: 
     `src/datatrove/pipeline/filters/gopher_repetition_filter.py`, but n-grams are equal here when their words are.
     """
     out = np.zeros((len(offsets) - 1, len(TOP) + len(DUPLICATED)))
-    _measure(offsets, data, rules, *classes(), out)
+    _measure(cutting.of(offsets, data, rules), out)
     return out

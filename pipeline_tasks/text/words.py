@@ -1,17 +1,19 @@
 """Cuts texts into words and measures them in one pass: lengths, hashes, letters, symbols."""
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
+from pipeline_tasks.text import outline
 from pipeline_tasks.text.affixes import cut_chunk
+from pipeline_tasks.text.buffers import Bytes, Offsets
 from pipeline_tasks.text.compiled import compiled
-from pipeline_tasks.text.hashing import mix
 from pipeline_tasks.text.letters import (
     ALPHA,
     ASCII_END,
     MARK,
     PAIRED,
-    PUNCTUATION,
     SPACE,
     TERMINAL,
     WORD,
@@ -19,6 +21,8 @@ from pipeline_tasks.text.letters import (
     classes,
     decode,
 )
+from pipeline_tasks.text.loads import hash_bytes, move
+from pipeline_tasks.text.outline import SOLID
 
 SPLIT, UNICODE, PAIRS, SPACY = 0, 1, 2, 3
 """The rules for what a word is.
@@ -30,33 +34,14 @@ runs of those scripts are cut in pairs; punctuation belongs to the word before i
 words of spaCy's blank English tokenizer (`text.affixes`), as huggingface/datatrove counts them.
 """
 
-SOLID = PUNCTUATION
-"""Bit of a word's kind, beside ALPHA: some character of it is no punctuation."""
+LIKELY = np.uint64(0xFF)
+"""The bits of a hash by which most words are told from stop words at once."""
 
 STOPS, MARKS = 1 << 6, 1 << 7
 """Bits of the kind of a SPACY word: it is one sign that ends sentences; it is all punctuation to Unicode."""
 
-FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-"""Fowler, Noll and Vo's hash, 64 bits (RFC 9923)."""
-
 Floats = npt.NDArray[np.float64]
 Hashes = npt.NDArray[np.uint64]
-
-
-@compiled
-def key_of(value):  # type: ignore[no-untyped-def]
-    """Return the mixed hash of a 64-bit number as a table key: never 0, which marks a free slot."""
-    key = mix(value)
-    return key if key != np.uint64(0) else np.uint64(1)
-
-
-@compiled
-def hash_bytes(data, begin, end):  # type: ignore[no-untyped-def]
-    """Return the 64-bit FNV-1a hash of data[begin:end], mixed."""
-    value = FNV_BASIS
-    for at in range(begin, end):
-        value = (value ^ np.uint64(data[at])) * FNV_PRIME
-    return key_of(value)
 
 
 @compiled
@@ -68,7 +53,7 @@ def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):  # type: 
     if rule == SPACY:
         return _cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds)
     count, length, script, kind, at = 0, 0, 0, 0, begin
-    value = FNV_BASIS
+    first = begin
     while at < end:
         code, width = np.int64(data[at]), 1
         if code >= ASCII_END:
@@ -86,36 +71,18 @@ def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):  # type: 
                 ends |= (script and group != script) or (group == 2 and length >= 2)
                 script = group
         if ends and length:
-            lengths[count], hashes[count], kinds[count] = length, key_of(value), kind
-            count, length, kind, value = count + 1, 0, 0, FNV_BASIS
+            lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, first, at), kind
+            count, length, kind = count + 1, 0, 0
         if not bits & SPACE:
+            if not length:
+                first = at
             length += 1
             kind |= (bits & ALPHA) | (SOLID & ~bits)
-            for byte in range(at, at + width):
-                value = (value ^ np.uint64(data[byte])) * FNV_PRIME
         at += width
     if length:
-        lengths[count], hashes[count], kinds[count] = length, key_of(value), kind
+        lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, first, end), kind
         count += 1
     return count
-
-
-@compiled
-def counted(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
-    """Return (words, code points of the longest) of data[begin:end], as `cut` finds them by the rule SPLIT."""
-    words, longest_word, length, at = 0, 0, 0, begin
-    while at < end:
-        code, width = np.int64(data[at]), 1
-        if code >= ASCII_END:
-            code, width = decode(data, at, end)
-        if class_of(index, flags, code) & SPACE:
-            words += length > 0
-            longest_word = max(longest_word, length)
-            length = 0
-        else:
-            length += 1
-        at += width
-    return words + (length > 0), max(longest_word, length)
 
 
 @compiled
@@ -175,59 +142,107 @@ def longest(offsets):  # type: ignore[no-untyped-def]
     return size
 
 
+class Words(NamedTuple):
+    """The words of texts: text i has words `at[i]:at[i + 1]`; per word code points, hash and kind."""
+
+    at: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int32]
+    hashes: Hashes
+    kinds: npt.NDArray[np.uint8]
+
+
+_last: list[tuple[outline.Outline, npt.NDArray[np.uint8], Words]] = []
+
+
+def of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Words:
+    """Return the words of texts, cut by the rule of each; those asked about last are not cut again."""
+    found = outline.of(offsets, data)
+    if not rules.any():
+        return Words(found.words_at, found.lengths, found.hashes, found.kinds)
+    if _last and _last[0][0] is found and np.array_equal(_last[0][1], rules):
+        return _last[0][2]
+    room = _room(offsets, rules, found.words_at)
+    words = Words(
+        np.zeros(len(offsets), np.int64),
+        np.empty(room, np.int32),
+        np.empty(room, np.uint64),
+        np.empty(room, np.uint8),
+    )
+    _cut_all(offsets, data, rules, found, *classes(), words)
+    count = int(words.at[-1])
+    words = Words(words.at, words.lengths[:count], words.hashes[:count], words.kinds[:count])
+    _last[:] = [(found, rules, words)]
+    return words
+
+
+def forget() -> None:
+    """Let go of the texts that were asked about last."""
+    _last.clear()
+    outline.forget()
+
+
 @compiled
-def _measure(offsets, data, rules, stops, index, flags, out):  # type: ignore[no-untyped-def]
-    """Fill out[row] with: solid words, all words, code points of solid words, words with a letter, stop words."""
-    room = longest(offsets)
-    lengths, hashes, kinds = np.empty(room, np.int32), np.empty(room, np.uint64), np.empty(room, np.uint8)
+def _room(offsets, rules, words_at):  # type: ignore[no-untyped-def]
+    """Return more words than there can be: a word has a byte."""
+    size = 1
     for row in range(len(offsets) - 1):
-        count = cut(data, offsets[row], offsets[row + 1], rules[row], index, flags, lengths, hashes, kinds)
-        solid, points, alpha, seen = 0, 0, 0, 0
-        for word in range(count):
-            if kinds[word] & SOLID:
-                solid += 1
-                points += lengths[word]
-            if kinds[word] & ALPHA:
-                alpha += 1
-            for stop in range(len(stops)):
-                if hashes[word] == stops[stop]:
-                    seen |= 1 << stop
-        stop_words = 0
-        for stop in range(len(stops)):
-            stop_words += seen >> stop & 1
-        out[row, 0], out[row, 1], out[row, 2], out[row, 3], out[row, 4] = solid, count, points, alpha, stop_words
+        size += words_at[row + 1] - words_at[row] if rules[row] == SPLIT else offsets[row + 1] - offsets[row]
+    return size
 
 
 @compiled
-def _count(offsets, data, rules, index, flags, out):  # type: ignore[no-untyped-def]
-    """Fill out[row] with the number of words."""
-    room = longest(offsets)
-    lengths, hashes, kinds = np.empty(room, np.int32), np.empty(room, np.uint64), np.empty(room, np.uint8)
+def _cut_all(offsets, data, rules, found, index, flags, words):  # type: ignore[no-untyped-def]
+    """Fill `words` text by text, taking those of the rule SPLIT from the outline."""
+    count = 0
     for row in range(len(offsets) - 1):
         if rules[row] == SPLIT:
-            words, _ = counted(data, offsets[row], offsets[row + 1], index, flags)
+            begin, size = found.words_at[row], found.words_at[row + 1] - found.words_at[row]
+            move(found.lengths, begin, size, words.lengths, count)
+            move(found.hashes, begin, size, words.hashes, count)
+            move(found.kinds, begin, size, words.kinds, count)
         else:
-            words = cut(data, offsets[row], offsets[row + 1], rules[row], index, flags, lengths, hashes, kinds)
-        out[row] = words
+            room = words.lengths[count:], words.hashes[count:], words.kinds[count:]
+            size = cut(data, offsets[row], offsets[row + 1], rules[row], index, flags, *room)
+        count += size
+        words.at[row + 1] = count
 
 
-def count(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], rules: npt.NDArray[np.uint8]) -> Floats:
+@compiled
+def _measure(words, stops, out):  # type: ignore[no-untyped-def]
+    """Fill out[row] with what `measure` returns."""
+    likely = np.zeros(int(LIKELY) + 1, np.bool_)
+    for stop in range(len(stops)):
+        likely[stops[stop] & LIKELY] = True
+    for row in range(len(words.at) - 1):
+        solid, points, alpha, seen = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+        for word in range(words.at[row], words.at[row + 1]):
+            kind = np.int64(words.kinds[word])
+            is_solid = kind // SOLID & 1
+            solid += is_solid
+            points += words.lengths[word] * is_solid
+            alpha += kind // ALPHA & 1
+            if likely[words.hashes[word] & LIKELY]:
+                for stop in range(len(stops)):
+                    if words.hashes[word] == stops[stop]:
+                        seen |= 1 << stop
+        out[row, 0], out[row, 1], out[row, 2], out[row, 3] = solid, words.at[row + 1] - words.at[row], points, alpha
+        for stop in range(len(stops)):
+            out[row, 4] += seen >> stop & 1
+
+
+def count(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Floats:
     """Return the number of words per text, shape (rows,); `rules` as for `measure`."""
-    out = np.zeros(len(offsets) - 1)
-    _count(offsets, data, rules, *classes(), out)
-    return out
+    return np.diff(of(offsets, data, rules).at).astype(np.float64)
 
 
-def measure(
-    offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], rules: npt.NDArray[np.uint8], stops: Hashes
-) -> Floats:
+def measure(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8], stops: Hashes) -> Floats:
     """Return per text: solid words, all words, code points of solid words, words with a letter, distinct stop words.
 
-    Shape (rows, 5). A solid word has a character that is no punctuation. `rules` is SPLIT, UNICODE or PAIRS per text,
-    `stops` at most 63 hashes of `hashes_of`.
+    Shape (rows, 5). A solid word has a character that is no punctuation. `rules` is SPLIT, UNICODE, PAIRS or SPACY
+    per text, `stops` at most 63 hashes of `hashes_of`.
     """
     out = np.zeros((len(offsets) - 1, 5))
-    _measure(offsets, data, rules, stops, *classes(), out)
+    _measure(of(offsets, data, rules), stops, out)
     return out
 
 
