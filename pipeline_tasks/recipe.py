@@ -23,6 +23,7 @@ STAGES = (
     "dedup_url",
     "dedup_exact",
     "dedup_minhash",
+    "dedup_paragraphs",
     "score_quality",
     "scrub_pii",
     "decontaminate",

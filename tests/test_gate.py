@@ -43,6 +43,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "dedup_url": {},
     "dedup_exact": {},
     "dedup_minhash": numbers(unsettled_bands=[0] * 120),
+    "dedup_paragraphs": numbers(chars=[900] * 120, cut_chars=[0, 300] * 60),
     "score_quality": numbers(score=[0.5, 0.6, 0.7, 0.8] * 30),
     "scrub_pii": numbers(pii_email=[0, 1], pii_phone=[0, 1], pii_ip=[0, 0]),
     "decontaminate": numbers(chars=[1000] * 120),
@@ -59,6 +60,7 @@ KEPT = {
     "dedup_url": 0.9,
     "dedup_exact": 0.8,
     "dedup_minhash": 0.8,
+    "dedup_paragraphs": 0.98,
     "score_quality": 0.5,
 }
 
@@ -204,6 +206,7 @@ PLANTED = {
     "dedup_url": bad_copies,
     "dedup_exact": bad_copies,
     "dedup_minhash": bad_near_copies,
+    "dedup_paragraphs": bad_copies,
     "score_quality": bad_score,
     "scrub_pii": bad_pii,
     "decontaminate": bad_benchmarks,
@@ -213,7 +216,9 @@ PLANTED = {
     "pack": bad_pack,
 }
 
-LOOKED_UP = {(EVERY, "duplicate_records"), ("dedup_exact", "duplicate_ids"), ("dedup_minhash", "duplicate_ids")}
+HOME = ("dedup_exact", "dedup_minhash", "dedup_paragraphs")
+
+LOOKED_UP = {(EVERY, "duplicate_records"), *((stage, "duplicate_ids") for stage in HOME)}
 """What stored rows say; broken by real rows in `test_rows_counted_twice_are_refused`."""
 
 
@@ -300,7 +305,7 @@ def test_rows_counted_twice_are_refused(tmp_path: Path) -> None:
     assert verdict.failures[0].observed == 119
 
 
-@pytest.mark.parametrize("stage", ["dedup_exact", "dedup_minhash"])
+@pytest.mark.parametrize("stage", HOME)
 def test_a_text_that_is_there_twice_is_refused(stage: str, tmp_path: Path) -> None:
     table = documents(120).set_column(9, "id", pa.array(["0" * 32] * 120))
     writer = ShardWriter(table.schema)

@@ -10,7 +10,7 @@ import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
 
 OLDER = "dedup_url:older"
 SEEN_BEFORE = "dedup_url:seen_before"
@@ -58,7 +58,7 @@ class Params:
 def key(docs: Batches, *, tracking: tuple[str, ...]) -> Batches:
     """Append `url_key`, and `age`, which sorts the last crawled first."""
     from pipeline_tasks.text.moments import moments
-    from pipeline_tasks.text.urls import keys
+    from pipeline_tasks.text.url_keys import keys
 
     for batch in docs:
         place = [batch.column(name).cast(pa.string()).fill_null("") for name in ("snapshot", "file", "offset")]
@@ -86,19 +86,16 @@ def _evidence(winner: dict[str, Any]) -> str:
     return json.dumps({"winner": {name: winner[name] for name in SHOWN}}, sort_keys=True, separators=(",", ":"))
 
 
-def probe(docs: Batches, *remembered: Batches, buckets: int) -> Batches:
+def probe(docs: Batches, *remembered: Remembered, buckets: int) -> Batches:
     """Yield what is told of each document, with its key and what the last earlier snapshot kept under it (`was_*`)."""
-    from pipeline_tasks.text.lookup import Lookup
-
-    tables = [Lookup(one, "url_key") for one in remembered]
-    for table in tables:
-        _check_buckets(table.first("snapshot"), table.first("buckets"), buckets)
+    for one in remembered:
+        _check_buckets(one.first("snapshot"), one.first("buckets"), buckets)
     for batch in docs:
         told = batch.select(["url_key", *SHOWN])
         keys: Any = told.column("url_key")
         none = pa.Table.from_batches([told.slice(0, 0)])
-        # oldest snapshot first, so that the last row of a key is the latest
-        known = pa.concat_tables([none, *(table.rows(keys).select(told.schema.names) for table in tables)])
+        # oldest snapshot first, within one shard too, so that the last row of a key is the latest
+        known = pa.concat_tables([none, *(one.rows(keys).select(told.schema.names) for one in remembered)])
         at = pc.index_in(keys, value_set=_reversed(known.column("url_key")))
         found = known.combine_chunks().take(pc.subtract(known.num_rows - 1, at))
         for name in SHOWN:
@@ -165,15 +162,22 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Group by key, elect the newest, probe what earlier snapshots kept, and remember what is kept now.
 
     Stands before `dedup_exact`: were equal texts gone first, a text could leave with the outdated page that it was
-    kept under. So text is shuffled once here and once more there. Memory: about 200 bytes per URL ever kept.
+    kept under. So text is shuffled once here and once more there. Of what earlier snapshots remember (about 200
+    bytes per URL) it reads the pages that can hold the new keys.
     """
     keyed = on.map(partial(key, tracking=params.tracking), shards)
     order = ("age", "snapshot", "file", "offset")
     newest = on.group(elect, keyed, by="url_key", order=order, buckets=params.buckets)
     past = [one[: params.buckets] for one in by_snapshot(on.history, 2 * params.buckets)]
     told = on.map(partial(probe, buckets=params.buckets), newest, *past)
-    on.remember(on.map(partial(jot, buckets=params.buckets), told) + on.map(supersede, told))
+    on.remember(on.map(partial(jot, buckets=params.buckets), told), by="url_key", order=("snapshot",))
+    on.remember(on.map(supersede, told), by="id", order=("snapshot", "file", "offset"))
     return on.map(sift, newest, told)
+
+
+def superseded(memory: Shards) -> Shards:
+    """Return the part of a snapshot's memory that tells what it supersedes (see `supersede`)."""
+    return memory[len(memory) // 2 :]
 
 
 def by_snapshot(history: Shards, each: int) -> list[Shards]:

@@ -1,0 +1,202 @@
+"""Repeated paragraphs and lines: each stays once, every other one is cut out, and spans rebuild what came."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.stages.dedup_paragraphs import STAGE, Params, cut, survey
+from pipeline_tasks.text import repeats
+from tests import refining
+from tests.documents import documents
+
+NAME = "dedup_paragraphs"
+BOUNDS = {"min_chars": 4, "min_left": 3, "buckets": 2}
+
+
+def numbered(texts: Sequence[str], snapshot: str = "d1") -> pa.Table:
+    """Documents with ids in the order of their place, so that the first of equal texts is the winner."""
+    table = documents(texts)
+    for name, values in (
+        ("id", [f"{snapshot}{at:030d}" for at in range(len(texts))]),
+        ("snapshot", [snapshot] * len(texts)),
+    ):
+        table = table.set_column(table.schema.get_field_index(name), name, pa.array(values, pa.string()))
+    return table
+
+
+def dedup(
+    root: Path, table: pa.Table, history: Sequence[str] = (), batch_rows: int = 4096, shards: int = 1, **params: Any
+) -> tuple[str, Manifest]:
+    cuts = [table.take(pa.array(range(start, table.num_rows, shards), pa.int64())) for start in range(shards)]
+    parent = refining.given(root, cuts)
+    return refining.refined(root, NAME, parent, BOUNDS | params, history=history, batch_rows=batch_rows)
+
+
+def rows(root: Path, made: Manifest, part: str = "shards") -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in refining.rows(root, made, part).to_pylist()}
+
+
+def minus(text: str, spans: Sequence[dict[str, Any]]) -> str:
+    left, at = "", 0
+    for span in spans:
+        assert at <= span["start"] < span["end"] <= len(text)
+        left, at = left + text[at : span["start"]], span["end"]
+    return left + text[at:]
+
+
+def test_a_paragraph_stays_where_it_is_first(tmp_path: Path) -> None:
+    texts = ["first\n\nshared words\n\nlast", "shared words\n\nown", "other\n\nshared words", "tiny\n\nabc\n\nabc"]
+    _, made = dedup(tmp_path, numbered(texts))
+    found = rows(tmp_path, made)
+    kept = [found[f"d1{at:030d}"] for at in range(4)]
+    assert [one["text"] for one in kept] == [texts[0], "own", "other", texts[3]]
+    assert [one["chars"] for one in kept] == [len(one["text"]) for one in kept]
+    assert [one["cut_chars"] for one in kept] == [0, 14, 14, 0]
+    (span,) = kept[1]["cut_spans"]
+    assert (span["start"], span["end"], span["winner"], span["snapshot"]) == (0, 14, kept[0]["id"], "d1")
+    assert kept[2]["cut_spans"][0]["start"] == len("other")
+    assert made.rejected == {}
+
+
+def test_a_document_repeats_itself(tmp_path: Path) -> None:
+    _, made = dedup(tmp_path, numbered(["words here\n\nbetween\n\nwords here\n\nwords here"]))
+    ((_, one),) = rows(tmp_path, made).items()
+    assert one["text"] == "words here\n\nbetween"
+    assert [(span["start"], span["end"], span["winner"]) for span in one["cut_spans"]] == [
+        (19, 33, one["id"]),
+        (33, 43, one["id"]),
+    ]
+
+
+def test_lines_are_parts_where_a_recipe_says_so(tmp_path: Path) -> None:
+    texts = ["menu line\nown text one", "menu line\nown text two\nmenu line"]
+    assert dedup(tmp_path, numbered(texts))[1].metrics["measures"]["cut_chars"]["sum"] == 0
+    _, made = dedup(tmp_path, numbered(texts), unit="line")
+    assert {one["text"] for one in rows(tmp_path, made).values()} == {texts[0], "own text two"}
+
+
+def test_a_document_of_which_too_little_is_left_goes_as_it_came(tmp_path: Path) -> None:
+    texts = ["shared words\n\nmore shared", "ab\n\nshared words\n\nmore shared"]
+    _, made = dedup(tmp_path, numbered(texts))
+    (gone,) = rows(tmp_path, made, "rejects").values()
+    assert gone["reason"] == "dedup_paragraphs:too_little_left"
+    assert (gone["text"], gone["chars"]) == (texts[1], len(texts[1]))
+    assert json.loads(gone["evidence"]) == {"bound": 3, "left": 2}
+    assert minus(texts[1], gone["cut_spans"]) == "ab"
+
+
+def test_what_an_earlier_day_has_is_cut(tmp_path: Path) -> None:
+    first, _ = dedup(tmp_path, numbered(["shared words\n\none", "later\n\nalso this"]))
+    second, made = dedup(tmp_path, numbered(["shared words\n\nnews of today"], "d2"), [first])
+    (one,) = rows(tmp_path, made).values()
+    assert one["text"] == "news of today"
+    assert (one["cut_spans"][0]["winner"], one["cut_spans"][0]["snapshot"]) == (f"d1{0:030d}", "d1")
+    _, made = dedup(tmp_path, numbered(["news of today\n\nalso this\n\nnew"], "d3"), [first, second])
+    (one,) = rows(tmp_path, made).values()
+    assert one["text"] == "new"
+    assert [span["snapshot"] for span in one["cut_spans"]] == ["d2", "d1"]
+    assert sum(shard.rows for shard in made.memory) == 0
+
+
+def test_other_bucket_count_than_remembered_is_refused(tmp_path: Path) -> None:
+    path, _ = dedup(tmp_path, numbered([f"paragraph {n}" for n in range(40)]), buckets=8)
+    for buckets in (4, 3):
+        with pytest.raises(ContractError, match="buckets"):
+            dedup(tmp_path, numbered(["new words"], "d2"), [path], buckets=buckets)
+
+
+def test_a_part_that_is_kept_must_be_enough_to_keep_its_document(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="min_left 5 must be between 0 and min_chars 4"):
+        dedup(tmp_path, numbered(["some words"]), min_left=5)
+
+
+def test_documents_out_of_home_order_are_refused(tmp_path: Path) -> None:
+    batch = numbered(["some words", "other words"]).combine_chunks().to_batches()[0]
+    with pytest.raises(ContractError, match="run dedup_exact before"):
+        list(survey(iter([batch.take(pa.array([1, 0]))]), params=Params(**BOUNDS)))
+    lost = pa.RecordBatch.from_pylist(
+        [{"id": "elsewhere", "hash": 7, "check": 8, "winner": "w", "snapshot": "d1"}],
+    )
+    with pytest.raises(ContractError, match="not in their buckets"):
+        list(cut(iter([batch]), iter([lost]), params=Params(**BOUNDS)))
+
+
+HASHES = [4889943090428182287, 6553971091377485215, 1054030320199923195, 0]
+CHECKS = [2379191871516399003, 1037944260968408393, 2949848018324600275, 0]
+
+
+def test_hashes_are_frozen() -> None:
+    """They are remembered: other hashes would part every day from those before it."""
+    parts = repeats.cut(pa.array(["shared words\n\n12345678\n\n日本語です", None], pa.large_string()), 2, 1)
+    assert parts.hash.tolist() == HASHES
+    assert parts.check.tolist() == CHECKS
+    assert np.array_equal(parts.points, [[0, 12, 14], [14, 22, 24], [24, 29, 29], [0, 0, 0]])
+
+
+PARTS = st.sampled_from(["alpha words", "beta — words", "x", "", "gamma\nline", "ключ слова", "abc", "delta 𝄞 words"])
+TEXTS = st.lists(st.lists(PARTS, max_size=5).map("\n\n".join), max_size=12)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    today=TEXTS,
+    earlier=TEXTS,
+    unit=st.sampled_from(["paragraph", "line"]),
+    shards=st.sampled_from([1, 3]),  # two would be taken for the two buckets
+    batch_rows=st.sampled_from([1, 3, 10_000]),
+    shuffled=st.randoms(use_true_random=False),
+)
+def test_spans_rebuild_and_every_part_stays_once(
+    today: list[str], earlier: list[str], unit: str, shards: int, batch_rows: int, shuffled: random.Random
+) -> None:
+    tables = [numbered(earlier), numbered(today, "d2")]
+    order = list(range(len(today)))
+    shuffled.shuffle(order)
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        before, first = dedup(root, tables[0], unit=unit)
+        _, made = dedup(root, tables[1], [before], unit=unit)
+        _, again = dedup(root, tables[1].take(pa.array(order, pa.int64())), [before], batch_rows, shards, unit=unit)
+        assert [one.digest for one in (*made.shards, *made.memory)] == [
+            one.digest for one in (*again.shards, *again.memory)
+        ]
+        there: Counter[str] = Counter()
+        for manifest, table in zip((first, made), tables, strict=True):
+            came = {row["id"]: row["text"] for row in table.to_pylist()}
+            kept, gone = rows(root, manifest), rows(root, manifest, "rejects")
+            assert kept.keys() | gone.keys() == came.keys()
+            assert len(kept) + len(gone) == len(came)
+            for name, row in kept.items():
+                assert row["text"] == minus(came[name], row["cut_spans"])
+                assert row["chars"] == len(row["text"])
+                assert row["cut_chars"] == len(came[name]) - len(row["text"])
+                there.update(long(row["text"], unit))
+            for name, row in gone.items():
+                assert row["text"] == came[name]
+                assert len(minus(row["text"], row["cut_spans"])) < 3
+        assert there == Counter(set(there))
+        assert set(there) == {part for text in (*earlier, *today) for part in long(text, unit)}
+
+
+def long(text: str, unit: str) -> list[str]:
+    """The parts of a text that count, as Python's own tools cut them."""
+    import re
+
+    parts = re.split("\n\n+" if unit == "paragraph" else "\n+", text)
+    return [part for part in parts if len(part) >= 4]
+
+
+def test_the_card_names_what_it_writes() -> None:
+    assert [one.name for one in STAGE.writes][-2:] == ["cut_spans", "cut_chars"]
