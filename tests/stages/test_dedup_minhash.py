@@ -1,7 +1,6 @@
-"""Near duplicates: every removal is proven, none is left in a band, and nothing but the set of documents matters."""
+"""Near duplicates: every removal is proven, and nothing but the set of documents matters."""
 
 import gzip
-import itertools
 import json
 import random
 from collections.abc import Mapping, Sequence
@@ -16,8 +15,8 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.text import minhash, shingles
-from tests import refining
+from pipeline_tasks.text import minhash, ranking
+from tests import days, refining
 from tests.documents import documents
 
 STAGE = "dedup_minhash"
@@ -41,15 +40,6 @@ def removed(root: Path, manifest: Manifest) -> list[dict[str, Any]]:
 
 def kept(root: Path, manifest: Manifest) -> list[dict[str, Any]]:
     return refining.rows(root, manifest).to_pylist()
-
-
-def sets(texts: Sequence[str], n: int = 5) -> list[set[tuple[int, ...]]]:
-    words = [[word for word, _ in shingles.words(text)] for text in texts]
-    return [{tuple(one[at : at + n]) for at in range(len(one) - n + 1)} for one in words]
-
-
-def similarity(one: set[Any], other: set[Any]) -> float:
-    return len(one & other) / len(one | other) if one | other else 0.0
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -92,22 +82,21 @@ def test_versions_of_a_page_are_judged_as_brute_force_judges_them(tmp_path: Path
 
 
 def hold_to_brute_force(root: Path, made: Manifest, table: pa.Table, threshold: float = 0.8) -> None:
-    """Precision 1 against exact Jaccard; every survivor's band is free of its near duplicates."""
+    """Every removal is proven, and the first of every connected component stays."""
     ids, texts = table.column("id").to_pylist(), table.column("text").to_pylist()
-    set_of = dict(zip(ids, sets(texts), strict=True))
+    set_of = dict(zip(ids, days.sets(texts, 5), strict=True))
     keys, _ = minhash.sign(pa.array(texts), minhash.Family())
     bands = dict(zip(ids, (set(one) for one in keys.to_pylist()), strict=True))
     alive, gone = {row["id"] for row in kept(root, made)}, removed(root, made)
     assert alive | {row["id"] for row in gone} == set(ids)
     for row in gone:
         proof = row["proof"]
-        true = similarity(set_of[row["id"]], set_of[proof["near"]])
+        true = days.similarity(set_of[row["id"]], set_of[proof["near"]])
         assert true >= threshold
         assert proof["jaccard"] == round(true, 6)
         assert proof["bands"] == len(bands[row["id"]] & bands[proof["near"]]) > 0
         assert proof["winner"] in alive
-    for one, other in itertools.combinations(sorted(alive), 2):
-        assert not bands[one] & bands[other] or similarity(set_of[one], set_of[other]) < threshold
+    assert alive == days.winners(table, {"threshold": threshold})
 
 
 @settings(max_examples=8, deadline=None)
@@ -163,57 +152,60 @@ def test_a_chain_is_one_cluster_in_memory_and_by_stars(tmp_path: Path) -> None:
 def test_policy_says_who_stays(tmp_path: Path) -> None:
     base = [f"w{n}" for n in range(60)]
     texts = [" ".join(base), " ".join([*base, "one", "more"]), " ".join(base[:58])]
-    table = documents(texts)
+    urls = ["https://example.org/1", None, "https://www.Example.net:80/2"]
+    table = documents(texts, urls, score=pa.array([0.5, -1.0, None], pa.float64()))
     dates = ["2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z", None]
     table = table.set_column(table.schema.get_field_index("crawled_at"), "crawled_at", pa.array(dates, pa.string()))
     home, _ = day(tmp_path, table)
     stays = {}
-    for policy in (("oldest",), ("newest",), ("longest", "oldest"), ("lowest_id",)):
-        _, made = refining.refined(tmp_path, STAGE, home, {"buckets": 2, "policy": list(policy)})
+    policies = (("oldest",), ("newest",), ("longest", "oldest"), ("lowest_id",), ("source", "newest"), ("quality",))
+    for policy in policies:
+        sources = {"sources": ["books", "example.net"]} if policy[0] == "source" else {}
+        _, made = refining.refined(tmp_path, STAGE, home, {"buckets": 2, "policy": list(policy)} | sources)
         (row,) = kept(tmp_path, made)
         stays[policy[0]] = row["id"]
-        assert all(one["proof"]["policy"] == list(policy) for one in removed(tmp_path, made))
+        proofs_ = [one["proof"] for one in removed(tmp_path, made)]
+        assert all(one["policy"] == list(policy) and one["by"] == policy[0] for one in proofs_)
     ids = table.column("id").to_pylist()
-    assert stays == {"oldest": ids[0], "newest": ids[1], "longest": ids[1], "lowest_id": min(ids)}
+    best = {"oldest": ids[0], "newest": ids[1], "longest": ids[1], "source": ids[2], "quality": ids[0]}
+    assert stays == best | {"lowest_id": min(ids)}
 
 
-def test_earlier_winners_stay_and_later_near_duplicates_name_them(tmp_path: Path) -> None:
-    draws = random.Random(7)
-    pages = [[f"w{draws.randrange(10**6)}" for _ in range(80)] for _ in range(20)]
-    days = [
-        [" ".join(one) for one in pages[:10]],
-        [" ".join([*one, "edited"]) for one in pages[5:15]],
-        [" ".join(["again", *one]) for one in pages],
-    ]
-    texts = [text for one in days for text in one]
-    whole, _ = day(tmp_path, documents(texts))
-    _, batch = refining.refined(tmp_path, STAGE, whole, {"buckets": 2, "policy": ["lowest_id"]})
-    exact: list[str] = []
-    near: list[str] = []
-    survivors, named = [], []
-    for number, one in enumerate(days):
-        home, _ = day(tmp_path, documents(one), f"d{number + 1}", exact=exact)
-        path, made = refining.refined(tmp_path, STAGE, home, {"buckets": 2}, history=near, batch_rows=3)
-        exact.append(home)
-        near.append(path)
-        survivors.append(made.rows)
-        named.append(sorted(row["proof"]["snapshot"] for row in removed(tmp_path, made)))
-    assert survivors == [10, 5, 5]
-    assert sum(survivors) == batch.rows
-    assert named == [[], ["d1"] * 5, ["d1"] * 10 + ["d2"] * 5]
-
-
-def test_a_bridge_between_two_earlier_winners_leaves_both(tmp_path: Path) -> None:
+def test_a_new_document_that_joins_two_clusters_demotes_the_worse_winner(tmp_path: Path) -> None:
+    """The case of docs/decisions/0009: the bridge is like both, they are not like each other."""
     words = [f"w{n}" for n in range(130)]
-    left, right, bridge = words[:100], words[24:124], words[12:112]
-    first, _ = day(tmp_path, documents([" ".join(left), " ".join(right)]))
-    params = {"buckets": 2, "threshold": 0.7, "bands": 40, "rows": 4}
-    path, made = refining.refined(tmp_path, STAGE, first, params)
-    assert made.rows == 2
-    second, _ = day(tmp_path, documents([" ".join(bridge)]), "d2", exact=[first])
-    _, made = refining.refined(tmp_path, STAGE, second, params, history=[path])
+    table = documents([" ".join(words[:100]), " ".join(words[24:124]), " ".join(words[12:112])])
+    left, right, bridge = table.column("id").to_pylist()
+    params = {"buckets": 2, "threshold": 0.7, "bands": 40, "rows": 4, "policy": ["longest", "lowest_id"]}
+    run = days.Days(tmp_path, params)
+    assert run.add("d1", table.slice(0, 2)).rows == 2
+    second = run.add("d2", table.slice(2))
+    ranked = sorted(
+        [left, right, bridge], key=lambda one: (-table.column("chars")[[left, right, bridge].index(one)].as_py(), one)
+    )
+    assert run.dataset == {ranked[0]}
+    told = days.demoted(tmp_path, second)
+    assert [row["id"] for row in told] == sorted({left, right} & set(ranked[1:]))
+    for row in told:
+        assert ranking.part(pa.array([row["winner"]]), 1).to_pylist() == ranked[:1]
+        assert {row["via"], row["near"].split("\t")[1]} == {row["id"], bridge}
+        assert row["similarity"] == pytest.approx(84 / 108)
+    assert second.rows == (ranked[0] == bridge)
+
+
+def test_a_document_may_join_a_cluster_through_a_loser(tmp_path: Path) -> None:
+    words = [f"w{n:03}" for n in range(140)]
+    first, loser, newcomer = (" ".join(words[at : at + 100]) for at in (0, 12, 24))
+    table = documents([first + " and two more words", loser, newcomer])
+    params = {"buckets": 2, "threshold": 0.7, "bands": 40, "rows": 4, "policy": ["longest"]}
+    run = days.Days(tmp_path, params)
+    assert run.add("d1", table.slice(0, 2)).rows == 1
+    made = run.add("d2", table.slice(2))
+    (row,) = removed(tmp_path, made)
     assert made.rows == 0
-    assert removed(tmp_path, made)[0]["proof"]["snapshot"] == "d1"
+    assert row["proof"]["winner"] == table.column("id")[0].as_py()
+    assert row["proof"]["near"] == table.column("id")[1].as_py()
+    assert row["proof"]["snapshot"] == "d1"
 
 
 def test_short_documents_are_counted_and_kept(tmp_path: Path) -> None:
@@ -228,12 +220,24 @@ def test_bands_left_over_when_the_rounds_end_are_counted(tmp_path: Path) -> None
     common = [f"c{n}" for n in range(60)]
     texts = [" ".join([*common, *(f"x{n}y{m}" for m in range(40))]) for n in range(30)]
     home, _ = day(tmp_path, documents(texts))
-    params = {"buckets": 2, "bands": 4, "rows": 1}
-    settled = refining.refined(tmp_path, STAGE, home, params | {"rounds": 40})[1]
-    hasty = refining.refined(tmp_path, STAGE, home, params | {"rounds": 1})[1]
-    assert settled.rows == hasty.rows == 30
-    assert settled.metrics["measures"]["unsettled_bands"]["sum"] == 0
-    assert hasty.metrics["measures"]["unsettled_bands"]["sum"] > 0
+    params = {"buckets": 2, "bands": 4, "rows": 1, "measure": "containment"}
+    settled = [
+        refining.refined(tmp_path, STAGE, home, params | how)[1]
+        for how in ({}, {"pairs": 1, "rounds": 40}, {"rounds": 2})
+    ]
+    hasty = refining.refined(tmp_path, STAGE, home, params | {"pairs": 100, "rounds": 2})[1]
+    assert [one.rows for one in settled] == [30] * 3
+    assert [days.unsettled(one) for one in settled] == [0] * 3
+    assert hasty.rows == 30
+    assert days.unsettled(hasty) > 0
+
+
+def test_distances_prove_pairs_apart_without_comparing_them(tmp_path: Path) -> None:
+    texts = variants(11, 4, 120)
+    home, _ = day(tmp_path, documents(texts))
+    params = {"buckets": 1, "bands": 8, "rows": 1, "pairs": 40, "rounds": 4}
+    _, made = refining.refined(tmp_path, STAGE, home, params)
+    assert {row["id"] for row in kept(tmp_path, made)} == days.winners(documents(texts), params)
 
 
 def test_documents_that_are_not_at_home_are_refused(tmp_path: Path) -> None:
@@ -254,8 +258,12 @@ def test_other_bucket_count_than_home_is_brought_home(tmp_path: Path) -> None:
     assert [one.digest for one in made[0].shards] == [one.digest for one in made[1].shards]
 
 
-@pytest.mark.parametrize("change", [{"ngram": 4}, {"seed": 2}, {"buckets": 4}, {"buckets": 3}])
-def test_memory_of_another_family_is_refused(tmp_path: Path, change: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [{"ngram": 4}, {"seed": 2}, {"buckets": 4}, {"buckets": 3}, {"policy": ["newest"]}, {"threshold": 0.7}],
+    ids=str,
+)
+def test_memory_of_another_family_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     table = documents(variants(4, 5))
     home, _ = day(tmp_path, table)
     path, _ = refining.refined(tmp_path, STAGE, home, {"buckets": 2})
@@ -268,6 +276,36 @@ def test_an_unknown_policy_is_refused(tmp_path: Path) -> None:
     home, _ = day(tmp_path, documents(["one two three four five six"]))
     with pytest.raises(RecipeError, match="prettiest"):
         refining.refined(tmp_path, STAGE, home, {"buckets": 2, "policy": ["prettiest"]})
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [({"policy": ["quality"]}, "score"), ({"policy": ["source"]}, "sources"), ({"sources": ["a"]}, "source")],
+)
+def test_a_policy_that_cannot_be_told_is_refused(tmp_path: Path, params: dict[str, Any], words: str) -> None:
+    home, _ = day(tmp_path, documents(["one two three four five six"]))
+    with pytest.raises(RecipeError, match=words):
+        refining.refined(tmp_path, STAGE, home, {"buckets": 2} | params)
+
+
+def test_containment_finds_what_a_longer_document_holds(tmp_path: Path) -> None:
+    words = [f"w{n}" for n in range(120)]
+    table = documents([" ".join(words), " ".join(words[:70])])
+    home, _ = day(tmp_path, table)
+    params = {"buckets": 2, "bands": 40, "rows": 2, "policy": ["longest"]}
+    assert refining.refined(tmp_path, STAGE, home, params)[1].rows == 2
+    _, made = refining.refined(tmp_path, STAGE, home, params | {"measure": "containment"})
+    (row,) = removed(tmp_path, made)
+    assert row["id"] == table.column("id")[1].as_py()
+    assert row["proof"]["containment"] == 1.0
+
+
+def test_a_document_that_is_remembered_already_is_refused(tmp_path: Path) -> None:
+    table = documents(variants(4, 5))
+    path, _ = refining.refined(tmp_path, STAGE, day(tmp_path, table)[0], {"buckets": 2})
+    again, _ = day(tmp_path, table, "d2")
+    with pytest.raises(ContractError, match="run dedup_exact before"):
+        refining.refined(tmp_path, STAGE, again, {"buckets": 2}, history=[path])
 
 
 def test_no_documents_at_all(tmp_path: Path) -> None:

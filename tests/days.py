@@ -1,0 +1,137 @@
+"""Runs exact and near deduplication day by day, each with all days before as history, as the product does."""
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.runner import read_shards
+from pipeline_tasks.stages.dedup_minhash import demotions
+from pipeline_tasks.text import minhash, ranking, shingles
+from tests import refining
+
+NEAR = "dedup_minhash"
+
+
+@dataclass(slots=True)
+class Days:
+    """What each day kept and demoted, and what the dataset holds after it, as ids."""
+
+    root: Path
+    params: Mapping[str, Any]
+    on: tuple[str, str] = ("local", "")
+    exact: list[str] = field(default_factory=list)
+    near: list[str] = field(default_factory=list)
+    made: list[Manifest] = field(default_factory=list)
+    dataset: set[str] = field(default_factory=set)
+
+    def add(self, name: str, table: pa.Table) -> Manifest:
+        """Refine one day with all that were added before as history."""
+        at = table.schema.get_field_index("snapshot")
+        named = table.set_column(at, "snapshot", pa.array([name] * table.num_rows, pa.string()))
+        given = refining.given(self.root, [named])
+        buckets = {"buckets": self.params.get("buckets", 2)}
+        how = {"on": self.on[0], "address": self.on[1]}
+        home, _ = refining.refined(self.root, "dedup_exact", given, buckets, history=self.exact, **how)  # type: ignore[arg-type]
+        path, made = refining.refined(
+            self.root,
+            NEAR,
+            home,
+            {**buckets, **self.params},
+            history=self.near,
+            **how,  # type: ignore[arg-type]
+        )
+        self.exact.append(home)
+        self.near.append(path)
+        self.made.append(made)
+        self.dataset |= kept(self.root, made)
+        demoted_ = {row["id"] for row in demoted(self.root, made)}
+        assert demoted_ <= self.dataset, "only what the dataset holds can be demoted"
+        self.dataset -= demoted_
+        return made
+
+
+def refined(
+    root: Path, days: Iterable[pa.Table], params: Mapping[str, Any], on: tuple[str, str] = ("local", "")
+) -> Days:
+    """Refine days in the order in which they come."""
+    run = Days(root, params, on)
+    for number, table in enumerate(days):
+        run.add(f"d{number + 1}", table)
+    return run
+
+
+def kept(root: Path, made: Manifest) -> set[str]:
+    return set(refining.rows(root, made).column("id").to_pylist())
+
+
+def removed(root: Path, made: Manifest) -> list[dict[str, Any]]:
+    """Rows that were set aside, with their evidence as `proof`."""
+    return [row | {"proof": json.loads(row["evidence"])} for row in refining.rows(root, made, "rejects").to_pylist()]
+
+
+def demoted(root: Path, made: Manifest) -> list[dict[str, Any]]:
+    return [row for batch in read_shards(str(root), demotions(made.memory)) for row in batch.to_pylist()]
+
+
+def unsettled(made: Manifest) -> int:
+    """Bands that were not settled, summed over documents."""
+    return sum(made.metrics[one].get("unsettled_bands", {}).get("sum", 0) for one in ("measures", "rejects"))
+
+
+# --- The oracle -----------------------------------------------------------------------------------------------
+
+
+def sets(texts: Sequence[str], n: int) -> list[set[tuple[int, ...]]]:
+    words = [[word for word, _ in shingles.words(text)] for text in texts]
+    return [{tuple(one[at : at + n]) for at in range(len(one) - n + 1)} for one in words]
+
+
+def similarity(one: set[Any], other: set[Any], measure: str = "jaccard") -> float:
+    whole = len(one | other) if measure == "jaccard" else min(len(one), len(other))
+    return len(one & other) / whole if whole else 0.0
+
+
+def edges(table: pa.Table, params: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Every pair of documents that shares a band and is similar enough, by comparing all with all."""
+    family = minhash.Family(*(params.get(name, default) for name, default in FAMILY))
+    texts, ids = table.column("text").to_pylist(), table.column("id").to_pylist()
+    shingled = sets(texts, family.ngram)
+    bands = [set(one) for one in minhash.sign(pa.array(texts, pa.large_string()), family)[0].to_pylist()]
+    measure, threshold = params.get("measure", "jaccard"), params.get("threshold", 0.8)
+    return {
+        (ids[a], ids[b])
+        for a, b in itertools.combinations(range(len(ids)), 2)
+        if bands[a] & bands[b] and similarity(shingled[a], shingled[b], measure) >= threshold
+    }
+
+
+FAMILY = (("ngram", 5), ("bands", 14), ("rows", 8), ("seed", 1))
+
+
+def clusters(ids: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[set[str]]:
+    """The connected components of documents under pairs."""
+    of = {one: {one} for one in ids}
+    for one, other in pairs:
+        if of[one] is not of[other]:
+            of[one] |= of[other]
+            for each in of[other]:
+                of[each] = of[one]
+    return list({id(one): one for one in of.values()}.values())
+
+
+def winners(table: pa.Table, params: Mapping[str, Any]) -> set[str]:
+    """What one deduplication of everything must keep: the first by policy of every component."""
+    policy = ranking.Policy(
+        tuple(params.get("policy", ("oldest", "lowest_id"))),
+        tuple(params.get("sources", ())),
+        params.get("quality", "score"),
+    )
+    names = [ranking.nodes(batch, policy).to_pylist() for batch in table.to_batches()]
+    node = dict(zip(table.column("id").to_pylist(), itertools.chain.from_iterable(names), strict=True))
+    return {min(one, key=node.__getitem__) for one in clusters(node, edges(table, params))}
