@@ -100,7 +100,7 @@ class Stage(Generic[P]):
     writes: pa.Schema
     version: int
     splits: bool
-    recalls: bool = field(default=True, kw_only=True)
+    recalls: bool = True
     conserves: Literal["rows", "tokens"] = "rows"
     engine: Literal["local", "spark", "ray"] = "spark"
     measures: tuple[str, ...] = ()

@@ -1,12 +1,10 @@
 """Removes documents that hold items of evaluation sets, or cuts those passages out, with the place of every hit."""
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import orjson
@@ -16,40 +14,63 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, replace_column, set_aside
 
+if TYPE_CHECKING:  # they load numba
+    from pipeline_tasks.text.benchmarks import Kind, Reference, Rules, Text
+    from pipeline_tasks.text.matches import Bounds, Match
+
 CONTAMINATED = "decontaminate:contaminated"
-_HITS_SHOWN = 20
+HITS_SHOWN = 20
+"""Hits, and places of one hit, that evidence lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Params:
     """Which evaluation sets to look for, and what counts as finding one.
 
-    `benchmarks` maps a name to a JSONL file (plain, .gz, .bz2, .zst); each of `fields` that an item has is one
-    passage. Words are those of `text.shingles`: case, punctuation and spacing do not matter. A passage of `ngram`
-    words or more is known by all its n-grams (13, as GPT-3 and NeMo), a shorter one of at least `min_words` by the
-    whole of itself, a still shorter one not at all. A document is contaminated by a passage when it holds more
-    than none, and at least the share `overlap`, of the passage's distinct n-grams. n-grams that occur in more than
-    `max_items` passages are the benchmark's template and no evidence; 0 counts them all.
+    `benchmarks` maps a name to a JSONL file (plain, .gz, .bz2, .zst), one item a line; what stands in a field of
+    `questions`, `answers` or `passages` (a text or a list of texts) is looked for. Words are those of
+    `text.shingles`: case, punctuation and spacing do not matter.
+
+    `ngram` finds any `ngram` words in a row of a text (13, as GPT-3 and NeMo), and texts of at least `min_words`
+    that are shorter as a whole, if they make up at least the share `overlap` of its distinct n-grams.
+    `sampled` finds edited texts, in the manner of allenai/decon: n-grams of `gram` words with gaps of at most
+    `misses` are one place, scored by the share of the text's n-grams there, rare ones counting more. From a score
+    of `score` on it is a hit. A text of fewer than 20 n-grams scores in proportion less, but a question gains by an
+    answer and a passage within 50 words of it; a passage by itself is no hit. `both` is either.
+
+    Only documents with a reason to are looked at closely: those whose n-grams of `gram` words, sampled so that no
+    `min_words` words in a row escape, occur in the benchmarks, two of them near each other unless a text is so short
+    that it may have one only. All that `ngram` finds has such n-grams; an edited text without `min_words` words
+    in a row left may be missed. With `sketch` these samples (about one byte per word) are stored per document, so
+    that `refinery contamination --add` can tell what a later benchmark hits without reading texts.
+
+    n-grams in more than `max_items` texts of a benchmark are its template and no evidence; 0 counts them all.
     `drop` sets the document aside; `cut` takes the matching words out and keeps the rest, under the same id.
     """
 
     benchmarks: Mapping[str, FilePath] = field(default_factory=dict)
-    fields: tuple[str, ...] = (
-        "question",
-        "prompt",
-        "text",
-        "passage",
-        "context",
-        "problem",
-        "answer",
-        "solution",
-        "canonical_solution",
-    )
+    questions: tuple[str, ...] = ("question", "prompt", "problem", "text")
+    answers: tuple[str, ...] = ("answer", "solution", "canonical_solution", "choices")
+    passages: tuple[str, ...] = ("passage", "context")
+    method: Literal["ngram", "sampled", "both"] = "both"
     ngram: int = 13
     min_words: int = 8
     overlap: float = 0.0
+    gram: int = 5
+    misses: int = 11
+    score: float = 0.4
     max_items: int = 10
     action: Literal["drop", "cut"] = "drop"
+    sketch: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.min_words <= self.ngram:
+            message = f"decontaminate: min_words {self.min_words} must be between 1 and ngram {self.ngram}"
+            raise RecipeError(message)
+        if self.gram < 1 or self.misses < 0 or not 0 < self.score <= 1:
+            told = f"gram {self.gram} must be 1 or more, misses {self.misses} 0 or more, score {self.score} in (0, 1]"
+            message = f"decontaminate: {told}"
+            raise RecipeError(message)
 
 
 def resources(params: Params) -> tuple[str, ...]:
@@ -57,151 +78,157 @@ def resources(params: Params) -> tuple[str, ...]:
     return tuple(params.benchmarks.values())
 
 
-class Passage(NamedTuple):
-    """One field of one item, and how many distinct n-grams it is known by."""
-
-    benchmark: str
-    item: int
-    field: str
-    size: int
-
-
-class Reference(NamedTuple):
-    """All passages, the passages that each n-gram belongs to, and the table to probe."""
-
-    passages: list[Passage]
-    owners: dict[int, list[int]]
-    table: Any
-
-
-class Match(NamedTuple):
-    """A passage found in a document: the share of its n-grams, and the document's bytes that match, merged."""
-
-    passage: Passage
-    share: float
-    spans: list[tuple[int, int]]
-
-
 def screen(docs: Batches, *, params: Params) -> Batches:
-    """Probe every n-gram of every document in one compiled pass; only documents with hits are looked at again."""
-    from pipeline_tasks.text.overlap import probe
-
-    reference = read_reference(params)
+    """Sample every document in one compiled pass; only those that the samples point at are looked at again."""
+    if not params.benchmarks:
+        for batch in docs:
+            yield _drop(batch, {})
+        return
+    reference, bounds = read_reference(params), bounds_of(params)
     for batch in docs:
-        hits = probe(batch.column("text"), reference.table)
-        bounds = [*np.flatnonzero(np.diff(hits.docs, prepend=-1)).tolist(), len(hits.docs)]
-        matches: dict[int, list[Match]] = {}
-        for begin, end in pairwise(bounds):
-            spans = zip(hits.starts[begin:end].tolist(), hits.ends[begin:end].tolist(), strict=True)
-            found = _matches(hits.hashes[begin:end].tolist(), list(spans), reference, params.overlap)
-            if found:
-                matches[int(hits.docs[begin])] = found
-        yield _drop(batch, matches) if params.action == "drop" else _cut(batch, matches)
+        found = inspect(batch.column("text"), reference, bounds)
+        yield _drop(batch, found) if params.action == "drop" else _cut(batch, found)
 
 
-def _matches(hashes: list[int], spans: list[tuple[int, int]], reference: Reference, overlap: float) -> list[Match]:
-    """Return the passages that a document's hits amount to, in the order of the reference."""
-    held: dict[int, set[int]] = defaultdict(set)
-    places: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for one, span in zip(hashes, spans, strict=True):
-        for owner in reference.owners[one]:
-            held[owner].add(one)
-            places[owner].append(span)
-    passages = reference.passages
-    shares = {owner: len(one) / passages[owner].size for owner, one in sorted(held.items())}
-    return [
-        Match(passages[owner], share, _merged(places[owner])) for owner, share in shares.items() if share >= overlap
-    ]
+def inspect(texts: pa.Array, reference: "Reference", bounds: "Bounds") -> "dict[int, list[Match]]":
+    """Return the matches in each text that has any, by row."""
+    from pipeline_tasks.text.matches import find
+    from pipeline_tasks.text.sketches import sample, sift
+
+    rules = reference.rules
+    rows = np.flatnonzero(sift(sample(texts, rules.sampled, rules.every), reference.sieve))
+    found = find(texts.take(pa.array(rows)), reference, bounds) if len(rows) else {}
+    return {int(rows[at]): matches for at, matches in found.items()}
 
 
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return spans in order, with those that touch or overlap made one."""
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
+def jot(docs: Batches, *, params: Params) -> Batches:
+    """Yield one row per document that is kept, in the same order: `sketch`, its sampled n-grams in 32 bits each."""
+    from pipeline_tasks.text.sketches import sample
+
+    rules = rules_of(params)
+    for batch in docs:
+        sketches = sample(batch.column("text"), rules.sampled, rules.every)
+        yield pa.RecordBatch.from_arrays([sketches], names=["sketch"])
 
 
-def _drop(batch: pa.RecordBatch, matches: Mapping[int, list[Match]]) -> pa.RecordBatch:
+# --- Verdicts -------------------------------------------------------------------------------------------------
+
+
+def _drop(batch: pa.RecordBatch, found: "Mapping[int, list[Match]]") -> pa.RecordBatch:
     texts = batch.column("text")
-    told = [_evidence(texts[row].as_py(), matches[row]) if row in matches else None for row in range(batch.num_rows)]
-    reasons = pa.array([CONTAMINATED if one else None for one in told], pa.string())
-    return set_aside(_named(batch, matches, {}), reasons, pa.array(told, pa.string()))
+    told = {row: evidence(texts[row].as_py(), matches) for row, matches in found.items()}
+    reasons = _by_row(dict.fromkeys(found, CONTAMINATED), batch.num_rows)
+    return set_aside(_named(batch, found, {}), reasons, _by_row(told, batch.num_rows))
 
 
-def _cut(batch: pa.RecordBatch, matches: Mapping[int, list[Match]]) -> pa.RecordBatch:
+def _cut(batch: pa.RecordBatch, found: "Mapping[int, list[Match]]") -> pa.RecordBatch:
     """Take the matching bytes out of the texts; what was taken is told in `cut_evidence`."""
-    texts = batch.column("text").to_pylist()
-    told = {row: _evidence(texts[row], found) for row, found in matches.items()}
-    for row, found in matches.items():
-        raw, at, rest = texts[row].encode(), 0, b""
-        for start, end in _merged(span for match in found for span in match.spans):
-            rest, at = rest + raw[at:start], end
-        texts[row] = (rest + raw[at:]).decode()
-    named = _named(batch, matches, told)
-    shorter = replace_column(named, "text", pa.array(texts, pa.large_string()))
-    lengths = pa.array([None if text is None else len(text) for text in texts], pa.int64())
-    return replace_column(shorter, "chars", lengths)
+    if not found:
+        return _named(batch, {}, {})
+    texts, chars = batch.column("text").to_pylist(), batch.column("chars").to_pylist()
+    told = {row: evidence(texts[row], matches) for row, matches in found.items()}
+    for row, matches in found.items():
+        texts[row] = without(texts[row], matches)
+        chars[row] = len(texts[row])
+    shorter = replace_column(_named(batch, found, told), "text", pa.array(texts, pa.large_string()))
+    return replace_column(shorter, "chars", pa.array(chars, pa.int64()))
 
 
-def _named(batch: pa.RecordBatch, matches: Mapping[int, list[Match]], told: Mapping[int, str]) -> pa.RecordBatch:
-    names = {row: "+".join(sorted({match.passage.benchmark for match in found})) for row, found in matches.items()}
+def without(text: str, found: "Sequence[Match]") -> str:
+    """Return the text without the words that match; words that a cut would join are kept apart by a space."""
+    from pipeline_tasks.text.matches import merged
+
+    raw, at, rest = text.encode(), 0, ""
+    for start, end in merged(span for match in found for span in match.spans):
+        rest, at = _joined(rest, raw[at:start].decode()), end
+    return _joined(rest, raw[at:].decode())
+
+
+def _joined(left: str, right: str) -> str:
+    glued = left[-1:].isalnum() and right[:1].isalnum()
+    return f"{left} {right}" if glued else left + right
+
+
+def _named(batch: pa.RecordBatch, found: "Mapping[int, list[Match]]", told: Mapping[int, str]) -> pa.RecordBatch:
+    names = {row: "+".join(sorted({one.part.benchmark for one in matches})) for row, matches in found.items()}
     marked = replace_column(batch, "contaminated_by", _by_row(names, batch.num_rows))
     return replace_column(marked, "cut_evidence", _by_row(told, batch.num_rows))
 
 
 def _by_row(values: Mapping[int, str], rows: int) -> Any:  # noqa: ANN401 -- an Arrow array
-    return pa.array([values.get(row) for row in range(rows)], pa.string())
+    return pa.array([values.get(row) for row in range(rows)], pa.string()) if values else pa.nulls(rows, pa.string())
 
 
-def _evidence(text: str, found: list[Match]) -> str:
-    """Return canonical JSON of the matches: spans in characters of the text, never the text itself."""
+def evidence(text: str, found: "Sequence[Match]") -> str:
+    """Return canonical JSON of the matches: spans in characters of the text, never the text itself.
+
+    `passages` counts the texts of the benchmarks that were found; at most `HITS_SHOWN` hits and places are listed.
+    """
     raw = text.encode()
     hits = [
         {
-            "benchmark": match.passage.benchmark,
-            "item": match.passage.item,
-            "field": match.passage.field,
-            "share": round(match.share, 6),
-            "spans": [[len(raw[:start].decode()), len(raw[:end].decode())] for start, end in match.spans[:_HITS_SHOWN]],
+            "benchmark": match.part.benchmark,
+            "item": match.part.item,
+            "part": match.part.part,
+            "field": match.part.field,
+            "method": match.method,
+            "score": round(match.score, 6),
+            "spans": [[len(raw[:start].decode()), len(raw[:end].decode())] for start, end in match.spans[:HITS_SHOWN]],
         }
-        for match in found[:_HITS_SHOWN]
+        for match in found[:HITS_SHOWN]
     ]
-    return json.dumps({"hits": hits, "passages": len(found)}, sort_keys=True, separators=(",", ":"))
+    passages = len({match.part for match in found})
+    return json.dumps({"hits": hits, "passages": passages}, sort_keys=True, separators=(",", ":"))
 
 
 # --- The reference --------------------------------------------------------------------------------------------
 
 
-def read_reference(params: Params) -> Reference:
-    """Read the evaluation sets; raises RecipeError, naming file and line, when one cannot be read."""
-    from pipeline_tasks.text.overlap import table_of, text_grams
+def rules_of(params: Params) -> "Rules":
+    """Return how texts are known."""
+    from pipeline_tasks.text.benchmarks import Rules
 
-    known: list[tuple[Passage, set[int], int]] = []
+    return Rules(params.ngram, params.min_words, params.gram, params.misses, params.max_items)
+
+
+def bounds_of(params: Params) -> "Bounds":
+    """Return what counts as found."""
+    from pipeline_tasks.text.matches import Bounds, Method
+
+    methods = get_args(Method) if params.method == "both" else (params.method,)
+    return Bounds(methods, params.overlap, params.score)
+
+
+def read_reference(params: Params) -> "Reference":
+    """Read and index the evaluation sets; raises RecipeError, naming file and line, when one cannot be read."""
+    from pipeline_tasks.text.benchmarks import index
+
+    return index(read_texts(params), rules_of(params))
+
+
+def read_texts(params: Params) -> "Iterator[Text]":
+    """Yield every text of the evaluation sets that is looked for."""
+    from pipeline_tasks.text.benchmarks import Text
+
+    fields: dict[str, Kind] = dict.fromkeys(params.passages, "passage")
+    fields.update(dict.fromkeys(params.answers, "answer"))
+    fields.update(dict.fromkeys(params.questions, "question"))
     for benchmark, path in sorted(params.benchmarks.items()):
-        for item, name, text in _texts(path, params.fields):
-            found, words = text_grams(text, params.ngram)
-            length = params.ngram
-            if params.min_words <= words < params.ngram:
-                found, length = text_grams(text, words)[0], words
-            known.append((Passage(benchmark, item, name, 0), set(found.tolist()) - {0}, length))
-    often = Counter(one for _, hashes, _ in known for one in hashes)
-    most = params.max_items or len(known)
-    known = [(passage, {one for one in hashes if often[one] <= most}, length) for passage, hashes, length in known]
-    owners: dict[int, list[int]] = defaultdict(list)
-    passages = [passage._replace(size=len(hashes)) for passage, hashes, _ in known]
-    for owner, (_, hashes, _) in enumerate(known):
-        for one in hashes:
-            owners[one].append(owner)
-    lengths = [length for _, hashes, length in known if hashes]
-    return Reference(passages, dict(owners), table_of(np.array(sorted(owners), np.uint64), lengths))
+        found = 0
+        for item, line in _items(path):
+            for name, part in fields.items():
+                value = line.get(name)
+                for text in value if isinstance(value, list) else [value]:
+                    if isinstance(text, str):
+                        found += 1
+                        yield Text(benchmark, item, part, name, text)
+        if not found:
+            message = f"decontaminate: {path} has none of the fields {list(fields)}; name its own in the recipe"
+            raise RecipeError(message)
 
 
-def _texts(path: str, fields: Sequence[str]) -> Iterator[tuple[int, str, str]]:
-    """Yield (line number from 0, field, text) of a JSONL file."""
+def _items(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield (line number from 0, object) of a JSONL file."""
     with pa.input_stream(path, compression="detect") as stream:
         lines = stream.read().splitlines()
     for number, line in enumerate(lines):
@@ -210,17 +237,16 @@ def _texts(path: str, fields: Sequence[str]) -> Iterator[tuple[int, str, str]]:
         except orjson.JSONDecodeError as error:
             message = f"decontaminate: {path} line {number + 1} is not JSON ({error}); benchmarks are one object a line"
             raise RecipeError(message) from error
-        for name in fields:
-            if isinstance(item, dict) and isinstance(item.get(name), str):
-                yield number, name, item[name]
+        if isinstance(item, dict):
+            yield number, item
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Screen shard by shard; every task reads the evaluation sets once (MMLU, GSM8K and HumanEval: 1 second)."""
-    if not 0 < params.min_words <= params.ngram:
-        message = f"decontaminate: min_words {params.min_words} must be between 1 and ngram {params.ngram}"
-        raise RecipeError(message)
-    return on.map(partial(screen, params=params), shards)
+    """Screen shard by shard, then sketch what is kept; every task of the first indexes the evaluation sets once."""
+    kept = on.map(partial(screen, params=params), shards)
+    if params.sketch:
+        on.remember(on.map(partial(jot, params=params), kept))
+    return kept
 
 
 STAGE = Stage(
@@ -229,8 +255,9 @@ STAGE = Stage(
     params=Params,
     reads=DOCUMENT,
     writes=pa.schema([*DOCUMENT, pa.field("contaminated_by", pa.string()), pa.field("cut_evidence", pa.string())]),
-    version=1,
+    version=2,
     splits=True,
+    recalls=False,
     measures=("contaminated_by",),
     fires=(CONTAMINATED,),
     title="evaluation sets out",

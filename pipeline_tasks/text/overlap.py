@@ -27,12 +27,26 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Where n-grams of the reference stand: document number, hash, first and past-last byte within the document."""
+    """Where n-grams of the reference stand: document, word, hash, first and past-last byte within the document."""
 
     docs: Positions
     hashes: Hashes
+    words: Positions
     starts: Positions
     ends: Positions
+
+
+@dataclass(frozen=True, slots=True)
+class Grams:
+    """The n-grams of some texts: those of text i are hashes[ends[i]:ends[i + 1]].
+
+    `words` counts the words of each text, `wholes` hashes all of them in order (0 for none).
+    """
+
+    hashes: Hashes
+    ends: Positions
+    words: Positions
+    wholes: Hashes
 
 
 def table_of(hashes: Hashes, lengths: Sequence[int]) -> Table:
@@ -66,9 +80,10 @@ def _fill(hashes, slots):  # type: ignore[no-untyped-def]
         numba.uint64[::1],
         numba.int64[::1],
         numba.int64[::1],
+        numba.int64[::1],
     )
 )
-def _probe(data, offsets, table, slots, lengths, room, docs, hashes, starts, ends):  # type: ignore[no-untyped-def]
+def _probe(data, offsets, table, slots, lengths, room, docs, hashes, places, starts, ends):  # type: ignore[no-untyped-def]
     """Write the hits that fit, and return how many there are in all."""
     words = np.empty(room, np.uint64)
     firsts = np.empty(room, np.int64)
@@ -88,6 +103,7 @@ def _probe(data, offsets, table, slots, lengths, room, docs, hashes, starts, end
                 if found < docs.size:
                     docs[found] = doc
                     hashes[found] = made[at]
+                    places[found] = at
                     starts[found] = firsts[at] - offsets[doc]
                     ends[found] = stops[at + length - 1] - offsets[doc]
                 found += 1
@@ -99,7 +115,7 @@ def probe(texts: pa.Array, table: Table) -> Hits:
     offsets, data = views(texts)
     room = 1024
     while True:
-        docs, starts, ends = (np.zeros(room, np.int64) for _ in range(3))
+        docs, places, starts, ends = (np.zeros(room, np.int64) for _ in range(4))
         hashes = np.zeros(room, np.uint64)
         found = _probe(
             data,
@@ -110,19 +126,53 @@ def probe(texts: pa.Array, table: Table) -> Hits:
             longest(offsets),
             docs,
             hashes,
+            places,
             starts,
             ends,
         )
         if found <= room:
-            return Hits(docs[:found], hashes[:found], starts[:found], ends[:found])
+            return Hits(docs[:found], hashes[:found], places[:found], starts[:found], ends[:found])
         room = found
 
 
-def text_grams(text: str, n: int) -> tuple[Hashes, int]:
-    """Return the n-gram hashes of one text and its number of words; a shorter text has none."""
-    data = np.frombuffer(text.encode(), np.uint8)
-    room = len(data) // 2 + 2
-    words, made = np.zeros(room, np.uint64), np.zeros(room, np.uint64)
-    starts, ends = np.zeros(room, np.int64), np.zeros(room, np.int64)
-    count = scan(data, 0, len(data), fold_table(), words, starts, ends)
-    return made[: grams(words, count, n, made)], count
+@compiled_as(
+    numba.void(
+        READ_BYTES,
+        READ_OFFSETS,
+        numba.uint32[::1],
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        numba.uint64[::1],
+        numba.int64[::1],
+        numba.int64[::1],
+        numba.uint64[::1],
+    )
+)
+def _cut(data, offsets, table, least, most, room, hashes, ends, counts, wholes):  # type: ignore[no-untyped-def]
+    words = np.empty(room, np.uint64)
+    starts = np.empty(room, np.int64)
+    stops = np.empty(room, np.int64)
+    made = np.empty(room, np.uint64)
+    filled = 0
+    for text in range(offsets.size - 1):
+        count = scan(data, offsets[text], offsets[text + 1], table, words, starts, stops)
+        counts[text] = count
+        if grams(words, count, count, made):
+            wholes[text] = made[0]
+        if count >= least:
+            found = grams(words, count, min(count, most), made)
+            hashes[filled : filled + found] = made[:found]
+            filled += found
+        ends[text + 1] = filled
+
+
+def grams_of(texts: pa.Array, least: int, most: int) -> Grams:
+    """Return the n-grams of texts: of `most` words, of all its words for a shorter text, none for one below `least`."""
+    offsets, data = views(texts)
+    room = longest(offsets)
+    hashes = np.zeros(int(offsets[-1] - offsets[0]) // 2 + len(offsets), np.uint64)
+    ends, counts = np.zeros(len(offsets), np.int64), np.zeros(len(offsets) - 1, np.int64)
+    wholes = np.zeros(len(offsets) - 1, np.uint64)
+    _cut(data, offsets, fold_table(), least, most, room, hashes, ends, counts, wholes)
+    return Grams(hashes[: ends[-1]], ends, counts, wholes)

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.stages.decontaminate import Params, read_reference, screen
+from pipeline_tasks.stages.decontaminate import Params, bounds_of, inspect, read_reference, screen
+from pipeline_tasks.text import benchmarks, sketches
+from pipeline_tasks.text.matches import Bounds, find
 from tests import refining
 from tests.documents import documents
 
@@ -52,26 +54,46 @@ def read(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-def test_planted_items_are_found_at_the_documented_sensitivity(tmp_path: Path, shared_data: Path) -> None:
+@pytest.mark.parametrize(("method", "partial"), [("ngram", 19), ("sampled", 20), ("both", 20)])
+def test_planted_items_are_found_at_the_documented_sensitivity(
+    method: str, partial: int, tmp_path: Path, shared_data: Path
+) -> None:
     planted = read(shared_data / "truth/contamination-planted.jsonl.gz")
     sets = {name: str(shared_data / f"benchmarks/{name}.jsonl.gz") for name in ("gsm8k-test", "humaneval")}
-    made = screened(tmp_path, [one["text"] for one in planted], benchmarks=sets)
+    made = screened(tmp_path, [one["text"] for one in planted], benchmarks=sets, method=method)
     hits = {row["offset"]: row["proof"]["hits"] for row in rejects(tmp_path, made)}
-    missed = [
-        one for at, one in enumerate(planted) if one["kind"] not in {"clean", "short-fragment"} and at not in hits
-    ]
-    assert [one["kind"] for one in missed] == ["prefix60"]
-    assert missed[0]["inserted_words"] < 13
-    for at, one in enumerate(planted):
-        if one["kind"] in {"clean", "short-fragment"}:
-            assert at not in hits
-        elif at in hits:
-            number = int(one["item"].removeprefix("HumanEval/"))
-            assert (one["benchmark"], number) in {(hit["benchmark"], hit["item"]) for hit in hits[at]}
-            start, end = hits[at][0]["spans"][0]
-            assert one["text"][start:end] in one["inserted"]
+    found = Counter(one["kind"] for at, one in enumerate(planted) if at in hits)
+    assert [found[kind] for kind in ("verbatim", "case-space-punct", "prefix60")] == [20, 20, partial]
+    assert found["first-half-only-13-words"] == 20 or method == "sampled"
+    assert [found[kind] for kind in ("clean", "short-fragment")] == [0, 0]
+    for at, told in hits.items():
+        number = int(planted[at]["item"].removeprefix("HumanEval/"))
+        assert (planted[at]["benchmark"], number) in {(hit["benchmark"], hit["item"]) for hit in told}
+        assert {hit["part"] for hit in told} <= {"question", "answer"}
+        start, end = told[0]["spans"][0]
+        assert planted[at]["text"][start:end] in planted[at]["inserted"]
     by_benchmark = Counter("+".join(sorted({hit["benchmark"] for hit in one})) for one in hits.values())
     assert made.metrics["rejects"]["contaminated_by"]["bins"] == by_benchmark
+
+
+def edited(text: str, each: int) -> str:
+    """Return the text with every so-manieth word another one."""
+    return " ".join("heron" if at % each == each // 2 else word for at, word in enumerate(text.split()))
+
+
+def test_edited_items_are_found_at_the_documented_sensitivity(shared_data: Path) -> None:
+    questions = [one["question"] for one in read(shared_data / "benchmarks/gsm8k-test.jsonl.gz")]
+    pages = [one["text"] for one in read(shared_data / "text/peps.jsonl.gz")]
+    params = Params(benchmarks={"gsm8k-test": str(shared_data / "benchmarks/gsm8k-test.jsonl.gz")})
+    reference, draws = read_reference(params), random.Random(7)
+    texts = []
+    for question in questions:
+        page = draws.choice(pages)
+        at = draws.randrange(len(page))
+        texts.append(f"{page[:at]} {edited(question, 10)} {page[at:]}")
+    found = inspect(pa.array(texts, pa.large_string()), reference, bounds_of(params))
+    right = [at for at, matches in found.items() if any(match.part.item == at for match in matches)]
+    assert len(right) >= 0.95 * len(questions)
 
 
 def test_pages_about_other_things_are_not_touched(tmp_path: Path, shared_data: Path) -> None:
@@ -98,8 +120,9 @@ def test_dress_does_not_hide_an_item(tmp_path: Path, quiz: str, dress: Any) -> N
     made = screened(tmp_path, [PROSE + dress(QUESTION) + PROSE, PROSE], benchmarks={"quiz": quiz})
     assert made.rejected == {"decontaminate:contaminated": 1}
     (row,) = rejects(tmp_path, made)
-    (hit,) = row["proof"]["hits"]
-    assert (hit["benchmark"], hit["item"], hit["field"]) == ("quiz", 0, "question")
+    assert {hit["method"] for hit in row["proof"]["hits"]} >= {"ngram"}
+    for hit in row["proof"]["hits"]:
+        assert (hit["benchmark"], hit["item"], hit["part"], hit["field"]) == ("quiz", 0, "question", "question")
     assert PROSE not in row["evidence"]
 
 
@@ -129,8 +152,8 @@ def test_cutting_takes_the_item_and_leaves_the_rest(tmp_path: Path, quiz: str) -
 
 def test_overlap_asks_for_a_share_of_the_item(tmp_path: Path, quiz: str) -> None:
     half = " ".join(QUESTION.split()[:18])
-    assert screened(tmp_path, [half], benchmarks={"quiz": quiz}, overlap=0.2).rows == 0
-    assert screened(tmp_path, [half], benchmarks={"quiz": quiz}, overlap=0.9).rows == 1
+    assert screened(tmp_path, [half], benchmarks={"quiz": quiz}, method="ngram", overlap=0.2).rows == 0
+    assert screened(tmp_path, [half], benchmarks={"quiz": quiz}, method="ngram", overlap=0.9).rows == 1
 
 
 def test_phrases_of_the_template_are_no_evidence(tmp_path: Path) -> None:
@@ -140,6 +163,75 @@ def test_phrases_of_the_template_are_no_evidence(tmp_path: Path) -> None:
     text = [f"{template}, please"]
     assert screened(tmp_path, text, benchmarks={"quiz": str(path)}).rows == 1
     assert screened(tmp_path, text, benchmarks={"quiz": str(path)}, max_items=0).rows == 0
+
+
+def test_an_edited_item_is_found_whole(tmp_path: Path, quiz: str) -> None:
+    text = PROSE + edited(QUESTION, 9) + " " + PROSE
+    assert screened(tmp_path, [text], benchmarks={"quiz": quiz}, method="ngram").rows == 1
+    (row,) = rejects(tmp_path, screened(tmp_path, [text], benchmarks={"quiz": quiz}, method="sampled"))
+    (hit,) = row["proof"]["hits"]
+    (span,) = hit["spans"]
+    assert len(text[span[0] : span[1]]) > 0.7 * len(QUESTION)
+    assert 0.4 <= hit["score"] < 0.8
+
+
+@pytest.fixture
+def facts(tmp_path: Path) -> str:
+    path = tmp_path / "facts.jsonl"
+    items = [
+        {"question": "In which year was the tower of the old harbor finished?", "choices": ["1889", "1901"]},
+        {"question": "Who of them kept the lamp?", "answer": "The widow of the second pilot, until her sons were grown",
+         "passage": PROSE + " The lamp was kept by the widow of the second pilot."},
+    ]  # fmt: skip
+    path.write_text("\n".join(map(json.dumps, items)))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Quiz. In which year was the tower of the old harbor finished? A: 1901.", {("question", 0)}),
+        ("Quiz. In which year was the tower of the old harbor finished? Nobody told me.", set()),
+        ("In which year was the tower of the old harbor finished? " + "And so on. " * 40 + "1901", set()),
+        (
+            "Who of them kept the lamp? " + "The widow of the second pilot, until her sons were grown.",
+            {("question", 1)},
+        ),
+        (PROSE, set()),
+    ],
+)
+def test_a_short_question_needs_its_answer(text: str, found: set[tuple[str, int]], facts: str) -> None:
+    params = Params(benchmarks={"facts": facts}, method="sampled", score=0.6, min_words=5)
+    matches = inspect(pa.array([text], pa.large_string()), read_reference(params), bounds_of(params))
+    assert {(one.part.part, one.part.item) for one in matches.get(0, [])} == found
+
+
+def test_every_part_counts_by_itself_for_ngrams(tmp_path: Path, facts: str) -> None:
+    answer = "The widow of the second pilot, until her sons were grown"
+    made = screened(tmp_path, [answer, PROSE], benchmarks={"facts": facts}, method="ngram")
+    found = [row["proof"]["hits"][0] for row in rejects(tmp_path, made)]
+    assert [(hit["item"], hit["part"], hit["field"]) for hit in found] == [
+        (1, "answer", "answer"),
+        (1, "passage", "passage"),
+    ]
+    assert screened(tmp_path, [PROSE], benchmarks={"facts": facts}, method="ngram", passages=()).rows == 1
+
+
+def test_words_that_a_cut_would_join_stay_apart(tmp_path: Path) -> None:
+    path = tmp_path / "quiz.jsonl"
+    path.write_text(json.dumps({"text": "天地玄黄宇宙洪荒日月盈昃辰宿列张"}))
+    made = screened(
+        tmp_path, ["before天地玄黄宇宙洪荒日月盈昃辰宿列张after"], benchmarks={"quiz": str(path)}, action="cut"
+    )
+    assert refining.rows(tmp_path, made).column("text").to_pylist() == ["before after"]
+
+
+def test_what_is_known_of_a_benchmark_does_not_depend_on_the_others(quiz: str, facts: str) -> None:
+    texts = pa.array([PROSE + edited(QUESTION, 9), QUESTION, PROSE], pa.large_string())
+    alone, beside = (Params(benchmarks=one) for one in ({"quiz": quiz}, {"facts": facts, "quiz": quiz}))
+    told = [inspect(texts, read_reference(one), bounds_of(one)) for one in (alone, beside)]
+    kept = {row: [one for one in found if one.part.benchmark == "quiz"] for row, found in told[1].items()}
+    assert told[0] == {row: found for row, found in kept.items() if found}
 
 
 def test_no_benchmark_screens_nothing(tmp_path: Path) -> None:
@@ -173,3 +265,83 @@ def test_hits_are_those_of_a_plain_search(tmp_path_factory: pytest.TempPathFacto
     batches = documents([" ".join(one) for one in texts]).to_batches(max_chunksize=cuts)
     found = pa.Table.from_batches(list(screen(iter(batches), params=params)))
     assert [reason is not None for reason in found.column("reason").to_pylist()] == expected
+
+
+# --- Sketches -------------------------------------------------------------------------------------------------
+
+
+def test_sketches_outlive_releases() -> None:
+    texts = pa.array(["The quick brown fox jumps over the lazy dog and runs", "Zu kurz", None, "天地玄黄宇宙"])
+    assert sketches.sample(texts, 5, 4).to_pylist() == [[1008647398, 1906325066], [], [], [2997060932]]
+
+
+def test_kept_documents_are_sketched_in_their_order(tmp_path: Path, quiz: str) -> None:
+    texts = [PROSE, QUESTION, f"{PROSE} {QUESTION}", "short"]
+    made = screened(tmp_path, texts, benchmarks={"quiz": quiz}, action="cut")
+    kept = refining.rows(tmp_path, made).column("text").combine_chunks()
+    assert (
+        refining.rows(tmp_path, made, "memory").column("sketch").to_pylist() == sketches.sample(kept, 5, 4).to_pylist()
+    )
+    assert [shard.rows for shard in made.memory] == [shard.rows for shard in made.shards]
+    assert screened(tmp_path, texts, benchmarks={"quiz": quiz}, sketch=False).memory == ()
+
+
+def test_the_past_is_no_part_of_what_is_screened(tmp_path: Path, quiz: str) -> None:
+    monday = refining.given(tmp_path, [documents([PROSE])], "monday")
+    tuesday = refining.given(tmp_path, [documents([QUESTION, PROSE])], "tuesday")
+    path, _ = refining.refined(tmp_path, STAGE, monday, {"benchmarks": {"quiz": quiz}})
+    alone = refining.refined(tmp_path, STAGE, tuesday, {"benchmarks": {"quiz": quiz}})
+    assert refining.refined(tmp_path, STAGE, tuesday, {"benchmarks": {"quiz": quiz}}, history=[path]) == alone
+
+
+WORDS = st.lists(st.sampled_from("abcdefghij"), min_size=0, max_size=40)
+
+
+@settings(max_examples=60, deadline=None)
+@given(before=WORDS, run=st.lists(st.sampled_from("klmnopqrst"), min_size=8, max_size=30), after=WORDS, tail=WORDS)
+def test_no_run_of_min_words_escapes_its_sample(
+    before: list[str], run: list[str], after: list[str], tail: list[str]
+) -> None:
+    reference = benchmarks.index(
+        [benchmarks.Text("quiz", 0, "question", "text", " ".join([*run, *tail]))], benchmarks.Rules(max_items=0)
+    )
+    held = run if not tail or len(run) > 12 else [*run, *tail]
+    text = pa.array([" ".join([*before, *held, *after])], pa.large_string())
+    assert sketches.sift(sketches.sample(text, 5, 4), reference.sieve).tolist() == [True]
+    matches = find(text, reference, Bounds(("ngram",)))
+    assert len(matches) == (len(held) >= min(13, len(run) + len(tail)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), cuts=st.sampled_from([1, 3, 100]), action=st.sampled_from(["drop", "cut"]))
+def test_cutting_batches_and_turning_rows_changes_no_hit(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, cuts: int, action: Any
+) -> None:
+    draws = random.Random(seed)
+    items = [" ".join(draws.choice("abcdefghijkl") for _ in range(draws.randrange(1, 40))) for _ in range(6)]
+    texts = [" ".join(draws.choices([*items, "some words", "天地玄黄", "x\u0301\u00ad"], k=3)) for _ in range(12)]
+    path = tmp_path_factory.mktemp("quiz") / "quiz.jsonl"
+    path.write_text("\n".join(json.dumps({"text": one, "answer": one[:9]}) for one in items))
+    params = Params(benchmarks={"quiz": str(path)}, action=action)
+    order = draws.sample(range(12), 12)
+    table = documents([*texts, None])
+    whole = pa.Table.from_batches(list(screen(iter(table.to_batches()), params=params)))
+    turned = table.take(pa.array([12, *order])).to_batches(max_chunksize=cuts)
+    parts = pa.Table.from_batches(list(screen(iter(turned), params=params)))
+    assert parts.sort_by("offset").to_pylist() == whole.sort_by("offset").to_pylist()
+    assert whole.num_rows == 13
+    assert [row["offset"] for row in parts.to_pylist()] == [12, *order]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on", ["spark", "ray"])
+def test_every_engine_gives_the_same_hits_and_sketches(
+    on: str, request: pytest.FixtureRequest, tmp_path: Path, quiz: str
+) -> None:
+    tables = [documents([PROSE, f"{PROSE} {edited(QUESTION, 9)}"]), documents([QUESTION, "天地玄黄", None])]
+    made = []
+    for root, engine, address in ((tmp_path / "here", "local", ""), (tmp_path / on, on, request.getfixturevalue(on))):
+        parent = refining.given(root, tables)
+        path, _ = refining.refined(root, STAGE, parent, {"benchmarks": {"quiz": quiz}}, on=engine, address=address)
+        made.append((root / path).read_bytes())
+    assert made[0] == made[1]
