@@ -9,7 +9,7 @@ The probability that two documents of Jaccard similarity s share a band is 1 - (
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numba
 import numpy as np
@@ -19,17 +19,18 @@ import pyarrow as pa
 from pipeline_tasks.text.buffers import views
 from pipeline_tasks.text.compiled import compiled_as
 from pipeline_tasks.text.hashing import absorb, grams, mix, stream
-from pipeline_tasks.text.shingles import READ_BYTES, READ_HASHES, READ_OFFSETS, fold_table, longest, scan
+from pipeline_tasks.text.shingles import READ_BYTES, READ_HASHES, READ_OFFSETS, fold_table, longest, scan, spell
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How documents are signed: word n-grams, and `bands` keys of `rows` permutations each, pinned by `seed`."""
+    """How documents are signed: n-grams of words or characters, `bands` keys of `rows` permutations, from `seed`."""
 
     ngram: int = 5
     bands: int = 14
     rows: int = 8
     seed: int = 1
+    shingle: Literal["word", "char"] = "word"
 
 
 def curve(jaccard: float, bands: int, rows: int) -> float:
@@ -87,20 +88,31 @@ def sort_distinct(values, count, out, tally):  # type: ignore[no-untyped-def]
     return kept
 
 
+@compiled_as(numba.uint32(numba.uint64, numba.uint32, numba.uint32, numba.uint32))
+def _permuted(shingle, xor, first, second):  # type: ignore[no-untyped-def]
+    h = np.uint32((np.uint32(shingle & np.uint64(0xFFFFFFFF)) ^ xor) * first)
+    return np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * second)
+
+
 @compiled_as(
     numba.void(
         numba.uint64[::1], numba.int64, numba.uint32[::1], numba.uint32[::1], numba.uint32[::1], numba.uint32[::1]
     )
 )
 def minima(shingles, count, xors, firsts, seconds, out):  # type: ignore[no-untyped-def]
-    """Write the minimum of every permutation over `shingles[:count]` to `out`."""
+    """Write the minimum of every permutation over `shingles[:count]` to `out`, four shingles a pass."""
     out[:] = np.uint32(0xFFFFFFFF)
-    for at in range(count):
-        value = np.uint32(shingles[at] & np.uint64(0xFFFFFFFF))
+    whole = count - count % 4
+    for at in range(0, whole, 4):
+        one, two, three, four = shingles[at], shingles[at + 1], shingles[at + 2], shingles[at + 3]
         for n in range(out.size):
-            h = np.uint32(np.uint32(value ^ xors[n]) * firsts[n])
-            h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * seconds[n])
-            out[n] = min(h, out[n])
+            xor, first, second = xors[n], firsts[n], seconds[n]
+            left = min(_permuted(one, xor, first, second), _permuted(two, xor, first, second))
+            right = min(_permuted(three, xor, first, second), _permuted(four, xor, first, second))
+            out[n] = min(out[n], left, right)
+    for at in range(whole, count):
+        for n in range(out.size):
+            out[n] = min(out[n], _permuted(shingles[at], xors[n], firsts[n], seconds[n]))
 
 
 @compiled_as(
@@ -108,6 +120,7 @@ def minima(shingles, count, xors, firsts, seconds, out):  # type: ignore[no-unty
         READ_BYTES,
         READ_OFFSETS,
         numba.uint32[::1],
+        numba.boolean,
         numba.int64,
         numba.int64,
         numba.uint32[::1],
@@ -119,18 +132,21 @@ def minima(shingles, count, xors, firsts, seconds, out):  # type: ignore[no-unty
         numba.int64,
     )
 )
-def _sign(data, offsets, table, ngram, rows, xors, firsts, seconds, shingles, ends, keys, room):  # type: ignore[no-untyped-def]
-    words = np.empty(room, np.uint64)
-    starts = np.empty(room, np.int64)
-    stops = np.empty(room, np.int64)
+def _sign(data, offsets, table, by_word, ngram, rows, xors, firsts, seconds, shingles, ends, keys, room):  # type: ignore[no-untyped-def]
+    units = np.empty(room, np.uint64)
+    starts = np.empty(room if by_word else 0, np.int64)
+    stops = np.empty(room if by_word else 0, np.int64)
     hashes = np.empty(room, np.uint64)
     tally = np.empty(2 * room + 3, np.int64)
     least = np.empty(xors.size, np.uint32)
     filled = 0
     ends[0] = 0
     for doc in range(offsets.size - 1):
-        count = scan(data, offsets[doc], offsets[doc + 1], table, words, starts, stops)
-        made = grams(words, count, ngram, hashes)
+        if by_word:
+            count = scan(data, offsets[doc], offsets[doc + 1], table, units, starts, stops)
+        else:
+            count = spell(data, offsets[doc], offsets[doc + 1], table, units)
+        made = grams(units, count, ngram, hashes)
         kept = sort_distinct(hashes, made, shingles[filled:], tally) if made else 0
         if kept:
             minima(shingles[filled:], kept, xors, firsts, seconds, least)
@@ -147,20 +163,24 @@ def _sign(data, offsets, table, ngram, rows, xors, firsts, seconds, shingles, en
 def sign(texts: pa.Array, family: Family) -> tuple[pa.ListArray, pa.LargeBinaryArray]:
     """Return per text its band keys (list of int64, `bands` long) and its sorted distinct shingles (8 bytes each).
 
-    Both are empty where a text has fewer than `ngram` words: such texts have no near duplicates, only exact ones.
+    Both are empty where a text has fewer than `ngram` words (characters, if shingles are of characters): such texts
+    have no near duplicates, only exact ones.
     """
     offsets, data = views(texts)
-    xors, firsts, seconds = permutations(family.bands * family.rows, family.seed)
-    shingles = np.empty((int(offsets[-1] - offsets[0]) + len(texts)) // 2 + 1, np.uint64)
+    constants = permutations(family.bands * family.rows, family.seed)
+    by_word = family.shingle == "word"
+    bytes_ = int(offsets[-1] - offsets[0])
+    shingles = np.empty((bytes_ + len(texts)) // 2 + 1 if by_word else bytes_, np.uint64)
     ends = np.zeros(len(texts) + 1, np.int64)
     keys = np.zeros((len(texts), family.bands), np.uint64)
-    room = longest(offsets)
-    table = fold_table()
-    filled = _sign(data, offsets, table, family.ngram, family.rows, xors, firsts, seconds, shingles, ends, keys, room)
+    room = longest(offsets) if by_word else int(np.diff(offsets).max(initial=0))
+    filled = _sign(
+        data, offsets, fold_table(), by_word, family.ngram, family.rows, *constants, shingles, ends, keys, room
+    )
     signed = np.diff(ends) > 0
     bounds = np.concatenate([[0], np.cumsum(signed) * family.bands]).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(bounds), pa.array(keys[signed].reshape(-1).view(np.int64)))
-    packed = [None, pa.py_buffer((ends * 8).tobytes()), pa.py_buffer(shingles[:filled].tobytes())]
+    packed = [None, pa.py_buffer(ends * 8), pa.py_buffer(shingles[:filled])]
     return lists, pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(texts), packed)
 
 

@@ -1,4 +1,4 @@
-"""Cuts text into folded words over raw UTF-8 buffers, for everything that compares texts by their words.
+"""Cuts text into folded words, or their characters, over raw UTF-8 buffers, for everything that compares texts.
 
 A word is a run of letters, digits and marks, lower-cased and brought to its compatibility form where
 that is one code point (full-width Latin, ligature-free cases). Ideographs, kana and the letters of
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from pipeline_tasks.text.compiled import compiled_as
 from pipeline_tasks.text.hashing import absorb, mix
+from pipeline_tasks.text.octets import BYTES, character, eight, encoded, word_bytes
 
 TABLE_SIZE = 0x20000  # planes 0 and 1; planes 2 and 3 are ideographs, the rest are no letters
 SEPARATOR, LETTER, ALONE, MARK, SKIPPED = range(5)
@@ -33,9 +34,11 @@ _UNSPACED = (
     (0xFF66, 0xFF9F),  # half-width Katakana
 )
 
-READ_BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)  # Arrow buffers may be read-only
-READ_OFFSETS = numba.types.Array(numba.int64, 1, "C", readonly=True)
+READ_BYTES = BYTES
+READ_OFFSETS = numba.types.Array(numba.int64, 1, "C", readonly=True)  # Arrow buffers may be read-only
 READ_HASHES = numba.types.Array(numba.uint64, 1, "C", readonly=True)
+_EMPTY = (np.uint64(0), np.uint64(0), np.uint64(0))  # a word with nothing in it yet: hash, waiting bytes, their number
+_THREE = numba.types.UniTuple(numba.uint64, 3)
 
 
 @cache
@@ -58,6 +61,27 @@ def _folded(point: int) -> int:
     return (ALONE if alone else LETTER) << 24 | ord(lower)
 
 
+@compiled_as(numba.types.UniTuple(numba.int64, 2)(numba.int64, numba.uint32[::1]))
+def _classed(point, table):  # type: ignore[no-untyped-def]
+    """Return the class of a code point and what it folds to."""
+    if point < TABLE_SIZE:
+        entry = np.int64(table[point])
+        return entry >> 24, entry & 0xFFFFFF
+    return np.int64(ALONE) if point < 0x40000 else np.int64(SEPARATOR), point
+
+
+@compiled_as(_THREE(numba.uint64, numba.uint64, numba.uint64, numba.uint64, numba.uint64))
+def _append(state, waiting, size, count, octets):  # type: ignore[no-untyped-def]
+    """Add `count` bytes to a word's hash `state`; `size` bytes (fewer than 8) wait until they are 8 with others."""
+    shift = np.uint64(8) * size
+    whole = waiting | octets << shift
+    size += count
+    if size < 8:
+        return state, whole, size
+    left = octets >> (np.uint64(64) - shift) if shift else np.uint64(0)
+    return absorb(state, whole), left, size - np.uint64(8)
+
+
 @compiled_as(
     numba.int64(
         READ_BYTES, numba.int64, numba.int64, numba.uint32[::1], numba.uint64[::1], numba.int64[::1], numba.int64[::1]
@@ -66,70 +90,83 @@ def _folded(point: int) -> int:
 def scan(data, start, end, table, words, starts, ends):  # type: ignore[no-untyped-def]
     """Hash the words of `data[start:end]` (valid UTF-8), with first and past-last byte of each; return their number.
 
-    The arrays must hold (end - start + 1) // 2 words, the most there can be.
+    A word's hash is that of its folded UTF-8, taken eight bytes at a time. The arrays must hold
+    (end - start + 1) // 2 words, the most there can be.
     """
+    state, waiting, size = _EMPTY
     count = 0
-    state = np.uint64(0)
     inside = False
     at = start
     while at < end:
         begin = at
-        lead = np.uint32(data[at])
-        if lead < 0x80:
-            point = lead
-            at += 1
-        elif lead < 0xE0:
-            point = (lead & np.uint32(0x1F)) << 6 | np.uint32(data[at + 1] & 0x3F)
-            at += 2
-        elif lead < 0xF0:
-            point = (
-                (lead & np.uint32(0x0F)) << 12 | np.uint32(data[at + 1] & 0x3F) << 6 | np.uint32(data[at + 2] & 0x3F)
-            )
-            at += 3
+        if data[np.uint64(at)] < 0x80:
+            taken, octets = word_bytes(eight(data, at, end), np.uint64(end - at))
+            at += np.int64(taken)
+            kind = LETTER
+            over = taken < 8 and (at == end or data[np.uint64(at)] < 0x80)  # a separator, if anything, comes next
         else:
-            point = (
-                (lead & np.uint32(0x07)) << 18
-                | np.uint32(data[at + 1] & 0x3F) << 12
-                | np.uint32(data[at + 2] & 0x3F) << 6
-                | np.uint32(data[at + 3] & 0x3F)
-            )
-            at += 4
-        if point < TABLE_SIZE:
-            entry = np.uint32(table[point])
-        elif point < 0x40000:
-            entry = np.uint32(ALONE << 24) | np.uint32(point)
-        else:
-            entry = np.uint32(0)
-        kind = entry >> np.uint32(24)
-        if kind == LETTER or (kind == MARK and inside):
+            point, at = character(data, at)
+            kind, point = _classed(point, table)
+            taken, octets = encoded(point)
+            over = kind == ALONE
+            if inside and kind in (ALONE, SEPARATOR):
+                words[count] = mix(absorb(state, waiting))
+                count += 1
+                inside = False
+        if taken and (kind in (LETTER, ALONE) or (kind == MARK and inside)):
             if not inside:
                 starts[count] = begin
-                state = np.uint64(0)
+                state, waiting, size = _EMPTY
                 inside = True
-            state = absorb(state, np.uint64(entry & np.uint32(0xFFFFFF)))
+            state, waiting, size = _append(state, waiting, size, taken, octets)
             ends[count] = at
-        elif kind == ALONE:
+        if over:
             if inside:
-                words[count] = mix(state)
+                words[count] = mix(absorb(state, waiting))
                 count += 1
-            starts[count] = begin
-            ends[count] = at
-            words[count] = mix(absorb(np.uint64(0), np.uint64(entry & np.uint32(0xFFFFFF))))
-            count += 1
-            inside = False
-        elif kind == SEPARATOR and inside:
-            words[count] = mix(state)
-            count += 1
-            inside = False
+                inside = False
+            at += kind == LETTER
     if inside:
-        words[count] = mix(state)
+        words[count] = mix(absorb(state, waiting))
         count += 1
+    return count
+
+
+@compiled_as(numba.int64(READ_BYTES, numba.int64, numba.int64, numba.uint32[::1], numba.uint64[::1]))
+def spell(data, start, end, table, units):  # type: ignore[no-untyped-def]
+    """Write the folded characters of the words of `data[start:end]`, a space between words; return their number.
+
+    `units` must hold end - start of them. Characters of scripts written without spaces follow one another.
+    """
+    count = 0
+    apart = False
+    at = start
+    while at < end:
+        point, at = character(data, at)
+        kind, folded = _classed(point, table)
+        if kind == SEPARATOR:
+            apart = count > 0
+        elif kind in (LETTER, ALONE) or (kind == MARK and count > 0 and not apart):
+            if apart:
+                units[count] = np.uint64(0x20)
+                count += 1
+                apart = False
+            units[count] = np.uint64(folded)
+            count += 1
     return count
 
 
 def longest(offsets: npt.NDArray[np.int64]) -> int:
     """Return the most words any text between `offsets` can have."""
     return (int(np.diff(offsets).max(initial=0)) + 1) // 2 + 1
+
+
+def characters(text: str) -> str:
+    """Return what `spell` sees of a text, for tests and explanations."""
+    data = text.encode()
+    units = np.zeros(len(data), np.uint64)
+    count = spell(np.frombuffer(data, np.uint8), 0, len(data), fold_table(), units)
+    return "".join(chr(unit) for unit in units[:count].tolist())
 
 
 def words(text: str) -> list[tuple[int, str]]:

@@ -15,22 +15,23 @@ from pipeline_tasks.text.clusters import lowest_of_cluster
 
 FOX = "the quick brown fox jumps over the lazy dog"
 FOX_KEYS = [
-    -8481652482018387603,
-    2453731554704698425,
-    7949056689142212434,
-    -3569042379058626283,
-    1839870768838161748,
-    -5707495750523587292,
-    7003757166612472321,
-    -283757638413286908,
-    -2013506896776970797,
-    -2166238481005252504,
-    6634607068543504035,
-    -8378353208953459652,
-    1195902821982319301,
-    -5058625422483184474,
+    8206661974646607065,
+    -3023201125196345132,
+    7339985873675173097,
+    -6922746144166625531,
+    3659352889666700936,
+    -8457078008400039169,
+    4236350397215477780,
+    -7080027522274131926,
+    6662196851304514011,
+    -5937988344217306169,
+    7624885767208249454,
+    979424416473035528,
+    670937746045726828,
+    8604463181666434049,
 ]
-FOX_SHINGLES = "e0078ed4b3aad242c5e8ae457b2b2663fc5fbfd9a4db2d970c157830bf5814c8502e9273f64ca8c8"
+FOX_SHINGLES = "3c7be0f1e6bc1e3c9892f71caccc59415856cc794a36a071c589e7e26b1a6e93cf6f7036731487f8"
+FOX_BY_CHARACTER = [3843899999983722340, 3969757442410522282, -5096198381282271150]
 
 
 def test_generator_is_splitmix64() -> None:
@@ -49,6 +50,12 @@ def test_vectors_are_frozen_because_remembered_signatures_outlive_releases() -> 
     ]
 
 
+def test_vectors_of_characters_are_frozen_too() -> None:
+    keys, packed = minhash.sign(pa.array([FOX]), minhash.Family(ngram=24, bands=3, rows=4, shingle="char"))
+    assert keys.to_pylist() == [FOX_BY_CHARACTER]
+    assert len(packed[0].as_py()) == 8 * (len(FOX) - 24 + 1)
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -61,6 +68,7 @@ def test_vectors_are_frozen_because_remembered_signatures_outlive_releases() -> 
 )
 def test_case_width_and_spacing_do_not_matter(one: str, other: str) -> None:
     assert [word for word, _ in shingles.words(one)] == [word for word, _ in shingles.words(other)]
+    assert shingles.characters(one) == shingles.characters(other)
 
 
 def test_scripts_without_spaces_have_a_word_per_character() -> None:
@@ -75,6 +83,30 @@ def test_scripts_without_spaces_have_a_word_per_character() -> None:
 def test_latin_words_are_the_runs_of_letters_and_digits(text: str) -> None:
     text = text.replace("\u00ad", "")
     assert [word for _, word in shingles.words(text)] == re.findall(r"[^\W_]+", text)
+
+
+def test_characters_are_folded_with_one_space_between_words() -> None:
+    assert shingles.characters("  Héllo,\n Wörld! 日本 語x so\u00adft ") == "héllo wörld 日本 語x soft"
+    assert shingles.characters("-- !") == ""
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["a", "Z", "0", "é", "\uff21", "日", "𐐀", "𠀀", "\u0301", "\u00ad", " ", "-", "\x00"]),
+        max_size=40,
+    )
+)
+def test_words_hash_alike_wherever_they_stand(parts: list[str]) -> None:
+    text = "".join(parts)
+    found = shingles.words(text)
+    hashes = {piece: hash_ for hash_, piece in found}
+    assert [hash_ for hash_, _ in found] == [hashes[piece] for _, piece in found]
+    for hash_, piece in found:
+        assert shingles.words(piece) == [(hash_, piece)]
+        assert shingles.words(f"{piece} and what follows")[0] == (hash_, piece)
+    folded = {hash_: shingles.characters(piece) for hash_, piece in found}
+    assert len(set(folded.values())) == len(folded)
 
 
 @settings(max_examples=100, deadline=None)
