@@ -57,9 +57,9 @@ class Filter:
         return f"{self.name}:{rule.why}"
 
 
-def share(part: Floats, whole: Floats) -> Floats:
-    """Return part / whole, 0 where the whole is 0: an empty text has no share of anything."""
-    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+def share(part: Floats, whole: Floats, of_nothing: float = 0) -> Floats:
+    """Return part / whole, `of_nothing` where the whole is 0: an empty text has no share, or the worst."""
+    return np.divide(part, whole, out=np.full_like(part, of_nothing), where=whole > 0)
 
 
 def beyond(rule: Rule, values: Floats, bounds: Floats) -> npt.NDArray[np.bool_]:

@@ -9,6 +9,7 @@ only if the word rule is SPACY.
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.filters import Filter, Measured, Rule
@@ -32,7 +33,10 @@ sentences of kept lines."""
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Line rules (words, code points, switches: 0 or 1) and bounds on lines and sentences of a text (counts)."""
+    """Line rules (words, code points, switches: 0 or 1) and bounds on lines and sentences of a text (counts).
+
+    As upstream, -1 turns `max_word_length`, `min_words_per_line` and `min_num_sentences` off.
+    """
 
     require_terminal_punctuation: float = 0
     remove_citations: float = 1
@@ -63,7 +67,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     from pipeline_tasks.text.words import SPACY, SPLIT
 
     rules = LineRules(
-        max_word_length=limits.max_word_length,
+        max_word_length=limits.max_word_length if limits.max_word_length >= 0 else np.inf,
         min_words=limits.min_words_per_line,
         require_terminal=bool(limits.require_terminal_punctuation),
         remove_citations=bool(limits.remove_citations),

@@ -99,7 +99,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     """Return the SIGNALS of each text, shape (rows, 28), and the texts as the line modifiers leave them.
 
     Words are those of the source whatever the word rule: fastText's for counts, `str.split` for shares, Unicode's for
-    n-grams.
+    n-grams. A text without words or lines has the worst of every share: upstream drops it at any of them.
     """
     from pipeline_tasks.text import grams, modifiers, parts, phrases, tokens
     from pipeline_tasks.text.buffers import views
@@ -112,20 +112,22 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     bullets, ellipses = parts.edges(*view, parts.STRIPPED, phrases.spelled(BULLETS), phrases.spelled(ELLIPSES)).T
     shape = (limits.max_uppercase_per_line, limits.max_numeric_per_line)
     modified, changed = modifiers.modify(*view, (*shape, limits.min_words_per_line, limits.max_words_of_notice))
+    repeated = grams.shares(*view, grams.DCLM)
+    repeated[np.diff(view[0]) == 0] = 1
     columns = [
         before,
         share(found["points"], count),
-        share(phrases.count(*view, phrases.spelled(SYMBOLS)), count),
+        share(phrases.count(*view, phrases.spelled(SYMBOLS)), count, of_nothing=1),
         share(bullets, lines["parts"]),
         share(ellipses, lines["parts"]),
-        share(count - found["alpha"], count),
+        share(count - found["alpha"], count, of_nothing=1),
         found["folded_stops"],
-        share(lines["repeated"], lines["parts"]),
-        share(paras["repeated"], paras["parts"]),
-        share(lines["repeated_points"], lines["points"]),
-        share(paras["repeated_points"], paras["points"]),
-        *grams.shares(*view, grams.DCLM).T,
-        np.maximum(share(before - tokens.fasttext_words(*views(modified)), before), 0),
+        share(lines["repeated"], lines["parts"], of_nothing=1),
+        share(paras["repeated"], paras["parts"], of_nothing=1),
+        share(lines["repeated_points"], lines["points"], of_nothing=1),
+        share(paras["repeated_points"], paras["points"], of_nothing=1),
+        *repeated.T,
+        np.maximum(share(before - tokens.fasttext_words(*views(modified)), before, of_nothing=1), 0),
         *changed.T,
     ]
     return Measured(np.column_stack(columns), modified)

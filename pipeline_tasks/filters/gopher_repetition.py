@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeline_tasks.filters import Filter, Measured, Rule, share
 from pipeline_tasks.text.languages import word_rules
 
-SIGNALS = (
+SHARES = (
     "dup_para_frac",
     "dup_para_char_frac",
     "dup_line_frac",
@@ -30,11 +30,15 @@ SIGNALS = (
     "duplicated_10_n_grams",
 )
 
+SIGNALS = (*SHARES, "repetition_chars")
+"""The last is the length of the text, of which the shares of characters are."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Most that may be repeated, as shares (0-1) of paragraphs, lines or characters; named as the signals are."""
+    """Least length, and the most that may be repeated: shares (0-1) of paragraphs, lines or characters."""
 
+    min_chars: float = 1
     dup_para_frac: float = 0.3
     dup_para_char_frac: float = 0.2
     dup_line_frac: float = 0.3
@@ -50,11 +54,14 @@ class Limits:
     duplicated_10_n_grams: float = 0.1
 
 
-RULES = tuple(Rule(signal, signal, "most", signal) for signal in SIGNALS)
+RULES = (
+    Rule("empty", "repetition_chars", "least", "min_chars"),
+    *(Rule(signal, signal, "most", signal) for signal in SHARES),
+)
 
 
 def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
-    """Return the SIGNALS of each text, shape (rows, 13); the texts stay as they are."""
+    """Return the SIGNALS of each text, shape (rows, 14); the texts stay as they are."""
     from pipeline_tasks.text import lines, ngrams
     from pipeline_tasks.text.buffers import views
 
@@ -67,6 +74,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         share(line_dups, total),
         share(line_points, points),
         *(share(gram, points) for gram in grams.T),
+        points,
     ]
     return Measured(np.column_stack(columns), texts)
 

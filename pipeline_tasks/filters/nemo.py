@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.filters import Filter, Floats, Measured, Rule, StopWords, share
+from pipeline_tasks.filters import Filter, Measured, Rule, StopWords, share
 from pipeline_tasks.text.languages import STOP_WORDS
 
 BULLETS = ("•", "‣", "\u2043", "⁌", "⁍", "∙", "○", "●", "◘", "◦", "⦾", "⦿")
@@ -152,7 +152,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     lorem = parts.containing(*view, parts.PARAGRAPHS, phrases.spelled(LOREM_IPSUM)) > 0
     notices = parts.containing(*view, parts.PARAGRAPHS, phrases.spelled(NOTICES))
     kinds = ("odd", "decimals", "in_urls", "blanks", "brackets")
-    odd, decimals, urls, blanks, brackets = (_of_all(signed[kind], signed["points"]) for kind in kinds)
+    odd, decimals, urls, blanks, brackets = (share(signed[kind], signed["points"], of_nothing=1) for kind in kinds)
     columns = [
         odd,
         share(found["mostly_marks"], count),
@@ -176,11 +176,6 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         share(bullets, lines["parts"]),
     ]
     return Measured(np.column_stack(columns), texts)
-
-
-def _of_all(part: Floats, whole: Floats) -> Floats:
-    """Return part / whole, 1 where the whole is 0: upstream gives an empty text the worst score."""
-    return np.where(whole > 0, share(part, whole), 1.0)
 
 
 FILTER = Filter("nemo", SIGNALS, Limits, RULES, measure, StopWords("nemo_common_words"))

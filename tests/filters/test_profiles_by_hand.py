@@ -152,3 +152,19 @@ def test_seeds_looks_for_listed_words_in_any_case() -> None:
     texts = pa.array(["Darn it, darn! Darned"], pa.large_string())
     found = seeds.measure(texts, pa.array(["en"]), 0, seeds.Limits(), listed=("DARN", "two words"))
     assert found.signals[0, seeds.SIGNALS.index("seeds_listed_words")] == pytest.approx(2 / 4)
+
+
+def test_a_text_of_nothing_is_empty_to_gopher_and_the_worst_to_dclm() -> None:
+    def failed(card: Filter, text: str) -> set[str]:
+        found, limits = signals(card, text), card.limits()
+        return {
+            rule.why
+            for rule in card.rules
+            if (found[rule.signal] - getattr(limits, rule.limit)) * (1 if rule.side == "most" else -1) > 0
+        }
+
+    assert failed(gopher_repetition.FILTER, "") == {"empty"}
+    assert failed(gopher_repetition.FILTER, " ") == set()
+    assert {"symbols", "non_alpha", "line_frac", "para_char_frac", "removed_words"} < failed(dclm.FILTER, " \n ")
+    assert {"top_2_gram", "dup_10_gram"} < failed(dclm.FILTER, "")
+    assert not {"top_2_gram", "line_frac"} & failed(dclm.FILTER, "one")

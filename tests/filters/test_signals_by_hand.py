@@ -89,3 +89,11 @@ def test_fineweb() -> None:
 def test_words_of_unspaced_scripts_are_pairs() -> None:
     assert signals(gopher_quality.FILTER, "我们的网站。", "zh")["words"] == 3
     assert signals(gopher_quality.FILTER, "我们的网站。", "en")["words"] == 1
+
+
+def test_minus_one_turns_line_rules_of_c4_off() -> None:
+    text = f"{'x' * 1001}\nTwo words."
+    off = c4.Limits(max_word_length=-1, min_words_per_line=-1, min_num_sentences=-1)
+    texts = pa.array([text], pa.large_string())
+    assert c4.measure(texts, pa.array(["en"]), 0, off).texts.to_pylist() == [text]
+    assert c4.measure(texts, pa.array(["en"]), 0, c4.Limits()).texts.to_pylist() == [""]
