@@ -127,6 +127,13 @@ def read(params: Params) -> Lists:
     )
 
 
+def size(params: Params) -> int:
+    """Return the bytes that the lists of `params` take in a process."""
+    from pipeline_tasks.text import listed
+
+    return sum(map(listed.size, read(params).tables))
+
+
 def table(path: str, form: int) -> "Table":
     """Read one list; hosts that are not plain names (IDNA, IPv6) in the form that they are compared in."""
     from pipeline_tasks.text import listed
