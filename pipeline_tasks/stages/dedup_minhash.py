@@ -34,10 +34,11 @@ Positions = npt.NDArray[np.int64]
 class Params:
     """How documents are signed, when two are near duplicates, and which of a cluster stays.
 
-    Documents are sets of word `ngram`s (see `text.shingles`). Two become a candidate pair when all `rows` minima of
-    one of `bands` bands agree: with probability 1 - (1 - J**rows)**bands at Jaccard similarity J (14 x 8 as FineWeb:
-    0.92 at 0.8, 0.56 at 0.7). A candidate is an edge only when its exact `measure` is at least `threshold`: `jaccard`,
-    or `containment`, the share of the smaller set that the larger one holds; 0 turns verification off.
+    Documents are sets of `ngram`s of folded words or, with `shingle: char`, of folded characters with one space between
+    words (`text.shingles`). Two become a candidate pair when all `rows` minima of one of `bands` bands agree: with
+    probability 1 - (1 - J**rows)**bands at Jaccard similarity J (14 x 8 as FineWeb: 0.92 at 0.8, 0.56 at 0.7). A
+    candidate is an edge only when its exact `measure` is at least `threshold`: `jaccard`, or `containment`, the share
+    of the smaller set that the larger one holds; 0 turns verification off.
     Of each connected cluster, over all snapshots, the first by `policy` stays: an ordered list of `quality` (highest
     value of the column `quality`), `newest`, `oldest`, `longest`, `source` (first of `sources` that is the document's
     source or the end of its host) and `lowest_id`, which always breaks the last tie. No snapshot is privileged: an
@@ -51,6 +52,7 @@ class Params:
     """
 
     ngram: int = 5
+    shingle: Literal["word", "char"] = "word"
     bands: int = 14
     rows: int = 8
     threshold: float = 0.8
@@ -71,11 +73,11 @@ class Params:
 def sign(docs: Batches, *, params: Params) -> Batches:
     """Yield id, node (see `ranking.nodes`: the better document's sorts first), band keys and packed shingles.
 
-    Documents of fewer than `ngram` words have neither keys nor shingles, so they are nobody's near duplicate.
+    Documents of fewer than `ngram` words (or characters) have neither keys nor shingles: nobody is near to them.
     """
     from pipeline_tasks.text import minhash
 
-    family = minhash.Family(params.ngram, params.bands, params.rows, params.seed)
+    family = minhash.Family(params.ngram, params.bands, params.rows, params.seed, params.shingle)
     policy = Policy(params.policy, params.sources, params.quality)
     last = ""
     for batch in docs:
@@ -738,7 +740,16 @@ def _check_policy(params: Params) -> None:
 
 def family_of(params: Params) -> int:
     """Return the number that marks comparable memory: whatever decides on signatures, edges and winners."""
-    how = (params.ngram, params.bands, params.rows, params.seed, params.buckets, params.measure, params.threshold)
+    how = (
+        params.ngram,
+        params.shingle,
+        params.bands,
+        params.rows,
+        params.seed,
+        params.buckets,
+        params.measure,
+        params.threshold,
+    )
     name = json.dumps([how, params.policy, params.sources, params.quality])
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")
 

@@ -216,6 +216,19 @@ def test_short_documents_are_counted_and_kept(tmp_path: Path) -> None:
     assert made.metrics["measures"]["shingles"]["bins"]["0"] == 2
 
 
+def test_shingles_may_be_of_characters(tmp_path: Path) -> None:
+    pages = ["".join(chr(0x4E00 + (seed + n * n) % 900) for n in range(120)) for seed in (0, 500)]
+    texts = [pages[0], f"{pages[0]}完", pages[1], "short"]
+    home, _ = day(tmp_path, documents(texts))
+    params = {"buckets": 2, "ngram": 8, "policy": ["longest"]}
+    _, made = refining.refined(tmp_path, STAGE, home, {**params, "shingle": "char"})
+    (row,) = removed(tmp_path, made)
+    assert row["text"] == texts[0]
+    assert row["proof"]["jaccard"] == round(113 / 114, 6)
+    assert sorted(row["shingles"] for row in kept(tmp_path, made)) == [0, 113, 114]
+    assert made.metrics["measures"]["shingles"]["bins"]["0"] == 1
+
+
 def test_bands_left_over_when_the_rounds_end_are_counted(tmp_path: Path) -> None:
     common = [f"c{n}" for n in range(60)]
     texts = [" ".join([*common, *(f"x{n}y{m}" for m in range(40))]) for n in range(30)]
