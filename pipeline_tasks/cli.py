@@ -56,6 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     _trace_parser(commands)
     _whatif_parser(commands)
     _lint_parser(commands)
+    _contamination_parser(commands)
     _tend_parser(commands)
     doctor = commands.add_parser("doctor", help="check Java, Spark, Ray, the tokenizer and the object store")
     doctor.add_argument("output", nargs="?", default="", help="root to check: a folder or s3://bucket/prefix")
@@ -256,6 +257,40 @@ def _lint(options: argparse.Namespace) -> int:
     found = lint.lint(options.recipe, options.output, options.snapshot, options.allow)
     _print([json.dumps(lint.facts(found))] if options.json else lint.told(options.recipe, found))
     return RecipeError.exit_code if any(one.fault or options.strict for one in found) else 0
+
+
+def _contamination_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
+    text = "evaluation items found in snapshots, or what a later benchmark would find, from sketches"
+    found = commands.add_parser("contamination", help=text, description=text)
+    _place(found)
+    found.add_argument("--benchmark", default="", help="only hits of this one")
+    found.add_argument("--file", action="append", default=[], metavar="NAME=FILE", help="where a benchmark's file is")
+    found.add_argument("--add", action="append", default=[], metavar="[NAME=]FILE", help="look for a new benchmark")
+    found.add_argument("--part", action="append", default=[], metavar="FIELD=KIND", help="question, answer or passage")
+    found.add_argument("--limit", type=int, default=20, metavar="N", help="show at most N hits (20)")
+    found.set_defaults(answer=_contamination)
+
+
+def _contamination(options: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from pipeline_tasks import contamination
+
+    scans, hits = [], []
+    files, parts = contamination.named(options.add), dict(one.partition("=")[::2] for one in options.part)
+    for version in _versions(options):
+        if files:
+            scan, found = contamination.added(options.output, version, files, parts)
+            scans.append(scan)
+            hits += found
+        else:
+            known = contamination.named(options.file)
+            hits += contamination.listed(options.output, version, options.benchmark, known)
+    if options.json:
+        _print([json.dumps({"scans": [asdict(one) for one in scans], "hits": [asdict(one) for one in hits]})])
+    else:
+        _print([*map(contamination.told_scan, scans), *contamination.told(hits, options.limit)])
+    return 0
 
 
 def _tend_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
