@@ -282,15 +282,42 @@ def _benchmarks(told: Told) -> Iterator[Html]:
     made = told.made.get("decontaminate")
     if made is None:
         return
-    aside, cut = (_measure(made, "contaminated_by", of)["bins"] for of in ("rejects", "measures"))
-    rows = [(shown(name, 60), count(aside.get(name, 0)), count(cut.get(name, 0))) for name in sorted({*aside, *cut})]
-    lead = (
-        "Documents that hold passages of evaluation sets, by benchmark."
-        if rows
-        else "No passage of an evaluation set was found."
-    )
-    head = ("benchmark", "documents set aside", "documents cut")
-    yield from _section("Evaluation sets", lead, *([table(head, rows, numeric=(1, 2))] if rows else []))
+    aside, cut = (_by_benchmark(_measure(made, "contaminated_by", of)["bins"]) for of in ("rejects", "measures"))
+    names = sorted({*aside, *cut, *made.params.get("benchmarks", {})})
+    rows = [(shown(name, 60), count(aside[name]), count(cut[name])) for name in names]
+    lead = "No evaluation set was looked for."
+    if rows:
+        found = "by benchmark" if aside or cut else "none was found"
+        lead = f"Documents that hold questions, answers or passages of evaluation sets: {found}."
+    tables = [table(("benchmark", "documents set aside", "documents cut"), rows, numeric=(1, 2))] if rows else []
+    yield from _section("Evaluation sets", lead, *tables, *_items(told, made))
+
+
+def _by_benchmark(bins: Mapping[str, int]) -> Counter[str]:
+    """Return documents per benchmark; one that holds items of several counts for each."""
+    found: Counter[str] = Counter()
+    for names, documents in bins.items():
+        for name in names.split("+"):
+            found[name] += documents
+    return found
+
+
+def _items(told: Told, made: Manifest) -> Iterator[Html]:
+    """Yield a table of items found in documents that were set aside: where, never the words."""
+    found = _rows(told, made.rejects, ("url", "evidence"), SAMPLES) if made.rejects else []
+    hits = [(row, hit) for row in found for hit in json.loads(row["evidence"] or "{}").get("hits", [])]
+    rows = [(_address(row), *_item(hit)) for row, hit in hits[:LISTED]]
+    if rows:
+        head = ("set aside", "item", "part", "found by", "score", "characters")
+        yield table(head, rows, numeric=(4, 5))
+
+
+def _item(hit: Mapping[str, Any]) -> Sequence[Child]:
+    item = f"{shown(hit['benchmark'], 40)} {hit['item']}"
+    start, end = hit["spans"][0]
+    more = f" and {len(hit['spans']) - 1} more" if len(hit["spans"]) > 1 else ""
+    part = f"{hit['part']} ({shown(hit['field'], 40)})"
+    return (item, part, hit["method"], f"{hit['score']:.3f}", f"{start:,}-{end:,}{more}")
 
 
 def _tokens(told: Told) -> Iterator[Html]:

@@ -93,6 +93,15 @@ def made(root: Path, stage: str, kept: pa.Table, *aside: pa.Table, **measured: l
     return path
 
 
+def contaminated(root: Path) -> str:
+    """Commit a `decontaminate` that found items of two benchmarks in two documents; return its manifest."""
+    hit = {"benchmark": "quiz", "item": 7, "part": "question", "field": "prompt", "method": "sampled", "score": 0.875}
+    proof = json.dumps({"hits": [hit | {"spans": [[1200, 1350], [9000, 9100]]}], "passages": 1})
+    names = ["quiz", "other+quiz"]
+    aside = records(2, "SECRET-RAW-TEXT", "decontaminate:contaminated", proof)
+    return made(root, "decontaminate", records(130, "clean text"), aside, contaminated_by=names)
+
+
 def run(root: Path) -> dict[str, str]:
     """Commit a small run in which each section has something to tell; return its manifests."""
     near = json.dumps({"winner": "f" * 32, "near": "e" * 32, "snapshot": "2026-45", "jaccard": 0.9125, "bands": 11})
@@ -172,6 +181,15 @@ def test_a_report_shows_texts_only_as_they_were_after_scrubbing(reported: str) -
     assert "clean [EMAIL] text" in reported
     assert "SECRET-RAW-TEXT" not in reported
     assert "someone" not in reported, "queries of addresses are left out"
+
+
+def test_a_report_tells_what_each_benchmark_hit(tmp_path: Path) -> None:
+    write_report(str(tmp_path), "web", "2026-46", {"decontaminate": contaminated(tmp_path)}, {}, "report.html")
+    body = (tmp_path / "report.html").read_text()
+    text = text_of(body)
+    assert "other 1 1 quiz 2 2" in text
+    assert "quiz 7 question (prompt) sampled 0.875 1,200-1,350 and 1 more" in text
+    assert "SECRET-RAW-TEXT" not in body
 
 
 def test_without_scrubbing_no_text_is_shown(tmp_path: Path) -> None:

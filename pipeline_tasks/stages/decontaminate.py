@@ -71,6 +71,10 @@ class Params:
             told = f"gram {self.gram} must be 1 or more, misses {self.misses} 0 or more, score {self.score} in (0, 1]"
             message = f"decontaminate: {told}"
             raise RecipeError(message)
+        for name in self.benchmarks:
+            if "+" in name or not name:
+                message = f"decontaminate: benchmark {name!r} needs another name: `contaminated_by` joins names with +"
+                raise RecipeError(message)
 
 
 def resources(params: Params) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -238,6 +239,29 @@ def test_no_benchmark_screens_nothing(tmp_path: Path) -> None:
     made = screened(tmp_path, [PROSE, ""])
     assert made.rows == 2
     assert refining.rows(tmp_path, made).column("contaminated_by").null_count == 2
+
+
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        ({"min_words": 14}, "between 1 and ngram 13"),
+        ({"gram": 0}, "gram 0 must be"),
+        ({"score": 0.0}, "score 0.0"),
+        ({"benchmarks": {"a+b": "x"}}, "another name"),
+    ],
+)
+def test_params_that_make_no_sense_are_refused(params: dict[str, Any], told: str) -> None:
+    with pytest.raises(RecipeError, match=re.escape(told)):
+        Params(**params)
+
+
+def test_a_benchmark_of_other_fields_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "quiz.jsonl"
+    path.write_text(json.dumps({"stem": QUESTION}))
+    with pytest.raises(RecipeError, match=r"quiz\.jsonl has none of the fields"):
+        read_reference(Params(benchmarks={"quiz": str(path)}))
+    params = Params(benchmarks={"quiz": str(path)}, questions=("stem",))
+    assert [one.field for one in read_reference(params).parts] == ["stem"]
 
 
 def test_a_broken_benchmark_is_named_with_its_line(tmp_path: Path) -> None:
