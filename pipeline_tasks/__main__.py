@@ -49,6 +49,7 @@ def handle(request: Request) -> Reply:
 
 def _land(request: Request) -> Reply:
     path, made, listing = land.land(request["root"], request["input"], str(request.get("snapshot") or ""))
+    dataset.refuse_retracted(request["root"], str(request.get("recipe") or ""), listing.snapshot, path)
     return {
         "manifest": path,
         "snapshot": listing.snapshot,

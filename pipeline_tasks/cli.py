@@ -58,6 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     _lint_parser(commands)
     _contamination_parser(commands)
     _tend_parser(commands)
+    _retract_parser(commands)
     doctor = commands.add_parser("doctor", help="check Java, Spark, Ray, the tokenizer and the object store")
     doctor.add_argument("output", nargs="?", default="", help="root to check: a folder or s3://bucket/prefix")
     doctor.set_defaults(answer=_doctor)
@@ -161,15 +162,31 @@ def _status(options: argparse.Namespace) -> int:
     from pipeline_tasks.funnel import status_lines
 
     found = _versions(options)
+    notes = {} if options.snapshot else _notes(options.output, _recipe(options))
     if options.json:
-        _print([json.dumps([_facts(one) for one in found], sort_keys=True)])
+        facts = [_facts(one) | {"note": notes.pop(one.snapshot, "")} for one in found]
+        facts += [{"snapshot": snapshot, "note": note} for snapshot, note in sorted(notes.items())]
+        _print([json.dumps(facts, sort_keys=True)])
     else:
-        _print(status_lines(options.output, found))
+        _print(status_lines(options.output, found, notes))
     return 0
 
 
+def _notes(root: str, recipe: str) -> dict[str, str]:
+    """Return what is to be said of snapshots: retracted, or refined with another past than there is now."""
+    from pipeline_tasks import retract
+
+    gone = dataset.retractions(root, recipe).values()
+    notes = {one.snapshot: f"retracted{f': {one.reason}' if one.reason else ''}" for one in gone}
+    for one in retract.stale(root, recipe):
+        notes[one.version.snapshot] = (
+            f"stale from {one.stage} on: earlier snapshots changed since; `refinery run` it again"
+        )
+    return notes
+
+
 def _facts(version: dataset.Version) -> dict[str, Any]:
-    names = ("number", "recipe", "snapshot", "documents", "tokens", "sequences", "home", "landing")
+    names = ("number", "recipe", "snapshot", "documents", "tokens", "sequences", "home", "landing", "demoted", "delta")
     return {name: getattr(version, name) for name in names}
 
 
@@ -291,6 +308,34 @@ def _contamination(options: argparse.Namespace) -> int:
     else:
         _print([*map(contamination.told_scan, scans), *contamination.told(hits, options.limit)])
     return 0
+
+
+def _retract_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
+    retract = commands.add_parser("retract", help="make the dataset what it would be without a snapshot")
+    retract.add_argument("snapshot", help="the snapshot to take back")
+    retract.add_argument("output", nargs="?", default=default_root(), help="the root that a run wrote to")
+    retract.add_argument("--recipe", default="", help="its recipe: a name, or the YAML file it was run by")
+    retract.add_argument("--reason", default="", help="why; kept in the dataset's log")
+    retract.add_argument("--undo", action="store_true", help="bring a retracted snapshot back")
+    retract.add_argument("--dry-run", action="store_true", help="only tell what would be refined again")
+    retract.add_argument("--engine", default="", help="run every stage on local, spark or ray (default: the recipe's)")
+    retract.add_argument("--override", action="append", default=[], metavar="STAGE=WHY", help="let a refused gate pass")
+    retract.set_defaults(answer=_retract)
+
+
+def _retract(options: argparse.Namespace) -> int:
+    from pipeline_tasks.cli_run import retract
+
+    return retract(
+        output=options.output,
+        recipe=options.recipe or _recipe(options),
+        snapshot=options.snapshot,
+        reason=options.reason,
+        undo=options.undo,
+        dry_run=options.dry_run,
+        engine=options.engine,
+        override=_reasons(options.override),
+    )
 
 
 def _tend_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it

@@ -20,7 +20,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
-from pipeline_tasks import airflow_home, warm
+from pipeline_tasks import airflow_home, dataset, warm
+from pipeline_tasks import retract as taking_back
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.land import list_snapshot
 from pipeline_tasks.recipe import load_recipe
@@ -201,6 +202,51 @@ def _summarize(progress: Progress, asked: Mapping[str, Any], *, recipe: str, as_
         f"done in {seconds} s: version {made['version']}, {made['documents']:,} documents, {made['tokens']:,} tokens\n"
         f"  dataset {asked['output']}/{made['home']}\n  report  {asked['output']}/{made['report']}\n"
     )
+
+
+def retract(  # noqa: PLR0913 -- the options of `refinery retract`
+    *,
+    output: str,
+    recipe: str,
+    snapshot: str,
+    reason: str = "",
+    undo: bool = False,
+    dry_run: bool = False,
+    engine: str = "",
+    override: Mapping[str, str] | None = None,
+) -> int:
+    """Take a snapshot back (or bring it back) and refine again what was refined after it; return the exit code.
+
+    First what must be refined again is told and its files are looked for, then the retraction is recorded, then the
+    later snapshots are refined in order. Interrupted anywhere, the same command goes on from there.
+    """
+    root, name = _absolute(output), load_recipe(recipe).name
+    found = taking_back.later(root, name, snapshot, undo=undo)
+    sys.stdout.write(f"{'bringing back' if undo else 'retracting'} {snapshot} of recipe {name} in {output}\n")
+    sys.stdout.write("".join(f"{line}\n" for line in taking_back.told(snapshot, found)))
+    sys.stdout.flush()
+    for one in found:
+        taking_back.landed(root, one.version)
+    if dry_run:
+        return 0
+    taking_back.record(root, name, snapshot, reason, undo=undo)
+    while (due := taking_back.due(root, name, snapshot)) is not None:
+        before, uri = due.version, taking_back.landed(root, due.version)
+        code = run(
+            input_uri=uri, output=output, snapshot=before.snapshot, recipe=recipe, engine=engine, override=override
+        )
+        if code:
+            sys.stderr.write("refinery: later snapshots are still as they were; the same command goes on from there\n")
+            return code
+        after = dataset.current(root, name, before.snapshot)
+        if after.number == before.number:
+            message = (
+                f"snapshot {before.snapshot} was refined again and is the same, though its past is another; "
+                "was it run with another recipe? Give that one by --recipe"
+            )
+            raise RecipeError(message)
+        sys.stdout.write("".join(f"{line}\n" for line in taking_back.compared(root, before, after)))
+    return 0
 
 
 # --- refinery up -----------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The funnel of a version: what came into each stage, what stayed, and why the rest did not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeline_tasks import dataset
@@ -45,12 +45,22 @@ def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
             yield f"{'':<16}{'':>8}    {count:>8,} {reason}"
 
 
-def status_lines(root: str, versions: Sequence[dataset.Version]) -> Iterator[str]:
-    """Yield one line per published snapshot."""
-    yield f"{'snapshot':<20}{'recipe':<10}{'version':>8}{'records':>10}{'documents':>11}{'tokens':>12}  published under"
+def status_lines(
+    root: str, versions: Sequence[dataset.Version], notes: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Yield one line per published snapshot, with what it demoted of earlier ones; `notes` is by snapshot."""
+    yield (
+        f"{'snapshot':<20}{'recipe':<10}{'version':>8}{'records':>10}{'documents':>11}{'demoted':>9}{'tokens':>12}  "
+        "published under"
+    )
+    notes = dict(notes or {})
     for one in versions:
         came = read_manifest(root, one.manifests["ingest"]).rows_in if "ingest" in one.manifests else 0
         yield (
-            f"{one.snapshot:<20}{one.recipe:<10}{one.number:>8}{came:>10,}{one.documents:>11,}{one.tokens:>12,}  "
-            f"{root}/{one.home}"
+            f"{one.snapshot:<20}{one.recipe:<10}{one.number:>8}{came:>10,}{one.documents:>11,}{one.demoted:>9,}"
+            f"{one.tokens:>12,}  {root}/{one.home}"
         )
+        if one.snapshot in notes:
+            yield f"{'':<20}{notes.pop(one.snapshot)}"
+    for snapshot, note in sorted(notes.items()):
+        yield f"{snapshot:<20}{note}"

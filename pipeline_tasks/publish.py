@@ -1,4 +1,4 @@
-"""Publishes a snapshot: exports packed tokens with index and lineage, writes the report, appends the version."""
+"""Publishes a snapshot: exports packed tokens, lineage and what it demotes, writes the report, appends the version."""
 
 import hashlib
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipeline_tasks import dataset, packed, storage
@@ -19,6 +20,9 @@ from pipeline_tasks.manifest import Manifest, digest_of, manifest_path
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.report import write_report
 from pipeline_tasks.runner import read_manifest, read_shards
+from pipeline_tasks.stage import Shards
+
+pc: Any = pyarrow.compute
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ def publish(
     made = {stage: read_manifest(root, path) for stage, path in paths.items()}
     home = f"publish/{digest_of({stage: one.fingerprint for stage, one in made.items()} | {'recipe': recipe})}"
     counts = _export(root, home, made) if "pack" in made else packed.Counts(0, 0, 0, 0)
+    delta = _demotions(root, home, made, snapshot)
     costs = ledger.ask("cost", recipe=recipe, snapshot=snapshot)
     report = write_report(root, recipe, snapshot, paths, verdicts, f"{home}/report.html", costs)
     documents = [made[stage].rows for stage in STAGES if stage in made and stage != "pack"][-1]
@@ -67,6 +72,7 @@ def publish(
             "documents": documents,
             "tokens": counts.tokens,
             "sequences": counts.sequences,
+            **delta,
         },
     )
     ledger.record_version(version)
@@ -78,7 +84,66 @@ def publish(
         "documents": documents,
         "tokens": counts.tokens,
         "sequences": counts.sequences,
+        "demoted": version.demoted,
     }
+
+
+DEMOTED = pa.schema(
+    [
+        pa.field("id", pa.string()),  # the document that is no longer part of the dataset
+        pa.field("snapshot", pa.string()),  # the snapshot that had published it
+        pa.field("winner", pa.string()),  # the document that stands for its cluster now
+        pa.field("winner_snapshot", pa.string()),
+        pa.field("via", pa.string()),  # of the loser's cluster: compared with `near`, which joined it to the winner's
+        pa.field("near", pa.string()),
+        pa.field("similarity", pa.float64()),  # exact, by the recipe's `measure`
+        pa.field("bands", pa.int64()),  # bands that `via` and `near` share
+    ]
+)
+"""One row of `demoted.parquet`, sorted by id: what a version takes out of what earlier snapshots published."""
+
+
+def _demotions(root: str, home: str, made: Mapping[str, Manifest], snapshot: str) -> dict[str, Any]:
+    """Store `demoted.parquet` under `home` if there is anything to tell; return the version's account of it."""
+    rows = _demoted(root, made["dedup_minhash"].memory) if "dedup_minhash" in made else DEMOTED.empty_table()
+    if not rows.num_rows:
+        return {"demoted": 0, "promoted": 0, "delta": ""}
+    path = f"{home}/demoted.parquet"
+    with _stored(root, path) as out:
+        pq.write_table(rows, out)
+    ours = rows.filter(pc.equal(rows.column("winner_snapshot"), snapshot))
+    return {"demoted": rows.num_rows, "promoted": len(ours.column("winner").unique()), "delta": path}
+
+
+def _demoted(root: str, memory: Shards) -> pa.Table:
+    from pipeline_tasks.stages.dedup_minhash import demotions
+    from pipeline_tasks.text.ranking import part
+
+    found = [
+        pa.RecordBatch.from_arrays(
+            [
+                batch.column("id"),
+                part(batch.column("node"), 2),
+                part(batch.column("winner"), 1),
+                part(batch.column("winner"), 2),
+                batch.column("via"),
+                part(batch.column("near"), 1),
+                batch.column("similarity"),
+                batch.column("shared"),
+            ],
+            schema=DEMOTED,
+        )
+        for batch in read_shards(root, demotions(memory))
+    ]
+    return pa.Table.from_batches(found, schema=DEMOTED).sort_by("id")
+
+
+def read_demoted(root: str, recipe: str) -> pa.Table:
+    """Return what the versions that count now demote, one row per document (see `DEMOTED`)."""
+    store = storage.connect(root)
+    deltas = [one.delta for one in dataset.latest_by_snapshot(root, recipe) if one.delta]
+    tables = [pq.read_table(pa.BufferReader(store.read(delta))) for delta in deltas]
+    return pa.concat_tables([DEMOTED.empty_table(), *tables])
 
 
 def _with_land(root: str, manifests: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,212 @@
+"""Taking a snapshot back equals never having had it, whatever day it is, and bringing it back equals having kept it."""
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks import dataset, retract
+from pipeline_tasks.__main__ import handle
+from pipeline_tasks.cli import main
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.funnel import status_lines
+from pipeline_tasks.publish import read_demoted
+from pipeline_tasks.runner import read_manifest, read_shards
+from pipeline_tasks.verify import verify
+
+RECIPE = "web"
+STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("ingest", {}),
+    ("extract", {"min_chars": 20}),
+    ("dedup_exact", {"buckets": 2}),
+    ("dedup_minhash", {"buckets": 2, "policy": ["longest", "lowest_id"]}),
+)
+DAYS = ("2026-11-19", "2026-11-20", "2026-11-21", "2026-11-22")
+
+
+@pytest.fixture(scope="module")
+def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four days of the same pages, edited and copied: every day equals, resembles and demotes some of another."""
+    place, draws = tmp_path_factory.mktemp("crawl"), random.Random(3)
+    pages = [[f"word{draws.randrange(10**6)}" for _ in range(80)] for _ in range(12)]
+    for number, name in enumerate(DAYS):
+        (place / name).mkdir()
+        texts = []
+        for page in draws.sample(pages, 8):
+            extra = [f"day{number}"] * draws.randrange(3)
+            texts.append(" ".join([*page, *extra]))
+        lines = [
+            json.dumps({"text": text, "url": f"https://example.org/{number}/{at}"}) for at, text in enumerate(texts)
+        ]
+        (place / name / "pages.jsonl").write_text("\n".join(lines))
+    return place
+
+
+def refine(root: str, uri: Path) -> dataset.Version:
+    """Refine one day as its DAG does: land, stages with all earlier days as history, publish."""
+    landed = handle({"verb": "land", "root": root, "input": str(uri), "recipe": RECIPE})
+    named = {"root": root, "recipe": RECIPE, "snapshot": landed["snapshot"]}
+    history = handle({"verb": "history", **named})["history"]
+    parent, manifests = landed["manifest"], {}
+    for stage, params in STEPS:
+        request = {"stage": stage, "params": params, "parent": parent, "history": history.get(stage, [])}
+        parent = manifests[stage] = handle({"verb": "refine", **named, **request, "landing": landed["landing"]})[
+            "manifest"
+        ]
+    handle({"verb": "publish", **named, "landing": landed["landing"], "manifests": manifests})
+    return dataset.current(root, RECIPE, landed["snapshot"])
+
+
+def redo(root: str, snapshot: str) -> list[str]:
+    """Refine again what is due, as `refinery retract` does; return which days that were."""
+    done = []
+    while (due := retract.due(root, RECIPE, snapshot)) is not None:
+        refine(root, Path(retract.landed(root, due.version)))
+        done.append(due.version.snapshot)
+    return done
+
+
+def holds(root: str) -> set[str]:
+    """The documents of the dataset: what every day kept, less what later days demoted."""
+    kept = {
+        one
+        for version in dataset.latest_by_snapshot(root, RECIPE)
+        for batch in read_shards(root, read_manifest(root, version.manifests["dedup_minhash"]).shards, ["id"])
+        for one in batch.column("id").to_pylist()
+    }
+    gone = set(read_demoted(root, RECIPE).column("id").to_pylist())
+    assert gone <= kept
+    return kept - gone
+
+
+def sealed(root: str) -> dict[str, tuple[str, int, int]]:
+    """What each live day's last stage is, and what its version says of it."""
+    live = dataset.latest_by_snapshot(root, RECIPE)
+    return {one.snapshot: (one.manifests["dedup_minhash"], one.documents, one.demoted) for one in live}
+
+
+@pytest.fixture(scope="module")
+def full(crawl: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], tuple[set[str], Any]]:
+    """What the dataset holds after every set of days that the tests compare with."""
+    found = {}
+    for days in [DAYS, *(tuple(one for one in DAYS if one != gone) for gone in DAYS)]:
+        root = str(tmp_path_factory.mktemp("plain"))
+        for day in days:
+            refine(root, crawl / day)
+        found[days] = holds(root), sealed(root)
+    return found
+
+
+def without(day: str) -> tuple[str, ...]:
+    return tuple(one for one in DAYS if one != day)
+
+
+@pytest.mark.parametrize("day", DAYS)
+def test_retracting_a_day_equals_never_having_had_it(
+    day: str, crawl: Path, tmp_path: Path, full: dict[tuple[str, ...], tuple[set[str], Any]]
+) -> None:
+    root = str(tmp_path)
+    before = [refine(root, crawl / one) for one in DAYS]
+    assert (holds(root), sealed(root)) == full[DAYS]
+    planned = [one.version.snapshot for one in retract.later(root, RECIPE, day)]
+    retract.record(root, RECIPE, day, "a test day")
+    assert redo(root, day) == planned == [one for one in DAYS if one > day]
+    assert (holds(root), sealed(root)) == full[without(day)]
+    assert retract.stale(root, RECIPE) == []
+    assert dataset.versions(root, RECIPE)[: len(DAYS)] == before, "published versions never change"
+    assert all(not verify(root, one).problems for one in dataset.latest_by_snapshot(root, RECIPE))
+
+    retract.record(root, RECIPE, day, undo=True)
+    redo(root, day)
+    assert (holds(root), sealed(root)) == full[DAYS]
+
+
+def test_days_demote_each_other_and_versions_say_so(
+    crawl: Path, tmp_path: Path, full: dict[tuple[str, ...], tuple[set[str], Any]]
+) -> None:
+    root = str(tmp_path)
+    versions = [refine(root, crawl / one) for one in DAYS]
+    demoted = read_demoted(root, RECIPE).to_pylist()
+    assert len(demoted) == sum(one.demoted for one in versions) > 0
+    assert all(0 < one.promoted <= one.demoted for one in versions if one.demoted)
+    for row in demoted:
+        assert row["similarity"] >= 0.8
+        assert row["bands"] > 0
+        assert row["snapshot"] < row["winner_snapshot"]
+    lines = list(status_lines(root, versions, {DAYS[0]: "a note"}))
+    assert "demoted" in lines[0]
+    assert lines[2].strip() == "a note"
+
+
+def test_a_retraction_is_recorded_once_and_goes_on_where_it_was_interrupted(crawl: Path, tmp_path: Path) -> None:
+    root = str(tmp_path)
+    for one in DAYS[:3]:
+        refine(root, crawl / one)
+    for _ in range(2):
+        retract.record(root, RECIPE, DAYS[0], "spam")
+    assert len(dataset.log(root, RECIPE)) == 4
+    assert [one.version.snapshot for one in retract.stale(root, RECIPE)] == list(DAYS[1:3])
+    refine(root, crawl / DAYS[1])  # and here the power fails
+    assert [one.version.snapshot for one in retract.stale(root, RECIPE)] == [DAYS[2]]
+    assert redo(root, DAYS[0]) == [DAYS[2]]
+
+
+def test_a_retracted_day_is_neither_shown_nor_refined_again_from_the_same_files(
+    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = str(tmp_path / "root")
+    day = tmp_path / DAYS[0]
+    day.mkdir()
+    text = (crawl / DAYS[0] / "pages.jsonl").read_text()
+    (day / "pages.jsonl").write_text(text)
+    refine(root, day)
+    refine(root, crawl / DAYS[1])
+    retract.record(root, RECIPE, DAYS[0], "spam")
+    with pytest.raises(RecipeError, match=r"retracted \(spam\)"):
+        dataset.current(root, RECIPE, DAYS[0])
+    with pytest.raises(RecipeError, match="land other files"):
+        refine(root, day)
+    assert main(["status", root]) == 0
+    told = capsys.readouterr().out
+    assert "retracted: spam" in told
+    assert "stale from ingest on" in told
+    (day / "pages.jsonl").write_text(text.replace("word", "cure"))
+    assert refine(root, day).number == 4
+    assert dataset.retractions(root, RECIPE) == {}
+
+
+def unknown(root: str, arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["retract", *arguments, root]) == RecipeError.exit_code
+    return capsys.readouterr().err
+
+
+def test_what_cannot_be_retracted_is_refused(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = str(tmp_path / "root")
+    assert "published nothing" in unknown(root, ["2026-11-19"], capsys)
+    moved = tmp_path / DAYS[1]
+    moved.mkdir()
+    (moved / "pages.jsonl").write_text((crawl / DAYS[1] / "pages.jsonl").read_text())
+    refine(root, crawl / DAYS[0])
+    refine(root, moved)
+    assert "it has 2026-11-19, 2026-11-20" in unknown(root, ["2026-11-18"], capsys)
+    (moved / "pages.jsonl").unlink()
+    assert "Bring its files back" in unknown(root, [DAYS[0]], capsys)
+    assert len(dataset.log(root, RECIPE)) == 2
+    with pytest.raises(RecipeError, match="not retracted"):
+        dataset.restore(root, RECIPE, DAYS[0])
+
+
+def test_a_dry_run_tells_what_would_be_refined_again(
+    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = str(tmp_path)
+    refine(root, crawl / DAYS[0])
+    refine(root, crawl / DAYS[1])
+    assert main(["retract", DAYS[0], root, "--dry-run"]) == 0
+    assert "2026-11-20: refined again from ingest on (now version 2)" in capsys.readouterr().out
+    assert main(["retract", DAYS[1], root, "--dry-run"]) == 0
+    assert "nothing after 2026-11-20" in capsys.readouterr().out
+    assert len(dataset.log(root, RECIPE)) == 2
