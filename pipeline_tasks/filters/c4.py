@@ -73,7 +73,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         remove_citations=bool(limits.remove_citations),
         drop_javascript=bool(limits.filter_javascript),
         drop_policy=bool(limits.filter_policy),
-        sentences=word_rules(languages, words) == SPACY,
+        sentences=word_rules(languages, words) if words == SPACY else None,
     )
     edited, counts = edit(*views(texts), word_rules(languages, SPLIT), rules)
     return Measured(counts, edited)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.text import outline
+from pipeline_tasks.text import words as cutting
 from pipeline_tasks.text.buffers import views
 from pipeline_tasks.text.compiled import compiled, inlined
 from pipeline_tasks.text.letters import ASCII_END, DIGIT, SPACE, TERMINAL, WORD, class_of, classes, decode, trim
@@ -57,7 +58,7 @@ BLOCK = 512
 class LineRules(NamedTuple):
     """The line rules; numbers, so that the compiled loop takes them as they are.
 
-    `sentences` says per text whether they are counted over the words of `words.SPACY`; None: nowhere.
+    `sentences` is the word rule per text by which they are counted where it is `words.SPACY`; None: nowhere.
     """
 
     max_word_length: float
@@ -66,7 +67,7 @@ class LineRules(NamedTuple):
     remove_citations: bool
     drop_javascript: bool
     drop_policy: bool
-    sentences: npt.NDArray[np.bool_] | None = None
+    sentences: npt.NDArray[np.uint8] | None = None
 
 
 @compiled
@@ -155,18 +156,29 @@ def _sentences(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _tokenized_sentences(words, kinds):  # type: ignore[no-untyped-def]
-    """Return the sentences of SPACY words: each begins at the first word that is no punctuation after an end.
+def _tokenized_sentences(words, found, asked, out):  # type: ignore[no-untyped-def]
+    """Fill out[row], of the texts that are asked, with the sentences of SPACY words.
 
-    As explosion/spaCy `spacy/pipeline/sentencizer.pyx`.
+    As explosion/spaCy `spacy/pipeline/sentencizer.pyx`: each begins at the first word that is no punctuation after an
+    end. Every line is a document of its own.
     """
-    count, ended = min(words, 1), False
-    for word in range(words):
-        if kinds[word] & STOPS:
-            ended = True
-        elif ended and not kinds[word] & MARKS:
+    for row in range(len(asked)):
+        if not asked[row]:
+            continue
+        count, at, next_break = 0, found.words_at[row], found.breaks_at[row]
+        while at < found.words_at[row + 1]:
+            while next_break < found.breaks_at[row + 1] and found.first_words[next_break] <= at:
+                next_break += 1
+            stop = found.first_words[next_break] if next_break < found.breaks_at[row + 1] else found.words_at[row + 1]
             count, ended = count + 1, False
-    return count
+            begin = words.at[row] if at == found.words_at[row] else words.ends[at - 1]
+            for word in range(begin, words.ends[stop - 1]):
+                if words.kinds[word] & STOPS:
+                    ended = True
+                elif ended and not words.kinds[word] & MARKS:
+                    count, ended = count + 1, False
+            at = stop
+        out[row] = count
 
 
 @compiled
@@ -230,8 +242,17 @@ def _cut_citations(data, at, end, markers, table, kept, size):  # type: ignore[n
     return size, removed
 
 
+@inlined
+def _move_words(found, begin, end, told, stop):  # type: ignore[no-untyped-def]
+    """Copy the words begin:end of `found` to `told`, where they end at `stop`."""
+    to = stop - end + begin
+    move(found.lengths, begin, end - begin, told.lengths, to)
+    move(found.hashes, begin, end - begin, told.hashes, to)
+    move(found.kinds, begin, end - begin, told.kinds, to)
+
+
 @compiled
-def _edit(offsets, data, rules, limits, tokenized, phrases, markers, table, outlines, kept, kept_offsets, out):  # type: ignore[no-untyped-def]
+def _edit(offsets, data, rules, limits, phrases, markers, table, outlines, kept, kept_offsets, out):  # type: ignore[no-untyped-def]
     """Write the kept lines of every text to `kept`, their outline to the second of `outlines`, its counts to `out`."""
     max_word, min_words, terminal, citations, javascript, policy = limits
     index, flags = table
@@ -240,7 +261,7 @@ def _edit(offsets, data, rules, limits, tokenized, phrases, markers, table, outl
     room, longest = 1, 1
     for row in range(len(offsets) - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
-        if rules[row] != SPLIT or tokenized[row]:
+        if rules[row] != SPLIT:
             room = max(room, offsets[row + 1] - offsets[row])
     marks = np.empty(longest // BLOCK + 1, np.uint8)
     lengths, hashes, kinds = np.empty(room, np.int32), np.empty(room, np.uint64), np.empty(room, np.uint8)
@@ -252,7 +273,7 @@ def _edit(offsets, data, rules, limits, tokenized, phrases, markers, table, outl
         row_words = found.words_at[row + 1]
         longest = found.lengths[found.words_at[row] : row_words].max() if row_words > found.words_at[row] else 0
         wide_stops = found.traits[row] & WIDE_STOP
-        next_word = found.words_at[row]
+        next_word = run_begin = run_end = found.words_at[row]
         for line in range(found.breaks_at[row], found.breaks_at[row + 1] + 1):
             last_line = line == found.breaks_at[row + 1]
             if last_line and at == end:
@@ -304,10 +325,7 @@ def _edit(offsets, data, rules, limits, tokenized, phrases, markers, table, outl
                     out[row, POLICY] += 1
                     continue
             out[row, CITATIONS] += removed
-            if tokenized[row]:
-                pieces = cut(kept, begin, tip, SPACY, index, flags, lengths, hashes, kinds)
-                out[row, SENTENCES] += _tokenized_sentences(pieces, kinds)
-            elif removed or wide_stops:
+            if removed or wide_stops:
                 out[row, SENTENCES] += _sentences(kept, begin, tip, index, flags)
             else:
                 out[row, SENTENCES] += _visible_sentences(found.kinds, word, next_word)
@@ -316,12 +334,13 @@ def _edit(offsets, data, rules, limits, tokenized, phrases, markers, table, outl
                 all_breaks += 1
             same &= removed == 0
             if same:
-                after = all_words + next_word - word
-                move(found.lengths, word, after - all_words, told.lengths, all_words)
-                move(found.hashes, word, after - all_words, told.hashes, all_words)
-                move(found.kinds, word, after - all_words, told.kinds, all_words)
-                all_words = after
+                if word != run_end:
+                    _move_words(found, run_begin, run_end, told, all_words)
+                    run_begin = word
+                run_end = next_word
+                all_words += next_word - word
             size = tip
+        _move_words(found, run_begin, run_end, told, all_words)
         first, last = trim(kept, text_begin, size, index, flags)
         told.traits[row] = found.traits[row] & ~ODD_BREAK
         if not same or first > text_begin or last < size:
@@ -352,15 +371,17 @@ def edit(
         firsts[[ord(phrase[0]), ord(phrase[0].upper())]] = True
     kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
     kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, len(COUNTS)))
-    tokenized = np.zeros(rows, np.bool_) if limits.sentences is None else limits.sentences
     phrases, numbers = (*_spelled(PHRASES), firsts), tuple(map(float, limits[:6]))
     found = outline.of(offsets, data)
     told = outline.empty(rows, len(found.lengths), len(found.places))
-    given = rules, numbers, tokenized, phrases, _spelled(MARKERS), classes()
+    given = rules, numbers, phrases, _spelled(MARKERS), classes()
     _edit(offsets, data, *given, (found, told), kept, kept_offsets, out)
     left = pa.py_buffer(kept).slice(0, int(kept_offsets[-1]))
     edited = pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left)
-    outline.tell(*views(edited), outline.trimmed(told))
+    read_edited = outline.tell(*views(edited), outline.trimmed(told))
+    if limits.sentences is not None:
+        words = cutting.of(*views(edited), limits.sentences)
+        _tokenized_sentences(words, read_edited, limits.sentences == SPACY, out[:, SENTENCES])
     return edited, out
 
 

@@ -7,7 +7,7 @@ from pipeline_tasks.text import outline
 from pipeline_tasks.text.compiled import compiled
 from pipeline_tasks.text.letters import ASCII_END, TERMINAL, class_of, classes, decode, trim
 from pipeline_tasks.text.loads import byte_at, hash_and_points, hash_end
-from pipeline_tasks.text.ngrams import number, table_for
+from pipeline_tasks.text.numbers import number, table_for
 from pipeline_tasks.text.outline import NEWLINE, RETURN, WIDE
 from pipeline_tasks.text.words import Floats
 
@@ -41,22 +41,33 @@ def _most_breaks(found):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _ellipses(text, wide):  # type: ignore[no-untyped-def]
-    """Return how often `...` and, in a text that is not all ASCII, its single character occur."""
-    dots, single = False, 0
+def _signs(text, wide):  # type: ignore[no-untyped-def]
+    """Return how often `#` occurs, and `...` or, in a text that is not all ASCII, its single character.
+
+    Whether there are any is asked of many bytes at once; only a text that has some is counted.
+    """
+    hash_signs, dotted, single = False, False, False
     for at in range(len(text) - 2):
-        dots |= (text[at] == DOT) & (text[at + 1] == DOT) & (text[at + 2] == DOT)
+        dotted |= (text[at] == DOT) & (text[at + 1] == DOT) & (text[at + 2] == DOT)
+        hash_signs |= text[at] == HASH
     if wide:
         for at in range(len(text) - 2):
-            single += (text[at] == 0xE2) & (text[at + 1] == 0x80) & (text[at + 2] == 0xA6)
-    if not dots:
-        return single
-    run, count = 0, single
-    for at in range(len(text)):
-        run = run + 1 if text[at] == DOT else 0
-        if run == 3:
-            count, run = count + 1, 0
-    return count
+            single |= (text[at] == 0xE2) & (text[at + 1] == 0x80) & (text[at + 2] == 0xA6)
+    for at in range(max(len(text) - 2, 0), len(text)):
+        hash_signs |= text[at] == HASH
+    hashes, ellipses, run = 0, 0, 0
+    if hash_signs:
+        for at in range(len(text)):
+            hashes += text[at] == HASH
+    if dotted:
+        for at in range(len(text)):
+            run = run + 1 if text[at] == DOT else 0
+            if run == 3:
+                ellipses, run = ellipses + 1, 0
+    if single:
+        for at in range(len(text) - 2):
+            ellipses += (text[at] == 0xE2) & (text[at + 1] == 0x80) & (text[at + 2] == 0xA6)
+    return hashes, ellipses
 
 
 @compiled
@@ -64,10 +75,8 @@ def _shapes(offsets, data, found, index, flags, out):  # type: ignore[no-untyped
     """Fill out[row] with: lines, bulleted lines, lines that trail off, `#`, ellipses."""
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]
-        text = data[at:end]
-        hashes, lines, bullets, trailing = 0, 0, 0, 0
-        for place in range(len(text)):
-            hashes += text[place] == HASH
+        lines, bullets, trailing = 0, 0, 0
+        out[row, 3], out[row, 4] = _signs(data[at:end], found.traits[row] & WIDE)
         for line in range(found.breaks_at[row], found.breaks_at[row + 1] + 1):
             last_line = line == found.breaks_at[row + 1]
             if last_line and at == end:
@@ -84,7 +93,6 @@ def _shapes(offsets, data, found, index, flags, out):  # type: ignore[no-untyped
                 trailing += dotted or tail == ELLIPSIS
             at = end if last_line else stop + found.widths[line]
         out[row, 0], out[row, 1], out[row, 2] = lines, bullets, trailing
-        out[row, 3], out[row, 4] = hashes, _ellipses(text, found.traits[row] & WIDE)
 
 
 def shapes(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floats:

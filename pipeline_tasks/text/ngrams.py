@@ -7,64 +7,11 @@ from pipeline_tasks.text import words as cutting
 from pipeline_tasks.text.buffers import Bytes, Offsets
 from pipeline_tasks.text.compiled import compiled
 from pipeline_tasks.text.hashing import absorb
+from pipeline_tasks.text.numbers import number, table_for
 from pipeline_tasks.text.words import Floats
 
 TOP = (2, 3, 4)
 DUPLICATED = (5, 6, 7, 8, 9, 10)
-
-FREE, FEW = -1, 64
-"""What a free slot of a table holds; slots that it begins with."""
-
-ONE = np.uint64(1)
-
-
-@compiled
-def number(values, count, table, names):  # type: ignore[no-untyped-def]
-    """Number values[:count] by first occurrence: the number of each goes to `names`.
-
-    Returns how many different ones there are; `table` (see `table_for`) then holds how often each occurs. The table
-    grows with the different values, so that the few of a usual text stay in the nearest cache.
-    """
-    slots, heads, times = table
-    mask, different = np.uint64(FEW - 1), np.int64(0)
-    slots[:FEW] = FREE
-    for at in range(count):
-        value = values[at]
-        slot = value & mask
-        known = slots[slot]
-        while known != FREE and heads[np.uint64(known)] != value:
-            slot = (slot + ONE) & mask
-            known = slots[slot]
-        if known == FREE:
-            known = different
-            slots[slot], heads[known], times[known] = known, value, 0
-            different += 1
-            if np.uint64(2 * different) > mask:
-                mask = ONE + mask * np.uint64(2)
-                _place_again(slots, heads, different, mask)
-        names[at] = known
-        times[np.uint64(known)] += 1
-    return different
-
-
-@compiled
-def _place_again(slots, heads, different, mask):  # type: ignore[no-untyped-def]
-    """Find the slots of all known values anew in a table of mask + 1 slots."""
-    slots[: np.int64(mask) + 1] = FREE
-    for known in range(different):
-        slot = heads[known] & mask
-        while slots[slot] != FREE:
-            slot = (slot + ONE) & mask
-        slots[slot] = known
-
-
-@compiled
-def table_for(count):  # type: ignore[no-untyped-def]
-    """Return the table that `number` needs for up to `count` values: slots, values by number, times by number."""
-    size = FEW
-    while size <= 2 * count:
-        size *= 2
-    return np.empty(2 * size, np.int32), np.empty(count, np.uint64), np.empty(count, np.int32)
 
 
 @compiled
@@ -73,9 +20,9 @@ def _repeated_words(hashes, count, table, places, names):  # type: ignore[no-unt
     number(hashes, count, table, names)
     times, kept = table[2], 0
     for at in range(count):
-        if times[names[at]] > 1:
-            places[kept], names[kept] = at, names[at]
-            kept += 1
+        name = np.uint64(names[at])
+        places[kept], names[kept] = at, name
+        kept += times[name] > 1
     return kept
 
 
@@ -85,22 +32,23 @@ def _lengthen(places, names, kept, pairs, table):  # type: ignore[no-untyped-def
 
     An n-gram is known by its first and its last n - 1 words, and is repeated only if both are: so each size looks at
     fewer places than the one before, and equal numbers are equal words. Of equals the earliest is the most frequent.
+    What is not kept is written and overwritten: whether a place stays cannot be foretold, and a wrong guess costs more.
     """
     found = 0
     for at in range(kept - 1):
-        if places[at + 1] == places[at] + 1:
-            pair = (np.uint64(names[at]) << np.uint64(32)) + np.uint64(names[at + 1]) + np.uint64(1)
-            pairs[found], places[found] = absorb(np.uint64(0), pair), places[at]
-            found += 1
+        place = places[at]
+        pairs[found] = absorb(np.uint64(0), np.uint64(names[at]) << np.uint64(32) | np.uint64(names[at + 1]))
+        places[found] = place
+        found += places[at + 1] == place + 1
     number(pairs, found, table, names)
     times, best, first, left = table[2], 1, 0, 0
     for at in range(found):
-        often = times[names[at]]
-        if often > 1:
-            if often > best:
-                best, first = often, places[at]
-            places[left], names[left] = places[at], names[at]
-            left += 1
+        name = np.uint64(names[at])
+        often = times[name]
+        if often > best:
+            best, first = often, places[at]
+        places[left], names[left] = places[at], name
+        left += often > 1
     return left, best, first
 
 

@@ -6,28 +6,28 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.text import words as cutting
 from pipeline_tasks.text.buffers import views
 from pipeline_tasks.text.compiled import compiled
-from pipeline_tasks.text.letters import classes
-from pipeline_tasks.text.words import cut, hashes_of, longest
+from pipeline_tasks.text.words import LIKELY, hashes_of
 
 DIFFERENT, EVERY = 0, 1
 """Columns of `count`: how many words of the list occur, and how often any of them does."""
 
 
 @compiled
-def _count(offsets, data, rules, lists, ends, stops, table, out):  # type: ignore[no-untyped-def]
+def _count(words, lists, ends, stops, out):  # type: ignore[no-untyped-def]
     """Fill out[row] with DIFFERENT and EVERY; list i is stops[ends[i]:ends[i + 1]]."""
-    index, flags = table
-    room = longest(offsets)
-    lengths, hashes, kinds = np.empty(room, np.int32), np.empty(room, np.uint64), np.empty(room, np.uint8)
-    seen = np.empty(len(stops), np.bool_)
-    for row in range(len(offsets) - 1):
+    likely, seen = np.zeros(int(LIKELY) + 1, np.bool_), np.empty(len(stops), np.bool_)
+    for stop in range(len(stops)):
+        likely[stops[stop] & LIKELY] = True
+    for row in range(len(lists)):
         seen[:] = False
-        words = cut(data, offsets[row], offsets[row + 1], rules[row], index, flags, lengths, hashes, kinds)
-        for word in range(words):
+        for word in range(words.at[row], words.at[row + 1]):
+            if not likely[words.hashes[word] & LIKELY]:
+                continue
             for stop in range(ends[lists[row]], ends[lists[row] + 1]):
-                if hashes[word] == stops[stop]:
+                if words.hashes[word] == stops[stop]:
                     out[row, 0] += not seen[stop]
                     out[row, 1] += 1
                     seen[stop] = True
@@ -42,5 +42,6 @@ def count(
     """
     ends = np.cumsum([0, *map(len, words)])
     out = np.zeros((len(texts), 2))
-    _count(*views(texts), rules, lists, ends, hashes_of(tuple(word for one in words for word in one)), classes(), out)
+    spelled = hashes_of(tuple(word for one in words for word in one))
+    _count(cutting.of(*views(texts), rules), lists, ends, spelled, out)
     return out

@@ -21,7 +21,8 @@ from pipeline_tasks.text.letters import (
     classes,
     decode,
 )
-from pipeline_tasks.text.loads import hash_bytes, move
+from pipeline_tasks.text.loads import byte_at, hash_bytes, move
+from pipeline_tasks.text.numbers import number, table_for
 from pipeline_tasks.text.outline import SOLID
 
 SPLIT, UNICODE, PAIRS, SPACY = 0, 1, 2, 3
@@ -143,12 +144,16 @@ def longest(offsets):  # type: ignore[no-untyped-def]
 
 
 class Words(NamedTuple):
-    """The words of texts: text i has words `at[i]:at[i + 1]`; per word code points, hash and kind."""
+    """The words of texts: text i has words `at[i]:at[i + 1]`; per word code points, hash and kind.
+
+    `ends` says for each word of the texts' outline where its pieces end, in texts that are cut by the rule SPACY.
+    """
 
     at: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int32]
     hashes: Hashes
     kinds: npt.NDArray[np.uint8]
+    ends: npt.NDArray[np.int64]
 
 
 _last: list[tuple[outline.Outline, npt.NDArray[np.uint8], Words]] = []
@@ -158,7 +163,7 @@ def of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Words:
     """Return the words of texts, cut by the rule of each; those asked about last are not cut again."""
     found = outline.of(offsets, data)
     if not rules.any():
-        return Words(found.words_at, found.lengths, found.hashes, found.kinds)
+        return Words(found.words_at, found.lengths, found.hashes, found.kinds, np.empty(0, np.int64))
     if _last and _last[0][0] is found and np.array_equal(_last[0][1], rules):
         return _last[0][2]
     room = _room(offsets, rules, found.words_at)
@@ -167,10 +172,12 @@ def of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Words:
         np.empty(room, np.int32),
         np.empty(room, np.uint64),
         np.empty(room, np.uint8),
+        np.empty(len(found.lengths), np.int64),
     )
-    _cut_all(offsets, data, rules, found, *classes(), words)
+    pieces = _pieces(offsets, data, rules, found, *classes())
+    _cut_all(offsets, data, rules, found, pieces, *classes(), words)
     count = int(words.at[-1])
-    words = Words(words.at, words.lengths[:count], words.hashes[:count], words.kinds[:count])
+    words = Words(words.at, words.lengths[:count], words.hashes[:count], words.kinds[:count], words.ends)
     _last[:] = [(found, rules, words)]
     return words
 
@@ -191,15 +198,81 @@ def _room(offsets, rules, words_at):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _cut_all(offsets, data, rules, found, index, flags, words):  # type: ignore[no-untyped-def]
-    """Fill `words` text by text, taking those of the rule SPLIT from the outline."""
-    count = 0
+def _pieces(offsets, data, rules, found, index, flags):  # type: ignore[no-untyped-def]
+    """Cut each different word of the outline once, by the rule SPACY, for all texts that ask for it.
+
+    Returns the number of each word, where the pieces of each number end, and their code points, hashes and kinds.
+    Most words of prose were seen before, and to look one up is far cheaper than to cut it.
+    """
+    count, size = 0, 1
+    for row in range(len(rules)):
+        if rules[row] == SPACY:
+            count += found.words_at[row + 1] - found.words_at[row]
+            size += offsets[row + 1] - offsets[row]
+    values, names, table = np.empty(count, np.uint64), np.empty(count, np.int32), table_for(count)
+    at = 0
+    for row in range(len(rules)):
+        if rules[row] == SPACY:
+            words = found.words_at[row + 1] - found.words_at[row]
+            move(found.hashes, found.words_at[row], words, values, at)
+            at += words
+    different = number(values, count, table, names)
+    lengths, hashes, kinds = np.empty(size, np.int32), np.empty(size, np.uint64), np.empty(size, np.uint8)
+    ends, known, word, pieces = np.empty(different, np.int64), 0, 0, 0
+    for row in range(len(rules)):
+        if rules[row] != SPACY:
+            continue
+        place = offsets[row]
+        for _ in range(found.words_at[row + 1] - found.words_at[row]):
+            place, stop = _next_word(data, place, offsets[row + 1], index, flags)
+            if names[word] == known:
+                room = lengths[pieces:], hashes[pieces:], kinds[pieces:]
+                pieces += _cut_spacy(data, place, stop, index, flags, *room)
+                ends[known] = pieces
+                known += 1
+            word += 1
+            place = stop
+    return names, ends, lengths, hashes, kinds
+
+
+@compiled
+def _next_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+    """Return (begin, end) of the first run of visible characters in data[at:end]."""
+    begin, inside = at, False
+    while at < end:
+        code, width = np.int64(byte_at(data, at)), 1
+        if code >= ASCII_END:
+            code, width = decode(data, at, end)
+        if class_of(index, flags, code) & SPACE:
+            if inside:
+                break
+        elif not inside:
+            begin, inside = at, True
+        at += width
+    return begin, at
+
+
+@compiled
+def _cut_all(offsets, data, rules, found, pieces, index, flags, words):  # type: ignore[no-untyped-def]
+    """Fill `words` text by text, those of the rule SPLIT from the outline, those of the rule SPACY from `pieces`."""
+    names, piece_ends, lengths, hashes, kinds = pieces
+    count, asked = 0, 0
     for row in range(len(offsets) - 1):
         if rules[row] == SPLIT:
             begin, size = found.words_at[row], found.words_at[row + 1] - found.words_at[row]
             move(found.lengths, begin, size, words.lengths, count)
             move(found.hashes, begin, size, words.hashes, count)
             move(found.kinds, begin, size, words.kinds, count)
+        elif rules[row] == SPACY:
+            size = 0
+            for word in range(found.words_at[row], found.words_at[row + 1]):
+                name = names[asked]
+                for piece in range(piece_ends[name - 1] if name else 0, piece_ends[name]):
+                    at = count + size
+                    words.lengths[at], words.hashes[at], words.kinds[at] = lengths[piece], hashes[piece], kinds[piece]
+                    size += 1
+                words.ends[word] = count + size
+                asked += 1
         else:
             room = words.lengths[count:], words.hashes[count:], words.kinds[count:]
             size = cut(data, offsets[row], offsets[row + 1], rules[row], index, flags, *room)
