@@ -10,6 +10,7 @@ import pyarrow as pa
 from pipeline_tasks import storage
 from pipeline_tasks.manifest import Manifest, Tally, load, manifest_path, quantile
 from pipeline_tasks.recipe import STAGES, stage_card
+from pipeline_tasks.removals import bins_of, losses
 from pipeline_tasks.runner import read_shards
 from pipeline_tasks.stage import Shard, Stage
 
@@ -43,6 +44,7 @@ def measure(root: str, made: Manifest, previous: Manifest | None = None) -> Fact
     facts |= _schema(card, made)
     facts |= _shapes(card, made)
     facts |= _languages(made)
+    facts |= _removals(root, card, made)
     facts |= _identity(root, made)
     facts |= _against_parent(root, made)
     facts |= _drift(card, made, facts, previous)
@@ -141,6 +143,58 @@ def _languages(made: Manifest) -> Facts:
     stayed = {code: kept[code] / count for code, count in came.items() if count >= 100}  # noqa: PLR2004 -- as documented
     facts |= {f"language_retention.{code}": value for code, value in stayed.items()}
     return facts | {"language_retention_min": min(stayed.values(), default=None)}
+
+
+# --- Removals: what deduplication took away -----------------------------------------------------------------------
+
+
+def _removals(root: str, card: Stage[Any], made: Manifest) -> Facts:
+    """Return the worst loss of a source and a site, the largest cluster's share, and removals without proof.
+
+    `own` losses are those to documents of the same snapshot. Sources and sites count from 1,000 documents up.
+    """
+    facts: Facts = {}
+    if "origins" in card.measures:
+        for kind in ("source", "site"):
+            for own in (False, True):
+                found = losses(made.metrics, kind, own=own)
+                facts[f"{kind}_{'own_' if own else ''}loss_max"] = max(found.values(), default=None)
+    if "clusters" in card.measures:
+        largest = max(bins_of(made.metrics, "rejects", "clusters").values(), default=0)
+        facts["cluster_share_max"] = share(largest + 1, made.rows_in) if largest else 0.0
+    if "similarity" in card.measures:
+        facts |= _proof(made) | _short(root, made)
+    return facts
+
+
+def _proof(made: Manifest) -> Facts:
+    """Return the rows that were removed without a similarity of at least the threshold, and how similar the rest was.
+
+    Similarities are counted by hundredths, so a threshold between two of them is judged by the lower.
+    """
+    column = made.metrics.get("rejects", {}).get("similarity", {"kind": "ratio", "count": 0, "bins": {}})
+    threshold = float(made.params.get("threshold", 0))
+    least = int(threshold * 100 + 1e-9)
+    proven = sum(count for key, count in column["bins"].items() if threshold > 0 and int(key) >= least)
+    facts: Facts = {"unverified_edges": sum(made.rejected.values()) - proven}
+    for at in (0.05, 0.5):
+        facts[f"similarity_p{round(at * 100):02d}"] = quantile(column, at) if column["count"] else None
+    return facts
+
+
+def _short(root: str, made: Manifest) -> Facts:
+    """Return the documents too short to be signed, and those that no comparison of whole texts saw either."""
+    profiles = [made.metrics.get(key, {}).get("shingles") for key in ("measures", "rejects")]
+    if not any(profiles):
+        return {"unsigned": None, "bypassed": None}
+    unsigned = sum(one["bins"].get("0", 0) for one in profiles if one)
+    return {"unsigned": unsigned, "bypassed": 0 if not unsigned or _follows(root, made, "dedup_exact") else unsigned}
+
+
+def _follows(root: str, made: Manifest, stage: str) -> bool:
+    """Tell whether `stage` is among the manifests that a manifest was made from."""
+    parent = parent_of(root, made)
+    return parent is not None and (parent.stage == stage or _follows(root, parent, stage))
 
 
 # --- Identity: the only facts that look at rows, and only at their locators ---------------------------------------

@@ -5,9 +5,12 @@ from typing import Any
 
 from pipeline_tasks import dataset
 from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.removals import arrivals, losses
 from pipeline_tasks.runner import read_manifest
 
 BAR = 28
+WORST = 3
+"""Sources and sites that are named under a stage."""
 
 
 def funnel(root: str, version: dataset.Version) -> list[dict[str, Any]]:
@@ -25,10 +28,21 @@ def funnel(root: str, version: dataset.Version) -> list[dict[str, Any]]:
                 "tokens": measures.get("n_tokens", {}).get("sum", 0),
                 "rejected": dict(made.rejected),
                 "quarantined": dict(made.quarantined),
+                "losses": _worst(made.metrics),
                 "manifest": version.manifests[stage],
             }
         )
     return steps
+
+
+def _worst(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the sources and sites that lost most of their documents, of those with at least 1,000; at most three."""
+    came = arrivals(metrics)
+    lost = {
+        f"{kind} {name}": one for kind in ("source", "site") for name, one in losses(metrics, kind, own=False).items()
+    }
+    worst = sorted((name for name in lost if lost[name]), key=lambda name: (-lost[name], name))
+    return [{"origin": name, "rows_in": came[name], "lost": lost[name]} for name in worst[:WORST]]
 
 
 def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -43,6 +57,8 @@ def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
         reasons = {**step["rejected"], **step["quarantined"]}
         for reason, count in sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0])):
             yield f"{'':<16}{'':>8}    {count:>8,} {reason}"
+        for one in step["losses"]:
+            yield f"{'':<16}{'':>8}    {one['lost']:>8.1%} of {one['rows_in']:,} of {one['origin']}"
 
 
 def status_lines(

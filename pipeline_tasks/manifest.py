@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.removals import derived
 from pipeline_tasks.stage import Shard, Shards
 
 FORMAT = 1
@@ -186,10 +187,13 @@ def profile(batch: pa.RecordBatch | pa.Table, columns: Iterable[str]) -> dict[st
     Whole numbers: count, sum, and a histogram keyed by the lower bound of bins that are 1/8 of an
     octave wide; fractions: a histogram by hundredths; strings: counts by value. Nulls are not counted.
     Packed bytes are no measure: a column on the way may bear the name of the number that it becomes.
+    Names of `removals.DERIVED` are profiled, too.
     """
-    found = [name for name in columns if name in batch.schema.names]
+    names = tuple(columns)
+    found = [name for name in names if name in batch.schema.names]
     packed = [name for name in found if _is_packed(batch.schema.field(name).type)]
-    return {name: _profile_column(batch.column(name)) for name in found if name not in packed}
+    measured = {name: batch.column(name) for name in found if name not in packed} | derived(batch, names)
+    return {name: _profile_column(column) for name, column in measured.items()}
 
 
 def _is_packed(kind: pa.DataType) -> bool:
@@ -233,7 +237,8 @@ def merge(profiles: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             into["count"] += column["count"]
             if "sum" in column:
                 into["sum"] = into.get("sum", 0) + column["sum"]
-            into["bins"] = dict(Counter(into["bins"]) + Counter(column["bins"]))
+            for key, count in column["bins"].items():
+                into["bins"][key] = into["bins"].get(key, 0) + count
     return merged
 
 

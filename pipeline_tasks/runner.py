@@ -35,6 +35,7 @@ from pipeline_tasks.manifest import (
     total,
 )
 from pipeline_tasks.recipe import bind, stage_card
+from pipeline_tasks.removals import notable
 from pipeline_tasks.shard_file import read_shard
 from pipeline_tasks.shard_task import Place, repoint
 from pipeline_tasks.stage import Engine, Kernel, Shard, Shards, Stage
@@ -297,10 +298,12 @@ def _manifest(plan_: Plan, shards: Shards, kept: Shards, bench: Bench, memory: S
         bytes_in=sum(shard.bytes for shard in shards),
         rejected={why: count for why, count in tallies.items() if not why.startswith("error:")},
         quarantined={why: count for why, count in tallies.items() if why.startswith("error:")},
-        metrics={
-            "measures": merge(one.measures for one in receipts),
-            "rejects": merge(one.reject_measures for one in bench.receipts),
-        },
+        metrics=notable(
+            {
+                "measures": merge(one.measures for one in receipts),
+                "rejects": merge(one.reject_measures for one in bench.receipts),
+            }
+        ),
     )
 
 

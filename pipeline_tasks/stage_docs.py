@@ -33,7 +33,9 @@ dropped: a row with a reason goes to a shard of its own. Reasons that start with
 `quarantine/` (their meaning: [failures.md](failures.md)), all others under `rejects/`. *Splits* says that Airflow maps
 the stage over partitions, each with its own retries. The engine is a default, which `run: engines:` in a recipe or the
 param `engines` of a run changes; the output is the same on each. Params are what a recipe says under the stage's name;
-a path is identity by the content of its file and not by its name.
+a path is identity by the content of its file and not by its name. The profiles `origins`, `clusters` and `similarity`
+are of no column: they tell of which sources and sites, into which clusters and on what proof rows were removed
+([failures.md](failures.md)).
 
 Sets of columns:
 """

@@ -16,9 +16,11 @@ from pipeline_tasks.facts import measure, psi
 from pipeline_tasks.gate import EVERY, EXPECTATIONS, Verdict, judge, load_suite, read_verdict
 from pipeline_tasks.manifest import Manifest, digest_of, dump, manifest_path, merge, profile, schema_pairs
 from pipeline_tasks.recipe import STAGES, stage_card
+from pipeline_tasks.removals import losses
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.shard_file import ShardWriter
 from pipeline_tasks.stage import Shard
+from tests.documents import documents as table_of
 from tests.refining import given, refined
 
 ROWS = 20_000
@@ -42,7 +44,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "filter_quality": numbers(language=["en", "de"] * 60, chars=[800, 1200] * 60),
     "dedup_url": {},
     "dedup_exact": {},
-    "dedup_minhash": numbers(unsettled_bands=[0] * 120),
+    "dedup_minhash": numbers(unsettled_bands=[0] * 120, shingles=[80] * 120, origins=["source crawl"] * 16_000),
     "dedup_paragraphs": numbers(chars=[900] * 120, cut_chars=[0, 300] * 60),
     "score_quality": numbers(score=[0.5, 0.6, 0.7, 0.8] * 30),
     "scrub_pii": numbers(pii_email=[0, 1], pii_phone=[0, 1], pii_ip=[0, 0]),
@@ -53,6 +55,15 @@ GOOD: dict[str, dict[str, Any]] = {
     "pack": numbers(n_tokens=[250] * 120),
 }
 """A healthy stage's profiles; the rows below go with them."""
+
+LOST = {
+    "dedup_minhash": numbers(
+        similarity=[0.81, 0.9] * 2000, clusters=["w1", "w2", "w3", "w4"] * 20, origins=["source crawl"] * 4000
+    )
+}
+"""Profiles of what a healthy stage set aside."""
+
+PARAMS = {"pack": {"length": 250}, "dedup_minhash": {"threshold": 0.8}}
 
 KEPT = {
     "filter_language": 0.5,
@@ -70,12 +81,11 @@ def healthy(stage: str, rows_in: int = ROWS) -> Manifest:
     card = stage_card(stage)
     kept = round(rows_in * KEPT.get(stage, 1.0 if stage not in ("ingest", "extract") else 0.95))
     rejected = {card.fires[0]: rows_in - kept} if rows_in > kept else {}
-    params = {"length": 250} if stage == "pack" else {}
     return Manifest(
         stage=stage,
         version=card.version,
         fingerprint=digest_of([stage, "healthy", rows_in]),
-        params=params,
+        params=PARAMS.get(stage, {}),
         parents=(),
         covers=(),
         schema=schema_pairs(card.writes),
@@ -87,7 +97,7 @@ def healthy(stage: str, rows_in: int = ROWS) -> Manifest:
         bytes_in=0,
         rejected=rejected,
         quarantined={},
-        metrics={"measures": GOOD[stage], "rejects": {}},
+        metrics={"measures": GOOD[stage], "rejects": LOST.get(stage, {})},
     )
 
 
@@ -158,12 +168,29 @@ def bad_quality(good: Manifest) -> Bad:
     yield healthy("filter_quality", 1_000_000), None
 
 
+def wiped(made: Manifest) -> Manifest:
+    """Return `made` after one source and one site lost 99 % to their own snapshot, all of it to one document."""
+    origins = ["source feed", "site example.org"]
+    lost = numbers(origins=[*origins, *(f"own {name}" for name in origins)] * 1980, clusters=["w"] * 1980)
+    measures = made.metrics["measures"] | numbers(origins=origins * 20)
+    return replace(made, metrics={"measures": measures, "rejects": made.metrics["rejects"] | lost})
+
+
 def bad_copies(good: Manifest) -> Bad:
     yield kept(good, 0.01), None
+    yield wiped(good), None
+
+
+def bad_paragraphs(good: Manifest) -> Bad:
+    yield kept(good, 0.3), None
+    yield wiped(good), None
 
 
 def bad_near_copies(good: Manifest) -> Bad:
     yield profiled(kept(good, 0.01), unsettled_bands=[3] * 10), None
+    yield wiped(good), None
+    yield replace(good, params={"threshold": 0.85}), None
+    yield profiled(good, shingles=[0, 80] * 60), None
 
 
 def bad_score(good: Manifest) -> Bad:
@@ -206,7 +233,7 @@ PLANTED = {
     "dedup_url": bad_copies,
     "dedup_exact": bad_copies,
     "dedup_minhash": bad_near_copies,
-    "dedup_paragraphs": bad_copies,
+    "dedup_paragraphs": bad_paragraphs,
     "score_quality": bad_score,
     "scrub_pii": bad_pii,
     "decontaminate": bad_benchmarks,
@@ -315,6 +342,68 @@ def test_a_text_that_is_there_twice_is_refused(stage: str, tmp_path: Path) -> No
     verdict = judge(str(tmp_path), stored(tmp_path, made))
     assert ("duplicate_ids", 119) in {(one.column, one.observed) for one in verdict.failures}
     assert verdict.outcome == "refuse"
+
+
+def pages(**sites: tuple[int, str]) -> pa.Table:
+    """Return documents by site: how many, and the text of each, with its URL where that has `{}`."""
+    told = [
+        (f"https://www.{site}.co.uk/{page}", text) for site, (count, text) in sites.items() for page in range(count)
+    ]
+    return table_of([text.format(url) for url, text in told], [url for url, _ in told])
+
+
+def test_a_site_that_loses_nearly_all_to_one_document_is_refused(tmp_path: Path) -> None:
+    """A real stage over real rows; `refinery funnel` names the site, the gate has numbers only."""
+    table = pages(bad=(1100, "soft 404"), good=(1500, "page {}"))
+    path, made = refined(tmp_path, "dedup_exact", given(tmp_path, [table]))
+    verdict = judge(str(tmp_path), path)
+    assert verdict.outcome == "refuse"
+    assert {(one.column, one.severity, one.observed) for one in verdict.failures} == {
+        ("site_own_loss_max", "critical", 0.999091),
+        ("site_loss_max", "warning", 0.999091),
+    }
+    assert verdict.facts["source_loss_max"] == round(1099 / 2600, 6)
+    assert losses(made.metrics, "site", own=True) == {"bad.co.uk": 1099 / 1100, "good.co.uk": 0}
+    assert judge(str(tmp_path), path, bounds={"site_own_loss_max": {"max_value": 1}}).outcome == "warn"
+
+
+def test_a_site_that_earlier_snapshots_have_is_no_loss_of_its_own(tmp_path: Path) -> None:
+    first, _ = refined(tmp_path, "dedup_exact", given(tmp_path, [pages(old=(1100, "page {}"))]))
+    table = pages(old=(1100, "page {}"), new=(1500, "page {}"))
+    at = table.schema.get_field_index("snapshot")
+    table = table.set_column(at, "snapshot", pa.array(["2026-11-21"] * table.num_rows))
+    path, _ = refined(tmp_path, "dedup_exact", given(tmp_path, [table]), history=[first])
+    verdict = judge(str(tmp_path), path)
+    assert verdict.outcome == "warn"
+    assert [one.column for one in verdict.failures] == ["site_loss_max"]
+    assert verdict.facts["site_own_loss_max"] == 0
+
+
+def test_removals_without_proof_are_refused(tmp_path: Path) -> None:
+    """Verification off: every edge is a guess. And too short documents that nobody compared are told."""
+    text = " ".join(f"word{n}" for n in range(200))
+    table = table_of([*(text.replace("word7 ", f"w{n} ") for n in range(120)), *("short" for _ in range(30))])
+    table = table.set_column(table.schema.get_field_index("id"), "id", pa.array([f"{n:032x}" for n in range(150)]))
+    parent = given(tmp_path, [table])
+    path, made = refined(tmp_path, "dedup_minhash", parent)
+    proven = judge(str(tmp_path), path, bounds={"retention": {"min_value": 0}, "bypassed": {"max_value": None}})
+    assert proven.outcome == "pass"
+    assert (proven.facts["unverified_edges"], proven.facts["unsigned"], proven.facts["bypassed"]) == (0, 30, 30)
+    assert proven.facts["similarity_p05"] >= 0.8
+    assert proven.facts["cluster_share_max"] == round((sum(made.rejected.values()) + 1) / 150, 6)
+    path, made = refined(tmp_path, "dedup_minhash", parent, {"threshold": 0})
+    verdict = judge(str(tmp_path), path, bounds={"retention": {"min_value": 0}})
+    failed = {one.column: one.observed for one in verdict.failures}
+    assert failed == {"unverified_edges": sum(made.rejected.values()), "bypassed": 30}
+    assert verdict.outcome == "refuse"
+
+
+def test_short_documents_that_were_compared_as_whole_texts_are_not_bypassed(tmp_path: Path) -> None:
+    table = table_of([f"short text {n}" for n in range(120)])
+    exact, _ = refined(tmp_path, "dedup_exact", given(tmp_path, [table]))
+    path, _ = refined(tmp_path, "dedup_minhash", exact)
+    verdict = judge(str(tmp_path), path)
+    assert (verdict.outcome, verdict.facts["unsigned"], verdict.facts["bypassed"]) == ("pass", 120, 0)
 
 
 def test_few_rows_are_judged_by_conservation_alone(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ STAGE = Stage(
     writes=DOCUMENT,
     version=2,
     splits=False,
-    measures=("chars",),
+    measures=("chars", "origins", "clusters"),
     fires=(DUPLICATE, SEEN_BEFORE),
     title="equal texts out",
 )

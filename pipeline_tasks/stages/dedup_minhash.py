@@ -833,7 +833,7 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, pa.field("shingles", pa.int64()), pa.field("unsettled_bands", pa.int64())]),
     version=2,
     splits=False,
-    measures=("shingles", "unsettled_bands"),
+    measures=("shingles", "unsettled_bands", "origins", "clusters", "similarity"),
     fires=(NEAR_DUPLICATE,),
     title="near duplicates out",
 )

@@ -261,7 +261,7 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, pa.field("cut_spans", pa.list_(SPAN)), pa.field("cut_chars", pa.int64())]),
     version=1,
     splits=False,
-    measures=("chars", "cut_chars"),
+    measures=("chars", "cut_chars", "origins"),
     fires=(TOO_LITTLE_LEFT,),
     title="repeated paragraphs out",
 )

@@ -199,7 +199,7 @@ STAGE = Stage(
     writes=DOCUMENT,
     version=1,
     splits=False,
-    measures=("chars",),
+    measures=("chars", "origins", "clusters"),
     fires=(OLDER, SEEN_BEFORE),
     title="newest page of each URL",
 )
