@@ -17,7 +17,7 @@ from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, set_aside
 
 if TYPE_CHECKING:
-    from pipeline_tasks.text.blocked import Sizes, Suffixes, Tables
+    from pipeline_tasks.text.blocked import Subwords, Suffixes, Tables
     from pipeline_tasks.text.listed import Table
 
 Failure = dict[str, str | int]
@@ -30,6 +30,8 @@ MOST_SOFT = 100
 
 SHOWN = 200
 """Characters of a URL in evidence."""
+
+CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 RULES = ("bad_url", "domain", "subdomain", "url", "hard_blacklisted", "soft_blacklisted", "blacklisted_subword")
 """By the numbers of `text.blocked`; all but the first are the reasons of datatrove's filter, in its order."""
@@ -66,7 +68,7 @@ class Lists:
     """The lists of `Params` as tables, the Public Suffix List, and how they are compared."""
 
     tables: "Tables"
-    sizes: "Sizes"
+    subwords: "Subwords"
     suffixes: "Suffixes"
     soft_limit: int
     exact: bool
@@ -105,7 +107,7 @@ def screen(batches: Batches, *, params: Params) -> Batches:
         evidence: list[str | None] = [None] * batch.num_rows
         for row, failed in against.items():
             reasons[row] = str(failed[0]["rule"])
-            evidence[row] = json.dumps(failed, sort_keys=True, separators=(",", ":"))
+            evidence[row] = CANONICAL.encode(failed)
         yield set_aside(batch, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
 
 
@@ -122,9 +124,7 @@ def read(params: Params) -> Lists:
         strict=True,
     )
     tables: Any = tuple(held(table, path, form) if path else listed.entries([]) for path, form in asked)
-    return Lists(
-        tables, blocked.sizes_of(tables[4]), held(blocked.read_suffixes, suffix_list()), params.soft_limit, exact
-    )
+    return Lists(tables, blocked.known(tables[4]), held(blocked.read_suffixes, suffix_list()), params.soft_limit, exact)
 
 
 def size(params: Params) -> int:
@@ -167,10 +167,10 @@ def _against(column: pa.Array, lists: Lists) -> dict[int, list[Failure]]:
     data = whole[offsets[0] : offsets[-1]].copy()
     places, kinds = blocked.locate(offsets - offsets[0], data)
     odd = _odd_hosts(data, places, kinds)
-    hits = blocked.screen(data, (places, kinds), odd, lists.tables, lists.sizes, lists.suffixes, exact=lists.exact)
-    against = {}
+    hits = blocked.screen(data, (places, kinds), odd, lists.tables, lists.subwords, lists.suffixes, exact=lists.exact)
+    against, spans = {}, places[:, :2].tolist()
     for row, found in groupby(hits.tolist(), key=lambda hit: hit[0]):
-        begin, end = places[row, :2].tolist()
+        begin, end = spans[row]
         failed = _failures(data[begin:end].tobytes().decode(), [hit[1:] for hit in found], lists)
         if failed:
             against[row] = failed

@@ -262,28 +262,53 @@ def _words(data, begin, end, tables, hits, count, row):  # type: ignore[no-untyp
 
 
 @compiled
-def _subwords(data, begin, end, tables, sizes, powers, room, states, hits, count, row):  # type: ignore[no-untyped-def]
+def _six_bits(letter):  # type: ignore[no-untyped-def]
+    """Return a number below 64 for a digit or lower-case letter, different for each."""
+    return (np.int64(letter) & 0x1F) | ((np.int64(letter) & 0x40) >> 1)
+
+
+@compiled
+def _mark_beginnings(ends, letters, beginnings, size):  # type: ignore[no-untyped-def]
+    """Set beginnings[code] for the first `size` letters of every entry."""
+    for entry in range(len(ends) - 1):
+        code = 0
+        for at in range(ends[entry], ends[entry] + size):
+            code = code << 6 | _six_bits(letters[at])
+        beginnings[code] = True
+
+
+@compiled
+def _subwords(data, begin, end, table, subwords, room, states, hits, count, row):  # type: ignore[no-untyped-def]
     """Look up every stretch, of a length that is listed, of the letters and digits joined.
 
-    Hashes of all stretches of one length follow from the running hashes of the beginnings (Karp and Rabin, 1987).
+    Only stretches that begin as an entry does are hashed, from the running hashes of the beginnings of the whole
+    (Karp and Rabin, 1987).
     """
+    sizes, powers, beginnings, first = subwords
     letters = 0
     for at in range(begin, end):
         if alphanumeric(data[at]):
             room[letters] = lower(data[at])
             states[letters + 1] = taken(states[letters], room[letters])
             letters += 1
-    for which in range(len(sizes)):
-        size, power = sizes[which], powers[which]
-        for at in range(letters - size + 1):
-            key = finished(states[at + size] - states[at] * power, size)
-            found = probe(tables[4], key, room, at, at + size)
+    code, mask = 0, len(beginnings) - 1
+    for last in range(letters):
+        code = (code << 6 | _six_bits(room[last])) & mask
+        at = last + 1 - first
+        if at < 0 or not beginnings[code]:
+            continue
+        for which in range(len(sizes)):
+            size = sizes[which]
+            if at + size > letters:
+                break
+            key = finished(states[at + size] - states[at] * powers[which], size)
+            found = probe(table, key, room, at, at + size)
             count = _hit(hits, count, row, SUBWORD, found) if found >= 0 else count
     return count
 
 
 @compiled
-def _screen(data, small, places, kinds, odd_ends, odd, tables, sizes, powers, suffixes, exact, hits):  # type: ignore[no-untyped-def]
+def _screen(data, small, places, kinds, odd_ends, odd, tables, subwords, suffixes, exact, hits):  # type: ignore[no-untyped-def]
     """Write a hit (row, rule, entry) for everything against each URL; return how many there are."""
     longest, count, others = 0, 0, 0
     for row in range(len(kinds)):
@@ -312,8 +337,8 @@ def _screen(data, small, places, kinds, odd_ends, odd, tables, sizes, powers, su
             count = _hit(hits, count, row, URL, found) if found >= 0 else count
         if len(tables[2][1]) > 1 or len(tables[3][1]) > 1:
             count = _words(spelled, begin, end, tables, hits, count, row)
-        if len(sizes):
-            count = _subwords(data, begin, end, tables, sizes, powers, room, states, hits, count, row)
+        if len(tables[4][1]) > 1:
+            count = _subwords(data, begin, end, tables[4], subwords, room, states, hits, count, row)
     return count
 
 
@@ -327,16 +352,21 @@ def _small(data, out):  # type: ignore[no-untyped-def]
 Tables = tuple[Table, Table, Table, Table, Table]
 """Hosts, URLs, hard words, soft words, subwords."""
 
-Sizes = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]
-"""The different lengths of subwords in bytes, and the power of the hash's base for each."""
+Subwords = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.bool_], int]
+"""What is known of the list of subwords: the different lengths in bytes, ascending; the power of the hash's base for
+each; which beginnings there are, and their length, at most three letters."""
 
 
-def sizes_of(subwords: Table) -> Sizes:
-    """Return the lengths of a list's entries."""
-    sizes = np.unique(np.diff(subwords[1]))
+def known(subwords: Table) -> Subwords:
+    """Return what is known of a list's entries."""
+    _, ends, letters = subwords
+    sizes = np.unique(np.diff(ends))
     with np.errstate(over="ignore"):
         powers = [np.multiply.reduce(np.full(int(size), BASE, np.uint64)) for size in sizes]
-    return sizes, np.array(powers, np.uint64)
+    first = int(min([*sizes, 3]))
+    beginnings = np.zeros(64**first, np.bool_)
+    _mark_beginnings(ends, letters, beginnings, first)
+    return sizes, np.array(powers, np.uint64), beginnings, first
 
 
 def screen(
@@ -344,7 +374,7 @@ def screen(
     located: tuple[Places, npt.NDArray[np.uint8]],
     odd: list[bytes],
     tables: Tables,
-    sizes: Sizes,
+    subwords: Subwords,
     suffixes: Suffixes,
     *,
     exact: bool,
@@ -361,7 +391,7 @@ def screen(
     places, kinds = located
     hits = np.empty((max(len(kinds), 64), 3), np.int64)
     while True:
-        given = (data, small, places, kinds, ends, names, tables, *sizes, suffixes)
+        given = (data, small, places, kinds, ends, names, tables, subwords, suffixes)
         count = _screen(*given, exact, hits)
         if count <= len(hits):
             return hits[:count]

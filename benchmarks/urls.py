@@ -1,0 +1,125 @@
+"""Refinery and datatrove over the same URLs with the same lists: those that datatrove carries, 4.6 million hosts.
+
+    python benchmarks/urls.py [--input WET_FOLDER] [--urls N] [--json]
+
+URLs are those of the crawl's documents, and others made of listed hosts, URLs and words, so that every rule fires.
+Agreement is the share of URLs with the same first reason, under `matching: exact` (where it should be all) and under
+the default. Seconds are those of one pinned core, for the crawl's own URLs and for those made to be set aside; loading
+is done once per process and shown apart. Memory: what the lists take here, and by how much datatrove's process grows
+at loading.
+"""
+
+import argparse
+import json
+import os
+import random
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import documents
+import peers
+import pyarrow as pa
+
+from pipeline_tasks.stage import FilePath
+from pipeline_tasks.stages import filter_url
+
+WAYS = ("http://{}/", "https://www.{}/a/b?c=d", "http://sub.of.{}", "http://{}.example.com/", "HTTPS://{}/#top")
+
+
+def crawled(source: Path | None) -> list[str]:
+    """Return the URLs of all documents of the crawl."""
+    inputs = sorted(source.glob("*.wet.gz")) if source else [documents.demo_crawl() / "2026-11-19"]
+    with tempfile.TemporaryDirectory(prefix="refinery-urls-") as root:
+        found = documents.after("extract", inputs, Path(root), ("url",))["url"].to_pylist()
+    return [url for url in found if url]
+
+
+def made(lists: dict[str, Path], count: int) -> list[str]:
+    """Return URLs that hold something listed, drawn by a fixed seed."""
+    drawn = random.Random(0)  # noqa: S311 -- the same URLs in every run
+    urls = []
+    for name, path in lists.items():
+        items = path.read_text().splitlines()
+        for item in drawn.choices(items, k=count // len(lists)):
+            way = drawn.choice(WAYS) if name == "domains" else "http://{}" if name == "urls" else "http://a.com/x-{}/y"
+            urls.append(way.format(item))
+    words = lists["soft_words"].read_text().splitlines()
+    return urls + [f"http://a.com/{'/'.join(drawn.sample(words, 2))}" for _ in range(count // len(lists))]
+
+
+def judged(urls: list[str], crawl: int, lists: dict[str, Path], matching: Any) -> dict[str, Any]:  # noqa: ANN401 -- one of two
+    """Return our first reasons, seconds for the first `crawl` URLs and for the others, and memory."""
+    paths = {name: FilePath(str(path)) for name, path in lists.items()}
+    params = filter_url.Params(matching=matching, **paths)  # type: ignore[arg-type]
+    list(filter_url.screen(iter([pa.record_batch({"url": urls[:1]})]), params=filter_url.Params()))  # compiles
+    started = time.process_time()
+    filter_url.read(params)
+    loaded = time.process_time() - started
+    reasons, times = [], []
+    for part in (urls[:crawl], urls[crawl:]):
+        started = time.process_time()
+        screened = list(filter_url.screen(iter(pa.table({"url": part}).to_batches(4096)), params=params))
+        times.append(time.process_time() - started)
+        reasons += [why and why.partition(":")[2] for batch in screened for why in batch["reason"].to_pylist()]
+    return {"reasons": reasons, "seconds": times, "load_s": loaded, "bytes": filter_url.size(params)}
+
+
+def main() -> None:
+    """Print agreement, speed and memory; with --json the last line is one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--input", type=Path, default=documents.WET if documents.WET.exists() else None)
+    parser.add_argument("--urls", type=int, default=20_000)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    python = peers.install()
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    with tempfile.TemporaryDirectory(prefix="refinery-urls-") as name:
+        asked = Path(name) / "urls.json"
+        asked.write_text("[]")
+        peers.ask("peer_urls.py", str(asked), name, python=python)
+        (assets,) = python.parent.parent.glob("lib/*/site-packages/datatrove/assets")
+        lists = {one: next(Path(name).glob(f"**/url_filter/{one}")) for one in ("domains", "urls")}
+        for one, file in (("hard_words", "banned"), ("soft_words", "soft_banned")):
+            lists[one] = assets / f"{file}_words.txt"
+        lists["subwords"] = assets / "banned_subwords.txt"
+        own = crawled(options.input)
+        crawl, urls = len(own), [*own, *made(lists, options.urls)]
+        asked.write_text(json.dumps(urls))
+        theirs = peers.ask("peer_urls.py", str(asked), name, python=python)
+        ours = {matching: judged(urls, crawl, lists, matching) for matching in ("exact", "normalized")}
+        entries = sum(len(path.read_text().splitlines()) for path in lists.values())
+    print(f"{len(urls):,} URLs, {entries:,} entries; first reasons there: {dict(Counter(theirs['reasons']))}")
+    found: dict[str, float] = {}
+    for matching, mine in ours.items():
+        pairs = Counter(zip(theirs["reasons"], mine["reasons"], strict=True))
+        found[f"agree_{matching}"] = round(sum(n for (a, b), n in pairs.items() if a == b) / len(urls), 5)
+        print(f"{matching}: {found[f'agree_{matching}']:.2%} alike; else (there, here):")
+        for (there, here), count in pairs.most_common():
+            if there != here:
+                example = next(
+                    url for url, *pair in zip(urls, theirs["reasons"], mine["reasons"], strict=True)
+                    if pair == [there, here]
+                )  # fmt: skip
+                print(f"  {count:>6} {there} -> {here}, such as {example[:90]}")
+    mine = ours["normalized"]
+    found |= {
+        "url_us": round(mine["seconds"][0] / crawl * 1e6, 1),
+        "url_ratio": round(sum(theirs["seconds"][:crawl]) / mine["seconds"][0], 1),
+        "aside_us": round(mine["seconds"][1] / (len(urls) - crawl) * 1e6, 1),
+        "aside_ratio": round(sum(theirs["seconds"][crawl:]) / mine["seconds"][1], 1),
+        "load_s": round(mine["load_s"], 1),
+        "load_s_there": round(theirs["load_s"], 1),
+        "mb_per_million": round(mine["bytes"] / entries, 1),
+        "mb_per_million_there": round(theirs["bytes"] / entries, 1),
+    }
+    for key, value in found.items():
+        print(f"{key:<24}{value:>10}")
+    if options.json:
+        print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
