@@ -287,10 +287,11 @@ def judge(met: Batches, signed: Batches, *past: Remembered, params: Params) -> B
     from pipeline_tasks.text import minhash
     from pipeline_tasks.text.lookup import Lookup
 
-    homes: list[Lookup | Remembered] = [Lookup(signed, "id"), *past]
+    home = Lookup(signed, "id")
     for batch in _sliced(met):
-        wanted = batch.column("center").unique()
-        found = pa.concat_tables([_remembered(home.rows(wanted)) for home in homes])
+        centers, old = batch.column("center"), pc.ends_with(batch.column("center_node"), OLD)
+        known = [one.rows(centers.filter(old).unique()) for one in past]  # a new one would cost a page and not be there
+        found = pa.concat_tables(map(_remembered, [home.rows(centers.unique()), *known]))
         at = pc.index_in(batch.column("center"), value_set=found.column("id"))
         if at.null_count:
             lost = batch.column("center").filter(pc.is_null(at))[0]
