@@ -38,6 +38,9 @@ CHUNK = 8 * 1024 * 1024
 REQUESTS = 10
 """Ranges of one object that are asked for at the same time: as many as boto3 keeps connections."""
 
+BRIDGE = 128 * 1024
+"""A gap of so many bytes is fetched rather than a request more made: Hadoop's `fs.s3a.vectored.read.min.seek.size`."""
+
 UNFINISHED = ".tmp-"
 """Start of the names under which a local directory holds what is still being written; never listed."""
 
@@ -337,10 +340,13 @@ class S3Store:
         return self._ask(path, {})
 
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        if len(ranges) == 1:
-            return [self.read_range(path, *ranges[0])]
+        spans, of = _bridged(ranges)
         with ThreadPoolExecutor(REQUESTS) as pool:
-            return list(pool.map(lambda one: self.read_range(path, *one), ranges))
+            bodies = list(pool.map(lambda one: self.read_range(path, *one), spans))
+        return [
+            bodies[span][start - spans[span][0] : stop - spans[span][0]]
+            for span, (start, stop) in zip(of, ranges, strict=True)
+        ]
 
     def read_range(self, path: str, start: int, stop: int) -> bytes:
         """As `read_ranges`, for one range."""
@@ -495,6 +501,19 @@ class S3Store:
             f"{where}: the object store did not answer ({str(error)[:300]}); it is tried again later. "
             "If it never answers, check AWS_ENDPOINT_URL and the network"
         )
+
+
+def _bridged(ranges: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
+    """Join ranges with small gaps between them; return what to ask for, and which of it holds each range."""
+    spans: list[tuple[int, int]] = []
+    of: list[int] = []
+    for start, stop in ranges:
+        if spans and 0 <= start - spans[-1][1] <= BRIDGE:
+            spans[-1] = (spans[-1][0], stop)
+        else:
+            spans.append((start, stop))
+        of.append(len(spans) - 1)
+    return spans, of
 
 
 class _Ranges(io.RawIOBase):

@@ -15,11 +15,12 @@ or (status, code) answers."""
 
 @dataclass(slots=True)
 class FaultyS3:
-    """The proxy's address, the faults still to come (method, fault), and those that happened."""
+    """The proxy's address, the faults still to come (method, fault), those that happened, and what was asked for."""
 
     endpoint: str = ""
     coming: list[tuple[str, Fault]] = field(default_factory=list)
     happened: list[tuple[str, Fault]] = field(default_factory=list)
+    ranges: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def next(self, method: str) -> Fault | None:
@@ -38,6 +39,7 @@ class _Proxy(BaseHTTPRequestHandler):
 
     def _pass_on(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.faults.ranges += filter(None, [self.headers.get("Range")])
         fault = self.faults.next(self.command)
         if isinstance(fault, tuple):
             self._answer(fault[0], {"Content-Type": "application/xml"}, _error(fault[1]))

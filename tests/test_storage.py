@@ -376,6 +376,15 @@ def test_ranges_survive_what_networks_do(s3_root: str, faults: FaultyS3) -> None
         store.read_ranges("one", [(10, 20)])
 
 
+def test_ranges_with_small_gaps_come_in_one_request(s3_root: str, faults: FaultyS3) -> None:
+    store, body = connect(s3_root), os.urandom(600_000)
+    store.create("one", body)
+    ranges = [(10, 20), (20, 30), (100_000, 100_001), (500_000, 500_009), (1, 2)]
+    assert store.read_ranges("one", ranges) == [body[start:stop] for start, stop in ranges]
+    assert sorted(faults.ranges) == ["bytes=1-1", "bytes=10-100000", "bytes=500000-500008"]
+    assert store.read_ranges("one", []) == []
+
+
 def test_no_credentials_are_asked_for(s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
