@@ -25,6 +25,7 @@ class Days:
     root: Path
     params: Mapping[str, Any]
     on: tuple[str, str] = ("local", "")
+    partitions: int = 1
     exact: list[str] = field(default_factory=list)
     near: list[str] = field(default_factory=list)
     made: list[Manifest] = field(default_factory=list)
@@ -34,7 +35,8 @@ class Days:
         """Refine one day with all that were added before as history."""
         at = table.schema.get_field_index("snapshot")
         named = table.set_column(at, "snapshot", pa.array([name] * table.num_rows, pa.string()))
-        given = refining.given(self.root, [named])
+        ends = [named.num_rows * part // self.partitions for part in range(self.partitions + 1)]
+        given = refining.given(self.root, [named.slice(at, end - at) for at, end in itertools.pairwise(ends)])
         buckets = {"buckets": self.params.get("buckets", 2)}
         how = {"on": self.on[0], "address": self.on[1]}
         home, _ = refining.refined(self.root, "dedup_exact", given, buckets, history=self.exact, **how)  # type: ignore[arg-type]
@@ -57,10 +59,14 @@ class Days:
 
 
 def refined(
-    root: Path, days: Iterable[pa.Table], params: Mapping[str, Any], on: tuple[str, str] = ("local", "")
+    root: Path,
+    days: Iterable[pa.Table],
+    params: Mapping[str, Any],
+    on: tuple[str, str] = ("local", ""),
+    partitions: int = 1,
 ) -> Days:
-    """Refine days in the order in which they come."""
-    run = Days(root, params, on)
+    """Refine days in the order in which they come, each given in so many shards."""
+    run = Days(root, params, on, partitions)
     for number, table in enumerate(days):
         run.add(f"d{number + 1}", table)
     return run

@@ -1,11 +1,15 @@
 """Near duplicates over days: whatever the order and the cut, the dataset is what one batch of everything keeps."""
 
+import gzip
+import json
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,3 +61,80 @@ def test_days_in_any_cut_keep_what_one_batch_keeps(
         run = days.refined(Path(folder), split, params)
         assert sum(map(days.unsettled, run.made)) == 0
         assert run.dataset == days.winners(table, params)
+
+
+# --- The development corpus -----------------------------------------------------------------------------------
+
+
+def texts_of(place: Path, most: int) -> Iterable[str]:
+    with gzip.open(place, "rt") as lines:
+        for _, line in zip(range(most), lines, strict=False):
+            yield json.loads(line)["text"]
+
+
+@pytest.fixture(scope="module")
+def corpus(shared_data: Path) -> pa.Table:
+    """Real texts with near duplicates: known pairs, versions of pages, news, and pages of a crawl."""
+    names = ("truth/articles-100.docs", "truth/pep-versions.docs", "text/peps", "text/ag-news-test", "text/ccnet-head")
+    found = {text for name in names for text in texts_of(shared_data / f"{name}.jsonl.gz", 250)}
+    return documents(sorted(found))
+
+
+@pytest.mark.parametrize("policy", ["lowest_id", "longest"])
+def test_the_development_corpus_in_days_keeps_what_one_batch_keeps(
+    corpus: pa.Table, policy: str, tmp_path: Path
+) -> None:
+    params = {"buckets": 2, "policy": [policy]}
+    expected = days.winners(corpus, params)
+    assert len(expected) < corpus.num_rows - 20, "there is something to find"
+    for count, seed in ((1, 0), (2, 1), (5, 2), (5, 3)):
+        draws = random.Random(seed)
+        rows = draws.sample(range(corpus.num_rows), corpus.num_rows)
+        split = [corpus.take(pa.array(rows[part::count])) for part in range(count)]
+        run = days.refined(tmp_path / f"{count}-{seed}", split, params)
+        assert run.dataset == expected
+        assert sum(map(days.unsettled, run.made)) == 0
+        assert sum(made.rows + sum(made.rejected.values()) for made in run.made) == corpus.num_rows
+
+
+# --- Engines --------------------------------------------------------------------------------------------------
+
+
+def stored(run: days.Days) -> list[Any]:
+    """Digests of all that every day kept, set aside and remembers."""
+    return [[one.digest for one in (*made.shards, *made.rejects, *made.memory)] for made in run.made]
+
+
+@pytest.fixture(scope="module")
+def two_days() -> list[pa.Table]:
+    draws = random.Random(5)
+    pages = [[f"w{draws.randrange(10**6)}" for _ in range(40)] for _ in range(40)]
+    texts = {" ".join([*draws.choice(pages), *["more"] * draws.randrange(4)]) for _ in range(160)}
+    table = documents(sorted(texts))
+    rows = draws.sample(range(table.num_rows), table.num_rows)
+    return [table.take(pa.array(rows[:50])), table.take(pa.array(rows[50:]))]
+
+
+LONGEST = {"buckets": 2, "policy": ["longest", "lowest_id"]}
+
+
+@pytest.fixture(scope="module")
+def reference(two_days: list[pa.Table], tmp_path_factory: pytest.TempPathFactory) -> days.Days:
+    run = days.refined(tmp_path_factory.mktemp("reference"), two_days, LONGEST)
+    assert days.demoted(run.root, run.made[1]), "the second day demotes winners of the first"
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("on", "partitions"), [("spark", 1), ("spark", 2), ("spark", 8), ("ray", 2)])
+def test_engines_and_partitions_keep_the_same_with_the_same_evidence(
+    on: str,
+    partitions: int,
+    two_days: list[pa.Table],
+    reference: days.Days,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    run = days.refined(tmp_path, two_days, LONGEST, (on, request.getfixturevalue(on)), partitions)
+    assert stored(run) == stored(reference)
+    assert run.dataset == reference.dataset
