@@ -54,6 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
         _place(one)
         one.set_defaults(answer=answer)
     _trace_parser(commands)
+    _aside_parser(commands)
     _whatif_parser(commands)
     _lint_parser(commands)
     _contamination_parser(commands)
@@ -237,6 +238,31 @@ def _trace(options: argparse.Namespace) -> int:
     for position in positions:
         found = trace.trace(options.output, version, position)
         _print([json.dumps(asdict(found))] if options.json else [*trace.told(found), ""])
+    return 0
+
+
+def _aside_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
+    text = "what a stage set aside, by reason and language; with --to, the documents, a Parquet file per language"
+    aside = commands.add_parser("aside", help=text, description=text)
+    _place(aside)
+    aside.add_argument("--stage", default="filter_language", help="the stage (default: filter_language)")
+    aside.add_argument("--reason", action="append", default=[], metavar="WHY", help="only these; may be repeated")
+    aside.add_argument("--language", action="append", default=[], metavar="CODE", help="only these; may be repeated")
+    aside.add_argument("--to", default="", metavar="FOLDER", help="a new folder to write to; `run --input` takes it")
+    aside.set_defaults(answer=_aside)
+
+
+def _aside(options: argparse.Namespace) -> int:
+    from pipeline_tasks import aside
+
+    made = aside.made_by(options.output, _version(options), options.stage)
+    if not options.to:
+        _print([json.dumps(aside.counts(made))] if options.json else aside.told(made))
+        return 0
+    choice = aside.Choice(tuple(options.reason), tuple(options.language))
+    written = aside.write(options.output, made, choice, Path(options.to))
+    lines = (f"{count:>12,}  {Path(options.to) / name}.parquet" for name, count in written.items())
+    _print([json.dumps(written)] if options.json else lines)
     return 0
 
 
