@@ -58,6 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     _whatif_parser(commands)
     _lint_parser(commands)
     _contamination_parser(commands)
+    _duplicates_parser(commands)
     _tend_parser(commands)
     _retract_parser(commands)
     doctor = commands.add_parser("doctor", help="check Java, Spark, Ray, the tokenizer and the object store")
@@ -333,6 +334,31 @@ def _contamination(options: argparse.Namespace) -> int:
         _print([json.dumps({"scans": [asdict(one) for one in scans], "hits": [asdict(one) for one in hits]})])
     else:
         _print([*map(contamination.told_scan, scans), *contamination.told(hits, options.limit)])
+    return 0
+
+
+def _duplicates_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
+    text = "the cluster of a document: who stays, who went for it and on what proof, what the texts differ in"
+    found = commands.add_parser("duplicates", help=text, description=text)
+    found.add_argument("id", help="the document's id, or as many of its first digits as no other has")
+    found.add_argument("output", nargs="?", default=default_root(), help="the root that a run wrote to")
+    found.add_argument("--recipe", default="", help="recipe (default: the only one there, else web)")
+    found.add_argument("--limit", type=int, default=20, metavar="N", help="show at most N members (20)")
+    found.add_argument("--json", action="store_true", help="print one JSON object")
+    found.set_defaults(answer=_duplicates)
+
+
+def _duplicates(options: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from pipeline_tasks import duplicates
+
+    recipe = _recipe(options)
+    found = duplicates.duplicates(options.output, recipe, options.id)
+    if options.json:
+        _print([json.dumps(asdict(found), sort_keys=True)])
+    else:
+        _print(duplicates.told(options.output, recipe, found, options.limit))
     return 0
 
 
