@@ -419,8 +419,10 @@ def _near_copies(told: Told) -> Iterator[Html]:
         return
     found = _rows(told, made.rejects, ("url", "id", "evidence"), SAMPLES)
     rows = [_near_copy(row, json.loads(row["evidence"] or "{}")) for row in found]
-    lead = "Similarity is the Jaccard index of shingles with the nearest document; the cluster keeps one of its own."
-    head = ("set aside", "kept instead", "nearest", "similarity", "equal bands")
+    lead = (
+        "Similarity is exact, of shingles with the nearest document; the cluster keeps one, which a preference decided."
+    )
+    head = ("set aside", "kept instead", "nearest", "similarity", "equal bands", "decided by")
     yield from _section("Near copies", lead, table(head, rows, numeric=(3, 4)))
 
 
@@ -428,7 +430,28 @@ def _near_copy(row: Mapping[str, Any], proof: Mapping[str, Any]) -> Sequence[Chi
     kept = tag("span", tag("code", str(proof.get("winner", ""))[:12]), css="word")
     near = tag("span", tag("code", str(proof.get("near", ""))[:12]), css="word")
     snapshot = tag("div", shown(str(proof.get("snapshot", "")), 30), css="dim word")
-    return (_address(row), join((kept, snapshot)), near, f"{proof.get('jaccard', 0):.3f}", proof.get("bands", 0))
+    similarity = f"{proof.get('jaccard', proof.get('containment', 0)):.3f}"
+    return (_address(row), join((kept, snapshot)), near, similarity, proof.get("bands", 0), proof.get("by", ""))
+
+
+def _demoted(told: Told) -> Iterator[Html]:
+    """Show earlier documents that this snapshot takes out of the dataset."""
+    from pipeline_tasks.stages.dedup_minhash import demotions
+    from pipeline_tasks.text.ranking import SEPARATOR
+
+    made = told.made.get("dedup_minhash")
+    shards = demotions(made.memory) if made is not None else ()
+    if not sum(one.rows for one in shards):
+        return
+    rows: list[Sequence[Child]] = []
+    for batch in read_shards(told.root, shards, ("node", "winner", "similarity")):
+        for row in batch.slice(0, SAMPLES - len(rows)).to_pylist():
+            sides = [row[name].split(SEPARATOR)[1:] for name in ("node", "winner")]
+            ends = [join((tag("code", id_[:12]), tag("div", shown(day, 30), css="dim word"))) for id_, day in sides]
+            rows.append((*ends, f"{row['similarity']:.3f}"))
+    lead = f"{count(sum(one.rows for one in shards))} in all, in demoted.parquet; what was published stays as it is."
+    head = ("earlier document", "stands for it now", "similarity")
+    yield from _section("Demoted", lead, table(head, rows, numeric=(2,)))
 
 
 def _kept_samples(told: Told) -> Iterator[Html]:
@@ -471,6 +494,7 @@ SECTIONS = (
     _distributions,
     _tokens,
     _near_copies,
+    _demoted,
     _personal,
     _benchmarks,
     _cost,

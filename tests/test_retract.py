@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks import dataset, retract
+from pipeline_tasks import dataset, retract, storage
 from pipeline_tasks.__main__ import handle
 from pipeline_tasks.cli import main
 from pipeline_tasks.errors import RecipeError
@@ -136,6 +136,10 @@ def test_days_demote_each_other_and_versions_say_so(
         assert row["similarity"] >= 0.8
         assert row["bands"] > 0
         assert row["snapshot"] < row["winner_snapshot"]
+    (last,) = [one for one in versions if one.snapshot == demoted[0]["winner_snapshot"]]
+    page = storage.connect(root).read(f"{last.home}/report.html").decode()
+    assert "Demoted" in page
+    assert demoted[0]["snapshot"] in page
     lines = list(status_lines(root, versions, {DAYS[0]: "a note"}))
     assert "demoted" in lines[0]
     assert lines[2].strip() == "a note"
