@@ -15,6 +15,7 @@ from pipeline_tasks.runner import Budget, Work, read_manifest, read_shards, refi
 
 ROOT = Path(__file__).parent.parent
 WET = ROOT.parent / "shared" / "data" / "wet"
+SNAPSHOT = ROOT.parent / "shared" / "data" / "snapshots" / "dev-2026-45"
 
 
 @cache

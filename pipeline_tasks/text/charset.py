@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
@@ -11,6 +12,7 @@ REPLACED_SHARE = 0.001
 
 _VALID = 10  # multi-byte characters per broken one that make a text UTF-8 with faults rather than something else
 _HEAD = 4096  # bytes searched for a meta tag: HTML says 1024, pages are late
+_START = 1024  # bytes searched for marks and NULs
 _SAMPLE = 1 << 16  # bytes shown to the detector
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -18,6 +20,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_FIRST_OF_MARKS = frozenset(mark[:1] for mark, _ in _MARKS)
 _HEADER = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)", re.IGNORECASE)
 _META = re.compile(rb"<(?:meta|\?xml)[^>]{1,400}?(?:charset|encoding)\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)", re.IGNORECASE)
 
@@ -35,20 +38,21 @@ class Decoded(NamedTuple):
         return self.replaced <= REPLACED_SHARE * len(self.text)
 
 
-def decode(data: bytes, content_type: str) -> Decoded:
+def decode(data: bytes | memoryview, content_type: str) -> Decoded:
     """Decode a page in the first declared encoding that fits; else as UTF-8 with faults or as detected, counted."""
-    for mark, name in _MARKS:
-        if data.startswith(mark):
+    start = bytes(data[:_START])
+    for mark, name in _MARKS if start[:1] in _FIRST_OF_MARKS else ():
+        if start.startswith(mark):
             return _replaced(data[len(mark) :], name)
-    wide = _wide(data)
+    wide = _wide(start)
     if wide:
         return _replaced(data, wide)
     for name in _declared(data, content_type):
         try:
-            text = data.decode(name)
+            text = str(data, name)
         except (UnicodeDecodeError, LookupError):
             continue
-        return Decoded(text, name, text.count("\ufffd"))
+        return Decoded(text, name, _count(text))
     broken = _replaced(data, "utf-8")
     if _VALID * broken.replaced < len(broken.text) - len(broken.text.encode("ascii", "ignore")):
         return broken
@@ -56,36 +60,47 @@ def decode(data: bytes, content_type: str) -> Decoded:
     return min(guesses, key=lambda guess: guess.replaced)
 
 
-def _declared(data: bytes, content_type: str) -> list[str]:
-    """Return what the page says of itself, most believed first; UTF-8 is tried as it hardly fits by chance."""
+def _declared(data: bytes | memoryview, content_type: str) -> Iterator[str]:
+    """Yield what the page says of itself, most believed first; UTF-8 is tried as it hardly fits by chance."""
     header = _HEADER.search(content_type[:1000])
+    yield from _named(header[1] if header else "")
     meta = _META.search(data, 0, _HEAD)
-    labels = [header[1] if header else "", meta[1].decode("ascii") if meta else ""]
-    names = [map_encoding_to_html5(label, fallback_utf8=False) for label in labels if label]
-    return [name for name in names if name and not name.lower().startswith("utf-16")] + ["utf-8"]
+    yield from _named(meta[1].decode("ascii") if meta else "")
+    yield "utf-8"
 
 
-def _guessed(data: bytes) -> list[str]:
-    names = [detect_encoding(data[:_SAMPLE], max_len=_SAMPLE, html5_compatible=True) or "utf-8"]
+def _named(label: str) -> Iterator[str]:
+    name = map_encoding_to_html5(label, fallback_utf8=False) if label else None
+    if name and not name.lower().startswith("utf-16"):
+        yield name
+
+
+def _count(text: str) -> int:
+    """Return the number of U+FFFD; finding that there is none is faster than counting them."""
+    return text.count("\ufffd") if "\ufffd" in text else 0
+
+
+def _guessed(data: bytes | memoryview) -> list[str]:
+    sample = bytes(data[:_SAMPLE])
+    names = [detect_encoding(sample, max_len=_SAMPLE, html5_compatible=True) or "utf-8"]
     if names[0].lower() in {"utf-8", "windows-1252"}:  # what the detector says when it does not know
         from charset_normalizer import from_bytes
 
-        best = from_bytes(data[:_SAMPLE]).best()
+        best = from_bytes(sample).best()
         names += [best.encoding] if best else []
     return names
 
 
-def _wide(data: bytes) -> str | None:
+def _wide(start: bytes) -> str | None:
     """Recognize UTF-16 without a mark: ASCII in it has a NUL at every second byte, in nothing else."""
-    start = data[:1024]
     if start.count(0) * 4 < len(start) or len(start) < 4:
         return None
     return "utf-16-be" if start[::2].count(0) > start[1::2].count(0) else "utf-16-le"
 
 
-def _replaced(data: bytes, name: str) -> Decoded:
+def _replaced(data: bytes | memoryview, name: str) -> Decoded:
     try:
-        text = data.decode(name, "replace")
+        text = str(data, name, "replace")
     except LookupError:
-        text = data.decode("utf-8", "replace")
-    return Decoded(text, name, text.count("\ufffd"))
+        text = str(data, "utf-8", "replace")
+    return Decoded(text, name, _count(text))

@@ -18,6 +18,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import LOCATOR, PAGE, RECORD
 from pipeline_tasks.stages import ingest
 from pipeline_tasks.stages.extract import EXTRACTED, METHODS, STAGE, Params, pull
+from pipeline_tasks.text import sandbox
 from pipeline_tasks.text.identity import identity
 from pipeline_tasks.text.sandbox import Limits, Page, Sandbox
 from tests.archives import read
@@ -108,17 +109,17 @@ def test_a_page_that_takes_all_memory_costs_itself() -> None:
 
 def test_a_native_crash_costs_itself() -> None:
     table = "<table>" + "<tr><td>cell</td></tr>" * 100_000 + "</table>"  # minutes of work for trafilatura
-    pages = [Page(memoryview(html.encode()), "text/html", is_text=False) for html in (HTML, table, HTML)]
+    pages = [Page(html.encode(), "text/html") for html in (HTML, table, HTML)]
     others = children()
-    with Sandbox(Limits(("trafilatura",), seconds=60)) as box:
-        box.extract(pages[:1])
+    with Sandbox(Limits(seconds=60)) as box:
+        list(box.work("trafilatura", pages[:1]))
         (child,) = children() - others
         killer = Timer(3, os.kill, (child, signal.SIGSEGV))
         killer.start()
-        before, at, after = box.extract(pages)
+        before, at, after = box.work("trafilatura", pages)
         killer.join()
     assert (at.outcome, at.detail) == ("crash", "extractor ended with -11")
-    assert before.text == after.text == PROSE.strip()
+    assert bytes(before.text).decode().strip() == bytes(after.text).decode().strip() == PROSE.strip()
     assert child not in children()
 
 
@@ -142,6 +143,72 @@ def test_what_finds_nothing_falls_back() -> None:
     assert extracted(pages, 1, method="justext", fallback=["trafilatura", "resiliparse"]) == whole
 
 
+def test_what_is_too_short_falls_back_to_what_is_longer() -> None:
+    short = page(f"<html><body><aside>{PROSE}</aside><p>{PROSE[:87]}</p></body></html>")
+    wanted = {(): "resiliparse", ("trafilatura",): "resiliparse", ("trafilatura", "justext"): "justext"}
+    found = {fallback: extracted([page(), short], fallback=fallback) for fallback in wanted}
+    assert {fallback: rows[1]["extractor"] for fallback, rows in found.items()} == wanted
+    reasons = [rows[1]["reason"] for rows in found.values()]
+    assert reasons == ["extract:too_short", "extract:too_short", None]
+    assert {rows[0]["extractor"] for rows in found.values()} == {"resiliparse"}
+    (enough,) = extracted([short], fallback=("trafilatura", "justext"), min_chars=20)
+    assert (enough["extractor"], enough["reason"], enough["chars"]) == ("resiliparse", None, 87)
+
+
+def test_mojibake_is_repaired_and_counted() -> None:
+    text = "Schöne Grüße aus Köln, wo die Straßen naß sind.\n" * 3
+    wrong = text.encode().decode("cp1252")
+    html = f"<title>Grüße</title><pre>{text}{wrong}</pre>"
+    mangled = f"<title>{'Grüße aus Köln'.encode().decode('cp1252')}</title><pre>{text}{wrong}</pre>"
+    sound, repaired, ready = extracted([page(html), page(mangled), page(None, "text/plain", text=text + wrong)])
+    assert sound["text"] == repaired["text"] == ready["text"] == (text * 2).strip()
+    assert (sound["title"], repaired["title"]) == ("Grüße", "Grüße aus Köln")
+    assert [row["repaired"] for row in (sound, repaired, ready)] == [3, 3, 3]
+    assert repaired["id"] == identity(text * 2)
+    (left,) = extracted([page(html)], repair=False)
+    assert (left["text"], left["repaired"]) == ((text + wrong).strip(), 0)
+
+
+def test_what_a_page_says_of_itself_is_kept() -> None:
+    meta = '<meta property="article:published_time" content="{}">'
+    header = {"metadata": '{"http-content-language":"fr-CH, de"}', "crawled_at": "2026-11-20T01:02:03Z"}
+    pages = [
+        page(f"<html lang=de><head>{meta.format('2026-11-20')}</head><p>{PROSE}</p>") | header,
+        page(f"<html><head>{meta.format('2026-11-21')}</head><p>{PROSE}</p>") | header,
+        page(None, "text/plain", text=PROSE),
+    ]
+    found = [(row["html_language"], row["published"]) for row in extracted(pages)]
+    assert found == [("de", "2026-11-20"), ("fr-ch", None), (None, None)]
+
+
+def test_a_child_is_kept_for_the_next_shard_and_ended_when_told() -> None:
+    others = children()
+    extracted([page()])
+    kept = children() - others
+    extracted([page()])
+    assert children() - others == kept
+    extracted([page()], seconds=5)  # other limits, another child
+    assert len(children() - others) == 1
+    sandbox.rest()
+    assert children() <= others
+
+
+def test_what_a_dead_child_left_behind_is_no_answer() -> None:
+    """A page cannot answer for another one: what lies behind the last answer has another window's number."""
+    fake = sandbox._ANSWER.pack(1, 0, 0, 4, 4) + b"FAKE\0\0\0\0"
+    giant = "<b>" * 9_000_000
+    with Sandbox(Limits(memory=400 << 20)) as box:
+        texts = [list(box.work("resiliparse", [Page(b"<pre>" + fake * 500, "text/html")]))]
+        texts += [list(box.work("resiliparse", [Page(giant.encode(), "text/html"), Page(HTML.encode(), "text/html")]))]
+    assert [[one.outcome for one in some] for some in texts] == [["done"], ["crash", "done"]]
+
+
+def test_ready_text_that_is_broken_is_told() -> None:
+    broken = page(None, "text/plain", text="words \ufffd " * 99)
+    (row,) = extracted([broken])
+    assert row["reason"] == "error:charset"
+
+
 def test_what_hangs_or_dies_falls_back() -> None:
     table = f"<p>{PROSE}</p><table>" + "<tr><td>cell</td></tr>" * 100_000 + "</table>"
     found = extracted([page(), page(table), page()], method="trafilatura", fallback=["resiliparse"], seconds=0.5)
@@ -158,6 +225,7 @@ def test_pages_larger_than_a_window_and_many_small_ones_keep_their_order() -> No
 
 
 def test_a_process_that_cannot_start_is_no_fault_of_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox.rest()
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(ChildProcessError, match="does not start"):
         extracted([page()])

@@ -1,10 +1,11 @@
 """A text's identity is frozen: stored ids depend on every digit."""
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline_tasks.text.identity import identity, identity_of_normal
+from pipeline_tasks.text.identity import identities, identity
 from pipeline_tasks.text.normal import normalize
 
 FROZEN = {
@@ -37,5 +38,6 @@ def test_any_white_space_between_words_is_one_space(words: list[str], gap: str) 
 @given(st.text(st.sampled_from("ab \n\t\r\u00a0\u0301é\u3000\0\u2028\x1c\x85\u200b")) | st.text())
 @settings(max_examples=300, deadline=None)
 def test_a_normal_text_is_named_as_any_other(text: str) -> None:
-    normal = normalize(text)
-    assert identity_of_normal(normal) == identity(normal)
+    texts = normalize(pa.array([text, "before " + text + " after", ""], pa.large_string())).texts
+    assert identities(texts) == [identity(one) for one in texts.to_pylist()]
+    assert identities(texts.slice(1)) == identities(texts)[1:]

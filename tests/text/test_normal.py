@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline_tasks.text.normal import MARKS, normalize
+from pipeline_tasks.text.normal import MARKS
+from pipeline_tasks.text.normal import normal as normalize
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,137 @@
+"""Reads what a page says of itself, in the tree that its text is read from: title, language, date of publication."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from datetime import date
+from typing import Any, NamedTuple
+
+DATED, TIMED = 1, 2
+"""Bits of a page, as `tags.survey` sees it: a date of publication is named, a `<time>` is there."""
+
+_TITLE = 2000  # characters of a title that are looked at
+_DAY = re.compile(r"\s*((?:19[9]|20[0-9])[0-9])-([01][0-9])-([0-3][0-9])(?:[T\s]|\s*$)")  # the web began in 1990
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z0-9]{2,8})*")
+# selectors that find few: going through a long list of nodes takes time quadratic in it
+_META = ", ".join(
+    f'meta[{kind}="{name}" i]'
+    for kind, name in (
+        ("property", "article:published_time"),
+        ("name", "article:published_time"),
+        ("property", "og:article:published_time"),
+        ("itemprop", "datePublished"),
+        ("name", "datePublished"),
+    )
+)
+_SCRIPT = re.compile(r"(?i)<script\b[^>]{0,200}application/ld\+json[^>]{0,200}>")
+_MICRODATA = '[itemprop="datePublished"]'
+_TIME = re.compile(
+    r"""(?i)\spubdate\b|\sclass\s*=\s*["']?[^"'<>]*(?<![\w-])(?:published|dt-published|entry-date)(?![\w-])"""
+)
+"""Marks of publication in a `<time>`: an old attribute, and classes of hAtom, microformats2 and WordPress themes."""
+_DATETIME = re.compile(r"""(?i)\sdatetime\s*=\s*["']?([^"'<>]{1,64})""")
+_HEAD = 1 << 14  # characters in which Content-Language is looked for
+_TAG = 1000  # characters of a tag that are looked at
+
+
+class Told(NamedTuple):
+    """Title, language (lower case, BCP 47) and day of publication (ISO 8601, local), None where nothing is told."""
+
+    title: str | None
+    language: str | None
+    published: str | None
+
+
+def told(html: str, tree: Any, bits: int) -> Told:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
+    """Return what a page and its `tree` tell.
+
+    Dates are looked for where `bits` say so, and given only if all that the page has of a kind agree.
+    """
+    title = " ".join((tree.title or "")[:_TITLE].split())
+    return Told(title or None, _language(html, tree.head), _published(html, tree, bits) if bits else None)
+
+
+def language_tag(text: str | None) -> str | None:
+    """Return a language tag in lower case (`de`, `pt-br`), the first of a list; None if it is none."""
+    tag = (text or "")[:200].partition(",")[0].strip().lower().replace("_", "-")
+    return tag if _LANGUAGE.fullmatch(tag) and len(tag) <= 35 else None  # RFC 5646, 4.4.1: none needs more
+
+
+def _language(html: str, head: Any) -> str | None:  # noqa: ANN401
+    if head is None:
+        return None
+    root = head.parent_element
+    said = language_tag(root.getattr("lang") or root.getattr("xml:lang"))
+    if said:
+        return said
+    start = html[:_HEAD]
+    if "ontent-language" not in start and "ontent-Language" not in start:  # a look at all of the head takes longer
+        return None
+    meta = head.query_selector('meta[http-equiv="content-language" i]')
+    return language_tag(meta.getattr("content")) if meta else None
+
+
+def _published(html: str, tree: Any, bits: int) -> str | None:  # noqa: ANN401
+    """Return the day of the first kind of mark that the page has: meta, JSON-LD, microdata, `<time>`."""
+    kinds = (_metas(tree), _linked(html), _microdata(html, tree)) if bits & DATED else ()
+    for kind in (*kinds, _times(html) if bits & TIMED else ()):
+        days = {day(text) for text in kind}
+        if days:
+            return days.pop() if len(days) == 1 else None
+    return None
+
+
+def day(text: str | None) -> str | None:
+    """Return the day that an ISO 8601 date or time begins with, None if it is none since 1990."""
+    found = _DAY.match((text or "")[:64])
+    try:
+        return date(*map(int, found.groups())).isoformat() if found else None
+    except ValueError:
+        return None
+
+
+def _metas(tree: Any) -> Iterator[str | None]:  # noqa: ANN401
+    for meta in tree.head.query_selector_all(_META) if tree.head else ():
+        yield meta.getattr("content")
+
+
+def _linked(html: str) -> Iterator[str | None]:
+    """Look only at scripts that hold the word: the tree would be walked for each page to find none."""
+    at = 0
+    while (at := html.find('"datePublished"', at)) >= 0:
+        script, end = html.rfind("<script", 0, at), html.find("</script", at)
+        opened = _SCRIPT.match(html, script) if script >= 0 else None
+        end = end if end >= 0 else len(html)
+        if opened and opened.end() <= at:
+            yield from _dates(html[opened.end() : end])
+        at = end
+
+
+def _dates(text: str) -> Iterator[str | None]:
+    """Yield `datePublished` of the things that a JSON-LD text is about, not of what they hold (reviews, comments)."""
+    try:
+        things = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    for thing in _listed(things):
+        for part in (thing, *_listed(thing.get("@graph"))):
+            if isinstance(part.get("datePublished"), str):
+                yield part["datePublished"]
+
+
+def _listed(value: object) -> Iterable[dict[str, Any]]:
+    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
+
+
+def _microdata(html: str, tree: Any) -> Iterator[str | None]:  # noqa: ANN401
+    for one in tree.document.query_selector_all(_MICRODATA) if 'itemprop="datePublished"' in html else ():
+        yield one.getattr("content") or one.getattr("datetime") or one.text
+
+
+def _times(html: str) -> Iterator[str | None]:
+    at = -1
+    while (at := html.find("<time", at + 1)) >= 0:
+        tag = html[at : at + _TAG].partition(">")[0]
+        if _TIME.search(tag):
+            found = _DATETIME.search(tag)
+            yield found[1] if found else None
