@@ -57,6 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     _aside_parser(commands)
     _whatif_parser(commands)
     _lint_parser(commands)
+    _minhash_parser(commands)
     _contamination_parser(commands)
     _duplicates_parser(commands)
     _tend_parser(commands)
@@ -301,6 +302,27 @@ def _lint(options: argparse.Namespace) -> int:
     found = lint.lint(options.recipe, options.output, options.snapshot, options.allow)
     _print([json.dumps(lint.facts(found))] if options.json else lint.told(options.recipe, found))
     return RecipeError.exit_code if any(one.fault or options.strict for one in found) else 0
+
+
+def _minhash_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
+    text = "what a choice of bands and rows finds: the probability that a pair of documents is compared at all"
+    minhash = commands.add_parser("minhash", help=text, description=text)
+    minhash.add_argument("--bands", type=int, default=14, help="bands of a signature (14)")
+    minhash.add_argument("--rows", type=int, default=8, help="minima per band (8)")
+    minhash.add_argument("--ngram", type=int, default=5, help="words per shingle (5)")
+    minhash.add_argument("--threshold", type=float, default=0.8, help="Jaccard similarity of a near duplicate (0.8)")
+    minhash.add_argument("--presets", action="store_true", help="show the settings of published recipes beside it")
+    minhash.add_argument("--json", action="store_true", help="print one JSON object")
+    minhash.set_defaults(answer=_minhash)
+
+
+def _minhash(options: argparse.Namespace) -> int:
+    from pipeline_tasks import minhash
+
+    asked = minhash.checked(options.bands, options.rows, options.ngram, options.threshold)
+    what = (asked, options.ngram, options.threshold, minhash.PRESETS if options.presets else ())
+    _print([json.dumps(minhash.facts(*what))] if options.json else minhash.told(*what))
+    return 0
 
 
 def _contamination_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
