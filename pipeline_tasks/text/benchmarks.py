@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.text.overlap import Grams, Hashes, Positions, Table, grams_of, table_of
-from pipeline_tasks.text.sketches import Sieve, prints_of, sieve_of
+from pipeline_tasks.text.sketches import Prints, Sieve, prints_of, sieve_of
 
 Kind = Literal["question", "answer", "passage"]
 Weights = npt.NDArray[np.float64]
@@ -152,7 +152,8 @@ def _postings(found: Grams, parts: Sequence[Part], rules: Rules) -> Postings:
     weights = np.log1p(many[benchmark[owners]] / np.maximum(often, 1))
     kept = often <= (rules.max_items or len(parts))
     hashes, owners, weights = hashes[kept], owners[kept], weights[kept]
-    keys, starts = np.unique(hashes, return_index=True)
+    starts = np.flatnonzero(_starts(hashes))
+    keys = hashes[starts]
     sizes = np.bincount(owners, minlength=len(parts))
     lengths = np.array([part.words for part in parts], np.int64) - each + 1
     return Postings(
@@ -185,4 +186,9 @@ def _sieve(grams: Grams, rules: Rules) -> Sieve:
     alone = np.repeat(known < rules.sampled + 2 * rules.every - 1, np.diff(grams.ends))
     prints = prints_of(grams.hashes)
     near = max(1, (rules.misses + 1) // rules.every)
-    return sieve_of([np.unique(prints[counted & ~alone])], [np.unique(prints[counted & alone])], near)
+    return sieve_of(_distinct_of(prints[counted & ~alone]), _distinct_of(prints[counted & alone]), near)
+
+
+def _distinct_of(prints: Prints) -> Prints:
+    ordered = np.sort(prints)
+    return ordered[_starts(ordered)]

@@ -51,10 +51,9 @@ class Grams:
 
 def table_of(hashes: Hashes, lengths: Sequence[int]) -> Table:
     """Return a table of `hashes` at most half full; the hash 0 marks an empty slot and is left out (1 in 2**64)."""
-    distinct = np.unique(hashes[hashes != 0])
-    size = 1 << max(4, len(distinct).bit_length() + 1)
+    size = 1 << max(4, len(hashes).bit_length() + 1)
     slots = np.zeros(size, np.uint64)
-    _fill(distinct, slots)
+    _fill(hashes[hashes != 0], slots)
     return Table(slots, np.array(sorted(set(lengths)), np.int64))
 
 
@@ -63,7 +62,7 @@ def _fill(hashes, slots):  # type: ignore[no-untyped-def]
     mask = np.uint64(slots.size - 1)
     for at in range(hashes.size):
         slot = hashes[at] & mask
-        while slots[slot] != 0:
+        while slots[slot] != 0 and slots[slot] != hashes[at]:
             slot = (slot + np.uint64(1)) & mask
         slots[slot] = hashes[at]
 

@@ -5,7 +5,6 @@ never missed; a run of n + k m - 1 words has k of them, m words apart. What is l
 reference, so only the texts need sampling, and their sketches serve references that are not known yet.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numba
@@ -16,11 +15,14 @@ import pyarrow as pa
 from pipeline_tasks.text.buffers import views
 from pipeline_tasks.text.compiled import compiled_as
 from pipeline_tasks.text.hashing import grams
-from pipeline_tasks.text.shingles import READ_BYTES, READ_OFFSETS, fold_table, longest, scan
+from pipeline_tasks.text.shingles import READ_BYTES, READ_OFFSETS, fold_table, scan
 
 Prints = npt.NDArray[np.uint32]
 READ_PRINTS = numba.types.Array(numba.uint32, 1, "C", readonly=True)
 READ_ENDS = numba.types.Array(numba.int64, 1, "C", readonly=True)
+
+PIECE = 1 << 20
+"""Bytes of a text that are cut into words at a time, so that memory does not grow with the longest text."""
 
 MEMBER, ALONE = 1, 2
 """What a print of the reference stands for: evidence beside another one, or evidence by itself."""
@@ -44,6 +46,27 @@ def prints_of(hashes: npt.NDArray[np.uint64]) -> Prints:
     return (hashes >> np.uint64(32)).astype(np.uint32)
 
 
+@compiled_as(numba.int64(READ_BYTES, numba.int64, numba.int64))
+def _piece(data, at, end):  # type: ignore[no-untyped-def]
+    """Return where the piece of data[at:end] ends that begins at `at`: at white space, so that no word is cut."""
+    stop = min(at + PIECE, end)
+    while stop < end and data[stop] != 0x20 and data[stop] != 0x0A:
+        stop += 1
+    return stop
+
+
+@compiled_as(numba.int64(READ_BYTES, READ_OFFSETS))
+def _longest(data, offsets):  # type: ignore[no-untyped-def]
+    """Return the bytes of the longest piece of any text."""
+    most = 0
+    for doc in range(offsets.size - 1):
+        at, end = offsets[doc], offsets[doc + 1]
+        while at < end:
+            stop = _piece(data, at, end)
+            most, at = max(most, stop - at), stop
+    return most
+
+
 @compiled_as(
     numba.int64(
         READ_BYTES,
@@ -57,17 +80,25 @@ def prints_of(hashes: npt.NDArray[np.uint64]) -> Prints:
     )
 )
 def _sample(data, offsets, table, gram, every, room, prints, ends):  # type: ignore[no-untyped-def]
-    words = np.empty(room, np.uint64)
-    starts = np.empty(room, np.int64)
-    stops = np.empty(room, np.int64)
-    made = np.empty(room, np.uint64)
+    """Walk each text piece by piece; the last words of a piece begin the n-grams of the next."""
+    words = np.empty(room + gram, np.uint64)
+    starts = np.empty(room + gram, np.int64)
+    stops = np.empty(room + gram, np.int64)
+    made = np.empty(room + gram, np.uint64)
     filled = 0
     ends[0] = 0
     for doc in range(offsets.size - 1):
-        count = scan(data, offsets[doc], offsets[doc + 1], table, words, starts, stops)
-        for at in range(0, grams(words, count, gram, made), every):
-            prints[filled] = np.uint32(made[at] >> np.uint64(32))
-            filled += 1
+        at, end = offsets[doc], offsets[doc + 1]
+        carried, first = 0, 0
+        while at < end:
+            stop = _piece(data, at, end)
+            count = carried + scan(data, at, stop, table, words[carried:], starts[carried:], stops[carried:])
+            for place in range(-first % every, grams(words, count, gram, made), every):
+                prints[filled] = np.uint32(made[place] >> np.uint64(32))
+                filled += 1
+            left = min(count, gram - 1)
+            words[:left] = words[count - left : count].copy()
+            carried, first, at = left, first + count - left, stop
         ends[doc + 1] = filled
     return filled
 
@@ -80,7 +111,8 @@ def sample(texts: pa.Array, gram: int, every: int) -> pa.ListArray:
     offsets, data = views(texts)
     most = int(offsets[-1] - offsets[0]) // 2 // every + 2 * len(offsets)  # a word and its gap take two bytes or more
     prints, ends = np.empty(most, np.uint32), np.zeros(len(offsets), np.int64)
-    filled = _sample(data, offsets, fold_table(), gram, every, longest(offsets), prints, ends)
+    room = _longest(data, offsets) // 2 + 2
+    filled = _sample(data, offsets, fold_table(), gram, every, room, prints, ends)
     return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(prints[:filled]))
 
 
@@ -97,12 +129,11 @@ def _fill(prints, marks, bits, slots, kinds):  # type: ignore[no-untyped-def]
         kinds[slot] |= marks[at]
 
 
-def sieve_of(members: Sequence[Prints], lone: Sequence[Prints], near: int) -> Sieve:
+def sieve_of(members: Prints, lone: Prints, near: int) -> Sieve:
     """Return the sieve of a reference: `members` are evidence two at a time, `lone` ones by themselves."""
-    empty = np.zeros(0, np.uint32)
-    prints = np.concatenate([empty, *members, *lone])
+    prints = np.concatenate([members, lone])
     marks = np.full(len(prints), ALONE, np.uint8)
-    marks[: sum(map(len, members))] = MEMBER
+    marks[: len(members)] = MEMBER
     size = 1 << max(6, len(prints).bit_length() + 1)
     bits = np.zeros(size // 8, np.uint64)  # eight bits per slot: one look in nine finds a bit that is another's
     slots, kinds = np.zeros(size, np.uint32), np.zeros(size, np.uint8)

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.stages.decontaminate import Params, bounds_of, inspect, read_reference, screen
-from pipeline_tasks.text import benchmarks, sketches
+from pipeline_tasks.text import benchmarks, hashing, shingles, sketches
 from pipeline_tasks.text.matches import Bounds, find
 from tests import refining
 from tests.documents import documents
@@ -297,6 +298,18 @@ def test_hits_are_those_of_a_plain_search(tmp_path_factory: pytest.TempPathFacto
 def test_sketches_outlive_releases() -> None:
     texts = pa.array(["The quick brown fox jumps over the lazy dog and runs", "Zu kurz", None, "天地玄黄宇宙"])
     assert sketches.sample(texts, 5, 4).to_pylist() == [[1008647398, 1906325066], [], [], [2997060932]]
+
+
+def test_long_texts_are_sketched_as_short_ones_are() -> None:
+    draws = random.Random(5)
+    words = [draws.choice(["rain", "on", "the", "harbor", "naïve", "天地", "x\u00ady"]) for _ in range(400_000)]
+    text = " ".join(words) + "  " + "word" * 300_000 + "\n" + " ".join(words[:9])
+    (whole,) = sketches.sample(pa.array([text], pa.large_string()), 5, 4).to_pylist()
+    hashes = np.array([one for one, _ in shingles.words(text)], np.uint64)
+    made = np.zeros_like(hashes)
+    count = hashing.grams(hashes, len(hashes), 5, made)
+    assert len(text.encode()) > 2.5 * sketches.PIECE
+    assert whole == sketches.prints_of(made[:count:4]).tolist()
 
 
 def test_kept_documents_are_sketched_in_their_order(tmp_path: Path, quiz: str) -> None:

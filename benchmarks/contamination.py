@@ -1,0 +1,174 @@
+"""Decontamination beside datatrove's n-gram filter, over the same documents and evaluation sets, on one core.
+
+    python benchmarks/contamination.py [--input DOCUMENTS.jsonl.gz] [--benchmark FILE]... [--runs R] [--json]
+
+`screen` finds the hits of Arrow batches by both methods, once the evaluation sets are indexed; `sketch` makes
+the sketches of what is kept; `scan` looks for the evaluation sets in sketches alone, in MB of the text they stand
+for. Medians in processor seconds of one pinned core, in turns with datatrove's filter (13-grams, a process of its own).
+`recall` plants each question of the first set, with words replaced or left out, into a document of its own and counts
+those found, for each method; `false` counts documents as they came that any method finds something in.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import documents
+import peers
+import pyarrow as pa
+
+from pipeline_tasks.stages.decontaminate import Params, bounds_of, inspect, jot, read_reference, read_texts
+
+DATA = documents.ROOT.parent / "shared" / "data"
+METHODS = ("ngram", "sampled", "both")
+WORDS = ("apple", "harbor", "seven", "quickly", "stone", "paper", "early", "river")
+
+
+def read(path: Path) -> list[str]:
+    """Return the `text` of each line of a JSONL file."""
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        return [json.loads(line)["text"] for line in lines]
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """Return the processor seconds of a call."""
+    started = time.process_time()
+    call()
+    return time.process_time() - started
+
+
+def drain(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Take every batch of a kernel."""
+    return list(batches)
+
+
+def speeds(texts: Sequence[str], params: Params, runs: int, folder: Path) -> dict[str, float]:
+    """Return speeds, sizes, and the ratio to datatrove's filter."""
+    from pipeline_tasks.text.sketches import sift
+
+    table = pa.table({"text": pa.array(texts, pa.large_string()), "chars": pa.array(map(len, texts), pa.int64())})
+    batches = table.to_batches(1024)
+    size = sum(len(text.encode()) for text in texts) / 1e6
+    reference, bounds = read_reference(params), bounds_of(params)
+    sketches = [batch.column("sketch") for batch in jot(iter(batches), params=params)]
+    prints = sum(len(one.values) for one in sketches)
+    calls: dict[str, Callable[[], Any]] = {
+        "index_s": lambda: read_reference(params),
+        "screen": lambda: [inspect(batch.column("text"), reference, bounds) for batch in batches],
+        "sketch": lambda: drain(jot(iter(batches), params=params)),
+        "scan": lambda: [sift(one, reference.sieve) for one in sketches],
+    }
+    peers.write_documents(folder / "texts.jsonl", texts)
+    peers.write_documents(folder / "passages.jsonl", [one.text for one in read_texts(params)])
+    peer = peers.install()
+    took: dict[str, list[float]] = {name: [] for name in (*calls, "datatrove")}
+    for _ in range(runs):
+        for name, call in calls.items():
+            took[name].append(seconds(call))
+        files = [str(folder / name) for name in ("texts.jsonl", "passages.jsonl")]
+        took["datatrove"].append(peers.ask("peer_decontamination.py", *files, python=peer)["seconds"])
+    median = {name: statistics.median(values) for name, values in took.items()}
+    candidates = sum(int(sift(one, reference.sieve).sum()) for one in sketches)
+    return {
+        "mb": round(size, 1),
+        "index_s": round(median["index_s"], 2),
+        **{f"{name}_mb_s": round(size / median[name], 1) for name in ("screen", "sketch", "scan", "datatrove")},
+        "ratio": round(median["datatrove"] / median["screen"], 1),
+        "sketch_bytes_per_document": round(4 * prints / len(texts), 1),
+        "sketch_bytes_per_text_byte": round(4 * prints / (size * 1e6), 3),
+        "candidates": candidates,
+    }
+
+
+def replaced(text: str, each: int, draws: random.Random) -> str:
+    """Return a text with one word in every `each` replaced."""
+    first = draws.randrange(each)
+    return " ".join(draws.choice(WORDS) if at % each == first else word for at, word in enumerate(text.split()))
+
+
+def scattered(text: str, share: float, draws: random.Random) -> str:
+    """Return a text of which each word is, with this probability, replaced or left out."""
+    kept = [(word, draws.random()) for word in text.split()]
+    return " ".join(
+        draws.choice(WORDS) if draw < share / 2 else word for word, draw in kept if not share / 2 <= draw < share
+    )
+
+
+def first(text: str, words: int) -> str:
+    """Return the first words of a text."""
+    return " ".join(text.split()[:words])
+
+
+EDITS: dict[str, Callable[[str, random.Random], str]] = {
+    "as it is": lambda text, draws: text,  # noqa: ARG005 -- as the others
+    "first 60 %": lambda text, draws: text[: len(text) * 6 // 10],  # noqa: ARG005 -- as the others
+    "first 13 words": lambda text, draws: first(text, 13),  # noqa: ARG005 -- as the others
+    "1 word in 20": lambda text, draws: replaced(text, 20, draws),
+    "1 word in 12": lambda text, draws: replaced(text, 12, draws),
+    "1 word in 10": lambda text, draws: replaced(text, 10, draws),
+    "1 word in 9": lambda text, draws: replaced(text, 9, draws),
+    "1 word in 8": lambda text, draws: replaced(text, 8, draws),
+    "5 % at random": lambda text, draws: scattered(text, 0.05, draws),
+    "10 % at random": lambda text, draws: scattered(text, 0.1, draws),
+    "20 % at random": lambda text, draws: scattered(text, 0.2, draws),
+}
+
+
+def recall(texts: Sequence[str], params: Params) -> dict[str, dict[str, float]]:
+    """Return the share of planted questions found, by edit and method."""
+    reference = read_reference(params)
+    questions = [one for one in read_texts(params) if one.part == "question"]
+    questions = [one for one in questions if one.benchmark == questions[0].benchmark]
+    found: dict[str, dict[str, float]] = {}
+    for name, edit in EDITS.items():
+        draws = random.Random(7)  # noqa: S311 -- the same plants in every run
+        planted = []
+        for question in questions:
+            page = draws.choice(texts)
+            at = draws.randrange(len(page))
+            planted.append(f"{page[:at]} {edit(question.text, draws)} {page[at:]}")
+        column = pa.array(planted, pa.large_string())
+        found[name] = {}
+        for method in METHODS:
+            matches = inspect(column, reference, bounds_of(Params(method=method)))  # type: ignore[arg-type]
+            right = [any(one.part.item == questions[row].item for one in told) for row, told in matches.items()]
+            found[name][method] = round(sum(right) / len(questions), 3)
+    return found
+
+
+def main() -> None:
+    """Print what was measured; with --json the last line is one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--input", type=Path, default=DATA / "text" / "peps.jsonl.gz")
+    parser.add_argument("--benchmark", type=Path, action="append", help="(default: those of the development data)")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    pa.set_cpu_count(1)
+    sets = options.benchmark or sorted((DATA / "benchmarks").glob("*.jsonl.gz"))
+    params = Params(benchmarks={path.name.partition(".")[0]: str(path) for path in sets})  # type: ignore[misc]
+    texts = read(options.input)
+    with tempfile.TemporaryDirectory(prefix="refinery-bench-") as folder:
+        figures: dict[str, Any] = speeds(texts, params, options.runs, Path(folder))
+    hits = inspect(pa.array(texts, pa.large_string()), read_reference(params), bounds_of(params))
+    figures |= {"documents": len(texts), "false": len(hits), "recall": recall(texts, params)}
+    for name, value in figures.items():
+        if name != "recall":
+            print(f"{name:<28}{value}")
+    for edit, by_method in figures["recall"].items():
+        print(f"{edit:<28}" + "  ".join(f"{method} {share:.3f}" for method, share in by_method.items()))
+    if options.json:
+        print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
