@@ -1,7 +1,7 @@
 """Identifies the language of each text and sets aside those that are not wanted or not sure."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -150,8 +150,8 @@ def load(path: str) -> Any:  # noqa: ANN401 -- fasttext has no types
         raise RecipeError(message) from error
 
 
-def lines(texts: pa.Array, params: Params) -> list[list[bytes | None]]:
-    """Return what the model reads of each text, one line per window; None where there is too little.
+def lines(texts: pa.Array, params: Params) -> Iterator[list[bytes | None]]:
+    """Yield what the model reads of each text, one line per window; None where there is too little.
 
     To fastText a line's end is the end of the text, and all other ASCII white space is the same.
     """
@@ -160,10 +160,8 @@ def lines(texts: pa.Array, params: Params) -> list[list[bytes | None]]:
 
     offsets, data = views(texts)
     letters, found = data.data, places(offsets, data, params.windows, params.window, params.least)
-    return [
-        [letters[begin:end].tobytes().replace(b"\n", b" ") + b"\n" if end > 0 else None for begin, end in row]
-        for row in found.tolist()
-    ]
+    for row in found.tolist():
+        yield [letters[begin:end].tobytes().replace(b"\n", b" ") + b"\n" if end > 0 else None for begin, end in row]
 
 
 def _predicted(model: Any, texts: pa.Array, params: Params, tongues: Tongues) -> tuple[Ids, Scores]:  # noqa: ANN401
