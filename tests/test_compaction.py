@@ -25,6 +25,7 @@ from pipeline_tasks.manifest import ABANDONED, Manifest
 from pipeline_tasks.runner import Meter, Work, read_manifest, read_shards, refine
 from tests import refining
 from tests.documents import documents
+from tests.faulty_s3 import FaultyS3
 
 PROJECT = Path(__file__).parents[1]
 STAGE = "dedup_exact"
@@ -32,7 +33,7 @@ EVERYTHING = -3600.0
 """A grace that makes objects of this very second old."""
 
 
-def day(root: str | Path, number: int, docs: int = 30, seed: int | None = None, **params: int) -> str:
+def day(root: Any, number: int, docs: int = 30, seed: int | None = None, **params: int) -> str:
     """Refine a day of texts, of which some were there the day before, after all days before it; publish it."""
     draws = random.Random(number if seed is None else seed)
     texts = [f"text {number} {draws.random()}" for _ in range(docs)]
@@ -41,7 +42,7 @@ def day(root: str | Path, number: int, docs: int = 30, seed: int | None = None, 
     at = table.schema.get_field_index("snapshot")
     name = f"d{number:03}"
     table = table.set_column(at, "snapshot", pa.array([name] * table.num_rows, pa.string()))
-    path, _, _ = refined(root, refining.given(Path(root), [table]), history(root, name), **params)
+    path, _, _ = refined(root, refining.given(root, [table]), history(root, name), **params)
     publish(root, name, path)
     return path
 
@@ -265,6 +266,21 @@ def test_a_compaction_that_wakes_after_another_made_it_changes_nothing(eight_day
         sleeper.kill()
     assert sleeper.returncode == 0, errors
     assert everything(root, "compacted") == before
+
+
+def test_a_bucket_is_compacted_to_the_same_bytes_whatever_its_network_does(
+    s3_root: str, faults: FaultyS3, by_three: None, tmp_path: Path
+) -> None:
+    for root in (s3_root, tmp_path):
+        for number in range(3):
+            day(root, number)
+    compact(tmp_path)
+    faults.coming += [("GET", "lost_answer"), ("GET", (503, "SlowDown"))]
+    faults.coming += [("PUT", "lost_answer"), ("PUT", (500, "InternalError"))]
+    compact(s3_root)
+    assert len(faults.happened) == 4
+    assert everything(s3_root, "compacted") == everything(tmp_path, "compacted")
+    assert segments(s3_root) == [3]
 
 
 def test_a_damaged_compaction_is_named_and_can_be_removed(seven_days: Path) -> None:

@@ -103,6 +103,18 @@ def test_pages_side_by_side_come_in_one_request(tmp_path: Path) -> None:
     assert found.cost == {"rows": 10_000, "pages": 80, "bytes": found.cost["bytes"], "requests": 2}
 
 
+def test_a_reader_holds_little_however_much_it_reads(tmp_path: Path) -> None:
+    rows = table(range(100_000))
+    shard = stored(tmp_path, rows)
+    found, before, most = Segment(str(tmp_path), shard), pa.total_allocated_bytes(), 0
+    for start in range(0, 100_000, 500):
+        assert found.rows(rows.column("key").slice(start, 500)).num_rows == 500
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert most < rows.nbytes / 5
+    assert found.cost["rows"] == 100_000
+    assert found.cost["pages"] == 782 + 7 + 1
+
+
 def test_large_rows_make_small_pages(tmp_path: Path) -> None:
     rows = table(range(50)).set_column(2, "text", pa.array([os.urandom(9000).hex() for _ in range(50)]))
     found = Segment(str(tmp_path), stored(tmp_path, rows))

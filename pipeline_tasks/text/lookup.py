@@ -35,10 +35,6 @@ class Lookup:
             self._batch = self._next()
         return pa.Table.from_batches(found, schema=self.schema)
 
-    def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
-        """Return what the first row holds in `column`, or None if the stream has no rows; ask before `rows`."""
-        return self._batch.column(column)[0].as_py() if self._batch is not None and self._batch.num_rows else None
-
     def finish(self) -> int:
         """Read to the end of the stream; return how many rows it had."""
         while self._batch is not None:
