@@ -54,6 +54,15 @@ DOCUMENT = pa.schema(
 )
 """A document: identity, text, origin. Later stages append columns and never reorder these."""
 
+EDIT_SPAN = pa.struct(
+    [
+        pa.field("rule", pa.string()),  # `<filter>:<why>`
+        pa.field("start", pa.int64()),  # first code point that it took, of the text as that filter found it
+        pa.field("end", pa.int64()),  # past the last one
+    ]
+)
+"""A stretch of a text that a filter took out."""
+
 VERDICT = pa.schema([pa.field("reason", pa.string()), pa.field("evidence", pa.string())])
 """Appended by kernels that set rows aside; the runner splits on it and it is never part of kept shards."""
 

@@ -42,6 +42,17 @@ class StopWords:
 
 
 @dataclass(frozen=True, slots=True)
+class Cuts:
+    """How a filter that shortens texts tells what it took: `trace` marks each byte with 0, or a place in `rules` + 1.
+
+    `trace` takes texts, languages and limits, and gives one mark per byte of the texts.
+    """
+
+    rules: tuple[str, ...]
+    trace: Callable[[pa.Array, pa.Array, Any], npt.NDArray[np.uint8]]
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """The card that each filter module exports as `FILTER`; rules stand in the order of their source."""
 
@@ -51,6 +62,7 @@ class Filter:
     rules: tuple[Rule, ...]
     measure: Measure
     stop_words: StopWords | None = None
+    cuts: Cuts | None = None
 
     def reason(self, rule: Rule) -> str:
         """Return the reason of a row that fails `rule`."""

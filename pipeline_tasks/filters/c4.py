@@ -10,9 +10,10 @@ only if the word rule is SPACY.
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.filters import Filter, Measured, Rule
+from pipeline_tasks.filters import Cuts, Filter, Measured, Rule
 from pipeline_tasks.text.languages import word_rules
 
 SIGNALS = (
@@ -79,4 +80,24 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     return Measured(counts, edited)
 
 
-FILTER = Filter("c4", SIGNALS, Limits, RULES, measure)
+TAKEN = ("long_word", "no_terminal", "few_words", "javascript", "policy", "citation", "blank")
+"""What takes lines, in the order of SIGNALS; then citations within lines, and white space at the edges of lines."""
+
+
+def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[np.uint8]:
+    """Return for every byte of the texts a place in TAKEN, from 1, or 0 if it stays."""
+    from pipeline_tasks.text import cuts
+    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.words import SPLIT
+
+    view = views(texts)
+    cut = cuts.lines(*view)
+    found = measure(cut.texts, languages.take(pa.array(cut.rows)), SPLIT, limits).signals  # the rules are about lines
+    first = SIGNALS.index("c4_long_word_lines")
+    gone = found[:, first : first + 5] > 0
+    reasons = np.where(gone.any(axis=1), gone.argmax(axis=1) + 1, 0).astype(np.uint8)
+    edges = TAKEN.index("citation") + 1, TAKEN.index("blank") + 1
+    return cuts.by_lines(view, cut, reasons, edges, cited=bool(limits.remove_citations))
+
+
+FILTER = Filter("c4", SIGNALS, Limits, RULES, measure, cuts=Cuts(TAKEN, trace))

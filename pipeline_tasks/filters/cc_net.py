@@ -9,9 +9,10 @@ language and perplexity are stages of their own.
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.filters import Filter, Measured, Rule
+from pipeline_tasks.filters import Cuts, Filter, Measured, Rule
 
 SIGNALS = ("cc_net_paragraphs", "cc_net_length", "cc_net_repeated_paragraphs")
 """Lines that are not blank; their code points, stripped and joined by newlines, before any is removed (upstream leaves
@@ -39,4 +40,16 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     return Measured(np.ascontiguousarray(counts), ccnet.ascii_marks(left) if limits.ascii_punctuation else left)
 
 
-FILTER = Filter("cc_net", SIGNALS, Limits, RULES, measure)
+TAKEN = ("repeated_paragraph", "blank")
+"""What takes lines; `blank` is a newline before the first line that is not empty."""
+
+
+def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[np.uint8]:  # noqa: ARG001  (same shape for all filters)
+    """Return for every byte of the texts a place in TAKEN, from 1, or 0 if it stays."""
+    from pipeline_tasks.text import ccnet
+    from pipeline_tasks.text.buffers import views
+
+    return ccnet.trace(texts) if limits.remove_repeats else np.zeros(len(views(texts)[1]), np.uint8)
+
+
+FILTER = Filter("cc_net", SIGNALS, Limits, RULES, measure, cuts=Cuts(TAKEN, trace))

@@ -9,9 +9,10 @@ of URLs from texts, which upstream runs only on pages that begin with the name o
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.filters import Filter, Measured, Rule, StopWords, share
+from pipeline_tasks.filters import Cuts, Filter, Measured, Rule, StopWords, share
 from pipeline_tasks.text.languages import STOP_WORDS
 
 SYMBOLS = ("#", "...", ". . .", "…")
@@ -110,8 +111,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     lines = parts.measure(*view, parts.LINES, parts.STRIPPED)
     paras = parts.measure(*view, parts.PARAGRAPHS, parts.STRIPPED)
     bullets, ellipses = parts.edges(*view, parts.STRIPPED, phrases.spelled(BULLETS), phrases.spelled(ELLIPSES)).T
-    shape = (limits.max_uppercase_per_line, limits.max_numeric_per_line)
-    modified, changed = modifiers.modify(*view, (*shape, limits.min_words_per_line, limits.max_words_of_notice))
+    modified, changed = modifiers.modify(*view, _shape(limits))
     repeated = grams.shares(*view, grams.DCLM)
     repeated[np.diff(view[0]) == 0] = 1
     columns = [
@@ -133,4 +133,24 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     return Measured(np.column_stack(columns), modified)
 
 
-FILTER = Filter("dclm", SIGNALS, Limits, RULES, measure, StopWords("dclm_stop_words", any_case=True))
+TAKEN = ("uppercase", "numeric", "counter", "short", "cart", "more", "sign_in", "blank")
+"""What takes lines or parts of them, in the order of `text.modifiers`; `blank` is white space beside what went."""
+
+
+def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[np.uint8]:  # noqa: ARG001  (same shape for all filters)
+    """Return for every byte of the texts a place in TAKEN, from 1, or 0 if it stays."""
+    from pipeline_tasks.text import modifiers
+    from pipeline_tasks.text.buffers import views
+
+    return modifiers.trace(*views(texts), _shape(limits))
+
+
+def _shape(limits: Limits) -> tuple[float, float, float, float]:
+    """Return the bounds on lines as `text.modifiers` takes them."""
+    shares = limits.max_uppercase_per_line, limits.max_numeric_per_line
+    return (*shares, limits.min_words_per_line, limits.max_words_of_notice)
+
+
+FILTER = Filter(
+    "dclm", SIGNALS, Limits, RULES, measure, StopWords("dclm_stop_words", any_case=True), Cuts(TAKEN, trace)
+)

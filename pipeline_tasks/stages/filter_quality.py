@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import partial
@@ -31,7 +31,7 @@ from pipeline_tasks.filters import (
     packs,
     seeds,
 )
-from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN
 from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, replace_column, set_aside
 
 DATATROVE = (gopher_repetition.FILTER, gopher_quality.FILTER, c4.FILTER, fineweb.FILTER)
@@ -61,12 +61,25 @@ SIGNALS = pa.struct([pa.field(signal, pa.float64()) for card in FILTERS.values()
 """One field per signal of every profile, null where the profile is not asked for."""
 
 
+SPANS = pa.field("edit_spans", pa.list_(EDIT_SPAN))
+"""What was taken out of a text that is kept, in the order of profiles."""
+
+
 class Profile(NamedTuple):
     """A profile as a recipe asks it: `bounds` has a row per rule and a column per language of its packs."""
 
     card: Filter
     limits: Any
     bounds: Floats
+
+
+class Edit(NamedTuple):
+    """Texts as a profile found them, and as it left them."""
+
+    card: Filter
+    limits: Any
+    before: pa.Array
+    after: pa.Array
 
 
 WORDS = {"split": 0, "unicode": 1, "spacy": 3}
@@ -90,6 +103,8 @@ class Params:
     bounds; without one that rule is silent. `packs` say what single languages are asked otherwise: `builtin` lets a
     language skip the rules that its writing does not fit, `fineweb2` has FineWeb-2's bounds and stop words for 30
     languages, `none` asks all languages the same; or the path of a file of your own (docs/profiles.md).
+    With `edit_spans`, what profiles took out of a text that is kept is told in the column of that name: rule, and first
+    code point and past the last of the text as that profile found it.
     """
 
     profiles: tuple[str, ...] = tuple(card.name for card in DATATROVE)
@@ -108,6 +123,7 @@ class Params:
     toxic_words: FilePath = NO_FILE
     bad_words: Mapping[str, FilePath] = field(default_factory=dict)
     packs: FilePath = BUILTIN
+    edit_spans: bool = False
 
     def __post_init__(self) -> None:
         """Raise RecipeError for a profile or limit that nothing has, naming the nearest that exists."""
@@ -143,7 +159,8 @@ def sift(batches: Batches, *, params: Params) -> Batches:
     read = packs.load(params.packs, FILTERS)
     profiles = [one._replace(card=_listing(packs.counting(*one[:2], read), params)) for one in asked(params, read)]
     for batch in batches:
-        yield _sifted(batch, profiles, WORDS[params.words], packs.columns(batch.column("language"), read))
+        columns = packs.columns(batch.column("language"), read)
+        yield _sifted(batch, profiles, WORDS[params.words], columns, told=params.edit_spans)
 
 
 def asked(params: Params, read: packs.Packs) -> list[Profile]:
@@ -177,24 +194,47 @@ def _known(name: str, names: tuple[str, ...], what: str) -> None:
 
 
 def _sifted(
-    batch: pa.RecordBatch, profiles: list[Profile], words: int, columns: npt.NDArray[np.intp]
+    batch: pa.RecordBatch, profiles: list[Profile], words: int, columns: npt.NDArray[np.intp], *, told: bool
 ) -> pa.RecordBatch:
-    """Return `batch` measured and judged; `columns` says which bounds each row is asked."""
+    """Return `batch` measured and judged; `columns` says which bounds each row is asked, `told` whether spans are."""
     before, languages = batch.column("text"), batch.column("language")
     texts, measured = before, {}
     failures: list[list[dict[str, float | str]]] = [[] for _ in range(batch.num_rows)]
+    edits = []
     for card, limits, bounds in profiles:
+        came = texts
         signals, texts = card.measure(texts, languages, words, limits)
         measured[card.name] = signals
         _collect(card, bounds[:, columns], signals, failures)
+        if texts is not came:
+            edits.append(Edit(card, limits, came, texts))
     kept = pa.array([not failed for failed in failures], pa.bool_())
     if texts is not before:
         edited = pc.if_else(kept, texts, pc.cast(before, pa.large_string()))
         batch = replace_column(batch, "text", edited)
         batch = replace_column(batch, "chars", pc.utf8_length(edited).cast(pa.int64()))
     batch = replace_column(batch, "signals", _struct(measured, batch.num_rows))
+    batch = replace_column(batch, "edit_spans", _spans(edits if told else [], kept, languages))
     reasons = pa.array([failed[0]["rule"] if failed else None for failed in failures], pa.string())
     return set_aside(batch, reasons, pa.array([_evidence(failed) for failed in failures], pa.string()))
+
+
+def _spans(edits: Sequence[Edit], kept: pa.Array, languages: pa.Array) -> pa.Array:
+    """Return what each edit took from each row that is kept."""
+    from pipeline_tasks.text import cuts
+    from pipeline_tasks.text.buffers import views
+
+    found = []
+    for card, limits, before, after in edits:
+        if card.cuts is None:
+            continue
+        shorter = pc.not_equal(pc.binary_length(pc.fill_null(before, "")), pc.binary_length(after))
+        rows = pc.indices_nonzero(pc.and_(kept, shorter))
+        texts = before.take(rows)
+        marks = card.cuts.trace(texts, languages.take(rows), limits)
+        taken = cuts.spans(*views(texts), marks, tuple(f"{card.name}:{rule}" for rule in card.cuts.rules))
+        found.append(taken._replace(rows=rows.to_numpy().astype(np.int64)[taken.rows]))
+    return cuts.listed(found, len(kept))
 
 
 def _collect(card: Filter, bounds: Floats, signals: Floats, failures: list[list[dict[str, float | str]]]) -> None:
@@ -231,7 +271,7 @@ STAGE = Stage(
     run=run,
     params=Params,
     reads=pa.schema([DOCUMENT.field("text"), DOCUMENT.field("chars"), pa.field("language", pa.string())]),
-    writes=pa.schema([*DOCUMENT, pa.field("language", pa.string()), pa.field("signals", SIGNALS)]),
+    writes=pa.schema([*DOCUMENT, pa.field("language", pa.string()), pa.field("signals", SIGNALS), SPANS]),
     version=3,
     splits=True,
     measures=("chars", "language"),

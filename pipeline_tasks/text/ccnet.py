@@ -53,17 +53,21 @@ def keys(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
 
 
 @compiled
-def _unrepeat(offsets, data, key_offsets, key_data, table, kept, kept_offsets, out):  # type: ignore[no-untyped-def]
-    """Write the texts without repeated lines to `kept`; fill out[row] with lines, their length, and repeated lines."""
+def _unrepeat(offsets, data, key_offsets, key_data, table, kept, kept_offsets, out, marks):  # type: ignore[no-untyped-def]
+    """Write the texts without repeated lines to `kept`; fill out[row] with lines, their length, and repeated lines.
+
+    Unless `marks` has no room, it gets 1 for every byte of a repeated line and the newline before it, 2 for a newline
+    that is not needed, 0 for what stays.
+    """
     index, flags = table
-    size = 0
+    size, traced = 0, len(marks) > 0
     for row in range(len(offsets) - 1):
         at, end, key, key_end = offsets[row], offsets[row + 1], key_offsets[row], key_offsets[row + 1]
         room = 1
         for byte in range(at, end):
             room += data[byte] == NEWLINE
         seen = np.zeros(room_for(room), np.uint64)
-        begin = size
+        begin, tail = size, at
         while at <= end:
             stop, key_stop = at, key
             while stop < end and data[stop] != NEWLINE:
@@ -81,13 +85,17 @@ def _unrepeat(offsets, data, key_offsets, key_data, table, kept, kept_offsets, o
                 for byte in range(first, last):
                     out[row, 1] += (data[byte] & 0xC0) != 0x80
                 out[row, 2] += again
+            if traced and again:
+                marks[tail:stop] = 1
+            elif traced and size == begin:
+                marks[tail:at] = 2
             if not again:
                 if size > begin:
                     kept[size] = NEWLINE
                     size += 1
                 kept[size : size + stop - at] = data[at:stop]
                 size += stop - at
-            at, key = stop + 1, key_stop + 1
+            at, key, tail = stop + 1, key_stop + 1, stop
         kept_offsets[row + 1] = size
 
 
@@ -97,11 +105,22 @@ def unrepeat(texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.float64]]:
     Counts: lines that are not blank, their code points (stripped, joined by newlines), and those that repeat one.
     Blank lines stay.
     """
+    left, counts, _ = _unrepeated(texts, traced=False)
+    return left, counts
+
+
+def trace(texts: pa.Array) -> npt.NDArray[np.uint8]:
+    """Return for every byte of the texts 1 if it goes with a repeated line, 2 if it is a newline before all, or 0."""
+    return _unrepeated(texts, traced=True)[2]
+
+
+def _unrepeated(texts: pa.Array, *, traced: bool) -> tuple[pa.Array, npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
     offsets, data = views(texts)
     key_offsets, key_data = views(keys(pc.fill_null(texts.cast(pa.large_string()), "")))
     rows = len(offsets) - 1
     kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
     kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, 3))
-    _unrepeat(offsets, data, key_offsets, key_data, classes(), kept, kept_offsets, out)
+    marks = np.zeros(len(data) if traced else 0, np.uint8)
+    _unrepeat(offsets, data, key_offsets, key_data, classes(), kept, kept_offsets, out, marks)
     left = pa.py_buffer(kept[: kept_offsets[-1]].copy())
-    return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left), out
+    return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left), out, marks

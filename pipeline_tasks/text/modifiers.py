@@ -14,6 +14,9 @@ STEPS = ("uppercase", "numeric", "counter", "short", "cart", "more", "sign_in")
 """The modifiers in their order: lines mostly in upper case, mostly digits, counters such as `3 likes`, lines of too few
 words; then three notices that are cut out of lines, which go when nothing is left of them."""
 
+BLANK = len(STEPS) + 1
+"""What `trace` calls white space that went beside what modifiers took."""
+
 COUNTED = (
     "likes", "shares", "comments", "retweets", "reposts", "quotes", "bookmarks", "upvotes", "downvotes", "downloads",
     "views", "followers",
@@ -135,8 +138,12 @@ def _removes(data, begin, end, step, limits, counted, index, flags):  # type: ig
 
 
 @compiled
-def _step(data, size, step, limits, counted, notices, index, flags, out):  # type: ignore[no-untyped-def]
-    """Write data[:size] as one modifier leaves it to `out`; return (bytes written, lines removed or cut)."""
+def _step(data, size, step, limits, counted, notices, index, flags, out, places):  # type: ignore[no-untyped-def]
+    """Write data[:size] as one modifier leaves it to `out`; return (bytes written, lines removed or cut).
+
+    Where each byte of `out` stood in `data` goes to `places`, unless that has no room.
+    """
+    traced = len(places) > 0
     letters, ends = notices
     at, tip, changed, first = 0, 0, 0, True
     while at <= size:
@@ -150,6 +157,8 @@ def _step(data, size, step, limits, counted, notices, index, flags, out):  # typ
         mark = tip
         if not first:
             out[tip] = 0x0A
+            if traced:
+                places[tip] = begin - 1
             tip += 1
         line, place = tip, begin
         cuts = step > 3 and begin < stop and _words(data, begin, stop, index, flags) <= limits[3]
@@ -159,6 +168,8 @@ def _step(data, size, step, limits, counted, notices, index, flags, out):  # typ
                 place = after
             else:
                 out[tip] = data[place]
+                if traced:
+                    places[tip] = place
                 tip += 1
                 place += 1
         cut = tip - line < stop - begin
@@ -179,13 +190,35 @@ def _occurs(data, size, step, notices):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _modify(offsets, data, limits, counted, notices, plain, table, kept, kept_offsets, out):  # type: ignore[no-untyped-def]
-    """Write every text as the modifiers leave it to `kept`, and the lines that each changed to `out`."""
+def _blame(places, left, origins, size, reason, why):  # type: ignore[no-untyped-def]
+    """Note `reason` for every byte that is not among places[:left], and bring `origins` up to those that are.
+
+    `origins` says where the bytes of a text stood in the text as it came, and `places` where the bytes that a step
+    left stood among them; both ascend.
+    """
+    at = 0
+    for byte in range(size):
+        if at < left and places[at] == byte:
+            origins[at] = origins[byte]
+            at += 1
+        else:
+            why[origins[byte]] = reason
+
+
+@compiled
+def _modify(offsets, data, limits, counted, notices, plain, table, kept, kept_offsets, out, why):  # type: ignore[no-untyped-def]
+    """Write every text as the modifiers leave it to `kept`, and the lines that each changed to `out`.
+
+    Unless `why` has no room, it gets for every byte the modifier that took it, counted from 1, BLANK for white space
+    that goes beside, 0 for what stays.
+    """
     index, flags = table
     size = 1
     for row in range(len(offsets) - 1):
         size = max(size, offsets[row + 1] - offsets[row])
     here, there = np.empty(size, np.uint8), np.empty(size, np.uint8)
+    room = size if len(why) else 0
+    places, origins = np.empty(room, np.int64), np.empty(room, np.int64)
     place = 0
     for row in range(len(offsets) - 1):
         length = 0
@@ -193,12 +226,22 @@ def _modify(offsets, data, limits, counted, notices, plain, table, kept, kept_of
             crowded = length > 1 and here[length - 1] == 0x0A and here[length - 2] == 0x0A
             if not (crowded and data[at] == 0x0A):
                 here[length] = data[at]
+                if room:
+                    origins[length] = at
                 length += 1
+            elif room:
+                why[at] = BLANK
         for step in range(7):
             if step > 3 and limits[2] >= 1 and not _occurs(here, length, step, notices):
                 continue  # blank lines went with the short ones, so nothing changes
-            length, out[row, step] = _step(here, length, step, limits, counted, notices, index, flags, there)
-            first, last = trim(there, 0, length, plain[0], plain[1])
+            left, out[row, step] = _step(here, length, step, limits, counted, notices, index, flags, there, places)
+            first, last = trim(there, 0, left, plain[0], plain[1])
+            if room:
+                for at in range(left):
+                    if at < first or at >= last:
+                        why[origins[places[at]]] = BLANK
+                _blame(places, left, origins, length, step + 1, why)
+                origins[: last - first] = origins[first:last].copy()
             length = last - first
             there[:length] = there[first:last].copy()
             here, there = there, here
@@ -223,6 +266,23 @@ def modify(
     kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
     kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, len(STEPS)))
     counted, notices = spelled(COUNTED), spelled(NOTICES)
-    _modify(offsets, data, limits, counted, notices, classes(), traits.traits(), kept, kept_offsets, out)
+    untraced = np.empty(0, np.uint8)
+    _modify(offsets, data, limits, counted, notices, classes(), traits.traits(), kept, kept_offsets, out, untraced)
     left = pa.py_buffer(kept[: kept_offsets[-1]].copy())
     return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left), out
+
+
+def trace(
+    offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], limits: tuple[float, float, float, float]
+) -> npt.NDArray[np.uint8]:
+    """Return for every byte of `data` the place in STEPS of the modifier that takes it, from 1; 0 for what stays.
+
+    BLANK is white space that goes beside: newlines beyond two in a row, and what stands at the ends of a text after a
+    modifier. Parameters are those of `modify`.
+    """
+    rows = len(offsets) - 1
+    kept, why = np.empty(len(data) + 1, np.uint8), np.zeros(max(len(data), 1), np.uint8)
+    kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, len(STEPS)))
+    counted, notices = spelled(COUNTED), spelled(NOTICES)
+    _modify(offsets, data, limits, counted, notices, classes(), traits.traits(), kept, kept_offsets, out, why)
+    return why[: len(data)]

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import Filter, Floats, Measured
 from pipeline_tasks.text.codes import SHORT
+from pipeline_tasks.text.held import held
 from pipeline_tasks.text.languages import word_rules
 
 ANY = "any"
@@ -55,11 +56,13 @@ def load(packs: str, cards: Mapping[str, Filter]) -> Packs:
 
     RecipeError says what in the file is wrong, FileNotFoundError that there is none.
     """
+    path = path_of(packs)
+    return held(_read, path, tuple(cards.values())) if path else {}
+
+
+def _read(path: str, cards: tuple[Filter, ...]) -> Packs:
     import yaml
 
-    path = path_of(packs)
-    if not path:
-        return {}
     with pa.input_stream(path) as stream:
         content = stream.read()
     try:
@@ -67,8 +70,9 @@ def load(packs: str, cards: Mapping[str, Filter]) -> Packs:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         message = f"packs {path} are not YAML: {error}"
         raise RecipeError(message) from error
+    named = {card.name: card for card in cards}
     found = _mapping(raw, path)
-    return {_language(code, path): _pack(entry, cards, f"{path}: {code}") for code, entry in found.items()}
+    return {_language(code, path): _pack(entry, named, f"{path}: {code}") for code, entry in found.items()}
 
 
 def _language(code: object, where: str) -> str:
