@@ -67,9 +67,7 @@ def read_suffixes(path: str) -> Suffixes:
 
 @compiled
 def _host_kind(data, begin, end, refused):  # type: ignore[no-untyped-def]
-    """Return what data[begin:end] is, and where a name ends without its last dot."""
-    if begin == end:
-        return BAD, end
+    """Return what the host data[begin:end] is, which is not empty, and where a name ends without its last dot."""
     if data[begin] == 0x5B:
         return (ODD if data[end - 1] == 0x5D else BAD), end
     plain = True
@@ -119,41 +117,39 @@ def _is_address(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _host(data, begin, end):  # type: ignore[no-untyped-def]
+    """Return where the host of the URL data[begin:end] begins and ends, (-1, -1) if it is no URL with a host."""
+    start = after_scheme(data, begin, end)
+    stop, first, users = start, start, 0
+    while stop < end and data[stop] != 0x2F and data[stop] != 0x3F and data[stop] != 0x23:
+        if data[stop] == 0x40:
+            first, users = stop + 1, users + 1
+        stop += 1
+    last = first
+    bracket = first < stop and data[first] == 0x5B
+    while last < stop and data[last] != (0x5D if bracket else 0x3A):
+        last += 1
+    last += bracket and last < stop
+    whole = start > begin and first < last and users <= 1
+    for at in range(start, first):
+        whole = whole and not 0x09 <= data[at] <= 0x0D and data[at] != 0x20
+    for at in range(last, stop):
+        whole = whole and (data[at] == 0x3A if at == last else 0x30 <= data[at] <= 0x39)
+    for at in range(stop, end):
+        whole = whole and data[at] != 0x0A and data[at] != 0x0D
+    return (first, last) if whole else (-1, -1)
+
+
+@compiled
 def _locate(offsets, data, refused, index, flags, places, kinds):  # type: ignore[no-untyped-def]
-    """Fill places[row] with the ends of the URL and of its host, and kinds[row]."""
+    """Fill places[row] with where the URL and its host begin and end, and kinds[row]."""
     for row in range(len(offsets) - 1):
         begin, end = trim(data, offsets[row], offsets[row + 1], index, flags)
-        places[row] = begin
-        places[row, 1] = end
-        kinds[row] = ABSENT
-        if begin == end:
-            continue
-        kinds[row] = BAD
-        start = after_scheme(data, begin, end)
-        if start == begin:
-            continue
-        stop, first, users = start, start, 0
-        while stop < end and data[stop] != 0x2F and data[stop] != 0x3F and data[stop] != 0x23:
-            if data[stop] == 0x40:
-                first = stop + 1
-                users += 1
-            stop += 1
-        whole = users <= 1
-        for at in range(start, first):
-            whole = whole and not 0x09 <= data[at] <= 0x0D and data[at] != 0x20
-        for at in range(stop, end):
-            whole = whole and data[at] != 0x0A and data[at] != 0x0D
-        last = first
-        while last < stop and data[last] != 0x5D and data[first] == 0x5B:
-            last += 1
-        last += data[first] == 0x5B and last < stop
-        while last < stop and data[last] != 0x3A and data[first] != 0x5B:
-            last += 1
-        for at in range(last, stop):
-            whole = whole and (data[at] == 0x3A if at == last else 0x30 <= data[at] <= 0x39)
-        if whole:
+        first, last = _host(data, begin, end)
+        kinds[row] = ABSENT if begin == end else BAD
+        if first >= 0:
             kinds[row], last = _host_kind(data, first, last, refused)
-            places[row, 2], places[row, 3] = first, last
+        places[row, 0], places[row, 1], places[row, 2], places[row, 3] = begin, end, first, last
 
 
 def locate(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> tuple[Places, npt.NDArray[np.uint8]]:
