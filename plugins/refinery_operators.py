@@ -261,7 +261,9 @@ def funnel(reply: Mapping[str, Any]) -> str:
     aside = [("rejected", sum(reply["rejected"].values())), ("quarantined", sum(reply["quarantined"].values()))]
     told_ = "  ".join(f"{count:>7,} {what}" for what, count in [*counts, *(one for one in aside if one[1])])
     again = "  (found done)" if reply["found"] and not reply["ran"] else ""
-    return f"{told_}  {reply['wall']:.1f} s{again}"
+    recalled = reply.get("recalled", {}).get("rows")
+    looked = f"  (looked at {recalled:,} remembered rows)" if recalled else ""
+    return f"{told_}  {reply['wall']:.1f} s{again}{looked}"
 
 
 def sentence(failure: Mapping[str, Any]) -> str:
