@@ -118,7 +118,7 @@ class Segment:
         depth: int,
         keys: Any = None,  # noqa: ANN401 -- an Arrow array
     ) -> Iterator[list[pa.RecordBatch]]:
-        """Yield the pages of rows below `entries` that can hold `keys` (all without), a page of the index at a time."""
+        """Yield the pages of rows below `entries` that can hold `keys` (all without), at most `STEP` at a time."""
         if keys is not None:
             entries = entries.filter(pa.array(_reached(entries, keys)))
         for start in range(0, entries.num_rows, STEP):
