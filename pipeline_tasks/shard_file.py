@@ -1,8 +1,10 @@
 """Reads and writes one shard: Parquet whose bytes depend on the rows alone, verified by digest when read."""
 
 import contextlib
+import errno
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +20,10 @@ from pipeline_tasks.segment import Segment
 from pipeline_tasks.segment_writer import row_weights
 from pipeline_tasks.stage import Shard
 
+HELD_BYTES = 64 * 1024 * 1024
+"""A shard up to this size is read at once; of a larger one, memory holds a row group at a time."""
+
+CHUNK = 8 * 1024 * 1024
 GROUP_ROWS = 4096
 GROUP_BYTES = 32 * 1024 * 1024
 """A row group ends at the first row that reaches either bound, so its borders follow from the rows alone."""
@@ -42,7 +48,7 @@ class HashingStream:
 
     def drain(self) -> str:
         """Read to the end and return the SHA-256 of everything."""
-        while self.read(8 * 1024 * 1024):
+        while self.read(CHUNK):
             pass
         return self._hasher.hexdigest()
 
@@ -55,12 +61,39 @@ def read_shard(
         for batch in Segment(root, shard, batch_rows):
             yield batch.select([name for name in batch.schema.names if columns is None or name in columns])
         return
-    body = storage.connect(root).read(shard.path)
-    found = hashlib.sha256(body).hexdigest()
+    with _checked(root, shard) as source:
+        yield from _rows(pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False), batch_rows, columns)
+
+
+@contextlib.contextmanager
+def _checked(root: str, shard: Shard) -> Iterator[pa.NativeFile | BinaryIO]:
+    """Open a shard whose bytes have been seen to be the promised ones: in memory, a large one in a file of its own."""
+    store = storage.connect(root)
+    if shard.bytes <= HELD_BYTES:
+        body = store.read(shard.path)
+        _compare(root, shard, hashlib.sha256(body).hexdigest())
+        yield pa.BufferReader(body)
+        return
+    with tempfile.TemporaryFile(prefix="refinery-") as copy, store.open(shard.path) as stream:
+        hashed = HashingStream(stream)
+        try:
+            shutil.copyfileobj(hashed, copy, CHUNK)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            message = f"{shard.path}: no room for a copy in {tempfile.gettempdir()}; free space there or set TMPDIR"
+            raise NoSpace(message) from error
+        _compare(root, shard, hashed.drain())
+        yield copy
+
+
+def _compare(root: str, shard: Shard, found: str) -> None:
     if found != shard.digest:
         where = f"{root}/{shard.path}"
         raise storage.mismatch(where, shard.digest, found)
-    file = pq.ParquetFile(pa.BufferReader(body), page_checksum_verification=True)
+
+
+def _rows(file: pq.ParquetFile, batch_rows: int, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
     picked = [name for name in file.schema_arrow.names if columns is None or name in columns]
     schema = pa.schema([file.schema_arrow.field(name) for name in picked])
     if file.metadata.num_rows == 0:
