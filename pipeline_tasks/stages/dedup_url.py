@@ -144,6 +144,11 @@ def supersede(told: Batches) -> Batches:
         )
 
 
+def keep(rows: Batches) -> Batches:
+    """Yield rows as they come: what is wanted is `group`'s order."""
+    yield from rows
+
+
 def sift(docs: Batches, told: Batches) -> Batches:
     """Set aside the documents that an earlier snapshot has, and leave the key behind."""
     from pipeline_tasks.text.lookup import Lookup
@@ -171,7 +176,9 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     past = [one[: params.buckets] for one in by_snapshot(on.history, 2 * params.buckets)]
     told = on.map(partial(probe, buckets=params.buckets), newest, *past)
     on.remember(on.map(partial(jot, buckets=params.buckets), told), by="url_key", order=("snapshot",))
-    on.remember(on.map(supersede, told), by="id", order=("snapshot", "file", "offset"))
+    place = ("snapshot", "file", "offset")
+    over = on.group(keep, on.map(supersede, told), by="id", order=place, buckets=params.buckets)
+    on.remember(over, by="id", order=place)
     return on.map(sift, newest, told)
 
 

@@ -22,7 +22,7 @@ from tests import refining
 from tests.documents import documents
 
 NAME = "dedup_paragraphs"
-BOUNDS = {"min_chars": 4, "min_left": 3, "buckets": 2}
+BOUNDS: dict[str, Any] = {"unit": "paragraph", "min_chars": 4, "min_left": 3, "buckets": 2}
 
 
 def numbered(texts: Sequence[str], snapshot: str = "d1") -> pa.Table:
@@ -196,6 +196,27 @@ def long(text: str, unit: str) -> list[str]:
 
     parts = re.split("\n\n+" if unit == "paragraph" else "\n+", text)
     return [part for part in parts if len(part) >= 4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cluster", ["spark", "ray"])
+def test_every_engine_stores_the_same(cluster: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    draws = random.Random(7)
+    days = [
+        numbered(["\n".join(f"line number {draws.randrange(300)}" for _ in range(6)) for _ in range(40)], day)
+        for day in ("d1", "d2")
+    ]
+    stored = []
+    for on, address in (("local", ""), (cluster, request.getfixturevalue(cluster))):
+        root, history = tmp_path / on, list[str]()
+        for day in days:
+            parent = refining.given(root, [day.slice(0, 13), day.slice(13, 0), day.slice(13)])
+            how = {"history": history, "on": on, "address": address}
+            path, made = refining.refined(root, NAME, parent, {"min_chars": 5, "min_left": 2, "buckets": 4}, **how)
+            history.append(path)
+            assert made.metrics["measures"]["cut_chars"]["sum"] > 0
+        stored.append([(root / path).read_bytes() for path in history])
+    assert stored[0] == stored[1]
 
 
 def test_the_card_names_what_it_writes() -> None:

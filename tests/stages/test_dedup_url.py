@@ -218,3 +218,24 @@ def test_cutting_and_order_change_nothing(
         assert one.rows + sum(one.rejected.values()) == len(drawn)
         urls = keys(refining.rows(root, one).column("url").combine_chunks(), ("utm_*",)).drop_null().to_pylist()
         assert len(urls) == len(set(urls))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cluster", ["spark", "ray"])
+def test_every_engine_stores_the_same(cluster: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    draws = random.Random(7)
+    days = [
+        [page(f"https://e.org/{draws.randrange(30)}", draws.choice("xyz"), n, day, f"{day}{draws.randrange(9)}") for n in range(60)]
+        for day in ("2026-11-1", "2026-11-2")
+    ]  # fmt: skip
+    stored = []
+    for on, address in (("local", ""), (cluster, request.getfixturevalue(cluster))):
+        root, history = tmp_path / on, list[str]()
+        for day in days:
+            parent = refining.given(root, tables(day, 3))
+            path, made = refining.refined(root, STAGE, parent, {"buckets": 4}, history=history, on=on, address=address)
+            history.append(path)
+        assert made.rejected.keys() == {"dedup_url:older", "dedup_url:seen_before"}
+        assert len(superseded(root, made)) > 9
+        stored.append([(root / path).read_bytes() for path in history])
+    assert stored[0] == stored[1]
