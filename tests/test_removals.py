@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline_tasks.funnel import funnel_lines
 from pipeline_tasks.manifest import merge, profile
 from pipeline_tasks.removals import DERIVED, LARGEST, arrivals, clusters, losses, notable, origins, similarity
 from tests.documents import documents
@@ -57,6 +58,13 @@ def test_counts_do_not_depend_on_batches() -> None:
     whole = profile(table, list(DERIVED))
     assert merge(profile(table.slice(start, 3), list(DERIVED)) for start in range(0, 10, 3)) == whole
     assert len(origins(table)) == 40
+
+
+def test_the_funnel_names_who_lost_most() -> None:
+    step = {"stage": "dedup_exact", "rows_in": 2600, "rows": 1501, "rejected": {"dedup_exact:duplicate": 1099}}
+    losses_ = [{"origin": "site bad.example", "rows_in": 1100, "lost": 1099 / 1100}]
+    lines = list(funnel_lines([{**step, "quarantined": {}, "losses": losses_}]))
+    assert lines[-1].split() == ["99.9%", "of", "1,100", "of", "site", "bad.example"]
 
 
 def test_a_manifest_holds_large_origins_and_clusters_only() -> None:

@@ -43,7 +43,8 @@ class Params:
     `paragraph`. Only parts of at least `min_chars` code points are compared, byte by byte (by two 64-bit hashes); the
     default of 200 is about the 50 tokens of Lee et al., Deduplicating Training Data Makes Language Models Better
     (2022). The first one stays: that of an earlier snapshot, else of the lowest id (within a bucket that is home
-    order), else the first in its document; all others are cut out with their line ends and told in `cut_spans`.
+    order), else the first in its document; all others are cut out with their line ends and told in `cut_spans`,
+    and the text keeps its id.
     A document of which less than `min_left` code points would stay is set aside whole, as it came. `min_left` is at
     most `min_chars`: so a document that keeps any part is never set aside, and no part is lost with it. `buckets` is
     how many home shards there are and how the memory of earlier snapshots is cut: it must be that of `dedup_exact`,
