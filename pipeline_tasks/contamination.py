@@ -4,7 +4,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -317,17 +317,25 @@ def told(hits: Sequence[Hit], limit: int) -> Iterator[str]:
         yield f"{recipe} {snapshot}: {len(rows):,} documents with {benchmark} {outcome}"
     if not hits:
         yield "no hits"
-    for hit in hits[:limit]:
+    items = [list(group) for _, group in groupby(hits, key=_item)]
+    for group in items[:limit]:
         yield ""
-        yield from _told_hit(hit)
-    if len(hits) > limit:
-        yield f"\n{len(hits) - limit:,} more hits; see them with --limit {len(hits)}"
+        yield from _told_item(group)
+    if len(items) > limit:
+        yield f"\n{len(items) - limit:,} more; see them with --limit {len(items)}"
 
 
-def _told_hit(hit: Hit) -> Iterator[str]:
+def _item(hit: Hit) -> tuple[object, ...]:
+    return (hit.snapshot, hit.file, hit.offset, hit.benchmark, hit.item, hit.part, hit.field)
+
+
+def _told_item(hits: Sequence[Hit]) -> Iterator[str]:
+    """Yield one text of a benchmark in one document: by which methods, and the place that the first of them tells."""
+    hit = hits[0]
+    scores = "; ".join(f"{one.method}, score {one.score:.3f}" for one in hits)
     where = ", in the tokens" if hit.published else ""
     places = f"{len(hit.spans)} places" if len(hit.spans) > 1 else f"characters {hit.spans[0][0]}-{hit.spans[0][1]}"
-    yield f"{hit.benchmark} item {hit.item}, {hit.part} ({hit.field}): {hit.method}, score {hit.score:.3f}"
+    yield f"{hit.benchmark} item {hit.item}, {hit.part} ({hit.field}): {scores}"
     yield f"{hit.outcome}{where}: {_plain(hit.url) or _plain(hit.file)} (document {hit.id}), {places}"
     before, match, after = map(_plain, hit.found)
     shown = f"...{before} [[{match}]] {after}..." if match else "(its text before the cut is gone)"

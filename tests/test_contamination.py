@@ -169,12 +169,12 @@ def test_the_command_shows_both_sides(tmp_path: Path, quiz: str, capsys: pytest.
     root = tmp_path / "root"
     publish(root, [documents([*TEXTS, f"\x1b[2J{QUESTION}"])], {"benchmarks": {"quiz": quiz}}, "2026-11-19")
     publish(root, [documents([PROSE])], {"benchmarks": {"quiz": quiz}})
-    assert main(["contamination", str(root), "--benchmark", "quiz", "--file", f"quiz={quiz}", "--limit", "4"]) == 0
+    assert main(["contamination", str(root), "--benchmark", "quiz", "--file", f"quiz={quiz}", "--limit", "2"]) == 0
     told = capsys.readouterr().out
     assert "demo 2026-11-19: 3 documents with quiz set aside" in told
-    assert "quiz item 0, question (question): ngram, score 1.000" in told
+    assert "quiz item 0, question (question): ngram, score 1.000; sampled, score 1.000" in told
     assert "| A farmer has thirty brown hens" in told
-    assert "1 more hits" in told
+    assert "1 more; see them with --limit 3" in told
     assert "\x1b" not in told
     assert main(["contamination", str(root), "--snapshot", "2026-11-20"]) == 0
     assert capsys.readouterr().out == "no hits\n"
