@@ -6,15 +6,16 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline_tasks import dataset, storage
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.filters import Rule
+from pipeline_tasks.filters import Rule, packs
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import STAGES, Recipe, Step, bind, load_recipe, stage_card
 from pipeline_tasks.schema import RECORD
 from pipeline_tasks.stages import filter_quality
-from pipeline_tasks.whatif import decisive, failures, first, measured, published
+from pipeline_tasks.whatif import Decision, decision, decisive, failures, first, measured, published
 
 SHARES = frozenset(
     (
@@ -62,11 +63,12 @@ class Finding:
 
 
 class Asked(NamedTuple):
-    """A rule as a recipe asks it: its reason, itself and its bound."""
+    """A rule as a recipe asks it: its reason, itself, and its bound per language of `codes`; NaN: it is not asked."""
 
     reason: str
     rule: Rule
-    bound: float
+    codes: tuple[str, ...]
+    bounds: npt.NDArray[np.float64]
 
 
 def lint(recipe: str, root: str = "", snapshot: str = "", allow: Sequence[str] = ()) -> list[Finding]:
@@ -83,12 +85,16 @@ def lint(recipe: str, root: str = "", snapshot: str = "", allow: Sequence[str] =
     quality = [step for step in read.steps if step.stage == filter_quality.STAGE.name]
     for step in quality:
         params = bind(filter_quality.STAGE, step.params)
-        rules = list(asked(params))
+        try:
+            decides = Decision(params, packs.load(params.packs, filter_quality.FILTERS))
+        except (OSError, RefineryError):  # `_files` has told
+            continue
+        rules = list(asked(decides))
         dead = list(_dead(rules))
-        found += [*dead, *_shadowed(rules), *_impossible(rules)]
+        found += [*dead, *_shadowed(rules), *_impossible(rules), *_overruled(decides)]
         if root:
             found += [
-                one for one in _tried(root, read.name, snapshot, params) if one.where not in {d.where for d in dead}
+                one for one in _tried(root, read.name, snapshot, decides) if one.where not in {d.where for d in dead}
             ]
     return [one for one in found if one.where not in allow]
 
@@ -119,7 +125,12 @@ def _writer(column: str) -> str:
 def _files(recipe: Recipe) -> Iterator[Finding]:
     """Find files named by params that cannot be read."""
     for step in recipe.steps:
-        for path in _resources(step):
+        try:
+            paths = tuple(_resources(step))
+        except RefineryError as error:
+            yield Finding(fault=True, where=step.stage, what=str(error))
+            continue
+        for path in paths:
             try:
                 storage.digest_of_file(path)
             except (OSError, RefineryError) as error:
@@ -136,23 +147,25 @@ def _resources(step: Step) -> Iterable[str]:
 # --- Rules ----------------------------------------------------------------------------------------------------
 
 
-def asked(params: filter_quality.Params) -> Iterator[Asked]:
+def asked(decides: Decision) -> Iterator[Asked]:
     """Yield every rule in the order in which it is asked."""
-    for name in params.profiles:
-        card = filter_quality.FILTERS[name]
-        limits = card.limits(**getattr(params, name))
-        for rule in card.rules:
-            yield Asked(card.reason(rule), rule, float(getattr(limits, rule.limit)))
+    codes = (packs.ANY, *packs.codes(decides.packs))
+    for card, _, bounds in filter_quality.asked(*decides):
+        for rule, of_all in zip(card.rules, bounds, strict=True):
+            yield Asked(card.reason(rule), rule, codes, of_all)
 
 
 def _dead(rules: Iterable[Asked]) -> Iterator[Finding]:
-    """Find rules whose bound no signal can pass."""
+    """Find rules whose bound no signal can pass, in any language."""
     for one in rules:
         side, signal = one.rule.side, one.rule.signal
-        if side == "least" and one.bound <= 0:
-            what = f"cannot fire: {one.rule.limit} is {one.bound:g}, and {signal} is never below 0"
-        elif side == "most" and (one.bound == np.inf or (signal in SHARES and one.bound >= 1)):
-            what = f"cannot fire: {one.rule.limit} is {one.bound:g}, and {signal} is never above it"
+        bounds = one.bounds[~np.isnan(one.bounds)]
+        if not len(bounds):
+            what = "cannot fire: packs let every language skip it"
+        elif side == "least" and bounds.max() <= 0:
+            what = f"cannot fire: {one.rule.limit} is {bounds.max():g}, and {signal} is never below 0"
+        elif side == "most" and (bounds.min() == np.inf or (signal in SHARES and bounds.min() >= 1)):
+            what = f"cannot fire: {one.rule.limit} is {bounds.min():g}, and {signal} is never above it"
         else:
             continue
         yield Finding(fault=True, where=one.reason, what=what)
@@ -163,7 +176,8 @@ def _shadowed(rules: Sequence[Asked]) -> Iterator[Finding]:
     for at, one in enumerate(rules):
         for earlier in rules[:at]:
             if _same(one.rule, earlier.rule) and _as_strict(earlier, one):
-                what = f"never decides: {earlier.reason} before it asks {one.rule.signal} with {earlier.bound:g}"
+                bound = earlier.bounds[~np.isnan(earlier.bounds)][0]
+                what = f"never decides: {earlier.reason} before it asks {one.rule.signal} with {bound:g}"
                 yield Finding(fault=True, where=one.reason, what=what)
                 break
 
@@ -173,59 +187,88 @@ def _same(one: Rule, other: Rule) -> bool:
 
 
 def _as_strict(one: Asked, other: Asked) -> bool:
-    return one.bound >= other.bound if one.rule.side == "least" else one.bound <= other.bound
+    """Return whether `one` is as strict as `other` in every language that is asked `other`; some must be."""
+    matter = ~np.isnan(other.bounds)
+    stricter = one.bounds >= other.bounds if one.rule.side == "least" else one.bounds <= other.bounds
+    return bool(matter.any() and stricter[matter].all())
 
 
 def _impossible(rules: Sequence[Asked]) -> Iterator[Finding]:
     """Find bounds that no value can meet, such as a least that is above the most."""
     for least in (one for one in rules if one.rule.side == "least"):
-        if least.rule.signal in SHARES and least.bound > 1:
-            what = f"nothing can pass: {least.rule.limit} is {least.bound:g}, and {least.rule.signal} is never above 1"
-            yield Finding(fault=True, where=least.reason, what=what)
+        if least.rule.signal in SHARES:
+            what = f"{least.rule.limit} is {{bound:g}}, and {least.rule.signal} is never above 1"
+            yield from _nothing_passes(least, least.bounds > 1, what)
     for most in (one for one in rules if one.rule.side == "most"):
-        if most.bound < 0:
-            what = f"nothing can pass: {most.rule.limit} is {most.bound:g}, and {most.rule.signal} is never below 0"
-            yield Finding(fault=True, where=most.reason, what=what)
+        what = f"{most.rule.limit} is {{bound:g}}, and {most.rule.signal} is never below 0"
+        yield from _nothing_passes(most, most.bounds < 0, what)
         for least in (one for one in rules if one.rule.side == "least" and one.rule.signal == most.rule.signal):
-            if least.bound > most.bound:
-                what = f"nothing can pass: {most.bound:g} at most, but {least.reason} wants {least.bound:g} at least"
-                yield Finding(fault=True, where=most.reason, what=what)
+            wants = least.bounds > most.bounds
+            bound = least.bounds[wants][0] if wants.any() else 0
+            yield from _nothing_passes(most, wants, f"{{bound:g}} at most, but {least.reason} wants {bound:g} at least")
+
+
+def _nothing_passes(one: Asked, where: npt.NDArray[np.bool_], what: str) -> Iterator[Finding]:
+    """Find `what` for the first language of which `where` is true."""
+    for column in np.flatnonzero(where)[:1]:
+        whom = f" of language {one.codes[column]}" if one.codes[column] != packs.ANY else ""
+        told = f"nothing{whom} can pass: {what.format(bound=one.bounds[column])}"
+        yield Finding(fault=True, where=one.reason, what=told)
+
+
+def _overruled(decides: Decision) -> Iterator[Finding]:
+    """Find bounds of the recipe that packs overrule for some languages, where a bound of their own is asked."""
+    for name in decides.params.profiles:
+        for limit, bound in getattr(decides.params, name).items():
+            own = {code: pack.bounds.get(name, {}).get(limit) for code, pack in decides.packs.items()}
+            languages = sorted(code for code, asks in own.items() if asks is not None and asks != bound)
+            if languages:
+                what = f"{limit}={bound:g} is not asked of {', '.join(languages)}: packs have bounds of their own there"
+                yield Finding(fault=False, where=name, what=what)
 
 
 # --- On data --------------------------------------------------------------------------------------------------
 
 
-def _tried(root: str, recipe: str, snapshot: str, params: filter_quality.Params) -> Iterator[Finding]:
+def _tried(root: str, recipe: str, snapshot: str, decides: Decision) -> Iterator[Finding]:
     """Find rules that no stored row fails, and rules that never come first."""
     stage = filter_quality.STAGE.name
     if not any(snapshot in ("", one.snapshot) for one in dataset.versions(root, recipe)):
         yield Finding(fault=False, where=stage, what=f"rules not tried on data: {root} has no published {recipe}")
         return
     path, made, then = published(root, dataset.current(root, recipe, snapshot))
-    if _shape(then) != _shape(params):
+    try:
+        same = _shape(decision(then, decides.params.packs)) == _shape(decides)
+    except RefineryError:  # it was refined with other packs
+        same = False
+    if not same:
         what = f"rules not tried on data: what is measured was set otherwise when {path} was refined"
         yield Finding(fault=False, where=stage, what=what)
         return
-    yield from _told(*_counts(root, made, params))
+    yield from _told(*_counts(root, made, decides))
 
 
-def _shape(params: filter_quality.Params) -> object:
-    """Return everything that decides the signals: all params but bounds on them."""
-    shapes = {}
-    for name in params.profiles:
-        card = filter_quality.FILTERS[name]
-        limits = asdict(card.limits(**getattr(params, name)))
-        shapes[name] = {key: value for key, value in limits.items() if key not in decisive(card)}
-    return params.profiles, params.words, params.toxic_words, shapes
+def _shape(decides: Decision) -> object:
+    """Return everything that decides the signals: all params but bounds on them, and stop words that are counted."""
+    shapes, params = {}, decides.params
+    for card, limits, _ in filter_quality.asked(*decides):
+        shape = {key: value for key, value in asdict(limits).items() if key not in decisive(card)}
+        shapes[card.name] = shape, packs.counted(card, limits, decides.packs)
+    bad_words = {language: _content(path) for language, path in params.bad_words.items()}
+    return params.profiles, params.words, _content(params.toxic_words), bad_words, shapes
 
 
-def _counts(
-    root: str, made: Manifest, params: filter_quality.Params
-) -> tuple[int, dict[str, list[int]], Mapping[str, str]]:
+def _content(path: str) -> str:
+    """Return a list by its digest, as a manifest names it."""
+    named = not path or path.startswith(filter_quality.DIGEST)
+    return path if named else f"{filter_quality.DIGEST}{storage.digest_of_file(path)[1]}"
+
+
+def _counts(root: str, made: Manifest, decides: Decision) -> tuple[int, dict[str, list[int]], Mapping[str, str]]:
     """Return rows, per reason (rows that fail, rows that fail it first), and which earlier reason hides it most."""
-    rows, counts, before = 0, {one.reason: [0, 0] for one in asked(params)}, dict[str, dict[str, int]]()
+    rows, counts, before = 0, {one.reason: [0, 0] for one in asked(decides)}, dict[str, dict[str, int]]()
     for batch in measured(root, made):
-        failed = failures(batch, params)
+        failed = failures(batch, decides)
         firsts = first(failed, batch.num_rows)
         rows += batch.num_rows
         for reason, mask in failed.items():

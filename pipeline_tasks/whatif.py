@@ -5,19 +5,20 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks import dataset
+from pipeline_tasks import dataset, storage
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.filters import Filter, beyond, packs
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import bind
 from pipeline_tasks.runner import read_manifest, read_shards
-from pipeline_tasks.stages.filter_quality import FILTERS, STAGE, Params, asked
+from pipeline_tasks.stage import FilePath
+from pipeline_tasks.stages.filter_quality import DIGEST, FILTERS, STAGE, Params, asked
 
 KEPT = "kept"
 COLUMNS = ("language", "source", "signals")
@@ -45,14 +46,16 @@ class Change:
 class Forecast:
     """What changed bounds would do to one published snapshot, counted in rows.
 
-    `bounds` holds (now, then) per changed key. `reasons` counts rows by the first rule that they fail, as manifests
-    do; `fails` counts every row that fails the rule, whatever else it fails.
+    `bounds` holds (now, then) per changed key (NaN: a rule is not asked), `packs` what they are now and then. `reasons`
+    counts rows by the first rule that they fail, as manifests do; `fails` every row that fails the rule, whatever else
+    it fails.
     """
 
     recipe: str
     snapshot: str
     manifest: str
     bounds: Mapping[str, tuple[float, float]]
+    packs: tuple[str, str]
     whole: Change
     languages: Mapping[str, Change]
     sources: Mapping[str, Change]
@@ -60,14 +63,28 @@ class Forecast:
     fails: Mapping[str, tuple[int, int]]
 
 
-def whatif(root: str, version: dataset.Version, changes: Sequence[str]) -> Forecast:
-    """Re-decide every row of a published snapshot for `changes`, each written `profile.bound=value`.
+class Decision(NamedTuple):
+    """What decides: a stage's params, and the packs that they name as they are read (or changed)."""
 
-    Only stored signals are read, no text. RecipeError for a key that is unknown, or that no stored signal can answer.
+    params: Params
+    packs: packs.Packs
+
+
+def whatif(root: str, version: dataset.Version, changes: Sequence[str]) -> Forecast:
+    """Re-decide every row of a published snapshot for `changes`.
+
+    A change is written `profile.bound=value` for all languages that have no bound of their own, or
+    `language.profile.bound=value` for one, or `packs=NAME_OR_PATH`. Only stored signals are read, no text. RecipeError
+    for a key that is unknown, or that no stored signal can answer.
     """
-    path, made, now = published(root, version)
-    wanted = dict(_change(one, now) for one in changes)
-    then = _changed(now, wanted)
+    path, made, params = published(root, version)
+    named = [one.partition("=")[2].strip() for one in changes if one.partition("=")[0].strip() == "packs"]
+    now = decision(params, FilePath(named[-1]) if named else params.packs)
+    then = _repacked(now, FilePath(named[-1])) if named else now
+    wanted = dict(_change(one, then.params) for one in changes if not one.strip().startswith("packs="))
+    bounds = {key: (_bound(now, key), value) for key, value in wanted.items()}
+    for key, value in wanted.items():
+        then = _changed(then, key, value)
     tally = _Tally()
     for batch in measured(root, made):
         tally.add(batch, failures(batch, now), failures(batch, then))
@@ -79,13 +96,42 @@ def whatif(root: str, version: dataset.Version, changes: Sequence[str]) -> Forec
         recipe=version.recipe,
         snapshot=version.snapshot,
         manifest=path,
-        bounds={key: (_bound(now, key), value) for key, value in wanted.items()},
+        bounds=bounds,
+        packs=(str(now.params.packs), str(then.params.packs)),
         whole=tally.change("whole"),
         languages=tally.changes("language"),
         sources=tally.changes("source"),
         reasons=tally.reasons(),
         fails=tally.fails(),
     )
+
+
+def decision(params: Params, named: FilePath) -> Decision:
+    """Return what decided with `params` of a manifest, which names a file of packs by its digest; `named` is the file.
+
+    RecipeError if it is not.
+    """
+    if params.packs.startswith(DIGEST):
+        path = packs.path_of(named)
+        if named == params.packs or not path or f"{DIGEST}{storage.digest_of_file(path)[1]}" != params.packs:
+            message = f"this snapshot was refined with a file of packs ({params.packs}); name it: --set packs=PATH"
+            raise RecipeError(message)
+        params = replace(params, packs=named)
+    return Decision(params, packs.load(params.packs, FILTERS))
+
+
+def _repacked(now: Decision, named: FilePath) -> Decision:
+    """Return `now` with other packs; RecipeError if they ask for stop words that were not counted."""
+    then = Decision(replace(now.params, packs=named), packs.load(named, FILTERS))
+    for card, limits, _ in asked(then.params, then.packs):
+        had, wants = packs.counted(card, limits, now.packs), packs.counted(card, limits, then.packs)
+        if unknown := sorted(code for code, words in wants.items() if had.get(code) != words):
+            message = (
+                f"--set packs={named}: it counts stop words of {', '.join(unknown)} for {card.name} that no stored "
+                "signal tells; only a run with it in the recipe does"
+            )
+            raise RecipeError(message)
+    return then
 
 
 def published(root: str, version: dataset.Version) -> tuple[str, Manifest, Params]:
@@ -103,14 +149,13 @@ def measured(root: str, made: Manifest) -> Iterator[pa.RecordBatch]:
     yield from read_shards(root, (*made.shards, *made.rejects), COLUMNS)
 
 
-def failures(batch: pa.RecordBatch, params: Params) -> Failures:
-    """Return which rows fail which rule under `params`, from their stored signals alone."""
+def failures(batch: pa.RecordBatch, decides: Decision) -> Failures:
+    """Return which rows fail which rule, from their stored signals alone."""
     signals, languages = batch.column("signals"), batch.column("language")
     there = {signals.type.field(at).name for at in range(signals.type.num_fields)}
     failed: Failures = {}
-    read = packs.load(params.packs, FILTERS)
-    columns = packs.columns(languages, read)
-    for card, _, bounds in asked(params, read):
+    columns = packs.columns(languages, decides.packs)
+    for card, _, bounds in asked(*decides):
         for rule, of_all in zip(card.rules, bounds, strict=True):
             if rule.signal not in there:
                 message = f"signal {rule.signal} was not measured when this snapshot was refined; refine it again"
@@ -139,19 +184,26 @@ def decisive(card: Filter) -> tuple[str, ...]:
 
 
 def _change(written: str, now: Params) -> tuple[str, float]:
-    """Return (`profile.bound`, value) of what was written; RecipeError names the nearest key or says why not."""
+    """Return (`profile.bound` or `language.profile.bound`, value) of what was written.
+
+    RecipeError names the nearest key or says why not.
+    """
     key, equals, value = written.partition("=")
     key = key.strip().removeprefix(f"{STAGE.name}.")
     key = SHORT.get(key, key)
+    language, dot, rest = key.partition(".")
+    plain = rest if rest.count(".") == 1 else key
+    if plain is rest:
+        packs.known_language(language, f"--set {written}")
     known = [f"{name}.{one.name}" for name, card in FILTERS.items() for one in fields(card.limits)]
     if key in {one.name for one in fields(Params)}:
         message = f"--set {key}: it decides what is measured, not a bound; a snapshot refined with it tells"
         raise RecipeError(message)
-    if not equals or key not in known:
-        near = difflib.get_close_matches(key, known, 3, cutoff=0)
-        message = f"--set {written!r}: write PROFILE.BOUND=NUMBER; nearest to {key!r}: {', '.join(near)}"
+    if not equals or not dot or plain not in known:
+        near = difflib.get_close_matches(plain, known, 3, cutoff=0)
+        message = f"--set {written!r}: write PROFILE.BOUND=NUMBER; nearest to {plain!r}: {', '.join(near)}"
         raise RecipeError(message)
-    profile, limit = key.split(".")
+    profile, limit = plain.split(".")
     if profile not in now.profiles:
         message = f"--set {key}: {profile} is not one of the profiles of this recipe ({', '.join(now.profiles)})"
         raise RecipeError(message)
@@ -175,17 +227,26 @@ def _number(key: str, value: str) -> float:
     return number
 
 
-def _changed(params: Params, changes: Mapping[str, float]) -> Params:
-    for key, value in changes.items():
-        profile, limit = key.split(".")
-        bounds: Any = {profile: {**getattr(params, profile), limit: value}}
-        params = replace(params, **bounds)
-    return params
+def _changed(decides: Decision, key: str, value: float) -> Decision:
+    *language, profile, limit = key.split(".")
+    if not language:
+        bounds: Any = {profile: {**getattr(decides.params, profile), limit: value}}
+        return decides._replace(params=replace(decides.params, **bounds))
+    (code,) = language
+    pack = decides.packs.get(code, decides.packs.get(packs.ANY, packs.Pack()))
+    changed = {**pack.bounds, profile: {**pack.bounds.get(profile, {}), limit: value}}
+    return decides._replace(packs={**decides.packs, code: replace(pack, bounds=changed)})
 
 
-def _bound(params: Params, key: str) -> float:
-    profile, limit = key.split(".")
-    return float(getattr(FILTERS[profile].limits(**getattr(params, profile)), limit))
+def _bound(decides: Decision, key: str) -> float:
+    """Return a bound as it is asked: of one language, or in general; NaN if it is not."""
+    *language, profile, limit = key.split(".")
+    general = getattr(FILTERS[profile].limits(**getattr(decides.params, profile)), limit)
+    if not language:
+        return float(general)
+    pack = decides.packs.get(language[0], decides.packs.get(packs.ANY, packs.Pack()))
+    bound = pack.bounds.get(profile, {}).get(limit, general)
+    return math.nan if bound is None else float(bound)
 
 
 # --- Counts ---------------------------------------------------------------------------------------------------
@@ -234,7 +295,9 @@ def told(forecast: Forecast) -> Iterator[str]:
     """Yield the forecast as lines for a person."""
     yield f"{forecast.snapshot} of {forecast.recipe}: {forecast.manifest}"
     for key, (now, then) in forecast.bounds.items():
-        yield f"{key}: {now:g} -> {then:g}"
+        yield f"{key}: {'not asked' if math.isnan(now) else f'{now:g}'} -> {then:g}"
+    if len(set(forecast.packs)) > 1:
+        yield f"packs: {forecast.packs[0]} -> {forecast.packs[1]}"
     yield ""
     yield f"{'':<28}{'rows':>9}{'kept now':>10}{'then':>9}{'change':>9}{'now':>9}{'then':>8}"
     yield _line("all", forecast.whole)
@@ -261,12 +324,10 @@ def facts(forecast: Forecast) -> dict[str, Any]:
     changes = {
         name: {key: _plain(one) for key, one in getattr(forecast, name).items()} for name in ("languages", "sources")
     }
-    pairs = {
-        name: {key: list(pair) for key, pair in getattr(forecast, name).items()}
-        for name in ("bounds", "reasons", "fails")
-    }
+    pairs = {name: {key: list(pair) for key, pair in getattr(forecast, name).items()} for name in ("reasons", "fails")}
+    pairs["bounds"] = {key: [None if math.isnan(one) else one for one in pair] for key, pair in forecast.bounds.items()}
     names = {name: getattr(forecast, name) for name in ("recipe", "snapshot", "manifest")}
-    return {**names, **_plain(forecast.whole), **changes, **pairs}
+    return {**names, "packs": list(forecast.packs), **_plain(forecast.whole), **changes, **pairs}
 
 
 def _plain(change: Change) -> dict[str, int]:

@@ -57,6 +57,49 @@ def test_a_planted_rule_is_found(tmp_path: Path, quality: dict[str, Any], where:
     assert lint(recipe(tmp_path, quality), allow=[where]) == []
 
 
+@pytest.mark.parametrize(
+    ("content", "where", "what"),
+    [
+        ("de: {gopher_quality: {min_dok_words: 3}}", "filter_quality", "nearest is 'min_doc_words'"),
+        (
+            "de: {gopher_quality: {min_doc_words: 200000}}",
+            "gopher_quality:long_doc",
+            "nothing of language de can pass: 100000 at most, but gopher_quality:short_doc wants 200000 at least",
+        ),
+        ("de: {fineweb: {line_punct_thr: 1.5}}", "fineweb:line_punct_ratio", "nothing of language de can pass"),
+        (
+            "{any: {fineweb: {list: null}}, de: {}}".replace("list", "new_line_ratio"),
+            "fineweb:list_ratio",
+            "",
+        ),
+        ("any: {fineweb: {new_line_ratio: null}}", "fineweb:list_ratio", "packs let every language skip it"),
+    ],
+)
+def test_what_is_wrong_with_packs_is_found(tmp_path: Path, content: str, where: str, what: str) -> None:
+    (tmp_path / "packs.yaml").write_text(content)
+    found = faults(lint(recipe(tmp_path, {"packs": str(tmp_path / "packs.yaml")})))
+    assert list(found) == ([where] if what else [])
+    assert not what or what in found[where]
+
+
+def test_bounds_that_packs_overrule_are_told(tmp_path: Path) -> None:
+    asked = {"packs": "fineweb2", "fineweb": {"new_line_ratio": 0.4}}
+    (note,) = lint(recipe(tmp_path, asked))
+    assert not note.fault
+    assert note.where == "fineweb"
+    assert note.what.startswith("new_line_ratio=0.4 is not asked of ar, bg, cs,")
+
+
+def test_rules_are_tried_with_the_packs_of_the_recipe(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("de: {gopher_quality: {min_doc_words: 1}}\nany: {gopher_quality: {min_stop_words: null}}\n")
+    published(tmp_path, {"packs": str(path)})
+    notes = {one.where: one.what for one in lint(recipe(tmp_path, {"packs": str(path)}), str(tmp_path))}
+    assert "gopher_quality:long_doc" in notes
+    (note,) = lint(recipe(tmp_path, {}), str(tmp_path))
+    assert "measured was set otherwise" in note.what
+
+
 def test_a_profile_that_is_asked_twice_is_shadowed(tmp_path: Path) -> None:
     found = faults(lint(recipe(tmp_path, {"profiles": ["fineweb", "c4", "fineweb"]})))
     assert len(found) == 5

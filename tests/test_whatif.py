@@ -98,6 +98,49 @@ def test_a_forecast_is_what_a_run_then_does(
     assert {why: pair[1] for why, pair in found.fails.items() if pair[1]} == fails
 
 
+@pytest.mark.parametrize(
+    ("changes", "params"),
+    [
+        (["packs=none", "gopher_quality.min_stop_words=0"], {"packs": "none", "gopher_quality": {"min_stop_words": 0}}),
+        (["de.gopher_quality.min_doc_words=100"], "{de: {gopher_quality: {min_doc_words: 100, min_stop_words: null}}}"),
+        (["zh.c4.min_num_sentences=3"], "{zh: {c4: {min_num_sentences: 3}, gopher_quality: {min_stop_words: null}}}"),
+    ],
+)
+def test_a_forecast_per_language_is_what_a_run_with_such_packs_does(
+    tmp_path: Path, changes: list[str], params: dict[str, Any] | str
+) -> None:
+    old = tmp_path / "old.yaml"
+    old.write_text("any: {gopher_quality: {min_stop_words: null}}")
+    parent, version = published(tmp_path, {"packs": str(old)} if isinstance(params, str) else {})
+    if isinstance(params, str):
+        new = tmp_path / "new.yaml"
+        new.write_text(params[:-1] + ", any: {gopher_quality: {min_stop_words: null}}}")
+        params, changes = {"packs": str(new)}, [f"packs={old}", *changes]
+    found = whatif(str(tmp_path), version, changes)
+    _, then = refined(tmp_path, "filter_quality", parent, params)
+    assert {why: pair[1] for why, pair in found.reasons.items() if pair[1]} == then.rejected
+    assert kept(found.languages) == by(tmp_path, then, "language")
+
+
+def test_packs_that_signals_cannot_tell_are_refused(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine.yaml", tmp_path / "other.yaml"
+    mine.write_text("de: {}")
+    other.write_text("fr: {}")
+    _, version = published(tmp_path)
+    with pytest.raises(
+        RecipeError, match=r"counts stop words of ar, .* for gopher_quality that no stored signal tells"
+    ):
+        whatif(str(tmp_path), version, ["packs=fineweb2"])
+    with pytest.raises(RecipeError, match="write 'de' for 'deu'"):
+        whatif(str(tmp_path), version, ["deu.gopher_quality.min_doc_words=3"])
+    root = tmp_path / "root"
+    _, version = published(root, {"packs": str(mine)})
+    for changes in ([], [f"packs={other}"]):
+        with pytest.raises(RecipeError, match="name it: --set packs=PATH"):
+            whatif(str(root), version, changes)
+    assert whatif(str(root), version, [f"packs={mine}"]).whole.rows == len(TEXTS)
+
+
 @pytest.mark.parametrize("name", FILTERS)
 def test_a_bound_changes_no_signal_and_no_text(name: str) -> None:
     card, texts, languages = FILTERS[name], table()["text"].combine_chunks(), table()["language"].combine_chunks()

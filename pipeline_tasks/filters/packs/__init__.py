@@ -72,10 +72,10 @@ def _read(path: str, cards: tuple[Filter, ...]) -> Packs:
         raise RecipeError(message) from error
     named = {card.name: card for card in cards}
     found = _mapping(raw, path)
-    return {_language(code, path): _pack(entry, named, f"{path}: {code}") for code, entry in found.items()}
+    return {known_language(code, path): _pack(entry, named, f"{path}: {code}") for code, entry in found.items()}
 
 
-def _language(code: object, where: str) -> str:
+def known_language(code: object, where: str) -> str:
     """Return a code that `filter_language` may give; RecipeError for one that it never does."""
     told = str(code) if code is not False else "no"  # YAML 1.1 reads Norwegian's code as a boolean
     if told in SHORT:
@@ -163,17 +163,19 @@ def columns(languages: pa.Array, packs: Packs) -> npt.NDArray[np.intp]:
 # --- Stop words -----------------------------------------------------------------------------------------------
 
 
-def counting(card: Filter, limits: Any, packs: Packs) -> Filter:  # noqa: ANN401 -- a filter's Limits
-    """Return `card` counting each language's own stop words, where it has a list and the rule is asked of it."""
+def counted(card: Filter, limits: Any, packs: Packs) -> Mapping[str, tuple[str, ...]]:  # noqa: ANN401 -- a filter's Limits
+    """Return the lists of stop words that `card` counts, by language: those with a list that are asked the rule."""
     if card.stop_words is None:
-        return card
+        return {}
     rules = [at for at, rule in enumerate(card.rules) if rule.signal == card.stop_words.signal]
     asked = np.any(~np.isnan(table(card, limits, packs)[rules]), axis=0)
-    lists = {
-        code: packs[code].stop_words
-        for column, code in enumerate(codes(packs), start=1)
-        if np.take(asked, column) and packs[code].stop_words
-    }
+    found = enumerate(codes(packs), start=1)
+    return {code: packs[code].stop_words for at, code in found if np.take(asked, at) and packs[code].stop_words}
+
+
+def counting(card: Filter, limits: Any, packs: Packs) -> Filter:  # noqa: ANN401 -- a filter's Limits
+    """Return `card` counting each language's own stop words, where it has a list and the rule is asked of it."""
+    lists = counted(card, limits, packs)
     return replace(card, measure=partial(_measure, card=card, lists=lists)) if lists else card
 
 
