@@ -74,7 +74,7 @@ TOKENIZER = pa.schema(
 _SAMPLE = pa.schema([pa.field("id", pa.string()), pa.field("text", pa.large_string())])
 _SIZE = pa.schema([pa.field("bytes", pa.int64())])
 _CHOICE = pa.schema([pa.field("backend", pa.string()), pa.field("compared", pa.int64())])
-_CARRIED = (*LOCATOR.names, "id", "language", "score")
+_CARRIED = (*LOCATOR.names, "id", "language", "html_language", "published", "score")
 
 
 def resources(params: Params) -> tuple[str, ...]:
@@ -483,7 +483,7 @@ STAGE: Stage[Params] = Stage(
     params=Params,
     reads=_READS,
     writes=_WRITES,
-    version=1,
+    version=2,
     splits=False,
     measures=("n_tokens", "language"),
     fires=("tokenize:empty",),

@@ -76,10 +76,11 @@ def test_ids_end_with_one_end_token_and_nothing_is_cut(tmp_path: Path) -> None:
 
 
 def test_bos_and_passed_columns(tmp_path: Path) -> None:
-    docs = table(["the cat"], language=["en"], score=[0.5], title=["gone"])
+    docs = table(["the cat"], language=["en"], score=[0.5], title=["gone"], published=["2020-01-02"])
     made = tokenized(tmp_path, [docs], {"tokenizer": words_json(tmp_path), "bos": "<s>"})[1]
     (row,) = rows(tmp_path, made).to_pylist()
     assert (row["tokens"], row["language"], row["score"], "title" in row) == ([5, 1, 2, 0], "en", 0.5, False)
+    assert row["published"] == "2020-01-02"
 
 
 def test_a_file_is_known_by_content_and_not_by_place(tmp_path: Path) -> None:
