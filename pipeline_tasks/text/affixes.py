@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.compiled import inlined
 from pipeline_tasks.text.english import AFTER_DIGIT, exceptions
 from pipeline_tasks.text.hashing import mix
 from pipeline_tasks.text.letters import (
@@ -38,7 +38,7 @@ DOT, PLUS, MINUS, DOLLAR, COLON, SLASH, AT = 0x2E, 0x2B, 0x2D, 0x24, 0x3A, 0x2F,
 EN_DASH, EM_DASH, ELLIPSIS = 0x2013, 0x2014, 0x2026
 
 
-@compiled
+@inlined
 def spelling(data, begin, end):  # type: ignore[no-untyped-def]
     """Return a 64-bit hash of data[begin:end], never 0."""
     value = BASIS
@@ -76,7 +76,7 @@ RIMS = _rims(exceptions())
 UNIT_KEYS, UNIT_VALUES = _table({unit: (unit,) for unit in AFTER_DIGIT})
 
 
-@compiled
+@inlined
 def _looked_up(keys, values, data, begin, end):  # type: ignore[no-untyped-def]
     """Return the packed lengths of an exception, 0 for none."""
     if end - begin > LONGEST or end <= begin:
@@ -90,7 +90,7 @@ def _looked_up(keys, values, data, begin, end):  # type: ignore[no-untyped-def]
     return 0
 
 
-@compiled
+@inlined
 def _excepted(data, begin, end):  # type: ignore[no-untyped-def]
     """Return the packed lengths of an exception, 0 for none; most words are told by their first and last byte."""
     if begin >= end or not RIMS[np.int64(data[begin]) << 8 | data[end - 1]]:
@@ -98,7 +98,7 @@ def _excepted(data, begin, end):  # type: ignore[no-untyped-def]
     return _looked_up(KEYS, VALUES, data, begin, end)
 
 
-@compiled
+@inlined
 def _before(data, begin, at):  # type: ignore[no-untyped-def]
     """Return where the code point that ends at `at` begins."""
     last = at - 1
@@ -107,7 +107,7 @@ def _before(data, begin, at):  # type: ignore[no-untyped-def]
     return last
 
 
-@compiled
+@inlined
 def _bits(data, at, end, index, flags):  # type: ignore[no-untyped-def]
     """Return the class of the code point at `at`, 0 at the end."""
     if at >= end:
@@ -116,12 +116,12 @@ def _bits(data, at, end, index, flags):  # type: ignore[no-untyped-def]
     return np.int64(class_of(index, flags, code))
 
 
-@compiled
+@inlined
 def _is_digit(byte):  # type: ignore[no-untyped-def]
     return 0x30 <= byte <= 0x39
 
 
-@compiled
+@inlined
 def _prefix(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
     """Return the bytes of the prefix of data[begin:end], 0 for none."""
     lead = data[begin]
@@ -142,7 +142,7 @@ def _prefix(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
     return 0
 
 
-@compiled
+@inlined
 def _suffix(data, begin, end, index, flags):  # type: ignore[no-untyped-def]  # noqa: PLR0911 -- one per rule
     """Return the bytes of the longest suffix of data[begin:end], 0 for none."""
     if begin >= end:
@@ -182,7 +182,7 @@ def _suffix(data, begin, end, index, flags):  # type: ignore[no-untyped-def]  # 
     return 0
 
 
-@compiled
+@inlined
 def _infix(data, begin, at, end, index, flags):  # type: ignore[no-untyped-def]  # noqa: PLR0911 -- one per rule
     """Return the bytes of the infix at `at` of data[begin:end], 0 for none."""
     code, width = decode(data, at, end)
@@ -226,7 +226,7 @@ def _infix(data, begin, at, end, index, flags):  # type: ignore[no-untyped-def] 
     return 0
 
 
-@compiled
+@inlined
 def _is_host(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
     """Tell whether data[begin:end] is a host of two labels or more, with port or path as it may be."""
     at, label, labels, lower, size = begin, begin, 0, True, 0
@@ -255,7 +255,7 @@ def _is_host(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
     return at == end or data[at] in (SLASH, 0x3F, 0x23)
 
 
-@compiled
+@inlined
 def _is_url(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
     """Tell whether data[begin:end] is a URL or mail address."""
     if _is_host(data, begin, end, index, flags):
@@ -273,7 +273,7 @@ def _is_url(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
     return False
 
 
-@compiled
+@inlined
 def cut_chunk(data, begin, end, index, flags, ends, count):  # type: ignore[no-untyped-def]
     """Write where each word of data[begin:end], which holds no white space, ends; return the words in `ends` then.
 
@@ -318,7 +318,7 @@ def cut_chunk(data, begin, end, index, flags, ends, count):  # type: ignore[no-u
     return _merge(data, begin, ends, before_it, count) if count - before_it > 1 else count
 
 
-@compiled
+@inlined
 def _holds_sign(data, begin, end):  # type: ignore[no-untyped-def]
     """Tell whether some byte is no ASCII letter or digit: only such an exception can have been cut by affixes."""
     for at in range(begin, end):
@@ -328,7 +328,7 @@ def _holds_sign(data, begin, end):  # type: ignore[no-untyped-def]
     return False
 
 
-@compiled
+@inlined
 def _merge(data, begin, ends, held, count):  # type: ignore[no-untyped-def]
     """Make neighbors that are an exception together the words that it is cut into, the longest first."""
     read, write, start = held, held, begin
@@ -356,7 +356,7 @@ def _merge(data, begin, ends, held, count):  # type: ignore[no-untyped-def]
     return write
 
 
-@compiled
+@inlined
 def _cut_infixes(data, first, last, index, flags, ends, count):  # type: ignore[no-untyped-def]
     """Write the ends of the words between infixes, and of infixes; a URL stays whole."""
     start, at, asked = first, first, False

@@ -70,7 +70,7 @@ class LineRules(NamedTuple):
     sentences: npt.NDArray[np.uint8] | None = None
 
 
-@compiled
+@inlined
 def _starts_with(data, at, end, phrases, begin, stop):  # type: ignore[no-untyped-def]
     """Return whether data[at:end] starts with the lower-case ASCII phrases[begin:stop], whatever its own case."""
     if at + stop - begin > end:
@@ -84,7 +84,7 @@ def _starts_with(data, at, end, phrases, begin, stop):  # type: ignore[no-untype
     return True
 
 
-@compiled
+@inlined
 def _found(data, begin, end, phrases, ends, first_letters):  # type: ignore[no-untyped-def]
     """Return a bit per phrase that occurs in data[begin:end]."""
     found = 0
@@ -96,7 +96,7 @@ def _found(data, begin, end, phrases, ends, first_letters):  # type: ignore[no-u
     return found
 
 
-@compiled
+@inlined
 def _citation(data, at, end, markers, ends, index, flags):  # type: ignore[no-untyped-def]
     """Return where the citation that begins with the `[` at `at` ends, or `at` if it is none."""
     for marker in range(len(ends) - 1):
@@ -116,7 +116,7 @@ def _citation(data, at, end, markers, ends, index, flags):  # type: ignore[no-un
     return at
 
 
-@compiled
+@inlined
 def _sentences(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
     """Return the number of sentences in data[begin:end].
 
@@ -223,7 +223,7 @@ def _visible_sentences(kinds, word, end):  # type: ignore[no-untyped-def]
     return count + text
 
 
-@compiled
+@inlined
 def _cut_citations(data, at, end, markers, table, kept, size):  # type: ignore[no-untyped-def]
     """Copy data[at:end] without citations; return (where it ends, citations cut)."""
     letters, ends = markers

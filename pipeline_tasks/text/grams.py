@@ -6,8 +6,9 @@ import numpy.typing as npt
 from pipeline_tasks.text import traits
 from pipeline_tasks.text.compiled import compiled
 from pipeline_tasks.text.hashing import mix
+from pipeline_tasks.text.loads import hash_bytes
+from pipeline_tasks.text.numbers import number, table_for
 from pipeline_tasks.text.phrases import times
-from pipeline_tasks.text.tally import FREE, hash_of, room_for, tally
 from pipeline_tasks.text.tokens import next_unicode_word, next_word
 
 DCLM, DOLMA, NEMO = 0, 1, 2
@@ -37,7 +38,7 @@ def _cut(data, begin, end, style, index, flags, begins, ends, lengths, hashes): 
             return count
         if count < room:
             begins[count], ends[count], lengths[count] = first, at, points
-            hashes[count] = hash_of(data, first, at)
+            hashes[count] = hash_bytes(data, first, at)
         count += 1
 
 
@@ -125,9 +126,9 @@ def _shares(offsets, data, style, index, flags, out):  # type: ignore[no-untyped
         points = np.zeros(words + 1, np.int64)
         for word in range(words):
             points[word + 1] = points[word] + lengths[word]
-        size = room_for(words)
-        keys, often = np.empty(size, np.uint64), np.empty(size, np.int64)
-        slots, live = np.empty(words, np.int64), np.ones(words, np.bool_)
+        table, names = table_for(words), np.empty(words, np.int32)
+        often = table[2]
+        slots, live = np.empty(words, np.int32), np.ones(words, np.bool_)
         grams, asked = hashes[:words].copy(), np.empty(words, np.uint64)
         for n in range(2, 11):
             count = words - n + 1
@@ -138,13 +139,14 @@ def _shares(offsets, data, style, index, flags, out):  # type: ignore[no-untyped
             for at in range(count):
                 if live[at]:
                     grams[at] = mix(grams[at] * ODD + hashes[at + n - 1])
-                    asked[living] = grams[at] if grams[at] != FREE else np.uint64(1)
+                    asked[living] = grams[at]
                     living += 1
-            tally(asked, living, keys, often, slots)
-            for at in range(count - 1, -1, -1):
+            number(asked, living, table, names)
+            living = 0
+            for at in range(count):
                 if live[at]:
-                    living -= 1
-                    slots[at] = slots[living]
+                    slots[at] = names[living]
+                    living += 1
             if n <= TOP:
                 best, most, first = _best(often, slots, points, live, count, n, style == 0)
                 if style == 0:
@@ -160,7 +162,7 @@ def _shares(offsets, data, style, index, flags, out):  # type: ignore[no-untyped
                 repeated, total = _overlapping(often, slots, points, live, count, n)
                 out[row, n - 2] = repeated / total
             else:
-                out[row, n - 2] = _later(slots, points, live, count, n, np.zeros(size, np.bool_)) / characters
+                out[row, n - 2] = _later(slots, points, live, count, n, np.zeros(words, np.bool_)) / characters
             for at in range(count):
                 live[at] = live[at] and often[slots[at]] > 1
 

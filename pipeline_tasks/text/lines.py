@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text import outline
-from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.compiled import compiled, inlined
 from pipeline_tasks.text.letters import ASCII_END, TERMINAL, class_of, classes, decode, trim
 from pipeline_tasks.text.loads import byte_at, hash_and_points, hash_end
 from pipeline_tasks.text.numbers import number, table_for
@@ -15,7 +15,7 @@ DOT, HASH = 0x2E, 0x23
 BULLET, DASH, ELLIPSIS = 0x2022, 0x2D, 0x2026
 
 
-@compiled
+@inlined
 def newlines(data, found, row, out):  # type: ignore[no-untyped-def]
     """Write where the newlines of a text are; return how many there are."""
     count = 0
@@ -105,7 +105,7 @@ def shapes(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Float
     return out
 
 
-@compiled
+@inlined
 def _cut_lines(data, begin, end, places, count, starts, stops, hashes, lengths):  # type: ignore[no-untyped-def]
     """Cut data[begin:end] at runs of newlines; write begin, end, hash and code points of each line."""
     lines, start = 0, begin
@@ -120,7 +120,7 @@ def _cut_lines(data, begin, end, places, count, starts, stops, hashes, lengths):
     return lines
 
 
-@compiled
+@inlined
 def _join_paragraphs(data, first, last, lines, starts, stops, hashes, lengths):  # type: ignore[no-untyped-def]
     """Turn the lines within data[first:last] into the paragraphs that two newlines part; return how many there are.
 

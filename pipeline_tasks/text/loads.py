@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from pipeline_tasks.text.compiled import compiled, inlined, instruction
+from pipeline_tasks.text.compiled import inlined, instruction
 from pipeline_tasks.text.hashing import absorb
 
 EACH = np.uint64(0x0101010101010101)
@@ -84,7 +84,7 @@ def move(typingctx: Any, source: Any, at: Any, count: Any, target: Any, to: Any)
     return types.void(source, types.int64, types.int64, target, types.int64), build
 
 
-@compiled
+@inlined
 def load_last(data, at):  # type: ignore[no-untyped-def]
     """Return the less than eight bytes that are left of `data` from `at` on, with zeros behind them."""
     word = np.uint64(0)

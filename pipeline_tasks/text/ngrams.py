@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from pipeline_tasks.text import words as cutting
 from pipeline_tasks.text.buffers import Bytes, Offsets
-from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.compiled import compiled, inlined
 from pipeline_tasks.text.hashing import absorb
 from pipeline_tasks.text.numbers import number, table_for
 from pipeline_tasks.text.words import Floats
@@ -14,7 +14,7 @@ TOP = (2, 3, 4)
 DUPLICATED = (5, 6, 7, 8, 9, 10)
 
 
-@compiled
+@inlined
 def _repeated_words(hashes, count, table, places, names):  # type: ignore[no-untyped-def]
     """Write place and number of every word that is said more than once; return how many."""
     number(hashes, count, table, names)
@@ -26,7 +26,7 @@ def _repeated_words(hashes, count, table, places, names):  # type: ignore[no-unt
     return kept
 
 
-@compiled
+@inlined
 def _lengthen(places, names, kept, pairs, table):  # type: ignore[no-untyped-def]
     """Turn repeated n-grams into those of one more word that are repeated; return (kept, times and place of the most).
 
@@ -52,7 +52,7 @@ def _lengthen(places, names, kept, pairs, table):  # type: ignore[no-untyped-def
     return left, best, first
 
 
-@compiled
+@inlined
 def _points(lengths, at, n):  # type: ignore[no-untyped-def]
     """Return the code points of the `n` words from `at` on."""
     points = np.int64(0)
@@ -61,7 +61,7 @@ def _points(lengths, at, n):  # type: ignore[no-untyped-def]
     return points
 
 
-@compiled
+@inlined
 def _greedy(places, names, kept, n, lengths, seen):  # type: ignore[no-untyped-def]
     """Return the code points in n-grams seen before, read left to right and skipping past each repeat."""
     repeated, free = np.int64(0), np.int64(0)

@@ -243,7 +243,7 @@ def _ending(data, first, end):  # type: ignore[no-untyped-def]
     return kind
 
 
-@compiled
+@inlined
 def _wide_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
     """Return (end, code points, kind, bits of the text) of the word at `at`, code point by code point."""
     length, kind, bits_of_text = 0, 0, 0

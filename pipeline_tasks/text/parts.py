@@ -3,10 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 
-from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.compiled import compiled, inlined
 from pipeline_tasks.text.letters import classes, trim
+from pipeline_tasks.text.loads import hash_and_points
+from pipeline_tasks.text.numbers import number, table_for
 from pipeline_tasks.text.phrases import Phrases, ends_at, times
-from pipeline_tasks.text.tally import hash_of, room_for, tally
 
 RAW, FILLED, STRIPPED = 0, 1, 2
 """Every part as it stands; parts that are not all white space, as they stand; those, without the white space around."""
@@ -23,7 +24,7 @@ parts and their code points."""
 Floats = npt.NDArray[np.float64]
 
 
-@compiled
+@inlined
 def stop_of(data, at, end, newlines):  # type: ignore[no-untyped-def]
     """Return where the part that begins at `at` ends, as `str.split` of one or two newlines has it."""
     while at < end:
@@ -34,15 +35,6 @@ def stop_of(data, at, end, newlines):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _points(data, begin, end):  # type: ignore[no-untyped-def]
-    """Return the code points of data[begin:end]."""
-    count = 0
-    for at in range(begin, end):
-        count += (data[at] & 0xC0) != 0x80
-    return count
-
-
-@compiled
 def _measure(offsets, data, newlines, cut, index, flags, out):  # type: ignore[no-untyped-def]
     """Fill out[row] with the COUNTS."""
     for row in range(len(offsets) - 1):
@@ -50,30 +42,28 @@ def _measure(offsets, data, newlines, cut, index, flags, out):  # type: ignore[n
         room = 1
         for byte in range(at, end):
             room += data[byte] == NEWLINE
-        hashes, lengths, slots = np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(room, np.int64)
+        hashes, lengths, names = np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(room, np.int32)
         count = 0
         while at <= end:
             stop = stop_of(data, at, end, newlines)
             first, last = trim(data, at, stop, index, flags)
             if cut == 0 or first < last:
                 begin, finish = (first, last) if cut == 2 else (at, stop)
-                hashes[count], lengths[count] = hash_of(data, begin, finish), _points(data, begin, finish)
+                hashes[count], lengths[count] = hash_and_points(data, begin, finish)
                 count += 1
             at = stop + newlines
             if stop == end:
                 break
-        size = room_for(count)
-        often, fresh = np.zeros(size, np.int64), np.ones(size, np.bool_)
-        out[row, 0], out[row, 4] = count, tally(hashes, count, np.empty(size, np.uint64), often, slots)
+        table, fresh = table_for(count), 0
+        out[row, 0], out[row, 4] = count, number(hashes, count, table, names)
         for part in range(count):
-            slot = slots[part]
             out[row, 1] += lengths[part]
-            if often[slot] > 1:
+            if table[2][names[part]] > 1:
                 out[row, 2] += 1
                 out[row, 3] += lengths[part]
-            if fresh[slot]:
+            if names[part] == fresh:
                 out[row, 5] += lengths[part]
-                fresh[slot] = False
+                fresh += 1
 
 
 def measure(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], newlines: int, cut: int) -> dict[str, Floats]:

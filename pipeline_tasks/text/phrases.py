@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.compiled import compiled, inlined
 
 Phrases = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 """The bytes of all phrases in a row, and where each ends (the first entry is 0)."""
@@ -16,7 +16,7 @@ def spelled(phrases: tuple[str, ...]) -> Phrases:
     return np.frombuffer(b"".join(letters), np.uint8), ends
 
 
-@compiled
+@inlined
 def ends_at(data, begin, end, letters, first, last, fold):  # type: ignore[no-untyped-def]
     """Return whether data[begin:end] ends with letters[first:last], with its ASCII in lower case if `fold`."""
     size = last - first
@@ -31,7 +31,7 @@ def ends_at(data, begin, end, letters, first, last, fold):  # type: ignore[no-un
     return True
 
 
-@compiled
+@inlined
 def times(data, begin, end, letters, first, last, fold):  # type: ignore[no-untyped-def]
     """Return how often letters[first:last] occurs in data[begin:end], as `str.count` counts."""
     size, found = last - first, 0

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text import traits
-from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.compiled import compiled, inlined
 from pipeline_tasks.text.phrases import ends_at, spelled
 from pipeline_tasks.text.tokens import read, trait_of
 
@@ -19,7 +19,7 @@ CODE = "{}[]<>=;|&^~\\$@#`"
 DECIMAL, PUNCTUATION, ALNUM = np.uint16(traits.DECIMAL), np.uint16(traits.PUNCTUATION), np.uint16(traits.ALNUM)
 
 
-@compiled
+@inlined
 def _url_end(data, at, end, schemes, ends):  # type: ignore[no-untyped-def]
     """Return where the URL that begins at `at` ends, `at` if none does.
 

@@ -4,10 +4,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text import traits as kinds
-from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.compiled import compiled, inlined
 from pipeline_tasks.text.letters import ASCII_END, decode
+from pipeline_tasks.text.loads import hash_bytes
+from pipeline_tasks.text.numbers import number, table_for
 from pipeline_tasks.text.phrases import Phrases, ends_at
-from pipeline_tasks.text.tally import hash_of, room_for, tally
 
 SPACE, ALPHA, ALNUM = np.uint16(kinds.SPACE), np.uint16(kinds.ALPHA), np.uint16(kinds.ALNUM)
 SHIFT = kinds.KIND_SHIFT
@@ -34,13 +35,13 @@ case; code points of the longest word and of the median one; words with `#` or a
 an ellipsis mark or have more runs of `#` than half their length; different words."""
 
 
-@compiled
+@inlined
 def trait_of(index, flags, code):  # type: ignore[no-untyped-def]
     """Return the traits of a code point."""
     return flags[(np.int64(index[code >> 8]) << 8) | (code & 0xFF)]
 
 
-@compiled
+@inlined
 def read(data, at, end):  # type: ignore[no-untyped-def]
     """Return (code point, bytes it takes) of the UTF-8 at `at`."""
     if data[at] < ASCII_END:
@@ -48,7 +49,7 @@ def read(data, at, end):  # type: ignore[no-untyped-def]
     return decode(data, at, end)
 
 
-@compiled
+@inlined
 def next_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
     """Return (begin, end, code points, has a letter) of the next word of `str.split`; begin = end if there is none."""
     while at < end:
@@ -68,7 +69,7 @@ def next_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
     return begin, at, points, alpha
 
 
-@compiled
+@inlined
 def _peek(data, at, end, index, flags):  # type: ignore[no-untyped-def]
     """Return (begin, bytes, word break class) of the next code point that extends nothing; the end has class OTHER."""
     while at < end:
@@ -80,7 +81,7 @@ def _peek(data, at, end, index, flags):  # type: ignore[no-untyped-def]
     return end, 0, np.int64(0)
 
 
-@compiled
+@inlined
 def next_unicode_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
     """Return (begin, end, code points) of the next word of UAX #29 that begins with a letter or digit."""
     while at < end:
@@ -115,7 +116,7 @@ def next_unicode_word(data, at, end, index, flags):  # type: ignore[no-untyped-d
     return end, end, 0
 
 
-@compiled
+@inlined
 def _runs_of_hash(data, begin, end):  # type: ignore[no-untyped-def]
     """Return the number of runs of `#` in data[begin:end]."""
     runs = 0
@@ -124,7 +125,7 @@ def _runs_of_hash(data, begin, end):  # type: ignore[no-untyped-def]
     return runs
 
 
-@compiled
+@inlined
 def _is_one(data, begin, end, letters, ends, fold):  # type: ignore[no-untyped-def]
     """Return whether data[begin:end] is one of the phrases."""
     for phrase in range(len(ends) - 1):
@@ -140,7 +141,7 @@ def _measure(offsets, data, index, flags, stops, marks, out):  # type: ignore[no
     letters, ends = stops
     mark_letters, mark_ends = marks
     room = 1024
-    lengths, hashes, slots = np.empty(room, np.int64), np.empty(room, np.uint64), np.empty(room, np.int64)
+    lengths, hashes = np.empty(room, np.int64), np.empty(room, np.uint64)
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]
         count, points, longest = 0, 0, 0
@@ -151,8 +152,7 @@ def _measure(offsets, data, index, flags, stops, marks, out):  # type: ignore[no
             if count == room:
                 room *= 2
                 lengths, hashes = np.append(lengths, lengths), np.append(hashes, hashes)
-                slots = np.empty(room, np.int64)
-            lengths[count], hashes[count] = length, hash_of(data, begin, at)
+            lengths[count], hashes[count] = length, hash_bytes(data, begin, at)
             count += 1
             points += length
             longest = max(longest, length)
@@ -168,8 +168,7 @@ def _measure(offsets, data, index, flags, stops, marks, out):  # type: ignore[no
         out[row, 0], out[row, 1], out[row, 5] = count, points, longest
         if count:
             out[row, 6] = np.median(lengths[:count])
-            size = room_for(count)
-            out[row, 9] = tally(hashes, count, np.empty(size, np.uint64), np.empty(size, np.int64), slots)
+            out[row, 9] = number(hashes, count, table_for(count), np.empty(count, np.int32))
 
 
 def measure(
@@ -218,8 +217,8 @@ def _listed(offsets, data, index, flags, known, out):  # type: ignore[no-untyped
                 at += width
             if at > begin:
                 out[row, 0] += 1
-                place = np.searchsorted(known, hash_of(data, begin, at))
-                if place < len(known) and known[place] == hash_of(data, begin, at):
+                place = np.searchsorted(known, hash_bytes(data, begin, at))
+                if place < len(known) and known[place] == hash_bytes(data, begin, at):
                     out[row, 1] += 1
                     out[row, 2] += seen[place] <= row
                     seen[place] = row + 1
@@ -234,7 +233,7 @@ def listed(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], words: t
     Shape (rows, 3). Words are compared as they are spelled.
     """
     spelled = [np.frombuffer(word.encode(), np.uint8) for word in words]
-    known = np.unique(np.array([hash_of(letters, 0, len(letters)) for letters in spelled], np.uint64))
+    known = np.unique(np.array([hash_bytes(letters, 0, len(letters)) for letters in spelled], np.uint64))
     out = np.zeros((len(offsets) - 1, 3))
     _listed(offsets, data, *kinds.traits(), known, out)
     return out

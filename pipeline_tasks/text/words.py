@@ -8,7 +8,7 @@ import numpy.typing as npt
 from pipeline_tasks.text import outline
 from pipeline_tasks.text.affixes import cut_chunk
 from pipeline_tasks.text.buffers import Bytes, Offsets
-from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.compiled import compiled, inlined
 from pipeline_tasks.text.letters import (
     ALPHA,
     ASCII_END,
@@ -113,7 +113,7 @@ def _cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds):  # type:
     return count
 
 
-@compiled
+@inlined
 def _weigh(data, begin, end, index, flags, lengths, hashes, kinds, count):  # type: ignore[no-untyped-def]
     """Write length, hash and kind of the word data[begin:end]."""
     any_bits, all_bits, lacks = np.int64(0), np.int64(0xFFFF), np.int64(0)
@@ -235,7 +235,7 @@ def _pieces(offsets, data, rules, found, index, flags):  # type: ignore[no-untyp
     return names, ends, lengths, hashes, kinds
 
 
-@compiled
+@inlined
 def _next_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
     """Return (begin, end) of the first run of visible characters in data[at:end]."""
     begin, inside = at, False
