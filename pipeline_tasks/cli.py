@@ -164,8 +164,8 @@ def _versions(options: argparse.Namespace) -> list[dataset.Version]:
 def _status(options: argparse.Namespace) -> int:
     from pipeline_tasks.funnel import status_lines
 
-    found = _versions(options)
     notes = {} if options.snapshot else _notes(options.output, _recipe(options))
+    found = dataset.latest_by_snapshot(options.output, _recipe(options)) if notes else _versions(options)
     if options.json:
         facts = [_facts(one) | {"note": notes.pop(one.snapshot, "")} for one in found]
         facts += [{"snapshot": snapshot, "note": note} for snapshot, note in sorted(notes.items())]

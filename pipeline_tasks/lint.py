@@ -233,7 +233,7 @@ def _overruled(decides: Decision) -> Iterator[Finding]:
 def _tried(root: str, recipe: str, snapshot: str, decides: Decision) -> Iterator[Finding]:
     """Find rules that no stored row fails, and rules that never come first."""
     stage = filter_quality.STAGE.name
-    if not any(snapshot in ("", one.snapshot) for one in dataset.versions(root, recipe)):
+    if not any(snapshot in ("", one.snapshot) for one in dataset.latest_by_snapshot(root, recipe)):
         yield Finding(fault=False, where=stage, what=f"rules not tried on data: {root} has no published {recipe}")
         return
     path, made, then = published(root, dataset.current(root, recipe, snapshot))

@@ -89,8 +89,9 @@ def snapshots() -> HTMLResponse:
 
 def _recipe(name: str) -> dict[str, Any]:
     newest = [(version, funnel.funnel(root(), version)) for version in dataset.latest_by_snapshot(root(), name)]
-    stages = [step["stage"] for step in newest[-1][1]]
-    return {"name": name, "stages": stages, "snapshots": [_snapshot(*one) for one in reversed(newest)]}
+    stages = [step["stage"] for step in newest[-1][1]] if newest else []
+    gone = dataset.retractions(root(), name).values()
+    return {"name": name, "stages": stages, "snapshots": [_snapshot(*one) for one in reversed(newest)], "gone": gone}
 
 
 def _snapshot(version: dataset.Version, steps: list[dict[str, Any]]) -> dict[str, Any]:

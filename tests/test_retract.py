@@ -124,6 +124,18 @@ def test_retracting_a_day_equals_never_having_had_it(
     assert (holds(root), sealed(root)) == full[DAYS]
 
 
+def test_a_dataset_of_which_all_is_retracted_still_has_a_status(
+    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = str(tmp_path)
+    refine(root, crawl / DAYS[0])
+    retract.record(root, RECIPE, DAYS[0])
+    assert main(["status", root]) == 0
+    assert f"{DAYS[0]:<20}retracted" in capsys.readouterr().out
+    assert main(["status", root, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"snapshot": DAYS[0], "note": "retracted"}]
+
+
 def test_days_demote_each_other_and_versions_say_so(
     crawl: Path, tmp_path: Path, full: dict[tuple[str, ...], tuple[set[str], Any]]
 ) -> None:

@@ -92,3 +92,30 @@ def test_errors_are_one_paragraph_that_says_what_to_do(tmp_path: Path, crawl: Pa
     assert late.returncode == 75
     assert "late.warc.gz" in late.stderr
     assert "Traceback" not in late.stderr + late.stdout
+
+
+def test_a_day_is_taken_back_and_the_next_one_refined_again(tmp_path: Path, crawl: Path) -> None:
+    """The second day brings one page more; without the first, all of its pages are new again."""
+    later = crawl.parent / "2026-11-20"
+    later.mkdir()
+    for name in ("a", "b"):
+        (later / f"{name}.warc.gz").write_bytes((crawl / f"{name}.warc.gz").read_bytes())
+    for day in (crawl, later):
+        assert run(tmp_path, day).returncode == 0
+    root = str(tmp_path / "root")
+    assert [one.documents for one in dataset.latest_by_snapshot(root, "small")] == [9, 0]
+    command = [sys.executable, "-m", "pipeline_tasks.cli", "retract", "2026-11-19", root, "--engine", "local"]
+    keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
+    env = keep | {"PYTHONPATH": str(PROJECT)}
+    taken = subprocess.run(
+        [*command, "--recipe", str(tmp_path / "small.yaml"), "--reason", "a test"],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=PROJECT,
+    )
+    assert taken.returncode == 0, taken.stderr
+    assert "2026-11-20: refined again from ingest on (now version 2)" in taken.stdout
+    assert "2026-11-20: version 2 -> 4" in taken.stdout
+    assert [(one.snapshot, one.documents) for one in dataset.latest_by_snapshot(root, "small")] == [("2026-11-20", 6)]

@@ -1,12 +1,14 @@
 """The page in Airflow's web UI: closed without a login, read-only, and nothing of a crawl runs in it."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipeline_tasks import dataset
 from pipeline_tasks.__main__ import handle
 from tests.archives import http, response, zipped
 
@@ -134,3 +136,15 @@ def test_what_is_not_there_is_said_in_words(visitor: Any) -> None:
 def test_an_empty_root_says_how_to_begin(visitor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFINERY_ROOT", str(tmp_path))
     assert "Nothing has been published yet" in visitor.get("/page").text
+
+
+def test_a_retracted_snapshot_is_said_to_be_so(
+    visitor: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(root, tmp_path / "root")
+    monkeypatch.setenv("REFINERY_ROOT", str(tmp_path / "root"))
+    dataset.retract(str(tmp_path / "root"), "small", "2026-11-19", "<b>spam</b>")
+    assert "2026-11-19 was retracted: &lt;b&gt;spam&lt;/b&gt;" in visitor.get("/page").text
+    gone = visitor.get("/snapshot/small/2026-11-19")
+    assert gone.status_code == 404
+    assert "was retracted" in gone.text
