@@ -7,7 +7,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-MOST = 8
+MOST = 16
 """Things kept at once: the files of one recipe's filters; the least recently used goes first."""
 
 
