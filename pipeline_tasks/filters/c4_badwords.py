@@ -73,7 +73,9 @@ def pattern_of(language: str, listed: Iterable[str]) -> str:
 
 def _lower(texts: pa.Array) -> pa.Array:
     """Return texts in lower case as `str.lower` has them: a dotted capital I is two code points."""
-    return pc.utf8_lower(pc.replace_substring(pc.fill_null(texts, ""), "\u0130", "i\u0307"))
+    from pipeline_tasks.text.buffers import sound
+
+    return pc.utf8_lower(pc.replace_substring(pc.fill_null(sound(texts), ""), "\u0130", "i\u0307"))
 
 
 FILTER = Filter("c4_badwords", SIGNALS, Limits, RULES, measure)

@@ -79,12 +79,12 @@ def measure(
     and entries of several words are not found.
     """
     from pipeline_tasks.text import phrases, signs, tokens
-    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.buffers import sound, views
 
     view = views(texts)
     found = tokens.measure(*view, phrases.spelled(()), phrases.spelled(()))
     signed = signs.measure(*view)
-    lower = views(pc.utf8_lower(texts)) if listed else view
+    lower = views(pc.utf8_lower(sound(texts))) if listed else view
     runs, hits, _ = tokens.listed(*lower, tuple(word.lower() for word in listed)).T
     columns = [
         signed["points"],

@@ -21,3 +21,17 @@ def views(texts: pa.Array) -> tuple[Offsets, Bytes]:
         return np.zeros(1, np.int64), np.zeros(0, np.uint8)
     first = np.frombuffer(offsets, np.int64, len(column) + 1, column.offset * 8)
     return first, np.frombuffer(data if data is not None else b"", np.uint8)
+
+
+def sound(texts: pa.Array) -> pa.Array:
+    """Return a string column with U+FFFD for what is no UTF-8; nulls stay.
+
+    Arrow's own functions refuse such bytes, which a Parquet file may hold in a string column; loops here do not.
+    """
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = texts.cast(pa.large_binary()).to_pylist()
+        mended = [None if one is None else one.decode("utf-8", "replace") for one in raw]
+        return pa.array(mended, pa.large_string())
+    return texts

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.text.buffers import views
+from pipeline_tasks.text.buffers import sound, views
 from pipeline_tasks.text.compiled import compiled
 from pipeline_tasks.text.letters import classes, trim
 from pipeline_tasks.text.tally import hash_of, place_of, room_for
@@ -116,7 +116,7 @@ def trace(texts: pa.Array) -> npt.NDArray[np.uint8]:
 
 def _unrepeated(texts: pa.Array, *, traced: bool) -> tuple[pa.Array, npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
     offsets, data = views(texts)
-    key_offsets, key_data = views(keys(pc.fill_null(texts.cast(pa.large_string()), "")))
+    key_offsets, key_data = views(keys(pc.fill_null(sound(texts).cast(pa.large_string()), "")))
     rows = len(offsets) - 1
     kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
     kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, 3))

@@ -194,13 +194,14 @@ def _measure(
     rows = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
     if len(rows) and card.stop_words is not None:
         from pipeline_tasks.text import stops
+        from pipeline_tasks.text.buffers import sound
         from pipeline_tasks.text.words import SPLIT
 
         how = card.stop_words
         chosen, told = texts.take(pa.array(rows)), languages.take(pa.array(rows))
         spelled = [tuple(word.lower() for word in one) if how.any_case else one for one in lists.values()]
         counts = stops.count(
-            pc.utf8_lower(chosen) if how.any_case else chosen,
+            pc.utf8_lower(sound(chosen)) if how.any_case else chosen,
             word_rules(told, words if how.distinct else SPLIT),
             places.drop_null().to_numpy().astype(np.int64),
             spelled,
