@@ -49,11 +49,12 @@ def choose(bands: Bands, results: Results, *, pairs: int, reach: float, star: bo
     """Return rows to compare (member, center; the member is never old), and which new rows are not settled yet.
 
     A band whose uncompared pairs are at most `pairs` gets all of them, and is settled once they are compared. Another,
-    and every one if `star`, gets a star: its best new member against the other new ones, and the best member of
-    each old class, largest first, against all new ones. Stars leave out what is known and cost less than `pairs`
-    comparisons, or one per new member and center where that is more. `reach` is the largest distance of a
-    connected pair, infinite if the distance is no metric. A row is settled when each other member of its band is of
-    its class or was compared with it; where finding that out takes too many steps, it is not.
+    and every one if `star`, gets a star: the best member of each old class, largest first, against the new members,
+    and (not in a band's first star, if it has old members) the best new one against the other new ones. Stars leave
+    out what is known and cost less than `pairs` comparisons, or one per new member and center where that is more.
+    `reach` is the largest distance of a connected pair, infinite if the distance is no metric. A row is settled when
+    each other member of its band is of its class or was compared with it; where finding that out takes too many steps,
+    it is not.
     """
     limit = float("inf") if np.isinf(reach) else reach + SLACK
     return _choose(  # type: ignore[no-any-return]
@@ -206,6 +207,8 @@ def _star(out, count, begin, root, old, used, codes, away, limit, pairs):  # typ
             if old[row] and not used[row]:
                 out, count = _arm(out, count, begin, root, old, codes, away, limit, row)
                 break
+    if count > first and not used.any():  # most new members join a remembered cluster; the rest get their star next
+        return out, count
     uses = np.zeros(size, np.int64)
     for row in range(size):
         uses[root[row]] += used[row]
