@@ -5,8 +5,9 @@ n-grams in a row miss; what it holds of an item is weighed by how rare each n-gr
 supported by its answer and its passage when they stand near it.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -148,15 +149,35 @@ def _by_clusters(texts: pa.Array, reference: Reference, score: float) -> Iterabl
         words = (int(held.words[start]), int(held.words[stop - 1]) + gram)
         found[int(held.docs[start])][owner].append(Cluster(words, span, share))
     for doc, clusters in found.items():
+        there = {**clusters, **_short(texts, doc, clusters, reference, score)}
         for owner in sorted(clusters):
-            match = _scored(texts, doc, owner, clusters, reference, score)
+            match = _scored(owner, there, reference, score)
             if match:
                 yield doc, match
 
 
-def _scored(
-    texts: pa.Array, doc: int, owner: int, clusters: Clusters, reference: Reference, score: float
-) -> Match | None:
+def _short(texts: pa.Array, doc: int, clusters: Clusters, reference: Reference, score: float) -> Clusters:
+    """Return where parts too short for an n-gram stand, all their words, if they go with a question that is there."""
+    parts, least = reference.parts, reference.rules.sampled
+    asked = [owner for owner, ones in clusters.items() if max(one.share for one in ones) >= score]
+    wanted = {other for owner in asked for other in reference.companions.get(owner, ())}
+    short: dict[int, list[int]] = defaultdict(list)
+    for other in sorted(wanted):
+        if 0 < parts[other].words < least:
+            short[parts[other].whole].append(other)
+    if not short:
+        return {}
+    lengths = [parts[others[0]].words for others in short.values()]
+    hits = probe(texts.slice(doc, 1), table_of(np.array(list(short), np.uint64), lengths))
+    found: dict[int, list[Cluster]] = defaultdict(list)
+    columns = (hits.hashes, hits.words, hits.starts, hits.ends)
+    for whole, word, start, end in zip(*(column.tolist() for column in columns), strict=True):
+        for other in short[whole]:
+            found[other].append(Cluster((word, word + parts[other].words), (start, end), 1.0))
+    return found
+
+
+def _scored(owner: int, clusters: Clusters, reference: Reference, score: float) -> Match | None:
     """Return the match of one part in one text: the best of its clusters' scores, the places of all that suffice."""
     part = reference.parts[owner]
     best = 0.0
@@ -166,7 +187,7 @@ def _scored(
         if part.part == "passage":  # where a passage comes from, the web may have it too
             value = 0.0
         if part.part == "question" and value < 1 and one.share >= score:
-            together, support = _together(texts, doc, owner, one, clusters, reference)
+            together, support = _together(owner, one, clusters, reference)
             if together > value:
                 value, places = together, [one.span, *support]
         if value >= score and value > 0:
@@ -174,9 +195,7 @@ def _scored(
     return Match(part, "sampled", best, merged(spans)) if spans else None
 
 
-def _together(
-    texts: pa.Array, doc: int, owner: int, question: Cluster, clusters: Clusters, reference: Reference
-) -> tuple[float, list[Span]]:
+def _together(owner: int, question: Cluster, clusters: Clusters, reference: Reference) -> tuple[float, list[Span]]:
     """Return the score of a question with its best answer and passage near it, and where those stand."""
     others = reference.companions.get(owner, ())
     if not others:
@@ -190,7 +209,7 @@ def _together(
             (found.share, other, found.span)
             for other in others
             if parts[other].part == kind
-            for found in _near(texts, doc, other, question, clusters, reference)
+            for found in _near(clusters.get(other, ()), question)
         ]
         if near:
             share, other, span = max(near)
@@ -200,15 +219,10 @@ def _together(
     return value * (0.5 + 0.5 * min(1.0, known / CONFIDENT)), spans
 
 
-def _near(
-    texts: pa.Array, doc: int, other: int, question: Cluster, clusters: Clusters, reference: Reference
-) -> list[Cluster]:
-    """Return where a part stands near a question: its clusters, or if it is too short for an n-gram, all its words."""
-    part = reference.parts[other]
-    found = clusters.get(other, ())
-    if 0 < part.words < reference.rules.sampled:
-        hits = probe(texts.slice(doc, 1), table_of(np.array([part.whole], np.uint64), [part.words]))
-        places = zip(hits.words.tolist(), hits.starts.tolist(), hits.ends.tolist(), strict=True)
-        found = [Cluster((word, word + part.words), (start, end), 1.0) for word, start, end in places]
+def _near(ordered: Sequence[Cluster], question: Cluster) -> Iterator[Cluster]:
+    """Yield those clusters of one part, in order of place, that stand near a question."""
     first, last = question.words
-    return [one for one in found if one.words[0] <= last + NEAR and one.words[1] >= first - NEAR]
+    for at in range(bisect_left(ordered, first - NEAR, key=lambda one: one.words[1]), len(ordered)):
+        if ordered[at].words[0] > last + NEAR:
+            return
+        yield ordered[at]

@@ -27,6 +27,7 @@ QUESTION = (
     "A farmer has thirty brown hens and every hen lays two eggs a day except on Sunday, "
     "when none of them lays any; how many eggs does he gather in four weeks?"
 )
+RAIN = "What falls on the hills above the town all through the month of November?"
 PROSE = "Nothing of this page is in any evaluation set, whatever one may think of its style. " * 3
 
 
@@ -206,6 +207,17 @@ def test_a_short_question_needs_its_answer(text: str, found: set[tuple[str, int]
     params = Params(benchmarks={"facts": facts}, method="sampled", score=0.6, min_words=5)
     matches = inspect(pa.array([text], pa.large_string()), read_reference(params), bounds_of(params))
     assert {(one.part.part, one.part.item) for one in matches.get(0, [])} == found
+
+
+def test_an_answer_supports_every_question_that_it_answers(tmp_path: Path, facts: str) -> None:
+    bridge = "How many arches has the bridge below the old mill?"
+    path = tmp_path / "more.jsonl"
+    path.write_text(json.dumps({"question": bridge, "answer": "1901"}) + "\n" + json.dumps({"question": RAIN}))
+    params = Params(benchmarks={"facts": facts, "more": str(path)}, method="sampled", score=0.6)
+    tower = "In which year was the tower of the old harbor finished?"
+    page = " ".join([tower, "1901", "Something else, at length. " * 30, bridge, "1901"])
+    (found,) = inspect(pa.array([page]), read_reference(params), bounds_of(params)).values()
+    assert [(one.part.benchmark, len(one.spans)) for one in found] == [("facts", 2), ("more", 2)]
 
 
 def test_every_part_counts_by_itself_for_ngrams(tmp_path: Path, facts: str) -> None:
