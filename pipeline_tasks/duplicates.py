@@ -24,6 +24,9 @@ from pipeline_tasks.stages import dedup_url
 STAGES = ("dedup_url", "dedup_exact", "dedup_minhash")
 """Stages that remove a document for the sake of another."""
 
+STANDING = ("kept", "superseded")
+"""What documents became that are in the dataset."""
+
 PLACE = ("id", "snapshot", "file", "offset", "url", "crawled_at")
 
 pc: Any = pyarrow.compute
@@ -34,9 +37,9 @@ class Member:
     """A document of a cluster, what became of it, and, if it had to go, for which other and on what proof.
 
     `became` is `kept`, the reason for which it was set aside, `demoted` (kept until a later snapshot brought a better
-    one) or `superseded` (kept until its URL held something newer). `near` is the document that it was compared with:
-    `similarity` (exact) and `bands` (that both share) are of that pair; None where whole texts or URLs were compared.
-    `stage` is where its text is, `kept` or among the `rejects`.
+    one) or `superseded` (in the dataset still, but its URL holds something newer). `near` is the document that it was
+    compared with: `similarity` (exact) and `bands` (that both share) are of that pair; None where whole texts or URLs
+    were compared. `stage` and `part` (`shards` or `rejects`) say where its text is.
     """
 
     id: str
@@ -90,7 +93,7 @@ def _stands_for(asked: Member, standing: Sequence[Member], members: Sequence[Mem
         if at.winner in kept:
             return kept[at.winner]
         at = next((one for one in members if one.id == at.winner and one.winner), at)
-    return at if at.became == "kept" else kept.get(at.id)
+    return at if at.became in STANDING else kept.get(at.id)
 
 
 # --- Ids ------------------------------------------------------------------------------------------------------
@@ -264,7 +267,8 @@ def told(root: str, recipe: str, cluster: Cluster, most: int = 20) -> Iterator[s
         yield f"winner    {winner.id}, {_what(winner)}"
         yield from _origin(winner)
     others = [one for one in cluster.members if one not in (asked, winner)]
-    yield f"cluster   {len(cluster.members):,} documents, {sum(one.became == 'kept' for one in cluster.members)} kept"
+    standing = sum(one.became in STANDING for one in cluster.members)
+    yield f"cluster   {len(cluster.members):,} documents, {standing:,} of them in the dataset"
     for one in others[:most]:
         yield f"  {one.id[:12]}  {one.snapshot}  {_what(one)}  {one.url or ''}"
     if len(others) > most:

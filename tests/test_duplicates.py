@@ -120,7 +120,7 @@ def test_the_command_shows_the_difference(root: str, capsys: pytest.CaptureFixtu
     told = capsys.readouterr().out
     assert "near_duplicate (winner" in told
     assert "bands shared" in told
-    assert "4 documents, 1 kept" in told
+    assert "4 documents, 1 of them in the dataset" in told
     assert "[changed]" in told
     assert f"[{BASE[40]}]" in told
     assert main(["duplicates", identity(LONGER), root, "--limit", "1"]) == 0
