@@ -72,9 +72,10 @@ class Engine(Protocol):
         `by` and `order` together must order the rows totally: engines differ in ties.
         """
 
-    def remember(self, shards: Shards, *, by: str = "", order: Sequence[str] = ()) -> None:
-        """Keep `shards` with the manifest as what later snapshots will see as `history`.
+    def remember(self, *inputs: Shards, by: str = "", order: Sequence[str] = (), kernel: Kernel | None = None) -> None:
+        """Keep shards with the manifest as what later snapshots will see as `history`.
 
+        Kept is the one input or, with `kernel` (and `by`), what it makes of the inputs, as in `map` but stored once.
         With `by`, each shard is sorted by `by`, then `order`, and a kernel of a later snapshot that `map` gives it as
         an input gets a `Remembered`, which reads what belongs to a few keys and nothing else. Of such history `map`
         may see fewer shards than were remembered: one that stands for the same shard of several snapshots, merged.

@@ -22,9 +22,9 @@ class LocalEngine:
         """Reason -> rows set aside so far in this run."""
         return self.bench.rejected
 
-    def remember(self, shards: Shards, *, by: str = "", order: Sequence[str] = ()) -> None:
+    def remember(self, *inputs: Shards, by: str = "", order: Sequence[str] = (), kernel: Kernel | None = None) -> None:
         """Keep `shards` with the manifest for later snapshots; see `stage.Engine`."""
-        kept = self.page(unchanged, shards, by=(by, *order)) if by else shards
+        kept = self.page(kernel or unchanged, *inputs, by=(by, *order)) if by else inputs[0]
         self.remembered = (*self.remembered, *kept)
 
     def map(self, kernel: Kernel, *inputs: Shards, beside: Shards = ()) -> Shards:

@@ -107,9 +107,16 @@ def _check_columns(batch: pa.RecordBatch, params: Params) -> None:
         raise RecipeError(message)
 
 
-def spread(signed: Batches) -> Batches:
-    """Yield one (key, node) row per band of each document."""
+def outline(signed: Batches) -> Batches:
+    """Yield id, node, band keys and the number of shingles: what most steps need of a signature, a tenth of it."""
     for batch in signed:
+        sizes = pc.divide(pc.binary_length(batch.column("shingles")), 8)
+        yield replace_column(batch.select(["id", "node", "keys"]), "size", sizes.cast(pa.int64()))
+
+
+def spread(outlines: Batches) -> Batches:
+    """Yield one (key, node) row per band of each document."""
+    for batch in outlines:
         keys = batch.column("keys")
         yield _batch(key=pc.list_flatten(keys), node=batch.column("node").take(pc.list_parent_indices(keys)))
 
@@ -505,16 +512,15 @@ def count(left: Batches) -> Batches:
     yield _batch(id=pa.array(ids.tolist(), pa.string()), bands=pa.array(bands, pa.int64()))
 
 
-def sift(docs: Batches, signed: Batches, lost: Batches, edges: Batches, left: Batches, *, params: Params) -> Batches:
+def sift(docs: Batches, outlines: Batches, lost: Batches, edges: Batches, left: Batches, *, params: Params) -> Batches:
     """Set aside every document but the winner of its cluster; append `shingles` and `unsettled_bands`."""
     from pipeline_tasks.text.lookup import Lookup
 
-    sets, beaten, strongest, open_ = (Lookup(one, "id") for one in (signed, lost, edges, left))
+    sizes, beaten, strongest, open_ = (Lookup(one, "id") for one in (outlines, lost, edges, left))
     marked = 0
     for batch in docs:
         ids: Any = batch.column("id")
-        sizes = pc.binary_length(sets.rows(ids).column("shingles")).combine_chunks()
-        sized = replace_column(batch, "shingles", pc.divide(sizes, 8).cast(pa.int64()))
+        sized = replace_column(batch, "shingles", _one(sizes.rows(ids), "size"))
         open_bands = _by_id(open_.rows(ids))
         counted = [open_bands[one]["bands"] if one in open_bands else 0 for one in ids.to_pylist()]
         measured = replace_column(sized, "unsettled_bands", pa.array(counted, pa.int64()))
@@ -554,21 +560,14 @@ def _evidence(defeat: dict[str, Any], edge: dict[str, Any], params: Params) -> s
 
 def memorize(signed: Batches, lost: Batches, *, family: int) -> Batches:
     """Yield what later snapshots will see of every signed document: signature, node, and the winner of its cluster."""
-    from pipeline_tasks.text.lookup import Lookup
-
-    beaten = Lookup(lost, "id")
-    for batch in signed:
-        found = beaten.rows(batch.column("id"))
-        at = pc.index_in(batch.column("id"), value_set=found.column("id"))
-        won = _bare(_one(found, "winner").take(at))
-        known = replace_column(batch, "winner", pc.coalesce(won, batch.column("node")))
-        known = replace_column(known, "family", pa.array([family] * batch.num_rows, pa.int64()))
+    for batch in _led(signed, lost):
+        known = replace_column(batch, "family", pa.array([family] * batch.num_rows, pa.int64()))
         yield known.filter(pc.greater(pc.binary_length(batch.column("shingles")), 0))
 
 
-def index(memory: Batches, *, family: int) -> Batches:
-    """Yield one (key, node, label) row per band of each remembered document; `label` is the id of its winner."""
-    for batch in memory:
+def index(outlines: Batches, lost: Batches, *, family: int) -> Batches:
+    """Yield one (key, node, label) row per band of each signed document; `label` is the id of its winner."""
+    for batch in _led(outlines, lost):
         keys = batch.column("keys")
         at = pc.list_parent_indices(keys)
         yield _batch(
@@ -577,6 +576,18 @@ def index(memory: Batches, *, family: int) -> Batches:
             label=part(batch.column("winner"), 1).take(at),
             family=pa.array([family] * len(at), pa.int64()),
         )
+
+
+def _led(documents: Batches, lost: Batches) -> Batches:
+    """Append to each document the winner of its cluster: itself, if it did not lose."""
+    from pipeline_tasks.text.lookup import Lookup
+
+    beaten = Lookup(lost, "id")
+    for batch in documents:
+        found = beaten.rows(batch.column("id"))
+        at = pc.index_in(batch.column("id"), value_set=found.column("id"))
+        won = _bare(_one(found, "winner").take(at))
+        yield replace_column(batch, "winner", pc.coalesce(won, batch.column("node")))
 
 
 def demote(lost: Batches, edges: Batches) -> Batches:
@@ -634,14 +645,14 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     family, past = family_of(params), _sections(on.history, params.buckets)
     home = shards if len(shards) == params.buckets else _homed(shards, params, on)
     signed = on.map(partial(sign, params=params), home)
-    edges, left = _verified(signed, past, params, on)
+    outlines = on.map(outline, signed)
+    edges, left = _verified(signed, outlines, past, params, on)
     lost, demoted, strongest = _lost(edges, params, on)
-    memory = on.map(partial(memorize, family=family), signed, lost)
-    bands = on.map(partial(index, family=family), memory)
+    bands = on.map(partial(index, family=family), outlines, lost)
     on.remember(_grouped(bands, on, params, by="key", order=("node",)), by="key", order=("node",))
-    on.remember(memory, by="id")
-    on.remember(on.map(demote, demoted, strongest), by="id")
-    return on.map(partial(sift, params=params), home, signed, lost, strongest, left)
+    on.remember(signed, lost, by="id", kernel=partial(memorize, family=family))
+    on.remember(demoted, strongest, by="id", kernel=demote)
+    return on.map(partial(sift, params=params), home, outlines, lost, strongest, left)
 
 
 def _homed(shards: Shards, params: Params, on: Engine) -> Shards:
@@ -652,10 +663,12 @@ def _grouped(rows: Shards, on: Engine, params: Params, *, by: str, order: tuple[
     return on.group(keep, rows, by=by, order=order, buckets=params.buckets)
 
 
-def _verified(signed: Shards, past: list[list[Shards]], params: Params, on: Engine) -> tuple[Shards, Shards]:
+def _verified(
+    signed: Shards, outlines: Shards, past: list[list[Shards]], params: Params, on: Engine
+) -> tuple[Shards, Shards]:
     """Return the edges to what is new or remembered, and the bands that were unsettled when the rounds were over."""
     known_bands, known_signed, known_demotions = past
-    bands = _grouped(on.map(spread, signed), on, params, by="key", order=("node",))
+    bands = _grouped(on.map(spread, outlines), on, params, by="key", order=("node",))
     met = on.map(partial(meet, family=family_of(params)), bands, *known_bands)
     told: list[Shards] = []
     judged: Shards = ()
