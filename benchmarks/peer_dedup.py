@@ -8,7 +8,6 @@ buckets, clusters, filtering, writing. The files are not compressed, which would
 
 import json
 import os
-import resource
 import sys
 import time
 from pathlib import Path
@@ -53,8 +52,7 @@ def main() -> None:
     kept = sum(1 for _ in writer.run(MinhashDedupFilter(losers).run(read(source)), rank=0, world_size=1))
     ended = time.process_time()
     seconds = {"signature_s": signed_by - read_by, "whole_s": ended - started}
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(json.dumps({**seconds, "documents": len(documents), "kept": kept, "peak_mb": peak}))
+    print(json.dumps({**seconds, "documents": len(documents), "kept": kept}))
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def test_a_template_of_100_000_pages_leaves_one_and_never_pairs_them_all(tmp_pat
     assert made.rows == 1
     assert made.rejected == {"dedup_minhash:near_duplicate": count - 1}
     assert made.metrics["measures"]["unsettled_bands"]["sum"] == 0
-    assert shuffled.rows < 60 * count  # all pairs would be 50,000 per page
+    assert shuffled.rows < 100 * count  # all pairs would be 50,000 per page
 
 
 def test_a_chain_of_10_000_near_duplicates_comes_together(tmp_path: Path, on: tuple[str, str]) -> None:
@@ -76,7 +76,7 @@ def test_a_chain_of_10_000_near_duplicates_comes_together(tmp_path: Path, on: tu
     memory, shuffled = deduplicated(tmp_path / "memory", texts, on, {})
     assert memory.rows < count / 100
     assert memory.metrics["measures"]["unsettled_bands"]["sum"] == 0
-    assert shuffled.rows < 60 * count
+    assert shuffled.rows < 100 * count
     if on[0] != "local":
         return
     stars, _ = deduplicated(tmp_path / "stars", texts, on, {"edges_in_memory": 0})
