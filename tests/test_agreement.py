@@ -1,4 +1,4 @@
-"""FineWeb's filters agree with datatrove itself, where the peers' environment is installed."""
+"""FineWeb's filters agree with datatrove itself, where the peers' environment is installed; floors only go up."""
 
 import json
 import subprocess
@@ -10,6 +10,7 @@ import pytest
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages import filter_url
 from pipeline_tasks.stages.filter_quality import Params, sift
+from tests.test_ratchet import hold
 
 ROOT = Path(__file__).parent.parent
 PEER = ROOT / ".refinery" / "peers" / "bin" / "python"
@@ -24,7 +25,6 @@ for line in sys.stdin:
     outcomes = [judge.filter(Document(text=json.loads(line), id="0")) for judge in judges]
     print(json.dumps([one[1].removeprefix("gopher_") if isinstance(one, tuple) else None for one in outcomes]))
 """
-FLOOR = 0.995
 
 
 @pytest.mark.slow
@@ -45,11 +45,13 @@ def test_verdicts_are_datatroves(shared_data: Path, tmp_path: Path, monkeypatch:
             "language": ["en"] * len(texts),
         }
     )
+    measured: dict[str, float] = {}
     for place, name in enumerate(("gopher_repetition", "gopher_quality", "c4", "fineweb")):
         judged = next(sift(iter([batch]), params=Params(profiles=(name,), words="spacy")))
         ours = [reason and reason.partition(":")[2] for reason in judged["reason"].to_pylist()]
         agree = sum(mine == other[place] for mine, other in zip(ours, theirs, strict=True))
-        assert agree >= FLOOR * len(texts), name
+        measured[f"agreement.{name}"] = agree / len(texts)
+    hold(measured)
 
 
 URLS = """
