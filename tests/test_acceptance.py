@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 import psutil
+import pyarrow as pa
 import pytest
 from fastwarc.warc import ArchiveIterator
 
@@ -28,7 +29,9 @@ from pipeline_tasks.demo.truth import Truth
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.publish import read_published
 from pipeline_tasks.recipe import stage_card
+from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.trace import trace
+from tests import days as daily
 from tests.chain import PROJECT, Chain, How, Place, command, cut, refined, requests
 
 pytestmark = [pytest.mark.slow]
@@ -282,6 +285,18 @@ def test_changed_pages_of_a_real_recrawl_are_near_duplicates_as_their_similarity
             assert proof["jaccard"] >= 0.8
     assert (similar > 250, different > 30) == (True, True)
     assert missed <= 0.012 * similar, f"{missed} of {similar} missed; 14 bands of 8 rows find 98.8% at 0.85"
+
+
+def test_real_crawls_in_days_keep_what_one_batch_of_them_keeps(real: Days, tmp_path: Path) -> None:
+    """Every page of both snapshots, dealt out to two days: their dataset is what comparing all with all would keep."""
+    pages = {row["id"]: row for day in real for row in day.rows("extract", columns=DOCUMENT.names)}
+    table = pa.Table.from_pylist([pages[one] for one in sorted(pages)], DOCUMENT)
+    dealt = Random(1).sample(range(table.num_rows), table.num_rows)
+    params = {"buckets": 2, "policy": ["longest"]}
+    run = daily.refined(tmp_path, [table.take(pa.array(dealt[part::2])) for part in range(2)], params)
+    assert run.dataset == daily.winners(table, params)
+    assert len(daily.demoted(tmp_path, run.made[1])) > 50
+    assert sum(map(daily.unsettled, run.made)) == 0
 
 
 # --- Real archives, damaged ones among them -------------------------------------------------------------------
