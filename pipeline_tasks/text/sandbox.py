@@ -253,6 +253,11 @@ def borrowed(limits: Limits) -> Iterator[Sandbox]:
         _IDLE.pop(0).close()
 
 
+def children() -> list[int]:
+    """Return the process ids of idle sandboxes, for those who measure."""
+    return [box._child.pid for box in _IDLE if box._child]  # noqa: SLF001 -- of this module
+
+
 @atexit.register
 def rest() -> None:
     """End the idle sandbox of this process."""
