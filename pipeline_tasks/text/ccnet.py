@@ -8,9 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.text.buffers import sound, views
-from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.compiled import compiled, inlined
 from pipeline_tasks.text.letters import classes, trim
-from pipeline_tasks.text.tally import hash_of, place_of, room_for
+from pipeline_tasks.text.loads import hash_and_points, hash_bytes
+from pipeline_tasks.text.numbers import number, table_for
 
 MARKS = {
     "\uff0c": ",", "\u3002": ".", "\u3001": ",", "\u201e": '"', "\u201d": '"', "\u201c": '"', "\u00ab": '"',
@@ -52,6 +53,29 @@ def keys(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
     return pc.replace_substring_regex(zero_digits(pc.utf8_lower(stripped)), DROPPED, "")
 
 
+@inlined
+def _stop_of(data, at, end):  # type: ignore[no-untyped-def]
+    """Return where the line that begins at `at` ends."""
+    while at < end and data[at] != NEWLINE:
+        at += 1
+    return at
+
+
+@inlined
+def _hash_lines(data, at, end, key_data, key, key_end, index, flags, hashes):  # type: ignore[no-untyped-def]
+    """Write the hash of the key of every line of data[at:end] that is not blank; return how many, and their points."""
+    count, points = 0, 0
+    while at <= end:
+        stop, key_stop = _stop_of(data, at, end), _stop_of(key_data, key, key_end)
+        first, last = trim(data, at, stop, index, flags)
+        if first < last:
+            hashes[count] = hash_bytes(key_data, key, key_stop)
+            points += hash_and_points(data, first, last)[1]
+            count += 1
+        at, key = stop + 1, key_stop + 1
+    return count, points
+
+
 @compiled
 def _unrepeat(offsets, data, key_offsets, key_data, table, kept, kept_offsets, out, marks):  # type: ignore[no-untyped-def]
     """Write the texts without repeated lines to `kept`; fill out[row] with lines, their length, and repeated lines.
@@ -66,25 +90,18 @@ def _unrepeat(offsets, data, key_offsets, key_data, table, kept, kept_offsets, o
         room = 1
         for byte in range(at, end):
             room += data[byte] == NEWLINE
-        seen = np.zeros(room_for(room), np.uint64)
-        begin, tail = size, at
+        hashes, names = np.empty(room, np.uint64), np.empty(room, np.int32)
+        count, points = _hash_lines(data, at, end, key_data, key, key_end, index, flags, hashes)
+        number(hashes, count, table_for(count), names)
+        begin, tail, line, fresh = size, at, 0, 0
         while at <= end:
-            stop, key_stop = at, key
-            while stop < end and data[stop] != NEWLINE:
-                stop += 1
-            while key_stop < key_end and key_data[key_stop] != NEWLINE:
-                key_stop += 1
+            stop = _stop_of(data, at, end)
             first, last = trim(data, at, stop, index, flags)
             again = False
             if first < last:
-                name = hash_of(key_data, key, key_stop)
-                slot = place_of(seen, len(seen) - 1, name)
-                again, seen[slot] = seen[slot] == name, name
-                out[row, 0] += 1
-                out[row, 1] += out[row, 0] > 1
-                for byte in range(first, last):
-                    out[row, 1] += (data[byte] & 0xC0) != 0x80
-                out[row, 2] += again
+                again = names[line] < fresh
+                fresh += not again
+                line += 1
             if traced and again:
                 marks[tail:stop] = 1
             elif traced and size == begin:
@@ -95,7 +112,8 @@ def _unrepeat(offsets, data, key_offsets, key_data, table, kept, kept_offsets, o
                     size += 1
                 kept[size : size + stop - at] = data[at:stop]
                 size += stop - at
-            at, key, tail = stop + 1, key_stop + 1, stop
+            at, tail = stop + 1, stop
+        out[row, 0], out[row, 1], out[row, 2] = count, points + max(count - 1, 0), count - fresh
         kept_offsets[row + 1] = size
 
 
