@@ -250,4 +250,6 @@ def test_the_format_is_what_it_was(tmp_path: Path) -> None:
     """A change of these bytes is a new FORMAT of compactions, and new versions of the stages that remember by key."""
     shard = stored(tmp_path, table(range(300)))
     assert hashlib.sha256((tmp_path / shard.path).read_bytes()).hexdigest() == shard.digest
-    assert (shard.digest[:12], shard.root[:12], shard.bytes) == ("4a1fc23af4e4", "91b62d2909c7", 5496)
+    assert shard.digest[:12] == "098bcd228297"
+    assert shard.root[:12] == "e301039a19b7"
+    assert shard.bytes == 4320
