@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from pipeline_tasks.text.compiled import compiled_as
+from pipeline_tasks.text.compiled import compiled_as, inlined
 from pipeline_tasks.text.hashing import absorb, mix
 from pipeline_tasks.text.octets import BYTES, character, eight, encoded, word_bytes
 
@@ -38,7 +38,6 @@ READ_BYTES = BYTES
 READ_OFFSETS = numba.types.Array(numba.int64, 1, "C", readonly=True)  # Arrow buffers may be read-only
 READ_HASHES = numba.types.Array(numba.uint64, 1, "C", readonly=True)
 _EMPTY = (np.uint64(0), np.uint64(0), np.uint64(0))  # a word with nothing in it yet: hash, waiting bytes, their number
-_THREE = numba.types.UniTuple(numba.uint64, 3)
 
 
 @cache
@@ -61,7 +60,7 @@ def _folded(point: int) -> int:
     return (ALONE if alone else LETTER) << 24 | ord(lower)
 
 
-@compiled_as(numba.types.UniTuple(numba.int64, 2)(numba.int64, numba.uint32[::1]))
+@inlined
 def _classed(point, table):  # type: ignore[no-untyped-def]
     """Return the class of a code point and what it folds to."""
     if point < TABLE_SIZE:
@@ -70,7 +69,7 @@ def _classed(point, table):  # type: ignore[no-untyped-def]
     return np.int64(ALONE) if point < 0x40000 else np.int64(SEPARATOR), point
 
 
-@compiled_as(_THREE(numba.uint64, numba.uint64, numba.uint64, numba.uint64, numba.uint64))
+@inlined
 def _append(state, waiting, size, count, octets):  # type: ignore[no-untyped-def]
     """Add `count` bytes to a word's hash `state`; `size` bytes (fewer than 8) wait until they are 8 with others."""
     shift = np.uint64(8) * size
@@ -100,7 +99,7 @@ def scan(data, start, end, table, words, starts, ends):  # type: ignore[no-untyp
     while at < end:
         begin = at
         if data[np.uint64(at)] < 0x80:
-            taken, octets = word_bytes(eight(data, at, end), np.uint64(end - at))
+            taken, octets = word_bytes(eight(data, at), np.uint64(end - at))
             at += np.int64(taken)
             kind = LETTER
             over = taken < 8 and (at == end or data[np.uint64(at)] < 0x80)  # a separator, if anything, comes next
