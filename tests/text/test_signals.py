@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline_tasks.text import buffers, edits, lines, ngrams, words
+from pipeline_tasks.text import buffers, edits, lines, ngrams, outline, words
 from tests.text import plain
 
 STOPS = ("the", "be", "to", "of", "and", "that", "have", "with")
@@ -84,6 +84,24 @@ def test_c4_lines(texts: list[str], terminal: bool) -> None:
     edited.validate(full=True)
     expected = [plain.c4(text, terminal=terminal) for text in texts]
     assert list(zip(edited.to_pylist(), counts.tolist(), strict=True)) == expected
+
+
+@PROPERTY
+@given(BATCHES)
+def test_what_c4_tells_of_its_texts_is_what_a_reading_of_them_finds(texts: list[str]) -> None:
+    limits = edits.LineRules(1000, 2, False, *[True] * 3)
+    edited, _ = edits.edit(*views(texts), rules(texts, words.SPLIT), limits)
+    told, read = outline.of(*buffers.views(edited)), outline.outline(*buffers.views(edited))
+    for name in set(outline.Outline._fields) - {"traits"}:
+        assert getattr(told, name).tolist() == getattr(read, name).tolist(), name
+    assert ((told.traits & read.traits) == read.traits).all()
+
+
+def test_texts_that_come_to_lie_where_others_lay_are_read_anew() -> None:
+    for at in range(200):
+        texts = [f"{'word ' * (at % 7)}{at}"]
+        found = words.measure(*views(texts), rules(texts, words.SPLIT), words.hashes_of(()))
+        assert found[0, 1] == at % 7 + 1
 
 
 @pytest.mark.parametrize(
