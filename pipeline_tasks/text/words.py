@@ -51,8 +51,6 @@ def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):  # type: 
 
     A kind holds ALPHA if any character is a letter and SOLID if any is no punctuation.
     """
-    if rule == SPACY:
-        return _cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds)
     count, length, script, kind, at = 0, 0, 0, 0, begin
     first = begin
     while at < end:
@@ -87,7 +85,7 @@ def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):  # type: 
 
 
 @compiled
-def _cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds):  # type: ignore[no-untyped-def]
+def cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds):  # type: ignore[no-untyped-def]
     """Write the words as `cut` does, by the rule SPACY."""
     ends = np.empty(512, np.int64)
     count, at = 0, begin
@@ -156,6 +154,15 @@ class Words(NamedTuple):
     ends: npt.NDArray[np.int64]
 
 
+_NO_PIECES = (
+    np.empty(0, np.int32),
+    np.empty(0, np.int64),
+    np.empty(0, np.int32),
+    np.empty(0, np.uint64),
+    np.empty(0, np.uint8),
+)
+"""What `_pieces` returns where no text asks for the rule SPACY, whose loops take seconds to compile."""
+
 _last: list[tuple[outline.Outline, npt.NDArray[np.uint8], Words]] = []
 
 
@@ -174,7 +181,7 @@ def of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Words:
         np.empty(room, np.uint8),
         np.empty(len(found.lengths), np.int64),
     )
-    pieces = _pieces(offsets, data, rules, found, *classes())
+    pieces = _pieces(offsets, data, rules, found, *classes()) if (rules == SPACY).any() else _NO_PIECES
     _cut_all(offsets, data, rules, found, pieces, *classes(), words)
     count = int(words.at[-1])
     words = Words(words.at, words.lengths[:count], words.hashes[:count], words.kinds[:count], words.ends)
@@ -227,7 +234,7 @@ def _pieces(offsets, data, rules, found, index, flags):  # type: ignore[no-untyp
             place, stop = _next_word(data, place, offsets[row + 1], index, flags)
             if names[word] == known:
                 room = lengths[pieces:], hashes[pieces:], kinds[pieces:]
-                pieces += _cut_spacy(data, place, stop, index, flags, *room)
+                pieces += cut_spacy(data, place, stop, index, flags, *room)
                 ends[known] = pieces
                 known += 1
             word += 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.text.affixes import cut_chunk
 from pipeline_tasks.text.english import exceptions
 from pipeline_tasks.text.letters import classes
-from pipeline_tasks.text.words import SPACY, cut
+from pipeline_tasks.text.words import cut_spacy
 
 
 def words(text: str) -> list[str]:
@@ -56,7 +56,7 @@ def test_nothing_but_white_space_is_lost(text: str) -> None:
     data = np.frombuffer(clean.encode(), np.uint8)
     room = max(1, len(data))
     lengths, hashes, kinds = np.empty(room, np.int32), np.empty(room, np.uint64), np.empty(room, np.uint8)
-    count = cut(data, 0, len(data), SPACY, *classes(), lengths, hashes, kinds)
+    count = cut_spacy(data, 0, len(data), *classes(), lengths, hashes, kinds)
     assert count == len(words(clean))
     assert lengths[:count].sum() == len("".join(clean.split()))
 
