@@ -89,7 +89,7 @@ def test_c4_lines(texts: list[str], terminal: bool) -> None:
 @PROPERTY
 @given(BATCHES)
 def test_what_c4_tells_of_its_texts_is_what_a_reading_of_them_finds(texts: list[str]) -> None:
-    limits = edits.LineRules(1000, 2, False, *[True] * 3)
+    limits = edits.LineRules(1000, 2, *[False, True, True, True])
     edited, _ = edits.edit(*views(texts), rules(texts, words.SPLIT), limits)
     told, read = outline.of(*buffers.views(edited)), outline.outline(*buffers.views(edited))
     for name in set(outline.Outline._fields) - {"traits"}:
