@@ -102,7 +102,7 @@ def scatter_to_store(place: Place, shard: Shard, by: str, buckets: int, folder: 
         with tempfile.NamedTemporaryFile(prefix="refinery-") as local:
             local.write(body)
             local.flush()
-            store.put_file(path, Path(local.name), digest, lasting=False)
+            store.put_file(path, Path(local.name), digest)
         pieces.append((bucket, Shard(path, rows, len(body), digest)))
     return pieces
 

@@ -74,11 +74,8 @@ class Store(Protocol):
     def create(self, path: str, body: bytes) -> bool:
         """Store `body` if nothing is there; False if something is. The only commit."""
 
-    def put_file(self, path: str, local: Path, digest: str, *, lasting: bool = True) -> None:
-        """Store a local file under a name that its content decides; storing it twice is harmless.
-
-        What is not `lasting` may be lost when the machine stops: scratch, which is then made anew.
-        """
+    def put_file(self, path: str, local: Path, digest: str) -> None:
+        """Store a local file under a name that its content decides; storing it twice is harmless."""
 
     def size(self, path: str) -> int | None:
         """Return the bytes of an object, None if there is none."""
@@ -237,18 +234,15 @@ class LocalStore:
             _settle_folder(target.parent)
             return True
 
-    def put_file(self, path: str, local: Path, digest: str, *, lasting: bool = True) -> None:
+    def put_file(self, path: str, local: Path, digest: str) -> None:
         target = Path(self.root, path)
         if self.size(path) == local.stat().st_size and _sha256(target) == digest:
             return
         with _local_errors(str(target)), _staged(target) as (staged, name), local.open("rb") as source:
             shutil.copyfileobj(source, staged, CHUNK)
-            staged.flush()
-            if lasting:
-                _settle(staged)
+            _settle(staged)
             name.replace(target)  # content-addressed: replacing heals a damaged twin
-            if lasting:
-                _settle_folder(target.parent)
+            _settle_folder(target.parent)
 
     def size(self, path: str) -> int | None:
         target = Path(self.root, path)
@@ -429,7 +423,7 @@ class S3Store:
         checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
         self._client.put_object(Bucket=self._bucket, Key=self._key(path), Body=body, ChecksumSHA256=checksum, **extra)
 
-    def put_file(self, path: str, local: Path, digest: str, *, lasting: bool = True) -> None:  # noqa: ARG002 -- all is
+    def put_file(self, path: str, local: Path, digest: str) -> None:
         with self._errors(path):
             if local.stat().st_size <= PART:
                 self._put(path, local.read_bytes(), {})
