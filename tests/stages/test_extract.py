@@ -108,13 +108,13 @@ def test_a_page_that_takes_all_memory_costs_itself() -> None:
 
 
 def test_a_native_crash_costs_itself() -> None:
-    table = "<table>" + "<tr><td>cell</td></tr>" * 100_000 + "</table>"  # minutes of work for trafilatura
+    table = "<table>" + "<tr><td>cell</td></tr>" * 500_000 + "</table>"  # minutes of work for trafilatura
     pages = [Page(html.encode(), "text/html") for html in (HTML, table, HTML)]
     others = children()
     with Sandbox(Limits(seconds=60)) as box:
         list(box.work("trafilatura", pages[:1]))
         (child,) = children() - others
-        killer = Timer(3, os.kill, (child, signal.SIGSEGV))
+        killer = Timer(1, os.kill, (child, signal.SIGSEGV))
         killer.start()
         before, at, after = box.work("trafilatura", pages)
         killer.join()
