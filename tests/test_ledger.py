@@ -1,7 +1,9 @@
 """The ledger: one SQL text on SQLite and on a real PostgreSQL, upserts that may be repeated, safe migrations."""
 
+import contextlib
 import multiprocessing
 import sqlite3
+import threading
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -245,6 +247,17 @@ def test_processes_that_start_together_migrate_once_and_all_record(dsn: str) -> 
         assert list(pool.map(open_and_record, [dsn] * 8, range(8))) == [1] * 8
     with Ledger.open(dsn) as ledger:
         assert len(ledger.ask("funnel")) == 8
+
+
+def test_a_new_file_that_another_process_is_writing_is_waited_for(tmp_path: Path) -> None:
+    path = str(tmp_path / "ledger.sqlite")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        ends = threading.Timer(0.3, writer.execute, ["COMMIT"])
+        ends.start()
+        with Ledger.open(path) as ledger:
+            assert ledger.ask("funnel") == []
+        ends.join()
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
