@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.errors import ContractError
+from pipeline_tasks.memory import by_snapshot, check_buckets
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
 
@@ -74,7 +74,7 @@ def date(docs: Batches) -> Batches:
 def recall(docs: Batches, *remembered: Remembered, buckets: int) -> Batches:
     """Set aside documents whose id an earlier snapshot kept; the earliest that did is the winner told."""
     for one in remembered:
-        _check_buckets(one.first("snapshot"), one.first("buckets"), buckets)
+        check_buckets(STAGE.name, one, buckets)
     for batch in docs:
         ids: Any = batch.column("id")
         winners: dict[Any, dict[str, Any]] = {}
@@ -86,15 +86,6 @@ def recall(docs: Batches, *remembered: Remembered, buckets: int) -> Batches:
         yield set_aside(
             batch, reasons, pa.array([_evidence(winner) if winner else None for winner in seen], pa.string())
         )
-
-
-def _check_buckets(snapshot: str, remembered: int | None, buckets: int) -> None:
-    if remembered not in {None, buckets}:
-        message = (
-            f"dedup_exact: snapshot {snapshot} was remembered in {remembered} buckets and this run has {buckets}; "
-            f"set `buckets: {remembered}` in the recipe, or start without history"
-        )
-        raise ContractError(message)
 
 
 def jot(docs: Batches, *, buckets: int) -> Batches:
@@ -115,20 +106,11 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     first = "age" if newest else "crawled_at"
     home = on.group(elect, dated, by="id", order=(first, *PLACE), buckets=params.buckets)
     if on.history:
-        home = on.map(partial(recall, buckets=params.buckets), home, *by_snapshot(on.history, params.buckets))
+        home = on.map(
+            partial(recall, buckets=params.buckets), home, *by_snapshot(STAGE.name, on.history, params.buckets)
+        )
     on.remember(on.map(partial(jot, buckets=params.buckets), home), by="id", order=PLACE)
     return home
-
-
-def by_snapshot(history: Shards, each: int) -> list[Shards]:
-    """Cut the memory of earlier snapshots into one run of `each` shards per snapshot."""
-    if len(history) % each:
-        message = (
-            f"dedup_exact: {len(history)} remembered shards cannot be {each} per snapshot; "
-            "set `buckets` as it was in the earlier snapshots, or start without history"
-        )
-        raise ContractError(message)
-    return [history[start : start + each] for start in range(0, len(history), each)]
 
 
 STAGE = Stage(

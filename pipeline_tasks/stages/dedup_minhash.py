@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.memory import by_snapshot
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
 from pipeline_tasks.text.ranking import POLICIES, SEPARATOR, Policy, decided, nodes, part
@@ -772,19 +773,8 @@ def _sections(history: Shards, buckets: int) -> list[list[Shards]]:
     """Return the band indexes, signatures and demotions of earlier snapshots, one of each per snapshot."""
     if not all(one.root for one in history):
         raise ContractError(_OTHER_FAMILY)
-    past = by_snapshot(history, SECTIONS * buckets)
+    past = by_snapshot(STAGE.name, history, SECTIONS * buckets)
     return [[one[at * buckets : (at + 1) * buckets] for one in past] for at in range(SECTIONS)]
-
-
-def by_snapshot(history: Shards, each: int) -> list[Shards]:
-    """Cut the memory of earlier snapshots into one run of `each` shards per snapshot."""
-    if len(history) % each:
-        message = (
-            f"dedup_minhash: {len(history)} remembered shards cannot be {each} per snapshot; "
-            "set `buckets` as it was in the earlier snapshots, or start without history"
-        )
-        raise ContractError(message)
-    return [history[start : start + each] for start in range(0, len(history), each)]
 
 
 # --- Arrow ----------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.memory import by_snapshot, check_buckets
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
 
@@ -111,7 +112,7 @@ def elect(rows: Batches) -> Batches:
 def recall(rows: Batches, *remembered: Remembered, buckets: int) -> Batches:
     """Exchange the winner for the document of an earlier snapshot that has the part, where there is one."""
     for one in remembered:
-        _check_buckets(one.first("snapshot"), one.first("buckets"), buckets)
+        check_buckets(STAGE.name, one, buckets)
     for batch in rows:
         found = [one.rows(batch.column("hash")).select(["hash", "check", "id", "snapshot"]) for one in remembered]
         known = pa.concat_tables([pa.Table.from_batches([batch.select(found[0].schema.names).slice(0, 0)]), *found])
@@ -126,15 +127,6 @@ def _names(rows: pa.RecordBatch | pa.Table) -> Any:  # noqa: ANN401 -- an Arrow 
     """Return both hashes of each row as 16 bytes."""
     pair = np.stack([rows.column(name).to_numpy() for name in ("hash", "check")], axis=1)
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), rows.num_rows, [None, pa.py_buffer(pair.tobytes())])
-
-
-def _check_buckets(snapshot: str, remembered: int | None, buckets: int) -> None:
-    if remembered not in {None, buckets}:
-        message = (
-            f"dedup_paragraphs: snapshot {snapshot} was remembered in {remembered} buckets and this run has {buckets}; "
-            f"set `buckets: {remembered}` in the recipe, or start without history"
-        )
-        raise ContractError(message)
 
 
 def _stays(rows: pa.RecordBatch) -> Any:  # noqa: ANN401 -- an Arrow array
@@ -238,21 +230,12 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     parts = on.map(partial(survey, params=params), home)
     rows = on.group(elect, parts, by="hash", order=("check", "id"), buckets=params.buckets)
     if on.history:
-        rows = on.map(partial(recall, buckets=params.buckets), rows, *by_snapshot(on.history, params.buckets))
+        rows = on.map(
+            partial(recall, buckets=params.buckets), rows, *by_snapshot(STAGE.name, on.history, params.buckets)
+        )
     on.remember(on.map(partial(jot, buckets=params.buckets), rows), by="hash", order=("check",))
     lost = on.group(keep, on.map(lose, rows), by="id", order=("hash", "check"), buckets=params.buckets)
     return on.map(partial(cut, params=params), home, lost)
-
-
-def by_snapshot(history: Shards, each: int) -> list[Shards]:
-    """Cut the memory of earlier snapshots into one run of `each` shards per snapshot."""
-    if len(history) % each:
-        message = (
-            f"dedup_paragraphs: {len(history)} remembered shards cannot be {each} per snapshot; "
-            "set `buckets` as it was in the earlier snapshots, or start without history"
-        )
-        raise ContractError(message)
-    return [history[start : start + each] for start in range(0, len(history), each)]
 
 
 STAGE = Stage(

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.errors import ContractError
+from pipeline_tasks.memory import by_snapshot, check_buckets
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
 
@@ -89,7 +89,7 @@ def _evidence(winner: dict[str, Any]) -> str:
 def probe(docs: Batches, *remembered: Remembered, buckets: int) -> Batches:
     """Yield what is told of each document, with its key and what the last earlier snapshot kept under it (`was_*`)."""
     for one in remembered:
-        _check_buckets(one.first("snapshot"), one.first("buckets"), buckets)
+        check_buckets(STAGE.name, one, buckets)
     for batch in docs:
         told = batch.select(["url_key", *SHOWN])
         keys: Any = told.column("url_key")
@@ -105,15 +105,6 @@ def probe(docs: Batches, *remembered: Remembered, buckets: int) -> Batches:
 
 def _reversed(column: Any) -> Any:  # noqa: ANN401 -- an Arrow column
     return column.take(pa.array(range(len(column) - 1, -1, -1), pa.int64()))
-
-
-def _check_buckets(snapshot: str, remembered: int | None, buckets: int) -> None:
-    if remembered not in {None, buckets}:
-        message = (
-            f"dedup_url: snapshot {snapshot} was remembered in {remembered} buckets and this run has {buckets}; "
-            f"set `buckets: {remembered}` in the recipe, or start without history"
-        )
-        raise ContractError(message)
 
 
 def _stays(told: pa.RecordBatch | pa.Table) -> Any:  # noqa: ANN401 -- an Arrow array
@@ -173,7 +164,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     keyed = on.map(partial(key, tracking=params.tracking), shards)
     order = ("age", "snapshot", "file", "offset")
     newest = on.group(elect, keyed, by="url_key", order=order, buckets=params.buckets)
-    past = [one[: params.buckets] for one in by_snapshot(on.history, 2 * params.buckets)]
+    past = [one[: params.buckets] for one in by_snapshot(STAGE.name, on.history, 2 * params.buckets)]
     told = on.map(partial(probe, buckets=params.buckets), newest, *past)
     on.remember(on.map(partial(jot, buckets=params.buckets), told), by="url_key", order=("snapshot",))
     place = ("snapshot", "file", "offset")
@@ -185,17 +176,6 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 def superseded(memory: Shards) -> Shards:
     """Return the part of a snapshot's memory that tells what it supersedes (see `supersede`)."""
     return memory[len(memory) // 2 :]
-
-
-def by_snapshot(history: Shards, each: int) -> list[Shards]:
-    """Cut the memory of earlier snapshots into one run of `each` shards per snapshot."""
-    if len(history) % each:
-        message = (
-            f"dedup_url: {len(history)} remembered shards cannot be {each} per snapshot; "
-            "set `buckets` as it was in the earlier snapshots, or start without history"
-        )
-        raise ContractError(message)
-    return [history[start : start + each] for start in range(0, len(history), each)]
 
 
 STAGE = Stage(
