@@ -10,13 +10,14 @@ import pyarrow as pa
 from pipeline_tasks.schema import EDIT_SPAN
 from pipeline_tasks.text.buffers import Bytes, Offsets
 from pipeline_tasks.text.compiled import compiled
-from pipeline_tasks.text.letters import BREAK, DIGIT, class_of, classes, decode, trim
+from pipeline_tasks.text.edits import MARKERS, OPENING, citation_end
+from pipeline_tasks.text.letters import BREAK, class_of, classes, decode, trim
+from pipeline_tasks.text.phrases import spelled
 
-NEWLINE, RETURN, BLANK, OPENING, CLOSING = 0x0A, 0x0D, 0x20, 0x5B, 0x5D
+NEWLINE, RETURN, BLANK = 0x0A, 0x0D, 0x20
 WIDE_BREAK = 0xC2
 """The first byte of U+0085, the lowest line end that is not ASCII; no byte from BLANK to here begins one."""
 
-CITED = (np.frombuffer(b"edit]", np.uint8), np.frombuffer(b"citation needed]", np.uint8))
 
 Marks = npt.NDArray[np.uint8]
 """Per byte 0 if it stays, else which rule took it, counted from 1."""
@@ -134,31 +135,15 @@ def lines(offsets: Offsets, data: Bytes) -> Lines:
 
 
 @compiled
-def _cites(data, at, end, markers, index, flags):  # type: ignore[no-untyped-def]
-    """Return where the citation that begins with the `[` at `at` ends, or `at` if it is none."""
-    for marker in markers:
-        stop = at + 1 + len(marker)
-        if stop <= end and (data[at + 1 : stop] == marker).all():
-            return stop
-    place = at + 1
-    while place < end and data[place] != CLOSING:
-        code, width = decode(data, place, end)
-        if not class_of(index, flags, code) & DIGIT:
-            return at
-        place += width
-    return place + 1 if place < end else at
-
-
-@compiled
 def _mark_line(data, begin, stop, cited, markers, rules, index, flags, marks):  # type: ignore[no-untyped-def]
     """Mark what a line that stays loses: white space at its edges, and citations if `cited`."""
-    citation, blank = rules
+    (citation, blank), (letters, ends) = rules, markers
     first, last = trim(data, begin, stop, index, flags)
     marks[begin:first] = blank
     marks[last:stop] = blank
     at = first
     while cited and at < last:
-        after = _cites(data, at, last, markers, index, flags) if data[at] == OPENING else at
+        after = citation_end(data, at, last, letters, ends, index, flags) if data[at] == OPENING else at
         marks[at:after] = citation
         at = max(after, at + 1)
 
@@ -210,6 +195,6 @@ def by_lines(texts: tuple[Offsets, Bytes], cut: Lines, reasons: Marks, rules: tu
     """
     offsets, data = texts
     marks = np.zeros(len(data), np.uint8)
-    _mark_lines(tuple(cut[1:]), data, reasons, cited, CITED, rules, *classes(), marks)
+    _mark_lines(tuple(cut[1:]), data, reasons, cited, spelled(MARKERS), rules, *classes(), marks)
     _mark_ends(offsets, data, rules[1], *classes(), marks)
     return marks

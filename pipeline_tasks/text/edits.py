@@ -13,6 +13,7 @@ from pipeline_tasks.text.compiled import compiled, inlined
 from pipeline_tasks.text.letters import ASCII_END, DIGIT, SPACE, TERMINAL, WORD, class_of, classes, decode, trim
 from pipeline_tasks.text.loads import byte_at, move
 from pipeline_tasks.text.outline import ENDS, ODD_BREAK, VISIBLE, WIDE_STOP, read
+from pipeline_tasks.text.phrases import spelled
 from pipeline_tasks.text.words import MARKS, SPACY, SPLIT, STOPS, Floats, cut
 
 PHRASES = (
@@ -97,7 +98,7 @@ def _found(data, begin, end, phrases, ends, first_letters):  # type: ignore[no-u
 
 
 @inlined
-def _citation(data, at, end, markers, ends, index, flags):  # type: ignore[no-untyped-def]
+def citation_end(data, at, end, markers, ends, index, flags):  # type: ignore[no-untyped-def]
     """Return where the citation that begins with the `[` at `at` ends, or `at` if it is none."""
     for marker in range(len(ends) - 1):
         size = ends[marker + 1] - ends[marker]
@@ -231,7 +232,7 @@ def _cut_citations(data, at, end, markers, table, kept, size):  # type: ignore[n
     removed = 0
     while at < end:
         if data[at] == OPENING:
-            after = _citation(data, at, end, letters, ends, index, flags)
+            after = citation_end(data, at, end, letters, ends, index, flags)
             if after > at:
                 removed += 1
                 at = after
@@ -371,10 +372,10 @@ def edit(
         firsts[[ord(phrase[0]), ord(phrase[0].upper())]] = True
     kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
     kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, len(COUNTS)))
-    phrases, numbers = (*_spelled(PHRASES), firsts), tuple(map(float, limits[:6]))
+    phrases, numbers = (*spelled(PHRASES), firsts), tuple(map(float, limits[:6]))
     found = outline.of(offsets, data)
     told = outline.empty(rows, len(found.lengths), len(found.places))
-    given = rules, numbers, phrases, _spelled(MARKERS), classes()
+    given = rules, numbers, phrases, spelled(MARKERS), classes()
     _edit(offsets, data, *given, (found, told), kept, kept_offsets, out)
     left = pa.py_buffer(kept).slice(0, int(kept_offsets[-1]))
     edited = pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left)
@@ -383,9 +384,3 @@ def edit(
         words = cutting.of(*views(edited), limits.sentences)
         _tokenized_sentences(words, read_edited, limits.sentences == SPACY, out[:, SENTENCES])
     return edited, out
-
-
-def _spelled(phrases: tuple[str, ...]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Return the bytes of all phrases in a row, and where each ends."""
-    ends = np.cumsum([0, *(len(phrase) for phrase in phrases)])
-    return np.frombuffer("".join(phrases).encode(), np.uint8), ends.astype(np.int64)
