@@ -10,7 +10,6 @@ from numba.core import cgutils
 from pipeline_tasks.text.compiled import inlined, instruction
 from pipeline_tasks.text.hashing import absorb
 
-EACH = np.uint64(0x0101010101010101)
 HIGH = np.uint64(0x8080808080808080)
 BASIS = np.uint64(0xCBF29CE484222325)
 """What a hash begins with: the offset basis of FNV-1a (RFC 9923), any odd number would do."""

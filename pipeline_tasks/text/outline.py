@@ -95,11 +95,6 @@ def tell(offsets: Offsets, data: Bytes, found: Outline) -> Outline:
     return found
 
 
-def forget() -> None:
-    """Let go of the texts that were asked about last, and of what was found in them."""
-    _last.clear()
-
-
 def _same(one: npt.NDArray[np.generic], other: npt.NDArray[np.generic]) -> bool:
     return len(one) == len(other) and one.ctypes.data == other.ctypes.data
 

@@ -189,12 +189,6 @@ def of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Words:
     return words
 
 
-def forget() -> None:
-    """Let go of the texts that were asked about last."""
-    _last.clear()
-    outline.forget()
-
-
 @compiled
 def _room(offsets, rules, words_at):  # type: ignore[no-untyped-def]
     """Return more words than there can be: a word has a byte."""
