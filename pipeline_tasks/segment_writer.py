@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks import storage
-from pipeline_tasks.errors import ContractError, NoSpace
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.row_groups import RowGroups, no_space
 from pipeline_tasks.segment import CODEC, LENGTH
 from pipeline_tasks.stage import Shard
 
@@ -37,8 +37,7 @@ class SegmentWriter:
         self.rows = 0
         self.schema = schema.remove_metadata()
         self._keys = tuple(keys)
-        self._waiting: list[pa.RecordBatch] = []
-        self._weight = 0
+        self._groups = RowGroups(self.schema, PAGE_ROWS, PAGE_BYTES)
         self._last: pa.RecordBatch | None = None
         self._levels: list[list[dict[str, Any]]] = [[]]
         self._at = 0
@@ -52,19 +51,8 @@ class SegmentWriter:
             return
         batch = pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
         self._check_order(batch)
-        start, rows = 0, sum(one.num_rows for one in self._waiting)
-        ends = np.cumsum(row_weights(batch))
-        while start < batch.num_rows:
-            spent = int(ends[start - 1]) if start else 0
-            full = int(np.searchsorted(ends, PAGE_BYTES - self._weight + spent)) + 1
-            stop = min(full, start + PAGE_ROWS - rows, batch.num_rows)
-            self._waiting.append(batch.slice(start, stop - start))
-            self._weight += int(ends[stop - 1]) - spent
-            rows += stop - start
-            if rows >= PAGE_ROWS or self._weight >= PAGE_BYTES:
-                self._flush()
-                rows = 0
-            start = stop
+        for group in self._groups.add(batch):
+            self._page(group)
         self.rows += batch.num_rows
 
     def _check_order(self, batch: pa.RecordBatch) -> None:
@@ -80,14 +68,11 @@ class SegmentWriter:
             raise ContractError(message)
         self._last = columns.slice(batch.num_rows - 1)
 
-    def _flush(self) -> None:
-        if self._waiting:
-            table = pa.Table.from_batches(self._waiting, schema=self.schema)
-            # `take` copies, so that no slice's neighbors are left in the bytes.
-            page = table.take(pa.array(np.arange(table.num_rows))).combine_chunks().to_batches()[0]
-            keys = page.column(self._keys[0])
-            self._add(0, page, {"first": keys[0].as_py(), "last": keys[-1].as_py(), "rows": page.num_rows})
-        self._waiting, self._weight = [], 0
+    def _page(self, group: pa.Table) -> None:
+        # `take` copies, so that no slice's neighbors are left in the bytes.
+        page = group.take(pa.array(np.arange(group.num_rows))).combine_chunks().to_batches()[0]
+        keys = page.column(self._keys[0])
+        self._add(0, page, {"first": keys[0].as_py(), "last": keys[-1].as_py(), "rows": page.num_rows})
 
     def _add(self, level: int, page: pa.RecordBatch, told: dict[str, Any]) -> None:
         """Write a page, and its entry into the level above, which is written in turn when it has a page full."""
@@ -113,7 +98,7 @@ class SegmentWriter:
         try:
             self._file.write(body)
         except OSError as error:
-            raise self._full(error) from error
+            raise no_space(self._local, error) from error
         self._at += len(body)
 
     def store(self, root: str, folder: str) -> Shard:
@@ -130,7 +115,8 @@ class SegmentWriter:
 
     def _finish(self) -> str:
         """Write what waits, then the root; return the root's SHA-256."""
-        self._flush()
+        for group in self._groups.rest():
+            self._page(group)
         for level in range(len(self._levels) - 1):
             if self._levels[level]:
                 self._lift(level)
@@ -140,7 +126,7 @@ class SegmentWriter:
         try:
             self._file.close()
         except OSError as error:
-            raise self._full(error) from error
+            raise no_space(self._local, error) from error
         return hashlib.sha256(body).hexdigest()
 
     def _root(self, depth: int) -> bytes:
@@ -150,11 +136,6 @@ class SegmentWriter:
         with pa.ipc.new_stream(sink, entries.schema.with_metadata(facts), options=_OPTIONS) as stream:
             stream.write_batch(entries.replace_schema_metadata(facts))
         return cast("bytes", sink.getvalue().to_pybytes())
-
-    def _full(self, error: OSError) -> NoSpace:
-        return NoSpace(
-            f"{self._local}: writing failed ({error}); free space there or set TMPDIR, nothing was committed"
-        )
 
     def discard(self) -> None:
         """Remove the local file; safe to call twice."""
@@ -172,18 +153,3 @@ def _encoded(page: pa.RecordBatch) -> bytes:
     """Return a page as `segment.decoded` reads it."""
     plain = page.serialize()
     return len(plain).to_bytes(LENGTH, "little") + cast("bytes", CODEC.compress(plain, asbytes=True))
-
-
-def row_weights(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """Return the bytes of variable-length data in each row."""
-    weights = np.ones(batch.num_rows, dtype=np.int64)
-    for column in batch.columns:
-        kind = column.type
-        if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) or pa.types.is_string(kind):
-            lengths = pc.binary_length(column).fill_null(0)
-        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            lengths = pc.multiply(pc.list_value_length(column).fill_null(0), 4)
-        else:
-            continue
-        weights += cast("npt.NDArray[np.int64]", lengths.to_numpy(zero_copy_only=False))
-    return weights

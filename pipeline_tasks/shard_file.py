@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks import storage
 from pipeline_tasks.errors import NoSpace
+from pipeline_tasks.row_groups import RowGroups, no_space
 from pipeline_tasks.segment import Segment
-from pipeline_tasks.segment_writer import row_weights
 from pipeline_tasks.stage import Shard
 
 HELD_BYTES = 64 * 1024 * 1024
@@ -110,8 +109,7 @@ class ShardWriter:
     def __init__(self, schema: pa.Schema) -> None:
         self.rows = 0
         self.schema = schema.remove_metadata()
-        self._waiting: list[pa.RecordBatch] = []
-        self._weight = 0
+        self._groups = RowGroups(self.schema, GROUP_ROWS, GROUP_BYTES)
         handle, name = tempfile.mkstemp(prefix="refinery-", suffix=".parquet")
         os.close(handle)
         self._local = Path(name)
@@ -131,35 +129,22 @@ class ShardWriter:
         if batch.num_rows == 0:
             return
         batch = pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
-        start, rows = 0, sum(one.num_rows for one in self._waiting)
-        ends = np.cumsum(row_weights(batch))
-        while start < batch.num_rows:
-            spent = int(ends[start - 1]) if start else 0
-            full = int(np.searchsorted(ends, GROUP_BYTES - self._weight + spent)) + 1
-            stop = min(full, start + GROUP_ROWS - rows, batch.num_rows)
-            self._waiting.append(batch.slice(start, stop - start))
-            self._weight += int(ends[stop - 1]) - spent
-            rows += stop - start
-            if rows >= GROUP_ROWS or self._weight >= GROUP_BYTES:
-                self._flush()
-                rows = 0
-            start = stop
+        for group in self._groups.add(batch):
+            self._write(group)
         self.rows += batch.num_rows
 
-    def _flush(self) -> None:
-        if not self._waiting:
-            return
-        table = pa.Table.from_batches(self._waiting, schema=self.schema).combine_chunks()
+    def _write(self, group: pa.Table) -> None:
+        table = group.combine_chunks()
         try:
             self._writer.write_table(table, row_group_size=table.num_rows)
         except OSError as error:
-            raise self._full(error) from error
-        self._waiting, self._weight = [], 0
+            raise no_space(self._local, error) from error
 
     def store(self, root: str, folder: str) -> Shard:
         """Finish the file and store it under `folder`, named by its content; returns the shard."""
         try:
-            self._flush()
+            for group in self._groups.rest():
+                self._write(group)
             self._close()
             with self._local.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -173,12 +158,7 @@ class ShardWriter:
         try:
             self._writer.close()
         except OSError as error:
-            raise self._full(error) from error
-
-    def _full(self, error: OSError) -> NoSpace:
-        return NoSpace(
-            f"{self._local}: writing failed ({error}); free space there or set TMPDIR, nothing was committed"
-        )
+            raise no_space(self._local, error) from error
 
     def discard(self) -> None:
         """Remove the local file; safe to call twice."""

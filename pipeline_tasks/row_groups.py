@@ -1,0 +1,66 @@
+"""Gathers rows into groups whose borders follow from the rows alone, however they were batched."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.errors import NoSpace
+
+pc: Any = pyarrow.compute
+
+
+class RowGroups:
+    """Groups that end at the first row that reaches `rows` rows or `weight` bytes of variable-length data."""
+
+    def __init__(self, schema: pa.Schema, rows: int, weight: int) -> None:
+        self._schema = schema
+        self._bounds = rows, weight
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = self._weight = 0
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[pa.Table]:
+        """Add a batch's rows; yield every group that they fill."""
+        most, heaviest = self._bounds
+        start, ends = 0, np.cumsum(row_weights(batch))
+        while start < batch.num_rows:
+            spent = int(ends[start - 1]) if start else 0
+            full = int(np.searchsorted(ends, heaviest - self._weight + spent)) + 1
+            stop = min(full, start + most - self._rows, batch.num_rows)
+            self._waiting.append(batch.slice(start, stop - start))
+            self._weight += int(ends[stop - 1]) - spent
+            self._rows += stop - start
+            if self._rows >= most or self._weight >= heaviest:
+                yield from self.rest()
+            start = stop
+
+    def rest(self) -> Iterator[pa.Table]:
+        """Yield the rows that wait for a group to be full, as one, if there are any."""
+        if self._waiting:
+            group = pa.Table.from_batches(self._waiting, schema=self._schema)
+            self._waiting, self._rows, self._weight = [], 0, 0
+            yield group
+
+
+def row_weights(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """Return the bytes of variable-length data in each row."""
+    weights = np.ones(batch.num_rows, dtype=np.int64)
+    for column in batch.columns:
+        kind = column.type
+        if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) or pa.types.is_string(kind):
+            lengths = pc.binary_length(column).fill_null(0)
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            lengths = pc.multiply(pc.list_value_length(column).fill_null(0), 4)
+        else:
+            continue
+        weights += cast("npt.NDArray[np.int64]", lengths.to_numpy(zero_copy_only=False))
+    return weights
+
+
+def no_space(local: Path, error: OSError) -> NoSpace:
+    """Return the refusal for a local file that could not be written on."""
+    return NoSpace(f"{local}: writing failed ({error}); free space there or set TMPDIR, nothing was committed")
