@@ -18,6 +18,7 @@ from pipeline_tasks.shard_task import (
     Receipt,
     Task,
     gather,
+    is_landed,
     load_receipt,
     receipt_path,
     scatter,
@@ -35,6 +36,8 @@ class Bench:
     place: Place
     receipts: list[Receipt] = field(default_factory=list)
     by_path: dict[str, Receipt] = field(default_factory=dict)
+    landed: dict[str, int] = field(default_factory=dict)
+    """Rows of each landed file, however often it was read."""
     cpu: float = 0.0
     recalled: Counter[str] = field(default_factory=Counter)
     ran: int = 0
@@ -71,9 +74,11 @@ class Bench:
             self.recalled.update(outcome.recalled)
         self.ran += len(missing)
         self.found += len(tasks) - len(missing)
-        for rank in range(len(tasks)):
+        for rank, task in enumerate(tasks):
             self.receipts.append(done[rank])
             self.by_path[done[rank].shard.path] = done[rank]
+            if is_landed(task.inputs):
+                self.landed[task.inputs[0][0].path] = done[rank].landed_rows
         return tuple(done[rank].shard for rank in range(len(tasks)))
 
     def _found(self, task: Task) -> Receipt | None:

@@ -20,6 +20,7 @@ from pipeline_tasks import dataset, storage
 from pipeline_tasks.bench import Bench
 from pipeline_tasks.errors import RowsVanished
 from pipeline_tasks.manifest import ABANDONED, Manifest, canonical, digest_of, dump, home, load, slots
+from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.segment import COMPACTED, Segment
 from pipeline_tasks.shard_task import Place
 from pipeline_tasks.stage import Kernel, Shards
@@ -33,6 +34,10 @@ FORMAT = 1
 FANOUT = 8
 """So many neighbors of one size are merged: n snapshots are at most 7 segments per power of 8, and a row is written
 anew once per power."""
+
+
+FILE_ROWS = 1 << 24
+"""Rows of a segment that stands for what was remembered per file: each is one look-up more, and one task to merge."""
 
 
 class Pager(Protocol):
@@ -149,7 +154,13 @@ def _form(run: Run) -> tuple[object, ...]:
     while FANOUT ** (tier + 1) <= len(run.parts):
         tier += 1
     first = run.parts[0]
-    return (tier, first.stage, first.version, canonical(first.params), len(first.memory))
+    shards = 0 if _by_file(first) else len(first.memory)
+    return (tier, first.stage, first.version, canonical(first.params), shards)
+
+
+def _by_file(made: Manifest) -> bool:
+    """Tell whether a stage remembers per landed file, so that no shard belongs to one of another snapshot."""
+    return stage_card(made.stage).splits
 
 
 def compact(root: str, factory: PagerFactory) -> list[Manifest]:
@@ -162,15 +173,15 @@ def compact(root: str, factory: PagerFactory) -> list[Manifest]:
 
 def _compacted(root: str, run: Run, factory: PagerFactory) -> Manifest:
     known = committed(root)
-    lists = list(zip(*[shards for _, shards in cover(run.parts, known)], strict=True))
+    lists = _lists(run, [shards for _, shards in cover(run.parts, known)])
     place = Place(root=root, home=home(COMPACTED, run.name))
     engine = factory(Bench(place), ())
     keys = [Segment(root, shards[0]).root.keys for shards in lists]
     merged: list[Any] = []
-    for by, alike in groupby(zip(keys, lists, strict=True), key=lambda pair: pair[0]):
+    for (by, _), alike in groupby(zip(keys, lists, strict=True), key=lambda pair: (pair[0], len(pair[1]))):
         parts = [tuple(column) for column in zip(*[shards for _, shards in alike], strict=True)]
         merged += engine.page(partial(merge, keys=by), *parts, by=by)
-    _require_all(run, merged)
+    _require_all(run, lists, merged)
     made = _manifest(run, tuple(merged))
     store = storage.connect(root)
     slot = next(path for path in slots(COMPACTED, run.name) if store.size(path) != len(ABANDONED))
@@ -178,8 +189,17 @@ def _compacted(root: str, run: Run, factory: PagerFactory) -> Manifest:
     return made
 
 
-def _require_all(run: Run, merged: Sequence[Any]) -> None:
-    rows = [sum(shards[rank].rows for shards in (one.memory for one in run.parts)) for rank in range(len(merged))]
+def _lists(run: Run, parts: Sequence[Shards]) -> list[Shards]:
+    """Return the shards that become one: those of one bucket, or of so many files that one segment can hold."""
+    if not _by_file(run.parts[0]):
+        return list(zip(*parts, strict=True))
+    shards = [shard for part in parts for shard in part]
+    count = -(-sum(shard.rows for shard in shards) // FILE_ROWS) or 1
+    return [tuple(shards[rank::count]) for rank in range(count)]
+
+
+def _require_all(run: Run, lists: Sequence[Shards], merged: Sequence[Any]) -> None:
+    rows = [sum(shard.rows for shard in one) for one in lists]
     if rows != [shard.rows for shard in merged]:
         message = (
             f"{home(COMPACTED, run.name)}: {sum(rows)} rows went in and {sum(one.rows for one in merged)} came out; "

@@ -281,7 +281,7 @@ def _manifest(plan_: Plan, shards: Shards, kept: Shards, bench: Bench, memory: S
     receipts = [bench.by_path[shard.path] for shard in kept]
     tallies = bench.rejected
     landed = plan_.parent.stage == "land"
-    rows_in = sum(one.landed_rows for one in bench.receipts) if landed else sum(shard.rows for shard in shards)
+    rows_in = sum(bench.landed.values()) if landed else sum(shard.rows for shard in shards)
     return Manifest(
         stage=plan_.card.name,
         version=plan_.card.version,

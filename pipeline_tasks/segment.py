@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -192,6 +192,35 @@ class Segment:
             "its parts are still there and are read instead"
         )
         raise DigestMismatch(message)
+
+
+class Segments:
+    """Several remembered shards as one: a stream of each after the other, or the rows of some keys in all of them."""
+
+    def __init__(self, root: str, shards: Sequence[Shard], batch_rows: int = 4096) -> None:
+        self._open = partial(Segment, root, batch_rows=batch_rows)
+        self._shards = shards
+        self.cost: Counter[str] = Counter()
+
+    def _each(self) -> Iterator[Segment]:
+        """Yield the shards one by one; each lets go of its pages before the next one is read."""
+        for shard in self._shards:
+            segment = self._open(shard)
+            yield segment
+            self.cost.update(segment.cost)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows, sorted by key within each shard."""
+        for segment in self._each():
+            yield from segment
+
+    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+        """Return the rows whose key is in `wanted`, sorted by key within each shard."""
+        return pa.concat_tables([segment.rows(wanted) for segment in self._each()])
+
+    def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
+        """Return what the first row of the first shard that has rows holds in `column`, or None."""
+        return next((found for segment in self._each() if (found := segment.first(column)) is not None), None)
 
 
 def _runs(places: Sequence[tuple[int, int, bytes]]) -> Iterator[list[tuple[int, int, bytes]]]:

@@ -19,7 +19,7 @@ from pipeline_tasks import storage
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import canonical, digest_of, merge, profile, schema_pairs, shard_of
 from pipeline_tasks.schema import VERDICT
-from pipeline_tasks.segment import Segment
+from pipeline_tasks.segment import Segment, Segments
 from pipeline_tasks.segment_writer import SegmentWriter
 from pipeline_tasks.shard_file import HashingStream, ShardWriter, read_shard
 from pipeline_tasks.stage import Batches, Kernel, Remembered, Shard, Shards
@@ -127,7 +127,7 @@ def load_receipt(body: bytes, path: str = "receipt") -> Receipt:
 def run(task: Task) -> Outcome:
     """Read the input, run the kernel, store what it kept and set aside, then the receipt."""
     streams = [_open_stream(task.place, shards) for shards in task.inputs]
-    return run_streams(task, streams, landed=_is_landed(task.inputs))
+    return run_streams(task, streams, landed=is_landed(task.inputs))
 
 
 def run_streams(task: Task, streams: Sequence[Batches | Remembered], *, landed: bool = False) -> Outcome:
@@ -137,7 +137,7 @@ def run_streams(task: Task, streams: Sequence[Batches | Remembered], *, landed: 
     counted = _Counted(streams[0])
     rest = [*streams[1:]]
     if task.beside:
-        rest.append(_read_stream(task.place, task.beside))
+        rest.append(_open_beside(task.place, task.beside))
     with _Split(task.place, task.by) as split:
         for batch in kernel(iter(counted), *rest):
             split.write(batch)
@@ -147,8 +147,8 @@ def run_streams(task: Task, streams: Sequence[Batches | Remembered], *, landed: 
     store = storage.connect(task.place.root)
     storage.commit(store, receipt_path(task.place.home, task.key), canonical(asdict(receipt)))
     recalled: Counter[str] = Counter()
-    for stream in streams:
-        recalled.update(stream.cost if isinstance(stream, Segment) else {})
+    for stream in (streams[0], *rest):
+        recalled.update(stream.cost if isinstance(stream, Segment | Segments) else {})
     return Outcome(receipt, time.perf_counter() - started, time.process_time() - cpu, dict(recalled))
 
 
@@ -157,7 +157,8 @@ def unchanged(batches: Batches) -> Batches:
     yield from batches
 
 
-def _is_landed(inputs: Sequence[Shards]) -> bool:
+def is_landed(inputs: Sequence[Shards]) -> bool:
+    """Tell whether a task reads a file as it landed."""
     return any(shard.path.startswith(LANDING) for shard in inputs[0])
 
 
@@ -181,6 +182,13 @@ def _open_stream(place: Place, shards: Shards) -> Batches | Remembered:
     """Return one input of a kernel: of a segment also what reads a few keys of it."""
     if len(shards) == 1 and shards[0].root:
         return Segment(place.root, shards[0], place.batch_rows)
+    return _read_stream(place, shards)
+
+
+def _open_beside(place: Place, shards: Shards) -> Batches | Remembered:
+    """Return what every call of a kernel gets: of segments also what reads a few keys of all of them."""
+    if all(shard.root for shard in shards):
+        return Segments(place.root, shards, place.batch_rows)
     return _read_stream(place, shards)
 
 

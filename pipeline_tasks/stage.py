@@ -36,13 +36,16 @@ Shards = tuple[Shard, ...]
 
 
 class Remembered(Protocol):
-    """What a kernel gets of a shard that was remembered by a key: its rows as a stream, or those of some keys."""
+    """What a kernel gets of what was remembered by a key: its rows as a stream, or those of some keys.
+
+    Rows are sorted by key, or, where several shards come as one (`beside`), by key within each.
+    """
 
     def __iter__(self) -> Batches:
-        """Yield all rows, sorted by key; at least one batch, empty if there are none."""
+        """Yield all rows; at least one batch, empty if there are none."""
 
     def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
-        """Return the rows whose key is in `wanted`, sorted by key; keys may be asked for in any order."""
+        """Return the rows whose key is in `wanted`; keys may be asked for in any order."""
 
     def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
         """Return what the first row holds in `column`, or None if there are no rows."""
@@ -63,7 +66,8 @@ class Engine(Protocol):
         """Run `kernel` once per shard; several inputs are zipped shard by shard.
 
         Every call also gets all of `beside` as one last stream when `beside` is not empty
-        (a plan, a model, a list: small things that every shard needs).
+        (a plan, a model, a list: small things that every shard needs), or as a `Remembered` of all of it when all
+        was remembered by a key, whatever its size: only what belongs to the keys that are asked for is read.
         """
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:

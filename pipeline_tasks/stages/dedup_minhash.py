@@ -771,8 +771,6 @@ def family_of(params: Params) -> int:
 
 def _sections(history: Shards, buckets: int) -> list[list[Shards]]:
     """Return the band indexes, signatures and demotions of earlier snapshots, one of each per snapshot."""
-    if not all(one.root for one in history):
-        raise ContractError(_OTHER_FAMILY)
     past = by_snapshot(STAGE.name, history, SECTIONS * buckets)
     return [[one[at * buckets : (at + 1) * buckets] for one in past] for at in range(SECTIONS)]
 

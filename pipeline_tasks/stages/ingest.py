@@ -10,12 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.memory import require_keys
 from pipeline_tasks.schema import PAGE, RECORD
-from pipeline_tasks.stage import Batches, Engine, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
 
 PAGE_KINDS = ("response", "resource", "conversion", "json", "row")
-SEEN = pa.schema([pa.field("low", pa.int64()), pa.field("high", pa.int64())])
-"""What is remembered of a page: the two halves of a 128-bit hash of its URL and payload digest."""
+KEY = pa.binary()
+SEEN = pa.schema([pa.field("key", KEY)])
+"""What is remembered of a page: a 128-bit hash (XXH3) of its URL and payload digest."""
 
 DAMAGE = (
     "bad_header",
@@ -65,52 +67,51 @@ class Params:
     max_bytes: int = 10 << 20
 
 
+def ask(records: Batches) -> Batches:
+    """Turn records into the keys under which an earlier snapshot may remember them, one row each."""
+    for batch in records:
+        for keys in (_keys(batch), _original_keys(batch)):
+            yield pa.record_batch([keys.drop_null()], schema=SEEN)
+
+
+def recall(asked: Batches, remembered: Remembered) -> Batches:
+    """Yield those of the `asked` keys that are `remembered`."""
+    wanted = pa.Table.from_batches(asked)
+    there = pc.is_in(wanted.column("key"), value_set=remembered.rows(wanted.column("key")).column("key"))
+    yield pa.record_batch([wanted.filter(there).column("key").combine_chunks()], schema=SEEN)
+
+
 def sift(records: Batches, seen: Batches | None = None, *, params: Params) -> Batches:
-    """Keep pages and say of every other record why it is none; a page seen in an earlier snapshot is `unchanged`."""
-    known = Known(seen) if seen is not None else None
+    """Keep pages and say of every other record why it is none; one `seen` in an earlier snapshot is `unchanged`."""
+    known = pa.Table.from_batches(seen).column("key").combine_chunks() if seen is not None else pa.array([], KEY)
     for batch in records:
         reasons = _reasons(batch, params, known)
         yield _pages(batch, reasons, params)
 
 
-class Known:
-    """Keys of pages seen before, as sorted halves: a batch is looked up at once."""
-
-    def __init__(self, seen: Batches) -> None:
-        """Read all of `seen`, 16 bytes per page in memory."""
-        batches = list(seen)
-        low, high = (
-            np.concatenate(
-                [batch.column(name).to_numpy(zero_copy_only=False) for batch in batches] or [np.empty(0, "i8")]
-            )
-            for name in ("low", "high")
-        )
-        order = np.argsort(low, kind="stable")
-        self._low, self._high = low[order], high[order]
-
-    def holds(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Tell for each key whether it was seen. Two seen keys that share their lower half count as the first."""
-        if not len(self._low):
-            return np.zeros(len(low), bool)
-        at = np.minimum(np.searchsorted(self._low, low), len(self._low) - 1)
-        found: np.ndarray = (self._low[at] == low) & (self._high[at] == high)
-        return found
+def _keys(batch: pa.RecordBatch) -> pa.Array:
+    """Return what each record is remembered by, null without a URL or a payload digest."""
+    return _hashed(batch["url"].to_pylist(), batch["payload_digest"].to_pylist())
 
 
-def keys(urls: Sequence[str | None], digests: Sequence[str | None]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Hash URL and payload digest of each row: (low half, high half, whether the row has both)."""
+def _original_keys(batch: pa.RecordBatch) -> pa.Array:
+    """Return what the record that a `revisit` refers to is remembered by, null for all others."""
+    urls: list[str | None] = [None] * batch.num_rows
+    for at in np.flatnonzero(np.asarray(pc.equal(batch["kind"], "revisit"))):
+        facts = json.loads(batch["metadata"][at].as_py() or "{}")
+        urls[at] = (facts.get("warc-refers-to-target-uri") or "").strip("<>") or None
+    return _hashed(urls, batch["payload_digest"].to_pylist())
+
+
+def _hashed(urls: Sequence[str | None], digests: Sequence[str | None]) -> pa.Array:
     from xxhash import xxh3_128_digest
 
     pairs = zip(urls, digests, strict=True)
-    joined = b"".join(xxh3_128_digest(f"{url}\n{digest}".encode()) for url, digest in pairs)
-    halves = np.frombuffer(joined, ">i8").reshape(-1, 2).astype("i8")
-    whole = np.fromiter(
-        (url is not None and digest is not None for url, digest in zip(urls, digests, strict=True)), bool
-    )
-    return halves[:, 1], halves[:, 0], whole
+    hashed = [None if None in pair else xxh3_128_digest(f"{pair[0]}\n{pair[1]}".encode()) for pair in pairs]
+    return pa.array(hashed, KEY)
 
 
-def _reasons(batch: pa.RecordBatch, params: Params, known: Known | None) -> pa.Array:
+def _reasons(batch: pa.RecordBatch, params: Params, known: pa.Array) -> pa.Array:
     """Return one reason per row, the first that applies, null for pages."""
     kind, status, payload, text = (batch.column(name) for name in ("kind", "status", "payload", "text"))
     media = pc.utf8_lower(pc.utf8_trim_whitespace(pc.replace_substring_regex(batch["content_type"], ";.*", "")))
@@ -123,7 +124,7 @@ def _reasons(batch: pa.RecordBatch, params: Params, known: Known | None) -> pa.A
     scheme = pc.fill_null(
         pc.match_substring_regex(batch["url"], r"(?i)\A(?:dns|whois|metadata|filedesc|warcinfo):"), fill_value=False
     )
-    seen = _seen(batch, known)
+    seen = pc.or_(pc.is_in(_keys(batch), value_set=known), pc.is_in(_original_keys(batch), value_set=known))
     return pc.case_when(
         pc.make_struct(
             pc.is_valid(batch["error"]),
@@ -158,20 +159,6 @@ def _reasons(batch: pa.RecordBatch, params: Params, known: Known | None) -> pa.A
 
 def _lengths(values: pa.Array) -> pa.Array:
     return pc.fill_null(pc.binary_length(values), fill_value=0).cast(pa.int64())
-
-
-def _seen(batch: pa.RecordBatch, known: Known | None) -> pa.Array:
-    if known is None:
-        return pa.array(np.zeros(batch.num_rows, bool))
-    urls, digests = batch["url"].to_pylist(), batch["payload_digest"].to_pylist()
-    low, high, whole = keys(urls, digests)
-    seen = known.holds(low, high) & whole
-    for at in np.flatnonzero(~seen & np.asarray(pc.equal(batch["kind"], "revisit"))):
-        original = json.loads(batch["metadata"][at].as_py() or "{}").get("warc-refers-to-target-uri")
-        if original:
-            there = known.holds(*keys([original.strip("<>")], [digests[at]])[:2])
-            seen[at] = bool(there[0]) and digests[at] is not None
-    return pa.array(seen)
 
 
 def _pages(batch: pa.RecordBatch, reasons: pa.Array, params: Params) -> pa.RecordBatch:
@@ -211,16 +198,20 @@ def _proof(why: str, row: dict[str, Any], params: Params) -> dict[str, Any]:
 
 
 def jot(pages: Batches) -> Batches:
-    """Turn pages into the keys that later snapshots recognize them by, one row each."""
-    for batch in pages:
-        low, high, _ = keys(batch["url"].to_pylist(), batch["payload_digest"].to_pylist())
-        yield pa.record_batch([pa.array(low), pa.array(high)], schema=SEEN)
+    """Turn pages into the keys that later snapshots recognize them by, sorted; one without URL or digest has none."""
+    keys = pc.unique(pa.chunked_array([_keys(batch) for batch in pages], KEY).drop_null())
+    yield pa.record_batch([keys.take(pc.array_sort_indices(keys))], schema=SEEN)
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Sift every landed file against all earlier snapshots, and remember the pages that are kept."""
-    pages = on.map(partial(sift, params=params), shards, beside=on.history)
-    on.remember(on.map(jot, pages))
+    """Sift every landed file against all earlier snapshots, and remember the pages that are kept.
+
+    With a history every file is read twice: first for its keys, so that history is asked once for all of them.
+    """
+    require_keys(STAGE.name, on.history)
+    seen = [on.map(recall, on.map(ask, shards), beside=on.history)] if on.history else []
+    pages = on.map(partial(sift, params=params), shards, *seen)
+    on.remember(on.map(jot, pages), by="key")
     return pages
 
 
@@ -230,7 +221,7 @@ STAGE = Stage(
     params=Params,
     reads=RECORD,
     writes=PAGE,
-    version=1,
+    version=2,
     splits=True,
     engine="spark",
     measures=("source", "content_type"),
