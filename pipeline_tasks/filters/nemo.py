@@ -151,12 +151,12 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     _, ended = parts.edges(*view, parts.FILLED, phrases.spelled(()), phrases.spelled(END_MARKS)).T
     lorem = parts.containing(*view, parts.PARAGRAPHS, phrases.spelled(LOREM_IPSUM)) > 0
     notices = parts.containing(*view, parts.PARAGRAPHS, phrases.spelled(NOTICES))
-    kinds = ("odd", "decimals", "in_urls", "blanks", "brackets")
-    odd, decimals, urls, blanks, brackets = (share(signed[kind], signed["points"], of_nothing=1) for kind in kinds)
+    kinds = ("odd", "digits", "in_urls", "blanks", "brackets")
+    odd, digits, urls, blanks, brackets = (share(signed[kind], signed["points"], of_nothing=1) for kind in kinds)
     columns = [
         odd,
         share(found["mostly_marks"], count),
-        decimals,
+        digits,
         urls,
         blanks,
         brackets,

@@ -26,7 +26,13 @@ ANY_MARK = f"[{''.join(MARKS)}]"
 DROPPED = rf"[{''.join(MARKS)}\x00-\x09\x0b-\x1f\x7f-\x{{9f}}]"
 """Marks and control characters; newlines stay, because they part the lines."""
 
-MARGINS = r"(?m)^[\t\v\f\r\p{Z}]+|[\t\v\f\r\p{Z}]+$"
+WHITE = r"[\t\v\f\r\x1c-\x1f\x{85}\p{Z}]+"
+MARGINS = rf"(?m)^{WHITE}|{WHITE}$"
+"""What `str.strip` takes off lines."""
+
+UNLIKE_ARROW = "[\u0130\u03a3]"
+"""Letters that `str.lower` writes as two, or by what stands around them; `utf8_lower` has one small letter for each."""
+
 NEWLINE = 0x0A
 
 
@@ -50,7 +56,14 @@ def keys(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
     Stripped, in lower case, digits as 0, marks and control characters gone. Lines stay as many as they were.
     """
     stripped = pc.replace_substring_regex(texts, MARGINS, "")
-    return pc.replace_substring_regex(zero_digits(pc.utf8_lower(stripped)), DROPPED, "")
+    return pc.replace_substring_regex(zero_digits(_lower(stripped)), DROPPED, "")
+
+
+def _lower(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
+    """Return texts as `str.lower` has them."""
+    lower, unlike = pc.utf8_lower(texts), pc.match_substring_regex(texts, UNLIKE_ARROW)
+    again = [text.lower() for text in texts.filter(unlike).to_pylist()]
+    return pc.replace_with_mask(lower, unlike, pa.array(again, lower.type))
 
 
 @inlined

@@ -118,6 +118,23 @@ def test_nemo_counts_characters_of_its_own_kinds() -> None:
     assert found["nemo_non_alpha_numeric"] == pytest.approx(len(":// /()[] ") / len(text) - 0 / len(text))
 
 
+@pytest.mark.parametrize(
+    ("text", "digits", "in_urls"),
+    [
+        ("\u0663 \uff15 \u0967 3", 1, 0),  # Arabic, fullwidth and Devanagari digits are none to NeMo
+        ("http://a.b/c#d~e", 0, 16),
+        ("<a href='http://a.b/c'>see</a>", 0, 12),
+        ("[http://a.b/c];", 0, 12),
+        ("http://a.b/%C3%a9%2", 3, 17),
+        ("http://", 0, 0),
+    ],
+)
+def test_nemo_digits_and_urls_are_ascii(text: str, digits: int, in_urls: int) -> None:
+    found = signals(nemo.FILTER, text)
+    assert found["nemo_number_ratio"] == pytest.approx(digits / len(text))
+    assert found["nemo_url_ratio"] == pytest.approx(in_urls / len(text))
+
+
 def test_nemo_boilerplate_is_a_share_of_paragraphs() -> None:
     text = "One.\n\nSee our Privacy Policy.\n\nThis site uses cookies.\n\nEnd."
     assert signals(nemo.FILTER, text)["nemo_boilerplate_ratio"] == pytest.approx(2 / 4)
@@ -130,6 +147,18 @@ def test_cc_net_keeps_the_first_of_equal_paragraphs() -> None:
     assert measured.texts.to_pylist() == ["_Hello\n_World\n\nI'm original, 12。\nend"]
     length = len(text.replace("\n\n", "\n"))
     assert measured.signals[0].tolist() == [6, length, 2]
+
+
+@pytest.mark.parametrize("other", ["\x85 one", "one\x1c", "\u3000ONE\u2028", "\x0bone"])
+def test_cc_net_takes_off_what_str_strip_takes_off(other: str) -> None:
+    texts = cc_net.measure(pa.array([f"one\n{other}"], pa.large_string()), pa.array(["en"]), 0, cc_net.Limits()).texts
+    assert texts.to_pylist() == ["one"]
+
+
+def test_cc_net_compares_lines_in_the_lower_case_of_python() -> None:
+    text = "δλς\nΔΛΣ\nδλ\u03c3\nİ\ni"
+    texts = cc_net.measure(pa.array([text], pa.large_string()), pa.array(["el"]), 0, cc_net.Limits()).texts
+    assert texts.to_pylist() == ["δλς\nδλ\u03c3\nİ\ni"]
 
 
 def test_cc_net_may_write_punctuation_in_ascii_and_leave_repeats() -> None:

@@ -77,14 +77,14 @@ def edges(text: str, starts: tuple[str, ...], finishes: tuple[str, ...], *, bare
     return [sum(line.startswith(starts) for line in lines), sum(line.endswith(finishes) for line in lines)]
 
 
-URL = re.compile(r"https?://[!$-_a-z]+")
+URL = re.compile(r"https?://(?:[\w$@.&+/:=?#~!*(),-]|%[0-9A-Fa-f]{2})+", re.ASCII)
 
 
 def signs(text: str) -> dict[str, int]:
     return {
         "points": len(text),
         "odd": len(re.sub(r"[a-zA-Z0-9\n?!,.]", "", text)),
-        "decimals": sum(letter.isdecimal() for letter in text),
+        "digits": sum(letter in string.digits for letter in text),
         "in_urls": letters(URL.findall(text)),
         "blanks": sum(letter in "\t\n\r\b " for letter in text),
         "brackets": sum(letter in "{}[]()⟨⟩" for letter in text),

@@ -18,7 +18,7 @@ PIECES = (
     *STOPS, "The", "a", "b", "B", "naïve", "1", "42", "¾", "...", "…", ". ", "!", "? ", "。", " ", " ", "  ", "\t", "\n",
     "\n", "\n\n", "\n\n\n", "\r\n", "\x1c", "\x85", "\u2028", "\xa0", "\u3000", "\0", "• ", "- ", "* ", "#", "##", "_", "'",
     '"', ")", "{", "don't", "3.14", "1,000", "中文字", "の", "カナ", "กา", "é", "e\u0301", "\U0001f600", "http://x.y/?a=~b",
-    "https://", "3 likes", "1.5K views", "12 items in cart", "Read more...", "read more →→", "Sign-in", "LOUD LINE",
+    "https://", "%", "aF", ";", "]", "\u0663", "\uff13", "3 likes", "1.5K views", "12 items in cart", "Read more...", "read more →→", "Sign-in", "LOUD LINE",
     "[...]", "-»", ". . .", "Ünit", "\u017f", "x" * 40,
 )  # fmt: skip
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=60).map("".join) | st.text(max_size=80)
