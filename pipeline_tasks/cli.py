@@ -45,7 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     _demo_parser(commands)
     _up_parser(commands)
     for name, answer, text in (
-        ("status", _status, "what is published, and how each stage of it went"),
+        ("status", _status, "what is published, what is retracted (when and why), and what is stale"),
         ("funnel", _funnel, "documents, bytes and reasons from stage to stage"),
         ("verify", _verify, "re-check every digest and the account of every record"),
         ("report", _report, "where the report of a snapshot is"),
@@ -164,23 +164,29 @@ def _versions(options: argparse.Namespace) -> list[dataset.Version]:
 def _status(options: argparse.Namespace) -> int:
     from pipeline_tasks.funnel import status_lines
 
-    notes = {} if options.snapshot else _notes(options.output, _recipe(options))
-    found = dataset.latest_by_snapshot(options.output, _recipe(options)) if notes else _versions(options)
+    root, recipe = options.output, _recipe(options)
+    notes = {} if options.snapshot else _notes(root, recipe)
+    found = dataset.latest_by_snapshot(root, recipe) if notes else _versions(options)
     if options.json:
-        facts = [_facts(one) | {"note": notes.pop(one.snapshot, "")} for one in found]
-        facts += [{"snapshot": snapshot, "note": note} for snapshot, note in sorted(notes.items())]
+        facts = [_facts(one) | {"note": notes.get(one.snapshot, "")} for one in found]
+        gone = dataset.retractions(root, recipe).values() if notes else ()
+        facts += [_facts_of_gone(one) for one in gone]
         _print([json.dumps(facts, sort_keys=True)])
     else:
-        _print(status_lines(options.output, found, notes))
+        _print(status_lines(root, found, notes))
     return 0
+
+
+def _facts_of_gone(gone: dataset.Retraction) -> dict[str, Any]:
+    about = {"recipe": gone.recipe, "snapshot": gone.snapshot, "note": gone.account}
+    return about | {"retracted_at": gone.at, "reason": gone.reason}
 
 
 def _notes(root: str, recipe: str) -> dict[str, str]:
     """Return what is to be said of snapshots: retracted, or refined with another past than there is now."""
     from pipeline_tasks import retract
 
-    gone = dataset.retractions(root, recipe).values()
-    notes = {one.snapshot: f"retracted{f': {one.reason}' if one.reason else ''}" for one in gone}
+    notes = {one.snapshot: one.account for one in dataset.retractions(root, recipe).values()}
     for one in retract.stale(root, recipe):
         notes[one.version.snapshot] = (
             f"stale from {one.stage} on: earlier snapshots changed since; `refinery run` it again"

@@ -22,8 +22,10 @@ from typing import Any, TextIO
 
 from pipeline_tasks import airflow_home, dataset, warm
 from pipeline_tasks import retract as taking_back
+from pipeline_tasks.__main__ import ledger_of
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.land import list_snapshot
+from pipeline_tasks.ledger import Ledger
 from pipeline_tasks.recipe import load_recipe
 
 INTERRUPTED = 130
@@ -222,14 +224,15 @@ def retract(  # noqa: PLR0913 -- the options of `refinery retract`
     """
     root, name = _absolute(output), load_recipe(recipe).name
     found = taking_back.later(root, name, snapshot, undo=undo)
-    sys.stdout.write(f"{'bringing back' if undo else 'retracting'} {snapshot} of recipe {name} in {output}\n")
-    sys.stdout.write("".join(f"{line}\n" for line in taking_back.told(snapshot, found)))
+    lines = [taking_back.opening(root, name, snapshot, undo=undo), *taking_back.told(snapshot, found)]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
     for one in found:
         taking_back.landed(root, one.version)
     if dry_run:
         return 0
-    taking_back.record(root, name, snapshot, reason, undo=undo)
+    with Ledger.open(ledger_of(root)) as ledger:
+        taking_back.record(root, name, snapshot, reason, undo=undo, ledger=ledger)
     while (due := taking_back.due(root, name, snapshot)) is not None:
         before, uri = due.version, taking_back.landed(root, due.version)
         code = run(

@@ -3,11 +3,15 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from pipeline_tasks import storage
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import canonical
+
+NAMED = 5
+"""Snapshots or recipes that a refusal names: the newest, or last by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Version:
 class Retraction:
     """From here on a snapshot is as if it had never been: no history, no part of the dataset; `reason` says why.
 
-    `retracts` are the numbers of its versions, which stay as they are.
+    `retracts` are the numbers of its versions, which stay as they are; `at` is when, ISO 8601 in UTC.
     """
 
     number: int
@@ -46,6 +50,13 @@ class Retraction:
     snapshot: str
     retracts: tuple[int, ...] = field(default=())
     reason: str = ""
+    at: str = ""
+
+    @property
+    def account(self) -> str:
+        """When and why, for a person: `retracted on 2026-11-21 14:30 UTC: spam`."""
+        when = f" on {self.at[:16].replace('T', ' ')} UTC" if self.at else ""
+        return f"retracted{when}{f': {self.reason}' if self.reason else ''}"
 
 
 def version_path(recipe: str, number: int) -> str:
@@ -93,17 +104,24 @@ def current(root: str, recipe: str, snapshot: str = "") -> Version:
     gone = {one.snapshot: one for one in entries}
     found = [one for one in entries if snapshot in ("", one.snapshot) and isinstance(gone[one.snapshot], Version)]
     if not found:
-        raise RecipeError(_nothing(root, recipe, snapshot, gone.get(snapshot)))
+        raise RecipeError(_nothing(root, recipe, snapshot, gone))
     return next(one for one in reversed(found) if isinstance(one, Version))
 
 
-def _nothing(root: str, recipe: str, snapshot: str, last: Version | Retraction | None) -> str:
+def _nothing(root: str, recipe: str, snapshot: str, last: Mapping[str, Version | Retraction]) -> str:
+    """Say why there is no version to show, and what there is; `last` is the last entry of every snapshot."""
+    gone = [one for _, one in sorted(last.items()) if isinstance(one, Retraction) and snapshot in ("", one.snapshot)]
+    if gone:
+        return "; ".join(_gone(root, one) for one in gone[-NAMED:])
     what = f"snapshot {snapshot} of recipe {recipe}" if snapshot else f"recipe {recipe}"
-    if isinstance(last, Retraction):
-        why = f" ({last.reason})" if last.reason else ""
-        back = f"refinery retract --undo {snapshot} {root}"
-        return f"{root}: {what} was retracted{why}; `{back}` brings it back"
-    return f"{root}: {what} has not been published; publish it with `refinery run --output {root}`"
+    there = sorted(name for name, one in last.items() if isinstance(one, Version)) if last else recipes(root)
+    known = f" (published: {', '.join(there[-NAMED:])})" if there else ""
+    return f"{root}: {what} has not been published{known}; publish it with `refinery run --input ... --output {root}`"
+
+
+def _gone(root: str, one: Retraction) -> str:
+    back = f"refinery retract --undo {one.snapshot} {root} --recipe {one.recipe}"
+    return f"{root}: snapshot {one.snapshot} of recipe {one.recipe} was {one.account}; `{back}` brings it back"
 
 
 def latest_by_snapshot(root: str, recipe: str) -> list[Version]:
@@ -142,8 +160,7 @@ def refuse_retracted(root: str, recipe: str, snapshot: str, land: str) -> None:
     if gone is None:
         return
     if any(one.manifests.get("land") == land for one in versions(root, recipe) if one.number in gone.retracts):
-        message = _nothing(root, recipe, snapshot, gone)
-        message = f"{message}; to refine it anew, land other files than those that were retracted"
+        message = f"{_gone(root, gone)}; to refine it anew, land other files than those that were retracted"
         raise RecipeError(message)
 
 
@@ -162,7 +179,8 @@ def retract(root: str, recipe: str, snapshot: str, reason: str = "") -> Retracti
         if isinstance(mine[-1], Retraction):
             return mine[-1]
         numbers = tuple(one.number for one in mine if isinstance(one, Version))
-        entry = Retraction(_next(there), recipe, snapshot, numbers, reason)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        entry = Retraction(_next(there), recipe, snapshot, numbers, reason, now)
         if _put(root, entry):
             return entry
 

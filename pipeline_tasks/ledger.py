@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from pipeline_tasks.dataset import Version
+from pipeline_tasks.dataset import Retraction, Version
 from pipeline_tasks.errors import RecipeError, StorageBusy
 from pipeline_tasks.gate import Verdict
 from pipeline_tasks.manifest import Manifest
@@ -149,6 +149,13 @@ class Ledger:
             for stage, path in version.manifests.items():
                 part = {**key, "stage": stage, "manifest": path}
                 self._put("version_manifests", ("recipe", "number", "stage"), part)
+
+    def record_retraction(self, gone: Retraction) -> None:
+        """Record that a snapshot is retracted; it is so until a version with a higher number is recorded."""
+        key = {"recipe": gone.recipe, "number": gone.number}
+        row = {**key, "snapshot": gone.snapshot, "reason": gone.reason, "retracted_at": gone.at}
+        with self._transaction():
+            self._put("retractions", tuple(key), row)
 
     def set_price(self, resource: str, usd_per_hour: float) -> None:
         """Set what an hour of `cpu` or `gpu` costs from now on."""

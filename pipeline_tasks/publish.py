@@ -58,7 +58,8 @@ def publish(
     counts = _export(root, home, made) if "pack" in made else packed.Counts(0, 0, 0, 0)
     delta = _demotions(root, home, made, snapshot)
     costs = ledger.ask("cost", recipe=recipe, snapshot=snapshot)
-    report = write_report(root, recipe, snapshot, paths, verdicts, f"{home}/report.html", costs)
+    gone = [one for one in dataset.retractions(root, recipe).values() if one.snapshot < snapshot]
+    report = write_report(root, recipe, snapshot, paths, verdicts, f"{home}/report.html", costs, gone=gone)
     documents = [made[stage].rows for stage in STAGES if stage in made and stage != "pack"][-1]
     version = dataset.append(
         root,

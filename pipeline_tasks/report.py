@@ -13,6 +13,7 @@ from typing import Any
 import xxhash
 
 from pipeline_tasks import storage
+from pipeline_tasks.dataset import Retraction
 from pipeline_tasks.facts import sampled
 from pipeline_tasks.gate import Verdict, read_verdict
 from pipeline_tasks.manifest import Manifest, quantile
@@ -47,9 +48,10 @@ class Told:
     verdicts: Mapping[str, Verdict]
     out: str
     costs: Sequence[Mapping[str, Any]]
+    gone: Sequence[Retraction]
 
 
-def write_report(
+def write_report(  # noqa: PLR0913 -- what a report tells, part by part
     root: str,
     recipe: str,
     snapshot: str,
@@ -57,11 +59,14 @@ def write_report(
     verdicts: Mapping[str, str],
     out_path: str,
     costs: Sequence[Mapping[str, Any]] = (),
+    *,
+    gone: Sequence[Retraction] = (),
 ) -> str:
     """Write the report of a snapshot's manifests (stage -> path) and verdicts to `out_path`; return that path.
 
-    Paths are relative to `root`. `costs` are rows of the ledger's question `cost`. Texts are shown only as they
-    were after personal data was removed; of rows that were set aside only address, reason and evidence.
+    Paths are relative to `root`. `costs` are rows of the ledger's question `cost`; `gone` are the earlier snapshots
+    that are retracted. Texts are shown only as they were after personal data was removed; of rows that were set aside
+    only address, reason and evidence.
     """
     stages = [stage for stage in STAGES if stage in manifests]
     told = Told(
@@ -73,6 +78,7 @@ def write_report(
         verdicts={stage: read_verdict(root, path) for stage, path in verdicts.items()},
         out=out_path,
         costs=costs,
+        gone=gone,
     )
     sections = [section for write in SECTIONS for section in write(told)]
     _store(root, out_path, page(f"{recipe} {snapshot}", *sections))
@@ -107,6 +113,8 @@ def _last(told: Told, name: str) -> Manifest | None:
 def _opening(told: Told) -> Iterator[Html]:
     made = list(told.made.values())
     yield tag("header", tag("h1", f"{told.recipe} · {told.snapshot}"), tag("p", _summary(told), css="dim"))
+    for one in told.gone:
+        yield tag("p", f"Earlier snapshot {shown(one.snapshot, 60)} was {shown(one.account, 400)}.")
     tiles: list[tuple[str, str]] = []
     if made:
         tiles.append((count(made[0].rows_in), "records in the crawl"))

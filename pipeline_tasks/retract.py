@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pipeline_tasks import dataset, land
 from pipeline_tasks.dataset import Version
 from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.ledger import Ledger
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import STAGES, stage_card
 from pipeline_tasks.runner import read_manifest, read_shards
@@ -79,12 +80,17 @@ def due(root: str, recipe: str, snapshot: str) -> Redo | None:
     return next((one for one in stale(root, recipe) if one.version.snapshot > snapshot), None)
 
 
-def record(root: str, recipe: str, snapshot: str, reason: str = "", *, undo: bool = False) -> None:
-    """Write into the dataset's log that a snapshot is retracted, or is back; nothing if that is there already."""
+def record(root: str, recipe: str, snapshot: str, reason: str = "", *, undo: bool = False, ledger: Ledger) -> None:
+    """Write into the dataset's log that a snapshot is retracted, or is back, unless it says so; then into the ledger.
+
+    Where the ledger missed what the log says, it is told again.
+    """
     if not undo:
-        dataset.retract(root, recipe, snapshot, reason)
-    elif snapshot in dataset.retractions(root, recipe):
+        ledger.record_retraction(dataset.retract(root, recipe, snapshot, reason))
+        return
+    if snapshot in dataset.retractions(root, recipe):
         dataset.restore(root, recipe, snapshot)
+    ledger.record_version(dataset.current(root, recipe, snapshot))
 
 
 def landed(root: str, version: Version) -> str:
@@ -109,6 +115,15 @@ def landed(root: str, version: Version) -> str:
 
 
 # --- For a person -----------------------------------------------------------------------------------------------
+
+
+def opening(root: str, recipe: str, snapshot: str, *, undo: bool) -> str:
+    """Return what is about to be done, or that the log says so already and only later snapshots may be left to do."""
+    gone = dataset.retractions(root, recipe).get(snapshot)
+    what = f"{snapshot} of recipe {recipe} in {root}"
+    if undo:
+        return f"bringing back {what}, {gone.account}" if gone else f"{what} is not retracted"
+    return f"{what} was {gone.account}" if gone else f"retracting {what}"
 
 
 def told(snapshot: str, found: Sequence[Redo]) -> Iterator[str]:

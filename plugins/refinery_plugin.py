@@ -112,6 +112,9 @@ def _verdict(path: str) -> Verdict:
 @app.get("/snapshot/{recipe}/{snapshot}")
 def snapshot_page(recipe: str, snapshot: str) -> HTMLResponse:
     """Show a snapshot's funnel, what its gates found, its distributions beside the previous snapshot's, its cost."""
+    gone = dataset.retractions(root(), recipe).get(snapshot)
+    if gone is not None:
+        return _retracted(gone)
     version = dataset.current(root(), recipe, snapshot)
     steps = funnel.funnel(root(), version)
     verdicts = {stage: _verdict(path) for stage, path in version.verdicts.items() if path}
@@ -128,6 +131,12 @@ def snapshot_page(recipe: str, snapshot: str) -> HTMLResponse:
         measures=list(_measures(version, before)),
         costs=_costs(recipe, snapshot),
     )
+
+
+def _retracted(gone: dataset.Retraction) -> HTMLResponse:
+    """Show when and why a snapshot was retracted, and where what was published of it lies."""
+    versions = [one for one in dataset.versions(root(), gone.recipe) if one.number in gone.retracts]
+    return shown("retracted.html", gone=gone, versions=versions)
 
 
 def _measures(version: dataset.Version, before: dataset.Version | None) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import shutil
 import sqlite3
 import threading
 import warnings
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.dataset import Version
+from pipeline_tasks.dataset import Retraction, Version
 from pipeline_tasks.errors import RecipeError, StorageBusy
 from pipeline_tasks.gate import Failure, Verdict
 from pipeline_tasks.ledger import SQL, Ledger, questions
@@ -122,6 +123,11 @@ def fill(ledger: Ledger) -> None:
     first = {stage: path.replace("2026-46", "2026-45").replace("400", "1000") for stage, path in paths.items()}
     first = {stage: path.replace("275", "875").replace("213", "813") for stage, path in first.items()}
     ledger.record_version(Version(2, "web", "2026-45", "s3://in", first, {}, "p/3", 813, 5691, 3))
+    ledger.record_retraction(retraction(3, "2026-44"))
+
+
+def retraction(number: int, snapshot: str) -> Retraction:
+    return Retraction(number, "web", snapshot, (1, 2), "100% spam; see :ticket", "2026-11-21T14:30:05+00:00")
 
 
 def rows_of(ledger: Ledger, question: str, **parameters: str) -> list[dict[str, Any]]:
@@ -203,6 +209,31 @@ def test_recording_again_changes_nothing(dsn: str) -> None:
         assert {question: rows_of(ledger, question) for question in questions()} == once
 
 
+def test_a_retracted_snapshot_is_published_no_more_until_a_later_version(dsn: str) -> None:
+    def stands(ledger: Ledger) -> tuple[Any, ...]:
+        (row,) = [one for one in ledger.ask("status", recipe="web") if one["snapshot"] == "2026-45"]
+        return row["version"], row["tokens"], row["retracted_at"], row["retraction_reason"]
+
+    published = Version(2, "web", "2026-45", "s3://in", {}, {}, "p/3", 813, 5691, 3)
+    gone = retraction(3, "2026-45")
+    with Ledger.open(dsn) as ledger:
+        fill(ledger)
+        assert stands(ledger) == (2, 5691, None, None)
+        for _ in range(2):
+            ledger.record_retraction(gone)
+            assert stands(ledger) == (None, None, gone.at, gone.reason)
+        ledger.record_version(replace(published, number=4))
+        assert stands(ledger) == (4, 5691, None, None)
+        assert [row["back_in_version"] for row in ledger.ask("retractions", snapshot="2026-45")] == [4]
+        ledger.record_retraction(replace(gone, number=5, reason="", at=""))
+        assert stands(ledger) == (None, None, "", "")
+        told = ledger.ask("retractions", recipe="web", snapshot="2026-45")
+        assert [(row["number"], row["reason"], row["back_in_version"]) for row in told] == [
+            (3, gone.reason, 4),
+            (5, "", None),
+        ]
+
+
 def test_an_attempt_that_found_the_work_done_costs_nothing_and_hides_nothing(dsn: str) -> None:
     made = manifest("ingest", "2026-45", 10, {}, {})
     told = {"snapshot": "2026-45", "recipe": "web"}
@@ -258,6 +289,23 @@ def test_a_new_file_that_another_process_is_writing_is_waited_for(tmp_path: Path
         with Ledger.open(path) as ledger:
             assert ledger.ask("funnel") == []
         ends.join()
+
+
+def test_a_ledger_of_an_earlier_release_is_brought_up_to_date_and_keeps_what_it_has(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(SQL, tmp_path / "sql")
+    steps = sorted((tmp_path / "sql" / "ledger").glob("*.sql"))
+    for later in steps[1:]:
+        later.unlink()
+    with monkeypatch.context() as first:
+        first.setattr("pipeline_tasks.ledger.SQL", tmp_path / "sql")
+        with Ledger.open(dsn) as ledger:
+            ledger.record_version(Version(1, "web", "2026-45", "s3://in", {}, {}, "p/1", 813, 5691, 3))
+    with Ledger.open(dsn) as ledger:
+        ledger.record_retraction(retraction(2, "2026-45"))
+        assert [row["number"] for row in ledger.ask("versions")] == [1]
+        assert [row["snapshot"] for row in ledger.ask("retractions")] == ["2026-45"]
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks import storage
+from pipeline_tasks.dataset import Retraction
 from pipeline_tasks.gate import judge
 from pipeline_tasks.manifest import Manifest, digest_of, dump, manifest_path, merge, profile, schema_pairs
 from pipeline_tasks.markup import Html, bar, count, join, page, percent, shown, size, table, tag
@@ -190,6 +191,14 @@ def test_a_report_tells_what_each_benchmark_hit(tmp_path: Path) -> None:
     assert "other 1 1 quiz 2 2" in text
     assert "quiz 7 question (prompt) sampled 0.875 1,200-1,350 and 1 more" in text
     assert "SECRET-RAW-TEXT" not in body
+
+
+def test_a_report_names_the_earlier_snapshots_that_are_retracted(tmp_path: Path) -> None:
+    manifests = {"ingest": made(tmp_path, "ingest", records(3))}
+    gone = [Retraction(2, "web", "2026-45", (1,), "<b>spam</b>", "2026-11-21T14:30:05+00:00")]
+    write_report(str(tmp_path), "web", "2026-46", manifests, {}, "report.html", gone=gone)
+    body = (tmp_path / "report.html").read_text()
+    assert "Earlier snapshot 2026-45 was retracted on 2026-11-21 14:30 UTC: &lt;b&gt;spam&lt;/b&gt;." in body
 
 
 def test_without_scrubbing_no_text_is_shown(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import pytest
 
 from pipeline_tasks import dataset, retract, storage
-from pipeline_tasks.__main__ import handle
+from pipeline_tasks.__main__ import handle, ledger_of
 from pipeline_tasks.cli import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.funnel import status_lines
+from pipeline_tasks.ledger import Ledger
 from pipeline_tasks.publish import read_demoted
 from pipeline_tasks.runner import read_manifest, read_shards
 from pipeline_tasks.verify import verify
@@ -58,6 +60,19 @@ def refine(root: str, uri: Path) -> dataset.Version:
         ]
     handle({"verb": "publish", **named, "landing": landed["landing"], "manifests": manifests})
     return dataset.current(root, RECIPE, landed["snapshot"])
+
+
+def record(root: str, day: str, reason: str = "", *, undo: bool = False) -> None:
+    """Record in log and ledger that a day is retracted, or back, as `refinery retract` does."""
+    with Ledger.open(ledger_of(root)) as ledger:
+        retract.record(root, RECIPE, day, reason, undo=undo, ledger=ledger)
+
+
+def stands(root: str, day: str) -> tuple[int | None, str | None]:
+    """The version of a day that the ledger calls published, and why it is retracted if it is."""
+    with Ledger.open(ledger_of(root)) as ledger:
+        (row,) = [one for one in ledger.ask("status", recipe=RECIPE) if one["snapshot"] == day]
+    return row["version"], row["retraction_reason"]
 
 
 def redo(root: str, snapshot: str) -> list[str]:
@@ -112,16 +127,20 @@ def test_retracting_a_day_equals_never_having_had_it(
     before = [refine(root, crawl / one) for one in DAYS]
     assert (holds(root), sealed(root)) == full[DAYS]
     planned = [one.version.snapshot for one in retract.later(root, RECIPE, day)]
-    retract.record(root, RECIPE, day, "a test day")
+    record(root, day, "a test day")
     assert redo(root, day) == planned == [one for one in DAYS if one > day]
     assert (holds(root), sealed(root)) == full[without(day)]
     assert retract.stale(root, RECIPE) == []
+    assert stands(root, day) == (None, "a test day")
     assert dataset.versions(root, RECIPE)[: len(DAYS)] == before, "published versions never change"
     assert all(not verify(root, one).problems for one in dataset.latest_by_snapshot(root, RECIPE))
+    page = storage.connect(root).read(f"{dataset.latest_by_snapshot(root, RECIPE)[-1].home}/report.html").decode()
+    assert ("a test day" in page) == (day < DAYS[-1])
 
-    retract.record(root, RECIPE, day, undo=True)
+    record(root, day, undo=True)
     redo(root, day)
     assert (holds(root), sealed(root)) == full[DAYS]
+    assert stands(root, day) == (dataset.current(root, RECIPE, day).number, None)
 
 
 def test_a_dataset_of_which_all_is_retracted_still_has_a_status(
@@ -129,11 +148,23 @@ def test_a_dataset_of_which_all_is_retracted_still_has_a_status(
 ) -> None:
     root = str(tmp_path)
     refine(root, crawl / DAYS[0])
-    retract.record(root, RECIPE, DAYS[0])
+    record(root, DAYS[0])
     assert main(["status", root]) == 0
-    assert f"{DAYS[0]:<20}retracted" in capsys.readouterr().out
+    told = dataset.retractions(root, RECIPE)[DAYS[0]].account
+    assert re.fullmatch(r"retracted on \d{4}-\d\d-\d\d \d\d:\d\d UTC", told)
+    assert f"{DAYS[0]:<20}{told}" in capsys.readouterr().out
     assert main(["status", root, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == [{"snapshot": DAYS[0], "note": "retracted"}]
+    (gone,) = json.loads(capsys.readouterr().out)
+    assert {**gone, "retracted_at": ""} == {
+        "recipe": RECIPE,
+        "snapshot": DAYS[0],
+        "note": told,
+        "retracted_at": "",
+        "reason": "",
+    }
+    assert gone["retracted_at"][:16].replace("T", " ") in told
+    assert main(["report", root]) == RecipeError.exit_code
+    assert f"snapshot {DAYS[0]} of recipe {RECIPE} was {told}" in capsys.readouterr().err
 
 
 def test_days_demote_each_other_and_versions_say_so(
@@ -162,8 +193,9 @@ def test_a_retraction_is_recorded_once_and_goes_on_where_it_was_interrupted(craw
     for one in DAYS[:3]:
         refine(root, crawl / one)
     for _ in range(2):
-        retract.record(root, RECIPE, DAYS[0], "spam")
+        record(root, DAYS[0], "spam")
     assert len(dataset.log(root, RECIPE)) == 4
+    assert dataset.retractions(root, RECIPE)[DAYS[0]].reason == "spam"
     assert [one.version.snapshot for one in retract.stale(root, RECIPE)] == list(DAYS[1:3])
     refine(root, crawl / DAYS[1])  # and here the power fails
     assert [one.version.snapshot for one in retract.stale(root, RECIPE)] == [DAYS[2]]
@@ -180,18 +212,31 @@ def test_a_retracted_day_is_neither_shown_nor_refined_again_from_the_same_files(
     (day / "pages.jsonl").write_text(text)
     refine(root, day)
     refine(root, crawl / DAYS[1])
-    retract.record(root, RECIPE, DAYS[0], "spam")
-    with pytest.raises(RecipeError, match=r"retracted \(spam\)"):
+    record(root, DAYS[0], "spam")
+    with pytest.raises(RecipeError, match=r"retracted on .* UTC: spam"):
         dataset.current(root, RECIPE, DAYS[0])
     with pytest.raises(RecipeError, match="land other files"):
         refine(root, day)
     assert main(["status", root]) == 0
     told = capsys.readouterr().out
-    assert "retracted: spam" in told
+    assert re.search("retracted on .* UTC: spam", told)
     assert "stale from ingest on" in told
     (day / "pages.jsonl").write_text(text.replace("word", "cure"))
     assert refine(root, day).number == 4
     assert dataset.retractions(root, RECIPE) == {}
+    assert stands(root, DAYS[0]) == (4, None)
+
+
+def test_a_ledger_that_missed_a_retraction_is_told_again(crawl: Path, tmp_path: Path) -> None:
+    root = str(tmp_path)
+    refine(root, crawl / DAYS[0])
+    dataset.retract(root, RECIPE, DAYS[0], "spam")  # and here the power fails
+    assert stands(root, DAYS[0]) == (1, None)
+    record(root, DAYS[0], "not the reason that is in the log")
+    assert stands(root, DAYS[0]) == (None, "spam")
+    dataset.restore(root, RECIPE, DAYS[0])  # and here again
+    record(root, DAYS[0], undo=True)
+    assert stands(root, DAYS[0]) == (3, None)
 
 
 def unknown(root: str, arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -226,3 +271,16 @@ def test_a_dry_run_tells_what_would_be_refined_again(
     assert main(["retract", DAYS[1], root, "--dry-run"]) == 0
     assert "nothing after 2026-11-20" in capsys.readouterr().out
     assert len(dataset.log(root, RECIPE)) == 2
+
+
+def test_what_is_done_already_is_said(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = str(tmp_path)
+    refine(root, crawl / DAYS[0])
+    assert main(["retract", DAYS[0], root, "--undo"]) == 0
+    assert "is not retracted" in capsys.readouterr().out
+    for said in ("retracting 2026-11-19 of", r"2026-11-19 of .* was retracted on .* UTC: spam"):
+        assert main(["retract", DAYS[0], root, "--reason", "spam"]) == 0
+        assert re.search(said, capsys.readouterr().out)
+    assert main(["retract", DAYS[0], root, "--undo"]) == 0
+    assert re.search("bringing back .* UTC: spam", capsys.readouterr().out)
+    assert stands(root, DAYS[0]) == (3, None)

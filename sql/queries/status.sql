@@ -1,7 +1,8 @@
--- Where does each snapshot stand: stages done, refusals and warnings, published version, cost?
+-- Where does each snapshot stand: stages done, refusals and warnings, published version or retraction, cost?
 SELECT
     s.recipe, s.snapshot, s.stages, s.rows_in, s.cost_usd, COALESCE(g.refused, 0) AS refused,
-    COALESCE(g.warned, 0) AS warned, d.number AS version, d.documents, d.tokens
+    COALESCE(g.warned, 0) AS warned, d.number AS version, d.documents, d.tokens,
+    r.retracted_at, r.reason AS retraction_reason
 FROM (
     SELECT
         recipe, snapshot, COUNT(*) AS stages, SUM(cost_usd) AS cost_usd,
@@ -16,7 +17,8 @@ LEFT JOIN (
     FROM latest_verdicts
     GROUP BY recipe, snapshot
 ) g ON g.recipe = s.recipe AND g.snapshot = s.snapshot
-LEFT JOIN dataset_versions d ON d.recipe = s.recipe AND d.snapshot = s.snapshot AND d.number = (
+LEFT JOIN retracted r ON r.recipe = s.recipe AND r.snapshot = s.snapshot
+LEFT JOIN dataset_versions d ON r.number IS NULL AND d.recipe = s.recipe AND d.snapshot = s.snapshot AND d.number = (
     SELECT MAX(number) FROM dataset_versions newest WHERE newest.recipe = s.recipe AND newest.snapshot = s.snapshot
 )
 WHERE (:recipe = '' OR s.recipe = :recipe)

@@ -144,7 +144,12 @@ def test_a_retracted_snapshot_is_said_to_be_so(
     shutil.copytree(root, tmp_path / "root")
     monkeypatch.setenv("REFINERY_ROOT", str(tmp_path / "root"))
     dataset.retract(str(tmp_path / "root"), "small", "2026-11-19", "<b>spam</b>")
-    assert "2026-11-19 was retracted: &lt;b&gt;spam&lt;/b&gt;" in visitor.get("/page").text
+    listed = visitor.get("/page").text
+    assert re.search(r"2026-11-19</a> was retracted on [\d-]{10} [\d:]{5} UTC: &lt;b&gt;spam&lt;/b&gt;", listed)
     gone = visitor.get("/snapshot/small/2026-11-19")
-    assert gone.status_code == 404
-    assert "was retracted" in gone.text
+    assert gone.status_code == 200
+    assert re.search("was retracted on .* UTC: &lt;b&gt;spam&lt;/b&gt;", gone.text)
+    assert "refinery retract --undo 2026-11-19" in gone.text
+    (report,) = re.findall(r'href="/refinery(/files/[^"]+)"', gone.text)
+    assert visitor.get(report).status_code == 200
+    assert visitor.get("/aside/small/2026-11-19/extract").status_code == 404
