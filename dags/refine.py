@@ -26,10 +26,9 @@ from refinery_operators import Gate, Land, Publish, Refine, Seal, failed, retrie
 from refinery_retry import RETRIES
 from refinery_sensor import SnapshotSensor
 
-from pipeline_tasks.recipe import Recipe, load_recipe, recipe_names, stage_card
+from pipeline_tasks.recipe import MAX_PARTITIONS, Recipe, load_recipe, recipe_names, stage_card
 
 DEFAULT = "web"
-MAX_PARTITIONS = 1024  # Airflow's own bound on a mapped task
 
 
 def params() -> dict[str, Param]:

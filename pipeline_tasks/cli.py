@@ -1,7 +1,9 @@
 """The `refinery` command: run a snapshot, look at what is there, and prove it."""
 
 import argparse
+import contextlib
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -10,9 +12,12 @@ from typing import Any
 
 from pipeline_tasks import dataset
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
-from pipeline_tasks.recipe import recipe_names
+from pipeline_tasks.recipe import ENGINES, MAX_PARTITIONS, recipe_names
 
 DEFAULT_RECIPE = "web"
+
+LAST, EVERY = "the one published last", "every one"
+"""Which snapshot a command means if none is named."""
 
 Answer = Callable[[argparse.Namespace], int]
 
@@ -44,14 +49,14 @@ def build_parser() -> argparse.ArgumentParser:
     _run_parser(commands)
     _demo_parser(commands)
     _up_parser(commands)
-    for name, answer, text in (
-        ("status", _status, "what is published, what is retracted (when and why), and what is stale"),
-        ("funnel", _funnel, "documents, bytes and reasons from stage to stage"),
-        ("verify", _verify, "re-check every digest and the account of every record"),
-        ("report", _report, "where the report of a snapshot is"),
+    for name, answer, text, default in (
+        ("status", _status, "what is published, what is retracted (when and why), and what is stale", EVERY),
+        ("funnel", _funnel, "documents, bytes and reasons from stage to stage", LAST),
+        ("verify", _verify, "re-check every digest and the account of every record", EVERY),
+        ("report", _report, "where the report of a snapshot is", LAST),
     ):
         one = commands.add_parser(name, help=text, description=text)
-        _place(one)
+        _place(one, default)
         one.set_defaults(answer=answer)
     _trace_parser(commands)
     _aside_parser(commands)
@@ -68,12 +73,26 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _place(parser: argparse.ArgumentParser) -> None:
-    """Add what names a published snapshot."""
+def _place(parser: argparse.ArgumentParser, default: str = LAST) -> None:
+    """Add what names a published snapshot, or, by default, which."""
     parser.add_argument("output", nargs="?", default=default_root(), help="the root that a run wrote to")
     parser.add_argument("--recipe", default="", help="recipe (default: the only one there, else web)")
-    parser.add_argument("--snapshot", default="", help="snapshot (default: the newest)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--snapshot", default="", help=f"snapshot (default: {default})")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _number(kind: type[int] | type[float], least: float, most: float = math.inf) -> Callable[[str], float]:
+    """Return a reader of an option's number, which argparse refuses with its usage and exit code 2."""
+
+    def read(text: str) -> float:
+        with contextlib.suppress(ValueError):
+            if least <= (value := kind(text)) <= most:
+                return value
+        to = f"to {most:g}" if most < math.inf else "or more"
+        message = f"{text!r} is no {'whole ' if kind is int else ''}number of {least:g} {to}"
+        raise argparse.ArgumentTypeError(message)
+
+    return read
 
 
 def default_root() -> str:
@@ -87,8 +106,14 @@ def _run_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no publi
     run.add_argument("--output", default=default_root(), help="root to write to: a folder or s3://bucket/prefix")
     run.add_argument("--snapshot", default="", help="its name (default: last part of --input); earlier are history")
     run.add_argument("--recipe", default=DEFAULT_RECIPE, help=f"one of {', '.join(recipe_names())}")
-    run.add_argument("--partitions", type=int, default=0, help="map stages over at most this many (default: recipe's)")
-    run.add_argument("--engine", default="", help="run every stage on local, spark or ray (default: the recipe's)")
+    run.add_argument(
+        "--partitions",
+        type=_number(int, 0, MAX_PARTITIONS),
+        default=0,
+        metavar="N",
+        help=f"map stages over at most this many, up to {MAX_PARTITIONS:,} (default: the recipe's)",
+    )
+    run.add_argument("--engine", choices=ENGINES, default="", help="run every stage there (default: the recipe's)")
     run.add_argument("--override", action="append", default=[], metavar="STAGE=WHY", help="let a refused gate pass")
     run.add_argument("--json", action="store_true", help="end with one JSON object")
     run.set_defaults(answer=_run)
@@ -211,15 +236,19 @@ def _verify(options: argparse.Namespace) -> int:
     from pipeline_tasks import verify
 
     accounts = [verify.verify(options.output, one) for one in _versions(options)]
-    for account in accounts:
-        _print(verify.told(account))
+    if options.json:
+        _print([json.dumps([verify.facts(account) for account in accounts], sort_keys=True)])
+    else:
+        _print(line for account in accounts for line in verify.told(account))
     problems = sum(len(account.problems) for account in accounts)
     return ContractError.exit_code if problems else 0
 
 
 def _report(options: argparse.Namespace) -> int:
     version = _version(options)
-    _print([f"{options.output}/{version.home}/report.html"])
+    path = f"{options.output}/{version.home}/report.html"
+    facts = {"recipe": version.recipe, "snapshot": version.snapshot, "version": version.number, "report": path}
+    _print([json.dumps(facts, sort_keys=True) if options.json else path])
     return 0
 
 
@@ -227,7 +256,7 @@ def _trace_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no pub
     trace = commands.add_parser("trace", help="from a packed token back to its document and landed record")
     _place(trace)
     trace.add_argument("--token", type=int, action="append", help="position in the stream, from 0; may be repeated")
-    trace.add_argument("--random", type=int, default=0, metavar="N", help="trace N tokens drawn at random")
+    trace.add_argument("--random", type=_number(int, 0), default=0, metavar="N", help="trace N tokens drawn at random")
     trace.set_defaults(answer=_trace)
 
 
@@ -295,7 +324,7 @@ def _lint_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no publ
     lint = commands.add_parser("lint", help="find what in a recipe is unreadable, out of order, dead or shadowed")
     lint.add_argument("recipe", help="a recipe's name, or the path of its YAML file")
     lint.add_argument("--output", default="", help="root whose published signals the rules are tried on")
-    lint.add_argument("--snapshot", default="", help="snapshot to try them on (default: the newest)")
+    lint.add_argument("--snapshot", default="", help=f"snapshot to try them on (default: {LAST})")
     lint.add_argument("--allow", action="append", default=[], metavar="REASON", help="a rule that is off on purpose")
     lint.add_argument("--strict", action="store_true", help="let notes (rules that nothing fails) fail too")
     lint.add_argument("--json", action="store_true", help="print one JSON object")
@@ -334,12 +363,12 @@ def _minhash(options: argparse.Namespace) -> int:
 def _contamination_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
     text = "evaluation items found in snapshots, or what a later benchmark would find, from sketches"
     found = commands.add_parser("contamination", help=text, description=text)
-    _place(found)
+    _place(found, EVERY)
     found.add_argument("--benchmark", default="", help="only hits of this one")
     found.add_argument("--file", action="append", default=[], metavar="NAME=FILE", help="where a benchmark's file is")
     found.add_argument("--add", action="append", default=[], metavar="[NAME=]FILE", help="look for a new benchmark")
     found.add_argument("--part", action="append", default=[], metavar="FIELD=KIND", help="question, answer or passage")
-    found.add_argument("--limit", type=int, default=20, metavar="N", help="show at most N hits (20)")
+    found.add_argument("--limit", type=_number(int, 0), default=20, metavar="N", help="show at most N hits (20)")
     found.set_defaults(answer=_contamination)
 
 
@@ -348,7 +377,7 @@ def _contamination(options: argparse.Namespace) -> int:
 
     from pipeline_tasks import contamination
 
-    scans, hits = [], []
+    scans, hits, sought = [], [], []
     files, parts = contamination.named(options.add), dict(one.partition("=")[::2] for one in options.part)
     for version in _versions(options):
         if files:
@@ -358,10 +387,13 @@ def _contamination(options: argparse.Namespace) -> int:
         else:
             known = contamination.named(options.file)
             hits += contamination.listed(options.output, version, options.benchmark, known)
+            sought.append((version.snapshot, contamination.looked_for(options.output, version)))
+    asked = list(contamination.told_looked_for(sought, "" if files else options.benchmark))
     if options.json:
-        _print([json.dumps({"scans": [asdict(one) for one in scans], "hits": [asdict(one) for one in hits]})])
+        facts = {"looked_for": dict(sought), "scans": [asdict(one) for one in scans]}
+        _print([json.dumps(facts | {"hits": [asdict(one) for one in hits]})])
     else:
-        _print([*map(contamination.told_scan, scans), *contamination.told(hits, options.limit)])
+        _print([*asked, *map(contamination.told_scan, scans), *contamination.told(hits, options.limit)])
     return 0
 
 
@@ -371,7 +403,7 @@ def _duplicates_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has n
     found.add_argument("id", help="the document's id, or as many of its first digits as no other has")
     found.add_argument("output", nargs="?", default=default_root(), help="the root that a run wrote to")
     found.add_argument("--recipe", default="", help="recipe (default: the only one there, else web)")
-    found.add_argument("--limit", type=int, default=20, metavar="N", help="show at most N members (20)")
+    found.add_argument("--limit", type=_number(int, 0), default=20, metavar="N", help="show at most N members (20)")
     found.add_argument("--json", action="store_true", help="print one JSON object")
     found.set_defaults(answer=_duplicates)
 
@@ -398,7 +430,7 @@ def _retract_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no p
     retract.add_argument("--reason", default="", help="why; kept in the dataset's log")
     retract.add_argument("--undo", action="store_true", help="bring a retracted snapshot back")
     retract.add_argument("--dry-run", action="store_true", help="only tell what would be refined again")
-    retract.add_argument("--engine", default="", help="run every stage on local, spark or ray (default: the recipe's)")
+    retract.add_argument("--engine", choices=ENGINES, default="", help="run every stage there (default: the recipe's)")
     retract.add_argument("--override", action="append", default=[], metavar="STAGE=WHY", help="let a refused gate pass")
     retract.set_defaults(answer=_retract)
 
@@ -420,10 +452,11 @@ def _retract(options: argparse.Namespace) -> int:
 
 def _tend_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
     tend = commands.add_parser("tend", help="list (and with --delete remove) what no manifest names")
+    days, share = _number(float, 0), _number(float, 0, 1)
     tend.add_argument("output", nargs="?", default=default_root(), help="the root to tend")
-    tend.add_argument("--grace", type=float, default=7.0, metavar="DAYS", help="leave alone what is younger (7)")
-    tend.add_argument("--expire", type=float, default=0.0, metavar="DAYS", help="also stages that no version names")
-    tend.add_argument("--limit", type=float, default=0.1, help="refuse to remove more than this share of bytes (0.1)")
+    tend.add_argument("--grace", type=days, default=7.0, metavar="DAYS", help="leave alone what is younger (7)")
+    tend.add_argument("--expire", type=days, default=0.0, metavar="DAYS", help="also stages that no version names")
+    tend.add_argument("--limit", type=share, default=0.1, help="refuse to remove more than this share of bytes (0.1)")
     tend.add_argument("--delete", action="store_true", help="remove; without it, only list")
     tend.add_argument("--compact", action="store_true", help="merge what many snapshots remembered, for fewer lookups")
     tend.add_argument("--json", action="store_true", help="print one JSON object")

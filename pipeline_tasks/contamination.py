@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
+from operator import itemgetter
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -82,7 +83,7 @@ def listed(root: str, version: dataset.Version, benchmark: str = "", files: File
     The benchmark's own texts come from `files` and from the recipe, as far as a file there is the one that was used.
     """
     made = _made(root, version)
-    known = _used(made, {**_of_recipe(version.recipe), **(files or {})})
+    known = _used(made, {**_of_recipe(version.recipe), **_local(files or {})})
     texts = _references(replace(_params(made), benchmarks=known))
     cut = list(_cut(root, made))
     tokens = _published(root, version) if cut else frozenset()
@@ -90,6 +91,11 @@ def listed(root: str, version: dataset.Version, benchmark: str = "", files: File
         for hit in orjson.loads(row["evidence"])["hits"]:
             if benchmark in ("", hit["benchmark"]):
                 yield _hit(version, row, hit, outcome, texts, published=outcome == CUT and row["id"] in tokens)
+
+
+def looked_for(root: str, version: dataset.Version) -> tuple[str, ...]:
+    """Return the benchmarks that a version's stage was given, sorted."""
+    return tuple(sorted(_made(root, version).params.get("benchmarks", {})))
 
 
 def _made(root: str, version: dataset.Version) -> Manifest:
@@ -197,9 +203,7 @@ def added(root: str, version: dataset.Version, files: Files, parts: Mapping[str,
     from pipeline_tasks.text.sketches import sift
 
     made = _made(root, version)
-    params = _with_parts(
-        replace(_params(made), benchmarks={name: FilePath(path) for name, path in files.items()}), parts
-    )
+    params = _with_parts(replace(_params(made), benchmarks=_local(files)), parts)
     if not params.sketch:
         message = (
             f"{root}: snapshot {version.snapshot} of recipe {version.recipe} was refined with `sketch: false`; "
@@ -218,6 +222,18 @@ def added(root: str, version: dataset.Version, files: Files, parts: Mapping[str,
     found = [_hit(version, row, hit, KEPT, texts, published=row["id"] in tokens) for row, hit in hits]
     size = sum(shard.bytes for shard in made.memory)
     return Scan(version.recipe, version.snapshot, made.rows, size, candidates, len(found)), found
+
+
+def _local(files: Files) -> dict[str, FilePath]:
+    """Return files to open, those on S3 as copies; RecipeError for one that is not there."""
+    there = {}
+    for name, path in files.items():
+        try:
+            there[name] = FilePath(storage.localize(path, storage.digest_of_file(path)[1]))
+        except (FileNotFoundError, IsADirectoryError) as error:
+            message = f"benchmark {name}: {path} is no file; give one with an item of the benchmark per line, as JSON"
+            raise RecipeError(message) from error
+    return there
 
 
 def _with_parts(params: Params, parts: Mapping[str, str]) -> Params:
@@ -298,6 +314,22 @@ def named(written: Sequence[str]) -> dict[str, str]:
 # --- For a person -----------------------------------------------------------------------------------------------
 
 
+def told_looked_for(sought: Sequence[tuple[str, tuple[str, ...]]], benchmark: str = "") -> Iterator[str]:
+    """Yield what was looked for in which snapshots; RecipeError if `benchmark` is named and none of it.
+
+    `sought` has snapshots, in their order, each with its benchmarks.
+    """
+    known = sorted({name for _, names in sought for name in names})
+    if benchmark and benchmark not in known:
+        screened = ", ".join(known) or "no evaluation set"
+        message = f"these snapshots were screened for {screened}, not for {benchmark!r}; --add looks for a new one"
+        raise RecipeError(message)
+    for names, group in groupby(sought, key=itemgetter(1)):
+        days = [snapshot for snapshot, _ in group]
+        where = days[0] if len(days) == 1 else f"{len(days):,} snapshots, {days[0]} to {days[-1]}"
+        yield f"looked for {', '.join(names) or 'no evaluation set'} in {where}"
+
+
 def told_scan(scan: Scan) -> str:
     """Return one line on what was looked at."""
     each = scan.sketch_bytes / scan.documents if scan.documents else 0.0
@@ -340,7 +372,8 @@ def _told_item(hits: Sequence[Hit]) -> Iterator[str]:
     before, match, after = map(_plain, hit.found)
     shown = f"...{before} [[{match}]] {after}..." if match else "(its text before the cut is gone)"
     left = textwrap.wrap(shown, WIDTH, max_lines=LINES, placeholder=" ...")
-    right = textwrap.wrap(_plain(hit.reference) or "(its file is not known: --file NAME=FILE)", WIDTH, max_lines=LINES)
+    reference = _plain(hit.reference) or "(the file that was used is not known: --file NAME=FILE)"
+    right = textwrap.wrap(reference, WIDTH, max_lines=LINES)
     for one, other in zip_longest(left, right, fillvalue=""):
         yield f"  {one:<{WIDTH}} | {other}".rstrip()
 

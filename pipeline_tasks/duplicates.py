@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pipeline_tasks.differences import side_by_side
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import read_demoted
+from pipeline_tasks.recipe import STAGES as ORDER
 from pipeline_tasks.removals import SIMILARITY, WINNER
 from pipeline_tasks.runner import read_manifest, read_shards
 from pipeline_tasks.shard_task import bucket_of
@@ -24,8 +26,14 @@ from pipeline_tasks.stages import dedup_url
 STAGES = ("dedup_url", "dedup_exact", "dedup_minhash")
 """Stages that remove a document for the sake of another."""
 
+BEFORE = tuple(one for one in ORDER[: ORDER.index(STAGES[0])] if one != "ingest")
+"""Stages that set documents aside before; what `ingest` sets aside has no text and no id."""
+
 STANDING = ("kept", "superseded")
 """What documents became that are in the dataset."""
+
+SHOWN = 5
+"""Documents that a refusal names."""
 
 PLACE = ("id", "snapshot", "file", "offset", "url", "crawled_at")
 
@@ -73,6 +81,9 @@ def duplicates(root: str, recipe: str, wanted: str) -> Cluster:
     Reads the origins and evidence of everything that was set aside as a duplicate, and of kept documents the shards
     that can hold an id of the cluster (all of them to find the rest of a shortened id).
     """
+    if not re.fullmatch("[0-9a-f]{4,32}", wanted):
+        message = f"{wanted!r} is no document id: ids are 32 hex digits, of which the first 4 or more will do"
+        raise RecipeError(message)
     versions = dataset.latest_by_snapshot(root, recipe) or [dataset.current(root, recipe)]
     name = _resolved(root, recipe, versions, wanted)
     chain, removed, later = _closure(root, recipe, versions, name)
@@ -101,9 +112,6 @@ def _stands_for(asked: Member, standing: Sequence[Member], members: Sequence[Mem
 
 def _resolved(root: str, recipe: str, versions: Sequence[Version], wanted: str) -> str:
     """Return the one id that begins with `wanted`."""
-    if not re.fullmatch("[0-9a-f]{4,32}", wanted):
-        message = f"{wanted!r} is no document id: ids are 32 hex digits, of which the first 4 or more will do"
-        raise RecipeError(message)
     whole = len(wanted) == 32  # noqa: PLR2004 -- digits of 128 bits
     found: set[str] = set()
     for version in versions:
@@ -114,15 +122,29 @@ def _resolved(root: str, recipe: str, versions: Sequence[Version], wanted: str) 
     if len(found) == 1:
         return found.pop()
     if found:
-        shown = ", ".join(sorted(found)[:5])
+        shown = ", ".join(sorted(found)[:SHOWN])
         message = f"{len(found)} documents begin with {wanted!r} ({shown}, ...); give more digits"
         raise RecipeError(message)
     snapshots = ", ".join(version.snapshot for version in versions)
+    if gone := dataset.retractions(root, recipe):
+        snapshots += f"; retracted, and not looked at: {', '.join(gone)}"
+    before = "; ".join(islice(_set_aside_before(root, versions, wanted), SHOWN))
+    way_out = before or "`refinery trace` and column `id` of any shard show ids"
     message = (
-        f"{root}: no document {wanted!r} came to deduplication in recipe {recipe} (snapshots {snapshots}); "
-        "`refinery trace` and column `id` of any shard show ids; a filter before may have set it aside"
+        f"{root}: no document {wanted!r} came to deduplication in recipe {recipe} (snapshots {snapshots}); {way_out}"
     )
     raise RecipeError(message)
+
+
+def _set_aside_before(root: str, versions: Sequence[Version], wanted: str) -> Iterator[str]:
+    """Yield where a document (or those whose ids begin so) was set aside by a stage before deduplication, and why."""
+    for version in versions:
+        for stage in (one for one in BEFORE if one in version.manifests):
+            made = read_manifest(root, version.manifests[stage])
+            for batch in read_shards(root, made.rejects, ("id", "reason", "url")):
+                for row in batch.filter(pc.starts_with(batch.column("id"), wanted)).to_pylist():
+                    why = f"{row['reason']}, {row['url'] or 'no URL'}"
+                    yield f"{stage} of {version.snapshot} set {row['id']} aside: {why}"
 
 
 def _home(root: str, version: Version, ids: Sequence[str] | None) -> Iterator[pa.RecordBatch]:

@@ -1,5 +1,6 @@
 """Finds what in a recipe is unreadable, out of order, or a rule that cannot fire or never decides."""
 
+import difflib
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks import dataset, storage
-from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.filters import Rule, packs
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import STAGES, Recipe, Step, bind, load_recipe, stage_card
@@ -75,7 +76,8 @@ def lint(recipe: str, root: str = "", snapshot: str = "", allow: Sequence[str] =
     """Return everything found in a recipe, in the order of its stages; nothing is written.
 
     With `root`, the rules of `filter_quality` are also tried on the stored signals of the recipe's newest published
-    snapshot (or of `snapshot`). `allow` lists reasons of rules that are off on purpose.
+    snapshot (or of `snapshot`). `allow` lists reasons of rules that are off on purpose. RecipeError if there is no such
+    snapshot or reason.
     """
     try:
         read = load_recipe(recipe)
@@ -96,7 +98,18 @@ def lint(recipe: str, root: str = "", snapshot: str = "", allow: Sequence[str] =
             found += [
                 one for one in _tried(root, read.name, snapshot, decides) if one.where not in {d.where for d in dead}
             ]
+    _require_known(allow, [one.where for one in found])
     return [one for one in found if one.where not in allow]
+
+
+def _require_known(allow: Sequence[str], found: Iterable[str]) -> None:
+    """Raise RecipeError for an allowed reason that no rule has: it would hide nothing, now or ever."""
+    rules = [card.reason(rule) for card in filter_quality.FILTERS.values() for rule in card.rules]
+    for name in allow:
+        if name not in found and name not in rules:
+            near = ", ".join(difflib.get_close_matches(name, rules, 3, cutoff=0))
+            message = f"--allow {name}: no rule of filter_quality has this reason; nearest: {near}"
+            raise RecipeError(message)
 
 
 # --- Stages ---------------------------------------------------------------------------------------------------
@@ -233,7 +246,7 @@ def _overruled(decides: Decision) -> Iterator[Finding]:
 def _tried(root: str, recipe: str, snapshot: str, decides: Decision) -> Iterator[Finding]:
     """Find rules that no stored row fails, and rules that never come first."""
     stage = filter_quality.STAGE.name
-    if not any(snapshot in ("", one.snapshot) for one in dataset.latest_by_snapshot(root, recipe)):
+    if not snapshot and not dataset.latest_by_snapshot(root, recipe):
         yield Finding(fault=False, where=stage, what=f"rules not tried on data: {root} has no published {recipe}")
         return
     path, made, then = published(root, dataset.current(root, recipe, snapshot))

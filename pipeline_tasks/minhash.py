@@ -41,7 +41,8 @@ def checked(bands: int, rows: int, ngram: int, threshold: float) -> Setting:
     """Return the setting that was asked for; RecipeError where it makes no sense."""
     if min(bands, rows, ngram) < 1 or not 0 <= threshold <= 1:
         message = (
-            f"--bands {bands} --rows {rows} --ngram {ngram} --threshold {threshold:g}: at least 1, 1, 1 and 0 to 1"
+            f"--bands {bands} --rows {rows} --ngram {ngram} --threshold {threshold:g} makes no sense: "
+            "bands, rows and ngram are 1 or more, the threshold is 0 to 1"
         )
         raise RecipeError(message)
     return Setting("asked", bands, rows)

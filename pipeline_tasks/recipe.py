@@ -36,6 +36,9 @@ STAGES = (
 
 ENGINES = ("local", "spark", "ray")
 
+MAX_PARTITIONS = 1024
+"""Partitions of a stage: Airflow's own bound on a mapped task."""
+
 RECIPES = Path(__file__).parent.parent / "dags" / "recipes"
 
 
@@ -81,7 +84,8 @@ def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
     if not path.is_file():
         there = recipe_names(folder)
-        message = f"no recipe {name!r}{_nearest(name, there)}; recipes are: {', '.join(there)}"
+        known = f"recipes are: {', '.join(there)}; for one of your own give the path of its YAML file"
+        message = f"no recipe {name!r}{_nearest(name, there)}; {known}"
         raise RecipeError(message)
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from pipeline_tasks import dataset, storage
 from pipeline_tasks.errors import RefineryError
@@ -103,6 +104,14 @@ def _digest(uri: str) -> str:
         while chunk := stream.read(8 * 1024 * 1024):
             hasher.update(chunk)
     return hasher.hexdigest()
+
+
+def facts(account: Account) -> dict[str, Any]:
+    """Return the account for programs."""
+    one = account.version
+    names = ("files", "shards", "bytes", "records", "published", "aside", "problems")
+    told = {name: getattr(account, name) for name in names}
+    return {"recipe": one.recipe, "version": one.number, "snapshot": one.snapshot, **told}
 
 
 def told(account: Account) -> Iterator[str]:

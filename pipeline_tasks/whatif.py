@@ -190,11 +190,13 @@ def _change(written: str, now: Params) -> tuple[str, float]:
     """
     key, equals, value = written.partition("=")
     key = key.strip().removeprefix(f"{STAGE.name}.")
-    key = SHORT.get(key, key)
     language, dot, rest = key.partition(".")
-    plain = rest if rest.count(".") == 1 else key
-    if plain is rest:
+    if rest.count(".") == 1:
         packs.known_language(language, f"--set {written}")
+        plain = SHORT.get(rest, rest)
+        key = f"{language}.{plain}"
+    else:
+        key = plain = SHORT.get(key, key)
     known = [f"{name}.{one.name}" for name, card in FILTERS.items() for one in fields(card.limits)]
     if key in {one.name for one in fields(Params)}:
         message = f"--set {key}: it decides what is measured, not a bound; a snapshot refined with it tells"

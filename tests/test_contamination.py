@@ -84,7 +84,8 @@ def test_a_file_that_is_not_the_one_used_is_not_shown(tmp_path: Path, quiz: str)
     Path(quiz).write_text(json.dumps({"question": "Something else altogether, is it not?"}))
     assert {one.reference for one in contamination.listed(str(tmp_path), version, files={"quiz": quiz})} == {""}
     Path(quiz).unlink()
-    assert {one.reference for one in contamination.listed(str(tmp_path), version, files={"quiz": quiz})} == {""}
+    with pytest.raises(RecipeError, match=f"benchmark quiz: {quiz} is no file"):
+        list(contamination.listed(str(tmp_path), version, files={"quiz": quiz}))
 
 
 def test_texts_before_a_cut_may_be_gone(tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,7 +178,46 @@ def test_the_command_shows_both_sides(tmp_path: Path, quiz: str, capsys: pytest.
     assert "1 more; see them with --limit 3" in told
     assert "\x1b" not in told
     assert main(["contamination", str(root), "--snapshot", "2026-11-20"]) == 0
-    assert capsys.readouterr().out == "no hits\n"
+    assert capsys.readouterr().out == "looked for quiz in 2026-11-20\nno hits\n"
+    assert main(["contamination", str(root), "--benchmark", "quizz"]) == RecipeError.exit_code
+    assert "screened for quiz, not for 'quizz'" in capsys.readouterr().err
+
+
+def test_no_hits_where_nothing_was_looked_for_says_so(
+    tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "root"
+    for snapshot in ("2026-11-18", "2026-11-19"):
+        publish(root, [documents([PROSE, snapshot])], {}, snapshot)
+    publish(root, [documents([PROSE])], {"benchmarks": {"quiz": quiz}})
+    assert main(["contamination", str(root)]) == 0
+    assert capsys.readouterr().out == (
+        "looked for no evaluation set in 2 snapshots, 2026-11-18 to 2026-11-19\n"
+        "looked for quiz in 2026-11-20\nno hits\n"
+    )
+    assert main(["contamination", str(root), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["looked_for"] == {"2026-11-18": [], "2026-11-19": [], "2026-11-20": ["quiz"]}
+    assert main(["contamination", str(root), "--snapshot", "2026-11-18", "--benchmark", "quiz"]) == 78
+    assert "screened for no evaluation set, not for 'quiz'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--add", "--file"])
+def test_a_benchmark_that_is_no_file_is_named(
+    option: str, tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "root"
+    publish(root, [documents([PROSE])], {"benchmarks": {"quiz": quiz}})
+    for path in (str(tmp_path / "none.jsonl"), str(tmp_path)):
+        assert main(["contamination", str(root), option, f"quiz={path}"]) == RecipeError.exit_code
+        assert f"benchmark quiz: {path} is no file" in capsys.readouterr().err
+
+
+def test_a_later_benchmark_may_lie_on_s3(any_root: str, quiz: str) -> None:
+    version, _ = publish(f"{any_root}/root", [documents(TEXTS)], {})
+    storage.connect(any_root).create("sets/quiz.jsonl.gz", Path(quiz).read_bytes())
+    scan, _ = contamination.added(f"{any_root}/root", version, {"quiz": f"{any_root}/sets/quiz.jsonl.gz"}, {})
+    assert scan.hits == 3
 
 
 def test_the_command_adds_a_benchmark_to_every_snapshot(

@@ -135,8 +135,25 @@ def test_ids_that_lead_nowhere_say_what_would(root: str) -> None:
         duplicates(root, RECIPE, "ffff0000")
     with pytest.raises(RecipeError, match="is no document id: ids are 32 hex digits"):
         duplicates(root, RECIPE, "story")
-    with pytest.raises(RecipeError, match="has not been published"):
+    with pytest.raises(RecipeError, match="is no document id"):
+        duplicates("/no/such/root", RECIPE, "/no/such/root")
+    with pytest.raises(RecipeError, match=r"has not been published \(published: web\)"):
         duplicates(root, "demo", identity(STORY))
+
+
+def test_an_id_that_an_earlier_stage_set_aside_says_which(tmp_path: Path) -> None:
+    root, day = str(tmp_path / "root"), tmp_path / "2026-11-19"
+    day.mkdir()
+    lines = [{"text": STORY, "url": "https://example.org/1"}, {"text": "tiny", "url": "https://example.org/2"}]
+    (day / "pages.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    publish(root, day)
+    told = r"extract of 2026-11-19 set .* aside: extract:too_short, https://example.org/2"
+    with pytest.raises(RecipeError, match=told):
+        duplicates(root, RECIPE, identity("tiny"))
+    publish(root, tmp_path.joinpath("2026-11-19").rename(tmp_path / "2026-11-20"))
+    dataset.retract(root, RECIPE, "2026-11-19")
+    with pytest.raises(RecipeError, match=r"snapshots 2026-11-20; retracted, and not looked at: 2026-11-19"):
+        duplicates(root, RECIPE, "ffff0000")
 
 
 def test_a_shortened_id_must_be_the_only_one(tmp_path: Path) -> None:

@@ -157,6 +157,18 @@ def test_signals_measured_otherwise_are_not_used(tmp_path: Path) -> None:
     assert "has no published web_en" in note.what
 
 
+def test_what_is_named_and_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    published(tmp_path)
+    sound = recipe(tmp_path, {})
+    assert main(["lint", sound, "--output", str(tmp_path), "--snapshot", "2026-45"]) == 78
+    assert "snapshot 2026-45 of recipe web has not been published (published: s)" in capsys.readouterr().err
+    assert main(["lint", sound, "--allow", "c4:lorem_ipsun"]) == 78
+    assert "--allow c4:lorem_ipsun: no rule of filter_quality has this reason; nearest: c4:lorem_ipsum" in (
+        capsys.readouterr().err
+    )
+    assert main(["lint", sound, "--allow", "c4:lorem_ipsum"]) == 0
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(st.sampled_from("ab .,\n-*…#1éZ中。{(=")), min_size=1, max_size=4))
 def test_shares_are_never_above_one_and_no_signal_below_zero(texts: list[str]) -> None:

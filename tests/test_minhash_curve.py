@@ -52,4 +52,6 @@ def test_changed_words_bring_the_similarity_down_as_told() -> None:
 @pytest.mark.parametrize("wrong", [["--bands", "0"], ["--rows", "-1"], ["--threshold", "1.5"], ["--ngram", "0"]])
 def test_settings_that_make_no_sense_are_refused(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["minhash", *wrong]) == 78
-    assert wrong[0] in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert " ".join(wrong) in told
+    assert "bands, rows and ngram are 1 or more, the threshold is 0 to 1" in told

@@ -276,6 +276,15 @@ def test_request_that_cannot_be_read(tmp_path: Path) -> None:
         one_paragraph(done.stderr, str(path), said)
 
 
+@pytest.mark.parametrize("wrong", [["--engine", "flink"], ["--partitions", "1025"], ["--partitions", "-1"]])
+def test_a_run_that_cannot_be(wrong: list[str], landing: Path, tmp_path: Path) -> None:
+    done = command("-m", "pipeline_tasks.cli", "run", "--input", str(landing), "--output", str(tmp_path), *wrong)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert f"argument {wrong[0]}: " in done.stderr
+    assert wrong[1] in done.stderr
+
+
 @pytest.mark.parametrize("look", [["status"], ["funnel"], ["verify"], ["report"], ["trace", "--random", "1"]])
 def test_nothing_is_published_there(look: list[str], tmp_path: Path) -> None:
     done = command("-m", "pipeline_tasks.cli", look[0], str(tmp_path), *look[1:])

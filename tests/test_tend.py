@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks import storage, tend
+from pipeline_tasks.cli import main
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import ContractError, JobLost
 from pipeline_tasks.manifest import ABANDONED
@@ -111,6 +112,15 @@ def _given_on(root: str) -> str:
         for entry in source.list(""):
             target.create(entry.path, source.read(entry.path))
     return path
+
+
+@pytest.mark.parametrize("wrong", [["--grace", "-1"], ["--expire", "soon"], ["--limit", "7"], ["--limit", "nan"]])
+def test_numbers_that_make_no_sense_remove_nothing(
+    wrong: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["tend", str(tmp_path), "--delete", *wrong])
+    assert f"{wrong[1]!r} is no number of 0" in capsys.readouterr().err
 
 
 def test_an_unnamed_stage_expires_only_when_asked(tmp_path: Path, parent: str) -> None:

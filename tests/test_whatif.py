@@ -102,7 +102,7 @@ def test_a_forecast_is_what_a_run_then_does(
     ("changes", "params"),
     [
         (["packs=none", "gopher_quality.min_stop_words=0"], {"packs": "none", "gopher_quality": {"min_stop_words": 0}}),
-        (["de.gopher_quality.min_doc_words=100"], "{de: {gopher_quality: {min_doc_words: 100, min_stop_words: null}}}"),
+        (["de.gopher_quality.min_words=100"], "{de: {gopher_quality: {min_doc_words: 100, min_stop_words: null}}}"),
         (["zh.c4.min_num_sentences=3"], "{zh: {c4: {min_num_sentences: 3}, gopher_quality: {min_stop_words: null}}}"),
     ],
 )
