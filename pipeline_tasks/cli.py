@@ -55,7 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("verify", _verify, "re-check every digest and the account of every record", EVERY),
         ("report", _report, "where the report of a snapshot is", LAST),
     ):
-        one = commands.add_parser(name, help=text, description=text)
+        one = _command(commands, name, text)
         _place(one, default)
         one.set_defaults(answer=answer)
     _trace_parser(commands)
@@ -67,10 +67,16 @@ def build_parser() -> argparse.ArgumentParser:
     _duplicates_parser(commands)
     _tend_parser(commands)
     _retract_parser(commands)
-    doctor = commands.add_parser("doctor", help="check Java, Spark, Ray, the tokenizer and the object store")
+    doctor = _command(commands, "doctor", "check Java, Spark, Ray, the tokenizer and the object store")
     doctor.add_argument("output", nargs="?", default="", help="root to check: a folder or s3://bucket/prefix")
     doctor.set_defaults(answer=_doctor)
     return parser
+
+
+def _command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:  # noqa: ANN401 -- argparse has no public name for it
+    """Add a command that `refinery --help` and its own `--help` tell of."""
+    made: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    return made
 
 
 def _place(parser: argparse.ArgumentParser, default: str = LAST) -> None:
@@ -101,7 +107,7 @@ def default_root() -> str:
 
 
 def _run_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
-    run = commands.add_parser("run", help="refine one snapshot: the same DAG, in this process, with progress")
+    run = _command(commands, "run", "refine one snapshot: the same DAG, in this process, with progress")
     run.add_argument("--input", required=True, help="folder, prefix or file of WARC, WET, JSONL or Parquet")
     run.add_argument("--output", default=default_root(), help="root to write to: a folder or s3://bucket/prefix")
     run.add_argument("--snapshot", default="", help="its name (default: last part of --input); earlier are history")
@@ -144,7 +150,7 @@ def _reasons(written: Sequence[str]) -> dict[str, str]:
 
 
 def _demo_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
-    demo = commands.add_parser("demo", help="write two small crawl snapshots, refine both, compare with the truth")
+    demo = _command(commands, "demo", "write two small crawl snapshots, refine both, compare with the truth")
     demo.add_argument("--folder", default=".refinery/demo", help="where the crawl and the output go")
     demo.set_defaults(answer=_demo)
 
@@ -156,7 +162,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _up_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
-    up = commands.add_parser("up", help="start Airflow's web UI on this machine with everything embedded")
+    up = _command(commands, "up", "start Airflow's web UI on this machine with everything embedded")
     up.add_argument("--port", type=int, default=8080)
     up.set_defaults(answer=_up)
 
@@ -227,8 +233,10 @@ def _facts(version: dataset.Version) -> dict[str, Any]:
 def _funnel(options: argparse.Namespace) -> int:
     from pipeline_tasks.funnel import funnel, funnel_lines
 
-    steps = funnel(options.output, _version(options))
-    _print([json.dumps(steps, sort_keys=True)] if options.json else funnel_lines(steps))
+    version = _version(options)
+    steps = funnel(options.output, version)
+    told = [f"{version.recipe} version {version.number}, snapshot {version.snapshot}", *funnel_lines(steps)]
+    _print([json.dumps(steps, sort_keys=True)] if options.json else told)
     return 0
 
 
@@ -253,7 +261,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _trace_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
-    trace = commands.add_parser("trace", help="from a packed token back to its document and landed record")
+    trace = _command(commands, "trace", "from a packed token back to its document and landed record")
     _place(trace)
     trace.add_argument("--token", type=int, action="append", help="position in the stream, from 0; may be repeated")
     trace.add_argument("--random", type=_number(int, 0), default=0, metavar="N", help="trace N tokens drawn at random")
@@ -280,7 +288,7 @@ def _trace(options: argparse.Namespace) -> int:
 
 def _aside_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
     text = "what a stage set aside, by reason and language; with --to, the documents, a Parquet file per language"
-    aside = commands.add_parser("aside", help=text, description=text)
+    aside = _command(commands, "aside", text)
     _place(aside)
     aside.add_argument("--stage", default="filter_language", help="the stage (default: filter_language)")
     aside.add_argument("--reason", action="append", default=[], metavar="WHY", help="only these; may be repeated")
@@ -304,10 +312,14 @@ def _aside(options: argparse.Namespace) -> int:
 
 
 def _whatif_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
-    whatif = commands.add_parser("whatif", help="what other bounds of filter_quality would keep, from stored signals")
+    whatif = _command(commands, "whatif", "what other bounds of filter_quality would keep, from stored signals")
     _place(whatif)
     whatif.add_argument(
-        "--set", action="append", default=[], metavar="PROFILE.BOUND=NUMBER", help="a bound to change; may be repeated"
+        "--set",
+        action="append",
+        default=[],
+        metavar="[LANGUAGE.]PROFILE.BOUND=NUMBER",
+        help="a bound to change, for all languages or one, or packs=NAME; may be repeated",
     )
     whatif.set_defaults(answer=_whatif)
 
@@ -321,7 +333,7 @@ def _whatif(options: argparse.Namespace) -> int:
 
 
 def _lint_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
-    lint = commands.add_parser("lint", help="find what in a recipe is unreadable, out of order, dead or shadowed")
+    lint = _command(commands, "lint", "find what in a recipe is unreadable, out of order, dead or shadowed")
     lint.add_argument("recipe", help="a recipe's name, or the path of its YAML file")
     lint.add_argument("--output", default="", help="root whose published signals the rules are tried on")
     lint.add_argument("--snapshot", default="", help=f"snapshot to try them on (default: {LAST})")
@@ -341,7 +353,7 @@ def _lint(options: argparse.Namespace) -> int:
 
 def _minhash_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
     text = "what a choice of bands and rows finds: the probability that a pair of documents is compared at all"
-    minhash = commands.add_parser("minhash", help=text, description=text)
+    minhash = _command(commands, "minhash", text)
     minhash.add_argument("--bands", type=int, default=14, help="bands of a signature (14)")
     minhash.add_argument("--rows", type=int, default=8, help="minima per band (8)")
     minhash.add_argument("--ngram", type=int, default=5, help="words per shingle (5)")
@@ -362,7 +374,7 @@ def _minhash(options: argparse.Namespace) -> int:
 
 def _contamination_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
     text = "evaluation items found in snapshots, or what a later benchmark would find, from sketches"
-    found = commands.add_parser("contamination", help=text, description=text)
+    found = _command(commands, "contamination", text)
     _place(found, EVERY)
     found.add_argument("--benchmark", default="", help="only hits of this one")
     found.add_argument("--file", action="append", default=[], metavar="NAME=FILE", help="where a benchmark's file is")
@@ -399,7 +411,7 @@ def _contamination(options: argparse.Namespace) -> int:
 
 def _duplicates_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
     text = "the cluster of a document: who stays, who went for it and on what proof, what the texts differ in"
-    found = commands.add_parser("duplicates", help=text, description=text)
+    found = _command(commands, "duplicates", text)
     found.add_argument("id", help="the document's id, or as many of its first digits as no other has")
     found.add_argument("output", nargs="?", default=default_root(), help="the root that a run wrote to")
     found.add_argument("--recipe", default="", help="recipe (default: the only one there, else web)")
@@ -423,7 +435,7 @@ def _duplicates(options: argparse.Namespace) -> int:
 
 
 def _retract_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
-    retract = commands.add_parser("retract", help="make the dataset what it would be without a snapshot")
+    retract = _command(commands, "retract", "make the dataset what it would be without a snapshot")
     retract.add_argument("snapshot", help="the snapshot to take back")
     retract.add_argument("output", nargs="?", default=default_root(), help="the root that a run wrote to")
     retract.add_argument("--recipe", default="", help="its recipe: a name, or the YAML file it was run by")
@@ -451,7 +463,7 @@ def _retract(options: argparse.Namespace) -> int:
 
 
 def _tend_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no public name for it
-    tend = commands.add_parser("tend", help="list (and with --delete remove) what no manifest names")
+    tend = _command(commands, "tend", "list (and with --delete remove) what no manifest names")
     days, share = _number(float, 0), _number(float, 0, 1)
     tend.add_argument("output", nargs="?", default=default_root(), help="the root to tend")
     tend.add_argument("--grace", type=days, default=7.0, metavar="DAYS", help="leave alone what is younger (7)")

@@ -27,8 +27,12 @@ PROSE = "Rain fell on the harbor all night, and the boats stayed where they were
 
 
 def commands() -> list[str]:
+    return sorted(parsers())
+
+
+def parsers() -> dict[str, argparse.ArgumentParser]:
     (found,) = (one for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))
-    return sorted(found.choices)
+    return dict(found.choices)
 
 
 def code(page: str, language: str) -> Iterator[str]:
@@ -42,6 +46,11 @@ def test_the_reference_of_stages_is_fresh() -> None:
 @pytest.mark.parametrize("command", commands())
 def test_every_command_is_in_the_docs(command: str) -> None:
     assert f"refinery {command}" in ALL
+
+
+@pytest.mark.parametrize("command", commands())
+def test_the_help_of_every_command_says_what_it_does(command: str) -> None:
+    assert parsers()[command].description
 
 
 @pytest.mark.parametrize("recipe", recipe_names())

@@ -286,14 +286,14 @@ def test_what_is_done_already_is_said(crawl: Path, tmp_path: Path, capsys: pytes
     assert stands(root, DAYS[0]) == (3, None)
 
 
-def test_programs_read_reports_and_accounts_as_json(
-    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_shown_says_of_which_snapshot(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = str(tmp_path)
     made = refine(root, crawl / DAYS[0])
     assert main(["report", root, "--json"]) == 0
     place = {"recipe": RECIPE, "snapshot": DAYS[0], "version": 1}
     assert json.loads(capsys.readouterr().out) == {**place, "report": f"{root}/{made.home}/report.html"}
+    assert main(["funnel", root]) == 0
+    assert capsys.readouterr().out.startswith(f"{RECIPE} version 1, snapshot {DAYS[0]}\ningest ")
     assert main(["verify", root, "--json"]) == 0
     (account,) = json.loads(capsys.readouterr().out)
     assert account.items() >= {**place, "records": 8, "problems": []}.items()
