@@ -29,8 +29,11 @@ STAGES = ("dedup_url", "dedup_exact", "dedup_minhash")
 BEFORE = tuple(one for one in ORDER[: ORDER.index(STAGES[0])] if one != "ingest")
 """Stages that set documents aside before; what `ingest` sets aside has no text and no id."""
 
+AFTER = ORDER[ORDER.index(STAGES[-1]) + 1 :]
+"""Stages that may set aside what deduplication kept."""
+
 STANDING = ("kept", "superseded")
-"""What documents became that are in the dataset."""
+"""What documents became that deduplication left in the dataset."""
 
 SHOWN = 5
 """Documents that a refusal names."""
@@ -47,7 +50,8 @@ class Member:
     `became` is `kept`, the reason for which it was set aside, `demoted` (kept until a later snapshot brought a better
     one) or `superseded` (in the dataset still, but its URL holds something newer). `near` is the document that it was
     compared with: `similarity` (exact) and `bands` (that both share) are of that pair; None where whole texts or URLs
-    were compared. `stage` and `part` (`shards` or `rejects`) say where its text is.
+    were compared. `stage` and `part` (`shards` or `rejects`) say where its text is. `lost` is the reason for which a
+    stage after deduplication set it aside, and no other of its cluster took its place; "" if none did.
     """
 
     id: str
@@ -64,6 +68,12 @@ class Member:
     near: str = ""
     similarity: float | None = None
     bands: int | None = None
+    lost: str = ""
+
+    @property
+    def published(self) -> bool:
+        """Tell whether it is in the dataset."""
+        return self.became in STANDING and not self.lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +97,11 @@ def duplicates(root: str, recipe: str, wanted: str) -> Cluster:
     versions = dataset.latest_by_snapshot(root, recipe) or [dataset.current(root, recipe)]
     name = _resolved(root, recipe, versions, wanted)
     chain, removed, later = _closure(root, recipe, versions, name)
-    kept = [replace(one, **later.get((one.id, one.snapshot), {})) for one in _kept(root, versions, chain)]
+    lost = dict(_lost(root, versions, chain))
+    kept = [
+        replace(one, **later.get((one.id, one.snapshot), {}), lost=lost.get((one.snapshot, one.file, one.offset), ""))
+        for one in _kept(root, versions, chain)
+    ]
     members = [*kept, *removed]
     standing = [one for one in members if one.became == "kept"]
     mine = [one for one in members if one.id == name]
@@ -263,6 +277,17 @@ def _kept(root: str, versions: Sequence[Version], ids: set[str]) -> Iterator[Mem
                 yield Member(**row, part="shards", became="kept")
 
 
+def _lost(root: str, versions: Sequence[Version], ids: set[str]) -> Iterator[tuple[tuple[str, str, int], str]]:
+    """Yield (snapshot, file, offset) of what stages after deduplication set aside of these ids, with the reason."""
+    wanted = pa.array(sorted(ids), pa.string())
+    for version in versions:
+        for stage in (one for one in AFTER if one in version.manifests):
+            made = read_manifest(root, version.manifests[stage])
+            for batch in read_shards(root, made.rejects, ("id", "snapshot", "file", "offset", "reason")):
+                for row in batch.filter(pc.is_in(batch.column("id"), value_set=wanted)).to_pylist():
+                    yield (row["snapshot"], row["file"], row["offset"]), row["reason"]
+
+
 # --- Texts ----------------------------------------------------------------------------------------------------
 
 
@@ -289,7 +314,7 @@ def told(root: str, recipe: str, cluster: Cluster, most: int = 20) -> Iterator[s
         yield f"winner    {winner.id}, {_what(winner)}"
         yield from _origin(winner)
     others = [one for one in cluster.members if one not in (asked, winner)]
-    standing = sum(one.became in STANDING for one in cluster.members)
+    standing = sum(one.published for one in cluster.members)
     yield f"cluster   {len(cluster.members):,} documents, {standing:,} of them in the dataset"
     for one in others[:most]:
         yield f"  {one.id[:12]}  {one.snapshot}  {_what(one)}  {one.url or ''}"
@@ -304,12 +329,13 @@ def told(root: str, recipe: str, cluster: Cluster, most: int = 20) -> Iterator[s
 
 
 def _what(one: Member) -> str:
+    lost = f", then set aside: {one.lost}" if one.lost else ""
     if one.became == "kept":
-        return "kept"
-    if one.similarity is None:
-        return f"{one.became} (winner {one.winner[:12]} of {one.winner_snapshot})"
-    near = f"{one.similarity:.3f} like {one.near[:12]}, {one.bands} bands shared"
-    return f"{one.became} (winner {one.winner[:12]} of {one.winner_snapshot}; {near})"
+        return f"kept{lost}"
+    near = (
+        f"; {one.similarity:.3f} like {one.near[:12]}, {one.bands} bands shared" if one.similarity is not None else ""
+    )
+    return f"{one.became} (winner {one.winner[:12]} of {one.winner_snapshot}{near}){lost}"
 
 
 def _origin(one: Member) -> Iterator[str]:

@@ -53,12 +53,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(place / "root")
 
 
-def publish(root: str, uri: Path) -> None:
+def publish(root: str, uri: Path, *more: tuple[str, dict[str, Any]]) -> None:
     landed = handle({"verb": "land", "root": root, "input": str(uri), "recipe": RECIPE})
     named = {"root": root, "recipe": RECIPE, "snapshot": landed["snapshot"], "landing": landed["landing"]}
     history = handle({"verb": "history", **named})["history"]
     parent, manifests = landed["manifest"], {}
-    for stage, params in STEPS:
+    for stage, params in (*STEPS, *more):
         request = {"stage": stage, "params": params, "parent": parent, "history": history.get(stage, [])}
         parent = manifests[stage] = handle({"verb": "refine", **named, **request})["manifest"]
     handle({"verb": "publish", **named, "manifests": manifests})
@@ -139,6 +139,25 @@ def test_ids_that_lead_nowhere_say_what_would(root: str) -> None:
         duplicates("/no/such/root", RECIPE, "/no/such/root")
     with pytest.raises(RecipeError, match=r"has not been published \(published: web\)"):
         duplicates(root, "demo", identity(STORY))
+
+
+def test_what_a_later_stage_set_aside_is_not_called_part_of_the_dataset(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, day = str(tmp_path / "root"), tmp_path / "2026-11-19"
+    day.mkdir()
+    wrote = f"{STORY} and write to ada.lovelace@example.org"
+    lines = [{"text": text, "url": f"https://example.org/{at}"} for at, text in enumerate((wrote, STORY, OTHER))]
+    (day / "pages.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    publish(root, day, ("scrub_pii", {"action": "drop"}))
+    found = duplicates(root, RECIPE, identity(STORY))
+    assert found.winner is not None
+    assert (found.winner.id, found.winner.became, found.winner.lost) == (identity(wrote), "kept", "scrub_pii:pii")
+    assert main(["duplicates", identity(STORY), root]) == 0
+    told = capsys.readouterr().out
+    assert "kept, then set aside: scrub_pii:pii" in told
+    assert "2 documents, 0 of them in the dataset" in told
+    assert duplicates(root, RECIPE, identity(OTHER)).asked.published
 
 
 def test_an_id_that_an_earlier_stage_set_aside_says_which(tmp_path: Path) -> None:
