@@ -25,7 +25,7 @@ Answer = Callable[[argparse.Namespace], int]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; errors are one paragraph on stderr and the exit code says what to do about them."""
     parser = build_parser()
-    options = parser.parse_args(arguments)
+    options = _parsed(parser, arguments)
     if not hasattr(options, "answer"):
         parser.print_help()
         return 0
@@ -39,6 +39,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `refinery status | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _parsed(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse; a root may stand after options, as in `retract DAY --dry-run ROOT`.
+
+    argparse gives an optional word its default as soon as the word before it is read, and has no place for it later.
+    """
+    options, rest = parser.parse_known_args(arguments)
+    late = getattr(options, "after_a_word", False) and options.output == default_root()
+    if late and len(rest) == 1 and not rest[0].startswith("-"):
+        options.output = rest.pop()
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return options
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -417,7 +431,7 @@ def _duplicates_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has n
     found.add_argument("--recipe", default="", help="recipe (default: the only one there, else web)")
     found.add_argument("--limit", type=_number(int, 0), default=20, metavar="N", help="show at most N members (20)")
     found.add_argument("--json", action="store_true", help="print one JSON object")
-    found.set_defaults(answer=_duplicates)
+    found.set_defaults(answer=_duplicates, after_a_word=True)
 
 
 def _duplicates(options: argparse.Namespace) -> int:
@@ -444,7 +458,7 @@ def _retract_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no p
     retract.add_argument("--dry-run", action="store_true", help="only tell what would be refined again")
     retract.add_argument("--engine", choices=ENGINES, default="", help="run every stage there (default: the recipe's)")
     retract.add_argument("--override", action="append", default=[], metavar="STAGE=WHY", help="let a refused gate pass")
-    retract.set_defaults(answer=_retract)
+    retract.set_defaults(answer=_retract, after_a_word=True)
 
 
 def _retract(options: argparse.Namespace) -> int:

@@ -222,11 +222,14 @@ def retract(  # noqa: PLR0913 -- the options of `refinery retract`
     First what must be refined again is told and its files are looked for, then the retraction is recorded, then the
     later snapshots are refined in order. Interrupted anywhere, the same command goes on from there.
     """
-    root, name = _absolute(output), load_recipe(recipe).name
+    root = _absolute(output)
+    name = recipe if recipe in dataset.recipes(root) else load_recipe(recipe).name
     found = taking_back.later(root, name, snapshot, undo=undo)
     lines = [taking_back.opening(root, name, snapshot, undo=undo), *taking_back.told(snapshot, found)]
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
+    if found:
+        load_recipe(recipe)  # what is needed to refine is looked for before anything is recorded
     for one in found:
         taking_back.landed(root, one.version)
     if dry_run:

@@ -63,10 +63,9 @@ def later(root: str, recipe: str, snapshot: str, *, undo: bool = False) -> list[
     there = {one.snapshot: one for one in dataset.latest_by_snapshot(root, recipe)}
     old = {one.snapshot: one for one in dataset.versions(root, recipe)}
     if snapshot not in old:
-        message = (
-            f"{root}: recipe {recipe} has published no snapshot {snapshot!r}; "
-            f"it has {', '.join(sorted(old)) or 'published nothing'}"
-        )
+        others = f"published here: {', '.join(dataset.recipes(root)) or 'nothing'}"
+        known = f"it has {', '.join(sorted(old))}" if old else others
+        message = f"{root}: recipe {recipe} has published no snapshot {snapshot!r}; {known}"
         raise RecipeError(message)
     there.pop(snapshot, None)
     if undo:

@@ -47,10 +47,10 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def refine(root: str, uri: Path) -> dataset.Version:
+def refine(root: str, uri: Path, recipe: str = RECIPE) -> dataset.Version:
     """Refine one day as its DAG does: land, stages with all earlier days as history, publish."""
-    landed = handle({"verb": "land", "root": root, "input": str(uri), "recipe": RECIPE})
-    named = {"root": root, "recipe": RECIPE, "snapshot": landed["snapshot"]}
+    landed = handle({"verb": "land", "root": root, "input": str(uri), "recipe": recipe})
+    named = {"root": root, "recipe": recipe, "snapshot": landed["snapshot"]}
     history = handle({"verb": "history", **named})["history"]
     parent, manifests = landed["manifest"], {}
     for stage, params in STEPS:
@@ -59,7 +59,7 @@ def refine(root: str, uri: Path) -> dataset.Version:
             "manifest"
         ]
     handle({"verb": "publish", **named, "landing": landed["landing"], "manifests": manifests})
-    return dataset.current(root, RECIPE, landed["snapshot"])
+    return dataset.current(root, recipe, landed["snapshot"])
 
 
 def record(root: str, day: str, reason: str = "", *, undo: bool = False) -> None:
@@ -246,7 +246,7 @@ def unknown(root: str, arguments: Sequence[str], capsys: pytest.CaptureFixture[s
 
 def test_what_cannot_be_retracted_is_refused(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = str(tmp_path / "root")
-    assert "published nothing" in unknown(root, ["2026-11-19"], capsys)
+    assert "published here: nothing" in unknown(root, ["2026-11-19"], capsys)
     moved = tmp_path / DAYS[1]
     moved.mkdir()
     (moved / "pages.jsonl").write_text((crawl / DAYS[1] / "pages.jsonl").read_text())
@@ -258,6 +258,24 @@ def test_what_cannot_be_retracted_is_refused(crawl: Path, tmp_path: Path, capsys
     assert len(dataset.log(root, RECIPE)) == 2
     with pytest.raises(RecipeError, match="not retracted"):
         dataset.restore(root, RECIPE, DAYS[0])
+
+
+def test_a_recipe_of_ones_own_is_asked_for_where_something_is_refined_again(
+    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = str(tmp_path)
+    for day in DAYS[:2]:
+        refine(root, crawl / day, "ours")
+    assert "published here: ours" in unknown(root, [DAYS[0], "--recipe", "web"], capsys)
+    for words in (["retract", "--dry-run", DAYS[1], root, "more"], ["retract", DAYS[1], "--dry-run", "--none", root]):
+        with pytest.raises(SystemExit, match="2"):
+            main(words)
+    assert "unrecognized arguments: more" in capsys.readouterr().err
+    assert "give the path of its YAML file" in unknown(root, [DAYS[0]], capsys)
+    assert dataset.retractions(root, "ours") == {}
+    for undo in ([], ["--undo"]):
+        assert main(["retract", DAYS[1], root, *undo]) == 0
+        assert list(dataset.retractions(root, "ours")) == ([] if undo else [DAYS[1]])
 
 
 def test_a_dry_run_tells_what_would_be_refined_again(
