@@ -1,7 +1,9 @@
 """Cuts English words as spaCy's blank English tokenizer does: exceptions, prefixes, suffixes, infixes, URLs.
 
 The algorithm is that of explosion/spaCy 3.8 `spacy/tokenizer.pyx` (MIT) over the rules of `spacy/lang/punctuation.py`
-and `spacy/lang/en/punctuation.py`, written anew over bytes. Left out: URLs by IP number.
+and `spacy/lang/en/punctuation.py`, written anew over bytes. Left out: letters of title case beside signs
+(U+01C5), top-level domains beyond U+FFFF, marks and digits beyond ASCII in schemes, ports and IP numbers, and
+exceptions that upstream leaves cut apart because the word before them begins another one (`well) :)then`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pipeline_tasks.text.compiled import inlined
+from pipeline_tasks.text.compiled import compiled, inlined
 from pipeline_tasks.text.english import AFTER_DIGIT, exceptions
 from pipeline_tasks.text.hashing import mix
 from pipeline_tasks.text.letters import (
@@ -30,8 +32,8 @@ from pipeline_tasks.text.letters import (
 LONGEST = 40
 """No exception has more bytes."""
 
-MERGED = 8
-"""Bytes of the longest exception that is looked for among words cut apart."""
+MERGED, MOST_MERGED = LONGEST, 11
+"""Bytes, and words that affixes cut it into, of the longest exception that is looked for among words cut apart."""
 
 BASIS, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 DOT, PLUS, MINUS, DOLLAR, COLON, SLASH, AT = 0x2E, 0x2B, 0x2D, 0x24, 0x3A, 0x2F, 0x40
@@ -228,8 +230,11 @@ def _infix(data, begin, at, end, index, flags):  # type: ignore[no-untyped-def] 
 
 @inlined
 def _is_host(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
-    """Tell whether data[begin:end] is a host of two labels or more, with port or path as it may be."""
+    """Tell whether data[begin:end] is an address or a host of two labels or more, with port or path as it may be."""
     at, label, labels, lower, size = begin, begin, 0, True, 0
+    address = _address_end(data, begin, end)
+    if address and _is_rest(data, address, end):
+        return True
     while at < end:
         code, width = decode(data, at, end)
         letter = 0x41 <= code <= 0x5A or 0x61 <= code <= 0x7A or _is_digit(code) or 0xA1 <= code <= 0xFFFF
@@ -243,8 +248,12 @@ def _is_host(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
         else:
             break
         at += width
-    if labels == 0 or not lower or not 2 <= size <= 63:
-        return False
+    return labels > 0 and lower and 2 <= size <= 63 and _is_rest(data, at, end)
+
+
+@inlined
+def _is_rest(data, at, end):  # type: ignore[no-untyped-def]
+    """Tell whether data[at:end] is what may follow a host: nothing, a port, a path, or both."""
     if at < end and data[at] == COLON:
         port = at + 1
         while port < end and _is_digit(data[port]):
@@ -256,15 +265,38 @@ def _is_host(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _address_end(data, begin, end):  # type: ignore[no-untyped-def]
+    """Return where the public IP number that data[begin:end] begins with ends, 0 if it begins with none."""
+    at, network = begin, 0
+    for place in range(4):
+        start, value = at, 0
+        while at < end and at - start < 3 and _is_digit(data[at]):
+            value = value * 10 + data[at] - 0x30
+            at += 1
+        if at == start or (data[start] == 0x30 and (place in (0, 3) or at - start == 3)):
+            return 0
+        if value > (223 if place == 0 else (254 if place == 3 else 255)):
+            return 0
+        if place < 3 and (at == end or data[at] != DOT):
+            return 0
+        network = network << 8 | value if place < 2 else network
+        at += place < 3
+    private = network >> 8 in (10, 127) or network in (0xA9FE, 0xC0A8) or 0xAC10 <= network <= 0xAC1F
+    return 0 if private else at
+
+
+@inlined
 def _is_url(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
     """Tell whether data[begin:end] is a URL or mail address."""
     if _is_host(data, begin, end, index, flags):
         return True
     scheme = _bits(data, begin, end, index, flags) & WORD != 0 or data[begin] in (PLUS, MINUS, DOT)
+    _, second = decode(data, begin, end)
+    second += begin
     for at in range(begin + 1, end - 3):
         if (data[at] & 0xC0) == 0x80:
             continue
-        named = scheme and at > begin + 1 and data[at] == COLON and data[at + 1] == SLASH and data[at + 2] == SLASH
+        named = scheme and at > second and data[at] == COLON and data[at + 1] == SLASH and data[at + 2] == SLASH
         if named and _is_host(data, at + 3, end, index, flags):
             return True
         if data[at] == AT and _is_host(data, at + 1, end, index, flags):
@@ -273,20 +305,30 @@ def _is_url(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
     return False
 
 
-@inlined
+@compiled
 def cut_chunk(data, begin, end, index, flags, ends, count):  # type: ignore[no-untyped-def]
     """Write where each word of data[begin:end], which holds no white space, ends; return the words in `ends` then.
 
     `ends` must have room for a word per byte after the `count` that it holds.
     """
-    first, last, suffixes, size, before_it = begin, end, 0, -1, count
+    held = count
+    count = _cut_affixes(data, begin, end, index, flags, ends, count, excepting=True)
+    if count - held > 1 and _may_merge(data, begin, ends, held, count):
+        return _merge(data, begin, index, flags, ends, held, count)
+    return count
+
+
+@inlined
+def _cut_affixes(data, begin, end, index, flags, ends, count, excepting):  # type: ignore[no-untyped-def]
+    """Cut prefixes, suffixes and infixes off as `cut_chunk` does; `excepting` keeps exceptions that this lays bare."""
+    first, last, suffixes, size = begin, end, 0, -1
     room = len(ends)
     while first < last and last - first != size:
-        if _excepted(data, first, last):
+        if excepting and _excepted(data, first, last):
             break
         size = last - first
         before = _prefix(data, first, last, index, flags)
-        if before and _excepted(data, first + before, last):
+        if before and excepting and _excepted(data, first + before, last):
             first += before
             ends[count] = first
             count += 1
@@ -296,26 +338,33 @@ def cut_chunk(data, begin, end, index, flags, ends, count):  # type: ignore[no-u
             suffixes += 1
             ends[room - suffixes] = last
             last -= after
-            if _excepted(data, first, last):
+            if excepting and _excepted(data, first, last):
                 break
         if before:
             first += before
             ends[count] = first
             count += 1
     if first < last:
-        lengths = _excepted(data, first, last)
+        lengths = _excepted(data, first, last) if excepting else 0
         if lengths:
-            while lengths:
-                first += lengths & 255
-                lengths >>= 8
-                ends[count] = first
-                count += 1
+            count = _write(lengths, first, ends, count)
         else:
             count = _cut_infixes(data, first, last, index, flags, ends, count)
     for place in range(suffixes, 0, -1):
         ends[count] = ends[room - place]
         count += 1
-    return _merge(data, begin, ends, before_it, count) if count - before_it > 1 else count
+    return count
+
+
+@inlined
+def _write(lengths, start, ends, count):  # type: ignore[no-untyped-def]
+    """Write where the words of an exception that begins at `start` end; return the words in `ends` then."""
+    while lengths:
+        start += lengths & 255
+        lengths >>= 8
+        ends[count] = start
+        count += 1
+    return count
 
 
 @inlined
@@ -329,31 +378,59 @@ def _holds_sign(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _merge(data, begin, ends, held, count):  # type: ignore[no-untyped-def]
-    """Make neighbors that are an exception together the words that it is cut into, the longest first."""
-    read, write, start = held, held, begin
-    while read < count:
-        other = read
-        while other + 1 < count and ends[other + 1] - start <= MERGED:
+def _spelled(data, begin, end):  # type: ignore[no-untyped-def]
+    """Return the packed lengths of an exception that several words may spell, 0 for none."""
+    lengths = _excepted(data, begin, end)
+    return lengths if lengths and _holds_sign(data, begin, end) else 0
+
+
+@inlined
+def _may_merge(data, begin, ends, held, count):  # type: ignore[no-untyped-def]
+    """Tell whether some neighbors spell an exception."""
+    for read in range(held, count - 1):
+        other = read + 1
+        while other < count and ends[other] - begin <= MERGED:
+            if _spelled(data, begin, ends[other]):
+                return True
             other += 1
-        lengths = 0
-        while other > read and lengths == 0:
-            if _holds_sign(data, start, ends[other]):
-                lengths = _excepted(data, start, ends[other])
-            other -= lengths == 0
-        if lengths:
-            while lengths:
-                start += lengths & 255
-                lengths >>= 8
-                ends[write] = start
-                write += 1
+        begin = ends[read]
+    return False
+
+
+@compiled
+def _merge(data, begin, index, flags, ends, held, count):  # type: ignore[no-untyped-def]
+    """Make neighbors that are an exception together the words that it is cut into; return the words in `ends` then.
+
+    They are one if they spell it and affixes alone would cut it so. The longest goes first, of equals the earliest;
+    as upstream, what overlaps it stays as it is, and so does what overlaps that.
+    """
+    words = count - held
+    starts, spare = np.empty(words + 1, np.int64), np.empty(2 * MERGED, np.int64)
+    made, sizes, taken = np.zeros(words, np.int64), np.ones(words, np.int64), np.zeros(words, np.bool_)
+    starts[0] = begin
+    for place in range(words):
+        starts[place + 1] = ends[held + place]
+    for size in range(min(words, MOST_MERGED), 1, -1):
+        for at in range(words + 1 - size):
+            first, last = starts[at], starts[at + size]
+            lengths = _spelled(data, first, last) if last - first <= MERGED else 0
+            if lengths and _cut_affixes(data, first, last, index, flags, spare, 0, excepting=False) == size:
+                same, free = True, not (taken[at] or taken[at + size - 1])
+                for place in range(size):
+                    same &= spare[place] == starts[at + place + 1]
+                if same and free:
+                    made[at], sizes[at] = lengths, size
+                if same:
+                    taken[at : at + size] = True
+    at, count = 0, held
+    while at < words:
+        if made[at]:
+            count = _write(made[at], starts[at], ends, count)
         else:
-            other = read
-            start = ends[read]
-            ends[write] = start
-            write += 1
-        read = other + 1
-    return write
+            ends[count] = starts[at + 1]
+            count += 1
+        at += sizes[at]
+    return count
 
 
 @inlined

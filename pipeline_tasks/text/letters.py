@@ -51,19 +51,38 @@ E01-E3A E40-E4E E81-EDF F00-FBC 1000-109F 1780-17D3 3005-3007 3041-30FF 3400-9FF
 """
 """Thai, Lao, Tibetan, Burmese, Khmer, kana and Han: their words are not set apart by spaces."""
 
-CASED = "41-5A 61-7A C0-2AF 386-3CE 400-4FF 1D00-1D9A 1E00-1EFF 2C60-2C7F A722-A7B9 AB30-AB64 FF21-FF3A FF41-FF5A"
+CASED = """
+41-7A C0-2AF 386-38A 38C 38E-38F 391-3A1 3A3-3A9 3AC-3AF 3B1-3C9 3CC-3CE 400-401 403-40A 40C-40D 410-451 453-45A
+45C-45D 490-491 496-497 4A2-4A3 4AE-4AF 4BA-4BB 4D8-4D9 4E8-4E9 1D00-1D25 1D6B-1D77 1D79-1D9A 1E00-1EFF 2C60-2C7B
+2C7E-2C7F A722-A76F A771-A7B9 A7FA AB30-AB5A AB60-AB64 FF21-FF5A
+"""
 
 UNCASED = """
-591-5F4 620-64A 66E-6D5 6E5-6FF 750-77F 8A0-8BD 900-97F 980-9FF B80-BFF C00-C7F C80-CFF D80-DFF 1100-137F 2E80-2FDF
-2FF0-303F 3040-30FF 31C0-31EF 3200-33FF 3400-4DBF 4E00-9FFF AC00-D7AF F900-FAFF FB1D-FBB1 FBD3-FDFB FE30-FE4F FE70-FEFC
-20000-2EBEF
+591-5F4 620-64A 66E-6D5 6E5-6FF 750-77F 8A0-8BD 900-9FF B80-CFF D80-DFF 1100-137F 2E80-2FDF 2FF0-30FF 31C0-31EF
+3200-4DBF 4E00-9FFF AC00-D7AF F900-FAFF FB1D-FBB1 FBD3-FD3D FD50-FDC7 FDF0-FDFB FE30-FE4F FE70-FEFC 1EE00-1EEBB
+1F200-1F2FF 20000-2A6DF 2A700-2EBEF 2F800-2FA1F
 """
 """What explosion/spaCy `spacy/lang/char_classes.py` takes for letters: with case, and without."""
 
-QUOTES = "'\"”“`‘´’‚,„»«「」『』（）〔〕【】《》〈〉⟦⟧"
+ICONS = """
+A6-B0 482 58D-58E 60E-6FE 7F6 9FA B70 BF3-BFA C7F D4F D79 F01-F38 FBE-FCC FCE-FD8 109E-109F 1390-1399 1940 19DE-19FF
+1B61-1B7C 2100-218B 2195-2426 2440-244A 249C-2B73 2B76-2B95 2B98-2BC8 2BCA-2BFE 2CE5-2CEA 2E80-2E99 2E9B-2EF3
+2F00-2FD5 2FF0-2FFB 3004-303F 3190-31E3 3200-321E 322A-32FE 3300-4DFF A490-A4C6 A828-A82B A836-A839 AA77-AA79 FDFD
+FFE4 FFE8-FFEE FFFC-FFFD 10137-1018E 10190-1019B 101A0 101D0-101FC 10877-10878 10AC8 1173F 16B3C-16B45 1BC9C
+1D000-1D0F5 1D100-1D126 1D129-1D1E8 1D200-1D245 1D300-1D356 1D800-1DA86 1ECAC 1F000-1F02B 1F030-1F093 1F0A0-1F0AE
+1F0B1-1F0BF 1F0C1-1F0CF 1F0D1-1F0F5 1F110-1F16B 1F170-1F1AC 1F1E6-1F202 1F210-1F23B 1F240-1F248 1F250-1F251
+1F260-1F265 1F300-1F6D4 1F6E0-1F6EC 1F6F0-1F6F9 1F700-1F773 1F780-1F7D8 1F800-1F80B 1F810-1F847 1F850-1F859
+1F860-1F887 1F890-1F8AD 1F900-1F90B 1F910-1F93E 1F940-1F970 1F973-1F976 1F97A 1F97C-1F9A2 1F9B0-1F9B9 1F9C0-1F9C2
+1F9D0-1F9FF 1FA60-1FA6D
+"""
+"""Where its symbols are, among others that are none: those of Unicode 11, so later emoji are not cut off words."""
+
+QUOTES = "'\"”“`‘´’‚,„»«「」『』（）〔〕【】《》〈〉\u2329\u232a⟦⟧"
 AFFIXES = "…,:;!?¿؟¡()[]{}<>_#*&。？！，、；：～·।،۔؛٪"
 DASHES, PREFIXES, BEFORE_DOT = "—–", "§%=$£€¥฿₽﷼₴₠₡₢₣₤₥₦₧₨₩₪₫₭₮₯₰₱₲₳₵₶₷₸₹₺₻₼₾₿", "0123456789%²-+|"
-"""Characters of the same file that stand apart: quotes, punctuation, dashes, currencies, and before a full stop."""
+GLOTTAL_STOP = "\u0294"
+"""Characters of the same file that stand apart: quotes, punctuation, dashes, currencies, and before a full stop;
+and the letter without case that it takes for a small one."""
 
 ASSIGNED = (range(0x32400), range(0xE0000, 0xE0200))
 """Planes that hold anything but private use and unassigned code points."""
@@ -75,9 +94,10 @@ def classes() -> Classes:
     flags = np.zeros(0x110000, np.uint16)
     for codes in ASSIGNED:
         flags[codes.start : codes.stop] = [_class(chr(code)) for code in codes]
-    for first, last in spans(CASED):
-        cases = [_case(chr(code)) for code in range(first, last + 1)]
-        flags[first : last + 1] |= np.array(cases, np.uint16)
+    for ranges, bits_of in ((CASED, _case), (ICONS, _icon)):
+        for first, last in spans(ranges):
+            told = [bits_of(chr(code)) for code in range(first, last + 1)]
+            flags[first : last + 1] |= np.array(told, np.uint16)
     listed = {
         BREAKS: BREAK,
         TERMINALS: TERMINAL | PUNCTUATION,
@@ -86,7 +106,7 @@ def classes() -> Classes:
         UNCASED: LOWER | UPPER | DOTTED,
     }
     letters = {AFFIXES: PREFIX | SUFFIX | DOTTED, DASHES: PREFIX | SUFFIX, QUOTES: QUOTE | PREFIX | SUFFIX | DOTTED}
-    for signs, bits in (letters | {PREFIXES: PREFIX, BEFORE_DOT: DOTTED}).items():
+    for signs, bits in (letters | {PREFIXES: PREFIX, BEFORE_DOT: DOTTED, GLOTTAL_STOP: LOWER | DOTTED}).items():
         flags[[ord(sign) for sign in signs]] |= bits
     for ranges, bit in listed.items():
         for first, last in spans(ranges):
@@ -104,7 +124,6 @@ def _class(letter: str) -> int:
         | ALPHA * letter.isalpha()
         | WORD * (letter.isalnum() or mark or letter == "_")
         | DIGIT * letter.isdecimal()
-        | (ICON | PREFIX | SUFFIX) * (category == "So")
         | MARK * (category[0] == "P")
     )
 
@@ -112,6 +131,11 @@ def _class(letter: str) -> int:
 def _case(letter: str) -> int:
     """Return whether `letter` is a lower-case or upper-case letter, which a full stop is cut off after or not."""
     return (LOWER | DOTTED) * letter.islower() | UPPER * letter.isupper()
+
+
+def _icon(letter: str) -> int:
+    """Return whether `letter` is a symbol, which is a word of its own wherever it stands."""
+    return (ICON | PREFIX | SUFFIX) * (unicodedata.category(letter) == "So")
 
 
 def spans(ranges: str) -> list[tuple[int, int]]:

@@ -34,6 +34,21 @@ def words(text: str) -> list[str]:
         ("See https://foo.org/a-b/c?d=e, mail a-b@foo.org.", "See https://foo.org/a-b/c?d=e , mail a-b@foo.org ."),
         ("end.Begin one,two 1,000 f(x): show():", "end . Begin one , two 1,000 f(x ): show ( ):"),
         ("“Quoted” 'S', ''x'' C++. :-)", "“ Quoted ” 'S ' , '' x '' C++ . :-)"),
+        ("fine🙂 but😀😎 glad🥲 go🟢go", "fine 🙂 but 😀 😎 glad🥲 go🟢go"),
+        ("όπου,ΐα όπου,αν Ϊα,ЂА АБ,ВГ ʔa,ʔb ʔ.", "όπου,ΐα όπου , αν Ϊα,ЂА АБ , ВГ ʔa , ʔb ʔ ."),
+        ("a\u2329b\u232a 1مم 5سم³", "a\u2329b \u232a 1 مم 5 سم³"),
+        (
+            "http://8.8.8.8:53/a-b http://10.0.0.1/a-b 8.8.8.8/a-b",
+            "http://8.8.8.8:53/a-b http://10.0.0.1 / a - b 8.8.8.8/a-b",
+        ),
+        ("1.02.99.4/a 1.2.099.4/a 01.2.3.4/a 1.2.3.255/a", "1.02.99.4/a 1.2.099.4 / a 01.2.3.4 / a 1.2.3.255 / a"),
+        ("223.0.0.1?a=b 224.0.0.1?a=b 172.31.0.1?a=b", "223.0.0.1?a=b 224.0.0.1?a = b 172.31.0.1?a = b"),
+        ("é://a.com/x-y ée://a.com/x-y", "é://a.com / x - y ée://a.com/x-y"),
+        ("(at 20°C.) 20°F.”", "( at 20 ° C . ) 20 ° F . ”"),
+        ("so…:-)", "so … :- )"),
+        ("(well:-))", "( well:- ) )"),
+        (":):)½", ":) : ) ½"),
+        ("🙂nuthin’", "🙂 nuthin’"),
     ],
 )
 def test_words_of_spacy(text: str, cut_up: str) -> None:
