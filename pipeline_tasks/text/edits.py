@@ -10,11 +10,11 @@ from pipeline_tasks.text import outline
 from pipeline_tasks.text import words as cutting
 from pipeline_tasks.text.buffers import views
 from pipeline_tasks.text.compiled import compiled, inlined
-from pipeline_tasks.text.letters import ASCII_END, DIGIT, SPACE, TERMINAL, WORD, class_of, classes, decode, trim
+from pipeline_tasks.text.letters import ASCII_END, BLANK, DIGIT, SPACE, TERMINAL, WORD, class_of, classes, decode, trim
 from pipeline_tasks.text.loads import byte_at, move
-from pipeline_tasks.text.outline import ENDS, ODD_BREAK, VISIBLE, WIDE_STOP, read
+from pipeline_tasks.text.outline import ENDS, NEWLINE, ODD_BREAK, VISIBLE, WIDE_STOP, read
 from pipeline_tasks.text.phrases import spelled
-from pipeline_tasks.text.words import MARKS, SPACY, SPLIT, STOPS, Floats, cut
+from pipeline_tasks.text.words import MARKS, SPACY, SPLIT, STOPS, Floats, cut, next_word
 
 PHRASES = (
     "lorem ipsum",
@@ -156,30 +156,50 @@ def _sentences(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
     return count + text
 
 
+@inlined
+def _is_word(data, begin, end):  # type: ignore[no-untyped-def]
+    """Tell whether the white space data[begin:end] is a word to spaCy: it is unless it is nothing or one blank."""
+    return end - begin > 1 or (end > begin and byte_at(data, begin) != BLANK)
+
+
+@inlined
+def _begun(words, first, last, ended):  # type: ignore[no-untyped-def]
+    """Return (sentences that begin within the words first:last, whether the one that they end in has ended)."""
+    count = 0
+    for word in range(first, last):
+        if words.kinds[word] & STOPS:
+            ended = True
+        elif ended and not words.kinds[word] & MARKS:
+            count, ended = count + 1, False
+    return count, ended
+
+
 @compiled
-def _tokenized_sentences(words, found, asked, out):  # type: ignore[no-untyped-def]
-    """Fill out[row], of the texts that are asked, with the sentences of SPACY words.
+def _tokenized_sentences(offsets, data, words, found, asked, tails, table, out):  # type: ignore[no-untyped-def]
+    """Write the sentences of SPACY words to `out`, of the texts that are asked.
 
     As explosion/spaCy `spacy/pipeline/sentencizer.pyx`: each begins at the first word that is no punctuation after an
-    end. Every line is a document of its own.
+    end. Every line that was kept is a document of its own, and has a sentence even if nothing is left of it.
     """
+    index, flags = table
     for row in range(len(asked)):
         if not asked[row]:
             continue
-        count, at, next_break = 0, found.words_at[row], found.breaks_at[row]
-        while at < found.words_at[row + 1]:
-            while next_break < found.breaks_at[row + 1] and found.first_words[next_break] <= at:
+        at, count = offsets[row], out[row, LINES] - out[row, LONG_WORD : POLICY + 1].sum()
+        first, ended = words.at[row], False
+        next_break, last_break = found.breaks_at[row], found.breaks_at[row + 1]
+        for word in range(found.words_at[row], found.words_at[row + 1]):
+            begin, end = next_word(data, at, offsets[row + 1], index, flags)
+            while next_break < last_break and found.places[next_break] < begin:
+                place = found.places[next_break]
+                count += ended and _is_word(data, at, place)
+                at, ended = place + found.widths[next_break], False
                 next_break += 1
-            stop = found.first_words[next_break] if next_break < found.breaks_at[row + 1] else found.words_at[row + 1]
-            count, ended = count + 1, False
-            begin = words.at[row] if at == found.words_at[row] else words.ends[at - 1]
-            for word in range(begin, words.ends[stop - 1]):
-                if words.kinds[word] & STOPS:
-                    ended = True
-                elif ended and not words.kinds[word] & MARKS:
-                    count, ended = count + 1, False
-            at = stop
-        out[row] = count
+            if ended and _is_word(data, at, begin):
+                count, ended = count + 1, False
+            more, ended = _begun(words, first, words.ends[word], ended)
+            count, first, at = count + more, words.ends[word], end
+        out[row, SENTENCES] = count + (ended and tails[row])
 
 
 @compiled
@@ -253,8 +273,11 @@ def _move_words(found, begin, end, told, stop):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _edit(offsets, data, rules, limits, phrases, markers, table, outlines, kept, kept_offsets, out):  # type: ignore[no-untyped-def]
-    """Write the kept lines of every text to `kept`, their outline to the second of `outlines`, its counts to `out`."""
+def _edit(offsets, data, rules, limits, phrases, markers, table, outlines, kept, kept_offsets, tails, out):  # type: ignore[no-untyped-def]
+    """Write the kept lines of every text to `kept`, their outline to the second of `outlines`, its counts to `out`.
+
+    `tails` tells whether white space that is a word to spaCy was trimmed off the last line that is not blank.
+    """
     max_word, min_words, terminal, citations, javascript, policy = limits
     index, flags = table
     found, told = outlines
@@ -296,7 +319,7 @@ def _edit(offsets, data, rules, limits, phrases, markers, table, outlines, kept,
                 continue
             begin, removed = size, 0
             if size > text_begin:
-                kept[size] = 0x0A
+                kept[size] = NEWLINE
                 begin += 1
             likely = np.uint8(0)
             if suspects and first < last:
@@ -344,6 +367,10 @@ def _edit(offsets, data, rules, limits, phrases, markers, table, outlines, kept,
         _move_words(found, run_begin, run_end, told, all_words)
         first, last = trim(kept, text_begin, size, index, flags)
         told.traits[row] = found.traits[row] & ~ODD_BREAK
+        tail = last
+        while tail < size and kept[tail] != NEWLINE:
+            tail += 1
+        tails[row] = _is_word(kept, last, tail)
         if not same or first > text_begin or last < size:
             for place in range(last - first):
                 kept[text_begin + place] = kept[first + place]
@@ -372,15 +399,17 @@ def edit(
         firsts[[ord(phrase[0]), ord(phrase[0].upper())]] = True
     kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
     kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, len(COUNTS)))
+    tails = np.zeros(rows, np.bool_)
     phrases, numbers = (*spelled(PHRASES), firsts), tuple(map(float, limits[:6]))
     found = outline.of(offsets, data)
     told = outline.empty(rows, len(found.lengths), len(found.places))
     given = rules, numbers, phrases, spelled(MARKERS), classes()
-    _edit(offsets, data, *given, (found, told), kept, kept_offsets, out)
+    _edit(offsets, data, *given, (found, told), kept, kept_offsets, tails, out)
     left = pa.py_buffer(kept).slice(0, int(kept_offsets[-1]))
     edited = pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left)
     read_edited = outline.tell(*views(edited), outline.trimmed(told))
     if limits.sentences is not None:
         words = cutting.of(*views(edited), limits.sentences)
-        _tokenized_sentences(words, read_edited, limits.sentences == SPACY, out[:, SENTENCES])
+        asked = limits.sentences == SPACY
+        _tokenized_sentences(*views(edited), words, read_edited, asked, tails, classes(), out)
     return edited, out

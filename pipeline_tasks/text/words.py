@@ -20,6 +20,7 @@ from pipeline_tasks.text.letters import (
     class_of,
     classes,
     decode,
+    spans,
 )
 from pipeline_tasks.text.loads import byte_at, hash_bytes, move
 from pipeline_tasks.text.numbers import number, table_for
@@ -40,6 +41,18 @@ LIKELY = np.uint64(0xFF)
 
 STOPS, MARKS = 1 << 6, 1 << 7
 """Bits of the kind of a SPACY word: it is one sign that ends sentences; it is all punctuation to Unicode."""
+
+UNSTOPPED = np.array(
+    [
+        code
+        for first, last in spans(
+            "61D-61E 837 839 83D-83E 17D4-17D6 17D9-17DA 1B7D-1B7E 2E53-2E54 10F55-10F59 10F86-10F89 11944 11946 "
+            "11EF7-11EF8 11F43-11F44 16E98"
+        )
+        for code in range(first, last + 1)
+    ]
+)
+"""Of TERMINAL, what explosion/spaCy `spacy/pipeline/sentencizer.pyx` does not end sentences at."""
 
 Floats = npt.NDArray[np.float64]
 Hashes = npt.NDArray[np.uint64]
@@ -112,10 +125,20 @@ def cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds):  # type: 
 
 
 @inlined
+def _stops(code):  # type: ignore[no-untyped-def]
+    """Tell whether a TERMINAL ends sentences to spaCy."""
+    if code >= ASCII_END:
+        for place in range(len(UNSTOPPED)):
+            if UNSTOPPED[place] == code:
+                return False
+    return True
+
+
+@inlined
 def _weigh(data, begin, end, index, flags, lengths, hashes, kinds, count):  # type: ignore[no-untyped-def]
     """Write length, hash and kind of the word data[begin:end]."""
     any_bits, all_bits, lacks = np.int64(0), np.int64(0xFFFF), np.int64(0)
-    length, at = 0, begin
+    length, at, code = 0, begin, np.int64(0)
     while at < end:
         code, width = decode(data, at, end)
         bits = np.int64(class_of(index, flags, code))
@@ -127,7 +150,7 @@ def _weigh(data, begin, end, index, flags, lengths, hashes, kinds, count):  # ty
     kind = (any_bits & ALPHA) | (SOLID & lacks)
     if all_bits & MARK:
         kind |= MARKS
-    if length == 1 and any_bits & TERMINAL:
+    if length == 1 and any_bits & TERMINAL and _stops(code):
         kind |= STOPS
     lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, begin, end), kind
 
@@ -225,7 +248,7 @@ def _pieces(offsets, data, rules, found, index, flags):  # type: ignore[no-untyp
             continue
         place = offsets[row]
         for _ in range(found.words_at[row + 1] - found.words_at[row]):
-            place, stop = _next_word(data, place, offsets[row + 1], index, flags)
+            place, stop = next_word(data, place, offsets[row + 1], index, flags)
             if names[word] == known:
                 room = lengths[pieces:], hashes[pieces:], kinds[pieces:]
                 pieces += cut_spacy(data, place, stop, index, flags, *room)
@@ -237,7 +260,7 @@ def _pieces(offsets, data, rules, found, index, flags):  # type: ignore[no-untyp
 
 
 @inlined
-def _next_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+def next_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
     """Return (begin, end) of the first run of visible characters in data[at:end]."""
     begin, inside = at, False
     while at < end:

@@ -77,6 +77,27 @@ def test_c4_with_terminal_punctuation_is_the_paper() -> None:
     assert c4.measure(texts, pa.array(["en"]), 0, limits).texts.to_pylist() == ["It ends here."]
 
 
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ('Is it?! (No.) "Yes"', 3),
+        ("He left. )", 1),
+        ("He left.  )", 2),  # white space that is more than a blank is a word, and no punctuation
+        ("It is so.\xa0\u00bb He", 2),
+        (". \t . \t .", 3),
+        ("It is so. [1]", 1),
+        ("It is so. [1] [2]", 2),  # and so is what citations leave at the end of a line
+        ("It is so. [1] \xa0[2]\nIt is. So", 4),
+        ("[1] [2] [3]", 1),  # and a line of which nothing is left
+        ("[1] [2] [3]\nIt is so.\n[4] [5] [6]", 3),
+        ("one two \u3002 three", 2),
+        ("one two \u17d5 three", 1),  # the sentencizer knows fewer ends than FineWeb's filter
+    ],
+)
+def test_c4_counts_sentences_of_spacy_words(text: str, sentences: int) -> None:
+    assert signals(c4.FILTER, text, words=3)["c4_sentences"] == sentences
+
+
 def test_fineweb() -> None:
     found = signals(fineweb.FILTER, "short.\n\nthis line has more than thirty characters\nshort.\n")
     assert found["prose_lines"] == 3
