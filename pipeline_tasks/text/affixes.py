@@ -3,7 +3,8 @@
 The algorithm is that of explosion/spaCy 3.8 `spacy/tokenizer.pyx` (MIT) over the rules of `spacy/lang/punctuation.py`
 and `spacy/lang/en/punctuation.py`, written anew over bytes. Left out: letters of title case beside signs
 (U+01C5), top-level domains beyond U+FFFF, marks and digits beyond ASCII in schemes, ports and IP numbers, and
-exceptions that upstream leaves cut apart because the word before them begins another one (`well) :)then`).
+exceptions that upstream leaves cut apart because the word before them begins another one (`well) :)then`); and spaCy
+fails on some texts that name its attribute IS_ALPHA, which datatrove then takes out of them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
