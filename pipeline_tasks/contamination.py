@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 from operator import itemgetter
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -228,8 +228,9 @@ def _local(files: Files) -> dict[str, FilePath]:
     """Return files to open, those on S3 as copies; RecipeError for one that is not there."""
     there = {}
     for name, path in files.items():
+        uri = path if "://" in path else str(Path(path).absolute())
         try:
-            there[name] = FilePath(storage.localize(path, storage.digest_of_file(path)[1]))
+            there[name] = FilePath(storage.localize(uri, storage.digest_of_file(uri)[1]))
         except (FileNotFoundError, IsADirectoryError) as error:
             message = f"benchmark {name}: {path} is no file; give one with an item of the benchmark per line, as JSON"
             raise RecipeError(message) from error

@@ -213,6 +213,26 @@ def test_a_benchmark_that_is_no_file_is_named(
         assert f"benchmark quiz: {path} is no file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("body", [b"\x1f\x8bno deflate", gzip.compress(b'{"question": "Where?"}' * 99)[:-20]])
+def test_a_damaged_benchmark_is_named(body: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root, path = tmp_path / "root", tmp_path / "late.jsonl.gz"
+    publish(root, [documents([PROSE])], {})
+    path.write_bytes(body)
+    assert main(["contamination", str(root), "--add", str(path)]) == RecipeError.exit_code
+    assert f"{path} cannot be decompressed" in capsys.readouterr().err
+
+
+def test_a_benchmark_may_lie_in_the_working_directory(
+    tmp_path: Path, quiz: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "root"
+    publish(root, [documents(TEXTS)], {"benchmarks": {"quiz": quiz}})
+    monkeypatch.chdir(tmp_path)
+    assert main(["contamination", "root", "--add", f"later={Path(quiz).name}"]) == 0
+    assert main(["contamination", "root", "--file", f"quiz={Path(quiz).name}"]) == 0
+    assert "| A farmer has thirty brown hens" in capsys.readouterr().out
+
+
 def test_a_later_benchmark_may_lie_on_s3(any_root: str, quiz: str) -> None:
     version, _ = publish(f"{any_root}/root", [documents(TEXTS)], {})
     storage.connect(any_root).create("sets/quiz.jsonl.gz", Path(quiz).read_bytes())

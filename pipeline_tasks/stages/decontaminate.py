@@ -234,7 +234,11 @@ def read_texts(params: Params) -> "Iterator[Text]":
 def _items(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield (line number from 0, object) of a JSONL file."""
     with pa.input_stream(path, compression="detect") as stream:
-        lines = stream.read().splitlines()
+        try:
+            lines = stream.read().splitlines()
+        except OSError as error:
+            message = f"decontaminate: {path} cannot be decompressed ({error}); bring it whole, or name a plain file"
+            raise RecipeError(message) from error
     for number, line in enumerate(lines):
         try:
             item = orjson.loads(line) if line.strip() else {}
