@@ -294,8 +294,11 @@ def _confirmed(
 
 
 def _published(root: str, version: dataset.Version) -> frozenset[str]:
-    """Return the ids of the documents in a version's tokens."""
-    with storage.connect(root).open(f"{version.home}/lineage.parquet") as stream:
+    """Return the ids of the documents in a version's tokens; none where its recipe packs none."""
+    store, path = storage.connect(root), f"{version.home}/lineage.parquet"
+    if store.size(path) is None:
+        return frozenset()
+    with store.open(path) as stream:
         return frozenset(pq.read_table(stream, columns=["id"]).column("id").to_pylist())
 
 

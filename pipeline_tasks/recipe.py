@@ -84,8 +84,8 @@ def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
     if not path.is_file():
         there = recipe_names(folder)
-        known = f"recipes are: {', '.join(there)}; for one of your own give the path of its YAML file"
-        message = f"no recipe {name!r}{_nearest(name, there)}; {known}"
+        way_out = "; for one of your own give the path of its YAML file" if path.parent == folder else ""
+        message = f"no recipe {name!r}{_nearest(name, there)}; recipes are: {', '.join(there)}{way_out}"
         raise RecipeError(message)
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))

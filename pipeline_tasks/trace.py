@@ -36,6 +36,9 @@ class Trace:
 
 def trace(root: str, version: dataset.Version, position: int) -> Trace:
     """Trace token `position` of a version; RecipeError if there is no such token."""
+    if "pack" not in version.manifests:
+        message = f"{root}: version {version.number} of recipe {version.recipe} has no packed tokens; add `pack` to it"
+        raise RecipeError(message)
     tokens, lineage = read_published(root, version)
     try:
         sequence, piece = tokens.locate(position, lineage)

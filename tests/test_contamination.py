@@ -213,6 +213,13 @@ def test_a_benchmark_that_is_no_file_is_named(
         assert f"benchmark quiz: {path} is no file" in capsys.readouterr().err
 
 
+def test_without_packed_tokens_nothing_is_in_them(tmp_path: Path, quiz: str) -> None:
+    version, _ = publish(tmp_path, [documents(TEXTS)], {})
+    (tmp_path / version.home / "lineage.parquet").unlink()
+    _, found = contamination.added(str(tmp_path), version, {"quiz": quiz}, {})
+    assert [one.published for one in found] == [False] * 3
+
+
 @pytest.mark.parametrize("body", [b"\x1f\x8bno deflate", gzip.compress(b'{"question": "Where?"}' * 99)[:-20]])
 def test_a_damaged_benchmark_is_named(body: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root, path = tmp_path / "root", tmp_path / "late.jsonl.gz"

@@ -312,6 +312,8 @@ def test_what_is_shown_says_of_which_snapshot(crawl: Path, tmp_path: Path, capsy
     assert json.loads(capsys.readouterr().out) == {**place, "report": f"{root}/{made.home}/report.html"}
     assert main(["funnel", root]) == 0
     assert capsys.readouterr().out.startswith(f"{RECIPE} version 1, snapshot {DAYS[0]}\ningest ")
+    assert main(["trace", root, "--token", "0"]) == RecipeError.exit_code
+    assert f"version 1 of recipe {RECIPE} has no packed tokens" in capsys.readouterr().err
     assert main(["verify", root, "--json"]) == 0
     (account,) = json.loads(capsys.readouterr().out)
     assert account.items() >= {**place, "records": 8, "problems": []}.items()
