@@ -1,14 +1,19 @@
-"""The Spark engine: calls travel through `mapInArrow`, and grouped rows through Spark's own shuffle.
+"""The Spark engine: calls run in `mapInArrow`, and grouped rows travel through Spark's own shuffle.
 
 Shards are read and written by our own workers (no JVM-side S3 libraries); Spark moves calls, receipts and,
-for `group`, Arrow streams that hold one shard's rows of one bucket.
+for `group`, Arrow streams that hold one shard's rows of one bucket. A stage has dozens of verbs, so each is as few
+Spark stages as it can be: one for a map, two for a group.
 """
 
+import atexit
+import gc
 import itertools
 import os
 import pickle
 import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -20,10 +25,9 @@ from pipeline_tasks.bench import Bench, attempt, settle
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
-from pipeline_tasks.shard_task import Outcome, Place, Task, gather, scatter
-from pipeline_tasks.stage import Kernel, Shard, Shards
+from pipeline_tasks.shard_task import Outcome, Task, gather, scatter
+from pipeline_tasks.stage import Kernel, Shards
 
-CALL = "rank int, call binary"
 RESULT = "rank int, result binary"
 PIECE = "bucket int, shard int, piece int, body binary"
 
@@ -36,8 +40,14 @@ JAVA = "Spark needs Java 17 or newer: `apt-get install openjdk-17-jre-headless`,
 QUIET = Path(__file__).with_name("log4j2.properties")
 """Spark's own log: errors only."""
 
+QUICK = "-XX:TieredStopAtLevel=1"
+"""Java's quick compiler alone: our JVM only moves bytes, and its thorough compiler took as long as all else it did."""
+
+SOCKET_FOLDER = 60
+"""Longest path of a folder for sockets: Spark adds 43 characters, and macOS takes 103 in all (Linux 107)."""
+
 TASK_BYTES = 4 * 1024 * 1024
-"""A Spark task is worth its 60 ms of overhead for about this many stored bytes; lighter calls share one."""
+"""A Spark task is worth its 10 ms of overhead for about this many stored bytes; lighter calls share one."""
 
 
 class SparkEngine(LocalEngine):
@@ -48,7 +58,8 @@ class SparkEngine(LocalEngine):
         self._master = master
 
     def _each(self, calls: Sequence[Callable[[], Any]], weight: int) -> list[Any]:
-        frame = self._calls(calls, weight).mapInArrow(_run_calls, RESULT)
+        chunks = _chunks(calls, self._parts(len(calls), weight))
+        frame = self._frame(len(chunks)).mapInArrow(partial(_run_calls, chunks), RESULT)
         return self._collect(frame, range(len(calls)))
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
@@ -56,10 +67,10 @@ class SparkEngine(LocalEngine):
         tasks = self.bench.group_tasks(kernel, rows, by, order, buckets)
 
         def run_missing(missing: list[int]) -> list[Any]:
-            wanted = frozenset(missing)
-            scatters = [partial(_pieces, self.bench.place, shard, by, buckets, wanted) for shard in rows]
             weight = sum(shard.bytes for shard in rows)
-            pieces = self._calls(scatters, weight).mapInArrow(partial(_run_scatters, wanted), PIECE)
+            scatters = [partial(scatter, self.bench.place, shard, by, buckets) for shard in rows]
+            chunks = _chunks(scatters, self._parts(len(rows), weight))
+            pieces = self._frame(len(chunks)).mapInArrow(partial(_run_scatters, chunks, frozenset(missing)), PIECE)
             chosen = {bucket: tasks[bucket] for bucket in missing}
             gathering = partial(_gather_buckets, chosen, by, tuple(order))
             parts = self._parts(buckets, weight)
@@ -74,11 +85,12 @@ class SparkEngine(LocalEngine):
         cores = int(session(self._master).conf.get("spark.refinery.cores", str(os.cpu_count() or 1)))
         return min(calls, max(cores, -(-weight // TASK_BYTES)))
 
-    def _calls(self, calls: Sequence[Callable[[], Any]], weight: int) -> Any:  # noqa: ANN401 -- a Spark DataFrame
-        rows = [(rank, bytearray(pickle.dumps(call))) for rank, call in enumerate(calls)]
-        frame = session(self._master).createDataFrame(rows, CALL)
-        parts = self._parts(len(calls), weight)
-        return frame.repartitionById(parts, _expression(f"rank % {parts}"))
+    def _frame(self, parts: int) -> Any:  # noqa: ANN401 -- a Spark DataFrame
+        """Return the numbers below `parts`, each in a partition of its own.
+
+        The calls are no rows: rows made here would need a Spark stage with workers to make them, and one to cut them.
+        """
+        return session(self._master).range(0, parts, 1, parts)
 
     def _collect(self, frame: Any, ranks: Sequence[int]) -> list[Any]:  # noqa: ANN401 -- a Spark DataFrame
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -115,10 +127,30 @@ def _first_lines(text: str) -> str:
     return " ".join([*lines[:2], *lines[-2:]])[:600]
 
 
-def _run_calls(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _chunks(calls: Sequence[Callable[[], Any]], parts: int) -> tuple[bytes, ...]:
+    """Return the calls of each Spark task with their ranks, pickled together because they have much in common."""
+    ranked = list(enumerate(calls))
+    return tuple(pickle.dumps(ranked[part::parts]) for part in range(parts))
+
+
+def _drawn(chunks: Sequence[bytes], batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Callable[[], Any]]]:
+    """Yield the ranks and calls of the chunks that this Spark task was given."""
     for batch in batches:
-        for rank, call in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-            yield _result(rank, attempt(pickle.loads(call)))  # noqa: S301 -- sent by our own driver
+        for part in batch.column(0).to_pylist():
+            yield from pickle.loads(chunks[part])  # noqa: S301 -- sent by our own driver
+    _spare(len(sys.modules))
+
+
+@lru_cache(maxsize=1)
+def _spare(modules: int) -> None:  # noqa: ARG001 -- once per number of modules: kernels import more
+    """Spare what is imported by now from garbage collection: Spark's daemon collects after each task, 40 ms of it."""
+    gc.collect()
+    gc.freeze()
+
+
+def _run_calls(chunks: Sequence[bytes], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for rank, call in _drawn(chunks, batches):
+        yield _result(rank, attempt(call))
 
 
 def _result(rank: int, result: object) -> pa.RecordBatch:
@@ -126,21 +158,17 @@ def _result(rank: int, result: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([rank], pa.int32()), pa.array([body], pa.binary())], ["rank", "result"])
 
 
-def _pieces(place: Place, shard: Shard, by: str, buckets: int, wanted: frozenset[int]) -> Iterator[tuple[int, bytes]]:
-    for bucket, _, body in scatter(place, shard, by, buckets):
-        if bucket in wanted:
-            yield bucket, body
-
-
-def _run_scatters(wanted: frozenset[int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for rank, call in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-            try:
-                for number, (bucket, body) in enumerate(pickle.loads(call)()):  # noqa: S301 -- sent by our own driver
+def _run_scatters(
+    chunks: Sequence[bytes], wanted: frozenset[int], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for rank, call in _drawn(chunks, batches):
+        try:
+            for number, (bucket, _, body) in enumerate(call()):
+                if bucket in wanted:
                     yield _piece(bucket, rank, number, body)
-            except RefineryError as error:  # every bucket must hear of it: none may run on a part of its rows
-                for bucket in sorted(wanted):
-                    yield _piece(bucket, REFUSED, rank, pickle.dumps(error))
+        except RefineryError as error:  # every bucket must hear of it: none may run on a part of its rows
+            for bucket in sorted(wanted):
+                yield _piece(bucket, REFUSED, rank, pickle.dumps(error))
 
 
 def _piece(bucket: int, shard: int, number: int, body: bytes) -> pa.RecordBatch:
@@ -196,6 +224,8 @@ def session(master: str) -> Any:  # noqa: ANN401 -- a SparkSession, classic or C
     }
     if not master.startswith("spark://"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark looks for a name of this machine, and warns
+        settings["spark.driver.extraJavaOptions"] += f" {QUICK}"
+        settings |= _local_sockets()
     else:
         for name in ("spark.driver.host", "spark.driver.bindAddress", "spark.authenticate", "spark.driver.memory"):
             settings.pop(name)  # a cluster's own configuration decides
@@ -210,6 +240,20 @@ def session(master: str) -> Any:  # noqa: ANN401 -- a SparkSession, classic or C
         raise RecipeError(message) from error
 
 
+def _local_sockets() -> dict[str, str]:
+    """Return the settings that let the JVM and its workers speak over Unix sockets, in a folder of our own.
+
+    Over TCP each task waits 40 ms for an acknowledgement that the kernel delays. Where TMPDIR is too long for the path
+    of a socket, TCP it is.
+    """
+    folder = tempfile.mkdtemp(prefix="refinery-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if len(folder) > SOCKET_FOLDER:
+        return {}
+    name = "spark.python.unix.domain.socket"
+    return {f"{name}.enabled": "true", f"{name}.dir": folder}
+
+
 def _with_retries(master: str) -> str:
     """Return `local[N]` as `local[N,3]`: a killed worker's task runs again, as it would on a cluster."""
     found = re.fullmatch(r"local(?:\[([0-9]+|\*)\])?", master)
@@ -217,8 +261,6 @@ def _with_retries(master: str) -> str:
 
 
 def _require_java(master: str) -> None:
-    import shutil
-
     home = os.environ.get("JAVA_HOME", "")
     there = os.access(f"{home}/bin/java", os.X_OK) if home else shutil.which("java")  # Spark looks in this order too
     if master.startswith("sc://") or there:

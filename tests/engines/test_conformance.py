@@ -1,5 +1,6 @@
 """Every engine gives the bytes that the local one gives, whatever happens to its workers."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -12,12 +13,14 @@ import psutil
 import pytest
 
 from pipeline_tasks import storage
+from pipeline_tasks.bench import Bench
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.engines.ray import connect as connect_ray
-from pipeline_tasks.engines.spark import session
+from pipeline_tasks.engines.spark import SparkEngine, session
 from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost, RecipeError, RefineryError, Transient
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.runner import Meter, Work, refine
+from pipeline_tasks.shard_task import Place
 from tests.refining import given, refined, rows
 from tests.s3_server import free_port
 from tests.toys import table
@@ -198,6 +201,49 @@ def test_spark_without_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(RecipeError, match="Spark needs Java 17 or newer"):
         session.__wrapped__("local[1]")
+
+
+@pytest.fixture
+def at_spark(spark: str, tmp_path: Path) -> SparkEngine:
+    """A Spark engine without a stage, for calls of any kind."""
+    return SparkEngine(Bench(Place(str(tmp_path), "calls")), master=spark)
+
+
+def test_spark_runs_even_the_smallest_calls_in_workers(at_spark: SparkEngine) -> None:
+    """A call that dies would take the driver with it, and the driver's clock counts what its other threads do."""
+    assert os.getpid() not in at_spark._each([os.getpid] * 3, weight=0)
+
+
+def test_what_a_spark_worker_imported_is_no_garbage_to_look_for_after_every_task(at_spark: SparkEngine) -> None:
+    at_spark._each([gc.get_freeze_count] * 2, weight=0)
+    assert at_spark._each([gc.get_freeze_count], weight=0)[0] > 0
+
+
+@pytest.mark.parametrize(("stage", "stages"), [("toy_map", 1), ("toy_group", 2)])
+def test_a_verb_is_one_spark_job_of_few_stages(stage: str, stages: int, spark: str, tmp_path: Path) -> None:
+    context = session(spark).sparkContext
+    context.setJobGroup(str(tmp_path), "one verb")
+    try:
+        run(tmp_path, ("spark", spark), stage, given(tmp_path, TABLES))
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    tracker = context.statusTracker()
+    [job] = tracker.getJobIdsForGroup(str(tmp_path))
+    assert len(tracker.getJobInfo(job).stageIds) == stages
+
+
+@pytest.mark.usefixtures("workers_find_tests")
+def test_spark_works_where_a_socket_has_no_room_and_leaves_no_folder(tmp_path: Path) -> None:
+    scratch = tmp_path / ("long" * 20)
+    scratch.mkdir()
+    roots = [tmp_path / "here", tmp_path / "there"]
+    made, _, _ = run(roots[0], ("local", ""), "toy_group", given(roots[0], TABLES))
+    asked = [str(roots[1]), "toy_group", given(roots[1], TABLES), "", "", "-1", "spark", "local[1]"]
+    command, env = [sys.executable, "-m", "tests.victim", *asked], os.environ | {"TMPDIR": str(scratch)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (roots[1] / made).read_bytes() == (roots[0] / made).read_bytes()
+    assert list(scratch.glob("refinery-*")) == []
 
 
 @pytest.fixture
