@@ -1,12 +1,12 @@
-"""Judges prose and repetition, then removes lines of page furniture, as RefinedWeb does in DCLM's reproduction.
+"""Takes out URLs, judges prose and repetition, then removes lines of page furniture, as DCLM's RefinedWeb does.
 
 Definitions, bounds and order are those of mlfoundations/dclm `baselines/baselines_configs/
 dclm_baseline_refinedweb.yaml`, functions in `baselines/mappers/{filters/content_filters,modifiers}.py` (RefinedWeb,
-arXiv 2306.01116; DCLM, arXiv 2406.11794). Left out: its URL lists and language (stages of their own) and the removal
-of URLs from texts, which upstream runs only on pages that begin with the name of a top-level domain.
+arXiv 2306.01116; DCLM, arXiv 2406.11794). Left out: its URL lists and language, which are stages of their own.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ import pyarrow as pa
 
 from pipeline_tasks.filters import Cuts, Filter, Measured, Rule, StopWords, share
 from pipeline_tasks.text.languages import STOP_WORDS
+
+if TYPE_CHECKING:
+    from pipeline_tasks.text import inline_urls
 
 SYMBOLS = ("#", "...", ". . .", "…")
 BULLETS = ("●", "•", "*", "-")
@@ -41,13 +44,19 @@ SIGNALS = (
     "dclm_cart_lines",
     "dclm_more_lines",
     "dclm_sign_in_lines",
+    "dclm_urls",
+    "dclm_addresses",
 )
-"""The last seven count the lines that each modifier removed or cut, in order."""
+"""The last nine count the lines that each modifier removed or cut, in order, and the URLs and IP addresses that went
+before all else was measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on a text (counts, code points, shares 0-1), then on single lines: shares, and words per line."""
+    """Bounds on a text (counts, code points, shares 0-1), then on single lines: shares, and words per line.
+
+    `remove_urls: 0` leaves URLs and IP addresses in (upstream takes them out, `text.inline_urls` says which).
+    """
 
     min_words: float = 50
     max_words: float = 100_000
@@ -76,6 +85,7 @@ class Limits:
     max_numeric_per_line: float = 0.999999
     min_words_per_line: float = 2
     max_words_of_notice: float = 10
+    remove_urls: float = 1
 
 
 REPEATS = ("line_frac", "para_frac", "line_char_frac", "para_char_frac")
@@ -97,7 +107,7 @@ RULES = (
 
 
 def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
-    """Return the SIGNALS of each text, shape (rows, 28), and the texts as the line modifiers leave them.
+    """Return the SIGNALS of each text, shape (rows, 30), and the texts as the modifiers leave them.
 
     Words are those of the source whatever the word rule: fastText's for counts, `str.split` for shares, Unicode's for
     n-grams. A text without words or lines has the worst of every share: upstream drops it at any of them.
@@ -105,7 +115,8 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     from pipeline_tasks.text import grams, modifiers, parts, phrases, tokens
     from pipeline_tasks.text.buffers import views
 
-    view = views(texts)
+    removed = _without_urls(texts, limits)
+    view = views(removed.texts)
     found = tokens.measure(*view, phrases.spelled(STOP_WORDS), phrases.spelled(()))
     count, before = found["words"], tokens.fasttext_words(*view)
     lines = parts.measure(*view, parts.LINES, parts.STRIPPED)
@@ -129,11 +140,12 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         *repeated.T,
         np.maximum(share(before - tokens.fasttext_words(*views(modified)), before, of_nothing=1), 0),
         *changed.T,
+        *removed.counts.T,
     ]
     return Measured(np.column_stack(columns), modified)
 
 
-TAKEN = ("uppercase", "numeric", "counter", "short", "cart", "more", "sign_in", "blank")
+TAKEN = ("uppercase", "numeric", "counter", "short", "cart", "more", "sign_in", "blank", "url", "address")
 """What takes lines or parts of them, in the order of `text.modifiers`; `blank` is white space beside what went."""
 
 
@@ -142,7 +154,23 @@ def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[n
     from pipeline_tasks.text import modifiers
     from pipeline_tasks.text.buffers import views
 
-    return modifiers.trace(*views(texts), _shape(limits))
+    removed = _without_urls(texts, limits)
+    if not removed.counts.any():
+        return modifiers.trace(*views(texts), _shape(limits))
+    offsets, _ = views(texts)
+    within = slice(int(offsets[0]), int(offsets[-1]))
+    marks = np.where(removed.why > 0, removed.why + TAKEN.index("url"), 0).astype(np.uint8)
+    left = modifiers.trace(*views(removed.texts), _shape(limits))
+    marks[within][removed.why[within] == 0] = left
+    return marks
+
+
+def _without_urls(texts: pa.Array, limits: Limits) -> "inline_urls.Removed":
+    from pipeline_tasks.text import inline_urls
+
+    if limits.remove_urls:
+        return inline_urls.remove(texts)
+    return inline_urls.Removed(texts, np.zeros(0, np.uint8), np.zeros((len(texts), 2)))
 
 
 def _shape(limits: Limits) -> tuple[float, float, float, float]:

@@ -108,6 +108,17 @@ def test_dclm_removes_lines_and_measures_what_they_held() -> None:
     assert found["dclm_removed_ratio"] == pytest.approx((22 - 11) / 22)
 
 
+def test_dclm_takes_urls_out_before_it_measures() -> None:
+    text = "This line has 9 words and http://a.com/b two addresses.\nSee 10.0.0.1 here"
+    texts, languages = pa.array([text], pa.large_string()), pa.array(["en"])
+    measured = dclm.measure(texts, languages, 0, dclm.Limits())
+    found = dict(zip(dclm.SIGNALS, measured.signals[0].tolist(), strict=True))
+    assert measured.texts.to_pylist() == ["This line has 9 words and two addresses.\nSee here"]
+    assert (found["dclm_words"], found["dclm_urls"], found["dclm_addresses"]) == (10, 1, 1)
+    left = dclm.measure(texts, languages, 0, dclm.Limits(remove_urls=0))
+    assert left.texts.to_pylist() == [text]
+
+
 def test_nemo_counts_characters_of_its_own_kinds() -> None:
     text = "See http://a.b/c (1)\n[x]"
     found = signals(nemo.FILTER, text)

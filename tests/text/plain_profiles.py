@@ -6,7 +6,19 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from pipeline_tasks.text.inline_urls import domains
+
 Gram = tuple[str, ...]
+
+DOMAIN = "|".join(sorted(map(re.escape, domains()), key=len, reverse=True))
+PATH = r"[a-zA-Z0-9()@:%_+.~#?&/=-]*"
+INLINE_URL = re.compile(rf"\s{{0,10}}((https?|ftp)://)?[a-zA-Z0-9@:%._+~#=-]{{1,256}}\.({DOMAIN})\b{PATH}")
+ADDRESS = re.compile(rf"\s{{0,10}}\b((https?|ftp)://)?([0-2]?[0-9]{{1,2}}\.){{3}}[0-2]?[0-9]{{1,2}}{PATH}")
+BEGINS = re.compile(DOMAIN, re.IGNORECASE)
+
+
+def without_urls(text: str) -> str:
+    return ADDRESS.sub("", INLINE_URL.sub("", text) if BEGINS.match(text) else text)
 
 
 def fasttext_words(text: str) -> int:
