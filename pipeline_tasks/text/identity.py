@@ -1,5 +1,6 @@
 """The identity of a text: a 128-bit hash that ignores how its white space is laid out and nothing else."""
 
+import itertools
 import unicodedata
 
 import numpy as np
@@ -7,10 +8,12 @@ import pyarrow as pa
 from xxhash import xxh3_128_hexdigest
 
 from pipeline_tasks.text.buffers import views
-from pipeline_tasks.text.compiled import compiled
+from pipeline_tasks.text.compiled import compiled, inlined
+from pipeline_tasks.text.loads import HIGH, LOW_BITS, first_of, load, move
 
 _NEWLINE, _SPACE = 0x0A, 0x20
-_STRIDE = 32
+_STRIDE, _EIGHT = 32, 8
+_NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
 
 
 def identity(text: str) -> str:
@@ -25,43 +28,52 @@ def identity(text: str) -> str:
 def identities(texts: pa.Array) -> list[str]:
     """Return the same of each text of a column that `normal.normalize` has made, whose only white space is ASCII's."""
     offsets, data = views(texts)
-    scratch = np.empty(int(np.diff(offsets).max(initial=0)), np.uint8)
-    flat = memoryview(scratch.data)
-    ends = offsets.tolist()
-    return [xxh3_128_hexdigest(flat[: _flatten(data, ends[row], ends[row + 1], scratch)]) for row in range(len(texts))]
+    flat, ends = np.empty(int(offsets[-1] - offsets[0]), np.uint8), np.zeros(len(offsets), np.int64)
+    _flatten(offsets, data, flat, ends)
+    whole = memoryview(flat.data)
+    return [xxh3_128_hexdigest(whole[start:end]) for start, end in itertools.pairwise(ends.tolist())]
 
 
 @compiled
-def _flatten(data, at, end, out):  # type: ignore[no-untyped-def]
-    """Write data[at:end] to `out`, white space in a row as one space, none at either side; return its length."""
+def _flatten(offsets, data, out, ends):  # type: ignore[no-untyped-def]
+    """Write the lines of each text to `out`, one space between them and no indentation, and where it ends there."""
     to = 0
-    while at < end:
-        while at + _STRIDE < end and _is_flat(data[at : at + _STRIDE + 1]):
-            there, here = out[to : to + _STRIDE], data[at : at + _STRIDE]
-            for nth in range(_STRIDE):
-                there[nth] = _SPACE if here[nth] == _NEWLINE else here[nth]
-            to, at = to + _STRIDE, at + _STRIDE
-        for _ in range(min(_STRIDE, end - at)):
-            if data[at] != _SPACE and data[at] != _NEWLINE:
-                out[to] = data[at]
-                to += 1
-            elif to and out[to - 1] != _SPACE:
+    for row in range(len(ends) - 1):
+        at, end, first = offsets[row], offsets[row + 1], to
+        while True:
+            while at < end and (data[at] == _SPACE or data[at] == _NEWLINE):
+                at += 1
+            if at == end:
+                break
+            if to > first:
                 out[to] = _SPACE
                 to += 1
-            at += 1
-        while at < end and (data[at] == _SPACE or data[at] == _NEWLINE):  # so that a stride begins with a sign
-            if to and out[to - 1] != _SPACE:
-                out[to] = _SPACE
-                to += 1
-            at += 1
-    return to - 1 if to and out[to - 1] == _SPACE else to
+            stop = _line_end(data, at, end)
+            move(data, at, stop - at, out, to)
+            to, at = to + stop - at, stop
+        ends[row + 1] = to
 
 
-@compiled
-def _is_flat(part):  # type: ignore[no-untyped-def]
-    """Tell whether no two of these bytes in a row are white space, and the first is none."""
-    double = np.uint8(0)
+@inlined
+def _line_end(data, at, end):  # type: ignore[no-untyped-def]
+    """Return where the next newline stands, or the end."""
+    while at + _STRIDE <= end and not _has_newline(data[at : at + _STRIDE]):
+        at += _STRIDE
+    while at + _EIGHT <= end:
+        other = load(data, at) ^ _NEWLINES
+        size = first_of(~(((other & LOW_BITS) + LOW_BITS) | other) & HIGH)
+        at += size
+        if size < _EIGHT:
+            return at
+    while at < end and data[at] != _NEWLINE:
+        at += 1
+    return at
+
+
+@inlined
+def _has_newline(part):  # type: ignore[no-untyped-def]
+    """Tell whether one of `_STRIDE` bytes is a newline."""
+    found = False
     for at in range(_STRIDE):
-        here = (part[at] == _SPACE) | (part[at] == _NEWLINE)
-        double |= np.uint8(here & ((part[at + 1] == _SPACE) | (part[at + 1] == _NEWLINE)))
-    return double == 0 and part[0] != _SPACE and part[0] != _NEWLINE
+        found |= part[at] == _NEWLINE
+    return found

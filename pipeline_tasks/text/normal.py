@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.text.buffers import views
-from pipeline_tasks.text.compiled import compiled
-from pipeline_tasks.text.letters import decode
+from pipeline_tasks.text.compiled import compiled, inlined
+from pipeline_tasks.text.letters import ASCII_END, decode
+from pipeline_tasks.text.loads import HIGH, LOW_BITS, blanks, first_of, load, move
 
 MARKS = 32
 """Combining marks in a row that are kept: NFC sorts each run in quadratic time, no script needs more than about ten."""
@@ -19,10 +20,13 @@ MARKS = 32
 _TAB, _NEWLINE, _RETURN, _SPACE, _DELETE = 0x09, 0x0A, 0x0D, 0x20, 0x7F
 _FIRST_MARK = 0x300  # below it, NFC leaves every character as it is
 _REPLACEMENT = 0xFFFD
-_STRIDE = 16
+_EIGHT = 8
+_ONES, _SPACES = np.uint64(0x0101010101010101), np.uint64(0x2020202020202020)
 
-_BLANK, _BREAK, _NOTHING = 1, 2, 3
-_OPEN, _BROKEN = 1, 2  # bits of a text: NFC has to look at it; it is no UTF-8
+_BLANK, _BREAK, _NOTHING, _REPLACED = 1, 2, 3, 4
+_KIND, _RANK = 9, 0x1FE  # of what is known of a character: bits below its kind, those of its combining class
+_OPEN, _BROKEN, _MARKED = 1, 2, 4  # bits of a text: NFC has to look at it; it is no UTF-8; it has too many marks
+_BITS = 3
 
 
 class Normal(NamedTuple):
@@ -44,29 +48,29 @@ def normalize(texts: pa.Array) -> Normal:
     facts = np.zeros((len(offsets) - 1, 3), np.int64)
     _tidy(offsets, data, *_marks(), out, ends, facts)
     tidy = pa.LargeStringArray.from_buffers(len(facts), pa.py_buffer(ends), pa.py_buffer(out))
-    chars, replaced = facts[:, 0].copy(), facts[:, 2] / np.maximum(facts[:, 1] >> 2, 1)
+    chars, replaced = facts[:, 0].copy(), facts[:, 2] / np.maximum(facts[:, 1] >> _BITS, 1)
     done = Normal(tidy, chars, replaced)
     doubtful = np.flatnonzero(facts[:, 1] & (_OPEN | _BROKEN))
-    return _composed(texts, done, doubtful, facts[doubtful, 1] & _BROKEN) if len(doubtful) else done
+    return _composed(texts, done, doubtful, facts[doubtful, 1]) if len(doubtful) else done
 
 
-def _composed(texts: pa.Array, tidy: Normal, rows: npt.NDArray[np.intp], broken: npt.NDArray[np.int64]) -> Normal:
-    """Return the same with `rows` in NFC; broken ones are decoded with U+FFFD and made anew."""
-    mended = [
-        normalize(pa.array([_bytes(texts, row).decode("utf-8", "replace")], pa.large_string())) if bad else None
-        for row, bad in zip(rows, broken, strict=True)
-    ]
-    whole = [
-        one.texts[0].as_py() if one else unicodedata.normalize("NFC", cap_marks(tidy.texts[int(row)].as_py()))
-        for row, one in zip(rows, mended, strict=True)
-    ]
-    order = np.arange(len(texts))
-    order[rows] = len(texts) + np.arange(len(rows))
-    tidy.chars[rows] = [len(text) for text in whole]
-    tidy.replaced[rows] = [
-        one.replaced[0] if one else tidy.replaced[row] for row, one in zip(rows, mended, strict=True)
-    ]
-    return tidy._replace(texts=pa.concat_arrays([tidy.texts, pa.array(whole, pa.large_string())]).take(pa.array(order)))
+def _composed(texts: pa.Array, tidy: Normal, rows: npt.NDArray[np.intp], bits: npt.NDArray[np.int64]) -> Normal:
+    """Return the same with `rows`, which have `bits`, in NFC; broken ones are decoded with U+FFFD and made anew."""
+    whole, pieces, at = [], [], 0
+    for row, bit in zip(rows.tolist(), bits.tolist(), strict=True):
+        if bit & _BROKEN:
+            anew = normalize(pa.array([_bytes(texts, row).decode("utf-8", "replace")], pa.large_string()))
+            whole.append(anew.texts[0].as_py())
+            tidy.replaced[row] = anew.replaced[0]
+        else:
+            text = tidy.texts[row].as_py()
+            whole.append(unicodedata.normalize("NFC", cap_marks(text) if bit & _MARKED else text))
+        tidy.chars[row] = len(whole[-1])
+    composed = pa.array(whole, pa.large_string())
+    for nth, row in enumerate(rows.tolist()):
+        pieces += [tidy.texts[at:row], composed[nth : nth + 1]]
+        at = row + 1
+    return tidy._replace(texts=pa.concat_arrays([*pieces, tidy.texts[at:]]))
 
 
 def _bytes(texts: pa.Array, row: int) -> bytes:
@@ -84,8 +88,8 @@ def normal(text: str) -> str:
 def _tidy(offsets, data, index, flags, out, ends, facts):  # type: ignore[no-untyped-def]
     """Write each text without controls, its blanks tidy, to `out`, and where it ends there.
 
-    Row by row, `facts` gets: code points written; code points read, shifted by the two bits of the text; U+FFFD read.
-    `ends` has one more entry than there are rows.
+    Row by row, `facts` gets: code points written; code points read (0 where none was U+FFFD), shifted by the bits of
+    the text; U+FFFD read. `ends` has one more entry than there are rows.
     """
     to = 0
     for row in range(len(offsets) - 1):
@@ -94,22 +98,20 @@ def _tidy(offsets, data, index, flags, out, ends, facts):  # type: ignore[no-unt
         replaced = state = 0
         run, previous = 0, np.int64(0)  # marks in a row, combining class of the last
         while at < end:
-            byte, code, width = data[at], np.int64(data[at]), 1
-            if not _SPACE < byte < _DELETE:
-                if byte >= _DELETE:
-                    code, width = decode(data, at, end)
-                    if not _sound(data, at, code, width):
-                        state |= _BROKEN
-                    replaced += code == _REPLACEMENT
-                kind = 0 if 0xA1 <= code < 0x1680 or 0x3001 <= code < 0xD800 else _kind(code)
-                if kind:
-                    at += width
-                    if kind == _BLANK:
-                        blanks += 1
-                    elif kind == _BREAK:
-                        at += code == _RETURN and at < end and data[at] == _NEWLINE
-                        lines, blanks = lines + 1, 0
-                    continue
+            code, width = decode(data, at, end)
+            known = _known(index, flags, code)
+            kind = known >> _KIND
+            if not _sound(data, at, code, width):
+                state |= _BROKEN
+            replaced += kind == _REPLACED
+            if 0 < kind < _REPLACED:
+                at += width
+                if kind == _BLANK:
+                    blanks += 1
+                elif kind == _BREAK:
+                    at += code == _RETURN and at < end and data[at] == _NEWLINE
+                    lines, blanks = lines + 1, 0
+                continue
             if lines or blanks:
                 lines = 0 if to == first else min(lines, 2)
                 blanks = blanks if lines or to == first else 1
@@ -118,69 +120,76 @@ def _tidy(offsets, data, index, flags, out, ends, facts):  # type: ignore[no-unt
                 to += lines + blanks
                 lines = blanks = 0
                 run, previous = 0, np.int64(0)
-            if code < _FIRST_MARK:
+            rank = (known & _RANK) >> 1
+            run = run + 1 if rank else 0
+            if known & 1 or 0 < rank < previous:
+                state |= _OPEN
+            if run > MARKS:
+                state |= _OPEN | _MARKED
+            previous = rank
+            stop = _tidy_end(data, at + width, end, index, flags)
+            if stop > at + width:
                 run, previous = 0, np.int64(0)
-            else:
-                known = flags[(np.int64(index[code >> 8]) << 8) | (code & 0xFF)]
-                if known:
-                    rank = np.int64(known >> 1)
-                    run = run + 1 if rank else 0
-                    if known & 1 or 0 < rank < previous or run > MARKS:
-                        state |= _OPEN
-                    previous = rank
-                else:
-                    run, previous = 0, np.int64(0)
-            out[to] = byte
-            if width > 1:
-                out[to + 1] = data[at + 1]
-                if width > 2:
-                    out[to + 2] = data[at + 2]
-                    if width > 3:
-                        out[to + 3] = data[at + 3]
-            to += width
-            at += width
-            if at == end or data[at] >= _DELETE:
-                continue
-            while at + _STRIDE < end and _is_tidy(data, at):  # the same again, for most of the text
-                there, here = out[to : to + _STRIDE], data[at : at + _STRIDE]
-                for other in range(_STRIDE):
-                    there[other] = here[other]
-                to += _STRIDE
-                at += _STRIDE
-                run, previous = 0, np.int64(0)
-                if out[to - 1] == _SPACE:
-                    to, at = to - 1, at - 1
-                    break
-            while at < end and _SPACE < data[at] < _DELETE:
-                out[to] = data[at]
-                to += 1
-                at += 1
-                run, previous = 0, np.int64(0)
+            move(data, at, stop - at, out, to)
+            to, at = to + stop - at, stop
         ends[row + 1] = to
-        facts[row, 0], facts[row, 1] = _points(out, first, to), _points(data, offsets[row], end) << 2 | state
-        facts[row, 2] = replaced
+        facts[row, 0], facts[row, 2] = _points(out, first, to), replaced
+        facts[row, 1] = (_points(data, offsets[row], end) if replaced else 0) << _BITS | state
 
 
-@compiled
-def _is_tidy(data, at):  # type: ignore[no-untyped-def]
-    """Tell whether the next `_STRIDE` bytes are signs of ASCII and single spaces."""
-    bad = np.uint8(0)
-    part = data[at : at + _STRIDE + 1]
-    for other in range(_STRIDE):
-        byte = part[other]
-        bad |= np.uint8(byte < _SPACE) | np.uint8(byte >= _DELETE)
-        bad |= np.uint8(byte == _SPACE) & np.uint8(part[other + 1] == _SPACE)
-    return bad == 0
+@inlined
+def _tidy_end(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+    """Return where text that begins behind a sign is no longer as it stays: signs, between them a gap at most.
+
+    A gap is a space, or one or two newlines. Signs are all that `_known` knows nothing of.
+    """
+    while True:
+        while at + _EIGHT <= end:  # most of most texts
+            size = first_of(_untidy(load(data, at)))
+            at += size
+            if size < _EIGHT:
+                break
+        behind = at
+        if at < end and data[at] == _SPACE:
+            behind += 1
+        elif at < end and data[at] == _NEWLINE:
+            behind += 2 if at + 1 < end and data[at + 1] == _NEWLINE else 1
+        if behind >= end:
+            return at
+        while True:
+            code, width = decode(data, behind, end)
+            if _known(index, flags, code) or not _sound(data, behind, code, width):
+                return at
+            at = behind = behind + width
+            if at >= end or data[at] < _DELETE:
+                break
 
 
-@compiled
+@inlined
+def _untidy(word):  # type: ignore[no-untyped-def]
+    """Mark each of eight bytes that is no sign of ASCII and no space before one; a space at the end is marked."""
+    other = word ^ _SPACES
+    spaces = ~(((other & LOW_BITS) + LOW_BITS) | other) & HIGH
+    signs = ~(blanks(word) | word | ((word & LOW_BITS) + _ONES)) & HIGH
+    return ~(signs | (spaces & (signs >> np.uint64(8)))) & HIGH
+
+
+@inlined
+def _known(index, flags, code):  # type: ignore[no-untyped-def]
+    """Return what `_marks` holds of a character."""
+    return np.int64(flags[(np.int64(index[code >> 8]) << 8) | (code & 0xFF)])
+
+
+@inlined
 def _sound(data, at, code, width):  # type: ignore[no-untyped-def]
-    """Tell whether a character that was decoded is what its bytes say: no broken sequence, no surrogate."""
+    """Tell whether a character that was decoded is what its bytes say: no broken or overlong sequence, no surrogate."""
     if width == 1:
-        return code == _DELETE
+        return code < ASCII_END
     if (data[at + 1] & 0xC0) != 0x80 or (width > 2 and (data[at + 2] & 0xC0) != 0x80):
         return False
-    return not 0xD800 <= code < 0xE000 and (width < 4 or (data[at + 3] & 0xC0) == 0x80)
+    if width < 4:
+        return not 0xD800 <= code < 0xE000 and (width == 2 or code >= 0x800)
+    return (data[at + 3] & 0xC0) == 0x80 and code >= 0x10000  # above U+10FFFF it is U+FFFD, of four bytes
 
 
 @compiled
@@ -192,23 +201,11 @@ def _points(data, begin, end):  # type: ignore[no-untyped-def]
     return count
 
 
-@compiled
-def _kind(code):  # type: ignore[no-untyped-def]
-    """Return how a character is taken: `_BLANK`, `_BREAK`, `_NOTHING`, or 0 for as it is."""
-    kind = 0
-    if code in (_SPACE, _TAB, 0xA0, 0x1680, 0x202F, 0x205F, 0x3000) or 0x2000 <= code <= 0x200A:
-        kind = _BLANK
-    elif code in (_NEWLINE, 0x0B, 0x0C, _RETURN, 0x85, 0x2028, 0x2029):
-        kind = _BREAK
-    elif code < _SPACE or _DELETE <= code < 0xA0 or 0xD800 <= code < 0xE000 or code in (0xFEFF, 0xFFFE, 0xFFFF):
-        kind = _NOTHING
-    return kind
-
-
 @cache
 def _marks() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
-    """Return a table in two levels, (block of cp >> 8, block * 256 + (cp & 255)): combining class * 2 + doubt of NFC.
+    """Return a table in two levels, (block of cp >> 8, block * 256 + (cp & 255)); 0 is a character that stays.
 
+    Else: doubt of NFC + combining class * 2 + 512 times how it is taken: `_BLANK`, `_BREAK`, `_NOTHING`, `_REPLACED`.
     Doubtful is what NFC changes when it stands alone, or what may join the character before it (UAX 15, quick check).
     """
     table = np.zeros(0x110000, np.uint16)
@@ -224,6 +221,14 @@ def _marks() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
         if parts and parts[0] != "<":
             joining.update(int(part, 16) for part in parts.split()[1:])
     table[sorted(joining)] |= 1
+    kinds = {
+        _NOTHING: [*range(_SPACE), *range(_DELETE, 0xA0), *range(0xD800, 0xE000), 0xFEFF, 0xFFFE, 0xFFFF],
+        _BLANK: [_TAB, _SPACE, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000],
+        _BREAK: [_NEWLINE, 0x0B, 0x0C, _RETURN, 0x85, 0x2028, 0x2029],
+        _REPLACED: [_REPLACEMENT],
+    }
+    for kind, codes in kinds.items():  # blanks and breaks after the controls that they are among
+        table[codes] = kind << _KIND
     blocks, index = np.unique(table.reshape(-1, 256), axis=0, return_inverse=True)
     return index.reshape(-1).astype(np.uint16), np.ascontiguousarray(blocks).reshape(-1)
 
