@@ -12,7 +12,7 @@ from pipeline_tasks.text.compiled import compiled
 from pipeline_tasks.text.metadata import DATED, TIMED
 
 _LESS, _GREATER, _SLASH = 0x3C, 0x3E, 0x2F
-_STRIDE = 64
+_STRIDE = 16
 _SEGMENT = 4096
 _LONGEST = 8  # letters of a name that are told apart
 
