@@ -244,21 +244,25 @@ def _past(days: list[str | None], crawled: pa.Array) -> pa.Array:
 
 
 def _verdict(found: Any, chars: int, replaced: float, params: Params) -> tuple[str | None, str | None]:  # noqa: ANN401
-    from pipeline_tasks.text.charset import REPLACED_SHARE
-
     if found.outcome != "done":
         why = {"charset": "error:charset", "crash": "error:extractor_crash", "timeout": "extract:timeout"}[
             found.outcome
         ]
         slow = found.outcome == "timeout"
         return why, _proof(seconds=params.seconds) if slow else _proof(detail=found.detail)
-    if found.method == "plain" and replaced > REPLACED_SHARE:
+    if found.method == "plain" and _is_garbled(replaced):
         return "error:charset", _proof(detail=f"{replaced:.2%} of the characters were replaced")
     if not chars:
         return "extract:empty", _proof(chars=0)
     if chars < params.min_chars:
         return "extract:too_short", _proof(chars=chars, min_chars=params.min_chars)
     return None, None
+
+
+def _is_garbled(replaced: float) -> bool:
+    from pipeline_tasks.text.charset import REPLACED_SHARE
+
+    return replaced > REPLACED_SHARE
 
 
 def _proof(**facts: str | float) -> str:

@@ -3,6 +3,7 @@
 import codecs
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
@@ -13,6 +14,7 @@ REPLACED_SHARE = 0.001
 _VALID = 10  # multi-byte characters per broken one that make a text UTF-8 with faults rather than something else
 _HEAD = 4096  # bytes searched for a meta tag: HTML says 1024, pages are late
 _START = 1024  # bytes searched for marks and NULs
+_TYPE = 1000  # characters of a header that are looked at
 _SAMPLE = 1 << 16  # bytes shown to the detector
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -62,17 +64,22 @@ def decode(data: bytes | memoryview, content_type: str) -> Decoded:
 
 def _declared(data: bytes | memoryview, content_type: str) -> Iterator[str]:
     """Yield what the page says of itself, most believed first; UTF-8 is tried as it hardly fits by chance."""
-    header = _HEADER.search(content_type[:1000])
-    yield from _named(header[1] if header else "")
+    yield from _told(content_type[:_TYPE])
     meta = _META.search(data, 0, _HEAD)
     yield from _named(meta[1].decode("ascii") if meta else "")
     yield "utf-8"
 
 
-def _named(label: str) -> Iterator[str]:
+@lru_cache(1024)
+def _told(content_type: str) -> tuple[str, ...]:
+    """Return the encoding that an HTTP header names, if any; a crawl has few different ones."""
+    header = _HEADER.search(content_type)
+    return _named(header[1] if header else "")
+
+
+def _named(label: str) -> tuple[str, ...]:
     name = map_encoding_to_html5(label, fallback_utf8=False) if label else None
-    if name and not name.lower().startswith("utf-16"):
-        yield name
+    return (name,) if name and not name.lower().startswith("utf-16") else ()
 
 
 def _count(text: str) -> int:

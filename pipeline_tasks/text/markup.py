@@ -2,6 +2,8 @@
 
 import importlib
 import re
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 from pipeline_tasks.text.metadata import Told, told
@@ -50,10 +52,8 @@ def main_text(html: str, method: str, language: str = "English", *, depth: int =
     `language` names jusText's stop words where the page does not say its language; `depth` and `bits` are what
     `tags.survey` says of the page. What extractors raise passes through.
     """
-    from resiliparse.extract.html2text import extract_plain_text
-    from resiliparse.parse.html import HTMLTree
-
-    tree = HTMLTree.parse(html)
+    parse, extract_plain_text = _resiliparse()
+    tree = parse(html)
     about = told(html, tree, bits)
     if method == "trafilatura" and depth <= DEEPEST:
         text = _by_trafilatura(html, depth)
@@ -63,6 +63,15 @@ def main_text(html: str, method: str, language: str = "English", *, depth: int =
         main = method == "resiliparse" and depth <= DEEPEST
         text = extract_plain_text(tree, preserve_formatting=True, main_content=main, alt_texts=False)
     return Main(text, about)
+
+
+@cache
+def _resiliparse() -> tuple[Callable[[str], Any], Callable[..., str]]:
+    """Return what parses a page and what finds its text: an import statement takes a microsecond even when done."""
+    from resiliparse.extract.html2text import extract_plain_text
+    from resiliparse.parse.html import HTMLTree
+
+    return HTMLTree.parse, extract_plain_text
 
 
 def _by_trafilatura(html: str, depth: int) -> str:

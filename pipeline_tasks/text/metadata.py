@@ -12,6 +12,15 @@ DATED, TIMED = 1, 2
 _TITLE = 2000  # characters of a title that are looked at
 _DAY = re.compile(r"\s*((?:19[9]|20[0-9])[0-9])-([01][0-9])-([0-3][0-9])(?:[T\s]|\s*$)")  # the web began in 1990
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z0-9]{2,8})*")
+_WHITE = r"[ \t\n\f\r]"
+_OTHER = rf"""(?:{_WHITE}++(?!lang[^\w:-])[\w:.-]++(?:{_WHITE}*+={_WHITE}*+(?:"[^"]*+"|'[^']*+'|[^\s"'`=<>&]++))?+)*+"""
+_ROOT = re.compile(
+    rf"""(?is)(?:{_WHITE}++|<!--(?!-?>).*?--!?>|<[!?](?!--)[^>]*+>)*+"""
+    rf"""<html{_OTHER}{_WHITE}++lang{_WHITE}*+={_WHITE}*+(?:"([^"&]*+)"|'([^'&]*+)'|([\w-]++)){_OTHER}{_WHITE}*+>"""
+)
+"""A page up to its `<html>`, written so plainly that its one `lang` is the tree's: nothing before it but declarations
+and comments, only white space between attributes (HTML Living Standard, 13.2.5)."""
+_ROOT_END = 1 << 12  # characters in which that is looked for
 # selectors that find few: going through a long list of nodes takes time quadratic in it
 _META = ", ".join(
     f'meta[{kind}="{name}" i]'
@@ -48,7 +57,7 @@ def told(html: str, tree: Any, bits: int) -> Told:  # noqa: ANN401 -- an HTMLTre
     Dates are looked for where `bits` say so, and given only if all that the page has of a kind agree.
     """
     title = " ".join((tree.title or "")[:_TITLE].split())
-    return Told(title or None, _language(html, tree.head), _published(html, tree, bits) if bits else None)
+    return Told(title or None, _language(html, tree), _published(html, tree, bits) if bits else None)
 
 
 def language_tag(text: str | None) -> str | None:
@@ -57,16 +66,20 @@ def language_tag(text: str | None) -> str | None:
     return tag if _LANGUAGE.fullmatch(tag) and len(tag) <= 35 else None  # RFC 5646, 4.4.1: none needs more
 
 
-def _language(html: str, head: Any) -> str | None:  # noqa: ANN401
+def _language(html: str, tree: Any) -> str | None:  # noqa: ANN401
+    plain = _ROOT.match(html, 0, _ROOT_END)  # takes a tenth of the time that the way through the tree does
+    said = language_tag(plain[plain.lastindex or 0]) if plain else None
+    if said:
+        return said
+    head = tree.head
     if head is None:
         return None
     root = head.parent_element
     said = language_tag(root.getattr("lang") or root.getattr("xml:lang"))
     if said:
         return said
-    start = html[:_HEAD]
-    if "ontent-language" not in start and "ontent-Language" not in start:  # a look at all of the head takes longer
-        return None
+    if html.find("ontent-language", 0, _HEAD) < 0 and html.find("ontent-Language", 0, _HEAD) < 0:
+        return None  # a look at all of the head takes longer
     meta = head.query_selector('meta[http-equiv="content-language" i]')
     return language_tag(meta.getattr("content")) if meta else None
 

@@ -354,10 +354,11 @@ def _pages(window: memoryview, named: int, heads: int, count: int) -> Iterator[P
 
 def _lay(file: int, number: int, found: Found, at: int) -> int:
     """Write an answer, its head last, so that a reader never takes half of one; return where the next one goes."""
-    facts = "\0".join(
-        (part or "").replace("\0", "")
-        for part in (found.title, found.language, found.published, found.detail, found.method)
-    ).encode("utf-8", "ignore")
+    parts = [part or "" for part in (found.title, found.language, found.published, found.detail, found.method)]
+    joined = "\0".join(parts)
+    if joined.count("\0") >= len(parts):
+        joined = "\0".join(part.replace("\0", "") for part in parts)
+    facts = joined.encode("utf-8", "ignore")
     end = _put(file, [found.text, facts], at + _ANSWER.size)
     outcome = _OUTCOMES.index(found.outcome)
     os.pwrite(file, _ANSWER.pack(number, outcome, found.repaired, len(found.text), len(facts)), at)
