@@ -78,12 +78,12 @@ class _Texts:
     repaired: np.ndarray[Any, np.dtype[np.int64]]
 
     def exchange(self, rows: list[int], other: "_Texts", picked: list[int]) -> None:
-        """Put rows `picked` of `other` in the place of `rows`."""
+        """Put rows `picked` of `other` in the place of `rows`, which ascend."""
+        from pipeline_tasks.text.buffers import spliced
+
         if not rows:
             return
-        order = np.arange(len(self.found))
-        order[rows] = len(self.found) + np.array(picked)
-        self.texts = pa.concat_arrays([self.texts, other.texts]).take(pa.array(order))
+        self.texts = spliced(self.texts, rows, other.texts.take(pa.array(picked)))
         for name in ("chars", "replaced", "repaired"):
             getattr(self, name)[rows] = getattr(other, name)[picked]
         for row, pick in zip(rows, picked, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.text.buffers import views
+from pipeline_tasks.text.buffers import spliced, views
 from pipeline_tasks.text.compiled import compiled, inlined
 from pipeline_tasks.text.letters import ASCII_END, decode
 from pipeline_tasks.text.loads import HIGH, LOW_BITS, blanks, first_of, load, move
@@ -56,7 +56,7 @@ def normalize(texts: pa.Array) -> Normal:
 
 def _composed(texts: pa.Array, tidy: Normal, rows: npt.NDArray[np.intp], bits: npt.NDArray[np.int64]) -> Normal:
     """Return the same with `rows`, which have `bits`, in NFC; broken ones are decoded with U+FFFD and made anew."""
-    whole, pieces, at = [], [], 0
+    whole = []
     for row, bit in zip(rows.tolist(), bits.tolist(), strict=True):
         if bit & _BROKEN:
             anew = normalize(pa.array([_bytes(texts, row).decode("utf-8", "replace")], pa.large_string()))
@@ -66,11 +66,7 @@ def _composed(texts: pa.Array, tidy: Normal, rows: npt.NDArray[np.intp], bits: n
             text = tidy.texts[row].as_py()
             whole.append(unicodedata.normalize("NFC", cap_marks(text) if bit & _MARKED else text))
         tidy.chars[row] = len(whole[-1])
-    composed = pa.array(whole, pa.large_string())
-    for nth, row in enumerate(rows.tolist()):
-        pieces += [tidy.texts[at:row], composed[nth : nth + 1]]
-        at = row + 1
-    return tidy._replace(texts=pa.concat_arrays([*pieces, tidy.texts[at:]]))
+    return tidy._replace(texts=spliced(tidy.texts, rows.tolist(), pa.array(whole, pa.large_string())))
 
 
 def _bytes(texts: pa.Array, row: int) -> bytes:
