@@ -5,7 +5,7 @@
 - By default nothing is removed: the task returns what would go, with the reason. Set `delete` to remove it.
 - Nothing younger than `grace` days goes, and nothing that a committed manifest names. Work that was never committed
   is fenced first (its commit slot is taken), so an attempt that wakes up later cannot commit into what was swept.
-- A sweep that would remove more than `limit` of the stored bytes is refused.
+- A sweep that would take more than `limit` of the stored bytes is refused; what a committed stage left does not count.
 - `compact` merges what eight snapshots in a row remembered, and eight such merges again, so that a lookup in a long
   history reads a few pages and not one for every day. It adds files and changes none; what it replaced is swept.
 - `expire` above 0 also removes stages that no dataset version names and that are older than so many days.

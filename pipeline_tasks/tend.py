@@ -18,7 +18,10 @@ GRACE = 7 * DAY
 """Seconds for which everything is left alone: far over twice what an attempt may take, by the store's own clock."""
 
 LIMIT = 0.1
-"""A sweep that would remove more than this share of the stored bytes is refused: something is wrong then."""
+"""A sweep in which more than this share of the stored bytes would be lost is refused: something is wrong then."""
+
+UNNAMED = "not named by the stage's manifest"
+"""Why shards beside a committed manifest go: intermediate ones, which stages that group rows leave, and losers'."""
 
 SHARDS = ("data", "rejects", "quarantine", "scratch")
 
@@ -38,8 +41,9 @@ class Sweep:
 
     @property
     def lost(self) -> int:
-        """Bytes that go and are nowhere else: compactions only repeat their parts."""
-        return sum(entry.bytes for entry, _ in self.doomed if not entry.path.startswith(f"{COMPACTED}/"))
+        """Bytes that somebody may miss: neither what stands unnamed beside a manifest, nor compactions."""
+        missed = (entry for entry, why in self.doomed if why != UNNAMED and not entry.path.startswith(f"{COMPACTED}/"))
+        return sum(entry.bytes for entry in missed)
 
 
 def survey(root: str, grace: float = GRACE, expire: float = 0.0) -> Sweep:
@@ -77,7 +81,7 @@ def sweep(root: str, found: Sweep, limit: float = LIMIT) -> None:
     """Remove what a survey found: first fence the commit slots of what was given up, then delete.
 
     A fenced attempt that still runs cannot commit any more: it finds its slot taken and is refined anew in the
-    next one. ContractError if more than `limit` of the stored bytes would go, compactions aside.
+    next one. ContractError if more than `limit` of the stored bytes would be lost (`Sweep.lost`).
     """
     if found.lost > limit * max(found.bytes + found.kept, 1):
         message = (
@@ -157,7 +161,7 @@ def _unnamed(
     for entry in entries:
         folder = entry.path.removeprefix(f"{prefix}/").split("/")[0]
         if folder in SHARDS and entry.path not in named and old(entry):
-            yield entry, "not named by the stage's manifest"
+            yield entry, UNNAMED
 
 
 def _manifests_first(entries: Iterable[Entry]) -> list[Entry]:

@@ -77,6 +77,16 @@ def test_a_sweep_of_too_much_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "toy_map/abandoned/data/one.parquet").exists()
 
 
+def test_what_stages_leave_behind_is_no_loss(tmp_path: Path, parent: str) -> None:
+    _, made = refined(tmp_path, "toy_map", parent)
+    left = f"{Path(made.shards[0].path).parent}/{'0' * 32}.parquet"
+    storage.connect(str(tmp_path)).create(left, bytes(10 * made.bytes))
+    found = tend.survey(str(tmp_path), EVERYTHING)
+    assert (found.lost, found.bytes) == (0, 10 * made.bytes)
+    tend.sweep(str(tmp_path), found)
+    assert not (tmp_path / left).exists()
+
+
 class Sleeper(LocalEngine):
     """An engine whose attempt is swept between its last shard and its commit."""
 
