@@ -1,6 +1,6 @@
 """The reference engine: this process, one shard after the other."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -61,6 +61,6 @@ class LocalEngine:
 
         return self.bench.complete(tasks, run_missing)
 
-    def _each(self, calls: Sequence[Callable[[], Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- for other engines
+    def _each(self, calls: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- for other engines
         """Run the calls, which read about `weight` bytes together; return their results in order."""
         return [call() for call in calls]

@@ -2,8 +2,8 @@
 
 import os
 import secrets
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 from pipeline_tasks.bench import Bench, attempt, settle
@@ -23,7 +23,7 @@ class RayEngine(LocalEngine):
         super().__init__(bench, history)
         self._address = address
 
-    def _each(self, calls: Sequence[Callable[[], Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- Ray tasks cost little
+    def _each(self, calls: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- Ray tasks cost little
         connect(self._address)
         import ray
 

@@ -7,6 +7,7 @@ Spark stages as it can be: one for a map, two for a group.
 
 import atexit
 import gc
+import io
 import itertools
 import os
 import pickle
@@ -14,10 +15,12 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -57,9 +60,9 @@ class SparkEngine(LocalEngine):
         super().__init__(bench, history)
         self._master = master
 
-    def _each(self, calls: Sequence[Callable[[], Any]], weight: int) -> list[Any]:
-        chunks = _chunks(calls, self._parts(len(calls), weight))
-        frame = self._frame(len(chunks)).mapInArrow(partial(_run_calls, chunks), RESULT)
+    def _each(self, calls: Sequence[partial[Any]], weight: int) -> list[Any]:
+        parts = self._parts(len(calls), weight)
+        frame = self._frame(parts).mapInArrow(partial(_run_calls, parcel(calls, parts)), RESULT)
         return self._collect(frame, range(len(calls)))
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
@@ -69,8 +72,9 @@ class SparkEngine(LocalEngine):
         def run_missing(missing: list[int]) -> list[Any]:
             weight = sum(shard.bytes for shard in rows)
             scatters = [partial(scatter, self.bench.place, shard, by, buckets) for shard in rows]
-            chunks = _chunks(scatters, self._parts(len(rows), weight))
-            pieces = self._frame(len(chunks)).mapInArrow(partial(_run_scatters, chunks, frozenset(missing)), PIECE)
+            givers = self._parts(len(rows), weight)
+            sent = parcel(scatters, givers)
+            pieces = self._frame(givers).mapInArrow(partial(_run_scatters, sent, frozenset(missing)), PIECE)
             chosen = {bucket: tasks[bucket] for bucket in missing}
             gathering = partial(_gather_buckets, chosen, by, tuple(order))
             parts = self._parts(buckets, weight)
@@ -127,17 +131,67 @@ def _first_lines(text: str) -> str:
     return " ".join([*lines[:2], *lines[-2:]])[:600]
 
 
-def _chunks(calls: Sequence[Callable[[], Any]], parts: int) -> tuple[bytes, ...]:
-    """Return the calls of each Spark task with their ranks, pickled together because they have much in common."""
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """Calls on their way: those of each Spark task with their ranks, pickled, and what calls have in common, once.
+
+    Every Spark task is given all of it. What all shards need beside their own (a plan, a history of thousands of
+    shards) must not stand in it once per call.
+    """
+
+    common: bytes
+    chunks: tuple[bytes, ...]
+
+    def calls(self, part: int) -> list[tuple[int, Callable[[], Any]]]:
+        """Return the ranks and calls of a Spark task."""
+        reader = _Unpickler(io.BytesIO(self.chunks[part]))
+        reader.common = pickle.loads(self.common)  # noqa: S301 -- sent by our own driver
+        return cast("list[tuple[int, Callable[[], Any]]]", reader.load())
+
+
+class _Pickler(pickle.Pickler):
+    """Writes a number for each object that is one of the common ones."""
+
+    ranks: Mapping[int, int] = MappingProxyType({})
+
+    def persistent_id(self, written: object) -> int | None:
+        return self.ranks.get(id(written))
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads what `_Pickler` wrote."""
+
+    common: Sequence[Any] = ()
+
+    def persistent_load(self, rank: int) -> Any:  # noqa: ANN401 -- any common object
+        return self.common[rank]
+
+
+def parcel(calls: Sequence[partial[Any]], parts: int) -> Parcel:
+    """Return calls as they are sent to `parts` Spark tasks; common are the first call's arguments, and their fields."""
+    common = [one for value in calls[0].args for one in (value, *_fields(value))] if calls else []
+    ranks = {id(one): rank for rank, one in enumerate(common)}
     ranked = list(enumerate(calls))
-    return tuple(pickle.dumps(ranked[part::parts]) for part in range(parts))
+    return Parcel(pickle.dumps(common), tuple(_pickled(ranked[part::parts], ranks) for part in range(parts)))
 
 
-def _drawn(chunks: Sequence[bytes], batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Callable[[], Any]]]:
-    """Yield the ranks and calls of the chunks that this Spark task was given."""
+def _fields(value: Any) -> list[Any]:  # noqa: ANN401 -- any argument of a call
+    return [getattr(value, field.name) for field in fields(value)] if isinstance(value, Task) else []
+
+
+def _pickled(calls: Sequence[tuple[int, partial[Any]]], ranks: Mapping[int, int]) -> bytes:
+    sink = io.BytesIO()
+    writer = _Pickler(sink)
+    writer.ranks = ranks
+    writer.dump(calls)
+    return sink.getvalue()
+
+
+def _drawn(sent: Parcel, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Callable[[], Any]]]:
+    """Yield the ranks and calls that this Spark task was given."""
     for batch in batches:
         for part in batch.column(0).to_pylist():
-            yield from pickle.loads(chunks[part])  # noqa: S301 -- sent by our own driver
+            yield from sent.calls(part)
     _spare(len(sys.modules))
 
 
@@ -148,8 +202,8 @@ def _spare(modules: int) -> None:  # noqa: ARG001 -- once per number of modules:
     gc.freeze()
 
 
-def _run_calls(chunks: Sequence[bytes], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for rank, call in _drawn(chunks, batches):
+def _run_calls(sent: Parcel, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for rank, call in _drawn(sent, batches):
         yield _result(rank, attempt(call))
 
 
@@ -158,10 +212,8 @@ def _result(rank: int, result: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([rank], pa.int32()), pa.array([body], pa.binary())], ["rank", "result"])
 
 
-def _run_scatters(
-    chunks: Sequence[bytes], wanted: frozenset[int], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    for rank, call in _drawn(chunks, batches):
+def _run_scatters(sent: Parcel, wanted: frozenset[int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for rank, call in _drawn(sent, batches):
         try:
             for number, (bucket, _, body) in enumerate(call()):
                 if bucket in wanted:

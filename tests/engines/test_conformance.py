@@ -2,10 +2,12 @@
 
 import gc
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,13 @@ from pipeline_tasks import storage
 from pipeline_tasks.bench import Bench
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.engines.ray import connect as connect_ray
-from pipeline_tasks.engines.spark import SparkEngine, session
+from pipeline_tasks.engines.spark import SparkEngine, parcel, session
 from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost, RecipeError, RefineryError, Transient
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.runner import Meter, Work, refine
-from pipeline_tasks.shard_task import Place
+from pipeline_tasks.shard_task import Place, Task, unchanged
+from pipeline_tasks.shard_task import run as run_task
+from pipeline_tasks.stage import Shard
 from tests.refining import given, refined, rows
 from tests.s3_server import free_port
 from tests.toys import table
@@ -211,12 +215,25 @@ def at_spark(spark: str, tmp_path: Path) -> SparkEngine:
 
 def test_spark_runs_even_the_smallest_calls_in_workers(at_spark: SparkEngine) -> None:
     """A call that dies would take the driver with it, and the driver's clock counts what its other threads do."""
-    assert os.getpid() not in at_spark._each([os.getpid] * 3, weight=0)
+    assert os.getpid() not in at_spark._each([partial(os.getpid)] * 3, weight=0)
+
+
+def test_what_all_calls_need_is_sent_to_spark_once() -> None:
+    """Every Spark task is given the whole parcel: a history of thousands of shards must not stand in it once a call."""
+    beside = tuple(Shard(f"some/{rank:064}", 1, 1, f"{rank:064}") for rank in range(2000))
+    place = Place("root", "home")
+    tasks = [Task(place, f"{rank}", unchanged, ((beside[rank],),), beside) for rank in range(100)]
+    calls = [partial(run_task, task) for task in tasks]
+    sent = parcel(calls, 7)
+    assert len(sent.common) + sum(map(len, sent.chunks)) < 1.2 * len(pickle.dumps(beside)) + 100 * 1000
+    back = sorted(pair for part in range(7) for pair in sent.calls(part))
+    assert [rank for rank, _ in back] == list(range(100))
+    assert [call.args for _, call in back] == [call.args for call in calls]
 
 
 def test_what_a_spark_worker_imported_is_no_garbage_to_look_for_after_every_task(at_spark: SparkEngine) -> None:
-    at_spark._each([gc.get_freeze_count] * 2, weight=0)
-    assert at_spark._each([gc.get_freeze_count], weight=0)[0] > 0
+    at_spark._each([partial(gc.get_freeze_count)] * 2, weight=0)
+    assert at_spark._each([partial(gc.get_freeze_count)], weight=0)[0] > 0
 
 
 @pytest.mark.parametrize(("stage", "stages"), [("toy_map", 1), ("toy_group", 2)])
