@@ -56,6 +56,16 @@ def test_tasks_that_ask_at_once_share_one_host_that_only_its_user_reaches(place:
     assert [path.stat().st_mode & 0o077 for path in folder.glob("*.key")] == [0]
 
 
+def test_ray_outlives_the_request_that_started_it(place: Path) -> None:
+    """Linux kills Ray's own processes with the thread that started them, and a request's thread ends with it."""
+    landed = warm.ask(land(place, "day"))
+    asked = {"verb": "refine", "root": str(place / "root"), "recipe": "web", "snapshot": "day", "engine": "ray"}
+    asked["landing"] = str(place / "day")
+    made = warm.ask({**asked, "stage": "ingest", "parent": landed["manifest"]})
+    again = warm.ask({**asked, "stage": "extract", "parent": made["manifest"]})
+    assert (made["rows"], again["rows_in"], again["ran"]) == (1, 1, 1)
+
+
 def test_a_refusal_comes_back_as_itself(place: Path) -> None:
     with pytest.raises(RecipeError, match="unknown verb 'dance'"):
         warm.ask({"verb": "dance"})

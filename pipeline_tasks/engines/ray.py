@@ -2,7 +2,9 @@
 
 import os
 import secrets
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import lru_cache, partial
 from typing import Any
 
@@ -63,10 +65,34 @@ def connect(address: str) -> None:
     import ray
 
     try:
-        ray.init(address=address, **options)
+        _in_a_lasting_thread(partial(ray.init, address=address, **options))
     except (ConnectionError, ray.exceptions.RayError) as error:
         message = f"Ray at {address} lets nobody in ({str(error)[:300]}); look at its log, and at RAY_AUTH_TOKEN here"
         raise JobLost(message) from error
+
+
+def _in_a_lasting_thread(start: Callable[[], object]) -> None:
+    """Call `start` here if this is the main thread, else in one that never ends; raises what it raises.
+
+    Linux kills the processes of a Ray of our own with the thread that started them, not with its process, and the
+    thread that serves a request ends with it.
+    """
+    if threading.current_thread() is threading.main_thread():
+        start()
+        return
+    started: Future[None] = Future()
+
+    def last() -> None:
+        try:
+            start()
+        except BaseException as error:  # noqa: BLE001 -- raised where it was asked for
+            started.set_exception(error)
+            return
+        started.set_result(None)
+        threading.Event().wait()
+
+    threading.Thread(target=last, name="ray", daemon=True).start()
+    started.result()
 
 
 def disconnect() -> None:
