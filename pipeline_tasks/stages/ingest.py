@@ -124,7 +124,7 @@ def _reasons(batch: pa.RecordBatch, params: Params, known: pa.Array) -> pa.Array
     scheme = pc.fill_null(
         pc.match_substring_regex(batch["url"], r"(?i)\A(?:dns|whois|metadata|filedesc|warcinfo):"), fill_value=False
     )
-    seen = pc.or_(pc.is_in(_keys(batch), value_set=known), pc.is_in(_original_keys(batch), value_set=known))
+    seen = _seen(batch, known)
     return pc.case_when(
         pc.make_struct(
             pc.is_valid(batch["error"]),
@@ -155,6 +155,13 @@ def _reasons(batch: pa.RecordBatch, params: Params, known: pa.Array) -> pa.Array
         ),
         pa.scalar(None, pa.string()),
     )
+
+
+def _seen(batch: pa.RecordBatch, known: pa.Array) -> pa.Array:
+    """Tell of each record whether it, or what it refers to, is `known`; without a history nothing is hashed for it."""
+    if not len(known):
+        return pa.array(np.zeros(batch.num_rows, bool))
+    return pc.or_(pc.is_in(_keys(batch), value_set=known), pc.is_in(_original_keys(batch), value_set=known))
 
 
 def _lengths(values: pa.Array) -> pa.Array:
