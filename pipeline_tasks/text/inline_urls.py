@@ -107,6 +107,12 @@ def _in_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _behind_word(data, first, at, end, index, flags):  # type: ignore[no-untyped-def]
+    """Return whether a word character stands before `at` in a text that begins at `first`."""
+    return at > first and _in_word(data, _step_back(data, first, at), end, index, flags)
+
+
+@inlined
 def _stands(data, at, end, letters, first, last):  # type: ignore[no-untyped-def]
     """Return whether letters[first:last] stands at `at`."""
     stop = at + last - first
@@ -235,10 +241,9 @@ def _addresses(offsets, data, tables, schemes, traits_, why, counts, gone):  # t
                 at += 1
                 continue
             begin = _scheme(data, least, at, letters, ends)
-            if begin > first and begin < at and _in_word(data, _step_back(data, first, begin), end, index, flags):
+            if _behind_word(data, first, begin, end, index, flags):
                 begin = at
-            inside = begin > first and _in_word(data, _step_back(data, first, begin), end, index, flags)
-            last = at if inside else _quad_end(data, at, end)
+            last = at if _behind_word(data, first, begin, end, index, flags) else _quad_end(data, at, end)
             if last == at:
                 while at < end and ZERO <= data[at] <= NINE:
                     at += 1
