@@ -52,7 +52,7 @@ def drain(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 def speeds(texts: Sequence[str], params: Params, runs: int, folder: Path) -> dict[str, float]:
     """Return speeds, sizes, and the ratio to datatrove's filter."""
-    from pipeline_tasks.text.sketches import sift
+    from pipeline_tasks.text.near.sketches import sift
 
     table = pa.table({"text": pa.array(texts, pa.large_string()), "chars": pa.array(map(len, texts), pa.int64())})
     batches = table.to_batches(1024)

@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.runner import EngineFactory, Work, refine
+from pipeline_tasks.run.runner import EngineFactory, Work, refine
 from pipeline_tasks.stage import Kernel, Shards
 
 MEGABYTE = 1e6
@@ -74,7 +74,7 @@ def commit(root: Path, texts: list[str]) -> str:
 
 def signature(source: str) -> dict[str, float]:
     """Return the seconds of signing every text of a file in memory."""
-    from pipeline_tasks.text import minhash
+    from pipeline_tasks.text.near import minhash
 
     pinned()
     texts = pq.read_table(source).column("text").combine_chunks()

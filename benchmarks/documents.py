@@ -8,10 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks import land
 from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.landing import listing
 from pipeline_tasks.recipe import load_recipe
-from pipeline_tasks.runner import Budget, Work, read_manifest, read_shards, refine
+from pipeline_tasks.run.runner import Budget, Work, refine
+from pipeline_tasks.store.reading import read_manifest, read_shards
 
 ROOT = Path(__file__).parent.parent
 WET = ROOT.parent / "shared" / "data" / "wet"
@@ -32,9 +33,11 @@ def after(stage: str, inputs: Sequence[Path], root: Path, columns: Sequence[str]
     """Run the web recipe up to `stage` over every snapshot of `inputs`; return the columns (none named: all) kept."""
     recipe, factory, tables = load_recipe("web"), engine("local"), []
     for uri in map(str, inputs):
-        path, _, _ = land.land(str(root), uri)
+        path, _, _ = listing.land(str(root), uri)
         for step in recipe.steps:
-            work = Work(str(root), step.stage, step.params, path, landing=land.landing_of(uri), budget=Budget(share=1))
+            work = Work(
+                str(root), step.stage, step.params, path, landing=listing.landing_of(uri), budget=Budget(share=1)
+            )
             path, _, _ = refine(work, factory)
             if step.stage == stage:
                 break

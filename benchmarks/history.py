@@ -18,13 +18,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_tasks import compaction, dataset, storage
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.manifest import Manifest, dump, manifest_path
-from pipeline_tasks.runner import Work, read_manifest, refine
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.run import compaction
+from pipeline_tasks.run.runner import Work, refine
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.shard_file import ShardWriter
-from pipeline_tasks.text.identity import identities
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.text.page.identity import identities
 
 STAGES = ("dedup_exact", "dedup_minhash")
 RECIPE = "history"
@@ -76,7 +79,7 @@ def refined(root: str, name: str, these: Sequence[str]) -> tuple[dict[str, str],
     """Deduplicate a day against all that are published; return its manifests, and what it read of history."""
     path, made, read = given(root, name, these), {}, Counter[str]()
     for stage in STAGES:
-        before = tuple(version.manifests[stage] for version in dataset.earlier(root, RECIPE, name))
+        before = tuple(version.manifests[stage] for version in version_log.earlier(root, RECIPE, name))
         path, _, meter = refine(Work(root, stage, {}, path, before), engine("local"))
         made[stage] = path
         read.update(meter.recalled)
@@ -107,12 +110,12 @@ def given(root: str, name: str, these: Sequence[str]) -> str:
 def publish(root: str, name: str, manifests: dict[str, str]) -> None:
     """Make a day history."""
     facts = {"recipe": RECIPE, "snapshot": name, "landing": "", "verdicts": {}, "home": "", "documents": 0}
-    dataset.append(root, {**facts, "manifests": manifests, "tokens": 0, "sequences": 0})
+    version_log.append(root, {**facts, "manifests": manifests, "tokens": 0, "sequences": 0})
 
 
 def scan(root: str) -> dict[str, int]:
     """Return rows and bytes of all that the published days remember."""
-    versions = dataset.earlier(root, RECIPE, "z")
+    versions = version_log.earlier(root, RECIPE, "z")
     made = [read_manifest(root, path) for version in versions for path in version.manifests.values()]
     shards = [shard for one in made for shard in one.memory]
     return {"rows": sum(one.rows for one in shards), "bytes": sum(one.bytes for one in shards)}

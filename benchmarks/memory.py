@@ -20,10 +20,10 @@ import peers
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline_tasks import land
 from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.runner import Budget, Work, refine
+from pipeline_tasks.run.runner import Budget, Work, refine
 
 MEGABYTE = 1e6
 DOCUMENT, GROUP = 10_000, 1_000  # bytes of an ordinary document, rows of a row group
@@ -74,7 +74,7 @@ def write(folder: Path, kind: str, size: int, largest: int) -> None:
 
 def run(folder: str, kind: str, largest: int) -> list[dict[str, Any]]:
     """Refine every stage over a shard that is written; return what each kept and set aside, and its memory in bytes."""
-    from pipeline_tasks.text import sandbox
+    from pipeline_tasks.text.page import sandbox
 
     root, crawl = f"{folder}/root", f"{folder}/{kind}"
     told: list[dict[str, Any]] = []
@@ -93,7 +93,7 @@ def refined(root: str, crawl: str, ingest: dict[str, Any]) -> Iterator[tuple[str
 
     The peak is that of the last stage when it is yielded.
     """
-    path, _, _ = land.land(root, crawl)
+    path, _, _ = listing.land(root, crawl)
     for stage in STAGES:
         params = ingest if stage == "ingest" else {}
         pa.default_memory_pool().release_unused()

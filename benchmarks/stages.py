@@ -21,10 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline_tasks import land, storage
 from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.landing import listing
 from pipeline_tasks.recipe import Recipe, load_recipe
-from pipeline_tasks.runner import Budget, EngineFactory, Work, read_manifest, read_shards, refine
+from pipeline_tasks.run.runner import Budget, EngineFactory, Work, refine
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest, read_shards
 
 MEGABYTE = 1e6
 
@@ -66,8 +68,8 @@ def start_up(name: str) -> dict[str, float]:
 
 def run(root: str, uri: str, recipe: Recipe, factory: EngineFactory) -> list[Timing]:
     """Run every stage over the snapshot at `uri`; return what each took."""
-    path, _, _ = land.land(root, uri)
-    landing, timings = land.landing_of(uri), []
+    path, _, _ = listing.land(root, uri)
+    landing, timings = listing.landing_of(uri), []
     for step in recipe.steps:
         work = Work(root, step.stage, step.params, path, landing=landing, budget=Budget(share=1.0))
         path, made, meter = refine(work, factory)

@@ -150,8 +150,8 @@ def ordinary(pages: pa.Table) -> pa.Table:
     Left out is what no text is found in, and what nests too deep for the library alone.
     """
     from pipeline_tasks.stages import extract
-    from pipeline_tasks.text.markup import DEEPEST
-    from pipeline_tasks.text.tags import survey
+    from pipeline_tasks.text.page.main_text import DEEPEST
+    from pipeline_tasks.text.page.tags import survey
 
     pulled = pa.Table.from_batches(list(extract.pull(iter(pages.to_batches()), params=extract.Params())))
     depth = survey(pages["payload"].combine_chunks(), DEEPEST, DEEPEST).depth.tolist()

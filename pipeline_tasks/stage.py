@@ -8,6 +8,9 @@ import pyarrow as pa
 
 P = TypeVar("P")
 
+LANDING = "landing:"
+"""Prefix of the path of a landed file, which is relative to wherever the snapshot lies for this run."""
+
 Batches = Iterator[pa.RecordBatch]
 """A stream of record batches of one schema; never empty, so the schema is always known."""
 

@@ -23,9 +23,11 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowTaskTerminated
 from refinery_credentials import adopt
 
-from pipeline_tasks import errors, storage, warm
+from pipeline_tasks import errors
 from pipeline_tasks.errors import JobLost, RefineryError
 from pipeline_tasks.manifest import digest_of
+from pipeline_tasks.service import daemon
+from pipeline_tasks.store import storage
 
 Request = Mapping[str, Any]
 Reply = dict[str, Any]
@@ -45,14 +47,14 @@ def launch(request: Request, try_number: int = 1) -> Reply:
     address = address_of(str(request.get("engine", ""))) if request["verb"] == "refine" else ""
     request = {**request, "address": address}
     if os.environ.get(HERE):
-        from pipeline_tasks.__main__ import handle
+        from pipeline_tasks.service.requests import handle
 
         return handle(request)
     if address.startswith("spark://"):
         return _spark_submit(request, try_number)
     if address.startswith(("http://", "https://")):
         return _ray_job(request, address, try_number)
-    return warm.ask(request)
+    return daemon.ask(request)
 
 
 def address_of(engine: str) -> str:
@@ -119,7 +121,7 @@ def _spark_submit(request: Request, try_number: int) -> Reply:
         conf={"spark.sql.adaptive.enabled": "false", "spark.sql.execution.arrow.maxRecordsPerBatch": "4"},
     )
     try:
-        hook.submit(str(warm.PACKAGE / "__main__.py"))
+        hook.submit(str(daemon.PACKAGE / "__main__.py"))
     except AirflowException as error:
         if _there(reply):
             return _collect(reply, ABOVE)

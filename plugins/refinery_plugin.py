@@ -16,12 +16,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from refinery_operators import DocsLink, ManifestLink
 from refinery_run import base
 
-from pipeline_tasks import dataset, funnel, storage
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.gate import Verdict, read_verdict
-from pipeline_tasks.manifest import quantile
-from pipeline_tasks.runner import read_manifest, read_shards
-from pipeline_tasks.trace import trace
+from pipeline_tasks.gate.verdicts import Verdict, read_verdict
+from pipeline_tasks.inspect import funnel
+from pipeline_tasks.inspect.trace import trace
+from pipeline_tasks.profiles.columns import quantile
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest, read_shards
 
 ASIDE_SHOWN = 20
 """Rows set aside that a stage's page shows."""
@@ -84,17 +86,17 @@ def shown(page: str, **facts: Any) -> HTMLResponse:  # noqa: ANN401 -- what the 
 @app.get("/page")
 def snapshots() -> HTMLResponse:
     """Show every recipe's snapshots, with retention per stage over time."""
-    return shown("snapshots.html", recipes=[_recipe(name) for name in dataset.recipes(root())])
+    return shown("snapshots.html", recipes=[_recipe(name) for name in version_log.recipes(root())])
 
 
 def _recipe(name: str) -> dict[str, Any]:
-    newest = [(version, funnel.funnel(root(), version)) for version in dataset.latest_by_snapshot(root(), name)]
+    newest = [(version, funnel.funnel(root(), version)) for version in version_log.latest_by_snapshot(root(), name)]
     stages = [step["stage"] for step in newest[-1][1]] if newest else []
-    gone = dataset.retractions(root(), name).values()
+    gone = version_log.retractions(root(), name).values()
     return {"name": name, "stages": stages, "snapshots": [_snapshot(*one) for one in reversed(newest)], "gone": gone}
 
 
-def _snapshot(version: dataset.Version, steps: list[dict[str, Any]]) -> dict[str, Any]:
+def _snapshot(version: version_log.Version, steps: list[dict[str, Any]]) -> dict[str, Any]:
     kept = {step["stage"]: share(step["rows"], step["rows_in"]) for step in steps if step["stage"] != "pack"}
     outcomes = {stage: _verdict(path).outcome for stage, path in version.verdicts.items() if path}
     return {"version": version, "kept": kept, "outcomes": outcomes, "records": steps[0]["rows_in"] if steps else 0}
@@ -112,13 +114,13 @@ def _verdict(path: str) -> Verdict:
 @app.get("/snapshot/{recipe}/{snapshot}")
 def snapshot_page(recipe: str, snapshot: str) -> HTMLResponse:
     """Show a snapshot's funnel, what its gates found, its distributions beside the previous snapshot's, its cost."""
-    gone = dataset.retractions(root(), recipe).get(snapshot)
+    gone = version_log.retractions(root(), recipe).get(snapshot)
     if gone is not None:
         return _retracted(gone)
-    version = dataset.current(root(), recipe, snapshot)
+    version = version_log.current(root(), recipe, snapshot)
     steps = funnel.funnel(root(), version)
     verdicts = {stage: _verdict(path) for stage, path in version.verdicts.items() if path}
-    earlier = dataset.earlier(root(), recipe, snapshot)
+    earlier = version_log.earlier(root(), recipe, snapshot)
     before = earlier[-1] if earlier else None
     most = max((step["rows_in"] for step in steps), default=1) or 1
     return shown(
@@ -133,13 +135,13 @@ def snapshot_page(recipe: str, snapshot: str) -> HTMLResponse:
     )
 
 
-def _retracted(gone: dataset.Retraction) -> HTMLResponse:
+def _retracted(gone: version_log.Retraction) -> HTMLResponse:
     """Show when and why a snapshot was retracted, and where what was published of it lies."""
-    versions = [one for one in dataset.versions(root(), gone.recipe) if one.number in gone.retracts]
+    versions = [one for one in version_log.versions(root(), gone.recipe) if one.number in gone.retracts]
     return shown("retracted.html", gone=gone, versions=versions)
 
 
-def _measures(version: dataset.Version, before: dataset.Version | None) -> Iterator[dict[str, Any]]:
+def _measures(version: version_log.Version, before: version_log.Version | None) -> Iterator[dict[str, Any]]:
     """Yield per stage and column the quantiles now and before."""
     for stage, path in version.manifests.items():
         now = read_manifest(root(), path).metrics["measures"]
@@ -158,8 +160,8 @@ def _spread(measures: Mapping[str, Any], column: str) -> list[float] | None:
 
 def _costs(recipe: str, snapshot: str) -> list[Mapping[str, Any]]:
     """Return what each stage cost, from the ledger; nothing where no run was recorded."""
-    from pipeline_tasks.__main__ import ledger_of
-    from pipeline_tasks.ledger import Ledger
+    from pipeline_tasks.publish.ledger import Ledger
+    from pipeline_tasks.service.requests import ledger_of
 
     with Ledger.open(ledger_of(root())) as ledger:
         return list(ledger.ask("cost", recipe=recipe, snapshot=snapshot))
@@ -168,7 +170,7 @@ def _costs(recipe: str, snapshot: str) -> list[Mapping[str, Any]]:
 @app.get("/aside/{recipe}/{snapshot}/{stage}")
 def aside(recipe: str, snapshot: str, stage: str, reason: str = "") -> HTMLResponse:
     """Show a sample of the rows that a stage set aside, with the evidence."""
-    version = dataset.current(root(), recipe, snapshot)
+    version = version_log.current(root(), recipe, snapshot)
     if stage not in version.manifests:
         raise HTTPException(404, f"snapshot {snapshot} has no stage {stage}")
     made = read_manifest(root(), version.manifests[stage])
@@ -191,7 +193,7 @@ def _aside(shards: Any, reason: str) -> Iterator[Mapping[str, Any]]:  # noqa: AN
 @app.get("/trace/{recipe}/{snapshot}")
 def trace_page(recipe: str, snapshot: str, token: int = 0) -> HTMLResponse:
     """Show the way of one packed token back to its landed record."""
-    version = dataset.current(root(), recipe, snapshot)
+    version = version_log.current(root(), recipe, snapshot)
     if not 0 <= token < version.tokens:
         raise HTTPException(404, f"snapshot {snapshot} has tokens 0 to {version.tokens - 1}")
     return shown("trace.html", version=version, found=trace(root(), version, token))

@@ -11,7 +11,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from refinery_credentials import adopt, adopt_in_triggerer
 from refinery_run import run_of
 
-from pipeline_tasks import land
+from pipeline_tasks.landing import listing
 
 LOOK = 60.0
 """Seconds between two looks at a landing place."""
@@ -31,7 +31,7 @@ class SnapshotTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look, sleep, look again."""
         await adopt_in_triggerer(self.uri)
-        while not (complete := await asyncio.to_thread(land.is_complete, self.uri)):
+        while not (complete := await asyncio.to_thread(listing.is_complete, self.uri)):
             left = self.deadline - time.time()
             if left <= 0:
                 break
@@ -46,7 +46,7 @@ class SnapshotSensor(BaseSensorOperator):  # type: ignore[misc]  # loaded lazily
         """Return at once if the snapshot is there (or must not be waited for), else wait in the triggerer."""
         run = run_of(context)
         adopt(run.landing)
-        if not run.patience or land.is_complete(run.landing):
+        if not run.patience or listing.is_complete(run.landing):
             return
         deadline = time.time() + run.patience * 3600
         self.defer(trigger=SnapshotTrigger(run.landing, deadline), method_name="resume")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_tasks.formats import read_records
+from pipeline_tasks.landing.formats import read_records
 
 PAGE = b"<html><head><title>T</title></head><body><p>%s</p></body></html>" % (b"A sentence of plain words. " * 12)
 

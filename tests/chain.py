@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline_tasks import dataset, storage
-from pipeline_tasks.__main__ import handle
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import load_recipe, stage_card
-from pipeline_tasks.runner import read_manifest, read_shards
+from pipeline_tasks.service.requests import handle
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest, read_shards
 
 PROJECT = Path(__file__).parents[1]
 
@@ -27,7 +28,7 @@ class Chain:
     """One refined snapshot: the path of each stage's sealed manifest, and the version they were published as."""
 
     root: str
-    version: dataset.Version
+    version: version_log.Version
 
     def manifest(self, stage: str) -> Manifest:
         return read_manifest(self.root, self.version.manifests[stage])
@@ -94,7 +95,7 @@ def refined(root: str, uri: str, how: How | None = None) -> Chain:
         request |= {"parent": parent, "history": history.get(stage, [])}
         parent = manifests[stage] = _refined(request, how)["manifest"]
     handle({"verb": "publish", **named, "landing": landed["landing"], "manifests": manifests})
-    return Chain(root, dataset.current(root, how.recipe, landed["snapshot"]))
+    return Chain(root, version_log.current(root, how.recipe, landed["snapshot"]))
 
 
 def requests(common: Mapping[str, Any], how: How) -> Iterator[tuple[str, dict[str, Any]]]:

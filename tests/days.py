@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.runner import read_shards
 from pipeline_tasks.stages.dedup_minhash import demotions
-from pipeline_tasks.text import minhash, ranking, shingles
+from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.text.near import minhash, ranking, shingles
 from tests import refining
 
 NEAR = "dedup_minhash"

@@ -6,11 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_tasks import storage
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, manifest_path, merge, profile, schema_pairs
-from pipeline_tasks.runner import Work, read_shards, refine
-from pipeline_tasks.shard_file import ShardWriter
+from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, manifest_path, schema_pairs
+from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.run.runner import Work, refine
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.store.shard_file import ShardWriter
 
 MEASURED = ("chars", "n_tokens", "language")
 

@@ -20,17 +20,18 @@ import pyarrow as pa
 import pytest
 from fastwarc.warc import ArchiveIterator
 
-from pipeline_tasks import storage, verify
-from pipeline_tasks.__main__ import handle
 from pipeline_tasks.demo import truth
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.demo.show import compared
 from pipeline_tasks.demo.truth import Truth
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.publish import read_published
+from pipeline_tasks.inspect import verify
+from pipeline_tasks.inspect.trace import trace
+from pipeline_tasks.publish.publishing import read_published
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.trace import trace
+from pipeline_tasks.service.requests import handle
+from pipeline_tasks.store import storage
 from tests import days as daily
 from tests.chain import PROJECT, Chain, How, Place, command, cut, refined, requests
 

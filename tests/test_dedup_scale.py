@@ -10,7 +10,7 @@ import pytest
 from benchmarks import planted
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.runner import Work, refine
+from pipeline_tasks.run.runner import Work, refine
 from pipeline_tasks.stage import Kernel, Shards
 from tests import refining
 from tests.documents import documents

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 import tokenizers
 
-from pipeline_tasks import packed, stage_docs
-from pipeline_tasks.cli import build_parser
-from pipeline_tasks.ledger import questions
+from pipeline_tasks.cli import reference
+from pipeline_tasks.cli.main import build_parser
+from pipeline_tasks.publish import packed
+from pipeline_tasks.publish.ledger import questions
 from pipeline_tasks.recipe import parse_recipe, recipe_names, stage_card
 from pipeline_tasks.stages.pack import SEQUENCE
 
@@ -40,7 +41,7 @@ def code(page: str, language: str) -> Iterator[str]:
 
 
 def test_the_reference_of_stages_is_fresh() -> None:
-    assert TEXTS["stages.md"] == stage_docs.reference(), "run `python -m pipeline_tasks.stage_docs`"
+    assert TEXTS["stages.md"] == reference.reference(), "run `python -m pipeline_tasks.cli.reference`"
 
 
 @pytest.mark.parametrize("command", commands())

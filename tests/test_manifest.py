@@ -11,19 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.manifest import (
-    Manifest,
-    canonical,
-    dump,
-    fingerprint_of,
-    load,
-    merge,
-    octave_bins,
-    profile,
-    quantile,
-    total,
-)
-from pipeline_tasks.shard_task import load_receipt
+from pipeline_tasks.manifest import Manifest, canonical, dump, fingerprint_of, load, total
+from pipeline_tasks.profiles.columns import merge, octave_bins, profile, quantile
+from pipeline_tasks.run.task import load_receipt
 from pipeline_tasks.stage import Shard
 
 FEW = settings(max_examples=60, deadline=None)

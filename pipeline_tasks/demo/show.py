@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline_tasks import dataset
 from pipeline_tasks.demo import truth
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.funnel import funnel, funnel_lines
-from pipeline_tasks.publish import decoder_of, read_published
-from pipeline_tasks.runner import read_manifest, read_shards
+from pipeline_tasks.inspect.funnel import funnel, funnel_lines
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.publishing import decoder_of, read_published
+from pipeline_tasks.store.reading import read_manifest, read_shards
 
 RECIPE = "demo"
 SNAPSHOTS = ("2026-11-19", "2026-11-20")
@@ -22,7 +22,7 @@ SHOWN = 120
 
 def show(folder: Path) -> int:
     """Make, refine and compare; returns the exit code of the first run that failed, else 0."""
-    from pipeline_tasks.cli_run import run
+    from pipeline_tasks.cli.run import run
 
     started = time.perf_counter()
     crawl, root = folder / "crawl", str((folder / "root").absolute())
@@ -32,7 +32,7 @@ def show(folder: Path) -> int:
         code = run(input_uri=str((crawl / snapshot).absolute()), output=root, snapshot=snapshot, recipe=RECIPE)
         if code:
             return code
-    versions = [dataset.current(root, RECIPE, snapshot) for snapshot in SNAPSHOTS]
+    versions = [version_log.current(root, RECIPE, snapshot) for snapshot in SNAPSHOTS]
     for version in versions:
         _say(f"\n=== Funnel of snapshot {version.snapshot} ===", *funnel_lines(funnel(root, version)))
     _say("\n=== Found against planted, both snapshots ===", *compared(root, planted, versions))
@@ -60,7 +60,7 @@ def _crawl(folder: Path) -> truth.Truth:
     return truth.load(path)
 
 
-def compared(root: str, planted: truth.Truth, versions: Iterable[dataset.Version]) -> list[str]:
+def compared(root: str, planted: truth.Truth, versions: Iterable[version_log.Version]) -> list[str]:
     """Return one line per kind of planted record: planted, found, set aside otherwise, missed."""
     there = list(versions)
     rejected = [row for version in there for row in _set_aside(root, version)]
@@ -71,7 +71,7 @@ def compared(root: str, planted: truth.Truth, versions: Iterable[dataset.Version
 PLACE = ["snapshot", "file", "offset", "record_id"]
 
 
-def _set_aside(root: str, version: dataset.Version) -> Iterator[Mapping[str, Any]]:
+def _set_aside(root: str, version: version_log.Version) -> Iterator[Mapping[str, Any]]:
     for stage, path in version.manifests.items():
         if stage == "land":
             continue
@@ -80,13 +80,13 @@ def _set_aside(root: str, version: dataset.Version) -> Iterator[Mapping[str, Any
             yield from batch.to_pylist()
 
 
-def _kept(root: str, version: dataset.Version) -> Iterator[Mapping[str, Any]]:
+def _kept(root: str, version: version_log.Version) -> Iterator[Mapping[str, Any]]:
     made = read_manifest(root, version.manifests["decontaminate"])
     for batch in read_shards(root, made.shards, [*PLACE, "pii_email", "pii_phone", "pii_ip"]):
         yield from batch.to_pylist()
 
 
-def _decoded(root: str, version: dataset.Version) -> str:
+def _decoded(root: str, version: version_log.Version) -> str:
     tokens, _ = read_published(root, version)
     if not len(tokens):
         return "(no tokens)"

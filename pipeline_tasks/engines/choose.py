@@ -4,7 +4,7 @@ from functools import partial
 
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.runner import EngineFactory
+from pipeline_tasks.run.runner import EngineFactory
 
 
 def engine(name: str, address: str = "") -> EngineFactory:

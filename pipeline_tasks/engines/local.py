@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pipeline_tasks.bench import Bench, forget_scratch, gather_from_store, new_scratch, scatter_to_store
-from pipeline_tasks.shard_task import Task, run, unchanged
+from pipeline_tasks.run.task import Task, run, unchanged
+from pipeline_tasks.run.tracker import Bench, forget_scratch, gather_from_store, new_scratch, scatter_to_store
 from pipeline_tasks.stage import Kernel, Shards
 
 

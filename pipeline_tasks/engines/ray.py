@@ -8,10 +8,10 @@ from concurrent.futures import Future
 from functools import lru_cache, partial
 from typing import Any
 
-from pipeline_tasks.bench import Bench, attempt, settle
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, RefineryError
+from pipeline_tasks.run.tracker import Bench, attempt, settle
 from pipeline_tasks.stage import Shards
 
 RETRIES = 3

@@ -24,11 +24,11 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from pipeline_tasks.bench import Bench, attempt, settle
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
-from pipeline_tasks.shard_task import Outcome, Task, gather, scatter
+from pipeline_tasks.run.task import Outcome, Task, gather, scatter
+from pipeline_tasks.run.tracker import Bench, attempt, settle
 from pipeline_tasks.stage import Kernel, Shards
 
 RESULT = "rank int, result binary"

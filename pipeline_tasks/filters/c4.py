@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.filters import Cuts, Filter, Measured, Rule
-from pipeline_tasks.text.languages import word_rules
+from pipeline_tasks.text.words.languages import word_rules
 
 SIGNALS = (
     "c4_lines",
@@ -63,9 +63,9 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     Words are those of `str.split` whatever the word rule, except in languages written without spaces. With the word
     rule SPACY the sentences of English are those of spaCy's `sentencizer`.
     """
-    from pipeline_tasks.text.buffers import views
-    from pipeline_tasks.text.edits import LineRules, edit
-    from pipeline_tasks.text.words import SPACY, SPLIT
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.edits.c4 import LineRules, edit
+    from pipeline_tasks.text.words.cutting import SPACY, SPLIT
 
     rules = LineRules(
         max_word_length=limits.max_word_length if limits.max_word_length >= 0 else np.inf,
@@ -86,18 +86,18 @@ TAKEN = ("long_word", "no_terminal", "few_words", "javascript", "policy", "citat
 
 def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[np.uint8]:
     """Return for every byte of the texts a place in TAKEN, from 1, or 0 if it stays."""
-    from pipeline_tasks.text import cuts
-    from pipeline_tasks.text.buffers import views
-    from pipeline_tasks.text.words import SPLIT
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.edits import spans
+    from pipeline_tasks.text.words.cutting import SPLIT
 
     view = views(texts)
-    cut = cuts.lines(*view)
+    cut = spans.lines(*view)
     found = measure(cut.texts, languages.take(pa.array(cut.rows)), SPLIT, limits).signals  # the rules are about lines
     first = SIGNALS.index("c4_long_word_lines")
     gone = found[:, first : first + 5] > 0
     reasons = np.where(gone.any(axis=1), gone.argmax(axis=1) + 1, 0).astype(np.uint8)
     edges = TAKEN.index("citation") + 1, TAKEN.index("blank") + 1
-    return cuts.by_lines(view, cut, reasons, edges, cited=bool(limits.remove_citations))
+    return spans.by_lines(view, cut, reasons, edges, cited=bool(limits.remove_citations))
 
 
 FILTER = Filter("c4", SIGNALS, Limits, RULES, measure, cuts=Cuts(TAKEN, trace))

@@ -49,7 +49,7 @@ def measure(
     lists: Mapping[str, Iterable[str]] = {},
 ) -> Measured:
     """Return the SIGNALS of each text, shape (rows, 1); the texts stay as they are. `lists` are words by language."""
-    from pipeline_tasks.text.draws import SPAN, draws
+    from pipeline_tasks.text.base.draws import SPAN, draws
 
     found = np.zeros((len(texts), 1))
     for language, listed in sorted(lists.items()):
@@ -73,7 +73,7 @@ def pattern_of(language: str, listed: Iterable[str]) -> str:
 
 def _lower(texts: pa.Array) -> pa.Array:
     """Return texts in lower case as `str.lower` has them: a dotted capital I is two code points."""
-    from pipeline_tasks.text.buffers import sound
+    from pipeline_tasks.text.base.buffers import sound
 
     return pc.utf8_lower(pc.replace_substring(pc.fill_null(sound(texts), ""), "\u0130", "i\u0307"))
 

@@ -26,10 +26,10 @@ RULES = (Rule("too_few_paragraphs", "c4_long_paragraphs", "least", "min_paragrap
 
 def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
     """Return the SIGNALS of each text, shape (rows, 1); the texts stay as they are."""
-    from pipeline_tasks.text import parts
-    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.signals import line_parts
 
-    return Measured(parts.longer(*views(texts), limits.min_paragraph_len).reshape(-1, 1), texts)
+    return Measured(line_parts.longer(*views(texts), limits.min_paragraph_len).reshape(-1, 1), texts)
 
 
 FILTER = Filter("c4_paragraphs", SIGNALS, Limits, RULES, measure)

@@ -33,11 +33,11 @@ RULES = (Rule("too_short", "cc_net_length", "least", "min_len"),)
 
 def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
     """Return the SIGNALS of each text, shape (rows, 3), and the texts without repeated paragraphs."""
-    from pipeline_tasks.text import ccnet
+    from pipeline_tasks.text.edits import cc_net
 
-    unrepeated, counts = ccnet.unrepeat(texts)
+    unrepeated, counts = cc_net.unrepeat(texts)
     left = unrepeated if limits.remove_repeats else texts
-    return Measured(np.ascontiguousarray(counts), ccnet.ascii_marks(left) if limits.ascii_punctuation else left)
+    return Measured(np.ascontiguousarray(counts), cc_net.ascii_marks(left) if limits.ascii_punctuation else left)
 
 
 TAKEN = ("repeated_paragraph", "blank")
@@ -46,10 +46,10 @@ TAKEN = ("repeated_paragraph", "blank")
 
 def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[np.uint8]:  # noqa: ARG001  (same shape for all filters)
     """Return for every byte of the texts a place in TAKEN, from 1, or 0 if it stays."""
-    from pipeline_tasks.text import ccnet
-    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.edits import cc_net
 
-    return ccnet.trace(texts) if limits.remove_repeats else np.zeros(len(views(texts)[1]), np.uint8)
+    return cc_net.trace(texts) if limits.remove_repeats else np.zeros(len(views(texts)[1]), np.uint8)
 
 
 FILTER = Filter("cc_net", SIGNALS, Limits, RULES, measure, cuts=Cuts(TAKEN, trace))

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.filters import Cuts, Filter, Measured, Rule, StopWords, share
-from pipeline_tasks.text.languages import STOP_WORDS
+from pipeline_tasks.text.words.languages import STOP_WORDS
 
 if TYPE_CHECKING:
-    from pipeline_tasks.text import inline_urls
+    from pipeline_tasks.text.edits import inline_urls
 
 SYMBOLS = ("#", "...", ". . .", "…")
 BULLETS = ("●", "•", "*", "-")
@@ -112,18 +112,23 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     Words are those of the source whatever the word rule: fastText's for counts, `str.split` for shares, Unicode's for
     n-grams. A text without words or lines has the worst of every share: upstream drops it at any of them.
     """
-    from pipeline_tasks.text import grams, modifiers, parts, phrases, tokens
-    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.base import phrases
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.edits import dclm
+    from pipeline_tasks.text.signals import line_parts, repeated_ngrams
+    from pipeline_tasks.text.words import tokens
 
     removed = _without_urls(texts, limits)
     view = views(removed.texts)
     found = tokens.measure(*view, phrases.spelled(STOP_WORDS), phrases.spelled(()))
     count, before = found["words"], tokens.fasttext_words(*view)
-    lines = parts.measure(*view, parts.LINES, parts.STRIPPED)
-    paras = parts.measure(*view, parts.PARAGRAPHS, parts.STRIPPED)
-    bullets, ellipses = parts.edges(*view, parts.STRIPPED, phrases.spelled(BULLETS), phrases.spelled(ELLIPSES)).T
-    modified, changed = modifiers.modify(*view, _shape(limits))
-    repeated = grams.shares(*view, grams.DCLM)
+    lines = line_parts.measure(*view, line_parts.LINES, line_parts.STRIPPED)
+    paras = line_parts.measure(*view, line_parts.PARAGRAPHS, line_parts.STRIPPED)
+    bullets, ellipses = line_parts.edges(
+        *view, line_parts.STRIPPED, phrases.spelled(BULLETS), phrases.spelled(ELLIPSES)
+    ).T
+    modified, changed = dclm.modify(*view, _shape(limits))
+    repeated = repeated_ngrams.shares(*view, repeated_ngrams.DCLM)
     repeated[np.diff(view[0]) == 0] = 1
     columns = [
         before,
@@ -151,22 +156,22 @@ TAKEN = ("uppercase", "numeric", "counter", "short", "cart", "more", "sign_in", 
 
 def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[np.uint8]:  # noqa: ARG001  (same shape for all filters)
     """Return for every byte of the texts a place in TAKEN, from 1, or 0 if it stays."""
-    from pipeline_tasks.text import modifiers
-    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.edits import dclm
 
     removed = _without_urls(texts, limits)
     if not removed.counts.any():
-        return modifiers.trace(*views(texts), _shape(limits))
+        return dclm.trace(*views(texts), _shape(limits))
     offsets, _ = views(texts)
     within = slice(int(offsets[0]), int(offsets[-1]))
     marks = np.where(removed.why > 0, removed.why + TAKEN.index("url"), 0).astype(np.uint8)
-    left = modifiers.trace(*views(removed.texts), _shape(limits))
+    left = dclm.trace(*views(removed.texts), _shape(limits))
     marks[within][removed.why[within] == 0] = left
     return marks
 
 
 def _without_urls(texts: pa.Array, limits: Limits) -> "inline_urls.Removed":
-    from pipeline_tasks.text import inline_urls
+    from pipeline_tasks.text.edits import inline_urls
 
     if limits.remove_urls:
         return inline_urls.remove(texts)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.filters import Filter, Measured, Rule, StopWords, share
-from pipeline_tasks.text.languages import STOP_WORDS
+from pipeline_tasks.text.words.languages import STOP_WORDS
 
 BULLETS = ("*", "-")
 ELLIPSES = ("…",)
@@ -78,13 +78,15 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
 
     Words are those of `str.split` whatever the word rule. Empty lines are lines, and repeat each other.
     """
-    from pipeline_tasks.text import grams, parts, phrases, tokens
-    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.base import phrases
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.signals import line_parts, repeated_ngrams
+    from pipeline_tasks.text.words import tokens
 
     view = views(texts)
     found = tokens.measure(*view, phrases.spelled(STOP_WORDS), phrases.spelled(()))
-    lines = parts.measure(*view, parts.LINES, parts.RAW)
-    bullets, ellipses = parts.edges(*view, parts.RAW, phrases.spelled(BULLETS), phrases.spelled(ELLIPSES)).T
+    lines = line_parts.measure(*view, line_parts.LINES, line_parts.RAW)
+    bullets, ellipses = line_parts.edges(*view, line_parts.RAW, phrases.spelled(BULLETS), phrases.spelled(ELLIPSES)).T
     count = found["words"]
     columns = [
         count,
@@ -96,7 +98,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         share(ellipses, lines["parts"]),
         share(lines["repeated"], lines["parts"]),
         lines["repeated_points"] / np.maximum(found["points"], 1),
-        *grams.shares(*view, grams.DOLMA).T,
+        *repeated_ngrams.shares(*view, repeated_ngrams.DOLMA).T,
     ]
     return Measured(np.column_stack(columns), texts)
 

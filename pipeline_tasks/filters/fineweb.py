@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.filters import Filter, Measured, Rule, share
-from pipeline_tasks.text.languages import UNSPACED, spoken, word_rules
+from pipeline_tasks.text.words.languages import UNSPACED, spoken, word_rules
 
 SIGNALS = ("prose_lines", "line_punct_ratio", "short_line_ratio", "char_dup_ratio", "list_ratio")
 
@@ -41,9 +41,9 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
 
     In languages written without spaces a short line is half as long: a code point says about twice as much.
     """
-    from pipeline_tasks.text import lines
-    from pipeline_tasks.text import words as cutting
-    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.signals import lines
+    from pipeline_tasks.text.words import cutting
 
     offsets, data = views(texts)
     short = np.where(spoken(languages, UNSPACED), limits.short_line_length / 2, limits.short_line_length)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.filters import Filter, Measured, Rule, StopWords, share
-from pipeline_tasks.text.languages import STOP_WORDS, word_rules
+from pipeline_tasks.text.words.languages import STOP_WORDS, word_rules
 
 SIGNALS = (
     "words",
@@ -59,9 +59,9 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
 
     Words that are all punctuation count in the whole of every share, and nowhere else.
     """
-    from pipeline_tasks.text import lines
-    from pipeline_tasks.text import words as cutting
-    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.signals import lines
+    from pipeline_tasks.text.words import cutting
 
     offsets, data = views(texts)
     stops = cutting.hashes_of(STOP_WORDS)

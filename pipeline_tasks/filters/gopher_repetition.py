@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.filters import Filter, Measured, Rule, share
-from pipeline_tasks.text.languages import word_rules
+from pipeline_tasks.text.words.languages import word_rules
 
 SHARES = (
     "dup_para_frac",
@@ -62,8 +62,8 @@ RULES = (
 
 def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
     """Return the SIGNALS of each text, shape (rows, 14); the texts stay as they are."""
-    from pipeline_tasks.text import lines, ngrams
-    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.signals import lines, ngrams
 
     offsets, data = views(texts)
     paras, para_dups, para_points, total, line_dups, line_points, points = lines.repeats(offsets, data).T

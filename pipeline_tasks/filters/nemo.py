@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.filters import Filter, Measured, Rule, StopWords, share
-from pipeline_tasks.text.languages import STOP_WORDS
+from pipeline_tasks.text.words.languages import STOP_WORDS
 
 BULLETS = ("•", "‣", "\u2043", "⁌", "⁍", "∙", "○", "●", "◘", "◦", "⦾", "⦿")
 ELLIPSES = ("...", "[...]", "…", "(...)", "[…]", "-»", "read more..", "read more")
@@ -139,18 +139,22 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
 
     Words are those of `str.split` whatever the word rule. `lorem ipsum` anywhere makes the share of boilerplate 1.
     """
-    from pipeline_tasks.text import grams, parts, phrases, signs, tokens
-    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.base import phrases
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.signals import character_counts, line_parts, repeated_ngrams
+    from pipeline_tasks.text.words import tokens
 
     view = views(texts)
     found = tokens.measure(*view, phrases.spelled(STOP_WORDS), phrases.spelled(ELLIPSES))
-    signed, count = signs.measure(*view), found["words"]
-    lines = parts.measure(*view, parts.LINES, parts.FILLED)
-    paras = parts.measure(*view, parts.PARAGRAPHS, parts.RAW)
-    bullets, ellipses = parts.edges(*view, parts.FILLED, phrases.spelled(BULLETS), phrases.spelled(ELLIPSES)).T
-    _, ended = parts.edges(*view, parts.FILLED, phrases.spelled(()), phrases.spelled(END_MARKS)).T
-    lorem = parts.containing(*view, parts.PARAGRAPHS, phrases.spelled(LOREM_IPSUM)) > 0
-    notices = parts.containing(*view, parts.PARAGRAPHS, phrases.spelled(NOTICES))
+    signed, count = character_counts.measure(*view), found["words"]
+    lines = line_parts.measure(*view, line_parts.LINES, line_parts.FILLED)
+    paras = line_parts.measure(*view, line_parts.PARAGRAPHS, line_parts.RAW)
+    bullets, ellipses = line_parts.edges(
+        *view, line_parts.FILLED, phrases.spelled(BULLETS), phrases.spelled(ELLIPSES)
+    ).T
+    _, ended = line_parts.edges(*view, line_parts.FILLED, phrases.spelled(()), phrases.spelled(END_MARKS)).T
+    lorem = line_parts.containing(*view, line_parts.PARAGRAPHS, phrases.spelled(LOREM_IPSUM)) > 0
+    notices = line_parts.containing(*view, line_parts.PARAGRAPHS, phrases.spelled(NOTICES))
     kinds = ("odd", "digits", "in_urls", "blanks", "brackets")
     odd, digits, urls, blanks, brackets = (share(signed[kind], signed["points"], of_nothing=1) for kind in kinds)
     columns = [
@@ -172,7 +176,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         share(found["points"], count),
         found["longest"],
         share(ellipses, lines["parts"]),
-        *grams.shares(*view, grams.NEMO).T,
+        *repeated_ngrams.shares(*view, repeated_ngrams.NEMO).T,
         share(bullets, lines["parts"]),
     ]
     return Measured(np.column_stack(columns), texts)

@@ -78,12 +78,14 @@ def measure(
     Words are those of `str.split`; `listed` words are looked for in lower case among runs of letters, digits and `_`,
     and entries of several words are not found.
     """
-    from pipeline_tasks.text import phrases, signs, tokens
-    from pipeline_tasks.text.buffers import sound, views
+    from pipeline_tasks.text.base import phrases
+    from pipeline_tasks.text.base.buffers import sound, views
+    from pipeline_tasks.text.signals import character_counts
+    from pipeline_tasks.text.words import tokens
 
     view = views(texts)
     found = tokens.measure(*view, phrases.spelled(()), phrases.spelled(()))
-    signed = signs.measure(*view)
+    signed = character_counts.measure(*view)
     lower = views(pc.utf8_lower(sound(texts))) if listed else view
     runs, hits, _ = tokens.listed(*lower, tuple(word.lower() for word in listed)).T
     columns = [

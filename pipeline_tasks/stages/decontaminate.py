@@ -15,8 +15,8 @@ from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, replace_column, set_aside
 
 if TYPE_CHECKING:  # they load numba
-    from pipeline_tasks.text.benchmarks import Kind, Reference, Rules, Text
-    from pipeline_tasks.text.matches import Bounds, Match
+    from pipeline_tasks.text.near.evaluation_index import Kind, Reference, Rules, Text
+    from pipeline_tasks.text.near.matches import Bounds, Match
 
 CONTAMINATED = "decontaminate:contaminated"
 HITS_SHOWN = 20
@@ -96,8 +96,8 @@ def screen(docs: Batches, *, params: Params) -> Batches:
 
 def inspect(texts: pa.Array, reference: "Reference", bounds: "Bounds") -> "dict[int, list[Match]]":
     """Return the matches in each text that has any, by row."""
-    from pipeline_tasks.text.matches import find
-    from pipeline_tasks.text.sketches import sample, sift
+    from pipeline_tasks.text.near.matches import find
+    from pipeline_tasks.text.near.sketches import sample, sift
 
     rules = reference.rules
     rows = np.flatnonzero(sift(sample(texts, rules.sampled, rules.every), reference.sieve))
@@ -107,7 +107,7 @@ def inspect(texts: pa.Array, reference: "Reference", bounds: "Bounds") -> "dict[
 
 def jot(docs: Batches, *, params: Params) -> Batches:
     """Yield one row per document that is kept, in the same order: `sketch`, its sampled n-grams in 32 bits each."""
-    from pipeline_tasks.text.sketches import sample
+    from pipeline_tasks.text.near.sketches import sample
 
     rules = rules_of(params)
     for batch in docs:
@@ -140,7 +140,7 @@ def _cut(batch: pa.RecordBatch, found: "Mapping[int, list[Match]]") -> pa.Record
 
 def without(text: str, found: "Sequence[Match]") -> str:
     """Return the text without the words that match; words that a cut would join are kept apart by a space."""
-    from pipeline_tasks.text.matches import merged
+    from pipeline_tasks.text.near.matches import merged
 
     raw, at, rest = text.encode(), 0, ""
     for start, end in merged(span for match in found for span in match.spans):
@@ -190,14 +190,14 @@ def evidence(text: str, found: "Sequence[Match]") -> str:
 
 def rules_of(params: Params) -> "Rules":
     """Return how texts are known."""
-    from pipeline_tasks.text.benchmarks import Rules
+    from pipeline_tasks.text.near.evaluation_index import Rules
 
     return Rules(params.ngram, params.min_words, params.gram, params.misses, params.max_items)
 
 
 def bounds_of(params: Params) -> "Bounds":
     """Return what counts as found."""
-    from pipeline_tasks.text.matches import Bounds, Method
+    from pipeline_tasks.text.near.matches import Bounds, Method
 
     methods = get_args(Method) if params.method == "both" else (params.method,)
     return Bounds(methods, params.overlap, params.score)
@@ -205,14 +205,14 @@ def bounds_of(params: Params) -> "Bounds":
 
 def read_reference(params: Params) -> "Reference":
     """Read and index the evaluation sets; raises RecipeError, naming file and line, when one cannot be read."""
-    from pipeline_tasks.text.benchmarks import index
+    from pipeline_tasks.text.near.evaluation_index import index
 
     return index(read_texts(params), rules_of(params))
 
 
 def read_texts(params: Params) -> "Iterator[Text]":
     """Yield every text of the evaluation sets that is looked for."""
-    from pipeline_tasks.text.benchmarks import Text
+    from pipeline_tasks.text.near.evaluation_index import Text
 
     fields: dict[str, Kind] = dict.fromkeys(params.passages, "passage")
     fields.update(dict.fromkeys(params.answers, "answer"))

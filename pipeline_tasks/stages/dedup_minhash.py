@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.memory import by_snapshot
+from pipeline_tasks.run.history import by_snapshot
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
-from pipeline_tasks.text.ranking import POLICIES, SEPARATOR, Policy, decided, nodes, part
+from pipeline_tasks.text.near.ranking import POLICIES, SEPARATOR, Policy, decided, nodes, part
 
 NEAR_DUPLICATE = "dedup_minhash:near_duplicate"
 OLD = SEPARATOR
@@ -76,7 +76,7 @@ def sign(docs: Batches, *, params: Params) -> Batches:
 
     Documents of fewer than `ngram` words (or characters) have neither keys nor shingles: nobody is near to them.
     """
-    from pipeline_tasks.text import minhash
+    from pipeline_tasks.text.near import minhash
 
     family = minhash.Family(params.ngram, params.bands, params.rows, params.seed, params.shingle)
     policy = Policy(params.policy, params.sources, params.quality)
@@ -182,7 +182,7 @@ def link(met: Batches, *told: Batches, turn: int, params: Params) -> Batches:
     `told` is what came of earlier turns (see `tell`). A member is never old, its center may be; which pairs
     are chosen `candidates.choose` says.
     """
-    from pipeline_tasks.text.candidates import choose
+    from pipeline_tasks.text.near.candidates import choose
 
     rows = _whole(met)
     members, centers, _ = choose(*_bands_of(rows, told), pairs=params.pairs, reach=_reach(params), star=turn == 0)
@@ -198,7 +198,7 @@ def link(met: Batches, *told: Batches, turn: int, params: Params) -> Batches:
 
 def unsettled(met: Batches, *told: Batches, params: Params) -> Batches:
     """Yield (id, key) for every new member of a band that was not compared with all that it is not connected to."""
-    from pipeline_tasks.text.candidates import choose
+    from pipeline_tasks.text.near.candidates import choose
 
     rows = _whole(met)
     _, _, left = choose(*_bands_of(rows, told), pairs=params.pairs, reach=_reach(params), star=False)
@@ -212,7 +212,7 @@ def _reach(params: Params) -> float:
 
 def _bands_of(rows: pa.Table, told: tuple[Batches, ...]) -> Any:  # noqa: ANN401 -- (Bands, Results) of a heavy module
     """Return the members of bands, and what their comparisons gave, in terms of rows."""
-    from pipeline_tasks.text.candidates import Bands, Results
+    from pipeline_tasks.text.near.candidates import Bands, Results
 
     starts = np.append(_starts(rows, ("key",)), rows.num_rows)
     group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
@@ -276,7 +276,7 @@ def pair(stars: Batches) -> Batches:
 
 def attach(pairs: Batches, signed: Batches) -> Batches:
     """Append the member's shingles and bands to each pair, at the member's home."""
-    from pipeline_tasks.text.lookup import Lookup
+    from pipeline_tasks.text.base.lookup import Lookup
 
     home = Lookup(signed, "id")
     for batch in _sliced(pairs):
@@ -292,8 +292,8 @@ def judge(met: Batches, signed: Batches, *past: Remembered, params: Params) -> B
 
     A remembered center also tells the winner of its cluster, as its memory knew it (`label`).
     """
-    from pipeline_tasks.text import minhash
-    from pipeline_tasks.text.lookup import Lookup
+    from pipeline_tasks.text.base.lookup import Lookup
+    from pipeline_tasks.text.near import minhash
 
     home = Lookup(signed, "id")
     for batch in _sliced(met):
@@ -386,7 +386,7 @@ def labels(touched: Batches) -> Batches:
 
 def follow(winners: Batches, *rest: Any, seen: int) -> Batches:  # noqa: ANN401 -- Batches, then Remembered
     """Yield (id, node, winner) for winners that a later snapshot demoted; the first `seen` of `rest` were followed."""
-    from pipeline_tasks.text.lookup import Lookup
+    from pipeline_tasks.text.base.lookup import Lookup
 
     done = [Lookup(one, "id") for one in rest[:seen]]
     for batch in winners:
@@ -422,7 +422,7 @@ def current(clusters: Batches) -> Batches:
 
 def settle(touched: Batches, *moved: Batches) -> Batches:
     """Yield each edge to a remembered document as one to the winner of its cluster today, from both its ends."""
-    from pipeline_tasks.text.lookup import Lookup
+    from pipeline_tasks.text.base.lookup import Lookup
 
     tables = [Lookup(one, "id") for one in moved]
     for batch in touched:
@@ -445,7 +445,7 @@ def settle(touched: Batches, *moved: Batches) -> Batches:
 
 def unite(_: Batches, edges: Batches) -> Batches:
     """Yield (node, other): the first node of the cluster for every node but the first, of all edges at once."""
-    from pipeline_tasks.text.clusters import lowest_of_cluster
+    from pipeline_tasks.text.near.clusters import lowest_of_cluster
 
     rows = pa.Table.from_batches(list(edges)).select(["node", "other"])
     names = pc.unique(pa.chunked_array([*rows.column("node").chunks, *rows.column("other").chunks], pa.large_string()))
@@ -515,7 +515,7 @@ def count(left: Batches) -> Batches:
 
 def sift(docs: Batches, outlines: Batches, lost: Batches, edges: Batches, left: Batches, *, params: Params) -> Batches:
     """Set aside every document but the winner of its cluster; append `shingles` and `unsettled_bands`."""
-    from pipeline_tasks.text.lookup import Lookup
+    from pipeline_tasks.text.base.lookup import Lookup
 
     sizes, beaten, strongest, open_ = (Lookup(one, "id") for one in (outlines, lost, edges, left))
     marked = 0
@@ -581,7 +581,7 @@ def index(outlines: Batches, lost: Batches, *, family: int) -> Batches:
 
 def _led(documents: Batches, lost: Batches) -> Batches:
     """Append to each document the winner of its cluster: itself, if it did not lose."""
-    from pipeline_tasks.text.lookup import Lookup
+    from pipeline_tasks.text.base.lookup import Lookup
 
     beaten = Lookup(lost, "id")
     for batch in documents:
@@ -596,7 +596,7 @@ def demote(lost: Batches, edges: Batches) -> Batches:
 
     `via`, of the loser's cluster, and `near` are the documents that were compared.
     """
-    from pipeline_tasks.text.lookup import Lookup
+    from pipeline_tasks.text.base.lookup import Lookup
 
     strongest = Lookup(edges, "id")
     for batch in lost:

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.memory import by_snapshot, check_buckets
+from pipeline_tasks.run.history import by_snapshot, check_buckets
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
 
 if TYPE_CHECKING:
-    from pipeline_tasks.text.repeats import Parts
+    from pipeline_tasks.text.edits.paragraphs import Parts
 
 TOO_LITTLE_LEFT = "dedup_paragraphs:too_little_left"
 BREAKS = {"paragraph": 2, "line": 1}
@@ -66,7 +66,7 @@ def survey(docs: Batches, *, params: Params) -> Batches:
 
     What a shard repeats within itself stays here, so a line that is on every page of a crawl travels once a shard.
     """
-    from pipeline_tasks.text.repeats import Seen
+    from pipeline_tasks.text.edits.paragraphs import Seen
 
     seen = Seen()
     for batch, parts in _parted(docs, params):
@@ -84,7 +84,7 @@ def survey(docs: Batches, *, params: Params) -> Batches:
 
 def _parted(docs: Batches, params: Params) -> Iterator[tuple[pa.RecordBatch, "Parts"]]:
     """Yield batches with their parts; ContractError where documents are not in home order."""
-    from pipeline_tasks.text import repeats
+    from pipeline_tasks.text.edits import paragraphs
 
     last = ""
     for batch in docs:
@@ -94,7 +94,7 @@ def _parted(docs: Batches, params: Params) -> Iterator[tuple[pa.RecordBatch, "Pa
             message = f"dedup_paragraphs: document {wrong} is not in home order, or there twice; run dedup_exact before"
             raise ContractError(message)
         last = ids[-1]
-        yield batch, repeats.cut(batch.column("text"), BREAKS[params.unit], params.min_chars)
+        yield batch, paragraphs.cut(batch.column("text"), BREAKS[params.unit], params.min_chars)
 
 
 def elect(rows: Batches) -> Batches:
@@ -158,7 +158,7 @@ def jot(rows: Batches, *, buckets: int) -> Batches:
 
 def cut(docs: Batches, lost: Batches, *, params: Params) -> Batches:
     """Cut every part out that the shard gives up or has had before; append `cut_spans` and `cut_chars`."""
-    from pipeline_tasks.text.repeats import Seen, remove
+    from pipeline_tasks.text.edits.paragraphs import Seen, remove
 
     given_up = pa.Table.from_batches(list(lost)).combine_chunks()
     holders, seen = given_up.select(["winner", "snapshot"]), Seen()

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.memory import by_snapshot, check_buckets
+from pipeline_tasks.run.history import by_snapshot, check_buckets
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
 
@@ -57,8 +57,8 @@ class Params:
 
 def key(docs: Batches, *, tracking: tuple[str, ...]) -> Batches:
     """Append `url_key`, and `age`, which sorts the last crawled first."""
-    from pipeline_tasks.text.moments import moments
-    from pipeline_tasks.text.url_keys import keys
+    from pipeline_tasks.text.base.timestamps import moments
+    from pipeline_tasks.text.urls.keys import keys
 
     for batch in docs:
         place = [batch.column(name).cast(pa.string()).fill_null("") for name in ("snapshot", "file", "offset")]
@@ -109,7 +109,7 @@ def _reversed(column: Any) -> Any:  # noqa: ANN401 -- an Arrow column
 
 def _stays(told: pa.RecordBatch | pa.Table) -> Any:  # noqa: ANN401 -- an Arrow array
     """Tell which documents stay: no earlier snapshot has this text, or something as new, under their URL."""
-    from pipeline_tasks.text.moments import moments
+    from pipeline_tasks.text.base.timestamps import moments
 
     same = pc.equal(told.column("id"), told.column("was_id")).fill_null(fill_value=False)
     now, then = (moments(told.column(name)) for name in ("crawled_at", "was_crawled_at"))
@@ -142,7 +142,7 @@ def keep(rows: Batches) -> Batches:
 
 def sift(docs: Batches, told: Batches) -> Batches:
     """Set aside the documents that an earlier snapshot has, and leave the key behind."""
-    from pipeline_tasks.text.lookup import Lookup
+    from pipeline_tasks.text.base.lookup import Lookup
 
     table = Lookup(told, "url_key")
     for batch in docs:

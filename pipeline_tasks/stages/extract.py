@@ -60,7 +60,7 @@ class Params:
 
 def pull(pages: Batches, *, params: Params) -> Batches:
     """Extract every page in a process of its own; what cannot be used is set aside with its reason."""
-    from pipeline_tasks.text.sandbox import Limits, borrowed
+    from pipeline_tasks.text.page.sandbox import Limits, borrowed
 
     with borrowed(Limits(params.language, params.seconds, params.memory)) as box:
         for batch in pages:
@@ -79,7 +79,7 @@ class _Texts:
 
     def exchange(self, rows: list[int], other: "_Texts", picked: list[int]) -> None:
         """Put rows `picked` of `other` in the place of `rows`, which ascend."""
-        from pipeline_tasks.text.buffers import spliced
+        from pipeline_tasks.text.base.buffers import spliced
 
         if not rows:
             return
@@ -91,7 +91,7 @@ class _Texts:
 
 
 def _documents(batch: pa.RecordBatch, box: Any, params: Params) -> pa.RecordBatch:  # noqa: ANN401 -- a lazy import
-    from pipeline_tasks.text.identity import identities
+    from pipeline_tasks.text.page.identity import identities
 
     best = _best(batch, box, params)
     there = pa.array(best.chars > 0)
@@ -135,7 +135,7 @@ def _is_open(best: _Texts, at: int, params: Params) -> bool:
 
 def _found(batch: pa.RecordBatch, pages: list[Any], ready: list[bool], box: Any, params: Params) -> list[Any]:  # noqa: ANN401
     """Return what the first method finds in each page; ready text is there already."""
-    from pipeline_tasks.text.sandbox import PLAIN, Found
+    from pipeline_tasks.text.page.sandbox import PLAIN, Found
 
     texts = _bodies(batch["text"])
     asked = box.work(params.method, [page for page, is_ready in zip(pages, ready, strict=True) if not is_ready])
@@ -147,9 +147,9 @@ def _found(batch: pa.RecordBatch, pages: list[Any], ready: list[bool], box: Any,
 
 def _pages(batch: pa.RecordBatch, params: Params) -> list[Any]:
     """Return the payloads with what a first look tells of their markup; depth matters only to some methods."""
-    from pipeline_tasks.text.markup import DEEPEST, LXML_DEPTH
-    from pipeline_tasks.text.sandbox import Page
-    from pipeline_tasks.text.tags import survey
+    from pipeline_tasks.text.page.main_text import DEEPEST, LXML_DEPTH
+    from pipeline_tasks.text.page.sandbox import Page
+    from pipeline_tasks.text.page.tags import survey
 
     payloads = batch["payload"]
     limit = DEEPEST if {params.method, *params.fallback} == {"resiliparse"} else LXML_DEPTH
@@ -168,7 +168,7 @@ def _bodies(column: pa.Array) -> list[memoryview]:
 
 def _texts(found: list[Any], box: Any, params: Params) -> _Texts:  # noqa: ANN401
     """Bring what was found into normal form, after mojibake is undone."""
-    from pipeline_tasks.text.normal import normalize
+    from pipeline_tasks.text.page.normal_form import normalize
 
     raw = _column([one.text for one in found])
     repaired = _mend(raw, box) if params.repair else {}
@@ -188,8 +188,8 @@ def _texts(found: list[Any], box: Any, params: Params) -> _Texts:  # noqa: ANN40
 
 def _mend(texts: pa.Array, box: Any) -> dict[int, Any]:  # noqa: ANN401
     """Return {row: what was repaired} of the texts in which mojibake was undone."""
-    from pipeline_tasks.text.sandbox import REPAIR, Page
-    from pipeline_tasks.text.suspects import suspects
+    from pipeline_tasks.text.page.mojibake_suspects import suspects
+    from pipeline_tasks.text.page.sandbox import REPAIR, Page
 
     rows = np.flatnonzero(suspects(texts)).tolist()
     if not rows:
@@ -208,7 +208,7 @@ def _column(parts: list[Any]) -> pa.Array:
 
 def _titles(found: list[Any], box: Any, params: Params) -> pa.Array:  # noqa: ANN401
     """Return titles in normal form, repaired as texts are, null where there is none."""
-    from pipeline_tasks.text.normal import normalize
+    from pipeline_tasks.text.page.normal_form import normalize
 
     raw = pa.array([one.title or "" for one in found], pa.large_string())
     repaired = _mend(raw, box) if params.repair else {}
@@ -223,7 +223,7 @@ def _titles(found: list[Any], box: Any, params: Params) -> pa.Array:  # noqa: AN
 
 def _languages(found: list[Any], metadata: pa.Array) -> pa.Array:
     """Return what each page says its language is, else what the header Content-Language says."""
-    from pipeline_tasks.text.metadata import language_tag
+    from pipeline_tasks.text.page.metadata import language_tag
 
     said = pa.array([one.language for one in found], pa.string())
     headers = pc.and_(pc.is_null(said), pc.match_substring(metadata, '"http-content-language"')).fill_null(False)  # noqa: FBT003 -- Arrow takes it by place
@@ -260,7 +260,7 @@ def _verdict(found: Any, chars: int, replaced: float, params: Params) -> tuple[s
 
 
 def _is_garbled(replaced: float) -> bool:
-    from pipeline_tasks.text.charset import REPLACED_SHARE
+    from pipeline_tasks.text.page.charset import REPLACED_SHARE
 
     return replaced > REPLACED_SHARE
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, replace_column, set_aside
-from pipeline_tasks.text.codes import Tongue, tongue
-from pipeline_tasks.text.held import held
+from pipeline_tasks.text.base.cached import held
+from pipeline_tasks.text.words.language_codes import Tongue, tongue
 
 UNKNOWN = "und"
 """The language of a text too short to tell (ISO 639-2: undetermined); its score is 0."""
@@ -176,8 +176,8 @@ def lines(texts: pa.Array, params: Params) -> Iterator[list[bytes | None]]:
 
     To fastText a line's end is the end of the text, and all other ASCII white space is the same.
     """
-    from pipeline_tasks.text.buffers import views
-    from pipeline_tasks.text.windows import places
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.words.windows import places
 
     offsets, data = views(texts)
     letters, found = data.data, places(offsets, data, params.windows, params.window, params.least)

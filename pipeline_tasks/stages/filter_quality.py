@@ -174,7 +174,7 @@ def asked(params: Params, read: packs.Packs) -> list[Profile]:
 
 def _listing(card: Filter, params: Params) -> Filter:
     """Return `card` with the words of the recipe's lists to look for, if it is one that looks for some."""
-    from pipeline_tasks.text.wordlist import read
+    from pipeline_tasks.text.words.wordlist import read
 
     measure: Any = card.measure  # takes lists beside what every filter takes
     if card.name == seeds.FILTER.name:
@@ -221,8 +221,8 @@ def _sifted(
 
 def _spans(edits: Sequence[Edit], kept: pa.Array, languages: pa.Array) -> pa.Array:
     """Return what each edit took from each row that is kept."""
-    from pipeline_tasks.text import cuts
-    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.edits import spans
 
     found = []
     for card, limits, before, after in edits:
@@ -232,9 +232,9 @@ def _spans(edits: Sequence[Edit], kept: pa.Array, languages: pa.Array) -> pa.Arr
         rows = pc.indices_nonzero(pc.and_(kept, shorter))
         texts = before.take(rows)
         marks = card.cuts.trace(texts, languages.take(rows), limits)
-        taken = cuts.spans(*views(texts), marks, tuple(f"{card.name}:{rule}" for rule in card.cuts.rules))
+        taken = spans.spans(*views(texts), marks, tuple(f"{card.name}:{rule}" for rule in card.cuts.rules))
         found.append(taken._replace(rows=rows.to_numpy().astype(np.int64)[taken.rows]))
-    return cuts.listed(found, len(kept))
+    return spans.listed(found, len(kept))
 
 
 def _collect(card: Filter, bounds: Floats, signals: Floats, failures: list[list[dict[str, float | str]]]) -> None:

@@ -17,8 +17,8 @@ from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, set_aside
 
 if TYPE_CHECKING:
-    from pipeline_tasks.text.blocked import Subwords, Suffixes, Tables
-    from pipeline_tasks.text.listed import Table
+    from pipeline_tasks.text.urls.blocklists import Subwords, Suffixes, Tables
+    from pipeline_tasks.text.urls.lists import Table
 
 Failure = dict[str, str | int]
 """One rule that a URL fails, with what was found and the list or bound that it was found against."""
@@ -113,39 +113,41 @@ def screen(batches: Batches, *, params: Params) -> Batches:
 
 def read(params: Params) -> Lists:
     """Return the lists, which stay loaded for the next shard of this process."""
-    from pipeline_tasks.text import blocked, listed
-    from pipeline_tasks.text.held import held
+    from pipeline_tasks.text.base.cached import held
+    from pipeline_tasks.text.urls import blocklists, lists
 
     exact = params.matching == "exact"
-    forms = (listed.SPELLED, listed.SPELLED) if exact else (listed.HOST, listed.URL)
+    forms = (lists.SPELLED, lists.SPELLED) if exact else (lists.HOST, lists.URL)
     asked = zip(
         (params.domains, params.urls, params.hard_words, params.soft_words, params.subwords),
-        (*forms, listed.WORD, listed.WORD, listed.WORD),
+        (*forms, lists.WORD, lists.WORD, lists.WORD),
         strict=True,
     )
-    tables: Any = tuple(held(table, path, form) if path else listed.entries([]) for path, form in asked)
-    return Lists(tables, blocked.known(tables[4]), held(blocked.read_suffixes, suffix_list()), params.soft_limit, exact)
+    tables: Any = tuple(held(table, path, form) if path else lists.entries([]) for path, form in asked)
+    return Lists(
+        tables, blocklists.known(tables[4]), held(blocklists.read_suffixes, suffix_list()), params.soft_limit, exact
+    )
 
 
 def size(params: Params) -> int:
     """Return the bytes that the lists of `params` take in a process."""
-    from pipeline_tasks.text import listed
+    from pipeline_tasks.text.urls import lists
 
-    return sum(map(listed.size, read(params).tables))
+    return sum(map(lists.size, read(params).tables))
 
 
 def table(path: str, form: int) -> "Table":
     """Read one list; hosts that are not plain names (IDNA, IPv6) in the form that they are compared in."""
-    from pipeline_tasks.text import listed
+    from pipeline_tasks.text.urls import lists
 
-    found, odd = listed.read(path, form)
+    found, odd = lists.read(path, form)
     names = (name_of(item.strip(".")) for item in odd)
-    return listed.joined(found, [name for name in names if name])
+    return lists.joined(found, [name for name in names if name])
 
 
 def name_of(host: str) -> bytes:
     """Return a host in lower-case ASCII: an address in its shortest form, a name by IDNA; empty if it has none."""
-    from pipeline_tasks.text.blocked import FORBIDDEN
+    from pipeline_tasks.text.urls.blocklists import FORBIDDEN
 
     try:
         return str(ip_address(host.removeprefix("[").removesuffix("]"))).encode()
@@ -160,14 +162,16 @@ def name_of(host: str) -> bytes:
 
 def _against(column: pa.Array, lists: Lists) -> dict[int, list[Failure]]:
     """Return everything that is against the URLs of a column, by row, in the order of the rules."""
-    from pipeline_tasks.text import blocked
-    from pipeline_tasks.text.buffers import views
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.urls import blocklists
 
     offsets, whole = views(column)
     data = whole[offsets[0] : offsets[-1]].copy()
-    places, kinds = blocked.locate(offsets - offsets[0], data)
+    places, kinds = blocklists.locate(offsets - offsets[0], data)
     odd = _odd_hosts(data, places, kinds)
-    hits = blocked.screen(data, (places, kinds), odd, lists.tables, lists.subwords, lists.suffixes, exact=lists.exact)
+    hits = blocklists.screen(
+        data, (places, kinds), odd, lists.tables, lists.subwords, lists.suffixes, exact=lists.exact
+    )
     against, spans = {}, places[:, :2].tolist()
     for row, found in groupby(hits.tolist(), key=lambda hit: hit[0]):
         begin, end = spans[row]
@@ -179,7 +183,7 @@ def _against(column: pa.Array, lists: Lists) -> dict[int, list[Failure]]:
 
 def _odd_hosts(data: Any, places: Any, kinds: Any) -> list[bytes]:  # noqa: ANN401 -- numpy arrays
     """Return the names of hosts that compiled code leaves to Python, and say in `kinds` what they turned out to be."""
-    from pipeline_tasks.text.blocked import ADDRESS, BAD, LONGEST_HOST, ODD
+    from pipeline_tasks.text.urls.blocklists import ADDRESS, BAD, LONGEST_HOST, ODD
 
     names = []
     for row in np.flatnonzero(kinds == ODD).tolist():
@@ -196,19 +200,25 @@ def _odd_hosts(data: Any, places: Any, kinds: Any) -> list[bytes]:  # noqa: ANN4
 
 def _failures(url: str, hits: list[list[int]], lists: Lists) -> list[Failure]:
     """Return what the hits of one URL amount to: a rule each, soft words only if there are enough of them."""
-    from pipeline_tasks.text import blocked
-    from pipeline_tasks.text.listed import entry
+    from pipeline_tasks.text.urls import blocklists
+    from pipeline_tasks.text.urls.lists import entry
 
-    lists_of = {blocked.DOMAIN: 0, blocked.SUBDOMAIN: 0, blocked.HARD: 2, blocked.SOFT: 3, blocked.SUBWORD: 4}
+    lists_of = {
+        blocklists.DOMAIN: 0,
+        blocklists.SUBDOMAIN: 0,
+        blocklists.HARD: 2,
+        blocklists.SOFT: 3,
+        blocklists.SUBWORD: 4,
+    }
     failed: list[Failure] = []
     for rule in sorted({rule for rule, _ in hits}):
         found = [number for which, number in hits if which == rule]
-        if rule == blocked.SOFT and len(found) < lists.soft_limit:
+        if rule == blocklists.SOFT and len(found) < lists.soft_limit:
             continue
         value = url[:SHOWN]
         if rule in lists_of:
             names = [entry(lists.tables[lists_of[rule]], number) for number in found]
-            value = ",".join(names if rule in (blocked.DOMAIN, blocked.SUBDOMAIN) else sorted(names))
+            value = ",".join(names if rule in (blocklists.DOMAIN, blocklists.SUBDOMAIN) else sorted(names))
         failed.append({"rule": f"filter_url:{RULES[rule]}", "value": value, "bound": lists.bounds[rule]})
     return failed
 

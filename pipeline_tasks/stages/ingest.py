@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.memory import require_keys
+from pipeline_tasks.run.history import require_keys
 from pipeline_tasks.schema import PAGE, RECORD
 from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
 

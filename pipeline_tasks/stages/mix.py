@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage, set_aside
-from pipeline_tasks.text.draws import SPAN, draws
+from pipeline_tasks.text.base.draws import SPAN, draws
 
 
 @dataclass(frozen=True, slots=True)

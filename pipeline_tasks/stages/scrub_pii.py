@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage, replace_column, set_aside
-from pipeline_tasks.text import pii
+from pipeline_tasks.text.pii import finders
 
 PII = "scrub_pii:pii"
-COUNTS = tuple(f"pii_{kind}" for kind in pii.KINDS)
+COUNTS = tuple(f"pii_{kind}" for kind in finders.KINDS)
 _SPANS_SHOWN = 50
 
 
@@ -39,14 +39,14 @@ class Params:
 
 def scrub(docs: Batches, *, params: Params) -> Batches:
     """Replace findings in `text`, update `chars`, append one count per kind; set aside what may not pass."""
-    limits = pii.Limits(tuple(params.regions), params.public_ips, keep_pseudonyms=params.action == "pseudonymize")
-    pattern = pii.prefilter(limits)
+    limits = finders.Limits(tuple(params.regions), params.public_ips, keep_pseudonyms=params.action == "pseudonymize")
+    pattern = finders.prefilter(limits)
     for batch in docs:
         text = batch.column("text")
         matches: Any = pc.match_substring_regex(text, pattern)
         suspect = matches.fill_null(fill_value=False)
         cleaned: list[bytes | None] = []
-        spans: list[list[pii.Span]] = []
+        spans: list[list[finders.Span]] = []
         for value in text.filter(suspect).cast(pa.large_binary()):
             clean, found = _clean(value.as_py(), limits, params)
             cleaned.append(clean)
@@ -54,23 +54,23 @@ def scrub(docs: Batches, *, params: Params) -> Batches:
         yield _judge(_write(batch, suspect, cleaned, spans), suspect, spans, params)
 
 
-def _clean(text: bytes, limits: pii.Limits, params: Params) -> tuple[bytes, list[pii.Span]]:
+def _clean(text: bytes, limits: finders.Limits, params: Params) -> tuple[bytes, list[finders.Span]]:
     """Return the scrubbed text and the findings of its first pass; later passes mend what replacing uncovered."""
-    first = spans = pii.find(text, limits)
+    first = spans = finders.find(text, limits)
     while spans:
-        text = pii.replace(text, spans, partial(_token, params=params))
-        spans = pii.find(text, limits)
+        text = finders.replace(text, spans, partial(_token, params=params))
+        spans = finders.find(text, limits)
     return text, first
 
 
-def _token(span: pii.Span, params: Params) -> bytes:
+def _token(span: finders.Span, params: Params) -> bytes:
     """Return what stands in for a finding: a placeholder, or a pseudonym in a range that nobody owns.
 
     Mail goes to example.com (RFC 2606), phones to 555-01xx (reserved for fiction), IPv4 to 198.18.0.0/15
     (RFC 2544, never routed, larger than the documentation ranges), IPv6 to 2001:db8::/32 (RFC 3849).
     """
     if params.action != "pseudonymize":
-        return pii.PLACEHOLDERS[span.kind]
+        return finders.PLACEHOLDERS[span.kind]
     key = hashlib.blake2b(params.key.encode()).digest()
     digest = hashlib.blake2b(span.value.encode(), digest_size=12, key=key, person=span.kind.encode())
     number = int.from_bytes(digest.digest(), "big")
@@ -85,7 +85,7 @@ def _token(span: pii.Span, params: Params) -> bytes:
 
 
 def _write(
-    batch: pa.RecordBatch, suspect: pa.Array, cleaned: list[bytes | None], spans: list[list[pii.Span]]
+    batch: pa.RecordBatch, suspect: pa.Array, cleaned: list[bytes | None], spans: list[list[finders.Span]]
 ) -> pa.RecordBatch:
     """Put scrubbed texts, their lengths and the counts in place."""
     texts: Any = pa.array(cleaned, pa.large_binary()).cast(pa.large_string())
@@ -93,13 +93,13 @@ def _write(
     lengths = pc.cast(pc.utf8_length(texts), pa.int64())
     batch = replace_column(batch, "chars", pc.replace_with_mask(batch.column("chars"), suspect, lengths))
     zeros = pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows)
-    for kind, name in zip(pii.KINDS, COUNTS, strict=True):
+    for kind, name in zip(finders.KINDS, COUNTS, strict=True):
         counts = pa.array([sum(span.kind == kind for span in found) for found in spans], pa.int32())
         batch = replace_column(batch, name, pc.replace_with_mask(zeros, suspect, counts))
     return batch
 
 
-def _judge(batch: pa.RecordBatch, suspect: pa.Array, spans: list[list[pii.Span]], params: Params) -> pa.RecordBatch:
+def _judge(batch: pa.RecordBatch, suspect: pa.Array, spans: list[list[finders.Span]], params: Params) -> pa.RecordBatch:
     """Set aside documents with findings (`drop`) or with too many of them (`max_spans`)."""
     limit = 0 if params.action == "drop" else params.max_spans or None
     reasons: list[str | None] = []
@@ -113,7 +113,7 @@ def _judge(batch: pa.RecordBatch, suspect: pa.Array, spans: list[list[pii.Span]]
     return set_aside(batch, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
 
 
-def _evidence(found: list[pii.Span], limit: int) -> str:
+def _evidence(found: list[finders.Span], limit: int) -> str:
     """Return counts and byte spans of the original text, never a value: evidence is read by people."""
     facts = {name: sum(f"pii_{span.kind}" == name for span in found) for name in COUNTS}
     shown = [[span.kind, span.start, span.end] for span in found[:_SPANS_SHOWN]]

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage
-from pipeline_tasks.text.draws import draws
+from pipeline_tasks.text.base.draws import draws
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage, set_aside
-from pipeline_tasks.text.draws import SPAN, draws
+from pipeline_tasks.text.base.draws import SPAN, draws
 
 TRAIN = {"vocab_size": 8192, "bytes": 50_000_000}
 """What training means where the recipe does not say: entries of the vocabulary, bytes of text looked at."""

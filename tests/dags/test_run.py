@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks import dataset
-from pipeline_tasks.airflow_home import PROJECT
-from pipeline_tasks.gate import read_verdict
-from pipeline_tasks.runner import read_manifest
+from pipeline_tasks.cli.airflow_home import PROJECT
+from pipeline_tasks.gate.verdicts import read_verdict
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.store.reading import read_manifest
 from tests.archives import http, response, zipped
 
 pytestmark = pytest.mark.slow
@@ -60,7 +60,7 @@ def test_a_snapshot_is_refined_with_progress_and_found_done_again(tmp_path: Path
         "filter_url": (9, 9),
     }
     assert "partition 2/2" in done.stderr
-    version = dataset.current(str(tmp_path / "root"), "small")
+    version = version_log.current(str(tmp_path / "root"), "small")
     assert (version.number, version.snapshot) == (summary["version"], "2026-11-19")
     assert read_manifest(str(tmp_path / "root"), version.manifests["filter_url"]).rows == 9
 
@@ -80,7 +80,7 @@ def test_a_refused_gate_ends_the_run_until_a_person_says_why_it_may_pass(tmp_pat
     passed = run(tmp_path, crawl, "--override", "extract=a crawl of one site", recipe=strict)
     assert passed.returncode == 0, passed.stderr
     root = str(tmp_path / "root")
-    verdict = read_verdict(root, dataset.current(root, "small").verdicts["extract"])
+    verdict = read_verdict(root, version_log.current(root, "small").verdicts["extract"])
     assert (verdict.outcome, verdict.override) == ("warn", "a crawl of one site")
 
 
@@ -103,7 +103,7 @@ def test_a_day_is_taken_back_and_the_next_one_refined_again(tmp_path: Path, craw
     for day in (crawl, later):
         assert run(tmp_path, day).returncode == 0
     root = str(tmp_path / "root")
-    assert [one.documents for one in dataset.latest_by_snapshot(root, "small")] == [9, 0]
+    assert [one.documents for one in version_log.latest_by_snapshot(root, "small")] == [9, 0]
     command = [sys.executable, "-m", "pipeline_tasks.cli", "retract", "2026-11-19", root, "--engine", "local"]
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
     env = keep | {"PYTHONPATH": str(PROJECT)}
@@ -118,4 +118,6 @@ def test_a_day_is_taken_back_and_the_next_one_refined_again(tmp_path: Path, craw
     assert taken.returncode == 0, taken.stderr
     assert "2026-11-20: refined again from ingest on (now version 2)" in taken.stdout
     assert "2026-11-20: version 2 -> 4" in taken.stdout
-    assert [(one.snapshot, one.documents) for one in dataset.latest_by_snapshot(root, "small")] == [("2026-11-20", 6)]
+    assert [(one.snapshot, one.documents) for one in version_log.latest_by_snapshot(root, "small")] == [
+        ("2026-11-20", 6)
+    ]

@@ -14,17 +14,17 @@ from typing import Any
 import psutil
 import pytest
 
-from pipeline_tasks import storage
-from pipeline_tasks.bench import Bench
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.engines.ray import connect as connect_ray
 from pipeline_tasks.engines.spark import SparkEngine, parcel, session
 from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost, RecipeError, RefineryError, Transient
 from pipeline_tasks.manifest import Manifest, manifest_path
-from pipeline_tasks.runner import Meter, Work, refine
-from pipeline_tasks.shard_task import Place, Task, unchanged
-from pipeline_tasks.shard_task import run as run_task
+from pipeline_tasks.run.runner import Meter, Work, refine
+from pipeline_tasks.run.task import Place, Task, unchanged
+from pipeline_tasks.run.task import run as run_task
+from pipeline_tasks.run.tracker import Bench
 from pipeline_tasks.stage import Shard
+from pipeline_tasks.store import storage
 from tests.refining import given, refined, rows
 from tests.s3_server import free_port
 from tests.toys import table
@@ -256,7 +256,7 @@ def test_spark_works_where_a_socket_has_no_room_and_leaves_no_folder(tmp_path: P
     roots = [tmp_path / "here", tmp_path / "there"]
     made, _, _ = run(roots[0], ("local", ""), "toy_group", given(roots[0], TABLES))
     asked = [str(roots[1]), "toy_group", given(roots[1], TABLES), "", "", "-1", "spark", "local[1]"]
-    command, env = [sys.executable, "-m", "tests.victim", *asked], os.environ | {"TMPDIR": str(scratch)}
+    command, env = [sys.executable, "-m", "tests.faults.victim", *asked], os.environ | {"TMPDIR": str(scratch)}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert (roots[1] / made).read_bytes() == (roots[0] / made).read_bytes()

@@ -14,8 +14,8 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import beyond, packs
 from pipeline_tasks.filters.packs import ANY, SETS, Pack, load
 from pipeline_tasks.stages.filter_quality import FILTERS, Params, resources, sift
-from pipeline_tasks.text import stops
-from pipeline_tasks.text.languages import UNSPACED
+from pipeline_tasks.text.signals import stop_words
+from pipeline_tasks.text.words.languages import UNSPACED
 from tests.documents import documents
 from tests.refining import given as parent_of
 from tests.refining import refined
@@ -189,7 +189,7 @@ def test_stop_words_are_counted_by_the_list_of_each_row(rows: list[tuple[str, in
     lists = [("a", "é", "bc"), ("b",)]
     texts = pa.array([text for text, _ in rows], pa.large_string())
     which = np.array([at for _, at in rows], np.int64)
-    counts = stops.count(texts, np.zeros(len(rows), np.uint8), which, lists)
+    counts = stop_words.count(texts, np.zeros(len(rows), np.uint8), which, lists)
     for (text, at), (different, every) in zip(rows, counts, strict=True):
         found = [word for word in text.split() if word in lists[at]]
         assert (different, every) == (len(set(found)), len(found))

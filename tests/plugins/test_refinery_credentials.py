@@ -66,7 +66,7 @@ def test_storage_works_with_what_the_connection_says(
 ) -> None:
     from refinery_credentials import adopt
 
-    from pipeline_tasks import storage
+    from pipeline_tasks.store import storage
 
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)  # restored afterwards, whatever is set in between

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks import dataset
-from pipeline_tasks.__main__ import handle
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.service.requests import handle
 from tests.archives import http, response, zipped
 
 SCRIPT = "<script>alert(1)</script>"
@@ -143,7 +143,7 @@ def test_a_retracted_snapshot_is_said_to_be_so(
 ) -> None:
     shutil.copytree(root, tmp_path / "root")
     monkeypatch.setenv("REFINERY_ROOT", str(tmp_path / "root"))
-    dataset.retract(str(tmp_path / "root"), "small", "2026-11-19", "<b>spam</b>")
+    version_log.retract(str(tmp_path / "root"), "small", "2026-11-19", "<b>spam</b>")
     listed = visitor.get("/page").text
     assert re.search(r"2026-11-19</a> was retracted on [\d-]{10} [\d:]{5} UTC: &lt;b&gt;spam&lt;/b&gt;", listed)
     gone = visitor.get("/snapshot/small/2026-11-19")

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.stages.decontaminate import Params, bounds_of, inspect, read_reference, screen
-from pipeline_tasks.text import benchmarks, hashing, shingles, sketches
-from pipeline_tasks.text.matches import Bounds, find
+from pipeline_tasks.text.base import hashing
+from pipeline_tasks.text.near import evaluation_index, shingles, sketches
+from pipeline_tasks.text.near.matches import Bounds, find
 from tests import refining
 from tests.documents import documents
 
@@ -351,8 +352,9 @@ WORDS = st.lists(st.sampled_from("abcdefghij"), min_size=0, max_size=40)
 def test_no_run_of_min_words_escapes_its_sample(
     before: list[str], run: list[str], after: list[str], tail: list[str]
 ) -> None:
-    reference = benchmarks.index(
-        [benchmarks.Text("quiz", 0, "question", "text", " ".join([*run, *tail]))], benchmarks.Rules(max_items=0)
+    reference = evaluation_index.index(
+        [evaluation_index.Text("quiz", 0, "question", "text", " ".join([*run, *tail]))],
+        evaluation_index.Rules(max_items=0),
     )
     held = run if not tail or len(run) > 12 else [*run, *tail]
     text = pa.array([" ".join([*before, *held, *after])], pa.large_string())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.text import minhash, ranking
+from pipeline_tasks.text.near import minhash, ranking
 from tests import days, refining
 from tests.documents import documents
 

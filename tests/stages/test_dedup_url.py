@@ -17,8 +17,8 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stages import dedup_url
-from pipeline_tasks.text.moments import moments
-from pipeline_tasks.text.url_keys import keys, sites
+from pipeline_tasks.text.base.timestamps import moments
+from pipeline_tasks.text.urls.keys import keys, sites
 from tests import refining
 
 STAGE = "dedup_url"

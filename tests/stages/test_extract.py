@@ -18,9 +18,9 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import LOCATOR, PAGE, RECORD
 from pipeline_tasks.stages import ingest
 from pipeline_tasks.stages.extract import EXTRACTED, METHODS, STAGE, Params, pull
-from pipeline_tasks.text import sandbox
-from pipeline_tasks.text.identity import identity
-from pipeline_tasks.text.sandbox import Limits, Page, Sandbox
+from pipeline_tasks.text.page import sandbox
+from pipeline_tasks.text.page.identity import identity
+from pipeline_tasks.text.page.sandbox import Limits, Page, Sandbox
 from tests.archives import read
 from tests.refining import given, refined, rows
 

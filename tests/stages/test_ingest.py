@@ -9,14 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline_tasks import compaction, dataset
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.land import land
+from pipeline_tasks.landing.listing import land
 from pipeline_tasks.manifest import dump
-from pipeline_tasks.runner import Meter, Work, read_manifest, refine
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.run import compaction
+from pipeline_tasks.run.runner import Meter, Work, refine
 from pipeline_tasks.schema import PAGE, RECORD
 from pipeline_tasks.stages.ingest import DAMAGE, STAGE, Params, jot, sift
+from pipeline_tasks.store.reading import read_manifest
 from tests.archives import PAGE as HTML
 from tests.archives import http, read, response, warc, zipped
 from tests.refining import refined, rows
@@ -150,10 +152,10 @@ def test_the_next_snapshot_meets_what_this_one_kept(tmp_path: Path) -> None:
 
 def published(root: Path, name: str, landing: str) -> Meter:
     """Ingest a crawl after all that were published before it, and publish it."""
-    before = tuple(version.manifests["ingest"] for version in dataset.earlier(str(root), "ours", name))
+    before = tuple(version.manifests["ingest"] for version in version_log.earlier(str(root), "ours", name))
     path, _, meter = refine(Work(str(root), "ingest", {}, land(str(root), landing)[0], before, landing), LocalEngine)
     facts = {"recipe": "ours", "snapshot": name, "landing": landing, "verdicts": {}, "home": "", "documents": 0}
-    dataset.append(str(root), {**facts, "manifests": {"ingest": path}, "tokens": 0, "sequences": 0})
+    version_log.append(str(root), {**facts, "manifests": {"ingest": path}, "tokens": 0, "sequences": 0})
     return meter
 
 
@@ -174,7 +176,7 @@ def test_a_file_asks_history_for_its_own_pages(tmp_path: Path, monkeypatch: pyte
     news = zipped([response(f"{URL}{name}/0") for name in ("0/0", "4/1", "7/1", "new")])
     last = crawl(tmp_path, "last", b"".join(news), pages("other", 5))
     spent = {one: published(one, "last", last).recalled for one in (root, apart)}
-    paths = {one: dataset.current(str(one), "ours").manifests["ingest"] for one in (root, apart)}
+    paths = {one: version_log.current(str(one), "ours").manifests["ingest"] for one in (root, apart)}
     assert (root / paths[root]).read_bytes() == (apart / paths[apart]).read_bytes()
     made = read_manifest(str(root), paths[root])
     assert (made.rows_in, made.rows, made.rejected) == (9, 6, {"ingest:unchanged": 3})

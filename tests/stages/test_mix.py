@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stages.mix import BINS, Params, limit, shares
-from pipeline_tasks.text.draws import SPAN
+from pipeline_tasks.text.base.draws import SPAN
 from tests.refining import given as landed
 from tests.refining import refined, rows
 

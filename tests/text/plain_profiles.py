@@ -6,7 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from pipeline_tasks.text.inline_urls import domains
+from pipeline_tasks.text.edits.inline_urls import domains
 
 Gram = tuple[str, ...]
 

@@ -9,7 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline_tasks.text import buffers, grams, modifiers, parts, phrases, signs, tokens, traits
+from pipeline_tasks.text.base import buffers, character_traits, phrases
+from pipeline_tasks.text.edits import dclm
+from pipeline_tasks.text.signals import character_counts, line_parts, repeated_ngrams
+from pipeline_tasks.text.words import tokens
 from tests.text import plain_profiles as plain
 
 STOPS = ("the", "be", "to", "of", "and", "that", "have", "with")
@@ -57,28 +60,30 @@ def test_words(texts: list[str]) -> None:
 @PROPERTY
 @given(BATCHES)
 def test_dolma_and_nemo_grams(texts: list[str]) -> None:
-    dolma, nemo = (grams.shares(*views(texts), style) for style in (grams.DOLMA, grams.NEMO))
+    dolma, nemo = (
+        repeated_ngrams.shares(*views(texts), style) for style in (repeated_ngrams.DOLMA, repeated_ngrams.NEMO)
+    )
     for row, text in enumerate(texts):
-        assert dolma[row].tolist() == pytest.approx([plain.dolma_grams(text.split(), n) for n in grams.SIZES])
-        assert nemo[row].tolist() == pytest.approx([plain.nemo_grams(text, n) for n in grams.SIZES])
+        assert dolma[row].tolist() == pytest.approx([plain.dolma_grams(text.split(), n) for n in repeated_ngrams.SIZES])
+        assert nemo[row].tolist() == pytest.approx([plain.nemo_grams(text, n) for n in repeated_ngrams.SIZES])
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(["a", "bb", "ccc"]), max_size=80))
 def test_grams_of_few_words(words: list[str]) -> None:
     text = " ".join(words)
-    for style, plainly in ((grams.DCLM, plain.dclm_grams), (grams.DOLMA, plain.dolma_grams)):
-        found = grams.shares(*views([text]), style)[0]
-        assert found.tolist() == pytest.approx([plainly(words, n) for n in grams.SIZES])
-    found = grams.shares(*views([text]), grams.NEMO)[0]
-    assert found.tolist() == pytest.approx([plain.nemo_grams(text, n) for n in grams.SIZES])
+    for style, plainly in ((repeated_ngrams.DCLM, plain.dclm_grams), (repeated_ngrams.DOLMA, plain.dolma_grams)):
+        found = repeated_ngrams.shares(*views([text]), style)[0]
+        assert found.tolist() == pytest.approx([plainly(words, n) for n in repeated_ngrams.SIZES])
+    found = repeated_ngrams.shares(*views([text]), repeated_ngrams.NEMO)[0]
+    assert found.tolist() == pytest.approx([plain.nemo_grams(text, n) for n in repeated_ngrams.SIZES])
 
 
 def unicode_words(text: str) -> list[str]:
     offsets, data = views([text])
     words, at = [], offsets[0]
     while True:
-        begin, at, points = tokens.next_unicode_word(data, at, offsets[1], *traits.traits())
+        begin, at, points = tokens.next_unicode_word(data, at, offsets[1], *character_traits.traits())
         if begin == at:
             return words
         words.append(bytes(data[begin:at]).decode())
@@ -106,7 +111,7 @@ def test_words_break_as_unicode_says(text: str, words: str) -> None:
 @PROPERTY
 @given(BATCHES, st.sampled_from([1, 2]), st.sampled_from([0, 1, 2]))
 def test_parts(texts: list[str], newlines: int, cut: int) -> None:
-    found = parts.measure(*views(texts), newlines, cut)
+    found = line_parts.measure(*views(texts), newlines, cut)
     for row, text in enumerate(texts):
         assert [values[row] for values in found.values()] == plain.parts(text, newlines, cut)
 
@@ -115,21 +120,21 @@ def test_parts(texts: list[str], newlines: int, cut: int) -> None:
 @given(BATCHES, st.booleans())
 def test_edges(texts: list[str], bare: bool) -> None:
     starts, finishes = ("•", "*", "the"), ("...", "…", ". . .", "read more")
-    cut = parts.RAW if bare else parts.FILLED
-    found = parts.edges(*views(texts), cut, phrases.spelled(starts), phrases.spelled(finishes))
+    cut = line_parts.RAW if bare else line_parts.FILLED
+    found = line_parts.edges(*views(texts), cut, phrases.spelled(starts), phrases.spelled(finishes))
     assert found.tolist() == [plain.edges(text, starts, finishes, bare=bare) for text in texts]
 
 
 @PROPERTY
 @given(BATCHES)
 def test_signs_and_phrases(texts: list[str]) -> None:
-    found = signs.measure(*views(texts))
+    found = character_counts.measure(*views(texts))
     for row, text in enumerate(texts):
         assert {name: values[row] for name, values in found.items()} == plain.signs(text)
     sought = ("#", "...", ". . .", "…")
     counted = phrases.count(*views(texts), phrases.spelled(sought))
     assert counted.tolist() == [sum(map(text.count, sought)) for text in texts]
-    inside = parts.containing(*views(texts), 2, phrases.spelled(("read more", "http")))
+    inside = line_parts.containing(*views(texts), 2, phrases.spelled(("read more", "http")))
     assert inside.tolist() == [
         sum("read more" in part.lower() or "http" in part.lower() for part in text.split("\n\n")) for text in texts
     ]
@@ -139,7 +144,7 @@ def test_signs_and_phrases(texts: list[str]) -> None:
 @given(BATCHES)
 @example(["A b\n3 likes\n12.5K Followers!\n\n\n\n\nok then\nadd 3 items in cart now\nSign-in here\nRead more..."])
 def test_modifiers(texts: list[str]) -> None:
-    modified, changed = modifiers.modify(*views(texts), (0.5, 0.999999, 2, 10))
+    modified, changed = dclm.modify(*views(texts), (0.5, 0.999999, 2, 10))
     assert modified.to_pylist() == [plain.modified(text) for text in texts]
     assert np.isfinite(changed).all()
 

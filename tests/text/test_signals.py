@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline_tasks.text import buffers, edits, lines, ngrams, outline, words
+from pipeline_tasks.text.base import buffers
+from pipeline_tasks.text.edits import c4
+from pipeline_tasks.text.signals import lines, ngrams
+from pipeline_tasks.text.words import cutting, outline
 from tests.text import plain
 
 STOPS = ("the", "be", "to", "of", "and", "that", "have", "with")
@@ -31,15 +34,15 @@ def rules(texts: list[str], rule: int) -> np.ndarray:
 
 
 @PROPERTY
-@given(BATCHES, st.sampled_from([words.SPLIT, words.UNICODE, words.PAIRS]))
+@given(BATCHES, st.sampled_from([cutting.SPLIT, cutting.UNICODE, cutting.PAIRS]))
 def test_words(texts: list[str], rule: int) -> None:
     cut = plain.CUTS[rule]
-    measured = words.measure(*views(texts), rules(texts, rule), words.hashes_of(STOPS))
+    measured = cutting.measure(*views(texts), rules(texts, rule), cutting.hashes_of(STOPS))
     assert measured.tolist() == [plain.word_signals(cut(text), STOPS) for text in texts]
 
 
 @PROPERTY
-@given(BATCHES, st.sampled_from([words.SPLIT, words.UNICODE, words.PAIRS]))
+@given(BATCHES, st.sampled_from([cutting.SPLIT, cutting.UNICODE, cutting.PAIRS]))
 def test_ngrams(texts: list[str], rule: int) -> None:
     cut = plain.CUTS[rule]
     measured = ngrams.measure(*views(texts), rules(texts, rule))
@@ -52,7 +55,7 @@ def test_ngrams(texts: list[str], rule: int) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from("ab"), max_size=200))
 def test_ngrams_of_two_words_repeat_at_every_length(letters: list[str]) -> None:
-    row = ngrams.measure(*views([" ".join(letters)]), rules([""], words.SPLIT))[0]
+    row = ngrams.measure(*views([" ".join(letters)]), rules([""], cutting.SPLIT))[0]
     assert row[:3].tolist() == [plain.top_gram(letters, n) for n in (2, 3, 4)]
     assert row[3:].tolist() == [plain.repeated_grams(letters, n) for n in range(5, 11)]
 
@@ -79,8 +82,8 @@ def test_prose_lines(texts: list[str], short: float) -> None:
 @PROPERTY
 @given(BATCHES, st.booleans())
 def test_c4_lines(texts: list[str], terminal: bool) -> None:
-    limits = edits.LineRules(1000, 3, terminal, *[True] * 3)
-    edited, counts = edits.edit(*views(texts), rules(texts, words.SPLIT), limits)
+    limits = c4.LineRules(1000, 3, terminal, *[True] * 3)
+    edited, counts = c4.edit(*views(texts), rules(texts, cutting.SPLIT), limits)
     edited.validate(full=True)
     expected = [plain.c4(text, terminal=terminal) for text in texts]
     assert list(zip(edited.to_pylist(), counts.tolist(), strict=True)) == expected
@@ -89,8 +92,8 @@ def test_c4_lines(texts: list[str], terminal: bool) -> None:
 @PROPERTY
 @given(BATCHES)
 def test_what_c4_tells_of_its_texts_is_what_a_reading_of_them_finds(texts: list[str]) -> None:
-    limits = edits.LineRules(1000, 2, *[False, True, True, True])
-    edited, _ = edits.edit(*views(texts), rules(texts, words.SPLIT), limits)
+    limits = c4.LineRules(1000, 2, *[False, True, True, True])
+    edited, _ = c4.edit(*views(texts), rules(texts, cutting.SPLIT), limits)
     told, read = outline.of(*buffers.views(edited)), outline.outline(*buffers.views(edited))
     for name in set(outline.Outline._fields) - {"traits"}:
         assert getattr(told, name).tolist() == getattr(read, name).tolist(), name
@@ -100,7 +103,7 @@ def test_what_c4_tells_of_its_texts_is_what_a_reading_of_them_finds(texts: list[
 def test_texts_that_come_to_lie_where_others_lay_are_read_anew() -> None:
     for at in range(200):
         texts = [f"{'word ' * (at % 7)}{at}"]
-        found = words.measure(*views(texts), rules(texts, words.SPLIT), words.hashes_of(()))
+        found = cutting.measure(*views(texts), rules(texts, cutting.SPLIT), cutting.hashes_of(()))
         assert found[0, 1] == at % 7 + 1
 
 
@@ -118,9 +121,9 @@ def test_texts_that_come_to_lie_where_others_lay_are_read_anew() -> None:
     ],
 )
 def test_sentences(line: str, count: int) -> None:
-    limits = edits.LineRules(1000, 0, *[False] * 4)
-    _, counts = edits.edit(*views([line]), rules([line], words.SPLIT), limits)
-    assert counts[0][edits.SENTENCES] == count
+    limits = c4.LineRules(1000, 0, *[False] * 4)
+    _, counts = c4.edit(*views([line]), rules([line], cutting.SPLIT), limits)
+    assert counts[0][c4.SENTENCES] == count
 
 
 def test_unicode_words_by_hand() -> None:
@@ -135,10 +138,10 @@ def test_pair_words_by_hand() -> None:
 
 def test_nulls_count_as_empty_texts() -> None:
     offsets, data = buffers.views(pa.array([None, "a b", None], pa.large_string()))
-    assert words.measure(offsets, data, np.zeros(3, np.uint8), words.hashes_of(()))[:, 1].tolist() == [0, 2, 0]
+    assert cutting.measure(offsets, data, np.zeros(3, np.uint8), cutting.hashes_of(()))[:, 1].tolist() == [0, 2, 0]
 
 
 def test_broken_utf8_does_not_read_past_the_end() -> None:
     data = np.frombuffer(b"ok \xf0\x9f", np.uint8)
-    measured = words.measure(np.array([0, 5]), data, np.zeros(1, np.uint8), words.hashes_of(()))
+    measured = cutting.measure(np.array([0, 5]), data, np.zeros(1, np.uint8), cutting.hashes_of(()))
     assert measured[0].tolist() == [2, 2, 4, 1, 0]

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import Filter, Floats, Measured
-from pipeline_tasks.text.codes import SHORT
-from pipeline_tasks.text.held import held
-from pipeline_tasks.text.languages import word_rules
+from pipeline_tasks.text.base.cached import held
+from pipeline_tasks.text.words.language_codes import SHORT
+from pipeline_tasks.text.words.languages import word_rules
 
 ANY = "any"
 NONE = "none"
@@ -193,19 +193,19 @@ def _measure(
     places = pc.index_in(languages, value_set=pa.array(tuple(lists), languages.type))
     rows = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
     if len(rows) and card.stop_words is not None:
-        from pipeline_tasks.text import stops
-        from pipeline_tasks.text.buffers import sound
-        from pipeline_tasks.text.words import SPLIT
+        from pipeline_tasks.text.base.buffers import sound
+        from pipeline_tasks.text.signals import stop_words
+        from pipeline_tasks.text.words.cutting import SPLIT
 
         how = card.stop_words
         chosen, told = texts.take(pa.array(rows)), languages.take(pa.array(rows))
         spelled = [tuple(word.lower() for word in one) if how.any_case else one for one in lists.values()]
-        counts = stops.count(
+        counts = stop_words.count(
             pc.utf8_lower(sound(chosen)) if how.any_case else chosen,
             word_rules(told, words if how.distinct else SPLIT),
             places.drop_null().to_numpy().astype(np.int64),
             spelled,
         )
-        column = stops.DIFFERENT if how.distinct else stops.EVERY
+        column = stop_words.DIFFERENT if how.distinct else stop_words.EVERY
         signals[rows, card.signals.index(how.signal)] = counts[:, column]
     return Measured(signals, left)

@@ -1,0 +1,118 @@
+"""Keeps Airflow's home for this machine: its settings, its secrets, and a migrated database."""
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+from pipeline_tasks.errors import RecipeError
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+PORT = 8080
+
+
+def place() -> Path:
+    """Return where Refinery keeps this machine's state: `REFINERY_HOME`, else `.refinery` beside the project."""
+    return Path(os.environ.get("REFINERY_HOME") or PROJECT / ".refinery").absolute()
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Return the environment in which Airflow runs embedded, with its home in `home`.
+
+    What is already set in this process's environment wins, but for the paths that make it this home.
+    """
+    port = os.environ.get("AIRFLOW__API__PORT", str(PORT))
+    defaults = {
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__PARALLELISM": "4",  # every running task is a process of about 200 MB
+        "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG": "4",
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": port,
+        "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",  # tasks call it too: it must follow the port
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "30",
+        "AIRFLOW__API_AUTH__JWT_SECRET": secret(home, "jwt-secret"),
+        "AIRFLOW__API__SECRET_KEY": secret(home, "api-secret"),
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "60",
+        "GX_ANALYTICS_ENABLED": "false",
+        "NUMBA_CACHE_DIR": str(place() / "numba"),
+        "REFINERY_LANDING": str(place() / "landing"),
+        "REFINERY_ROOT": str(place() / "root"),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": f"local[{os.cpu_count()}]"}),
+        "AIRFLOW_CONN_RAY_DEFAULT": json.dumps({"conn_type": "generic", "host": "local"}),
+    }
+    fixed = {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=60",
+        "PYTHONPATH": os.pathsep.join(_python_path()),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+    }
+    return {key: os.environ.get(key, value) for key, value in defaults.items()} | fixed
+
+
+def _python_path() -> list[str]:
+    """Return the import path: the package, and the plugins folder (the triggerer imports our trigger by name)."""
+    given = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
+    ours = [str(PROJECT), str(PROJECT / "plugins")]
+    return [*ours, *(one for one in given if one not in ours)]
+
+
+def secret(home: Path, name: str) -> str:
+    """Return a secret of this home, made at first use and readable by its owner only."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = home / name
+    if not path.exists():
+        with tempfile.NamedTemporaryFile("w", dir=home) as made:  # created with mode 0600
+            made.write(secrets.token_hex(64))
+            made.flush()
+            with contextlib.suppress(FileExistsError):
+                os.link(made.name, path)
+    return path.read_text(encoding="utf-8")
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock between processes of this machine."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def migrate(home: Path, env: Mapping[str, str]) -> None:
+    """Bring the database of `home` to this Airflow's version, once per version."""
+    mark = home / f"migrated-{version('apache-airflow')}"
+    with locked(home / "migrate.lock"):
+        if mark.exists() and (home / "airflow.db").exists():
+            return
+        command = [sys.executable, "-m", "airflow", "db", "migrate"]
+        done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, check=False)  # noqa: S603
+        if done.returncode:
+            message = f"{home}: Airflow could not prepare its database ({done.stderr.strip()[-500:]}); remove {home}"
+            raise RecipeError(message)
+        mark.touch()
+
+
+def fresh(home: Path) -> dict[str, str]:
+    """Make `home` a new Airflow home with an empty, migrated database; return its environment.
+
+    The database is copied from one that is migrated once per version, so that runs side by side share nothing.
+    """
+    template = place() / "airflow-template"
+    migrate(template, environment(template))
+    env = environment(home)
+    shutil.copyfile(template / "airflow.db", home / "airflow.db")
+    return env

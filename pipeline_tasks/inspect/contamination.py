@@ -1,0 +1,388 @@
+"""Lists what evaluation sets were found in published snapshots, and what a later one would hit, from sketches alone."""
+
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, zip_longest
+from operator import itemgetter
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.gate.facts import parent_of
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.recipe import bind, load_recipe
+from pipeline_tasks.stage import FilePath, Shard
+from pipeline_tasks.stages.decontaminate import STAGE, Params, bounds_of, evidence, read_reference, read_texts
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest, read_shards
+
+WHO = ("id", "url", "file", "offset")
+AROUND = 60
+"""Characters shown on each side of a hit."""
+
+WIDTH = 56
+LINES = 8
+SETS_ASIDE, CUT, KEPT = "set aside", "cut", "kept"
+
+Files = Mapping[str, str]
+"""Benchmark -> path of its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One text of a benchmark in one document: `spans` in characters, `found` the first with the text around it.
+
+    `outcome` is what the stage did: `set aside`, `cut`, or `kept` where a benchmark was added later; `published`
+    tells whether the document is in the tokens. `reference` is the benchmark's text, "" where its file is not known.
+    """
+
+    recipe: str
+    snapshot: str
+    outcome: str
+    published: bool
+    id: str
+    url: str
+    file: str
+    offset: int
+    benchmark: str
+    item: int
+    part: str
+    field: str
+    method: str
+    score: float
+    spans: Sequence[Sequence[int]]
+    found: tuple[str, str, str]
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What was looked at in one snapshot: documents by sketches, of so many stored bytes, and candidates' texts."""
+
+    recipe: str
+    snapshot: str
+    documents: int
+    sketch_bytes: int
+    candidates: int
+    hits: int
+
+
+# --- What was found -------------------------------------------------------------------------------------------
+
+
+def listed(root: str, version: version_log.Version, benchmark: str = "", files: Files | None = None) -> Iterator[Hit]:
+    """Yield what a version's stage set aside or cut, of one benchmark if named.
+
+    The benchmark's own texts come from `files` and from the recipe, as far as a file there is the one that was used.
+    """
+    made = _made(root, version)
+    known = _used(made, {**_of_recipe(version.recipe), **_local(files or {})})
+    texts = _references(replace(_params(made), benchmarks=known))
+    cut = list(_cut(root, made))
+    tokens = _published(root, version) if cut else frozenset()
+    for row, outcome in (*_aside(root, made), *cut):
+        for hit in orjson.loads(row["evidence"])["hits"]:
+            if benchmark in ("", hit["benchmark"]):
+                yield _hit(version, row, hit, outcome, texts, published=outcome == CUT and row["id"] in tokens)
+
+
+def looked_for(root: str, version: version_log.Version) -> tuple[str, ...]:
+    """Return the benchmarks that a version's stage was given, sorted."""
+    return tuple(sorted(_made(root, version).params.get("benchmarks", {})))
+
+
+def _made(root: str, version: version_log.Version) -> Manifest:
+    path = version.manifests.get(STAGE.name)
+    if path is None:
+        message = (
+            f"{root}: version {version.number} of recipe {version.recipe} has no {STAGE.name}; nothing was screened"
+        )
+        raise RecipeError(message)
+    return read_manifest(root, path)
+
+
+def _params(made: Manifest) -> Params:
+    params: Params = bind(STAGE, {**made.params, "benchmarks": {}}, f"{made.stage}/{made.fingerprint}: params")
+    return params
+
+
+def _of_recipe(name: str) -> Files:
+    """Return the benchmarks that the recipe names today; none if there is no such recipe any more."""
+    try:
+        return dict(load_recipe(name).step(STAGE.name).params.get("benchmarks", {}))
+    except RecipeError:
+        return {}
+
+
+def _used(made: Manifest, files: Files) -> dict[str, FilePath]:
+    """Return those files that are, byte for byte, what the stage was given under their name."""
+    used = {}
+    for name, digest in made.params.get("benchmarks", {}).items():
+        try:
+            if name in files and digest == f"sha256:{storage.digest_of_file(files[name])[1]}":
+                used[name] = FilePath(files[name])
+        except FileNotFoundError:
+            continue
+    return used
+
+
+Texts = Mapping[tuple[str, int, str, str], Sequence[str]]
+
+
+def _references(params: Params) -> Texts:
+    texts: dict[tuple[str, int, str, str], list[str]] = defaultdict(list)
+    for one in read_texts(params):
+        texts[one.benchmark, one.item, one.part, one.field].append(one.text)
+    return texts
+
+
+def _aside(root: str, made: Manifest) -> Iterator[tuple[dict[str, Any], str]]:
+    for batch in read_shards(root, made.rejects, (*WHO, "text", "evidence")):
+        yield from ((row, SETS_ASIDE) for row in batch.to_pylist())
+
+
+def _cut(root: str, made: Manifest) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the documents that were cut, with their texts as they came into the stage ("" when those are gone)."""
+    if not made.metrics["measures"].get("contaminated_by", {"count": 0})["count"]:
+        return
+    parent = parent_of(root, made)
+    for came, stayed in zip(parent.shards if parent else made.shards, made.shards, strict=True):
+        rows = [row for row in _rows(root, stayed, (*WHO, "cut_evidence")) if row["cut_evidence"]]
+        places = {(row["file"], row["offset"]): row for row in rows}
+        before = _rows(root, came, ("file", "offset", "text")) if parent and rows else ()
+        texts = {place: row["text"] for row in before if (place := (row["file"], row["offset"])) in places}
+        for place, row in places.items():
+            yield {**row, "evidence": row["cut_evidence"], "text": texts.get(place, "")}, CUT
+
+
+def _rows(root: str, shard: Shard, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for batch in read_shards(root, (shard,), columns):
+        yield from batch.to_pylist()
+
+
+def _hit(
+    version: version_log.Version,
+    row: Mapping[str, Any],
+    hit: Mapping[str, Any],
+    outcome: str,
+    texts: Texts,
+    *,
+    published: bool,
+) -> Hit:
+    start, end = hit["spans"][0]
+    text = row["text"]
+    reference = texts.get((hit["benchmark"], hit["item"], hit["part"], hit["field"]), ())
+    return Hit(
+        recipe=version.recipe,
+        snapshot=version.snapshot,
+        outcome=outcome,
+        published=published,
+        **{name: row[name] for name in WHO},
+        **{name: hit[name] for name in ("benchmark", "item", "part", "field", "method", "score", "spans")},
+        found=(text[max(0, start - AROUND) : start], text[start:end], text[end : end + AROUND]),
+        reference=" | ".join(reference),
+    )
+
+
+# --- What a benchmark that is added later would find ------------------------------------------------------------
+
+
+def added(root: str, version: version_log.Version, files: Files, parts: Mapping[str, str]) -> tuple[Scan, list[Hit]]:
+    """Look for new benchmarks in what a version's stage kept, by its sketches; read the candidates' texts only.
+
+    The rules are those that the stage ran with, so this finds what it would have found had it known the benchmarks.
+    `parts` maps further fields to `question`, `answer` or `passage`. RecipeError where there are no sketches.
+    """
+    from pipeline_tasks.text.near.sketches import sift
+
+    made = _made(root, version)
+    params = _with_parts(replace(_params(made), benchmarks=_local(files)), parts)
+    if not params.sketch:
+        message = (
+            f"{root}: snapshot {version.snapshot} of recipe {version.recipe} was refined with `sketch: false`; "
+            "name the benchmark in the recipe and refine it again"
+        )
+        raise RecipeError(message)
+    reference, bounds, texts = read_reference(params), bounds_of(params), _references(params)
+    candidates, hits = 0, []
+    for memory, shard in _sketched(root, made):
+        rows = [sift(batch.column("sketch"), reference.sieve) for batch in read_shards(root, (memory,))]
+        chosen = np.flatnonzero(np.concatenate(rows))
+        candidates += len(chosen)
+        for row, told in _confirmed(_read_rows(root, shard, chosen), reference, bounds):
+            hits += [(row, hit) for hit in told]
+    tokens = _published(root, version) if hits else frozenset()
+    found = [_hit(version, row, hit, KEPT, texts, published=row["id"] in tokens) for row, hit in hits]
+    size = sum(shard.bytes for shard in made.memory)
+    return Scan(version.recipe, version.snapshot, made.rows, size, candidates, len(found)), found
+
+
+def _local(files: Files) -> dict[str, FilePath]:
+    """Return files to open, those on S3 as copies; RecipeError for one that is not there."""
+    there = {}
+    for name, path in files.items():
+        uri = path if "://" in path else str(Path(path).absolute())
+        try:
+            there[name] = FilePath(storage.localize(uri, storage.digest_of_file(uri)[1]))
+        except (FileNotFoundError, IsADirectoryError) as error:
+            message = f"benchmark {name}: {path} is no file; give one with an item of the benchmark per line, as JSON"
+            raise RecipeError(message) from error
+    return there
+
+
+def _with_parts(params: Params, parts: Mapping[str, str]) -> Params:
+    more: dict[str, list[str]] = {"question": [], "answer": [], "passage": []}
+    for name, part in parts.items():
+        if part not in more:
+            message = f"--part {name}={part}: a field is a question, an answer or a passage"
+            raise RecipeError(message)
+        more[part].append(name)
+    return replace(
+        params,
+        questions=(*params.questions, *more["question"]),
+        answers=(*params.answers, *more["answer"]),
+        passages=(*params.passages, *more["passage"]),
+    )
+
+
+def _sketched(root: str, made: Manifest) -> Iterable[tuple[Shard, Shard]]:
+    """Return each shard of sketches with the shard whose documents it sketches, row by row."""
+    if [one.rows for one in made.memory] != [one.rows for one in made.shards]:
+        message = f"{root}: {made.stage}/{made.fingerprint} has sketches that do not fit its shards; refine it again"
+        raise ContractError(message)
+    return zip(made.memory, made.shards, strict=True)
+
+
+def _read_rows(root: str, shard: Shard, rows: "np.ndarray[Any, Any]") -> pa.Table | None:
+    """Read some documents of a shard: only the row groups that hold them, each page checked by its checksum."""
+    if not len(rows):
+        return None
+    with storage.connect(root).open(shard.path) as stream:
+        file = pq.ParquetFile(stream, page_checksum_verification=True)
+        sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+        ends = np.cumsum(sizes)
+        groups = np.searchsorted(ends, rows, side="right")
+        tables = [
+            file.read_row_group(int(group), columns=[*WHO, "text"]).take(
+                pa.array(rows[groups == group] - ends[group] + sizes[group])
+            )
+            for group in np.unique(groups)
+        ]
+    return pa.concat_tables(tables)
+
+
+def _confirmed(
+    table: pa.Table | None,
+    reference: Any,  # noqa: ANN401 -- text.benchmarks.Reference, which loads numba
+    bounds: Any,  # noqa: ANN401 -- text.matches.Bounds, too
+) -> Iterator[tuple[dict[str, Any], Sequence[Mapping[str, Any]]]]:
+    from pipeline_tasks.text.near.matches import find
+
+    if table is None:
+        return
+    texts = table.column("text").combine_chunks()
+    for row, matches in find(texts, reference, bounds).items():
+        document = table.slice(row, 1).to_pylist()[0]
+        yield document, orjson.loads(evidence(document["text"], matches))["hits"]
+
+
+def _published(root: str, version: version_log.Version) -> frozenset[str]:
+    """Return the ids of the documents in a version's tokens; none where its recipe packs none."""
+    store, path = storage.connect(root), f"{version.home}/lineage.parquet"
+    if store.size(path) is None:
+        return frozenset()
+    with store.open(path) as stream:
+        return frozenset(pq.read_table(stream, columns=["id"]).column("id").to_pylist())
+
+
+def named(written: Sequence[str]) -> dict[str, str]:
+    """Return {benchmark: file} of `NAME=FILE` or `FILE`, whose name is then its own without its endings."""
+    files = {}
+    for one in written:
+        name, _, path = one.rpartition("=")
+        name = name or PurePosixPath(path).name.partition(".")[0]
+        if name in files:
+            message = f"{one}: there is another benchmark {name}; name it with NAME=FILE"
+            raise RecipeError(message)
+        files[name] = path
+    return files
+
+
+# --- For a person -----------------------------------------------------------------------------------------------
+
+
+def told_looked_for(sought: Sequence[tuple[str, tuple[str, ...]]], benchmark: str = "") -> Iterator[str]:
+    """Yield what was looked for in which snapshots; RecipeError if `benchmark` is named and none of it.
+
+    `sought` has snapshots, in their order, each with its benchmarks.
+    """
+    known = sorted({name for _, names in sought for name in names})
+    if benchmark and benchmark not in known:
+        screened = ", ".join(known) or "no evaluation set"
+        message = f"these snapshots were screened for {screened}, not for {benchmark!r}; --add looks for a new one"
+        raise RecipeError(message)
+    for names, group in groupby(sought, key=itemgetter(1)):
+        days = [snapshot for snapshot, _ in group]
+        where = days[0] if len(days) == 1 else f"{len(days):,} snapshots, {days[0]} to {days[-1]}"
+        yield f"looked for {', '.join(names) or 'no evaluation set'} in {where}"
+
+
+def told_scan(scan: Scan) -> str:
+    """Return one line on what was looked at."""
+    each = scan.sketch_bytes / scan.documents if scan.documents else 0.0
+    return (
+        f"{scan.recipe} {scan.snapshot}: {scan.documents:,} documents by their sketches "
+        f"({scan.sketch_bytes:,} bytes, {each:,.1f} per document); "
+        f"{scan.candidates:,} read, {scan.hits:,} hits"
+    )
+
+
+def told(hits: Sequence[Hit], limit: int) -> Iterator[str]:
+    """Yield counts per benchmark, then hits with the text around them beside the benchmark's own."""
+    documents: dict[tuple[str, str, str, str], set[tuple[str, int]]] = defaultdict(set)
+    for hit in hits:
+        documents[hit.recipe, hit.snapshot, hit.benchmark, hit.outcome].add((hit.file, hit.offset))
+    for (recipe, snapshot, benchmark, outcome), rows in sorted(documents.items()):
+        yield f"{recipe} {snapshot}: {len(rows):,} documents with {benchmark} {outcome}"
+    if not hits:
+        yield "no hits"
+    items = [list(group) for _, group in groupby(hits, key=_item)]
+    for group in items[:limit]:
+        yield ""
+        yield from _told_item(group)
+    if len(items) > limit:
+        yield f"\n{len(items) - limit:,} more; see them with --limit {len(items)}"
+
+
+def _item(hit: Hit) -> tuple[object, ...]:
+    return (hit.snapshot, hit.file, hit.offset, hit.benchmark, hit.item, hit.part, hit.field)
+
+
+def _told_item(hits: Sequence[Hit]) -> Iterator[str]:
+    """Yield one text of a benchmark in one document: by which methods, and the place that the first of them tells."""
+    hit = hits[0]
+    scores = "; ".join(f"{one.method}, score {one.score:.3f}" for one in hits)
+    where = ", in the tokens" if hit.published else ""
+    places = f"{len(hit.spans)} places" if len(hit.spans) > 1 else f"characters {hit.spans[0][0]}-{hit.spans[0][1]}"
+    yield f"{hit.benchmark} item {hit.item}, {hit.part} ({hit.field}): {scores}"
+    yield f"{hit.outcome}{where}: {_plain(hit.url) or _plain(hit.file)} (document {hit.id}), {places}"
+    before, match, after = map(_plain, hit.found)
+    shown = f"...{before} [[{match}]] {after}..." if match else "(its text before the cut is gone)"
+    left = textwrap.wrap(shown, WIDTH, max_lines=LINES, placeholder=" ...")
+    reference = _plain(hit.reference) or "(the file that was used is not known: --file NAME=FILE)"
+    right = textwrap.wrap(reference, WIDTH, max_lines=LINES)
+    for one, other in zip_longest(left, right, fillvalue=""):
+        yield f"  {one:<{WIDTH}} | {other}".rstrip()
+
+
+def _plain(text: str | None) -> str:
+    """Return text on one line without what a terminal would obey."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text or "").split())

@@ -1,0 +1,320 @@
+"""Finds what in a recipe is unreadable, out of order, or a rule that cannot fire or never decides."""
+
+import difflib
+import importlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.filters import Rule, packs
+from pipeline_tasks.inspect.whatif import Decision, decision, decisive, failures, first, measured, published
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.recipe import STAGES, Recipe, Step, bind, load_recipe, stage_card
+from pipeline_tasks.schema import RECORD
+from pipeline_tasks.stages import filter_quality
+from pipeline_tasks.store import storage
+
+SHARES = frozenset(
+    (
+        "dup_para_frac",
+        "dup_para_char_frac",
+        "dup_line_frac",
+        "dup_line_char_frac",
+        "bullet_line_ratio",
+        "ellipsis_line_ratio",
+        "alpha_word_ratio",
+        "line_punct_ratio",
+        "short_line_ratio",
+        "char_dup_ratio",
+        "dclm_non_alpha_ratio",
+        "dclm_line_frac",
+        "dclm_para_frac",
+        "dclm_line_char_frac",
+        "dclm_para_char_frac",
+        "dclm_removed_ratio",
+        "dolma_alpha_ratio",
+        "nemo_non_alpha_numeric",
+        "nemo_number_ratio",
+        "nemo_white_space_ratio",
+        "nemo_unique_lines",
+        "nemo_unique_paragraphs",
+        "nemo_lines_without_end_mark",
+        "nemo_alpha_ratio",
+        "seeds_punctuation",
+        "seeds_distinct_words",
+        "seeds_code_symbols",
+        "seeds_signal_density",
+    )
+)
+"""Signals that are parts of a whole: never above 1. No signal is ever below 0. Top n-grams may overlap themselves, and
+a text may have more hashes or line ends than words, so those shares have no such bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong where. A `fault` is certain; a note is what the data of one snapshot says."""
+
+    fault: bool
+    where: str
+    what: str
+
+
+class Asked(NamedTuple):
+    """A rule as a recipe asks it: its reason, itself, and its bound per language of `codes`; NaN: it is not asked."""
+
+    reason: str
+    rule: Rule
+    codes: tuple[str, ...]
+    bounds: npt.NDArray[np.float64]
+
+
+def lint(recipe: str, root: str = "", snapshot: str = "", allow: Sequence[str] = ()) -> list[Finding]:
+    """Return everything found in a recipe, in the order of its stages; nothing is written.
+
+    With `root`, the rules of `filter_quality` are also tried on the stored signals of the recipe's newest published
+    snapshot (or of `snapshot`). `allow` lists reasons of rules that are off on purpose. RecipeError if there is no such
+    snapshot or reason.
+    """
+    try:
+        read = load_recipe(recipe)
+    except RefineryError as error:  # unknown keys, wrong types, no YAML: nothing more can be told of it
+        return [Finding(fault=True, where=recipe, what=str(error))]
+    found = [*_order(read), *_files(read)]
+    quality = [step for step in read.steps if step.stage == filter_quality.STAGE.name]
+    for step in quality:
+        params = bind(filter_quality.STAGE, step.params)
+        try:
+            decides = Decision(params, packs.load(params.packs, filter_quality.FILTERS))
+        except (OSError, RefineryError):  # `_files` has told
+            continue
+        rules = list(asked(decides))
+        dead = list(_dead(rules))
+        found += [*dead, *_shadowed(rules), *_impossible(rules), *_overruled(decides)]
+        if root:
+            found += [
+                one for one in _tried(root, read.name, snapshot, decides) if one.where not in {d.where for d in dead}
+            ]
+    _require_known(allow, [one.where for one in found])
+    return [one for one in found if one.where not in allow]
+
+
+def _require_known(allow: Sequence[str], found: Iterable[str]) -> None:
+    """Raise RecipeError for an allowed reason that no rule has: it would hide nothing, now or ever."""
+    rules = [card.reason(rule) for card in filter_quality.FILTERS.values() for rule in card.rules]
+    for name in allow:
+        if name not in found and name not in rules:
+            near = ", ".join(difflib.get_close_matches(name, rules, 3, cutoff=0))
+            message = f"--allow {name}: no rule of filter_quality has this reason; nearest: {near}"
+            raise RecipeError(message)
+
+
+# --- Stages ---------------------------------------------------------------------------------------------------
+
+
+def _order(recipe: Recipe) -> Iterator[Finding]:
+    """Find stages that need columns which no stage before them writes."""
+    there = set(RECORD.names)
+    for step in recipe.steps:
+        card = stage_card(step.stage)
+        needed = [*card.reads.names, *(name for name in card.writes.names if _writer(name) != step.stage)]
+        missing = [name for name in dict.fromkeys(needed) if name not in there]
+        if missing:
+            writers = " and ".join(dict.fromkeys(_writer(name) for name in missing))
+            what = f"needs {', '.join(missing)}, which no stage before it writes; put it after {writers}"
+            yield Finding(fault=True, where=step.stage, what=what)
+        passes = set(card.reads.names) <= set(card.writes.names)
+        there = {*card.writes.names, *(there if passes else ())}
+
+
+def _writer(column: str) -> str:
+    """Return the stage that a column comes from: the first of all stages that writes it."""
+    return next((name for name in STAGES if column in stage_card(name).writes.names), "ingest")
+
+
+def _files(recipe: Recipe) -> Iterator[Finding]:
+    """Find files named by params that cannot be read."""
+    for step in recipe.steps:
+        try:
+            paths = tuple(_resources(step))
+        except RefineryError as error:
+            yield Finding(fault=True, where=step.stage, what=str(error))
+            continue
+        for path in paths:
+            try:
+                storage.digest_of_file(path)
+            except (OSError, RefineryError) as error:
+                yield Finding(fault=True, where=step.stage, what=f"cannot read {path}: {error}")
+
+
+def _resources(step: Step) -> Iterable[str]:
+    module = importlib.import_module(f"pipeline_tasks.stages.{step.stage}")
+    if not hasattr(module, "resources"):
+        return ()
+    return (str(path) for path in module.resources(bind(stage_card(step.stage), step.params)))
+
+
+# --- Rules ----------------------------------------------------------------------------------------------------
+
+
+def asked(decides: Decision) -> Iterator[Asked]:
+    """Yield every rule in the order in which it is asked."""
+    codes = (packs.ANY, *packs.codes(decides.packs))
+    for card, _, bounds in filter_quality.asked(*decides):
+        for rule, of_all in zip(card.rules, bounds, strict=True):
+            yield Asked(card.reason(rule), rule, codes, of_all)
+
+
+def _dead(rules: Iterable[Asked]) -> Iterator[Finding]:
+    """Find rules whose bound no signal can pass, in any language."""
+    for one in rules:
+        side, signal = one.rule.side, one.rule.signal
+        bounds = one.bounds[~np.isnan(one.bounds)]
+        if not len(bounds):
+            what = "cannot fire: packs let every language skip it"
+        elif side == "least" and bounds.max() <= 0:
+            what = f"cannot fire: {one.rule.limit} is {bounds.max():g}, and {signal} is never below 0"
+        elif side == "most" and (bounds.min() == np.inf or (signal in SHARES and bounds.min() >= 1)):
+            what = f"cannot fire: {one.rule.limit} is {bounds.min():g}, and {signal} is never above it"
+        else:
+            continue
+        yield Finding(fault=True, where=one.reason, what=what)
+
+
+def _shadowed(rules: Sequence[Asked]) -> Iterator[Finding]:
+    """Find rules whose every failure is one of an earlier rule: the same question with a bound as strict."""
+    for at, one in enumerate(rules):
+        for earlier in rules[:at]:
+            if _same(one.rule, earlier.rule) and _as_strict(earlier, one):
+                bound = earlier.bounds[~np.isnan(earlier.bounds)][0]
+                what = f"never decides: {earlier.reason} before it asks {one.rule.signal} with {bound:g}"
+                yield Finding(fault=True, where=one.reason, what=what)
+                break
+
+
+def _same(one: Rule, other: Rule) -> bool:
+    return (one.signal, one.side) == (other.signal, other.side)
+
+
+def _as_strict(one: Asked, other: Asked) -> bool:
+    """Return whether `one` is as strict as `other` in every language that is asked `other`; some must be."""
+    matter = ~np.isnan(other.bounds)
+    stricter = one.bounds >= other.bounds if one.rule.side == "least" else one.bounds <= other.bounds
+    return bool(matter.any() and stricter[matter].all())
+
+
+def _impossible(rules: Sequence[Asked]) -> Iterator[Finding]:
+    """Find bounds that no value can meet, such as a least that is above the most."""
+    for least in (one for one in rules if one.rule.side == "least"):
+        if least.rule.signal in SHARES:
+            what = f"{least.rule.limit} is {{bound:g}}, and {least.rule.signal} is never above 1"
+            yield from _nothing_passes(least, least.bounds > 1, what)
+    for most in (one for one in rules if one.rule.side == "most"):
+        what = f"{most.rule.limit} is {{bound:g}}, and {most.rule.signal} is never below 0"
+        yield from _nothing_passes(most, most.bounds < 0, what)
+        for least in (one for one in rules if one.rule.side == "least" and one.rule.signal == most.rule.signal):
+            wants = least.bounds > most.bounds
+            bound = least.bounds[wants][0] if wants.any() else 0
+            yield from _nothing_passes(most, wants, f"{{bound:g}} at most, but {least.reason} wants {bound:g} at least")
+
+
+def _nothing_passes(one: Asked, where: npt.NDArray[np.bool_], what: str) -> Iterator[Finding]:
+    """Find `what` for the first language of which `where` is true."""
+    for column in np.flatnonzero(where)[:1]:
+        whom = f" of language {one.codes[column]}" if one.codes[column] != packs.ANY else ""
+        told = f"nothing{whom} can pass: {what.format(bound=one.bounds[column])}"
+        yield Finding(fault=True, where=one.reason, what=told)
+
+
+def _overruled(decides: Decision) -> Iterator[Finding]:
+    """Find bounds of the recipe that packs overrule for some languages, where a bound of their own is asked."""
+    for name in decides.params.profiles:
+        for limit, bound in getattr(decides.params, name).items():
+            own = {code: pack.bounds.get(name, {}).get(limit) for code, pack in decides.packs.items()}
+            languages = sorted(code for code, asks in own.items() if asks is not None and asks != bound)
+            if languages:
+                what = f"{limit}={bound:g} is not asked of {', '.join(languages)}: packs have bounds of their own there"
+                yield Finding(fault=False, where=name, what=what)
+
+
+# --- On data --------------------------------------------------------------------------------------------------
+
+
+def _tried(root: str, recipe: str, snapshot: str, decides: Decision) -> Iterator[Finding]:
+    """Find rules that no stored row fails, and rules that never come first."""
+    stage = filter_quality.STAGE.name
+    if not snapshot and not version_log.latest_by_snapshot(root, recipe):
+        yield Finding(fault=False, where=stage, what=f"rules not tried on data: {root} has no published {recipe}")
+        return
+    path, made, then = published(root, version_log.current(root, recipe, snapshot))
+    try:
+        same = _shape(decision(then, decides.params.packs)) == _shape(decides)
+    except RefineryError:  # it was refined with other packs
+        same = False
+    if not same:
+        what = f"rules not tried on data: what is measured was set otherwise when {path} was refined"
+        yield Finding(fault=False, where=stage, what=what)
+        return
+    yield from _told(*_counts(root, made, decides))
+
+
+def _shape(decides: Decision) -> object:
+    """Return everything that decides the signals: all params but bounds on them, and stop words that are counted."""
+    shapes, params = {}, decides.params
+    for card, limits, _ in filter_quality.asked(*decides):
+        shape = {key: value for key, value in asdict(limits).items() if key not in decisive(card)}
+        shapes[card.name] = shape, packs.counted(card, limits, decides.packs)
+    bad_words = {language: _content(path) for language, path in params.bad_words.items()}
+    return params.profiles, params.words, _content(params.toxic_words), bad_words, shapes
+
+
+def _content(path: str) -> str:
+    """Return a list by its digest, as a manifest names it."""
+    named = not path or path.startswith(filter_quality.DIGEST)
+    return path if named else f"{filter_quality.DIGEST}{storage.digest_of_file(path)[1]}"
+
+
+def _counts(root: str, made: Manifest, decides: Decision) -> tuple[int, dict[str, list[int]], Mapping[str, str]]:
+    """Return rows, per reason (rows that fail, rows that fail it first), and which earlier reason hides it most."""
+    rows, counts, before = 0, {one.reason: [0, 0] for one in asked(decides)}, dict[str, dict[str, int]]()
+    for batch in measured(root, made):
+        failed = failures(batch, decides)
+        firsts = first(failed, batch.num_rows)
+        rows += batch.num_rows
+        for reason, mask in failed.items():
+            counts[reason][0] += int(mask.sum())
+            counts[reason][1] += int((firsts == reason).sum())
+            for name, count in zip(*np.unique(firsts[mask], return_counts=True), strict=True):
+                of = before.setdefault(reason, {})
+                of[str(name)] = of.get(str(name), 0) + int(count)
+    hides = {reason: min(of, key=lambda name: (-of[name], name)) for reason, of in before.items()}
+    return rows, counts, hides
+
+
+def _told(rows: int, counts: Mapping[str, Sequence[int]], hides: Mapping[str, str]) -> Iterator[Finding]:
+    for reason, (fails, decides) in counts.items():
+        if not fails:
+            yield Finding(fault=False, where=reason, what=f"never fired: none of {rows:,} stored rows fails it")
+        elif not decides:
+            what = f"never decides: all {fails:,} of {rows:,} rows that fail it fail one before, mostly {hides[reason]}"
+            yield Finding(fault=False, where=reason, what=what)
+
+
+def told(recipe: str, found: Sequence[Finding]) -> Iterator[str]:
+    """Yield the findings as lines for a person, faults first."""
+    for one in sorted(found, key=lambda one: not one.fault):
+        yield f"{'FAULT' if one.fault else 'note '}  {one.where}: {one.what}"
+    faults = sum(one.fault for one in found)
+    yield f"{recipe}: {faults} faults, {len(found) - faults} notes" if found else f"{recipe}: nothing found"
+
+
+def facts(found: Sequence[Finding]) -> dict[str, Any]:
+    """Return the findings as plain JSON values."""
+    return {
+        "faults": [{"where": one.where, "what": one.what} for one in found if one.fault],
+        "notes": [{"where": one.where, "what": one.what} for one in found if not one.fault],
+    }

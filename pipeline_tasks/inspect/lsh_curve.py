@@ -1,0 +1,105 @@
+"""Tells what a choice of bands and rows finds: the probability that a pair of documents becomes a candidate."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.text.near.minhash import curve, midpoint
+
+SIMILARITIES = (0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+
+EDITED = 200
+"""Words of the document that the number of edited words is told for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Bands and rows under a name."""
+
+    name: str
+    bands: int
+    rows: int
+
+
+PRESETS = (
+    Setting("FineWeb (datatrove)", 14, 8),
+    Setting("NeMo Curator", 20, 13),
+    Setting("OLMo 3 (duplodocus)", 26, 11),
+    Setting("duplodocus, as documented", 10, 20),
+    Setting("RedPajama-V2, 0.7", 14, 9),
+    Setting("RedPajama-V2, 0.8", 9, 13),
+    Setting("RedPajama-V2, 0.9", 5, 25),
+    Setting("128 permutations", 16, 8),
+    Setting("256 permutations", 32, 8),
+    Setting("Spark MLlib, 5 tables", 5, 1),
+)
+"""Settings that others publish or use; what they find differs more than their nominal thresholds tell."""
+
+
+def checked(bands: int, rows: int, ngram: int, threshold: float) -> Setting:
+    """Return the setting that was asked for; RecipeError where it makes no sense."""
+    if min(bands, rows, ngram) < 1 or not 0 <= threshold <= 1:
+        message = (
+            f"--bands {bands} --rows {rows} --ngram {ngram} --threshold {threshold:g} makes no sense: "
+            "bands, rows and ngram are 1 or more, the threshold is 0 to 1"
+        )
+        raise RecipeError(message)
+    return Setting("asked", bands, rows)
+
+
+def told(asked: Setting, ngram: int, threshold: float, presets: Sequence[Setting] = ()) -> Iterator[str]:
+    """Yield the curve of a setting as lines for a person; with `presets` those beside it."""
+    yield f"{asked.bands} bands x {asked.rows} rows = {asked.bands * asked.rows} permutations of {ngram}-grams"
+    yield (
+        f"midpoint (1/bands)**(1/rows) = {midpoint(asked.bands, asked.rows):.3f}; "
+        f"half of the pairs of Jaccard {half(asked):.3f} are candidates"
+    )
+    yield ""
+    yield f"{'Jaccard':<10}{'P(candidate)':>12}{'missed':>10}{'words changed':>16}"
+    for similarity in sorted({*SIMILARITIES, threshold}):
+        found, mark = curve(similarity, asked.bands, asked.rows), "  <- threshold" if similarity == threshold else ""
+        yield f"{similarity:<10.2f}{found:>12.4f}{1 - found:>10.4f}{edits(similarity, ngram):>16.1f}{mark}"
+    yield ""
+    yield f"Words changed: of {EDITED}, far apart. Candidates below the threshold are compared, and never removed."
+    if presets:
+        yield ""
+        yield f"{'P(candidate) at Jaccard':<36}{'half at':>8}" + "".join(f"{one:>7.2f}" for one in SIMILARITIES)
+        yield from (_row(one) for one in (asked, *presets))
+
+
+def _row(one: Setting) -> str:
+    found = "".join(f"{curve(similarity, one.bands, one.rows):>7.3f}" for similarity in SIMILARITIES)
+    shape = f"{one.bands} x {one.rows}"
+    return f"{one.name:<28}{shape:>8}{half(one):>8.3f}{found}"
+
+
+def half(one: Setting) -> float:
+    """Return the Jaccard similarity at which half of all pairs are candidates."""
+    return float((1 - 0.5 ** (1 / one.bands)) ** (1 / one.rows))
+
+
+def edits(similarity: float, ngram: int) -> float:
+    """Return how many of `EDITED` words, replaced far apart, bring the similarity of a text with the old one down so.
+
+    Each changes `ngram` shingles: J = (n - k * ngram) / (n + k * ngram) for n shingles (of words) and k changed words.
+    """
+    shingles = max(EDITED - ngram + 1, 1)
+    return shingles * (1 - similarity) / (1 + similarity) / ngram
+
+
+def facts(asked: Setting, ngram: int, threshold: float, presets: Sequence[Setting] = ()) -> dict[str, Any]:
+    """Return the same as plain JSON values."""
+    settings = [
+        {
+            "name": one.name,
+            "bands": one.bands,
+            "rows": one.rows,
+            "half": half(one),
+            "midpoint": midpoint(one.bands, one.rows),
+            "curve": {f"{similarity:g}": curve(similarity, one.bands, one.rows) for similarity in SIMILARITIES},
+        }
+        for one in (asked, *presets)
+    ]
+    at = curve(threshold, asked.bands, asked.rows)
+    return {"ngram": ngram, "threshold": threshold, "candidate_at_threshold": at, "settings": settings}

@@ -1,0 +1,106 @@
+"""Traces a packed token back: position, sequence, document, and the landed record with its bytes."""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.publishing import decoder_of, read_published
+from pipeline_tasks.store import storage
+
+AROUND = 24
+"""Tokens shown on each side of the traced one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A token's way back. `header` is the first line and the identifying fields of the record as landed."""
+
+    position: int
+    sequence: int
+    in_sequence: int
+    in_document: int
+    text: str
+    document: str
+    url: str
+    record: str
+    snapshot: str
+    file: str
+    offset: int
+    landed: str
+    header: tuple[str, ...]
+
+
+def trace(root: str, version: version_log.Version, position: int) -> Trace:
+    """Trace token `position` of a version; RecipeError if there is no such token."""
+    if "pack" not in version.manifests:
+        message = f"{root}: version {version.number} of recipe {version.recipe} has no packed tokens; add `pack` to it"
+        raise RecipeError(message)
+    tokens, lineage = read_published(root, version)
+    try:
+        sequence, piece = tokens.locate(position, lineage)
+    except IndexError as error:
+        message = f"{error}; version {version.number} has {version.tokens} tokens"
+        raise RecipeError(message) from error
+    at = position - sequence * tokens.counts.length
+    ids = tokens.sequence(sequence)
+    shown = ids[max(piece["start"], at - AROUND) : min(piece["start"] + piece["length"], at + AROUND)]
+    uri = f"{version.landing}/{piece['file']}"
+    return Trace(
+        position=position,
+        sequence=sequence,
+        in_sequence=at,
+        in_document=piece["doc_start"] + at - piece["start"],
+        text=decoder_of(root, version)(shown.tolist()),
+        document=piece["id"],
+        url=piece["url"],
+        record=piece["record_id"],
+        snapshot=piece["snapshot"],
+        file=piece["file"],
+        offset=piece["offset"],
+        landed=uri,
+        header=tuple(_header(uri, piece)),
+    )
+
+
+def _header(uri: str, piece: dict[str, Any]) -> Iterator[str]:
+    """Yield the WARC header of the landed record at the recorded place; raise if another record lies there."""
+    if ".parquet" in piece["file"] or ".json" in piece["file"]:
+        yield f"row or byte {piece['offset']} of {piece['file']}"
+        return
+    head = _read_at(uri, piece["offset"]).split(b"\r\n\r\n", 1)[0].decode("utf-8", "replace")
+    lines = head.splitlines()
+    if piece["record_id"].startswith("<") and not any(piece["record_id"] in line for line in lines):
+        message = f"{uri} byte {piece['offset']}: not record {piece['record_id']}; the landed file was changed"
+        raise ContractError(message)
+    wanted = ("warc/", "warc-type", "warc-record-id", "warc-date", "warc-target-uri", "warc-payload-digest")
+    yield from (line for line in lines if line.lower().startswith(wanted))
+
+
+def _read_at(uri: str, offset: int, size: int = 1 << 16) -> bytes:
+    with storage.open_landed(uri) as stream:
+        stream.seek(offset)
+        raw = stream.read(size)
+    if raw[:2] == b"\x1f\x8b":
+        return zlib.decompressobj(31).decompress(raw, size)
+    if raw[:4] == b"WARC":
+        return raw
+    with storage.open_landed(uri) as stream:  # one gzip member around the whole file: offsets count its content
+        whole = gzip.GzipFile(fileobj=io.BufferedReader(cast("io.RawIOBase", stream)))
+        whole.seek(offset)
+        return whole.read(size)
+
+
+def told(found: Trace) -> Iterator[str]:
+    """Yield the trace as lines for a person."""
+    yield f"token      {found.position:,}: sequence {found.sequence:,}, token {found.in_sequence:,} in it"
+    yield f"text       ...{' '.join(found.text.split())}..."
+    yield f"document   {found.document}, token {found.in_document:,} in it"
+    yield f"url        {found.url}"
+    yield f"record     {found.record} in {found.landed} at byte {found.offset:,} (snapshot {found.snapshot})"
+    for line in found.header:
+        yield f"           {line}"

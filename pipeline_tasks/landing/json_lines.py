@@ -1,0 +1,190 @@
+"""JSON lines and rows of tables as records: one object each, split on line feeds only, bounded and strict."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from pipeline_tasks.landing.decompression import Tape
+from pipeline_tasks.landing.warc import Row, sha1
+
+LINE_CAP = 32 << 20
+TEXT_FIELDS = ("text", "content", "raw_content", "contents")
+DATE_FIELDS = ("date", "timestamp", "crawled_at", "date_download")
+_NAMED = (("url",), ("id",), DATE_FIELDS, ("source",))
+_KEY = re.compile(rb'"[ \t\r]*:')
+_JSON = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def read_lines(tape: Tape, file: str) -> Iterator[Row]:
+    """Read one object per line of `tape`; blank lines count as part of the line before."""
+    if tape.peek(3) == b"\xef\xbb\xbf":
+        tape.at += 3
+    blank = True
+    while True:
+        start = tape.offset
+        end = _line_end(tape)
+        if end is None:
+            blank = False
+            yield Row(start, _pass_line(tape), error="oversize", error_detail=f"line over {LINE_CAP} bytes")
+            continue
+        line = tape.data[tape.at : end]
+        tape.at = end
+        damaged = tape.source.damage is not None and not tape.ahead and tape.ended
+        if damaged:
+            detail = f"compressed byte {tape.source.where}"
+            yield Row(start, len(line), error=tape.source.damage, error_detail=detail)
+            return
+        if not line:
+            break
+        if line.strip():
+            blank = False
+            yield _line_row(line, start, file)
+    if blank:
+        yield Row(0, tape.offset, error="empty_file", error_detail="nothing but blank lines")
+
+
+def _line_end(tape: Tape) -> int | None:
+    """Return where the line ahead ends in the window (its line feed included); None if it is too long to hold."""
+    seen = 0
+    while True:
+        found = tape.data.find(b"\n", tape.at + seen)
+        if found >= 0:
+            return found + 1
+        seen = tape.ahead
+        if seen > LINE_CAP:
+            return None
+        if not tape.need(seen + 1):
+            return tape.at + tape.ahead
+
+
+def _pass_line(tape: Tape) -> int:
+    start = tape.offset
+    while tape.need(1):
+        found = tape.data.find(b"\n", tape.at)
+        if found >= 0:
+            tape.at = found + 1
+            break
+        tape.skip(tape.ahead)
+    return tape.offset - start
+
+
+def _line_row(line: bytes, offset: int, file: str) -> Row:
+    value, error, detail, replaced = parse(line)
+    if error is None and not isinstance(value, dict):
+        error, detail = "json", f"a {type(value).__name__}, not an object"
+    if error is not None:
+        return Row(offset, len(line), error=error, error_detail=detail)
+    return object_row(value, offset, len(line), file, "json", replaced)
+
+
+def parse(line: bytes) -> tuple[Any, str | None, str | None, int]:
+    """Parse one line strictly: (value, error, detail, lone surrogates replaced).
+
+    A key given twice is an error; no fast parser tells, so a line with more key-like places than keys is read slowly.
+    """
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        if "depth" in error.msg:
+            return None, "json_depth", "nested too deeply", 0
+        if "surrogate" not in error.msg:
+            return None, "json", f"{error.msg[:80]} at byte {error.pos}", 0
+        return _parse_slowly(line)
+    if len(_KEY.findall(line)) == _keys(value):
+        return value, None, None, 0
+    return _parse_slowly(line)
+
+
+def _keys(value: Any) -> int:  # noqa: ANN401
+    """Count keys at all levels, without recursion: orjson takes deeper values than Python's stack does."""
+    count = 0
+    parts: list[Any] = [value] if isinstance(value, dict | list) else []
+    while parts:
+        part = parts.pop()
+        count += len(part) if isinstance(part, dict) else 0
+        inner = part.values() if isinstance(part, dict) else part
+        parts += [value for value in inner if isinstance(value, dict | list)]
+    return count
+
+
+class _DuplicateKeyError(ValueError):
+    pass
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise _DuplicateKeyError
+    return fields
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(constant)
+
+
+def _parse_slowly(line: bytes) -> tuple[Any, str | None, str | None, int]:
+    try:
+        value, replaced = _clean(json.loads(line.decode(), object_pairs_hook=_pairs, parse_constant=_refuse))
+    except _DuplicateKeyError:
+        return None, "dup_key", "a key is given twice", 0
+    except RecursionError:
+        return None, "json_depth", "nested too deeply", 0
+    except ValueError:
+        return None, "json", "not JSON", 0
+    return value, None, None, replaced
+
+
+def _clean(value: Any) -> tuple[Any, int]:  # noqa: ANN401
+    """Replace lone surrogates, which no encoding can carry, and count them."""
+    if isinstance(value, str):
+        return (value, 0) if value.isascii() else _SURROGATE.subn("\ufffd", value)
+    if isinstance(value, list):
+        parts = [_clean(part) for part in value]
+        return [part for part, _ in parts], sum(count for _, count in parts)
+    if isinstance(value, dict):
+        pairs = [(_clean(name), _clean(part)) for name, part in value.items()]
+        return {name[0]: part[0] for name, part in pairs}, sum(name[1] + part[1] for name, part in pairs)
+    return value, 0
+
+
+def object_row(fields: dict[str, Any], offset: int, length: int, file: str, kind: str, replaced: int = 0) -> Row:
+    """Map an object's fields to columns; what no column holds becomes metadata."""
+    rest = dict(fields)
+    text = _take(rest, TEXT_FIELDS)
+    if not isinstance(text, str):
+        detail = "no text field" if text is None else f"text is a {type(text).__name__}"
+        return Row(offset, length, kind=kind, error="no_text" if text is None else "field_type", error_detail=detail)
+    url, record_id, date, source = (_string(_take(rest, names)) for names in _NAMED)
+    if replaced:
+        rest["surrogates_replaced"] = replaced
+    try:
+        metadata = orjson.dumps(rest, default=str, option=_JSON).decode() if rest else None
+    except orjson.JSONEncodeError:
+        return Row(offset, length, kind=kind, error="json_depth", error_detail="metadata nested too deeply")
+    return Row(
+        offset,
+        length,
+        record_id=record_id or f"{file}:{offset}",
+        url=url,
+        crawled_at=date,
+        payload_digest=sha1(text.encode()),
+        kind=kind,
+        text=text,
+        metadata=metadata,
+        source=source,
+    )
+
+
+def _string(value: Any) -> str | None:  # noqa: ANN401
+    return str(value) if value is not None else None
+
+
+def _take(fields: dict[str, Any], names: tuple[str, ...]) -> Any:  # noqa: ANN401
+    for name in names:
+        if fields.get(name) is not None:
+            return fields.pop(name)
+    return None

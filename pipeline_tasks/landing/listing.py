@@ -1,0 +1,188 @@
+"""Lists a landed snapshot: which files it promises, whether they are all there, and what their bytes are."""
+
+import gzip
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline_tasks.errors import ContractError, NothingLanded, SnapshotIncomplete
+from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, manifest_path
+from pipeline_tasks.stage import LANDING, Shard
+from pipeline_tasks.store import storage
+
+PROMISE = "snapshot.json"
+"""Written last by whoever lands a snapshot: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`."""
+
+PATHS = ("warc.paths.gz", "warc.paths", "wet.paths.gz", "wet.paths")
+"""Common Crawl's own listings: one path per line, of which the last component is looked for here too."""
+
+ARCHIVES = (".warc", ".arc", ".wet")
+TABLES = (".jsonl", ".ndjson", ".json", ".parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A snapshot's files as (name, bytes, SHA-256 or "" if unknown), and the files beside them that are none of it."""
+
+    snapshot: str
+    files: tuple[tuple[str, int, str], ...]
+    ignored: tuple[str, ...]
+
+
+def list_snapshot(uri: str, snapshot: str = "") -> Listing:
+    """List the snapshot at `uri` (a folder, a prefix or one file) against what it promises.
+
+    A `snapshot.json` or Common Crawl's `warc.paths.gz` is a promise, and SnapshotIncomplete is raised
+    while a promised file is missing or short. Without one, whatever lies there is the snapshot: all
+    archives if there are any, else all tables. A promise of no files at all is a RecipeError.
+    """
+    uri = _absolute(uri)
+    folder, entries = _entries(uri)
+    identifier = snapshot or uri.rstrip("/").rpartition("/")[2]
+    if PROMISE in entries:
+        return _promised(folder, entries, identifier)
+    for name in PATHS:
+        if name in entries:
+            return _listed(folder, name, entries, identifier)
+    return _found(uri, entries, identifier)
+
+
+def is_complete(uri: str) -> bool:
+    """Tell whether the snapshot at `uri` has landed as promised; False also when nothing is there yet.
+
+    Wrong credentials and the like are raised: no waiting mends them.
+    """
+    try:
+        return bool(list_snapshot(uri).files)
+    except (SnapshotIncomplete, NothingLanded):
+        return False
+
+
+def _entries(uri: str) -> tuple[storage.Store, dict[str, int]]:
+    store = storage.connect(uri)
+    entries = {entry.path: entry.bytes for entry in store.list("")}
+    if entries:
+        return store, entries
+    parent, _, name = uri.rstrip("/").rpartition("/")
+    size = storage.connect(parent or "/").size(name)
+    if size is None:
+        message = f"{uri}: nothing there; give a folder or prefix of WARC, WET, JSONL or Parquet files, or one file"
+        raise NothingLanded(message)
+    return storage.connect(parent or "/"), {name: size}
+
+
+def _promised(store: storage.Store, entries: Mapping[str, int], snapshot: str) -> Listing:
+    try:
+        promise = json.loads(store.read(PROMISE))
+        files = tuple((str(one["path"]), int(one["bytes"]), str(one["sha256"])) for one in promise["files"])
+    except (ValueError, KeyError, TypeError) as error:
+        message = f'{store.root}/{PROMISE} is not {{"snapshot", "files": [{{"path", "bytes", "sha256"}}]}} ({error})'
+        raise ContractError(message) from error
+    _require_some(store, PROMISE, [name for name, _, _ in files])
+    missing = [name for name, size, _ in files if entries.get(name) != size]
+    _require(store, missing, len(files))
+    ignored = sorted(set(entries) - {name for name, _, _ in files} - {PROMISE})
+    return Listing(str(promise.get("snapshot") or snapshot), files, tuple(ignored))
+
+
+def _listed(store: storage.Store, listing: str, entries: Mapping[str, int], snapshot: str) -> Listing:
+    body = store.read(listing)
+    try:
+        lines = (gzip.decompress(body) if listing.endswith(".gz") else body).decode().split()
+    except (EOFError, OSError, zlib.error, UnicodeDecodeError) as error:
+        message = f"{store.root}/{listing} cannot be read ({error}); wait until it has landed, or land it again"
+        raise SnapshotIncomplete(message) from error
+    names = [line if line in entries else line.rpartition("/")[2] for line in lines]
+    _require_some(store, listing, names)
+    _require(store, [line for line, name in zip(lines, names, strict=True) if name not in entries], len(lines))
+    return Listing(snapshot, tuple((name, entries[name], "") for name in names), ())
+
+
+def _require_some(store: storage.Store, listing: str, names: Sequence[str]) -> None:
+    if not names:
+        message = f"{store.root}: an empty snapshot: {listing} promises no files; land some, or skip this snapshot"
+        raise NothingLanded(message)
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        message = (
+            f"{store.root}/{listing} names {twice[0]} {names.count(twice[0])} times; correct it: a file is read once"
+        )
+        raise ContractError(message)
+
+
+def _require(store: storage.Store, missing: Iterable[str], promised: int) -> None:
+    absent = list(missing)
+    if absent:
+        message = (
+            f"{store.root}: {len(absent)} of {promised} promised files are missing or short, first {absent[0]}; "
+            "wait until the snapshot has landed, or land those files again"
+        )
+        raise SnapshotIncomplete(message)
+
+
+def _found(uri: str, entries: Mapping[str, int], snapshot: str) -> Listing:
+    visible = sorted(name for name in entries if not name.rpartition("/")[2].startswith(("_", ".")))
+    archives = [name for name in visible if any(mark in name.rpartition("/")[2] for mark in ARCHIVES)]
+    tables = [name for name in visible if any(mark in name.rpartition("/")[2] for mark in TABLES)]
+    chosen = archives or tables
+    if not chosen:
+        message = f"{uri}: an empty snapshot: none of its {len(entries)} files is WARC, ARC, WET, JSONL or Parquet"
+        raise NothingLanded(message)
+    ignored = tuple(name for name in visible if name not in chosen)
+    return Listing(snapshot, tuple((name, entries[name], "") for name in chosen), ignored)
+
+
+def land(root: str, uri: str, snapshot: str = "") -> tuple[str, Manifest, Listing]:
+    """Commit the manifest of a landed snapshot; its fingerprint follows from names and content, not from the place."""
+    uri = _absolute(uri)
+    listing = list_snapshot(uri, snapshot)
+    folder = _folder(uri, listing)
+    shards = tuple(_shard(folder, name, size, digest) for name, size, digest in listing.files)
+    params: dict[str, Any] = {"snapshot": listing.snapshot}
+    identity = params | {"files": [[shard.path, shard.digest] for shard in shards]}
+    made = Manifest(
+        stage="land",
+        version=1,
+        fingerprint=fingerprint_of("land", 1, identity, (), {}),
+        params=params,
+        parents=(),
+        covers=(),
+        schema=(),
+        shards=shards,
+        memory=(),
+        rejects=(),
+        quarantine=(),
+        rows_in=0,
+        bytes_in=sum(shard.bytes for shard in shards),
+        rejected={},
+        quarantined={},
+        metrics={"measures": {}, "rejects": {}},
+    )
+    path = manifest_path("land", made.fingerprint)
+    storage.commit(storage.connect(root), path, dump(made))
+    return path, made, listing
+
+
+def landing_of(uri: str) -> str:
+    """Return the folder that a snapshot's file names are relative to: `uri` itself unless it is one file."""
+    return _folder(_absolute(uri), list_snapshot(uri))
+
+
+def _absolute(uri: str) -> str:
+    return uri if "://" in uri else str(Path(uri).absolute())
+
+
+def _folder(uri: str, listing: Listing) -> str:
+    place = uri.rstrip("/")
+    alone = len(listing.files) == 1 and place.endswith(f"/{listing.files[0][0]}")
+    return place.rpartition("/")[0] if alone else place
+
+
+def _shard(folder: str, name: str, size: int, digest: str) -> Shard:
+    if not digest:
+        size, digest = storage.digest_of_file(f"{folder}/{name}")
+    return Shard(f"{LANDING}{name}", 0, size, digest)

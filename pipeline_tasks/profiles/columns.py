@@ -1,0 +1,83 @@
+"""Profiles columns of a table into whole numbers that add up exactly: counts, sums and histograms."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_tasks.profiles.removals import derived
+
+
+def profile(batch: pa.RecordBatch | pa.Table, columns: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Profile `columns` of a table into whole numbers that `merge` adds up exactly.
+
+    Whole numbers: count, sum, and a histogram keyed by the lower bound of bins that are 1/8 of an
+    octave wide; fractions: a histogram by hundredths; strings: counts by value. Nulls are not counted.
+    Packed bytes are no measure: a column on the way may bear the name of the number that it becomes.
+    Names of `removals.DERIVED` are profiled, too.
+    """
+    names = tuple(columns)
+    found = [name for name in names if name in batch.schema.names]
+    packed = [name for name in found if _is_packed(batch.schema.field(name).type)]
+    measured = {name: batch.column(name) for name in found if name not in packed} | derived(batch, names)
+    return {name: _profile_column(column) for name, column in measured.items()}
+
+
+def _is_packed(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _profile_column(column: Any) -> dict[str, Any]:  # noqa: ANN401 -- Array or ChunkedArray
+    values = column.drop_null()
+    if pa.types.is_integer(column.type):
+        whole = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
+        return {"kind": "whole", "count": len(whole), "sum": int(whole.sum()), "bins": _count(octave_bins(whole))}
+    if pa.types.is_floating(column.type):
+        ratio = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
+        bins = np.floor(np.clip(np.nan_to_num(ratio), -1e6, 1e6) * 100 + 1e-9).astype(np.int64)
+        return {"kind": "ratio", "count": len(ratio), "bins": _count(bins)}
+    counted = pc.value_counts(values)
+    pairs = zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)
+    return {"kind": "name", "count": len(values), "bins": {str(value): count for value, count in pairs}}
+
+
+def octave_bins(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Return the lower bound of each value's bin: exact below 16, then eight bins per power of two."""
+    whole = np.maximum(values.astype(np.int64), 0)
+    exponent = np.frexp(np.maximum(whole, 1).astype(np.float64))[1] - 1
+    shift = np.maximum(exponent - 3, 0)
+    bounds: np.ndarray[Any, Any] = np.where(whole < 16, whole, (whole >> shift) << shift)  # noqa: PLR2004 -- the rule above
+    return bounds
+
+
+def _count(bins: "np.ndarray[Any, Any]") -> dict[str, int]:
+    values, counts = np.unique(bins, return_counts=True)
+    return {str(int(value)): int(count) for value, count in zip(values, counts, strict=True)}
+
+
+def merge(profiles: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add profiles of the same columns up; exact, and the same in any order."""
+    merged: dict[str, Any] = {}
+    for one in profiles:
+        for name, column in one.items():
+            into = merged.setdefault(name, {"kind": column["kind"], "count": 0, "bins": {}})
+            into["count"] += column["count"]
+            if "sum" in column:
+                into["sum"] = into.get("sum", 0) + column["sum"]
+            for key, count in column["bins"].items():
+                into["bins"][key] = into["bins"].get(key, 0) + count
+    return merged
+
+
+def quantile(column: Mapping[str, Any], share: float) -> float:
+    """Return the value below which `share` of a profiled column lies (a bin's lower bound; hundredths for ratios)."""
+    bins = sorted((int(key), count) for key, count in column["bins"].items())
+    target = share * sum(count for _, count in bins)
+    seen, value = 0, 0
+    for value, count in bins:  # noqa: B007 -- the last bin answers for a share of 1
+        seen += count
+        if seen >= target:
+            break
+    return value / 100 if column["kind"] == "ratio" else float(value)

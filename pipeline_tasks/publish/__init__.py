@@ -1,0 +1,4 @@
+"""What leaves: the log of versions, exported files, the report and the ledger.
+
+Imports the vocabulary, `profiles`, `store` and `gate`.
+"""

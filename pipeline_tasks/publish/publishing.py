@@ -1,0 +1,222 @@
+"""Publishes a snapshot: exports packed tokens, lineage and what it demotes, writes the report, appends the version."""
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.manifest import Manifest, digest_of, manifest_path
+from pipeline_tasks.publish import packed, version_log
+from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.publish.report import write_report
+from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.stage import Shards
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest, read_shards
+
+pc: Any = pyarrow.compute
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """What a version's tokens were made with; `definition` is a tokenizer.json (or tiktoken's ranks as JSON)."""
+
+    kind: str
+    name: str
+    definition: bytes
+    vocab_size: int
+    eos_id: int
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the definition."""
+        return hashlib.sha256(self.definition).hexdigest()
+
+
+def publish(
+    root: str,
+    *,
+    recipe: str,
+    snapshot: str,
+    landing: str,
+    manifests: Mapping[str, str],
+    verdicts: Mapping[str, str],
+    ledger: Ledger,
+) -> dict[str, Any]:
+    """Make a dataset version of the manifests; publishing the same manifests again finds the version that is there."""
+    paths = _with_land(root, manifests)
+    made = {stage: read_manifest(root, path) for stage, path in paths.items()}
+    home = f"publish/{digest_of({stage: one.fingerprint for stage, one in made.items()} | {'recipe': recipe})}"
+    counts = _export(root, home, made) if "pack" in made else packed.Counts(0, 0, 0, 0)
+    delta = _demotions(root, home, made, snapshot)
+    costs = ledger.ask("cost", recipe=recipe, snapshot=snapshot)
+    gone = [one for one in version_log.retractions(root, recipe).values() if one.snapshot < snapshot]
+    report = write_report(root, recipe, snapshot, paths, verdicts, f"{home}/report.html", costs, gone=gone)
+    documents = [made[stage].rows for stage in STAGES if stage in made and stage != "pack"][-1]
+    version = version_log.append(
+        root,
+        {
+            "recipe": recipe,
+            "snapshot": snapshot,
+            "landing": landing,
+            "manifests": paths,
+            "verdicts": dict(verdicts),
+            "home": home,
+            "documents": documents,
+            "tokens": counts.tokens,
+            "sequences": counts.sequences,
+            **delta,
+        },
+    )
+    ledger.record_version(version)
+    return {
+        "version": version.number,
+        "dataset": version_log.version_path(recipe, version.number),
+        "home": home,
+        "report": report,
+        "documents": documents,
+        "tokens": counts.tokens,
+        "sequences": counts.sequences,
+        "demoted": version.demoted,
+    }
+
+
+DEMOTED = pa.schema(
+    [
+        pa.field("id", pa.string()),  # the document that is no longer part of the dataset
+        pa.field("snapshot", pa.string()),  # the snapshot that had published it
+        pa.field("winner", pa.string()),  # the document that stands for its cluster now
+        pa.field("winner_snapshot", pa.string()),
+        pa.field("via", pa.string()),  # of the loser's cluster: compared with `near`, which joined it to the winner's
+        pa.field("near", pa.string()),
+        pa.field("similarity", pa.float64()),  # exact, by the recipe's `measure`
+        pa.field("bands", pa.int64()),  # bands that `via` and `near` share
+    ]
+)
+"""One row of `demoted.parquet`, sorted by id: what a version takes out of what earlier snapshots published."""
+
+
+def _demotions(root: str, home: str, made: Mapping[str, Manifest], snapshot: str) -> dict[str, Any]:
+    """Store `demoted.parquet` under `home` if there is anything to tell; return the version's account of it."""
+    rows = _demoted(root, made["dedup_minhash"].memory) if "dedup_minhash" in made else DEMOTED.empty_table()
+    if not rows.num_rows:
+        return {"demoted": 0, "promoted": 0, "delta": ""}
+    path = f"{home}/demoted.parquet"
+    with _stored(root, path) as out:
+        pq.write_table(rows, out)
+    ours = rows.filter(pc.equal(rows.column("winner_snapshot"), snapshot))
+    return {"demoted": rows.num_rows, "promoted": len(ours.column("winner").unique()), "delta": path}
+
+
+def _demoted(root: str, memory: Shards) -> pa.Table:
+    from pipeline_tasks.stages.dedup_minhash import demotions
+    from pipeline_tasks.text.near.ranking import part
+
+    found = [
+        pa.RecordBatch.from_arrays(
+            [
+                batch.column("id"),
+                part(batch.column("node"), 2),
+                part(batch.column("winner"), 1),
+                part(batch.column("winner"), 2),
+                batch.column("via"),
+                part(batch.column("near"), 1),
+                batch.column("similarity"),
+                batch.column("shared"),
+            ],
+            schema=DEMOTED,
+        )
+        for batch in read_shards(root, demotions(memory))
+    ]
+    return pa.Table.from_batches(found, schema=DEMOTED).sort_by("id")
+
+
+def read_demoted(root: str, recipe: str) -> pa.Table:
+    """Return what the versions that count now demote, one row per document (see `DEMOTED`)."""
+    store = storage.connect(root)
+    deltas = [one.delta for one in version_log.latest_by_snapshot(root, recipe) if one.delta]
+    tables = [pq.read_table(pa.BufferReader(store.read(delta))) for delta in deltas]
+    return pa.concat_tables([DEMOTED.empty_table(), *tables])
+
+
+def _with_land(root: str, manifests: Mapping[str, str]) -> dict[str, str]:
+    """Return the manifests with the landed snapshot's own, which is the parent of `ingest`."""
+    paths = dict(manifests)
+    if "land" not in paths and "ingest" in paths:
+        paths["land"] = manifest_path("land", read_manifest(root, paths["ingest"]).parents[0])
+    return paths
+
+
+def _export(root: str, home: str, made: Mapping[str, Manifest]) -> packed.Counts:
+    """Store `tokens.bin`, its two indexes, `lineage.parquet` and `tokenizer.json` under `home`; return the counts."""
+    missing = [stage for stage in ("tokenize", "shuffle") if stage not in made]
+    if missing:
+        message = f"recipe packs tokens without {' and '.join(missing)}; add them to the recipe, or leave `pack` out"
+        raise RecipeError(message)
+    tokenizer = tokenizer_of(root, made["tokenize"])
+    dtype = packed.dtype_for(tokenizer.vocab_size)
+    with _stored(root, f"{home}/tokens.bin") as out:
+        counts = packed.write_bin(read_shards(root, made["pack"].shards), out, dtype)
+    with _stored(root, f"{home}/lineage.parquet") as out, pq.ParquetWriter(out, packed.LINEAGE) as writer:
+        sequences = read_shards(root, made["pack"].shards)
+        for batch in packed.lineage_batches(sequences, read_shards(root, made["shuffle"].shards)):
+            writer.write_batch(batch)
+    texts = {
+        "tokens.json": packed.index_bytes(counts, dtype, tokenizer.digest),
+        "tokens.idx": packed.megatron_index_bytes(counts, dtype),
+        "tokenizer.json": tokenizer.definition,
+    }
+    for name, body in texts.items():
+        with _stored(root, f"{home}/{name}") as out:
+            out.write(body)
+    return counts
+
+
+@contextmanager
+def _stored(root: str, path: str) -> Iterator[BinaryIO]:
+    """Give a local file to write, and store it whole under `path` once it is written."""
+    with tempfile.NamedTemporaryFile(prefix="refinery-") as local:
+        yield cast("BinaryIO", local)
+        local.flush()
+        with Path(local.name).open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        storage.connect(root).put_file(path, Path(local.name), digest)
+
+
+def tokenizer_of(root: str, tokenize: Manifest) -> Tokenizer:
+    """Return the tokenizer that a `tokenize` manifest remembers."""
+    row = pa.Table.from_batches(list(read_shards(root, tokenize.memory[:1]))).to_pylist()[0]
+    return Tokenizer(row["kind"], row["name"], row["definition"], row["vocab_size"], row["eos_id"])
+
+
+def read_published(root: str, version: version_log.Version) -> tuple[packed.Packed, pa.Table]:
+    """Open a version's tokens and lineage."""
+    store = storage.connect(root)
+    tokens = packed.read_packed(store.read(f"{version.home}/tokens.json"), store.read(f"{version.home}/tokens.bin"))
+    return tokens, pq.read_table(pa.BufferReader(store.read(f"{version.home}/lineage.parquet")))
+
+
+def decoder_of(root: str, version: version_log.Version) -> Any:  # noqa: ANN401 -- a function of token ids to text
+    """Return a function that turns a version's token ids into text."""
+    tokenizer = tokenizer_of(root, read_manifest(root, version.manifests["tokenize"]))
+    if tokenizer.kind == "tiktoken":
+        import tiktoken
+
+        parts = json.loads(tokenizer.definition)
+        ranks = {bytes.fromhex(piece): rank for piece, rank in parts["ranks"].items()}
+        return tiktoken.Encoding(
+            parts["name"], pat_str=parts["pat_str"], mergeable_ranks=ranks, special_tokens=parts["special_tokens"]
+        ).decode
+    import tokenizers
+
+    loaded = tokenizers.Tokenizer.from_str(tokenizer.definition.decode())
+    return lambda ids: loaded.decode(list(ids), skip_special_tokens=False)

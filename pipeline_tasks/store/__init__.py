@@ -1,0 +1,4 @@
+"""Where bytes are kept and read back: local and S3 objects, shard files, segments and committed manifests.
+
+Imports the vocabulary (`errors`, `schema`, `stage`, `manifest`) and nothing else of ours.
+"""

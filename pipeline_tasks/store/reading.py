@@ -1,0 +1,26 @@
+"""Reads back what is committed: a manifest by its path, and the rows of its shards."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.manifest import Manifest, load
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.shard_file import read_shard
+
+
+def read_manifest(root: str, path: str) -> Manifest:
+    """Load a committed manifest; RecipeError when there is none at `path`."""
+    try:
+        return load(storage.connect(root).read(path), f"{root}/{path}")
+    except FileNotFoundError as error:
+        message = f"{root}/{path}: no such manifest; refine that stage first, or correct the path"
+        raise RecipeError(message) from error
+
+
+def read_shards(root: str, shards: Iterable[Shard], columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield verified batches of committed shards, for readers outside an engine (report, trace, publish)."""
+    for shard in shards:
+        yield from read_shard(root, shard, columns=columns)

@@ -1,0 +1,238 @@
+"""Reads segments: rows sorted by a key, in small pages that a few keys find without reading the rest.
+
+A segment is one immutable file: pages of rows, pages of an index over them, pages of an index over those and so on,
+then the root and its length. Every page is named by the SHA-256 of its bytes in the page above it, and the root by
+`Shard.root` in a manifest: whatever is used has been verified, however little of the file was read.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.store import storage
+
+TAIL = 16 * 1024
+"""Bytes that are fetched to find the root: enough for any index over text keys of up to 40 characters."""
+
+STEP = 128
+"""Pages that are asked for, and decoded, at once: at most 2 MB, but for rows that are larger than a page."""
+
+HELD = 128
+"""Pages that a reader holds: keys come in order, so the next ones often need the page of the last, and its index."""
+
+COMPACTED = "compacted"
+"""Prefix of segments that stand for several (see `compaction`); their parts are still there."""
+
+LENGTH = 8
+"""Bytes that tell the length of the root, at the end of the file, and of a page as it was, before it; lowest first."""
+
+CODEC = pa.Codec("zstd", compression_level=1)
+"""A page is compressed as one: many small buffers each by itself take three times as long, and are larger."""
+
+
+def decoded(page: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows of a page whose bytes have been verified."""
+    plain = CODEC.decompress(pa.py_buffer(page)[LENGTH:], int.from_bytes(page[:LENGTH], "little"))
+    return pa.ipc.read_record_batch(plain, schema)
+
+
+pc: Any = pyarrow.compute
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The top of a segment: the rows' schema and order, how many index levels lie below, and the topmost entries."""
+
+    schema: pa.Schema
+    keys: tuple[str, ...]
+    depth: int
+    entries: pa.RecordBatch
+
+
+class Segment:
+    """A remembered shard: all of its rows as a stream, or those of some keys from the pages that can hold them.
+
+    `cost` counts what was read: rows, pages, bytes and requests. Opening one reads nothing.
+    """
+
+    def __init__(self, root: str, shard: Shard, batch_rows: int = 4096) -> None:
+        self._root_uri, self._shard, self._batch_rows = root, shard, batch_rows
+        self._held: dict[int, pa.RecordBatch] = {}
+        self.cost: Counter[str] = Counter()
+
+    @cached_property
+    def root(self) -> Root:
+        """The top of the index, fetched and verified."""
+        size = self._shard.bytes
+        [body] = self._fetch([(max(size - TAIL, 0), size)])
+        length = int.from_bytes(body[-LENGTH:], "little")
+        if len(body) - LENGTH < length <= size - LENGTH:
+            [body] = self._fetch([(size - LENGTH - length, size)])
+        body = body[max(len(body) - LENGTH - length, 0) : -LENGTH]
+        self._require(body, bytes.fromhex(self._shard.root), "root")
+        self.cost["pages"] += 1
+        with pa.ipc.open_stream(body) as stream:
+            facts, entries = stream.schema.metadata, stream.read_next_batch()
+        schema = pa.ipc.read_schema(pa.py_buffer(facts[b"schema"]))
+        keys = tuple(json.loads(facts[b"keys"]))
+        return Root(schema, keys, int(facts[b"depth"]), entries.replace_schema_metadata())
+
+    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+        """Return the rows whose key is in `wanted`, sorted by key.
+
+        Reads at most one page per key and index level, and more only where the rows of one key fill more than one.
+        """
+        by = self.root.keys[0]
+        kind = self.root.schema.field(by).type
+        keys = pc.unique(wanted).cast(kind).drop_null()
+        keys = keys.take(pc.array_sort_indices(keys))
+        found = [pa.Table.from_batches([], schema=self.root.schema)]
+        for pages in self._leaves(self.root.entries, self.root.depth, keys):
+            table = pa.Table.from_batches(pages, schema=self.root.schema)
+            held = table.column(by)
+            near = keys.slice(pc.search_sorted(keys, held[0]).as_py())
+            near = near.slice(0, pc.search_sorted(near, held[-1], side="right").as_py())
+            found.append(table.filter(pc.is_in(held, value_set=near)))
+        return pa.concat_tables(found)
+
+    def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
+        """Return what the first row holds in `column`, or None if there are no rows."""
+        entries = self.root.entries.slice(0, 1)
+        for _ in range(self.root.depth):
+            entries = self._pages(entries, index=True)[0].slice(0, 1)
+        return self._pages(entries)[0].column(column)[0].as_py() if entries.num_rows else None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows; at least one batch, empty if there are none."""
+        if not self._shard.rows:
+            yield pa.RecordBatch.from_pylist([], schema=self.root.schema)
+        for pages in self._leaves(self.root.entries, self.root.depth):
+            whole = pa.Table.from_batches(pages, schema=self.root.schema).combine_chunks()
+            yield from whole.to_batches(max_chunksize=self._batch_rows)
+
+    def _leaves(
+        self,
+        entries: pa.RecordBatch,
+        depth: int,
+        keys: Any = None,  # noqa: ANN401 -- an Arrow array
+    ) -> Iterator[list[pa.RecordBatch]]:
+        """Yield the pages of rows below `entries` that can hold `keys` (all without), at most `STEP` at a time."""
+        if keys is not None:
+            entries = entries.filter(pa.array(_reached(entries, keys)))
+        for start in range(0, entries.num_rows, STEP):
+            pages = self._pages(entries.slice(start, STEP), index=depth > 0)
+            if depth:
+                below = pa.Table.from_batches(pages).combine_chunks().to_batches()[0]
+                yield from self._leaves(below, depth - 1, keys)
+            else:
+                yield pages
+
+    def _pages(self, entries: pa.RecordBatch, *, index: bool = False) -> list[pa.RecordBatch]:
+        """Return the pages that entries name; those that lie side by side come in one request."""
+        places = [(one["at"], one["bytes"], one["digest"]) for one in entries.to_pylist()]
+        pages = {at: self._held.pop(at) for at, *_ in places if at in self._held}
+        schema = entries.schema if index else self.root.schema
+        runs = list(_runs([place for place in places if place[0] not in pages]))
+        bodies = self._fetch([(run[0][0], run[-1][0] + run[-1][1]) for run in runs])
+        for run, body in zip(runs, bodies, strict=True):
+            for at, size, digest in run:
+                page = body[at - run[0][0] : at - run[0][0] + size]
+                self._require(page, digest, f"page at byte {at}")
+                pages[at] = decoded(page, schema)
+                self.cost["rows"] += 0 if index else pages[at].num_rows
+            self.cost["pages"] += len(run)
+        self._held.update({at: pages[at] for at, *_ in places})
+        for at in list(self._held)[:-HELD]:
+            del self._held[at]
+        return [pages[at] for at, *_ in places]
+
+    def _fetch(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        if not ranges:
+            return []
+        try:
+            bodies = storage.connect(self._root_uri).read_ranges(self._shard.path, ranges)
+        except FileNotFoundError as error:
+            raise self._gone() from error
+        self.cost["requests"] += len(bodies)
+        self.cost["bytes"] += sum(map(len, bodies))
+        return bodies
+
+    def _gone(self) -> Exception:
+        where = f"{self._root_uri}/{self._shard.path}"
+        if self._shard.path.startswith(f"{COMPACTED}/"):
+            return JobLost(f"{where} was swept while this run used it; run again: its parts are read instead")
+        message = (
+            f"{where}: what an earlier snapshot remembered is gone; restore it, or remove its stage's manifest "
+            "and refine that snapshot again"
+        )
+        return ContractError(message)
+
+    def _require(self, body: bytes, promised: bytes, what: str) -> None:
+        found = hashlib.sha256(body).digest()
+        if found == promised:
+            return
+        where = f"{self._root_uri}/{self._shard.path}, {what}"
+        if not self._shard.path.startswith(f"{COMPACTED}/"):
+            raise storage.mismatch(where, promised.hex(), found.hex())
+        home = "/".join(self._shard.path.split("/")[:2])
+        message = (
+            f"{where}: SHA-256 is {found.hex()}, its index promised {promised.hex()}; remove {self._root_uri}/{home}: "
+            "its parts are still there and are read instead"
+        )
+        raise DigestMismatch(message)
+
+
+class Segments:
+    """Several remembered shards as one: a stream of each after the other, or the rows of some keys in all of them."""
+
+    def __init__(self, root: str, shards: Sequence[Shard], batch_rows: int = 4096) -> None:
+        self._open = partial(Segment, root, batch_rows=batch_rows)
+        self._shards = shards
+        self.cost: Counter[str] = Counter()
+
+    def _each(self) -> Iterator[Segment]:
+        """Yield the shards one by one; each lets go of its pages before the next one is read."""
+        for shard in self._shards:
+            segment = self._open(shard)
+            yield segment
+            self.cost.update(segment.cost)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows, sorted by key within each shard."""
+        for segment in self._each():
+            yield from segment
+
+    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+        """Return the rows whose key is in `wanted`, sorted by key within each shard."""
+        return pa.concat_tables([segment.rows(wanted) for segment in self._each()])
+
+    def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
+        """Return what the first row of the first shard that has rows holds in `column`, or None."""
+        return next((found for segment in self._each() if (found := segment.first(column)) is not None), None)
+
+
+def _runs(places: Sequence[tuple[int, int, bytes]]) -> Iterator[list[tuple[int, int, bytes]]]:
+    """Cut places in the file into runs without a gap."""
+    breaks = [rank + 1 for rank, (one, other) in enumerate(pairwise(places)) if one[0] + one[1] != other[0]]
+    for start, stop in pairwise([0, *breaks, len(places)]):
+        if start < stop:
+            yield list(places[start:stop])
+
+
+def _reached(entries: pa.RecordBatch, keys: Any) -> npt.NDArray[np.bool_]:  # noqa: ANN401 -- a sorted Arrow array
+    """Return which entries can hold one of `keys`: those with a key between their first and last."""
+    below = pc.search_sorted(keys, entries.column("first"))
+    above = pc.search_sorted(keys, entries.column("last"), side="right")
+    return np.asarray(pc.less(below, above).to_numpy(zero_copy_only=False))

@@ -1,0 +1,167 @@
+"""Reads and writes one shard: Parquet whose bytes depend on the rows alone, verified by digest when read."""
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline_tasks.errors import NoSpace
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.row_groups import RowGroups, no_space
+from pipeline_tasks.store.segment import Segment
+
+HELD_BYTES = 64 * 1024 * 1024
+"""A shard up to this size is read at once; of a larger one, memory holds a row group at a time."""
+
+CHUNK = 8 * 1024 * 1024
+GROUP_ROWS = 4096
+GROUP_BYTES = 32 * 1024 * 1024
+"""A row group ends at the first row that reaches either bound, so its borders follow from the rows alone."""
+
+
+class HashingStream:
+    """A binary stream that hashes what is read through it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._hasher = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        """Read as the wrapped stream does."""
+        chunk = self._stream.read(size)
+        self._hasher.update(chunk)
+        return chunk
+
+    def readable(self) -> bool:
+        """Tell that this stream can be read."""
+        return True
+
+    def drain(self) -> str:
+        """Read to the end and return the SHA-256 of everything."""
+        while self.read(CHUNK):
+            pass
+        return self._hasher.hexdigest()
+
+
+def read_shard(
+    root: str, shard: Shard, *, batch_rows: int = GROUP_ROWS, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield a committed shard's batches after checking its digest; at least one batch, empty if it has no rows."""
+    if shard.root:
+        for batch in Segment(root, shard, batch_rows):
+            yield batch.select([name for name in batch.schema.names if columns is None or name in columns])
+        return
+    with _checked(root, shard) as source:
+        yield from _rows(pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False), batch_rows, columns)
+
+
+@contextlib.contextmanager
+def _checked(root: str, shard: Shard) -> Iterator[pa.NativeFile | BinaryIO]:
+    """Open a shard whose bytes have been seen to be the promised ones: in memory, a large one in a file of its own."""
+    store = storage.connect(root)
+    if shard.bytes <= HELD_BYTES:
+        body = store.read(shard.path)
+        _compare(root, shard, hashlib.sha256(body).hexdigest())
+        yield pa.BufferReader(body)
+        return
+    with tempfile.TemporaryFile(prefix="refinery-") as copy, store.open(shard.path) as stream:
+        hashed = HashingStream(stream)
+        try:
+            shutil.copyfileobj(hashed, copy, CHUNK)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            message = f"{shard.path}: no room for a copy in {tempfile.gettempdir()}; free space there or set TMPDIR"
+            raise NoSpace(message) from error
+        _compare(root, shard, hashed.drain())
+        yield copy
+
+
+def _compare(root: str, shard: Shard, found: str) -> None:
+    if found != shard.digest:
+        where = f"{root}/{shard.path}"
+        raise storage.mismatch(where, shard.digest, found)
+
+
+def _rows(file: pq.ParquetFile, batch_rows: int, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    picked = [name for name in file.schema_arrow.names if columns is None or name in columns]
+    schema = pa.schema([file.schema_arrow.field(name) for name in picked])
+    if file.metadata.num_rows == 0:
+        yield pa.RecordBatch.from_pylist([], schema=schema)
+    for rank in range(file.metadata.num_row_groups):
+        table = file.read_row_group(rank, columns=picked, use_threads=False).select(picked)
+        for batch in table.combine_chunks().to_batches(max_chunksize=batch_rows):
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+class ShardWriter:
+    """Collects batches into one Parquet file; the same rows give the same bytes however they were batched."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.rows = 0
+        self.schema = schema.remove_metadata()
+        self._groups = RowGroups(self.schema, GROUP_ROWS, GROUP_BYTES)
+        handle, name = tempfile.mkstemp(prefix="refinery-", suffix=".parquet")
+        os.close(handle)
+        self._local = Path(name)
+        self._writer = pq.ParquetWriter(
+            name,
+            self.schema,
+            compression="zstd",
+            compression_level=3,
+            use_dictionary=False,
+            write_page_checksum=True,
+            write_statistics=False,
+            version="2.6",
+        )
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add a batch's rows."""
+        if batch.num_rows == 0:
+            return
+        batch = pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+        for group in self._groups.add(batch):
+            self._write(group)
+        self.rows += batch.num_rows
+
+    def _write(self, group: pa.Table) -> None:
+        table = group.combine_chunks()
+        try:
+            self._writer.write_table(table, row_group_size=table.num_rows)
+        except OSError as error:
+            raise no_space(self._local, error) from error
+
+    def store(self, root: str, folder: str) -> Shard:
+        """Finish the file and store it under `folder`, named by its content; returns the shard."""
+        try:
+            for group in self._groups.rest():
+                self._write(group)
+            self._close()
+            with self._local.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            path = f"{folder}/{digest[:32]}.parquet"
+            storage.connect(root).put_file(path, self._local, digest)
+            return Shard(path, self.rows, self._local.stat().st_size, digest)
+        finally:
+            self.discard()
+
+    def _close(self) -> None:
+        try:
+            self._writer.close()
+        except OSError as error:
+            raise no_space(self._local, error) from error
+
+    def discard(self) -> None:
+        """Remove the local file; safe to call twice."""
+        with contextlib.suppress(NoSpace):
+            self._close()
+        self._local.unlink(missing_ok=True)

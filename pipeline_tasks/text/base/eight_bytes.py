@@ -1,0 +1,155 @@
+"""Reads eight bytes of a text at once, and asks questions of all eight together."""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from pipeline_tasks.text.base.compiled import inlined, instruction
+from pipeline_tasks.text.base.hashing import absorb
+
+HIGH = np.uint64(0x8080808080808080)
+BASIS = np.uint64(0xCBF29CE484222325)
+"""What a hash begins with: the offset basis of FNV-1a (RFC 9923), any odd number would do."""
+
+LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
+CASE_BITS = np.uint64(0x2020202020202020)
+BELOW_A, ABOVE_Z = np.uint64(0x1F1F1F1F1F1F1F1F), np.uint64(0x0505050505050505)
+BELOW_0, ABOVE_9 = np.uint64(0x5050505050505050), np.uint64(0x4646464646464646)
+BLANK_TOP = np.uint64(0x2121212121212121)
+
+
+@instruction
+def byte_at(typingctx: Any, data: Any, at: Any) -> Any:  # noqa: ANN401, ARG001 -- numba's own types
+    """Return data[at] for `at` >= 0, without numba's wrap-around of negative places, which no loop here needs."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        return builder.load(_place(context, builder, signature, arguments))
+
+    return types.uint8(data, at), build
+
+
+@instruction
+def load(typingctx: Any, data: Any, at: Any) -> Any:  # noqa: ANN401, ARG001 -- numba's own types
+    """Return the eight bytes from data[at] on, the first lowest; the caller knows that they are there."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        wide = builder.bitcast(_place(context, builder, signature, arguments), ir.IntType(64).as_pointer())
+        return builder.load(wide, align=1)
+
+    return types.uint64(data, at), build
+
+
+def _place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    """Return the address of data[at]."""
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    return builder.gep(array.data, [arguments[1]], inbounds=True)
+
+
+@instruction
+def first_of(typingctx: Any, marks: Any) -> Any:  # noqa: ANN401, ARG001 -- numba's own types
+    """Return the number of the first byte of `marks` whose highest bit is set, 8 if there is none."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401, ARG001
+        zeros = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+        return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
+
+    return types.int64(types.uint64), build
+
+
+@instruction
+def count_of(typingctx: Any, marks: Any) -> Any:  # noqa: ANN401, ARG001 -- numba's own types
+    """Return how many bits of `marks` are set."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401, ARG001
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), build
+
+
+@instruction
+def move(typingctx: Any, source: Any, at: Any, count: Any, target: Any, to: Any) -> Any:  # noqa: ANN401, ARG001 -- numba's own types
+    """Copy source[at : at + count] to target[to:], two arrays of one type that do not overlap."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        arrays = [context.make_array(signature.args[which])(context, builder, arguments[which]) for which in (0, 3)]
+        places = [builder.gep(array.data, [arguments[which]]) for array, which in zip(arrays, (1, 4), strict=True)]
+        size = context.get_abi_sizeof(context.get_data_type(source.dtype))
+        cgutils.raw_memcpy(builder, places[1], places[0], arguments[2], size)
+        return context.get_dummy_value()
+
+    return types.void(source, types.int64, types.int64, target, types.int64), build
+
+
+@inlined
+def load_last(data, at):  # type: ignore[no-untyped-def]
+    """Return the less than eight bytes that are left of `data` from `at` on, with zeros behind them."""
+    word = np.uint64(0)
+    for place in range(len(data) - at):
+        word |= np.uint64(byte_at(data, at + place)) << np.uint64(8 * place)
+    return word
+
+
+@inlined
+def first_bytes(word, size):  # type: ignore[no-untyped-def]
+    """Return `word` with all but its first `size` < 8 bytes zero."""
+    return word & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))
+
+
+@inlined
+def blanks(word):  # type: ignore[no-untyped-def]
+    """Mark each byte of 0x20 and below: space, line breaks, tabs and other controls."""
+    return ~((word | HIGH) - BLANK_TOP) & ~word & HIGH
+
+
+@inlined
+def letters(word):  # type: ignore[no-untyped-def]
+    """Mark each byte that is an ASCII letter."""
+    folded = (word | CASE_BITS) & LOW_BITS
+    return (folded + BELOW_A) & ~(folded + ABOVE_Z) & ~word & HIGH
+
+
+@inlined
+def digits(word):  # type: ignore[no-untyped-def]
+    """Mark each byte that is an ASCII digit."""
+    low = word & LOW_BITS
+    return (low + BELOW_0) & ~(low + ABOVE_9) & ~word & HIGH
+
+
+@inlined
+def hash_bytes(data, begin, end):  # type: ignore[no-untyped-def]
+    """Return a 64-bit hash of data[begin:end], eight bytes at a time; see `hash_end` for its last step."""
+    value, at = BASIS, begin
+    while at + 8 <= end:
+        value = absorb(value, load(data, at))
+        at += 8
+    if at < end:
+        word = load(data, at) if at + 8 <= len(data) else load_last(data, at)
+        value = absorb(value, first_bytes(word, end - at))
+    return hash_end(value, end - begin)
+
+
+@inlined
+def hash_and_points(data, begin, end):  # type: ignore[no-untyped-def]
+    """Return (`hash_bytes`, code points) of data[begin:end]."""
+    value, at, points = BASIS, begin, end - begin
+    while at + 8 <= end:
+        word = load(data, at)
+        value = absorb(value, word)
+        points -= count_of(word & ~(word << np.uint64(1)) & HIGH)
+        at += 8
+    if at < end:
+        word = load(data, at) if at + 8 <= len(data) else load_last(data, at)
+        word = first_bytes(word, end - at)
+        value = absorb(value, word)
+        points -= count_of(word & ~(word << np.uint64(1)) & HIGH)
+    return hash_end(value, end - begin), points
+
+
+@inlined
+def hash_end(value, size):  # type: ignore[no-untyped-def]
+    """Return the hash of `size` bytes whose eights were absorbed into `value`; never 0, which marks a free slot."""
+    value = absorb(value, np.uint64(size))
+    return value if value != np.uint64(0) else np.uint64(1)

@@ -1,0 +1,60 @@
+"""Counts fixed phrases in texts."""
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline_tasks.text.base.compiled import compiled, inlined
+
+Phrases = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
+"""The bytes of all phrases in a row, and where each ends (the first entry is 0)."""
+
+
+def spelled(phrases: tuple[str, ...]) -> Phrases:
+    """Return phrases as the compiled loops take them."""
+    letters = [phrase.encode() for phrase in phrases]
+    ends = np.cumsum([0, *(len(phrase) for phrase in letters)]).astype(np.int64)
+    return np.frombuffer(b"".join(letters), np.uint8), ends
+
+
+@inlined
+def ends_at(data, begin, end, letters, first, last, fold):  # type: ignore[no-untyped-def]
+    """Return whether data[begin:end] ends with letters[first:last], with its ASCII in lower case if `fold`."""
+    size = last - first
+    if end - begin < size:
+        return False
+    for place in range(size):
+        letter = data[end - size + place]
+        if fold and 0x41 <= letter <= 0x5A:
+            letter |= 0x20
+        if letter != letters[first + place]:
+            return False
+    return True
+
+
+@inlined
+def times(data, begin, end, letters, first, last, fold):  # type: ignore[no-untyped-def]
+    """Return how often letters[first:last] occurs in data[begin:end], as `str.count` counts."""
+    size, found = last - first, 0
+    at = begin
+    while at + size <= end:
+        if ends_at(data, at, at + size, letters, first, last, fold):
+            found += 1
+            at += size
+        else:
+            at += 1
+    return found
+
+
+@compiled
+def _count(offsets, data, letters, ends, out):  # type: ignore[no-untyped-def]
+    """Fill out[row] with the occurrences of all phrases."""
+    for row in range(len(offsets) - 1):
+        for phrase in range(len(ends) - 1):
+            out[row] += times(data, offsets[row], offsets[row + 1], letters, ends[phrase], ends[phrase + 1], 0)
+
+
+def count(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], phrases: Phrases) -> npt.NDArray[np.float64]:
+    """Return per text the sum of `str.count` over the phrases, shape (rows,)."""
+    out = np.zeros(len(offsets) - 1)
+    _count(offsets, data, *phrases, out)
+    return out

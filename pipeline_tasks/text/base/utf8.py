@@ -1,0 +1,53 @@
+"""Reads UTF-8 by whole characters, or eight bytes at a time where they are ASCII, inside compiled loops."""
+
+import numba
+import numpy as np
+
+from pipeline_tasks.text.base.compiled import inlined
+from pipeline_tasks.text.base.eight_bytes import HIGH, digits, first_bytes, first_of, letters, load, load_last
+
+BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)  # Arrow buffers may be read-only
+
+
+@inlined
+def eight(data, at):  # type: ignore[no-untyped-def]
+    """Return the bytes from `at` on, the first lowest; zeros stand for what lies past the end of `data`."""
+    return load(data, at) if at + 8 <= data.size else load_last(data, at)
+
+
+@inlined
+def word_bytes(octets, most):  # type: ignore[no-untyped-def]
+    """Return how many leading bytes, at most `most`, are ASCII letters or digits, and those bytes lower-cased."""
+    cased = letters(octets)
+    count = min(np.uint64(first_of(~(cased | digits(octets)) & HIGH)), most)
+    folded = octets | cased >> np.uint64(2)
+    return count, folded if count == 8 else first_bytes(folded, count)
+
+
+@inlined
+def character(data, at):  # type: ignore[no-untyped-def]
+    """Return the code point that starts at byte `at` of valid UTF-8, and where the next one starts."""
+    lead = np.int64(data[at])
+    if lead < 0x80:
+        return lead, at + 1
+    if lead < 0xE0:
+        return (lead & 0x1F) << 6 | (data[at + 1] & 0x3F), at + 2
+    if lead < 0xF0:
+        return (lead & 0x0F) << 12 | (data[at + 1] & 0x3F) << 6 | (data[at + 2] & 0x3F), at + 3
+    high = (lead & 0x07) << 18 | (data[at + 1] & 0x3F) << 12
+    return high | (data[at + 2] & 0x3F) << 6 | (data[at + 3] & 0x3F), at + 4
+
+
+@inlined
+def encoded(point):  # type: ignore[no-untyped-def]
+    """Return the number of bytes of a code point in UTF-8, and those bytes, the first lowest."""
+    if point < 0x80:
+        return np.uint64(1), np.uint64(point)
+    last = np.uint64(0x80 | point & 0x3F)
+    if point < 0x800:
+        return np.uint64(2), np.uint64(0xC0 | point >> 6) | last << np.uint64(8)
+    third = np.uint64(0x80 | point >> 6 & 0x3F)
+    if point < 0x10000:
+        return np.uint64(3), np.uint64(0xE0 | point >> 12) | third << np.uint64(8) | last << np.uint64(16)
+    lead = np.uint64(0xF0 | point >> 18) | np.uint64(0x80 | point >> 12 & 0x3F) << np.uint64(8)
+    return np.uint64(4), lead | third << np.uint64(16) | last << np.uint64(24)

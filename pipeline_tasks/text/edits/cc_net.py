@@ -1,0 +1,157 @@
+"""Brings lines into the form that cc_net compares them in, and keeps the first of equal lines of a text."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_tasks.text.base.buffers import sound, views
+from pipeline_tasks.text.base.characters import classes, trim
+from pipeline_tasks.text.base.compiled import compiled, inlined
+from pipeline_tasks.text.base.eight_bytes import hash_and_points, hash_bytes
+from pipeline_tasks.text.base.numbering import number, table_for
+
+MARKS = {
+    "\uff0c": ",", "\u3002": ".", "\u3001": ",", "\u201e": '"', "\u201d": '"', "\u201c": '"', "\u00ab": '"',
+    "\u00bb": '"', "\uff11": '"', "\u300d": '"', "\u300c": '"', "\u300a": '"', "\u300b": '"', "\u00b4": "'",
+    "\u2236": ":", "\uff1a": ":", "\uff1f": "?", "\uff01": "!", "\uff08": "(", "\uff09": ")", "\uff1b": ";",
+    "\u2013": "-", "\u2014": " - ", "\uff0e": ". ", "\uff5e": "~", "\u2019": "'", "\u2026": "...", "\u2501": "-",
+    "\u3008": "<", "\u3009": ">", "\u3010": "[", "\u3011": "]", "\uff05": "%", "\u25ba": "-",
+}  # fmt: skip
+"""Punctuation of facebookresearch/cc_net `cc_net/text_normalizer.py` and its ASCII; the fullwidth 1 is theirs."""
+
+ANY_MARK = f"[{''.join(MARKS)}]"
+DROPPED = rf"[{''.join(MARKS)}\x00-\x09\x0b-\x1f\x7f-\x{{9f}}]"
+"""Marks and control characters; newlines stay, because they part the lines."""
+
+WHITE = r"[\t\v\f\r\x1c-\x1f\x{85}\p{Z}]+"
+MARGINS = rf"(?m)^{WHITE}|{WHITE}$"
+"""What `str.strip` takes off lines."""
+
+UNLIKE_ARROW = "[\u0130\u03a3]"
+"""Letters that `str.lower` writes as two, or by what stands around them; `utf8_lower` has one small letter for each."""
+
+NEWLINE = 0x0A
+
+
+def ascii_marks(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
+    """Return texts with Unicode punctuation as ASCII (`replace_unicode_punct`)."""
+    matches = pc.match_substring_regex(texts, ANY_MARK)
+    if pc.any(matches).as_py():
+        for mark, plain in MARKS.items():
+            texts = pc.replace_substring(texts, mark, plain)
+    return texts
+
+
+def zero_digits(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
+    """Return texts with every decimal digit of any script as 0."""
+    return pc.replace_substring_regex(texts, r"\p{Nd}", "0")
+
+
+def keys(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
+    """Return texts whose lines are equal where cc_net calls them equal (`normalize_for_dedup`).
+
+    Stripped, in lower case, digits as 0, marks and control characters gone. Lines stay as many as they were.
+    """
+    stripped = pc.replace_substring_regex(texts, MARGINS, "")
+    return pc.replace_substring_regex(zero_digits(_lower(stripped)), DROPPED, "")
+
+
+def _lower(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
+    """Return texts as `str.lower` has them."""
+    lower, unlike = pc.utf8_lower(texts), pc.match_substring_regex(texts, UNLIKE_ARROW)
+    again = [text.lower() for text in texts.filter(unlike).to_pylist()]
+    return pc.replace_with_mask(lower, unlike, pa.array(again, lower.type))
+
+
+@inlined
+def _stop_of(data, at, end):  # type: ignore[no-untyped-def]
+    """Return where the line that begins at `at` ends."""
+    while at < end and data[at] != NEWLINE:
+        at += 1
+    return at
+
+
+@inlined
+def _hash_lines(data, at, end, key_data, key, key_end, index, flags, hashes):  # type: ignore[no-untyped-def]
+    """Write the hash of the key of every line of data[at:end] that is not blank; return how many, and their points."""
+    count, points = 0, 0
+    while at <= end:
+        stop, key_stop = _stop_of(data, at, end), _stop_of(key_data, key, key_end)
+        first, last = trim(data, at, stop, index, flags)
+        if first < last:
+            hashes[count] = hash_bytes(key_data, key, key_stop)
+            points += hash_and_points(data, first, last)[1]
+            count += 1
+        at, key = stop + 1, key_stop + 1
+    return count, points
+
+
+@compiled
+def _unrepeat(offsets, data, key_offsets, key_data, table, kept, kept_offsets, out, marks):  # type: ignore[no-untyped-def]
+    """Write the texts without repeated lines to `kept`; fill out[row] with lines, their length, and repeated lines.
+
+    Unless `marks` has no room, it gets 1 for every byte of a repeated line and the newline before it, 2 for a newline
+    that is not needed, 0 for what stays.
+    """
+    index, flags = table
+    size, traced = 0, len(marks) > 0
+    for row in range(len(offsets) - 1):
+        at, end, key, key_end = offsets[row], offsets[row + 1], key_offsets[row], key_offsets[row + 1]
+        room = 1
+        for byte in range(at, end):
+            room += data[byte] == NEWLINE
+        hashes, names = np.empty(room, np.uint64), np.empty(room, np.int32)
+        count, points = _hash_lines(data, at, end, key_data, key, key_end, index, flags, hashes)
+        number(hashes, count, table_for(count), names)
+        begin, tail, line, fresh = size, at, 0, 0
+        while at <= end:
+            stop = _stop_of(data, at, end)
+            first, last = trim(data, at, stop, index, flags)
+            again = False
+            if first < last:
+                again = names[line] < fresh
+                fresh += not again
+                line += 1
+            if traced and again:
+                marks[tail:stop] = 1
+            elif traced and size == begin:
+                marks[tail:at] = 2
+            if not again:
+                if size > begin:
+                    kept[size] = NEWLINE
+                    size += 1
+                kept[size : size + stop - at] = data[at:stop]
+                size += stop - at
+            at, tail = stop + 1, stop
+        out[row, 0], out[row, 1], out[row, 2] = count, points + max(count - 1, 0), count - fresh
+        kept_offsets[row + 1] = size
+
+
+def unrepeat(texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.float64]]:
+    """Return texts without the lines equal (by `keys`) to an earlier one, and per text counts, shape (rows, 3).
+
+    Counts: lines that are not blank, their code points (stripped, joined by newlines), and those that repeat one.
+    Blank lines stay.
+    """
+    left, counts, _ = _unrepeated(texts, traced=False)
+    return left, counts
+
+
+def trace(texts: pa.Array) -> npt.NDArray[np.uint8]:
+    """Return for every byte of the texts 1 if it goes with a repeated line, 2 if it is a newline before all, or 0."""
+    return _unrepeated(texts, traced=True)[2]
+
+
+def _unrepeated(texts: pa.Array, *, traced: bool) -> tuple[pa.Array, npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
+    offsets, data = views(texts)
+    key_offsets, key_data = views(keys(pc.fill_null(sound(texts).cast(pa.large_string()), "")))
+    rows = len(offsets) - 1
+    kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
+    kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, 3))
+    marks = np.zeros(len(data) if traced else 0, np.uint8)
+    _unrepeat(offsets, data, key_offsets, key_data, classes(), kept, kept_offsets, out, marks)
+    left = pa.py_buffer(kept[: kept_offsets[-1]].copy())
+    return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left), out, marks

@@ -1,0 +1,195 @@
+"""Cuts texts into paragraphs or lines, hashes them, remembers which were seen, and takes some of them out."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline_tasks.text.base.buffers import views
+from pipeline_tasks.text.base.compiled import compiled
+from pipeline_tasks.text.base.hashing import absorb, mix
+
+NEWLINE = 0x0A
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Parts that tile texts, in order: `doc` is the text; [begin, next) with its line ends, [begin, end) without.
+
+    Places are bytes of the batch's buffer in `bytes` and code points of the text in `points`, each of shape
+    (parts, 3): begin, end, next. `hash` and `check` are two 64-bit hashes of the bytes of [begin, end); 0 and 0 for
+    parts that are too short to count.
+    """
+
+    doc: Ints
+    bytes: Ints
+    points: Ints
+    hash: Ints
+    check: Ints
+
+
+@compiled
+def _word(data, at, end):  # type: ignore[no-untyped-def]
+    """Return up to eight bytes of data[at:end] as one number, the first lowest."""
+    word = np.uint64(0)
+    for place in range(min(end - at, 8)):
+        word |= np.uint64(data[at + place]) << np.uint64(8 * place)
+    return word
+
+
+@compiled
+def _hashes(data, begin, end):  # type: ignore[no-untyped-def]
+    """Return two hashes of data[begin:end], the first never 0."""
+    one, two = np.uint64(end - begin), ~np.uint64(end - begin)
+    for at in range(begin, end, 8):
+        word = _word(data, at, end)
+        one = absorb(one, word)
+        two = mix(two ^ word)
+    one = mix(one)
+    return (one if one != np.uint64(0) else np.uint64(1)), mix(two)
+
+
+@compiled
+def _cut(offsets, data, breaks, least, doc, places, points, hashes):  # type: ignore[no-untyped-def]
+    """Fill the arrays of `Parts`, hashing parts of at least `least` code points; return how many parts there are."""
+    count = 0
+    for row in range(len(offsets) - 1):
+        begin, at, end = offsets[row], offsets[row], offsets[row + 1]
+        first, point = 0, 0
+        while True:
+            stop, stop_point = at, point
+            while at < end and data[at] == NEWLINE:
+                at += 1
+                point += 1
+            if at < end and at - stop < breaks:  # too few line ends to part anything, or none: one more code point
+                at += 1
+                while at < end and (data[at] & 0xC0) == 0x80:
+                    at += 1
+                point += 1
+                continue
+            doc[count] = row
+            places[count, 0], places[count, 1], places[count, 2] = begin, stop, at
+            points[count, 0], points[count, 1], points[count, 2] = first, stop_point, point
+            hashes[0, count], hashes[1, count] = np.uint64(0), np.uint64(0)
+            if stop_point - first >= least:
+                hashes[0, count], hashes[1, count] = _hashes(data, begin, stop)
+            count += 1
+            begin, first = at, point
+            if at == end:
+                break
+    return count
+
+
+def cut(texts: pa.Array, breaks: int, least: int) -> Parts:
+    """Cut texts at `breaks` or more newlines in a row (2: paragraphs, 1: lines); hash parts of `least` code points."""
+    offsets, data = views(texts)
+    room = int(np.count_nonzero(data[offsets[0] : offsets[-1]] == NEWLINE)) + len(texts)
+    doc, places, points = np.empty(room, np.int64), np.empty((room, 3), np.int64), np.empty((room, 3), np.int64)
+    hashes = np.empty((2, room), np.uint64)
+    count = _cut(offsets, data, breaks, max(least, 1), doc, places, points, hashes)
+    signed = hashes[:, :count].view(np.int64)
+    return Parts(doc[:count], places[:count], points[:count], signed[0], signed[1])
+
+
+# --- What was seen ---------------------------------------------------------------------------------------------
+
+
+@compiled
+def _slot(table, mask, one, two):  # type: ignore[no-untyped-def]
+    """Return where the part with these hashes is or would go in a table of (hash, check, value); hash 0 is free."""
+    slot = np.int64(np.uint64(one) & np.uint64(mask))
+    while table[slot, 0] != 0 and (table[slot, 0] != one or table[slot, 1] != two):
+        slot = (slot + 1) & mask
+    return slot
+
+
+@compiled
+def _grown(table):  # type: ignore[no-untyped-def]
+    """Return a table of twice the size with the same content."""
+    larger = np.zeros((2 * len(table), 3), np.int64)
+    for at in range(len(table)):
+        if table[at, 0] != 0:
+            larger[_slot(larger, len(larger) - 1, table[at, 0], table[at, 1])] = table[at]
+    return larger
+
+
+@compiled
+def _meet(table, used, hashes, checks, values, adds, out):  # type: ignore[no-untyped-def]
+    """Look up every part in turn; write its value to `out`, or -1; add what is not there. Returns (table, used)."""
+    for at in range(len(hashes)):
+        out[at] = -1
+        if hashes[at] == 0:
+            continue
+        slot = _slot(table, len(table) - 1, hashes[at], checks[at])
+        if table[slot, 0] != 0:
+            out[at] = table[slot, 2]
+        elif adds:
+            table[slot, 0], table[slot, 1], table[slot, 2] = hashes[at], checks[at], values[at]
+            used += 1
+            if 2 * used > len(table):
+                table = _grown(table)
+    return table, used
+
+
+@dataclass(slots=True)
+class Seen:
+    """The parts that were seen, each with a number; 24 bytes per slot, at most half of them used."""
+
+    table: Ints = field(default_factory=lambda: np.zeros((1024, 3), np.int64))
+    used: int = 0
+
+    def add(self, hashes: Ints, checks: Ints, values: Ints) -> Ints:
+        """Return for every part the number of the first that equals it, or -1 where it is itself the first."""
+        out = np.empty(len(hashes), np.int64)
+        self.table, self.used = _meet(self.table, self.used, hashes, checks, values, True, out)  # noqa: FBT003
+        return out
+
+    def find(self, hashes: Ints, checks: Ints) -> Ints:
+        """Return the number that each part was added with, or -1."""
+        out = np.empty(len(hashes), np.int64)
+        _meet(self.table, self.used, hashes, checks, hashes, False, out)  # noqa: FBT003
+        return out
+
+
+# --- Taking parts out ------------------------------------------------------------------------------------------
+
+
+@compiled
+def _remove(offsets, data, doc, places, points, out, spans, kept, kept_offsets):  # type: ignore[no-untyped-def]
+    """Write texts without the parts that are `out` to `kept`; fill spans[part] with first and past-last code point."""
+    part, place = 0, 0
+    for row in range(len(offsets) - 1):
+        stop, last = part, -1
+        while stop < len(doc) and doc[stop] == row:
+            last = last if out[stop] else stop
+            stop += 1
+        for at in range(part, stop):
+            if out[at]:
+                spans[at, 0], spans[at, 1] = points[at, 0], points[at, 2]
+                if at == last + 1 and last >= part:  # nothing stays behind it: the line ends before it go as well
+                    spans[at, 0] = points[last, 1]
+                continue
+            end = places[at, 1] if at == last and stop > last + 1 else places[at, 2]
+            for byte in range(places[at, 0], end):
+                kept[place] = data[byte]
+                place += 1
+        kept_offsets[row + 1] = place
+        part = stop
+
+
+def remove(texts: pa.Array, parts: Parts, out: Flags) -> tuple[pa.Array, Ints]:
+    """Return the texts without the parts that are `out`, and the span of code points taken out for each part.
+
+    A part goes with the line ends behind it, or those before it where no part that stays follows. Spans, of shape
+    (parts, 2), hold for parts that are out only; they are in order and never overlap.
+    """
+    offsets, data = views(texts)
+    kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
+    kept_offsets, spans = np.zeros(len(texts) + 1, np.int64), np.zeros((len(parts.doc), 2), np.int64)
+    _remove(offsets, data, parts.doc, parts.bytes, parts.points, out, spans, kept, kept_offsets)
+    left = pa.py_buffer(kept[: kept_offsets[-1]].copy())
+    return pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(kept_offsets), left), spans

@@ -1,0 +1,4 @@
+"""Nearness of texts: shingles, MinHash, candidate pairs, clusters, n-gram overlap, sketches.
+
+Imports `text.base`.
+"""

@@ -1,0 +1,194 @@
+"""Indexes evaluation sets by the word n-grams of their questions, answers and passages."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline_tasks.text.near.overlap import Grams, Hashes, Positions, Table, grams_of, table_of
+from pipeline_tasks.text.near.sketches import Prints, Sieve, prints_of, sieve_of
+
+Kind = Literal["question", "answer", "passage"]
+Weights = npt.NDArray[np.float64]
+
+
+class Text(NamedTuple):
+    """One text of an evaluation set: which item (its line, from 0), what it is there, and in which field."""
+
+    benchmark: str
+    item: int
+    part: Kind
+    field: str
+    text: str
+
+
+class Part(NamedTuple):
+    """A text that is looked for, once however many items hold it; `item` is the first. `whole` hashes its words."""
+
+    benchmark: str
+    item: int
+    part: Kind
+    field: str
+    words: int
+    whole: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How texts are known: `ngram` words in a row, all of a text of at least `min_words`, and `gram` words scored.
+
+    An n-gram in more than `max_items` texts of one benchmark is its template and no evidence; 0 counts them all.
+    Matches of one text that lie more than `misses` n-grams apart are different places.
+    """
+
+    ngram: int = 13
+    min_words: int = 8
+    gram: int = 5
+    misses: int = 11
+    max_items: int = 10
+
+    @property
+    def sampled(self) -> int:
+        """Words of a sampled n-gram: `gram`, or fewer where texts of fewer words are looked for."""
+        return min(self.gram, self.min_words)
+
+    @property
+    def every(self) -> int:
+        """Words from one sampled n-gram to the next: as far as any run of `min_words` words still holds one."""
+        return self.min_words - self.sampled + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """Which parts hold which n-gram: those of keys[i] are owners[starts[i]:starts[i + 1]], each with its weight.
+
+    A weight is ln(1 + parts of the benchmark / parts of it that hold the n-gram); `sizes` and `totals` are the
+    n-grams of each part, counted and weighed.
+    """
+
+    keys: Hashes
+    starts: Positions
+    owners: Positions
+    weights: Weights
+    sizes: Positions
+    totals: Weights
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Everything that is looked for. `companions` maps a question to the answers and passages that stand with it."""
+
+    parts: Sequence[Part]
+    companions: dict[int, tuple[int, ...]]
+    runs: Postings
+    grams: Postings
+    sieve: Sieve
+    rules: Rules
+
+
+def index(texts: Iterable[Text], rules: Rules) -> Reference:
+    """Index the texts of evaluation sets; what is known of one benchmark does not depend on the others."""
+    given = list(texts)
+    column = pa.array([one.text for one in given], pa.large_string())
+    runs = grams_of(column, rules.min_words, rules.ngram)
+    first, parts = _distinct(given, runs)
+    rows = pa.array(sorted(set(first)), pa.int64())
+    column = column.take(rows)
+    runs = grams_of(column, rules.min_words, rules.ngram)
+    grams = grams_of(column, rules.sampled, rules.sampled)
+    return Reference(
+        parts,
+        _companions(given, first),
+        _postings(runs, parts, rules),
+        _postings(grams, parts, rules),
+        _sieve(grams, rules),
+        rules,
+    )
+
+
+def _distinct(given: Sequence[Text], found: Grams) -> tuple[list[int], list[Part]]:
+    """Return for each text the first row with the same words in the same role, and those rows as parts."""
+    seen: dict[tuple[str, str, int], int] = {}
+    first, parts = [], []
+    for row, (one, whole, words) in enumerate(zip(given, found.wholes.tolist(), found.words.tolist(), strict=True)):
+        key = (one.benchmark, one.part, whole)
+        if key not in seen:
+            seen[key] = row
+            parts.append(Part(one.benchmark, one.item, one.part, one.field, words, whole))
+        first.append(seen[key])
+    return first, parts
+
+
+def _companions(given: Sequence[Text], first: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    rank = {row: number for number, row in enumerate(sorted(set(first)))}
+    items: dict[tuple[str, int], list[int]] = {}
+    for row, one in enumerate(given):
+        items.setdefault((one.benchmark, one.item), []).append(row)
+    found: dict[int, set[int]] = {}
+    for rows in items.values():
+        others = {rank[first[row]] for row in rows if given[row].part != "question"}
+        for row in rows:
+            if given[row].part == "question":
+                found.setdefault(rank[first[row]], set()).update(others)
+    return {question: tuple(sorted(others)) for question, others in found.items()}
+
+
+def _postings(found: Grams, parts: Sequence[Part], rules: Rules) -> Postings:
+    names = sorted({part.benchmark for part in parts})
+    benchmark = np.array([names.index(part.benchmark) for part in parts], np.int64)
+    each = np.diff(found.ends)
+    owners = np.repeat(np.arange(len(parts)), each)
+    order = np.lexsort((owners, benchmark[owners], found.hashes))
+    hashes, owners = found.hashes[order], owners[order]
+    fresh = _starts(hashes, owners) & (hashes != 0)
+    hashes, owners = hashes[fresh], owners[fresh]
+    group = np.cumsum(_starts(hashes, benchmark[owners])) - 1
+    often = np.bincount(group)[group] if len(group) else group
+    many = np.bincount(benchmark[each > 0], minlength=len(names))
+    weights = np.log1p(many[benchmark[owners]] / np.maximum(often, 1))
+    kept = often <= (rules.max_items or len(parts))
+    hashes, owners, weights = hashes[kept], owners[kept], weights[kept]
+    starts = np.flatnonzero(_starts(hashes))
+    keys = hashes[starts]
+    sizes = np.bincount(owners, minlength=len(parts))
+    lengths = np.array([part.words for part in parts], np.int64) - each + 1
+    return Postings(
+        keys,
+        np.append(starts, len(hashes)).astype(np.int64),
+        owners,
+        weights,
+        sizes,
+        np.bincount(owners, weights, minlength=len(parts)).astype(np.float64),
+        table_of(keys, sorted({int(one) for one in lengths[sizes > 0]})),
+    )
+
+
+def _starts(*columns: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
+    """Return where a row differs from the one before."""
+    changed = np.zeros(len(columns[0]), np.bool_)
+    changed[:1] = True
+    for column in columns:
+        changed[1:] |= column[1:] != column[:-1]
+    return changed
+
+
+def _sieve(grams: Grams, rules: Rules) -> Sieve:
+    """A run that makes a match is at least as long as the n-gram that it is known by, or as the whole short text.
+
+    Where it surely holds two samples, one alone is no reason to look closer.
+    """
+    known = np.minimum(grams.words, rules.ngram)
+    counted = np.repeat(grams.words >= rules.min_words, np.diff(grams.ends))
+    alone = np.repeat(known < rules.sampled + 2 * rules.every - 1, np.diff(grams.ends))
+    prints = prints_of(grams.hashes)
+    near = max(1, (rules.misses + 1) // rules.every)
+    return sieve_of(_distinct_of(prints[counted & ~alone]), _distinct_of(prints[counted & alone]), near)
+
+
+def _distinct_of(prints: Prints) -> Prints:
+    ordered = np.sort(prints)
+    return ordered[_starts(ordered)]

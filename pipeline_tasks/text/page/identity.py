@@ -1,0 +1,79 @@
+"""The identity of a text: a 128-bit hash that ignores how its white space is laid out and nothing else."""
+
+import itertools
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+from xxhash import xxh3_128_hexdigest
+
+from pipeline_tasks.text.base.buffers import views
+from pipeline_tasks.text.base.compiled import compiled, inlined
+from pipeline_tasks.text.base.eight_bytes import HIGH, LOW_BITS, first_of, load, move
+
+_NEWLINE, _SPACE = 0x0A, 0x20
+_STRIDE, _EIGHT = 32, 8
+_NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
+
+
+def identity(text: str) -> str:
+    """Return 32 hex digits: XXH3-128, seed 0, of `text` in NFC, runs of white space as one space, stripped, as UTF-8.
+
+    Case, punctuation and everything else count. The digits are frozen by tests: stored ids depend on them.
+    """
+    name: str = xxh3_128_hexdigest(unicodedata.normalize("NFC", " ".join(text.split())).encode())
+    return name
+
+
+def identities(texts: pa.Array) -> list[str]:
+    """Return the same of each text of a column that `normal.normalize` has made, whose only white space is ASCII's."""
+    offsets, data = views(texts)
+    flat, ends = np.empty(int(offsets[-1] - offsets[0]), np.uint8), np.zeros(len(offsets), np.int64)
+    _flatten(offsets, data, flat, ends)
+    whole = memoryview(flat.data)
+    return [xxh3_128_hexdigest(whole[start:end]) for start, end in itertools.pairwise(ends.tolist())]
+
+
+@compiled
+def _flatten(offsets, data, out, ends):  # type: ignore[no-untyped-def]
+    """Write the lines of each text to `out`, one space between them and no indentation, and where it ends there."""
+    to = 0
+    for row in range(len(ends) - 1):
+        at, end, first = offsets[row], offsets[row + 1], to
+        while True:
+            while at < end and (data[at] == _SPACE or data[at] == _NEWLINE):
+                at += 1
+            if at == end:
+                break
+            if to > first:
+                out[to] = _SPACE
+                to += 1
+            stop = _line_end(data, at, end)
+            move(data, at, stop - at, out, to)
+            to, at = to + stop - at, stop
+        ends[row + 1] = to
+
+
+@inlined
+def _line_end(data, at, end):  # type: ignore[no-untyped-def]
+    """Return where the next newline stands, or the end."""
+    while at + _STRIDE <= end and not _has_newline(data[at : at + _STRIDE]):
+        at += _STRIDE
+    while at + _EIGHT <= end:
+        other = load(data, at) ^ _NEWLINES
+        size = first_of(~(((other & LOW_BITS) + LOW_BITS) | other) & HIGH)
+        at += size
+        if size < _EIGHT:
+            return at
+    while at < end and data[at] != _NEWLINE:
+        at += 1
+    return at
+
+
+@inlined
+def _has_newline(part):  # type: ignore[no-untyped-def]
+    """Tell whether one of `_STRIDE` bytes is a newline."""
+    found = False
+    for at in range(_STRIDE):
+        found |= part[at] == _NEWLINE
+    return found

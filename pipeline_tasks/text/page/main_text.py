@@ -1,0 +1,91 @@
+"""Finds the main text of an HTML page by one of three extractors, safe against deep nesting, and what it is about."""
+
+import importlib
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from pipeline_tasks.text.page.metadata import Told, told
+
+METHODS = ("resiliparse", "trafilatura", "justext")
+LXML_DEPTH = 250  # lxml silently drops what lies deeper, unless told that trees may be huge
+DEEPEST = 2000  # huge lxml trees end here too, and resiliparse's search for the main part is quadratic in depth
+_RESILIPARSE = ("resiliparse.extract.html2text", "resiliparse.parse.html")
+_NEEDS = {
+    "resiliparse": _RESILIPARSE,
+    "trafilatura": (*_RESILIPARSE, "trafilatura", "lxml.html"),
+    "justext": (*_RESILIPARSE, "justext", "lxml.html"),
+    "repair": ("ftfy",),
+}
+_STOP_WORDS = dict(
+    re.findall(
+        r"(\w+):(\w+)",
+        "af:Afrikaans ar:Arabic be:Belarusian bg:Bulgarian bn:Bengali ca:Catalan cs:Czech cy:Welsh da:Danish de:German "
+        "el:Greek en:English eo:Esperanto es:Spanish et:Estonian eu:Basque fa:Persian fi:Finnish fr:French ga:Irish "
+        "gl:Galician he:Hebrew hi:Hindi hr:Croatian hu:Hungarian hy:Armenian id:Indonesian is:Icelandic it:Italian "
+        "ka:Georgian kk:Kazakh ko:Korean la:Latin lt:Lithuanian lv:Latvian mk:Macedonian ml:Malayalam mr:Marathi "
+        "ms:Malay nb:Norwegian_Bokmal ne:Nepali nl:Dutch nn:Norwegian_Nynorsk no:Norwegian_Bokmal pl:Polish "
+        "pt:Portuguese ro:Romanian ru:Russian sk:Slovak sl:Slovenian sq:Albanian sr:Serbian sv:Swedish sw:Swahili "
+        "ta:Tamil te:Telugu tl:Tagalog tr:Turkish uk:Ukrainian ur:Urdu uz:Uzbek vi:Vietnamese",
+    )
+)
+"""jusText's lists by language tag."""
+
+
+class Main(NamedTuple):
+    """The main text of a page, and what it says of itself."""
+
+    text: str
+    told: Told
+
+
+def load(work: str) -> None:
+    """Import what a method or `repair` needs, which takes up to a second."""
+    for name in _NEEDS[work]:
+        importlib.import_module(name)
+
+
+def main_text(html: str, method: str, language: str = "English", *, depth: int = 0, bits: int = 0) -> Main:
+    """Extract by `method`; a page nested deeper than any extractor stands gives all of its visible text.
+
+    `language` names jusText's stop words where the page does not say its language; `depth` and `bits` are what
+    `tags.survey` says of the page. What extractors raise passes through.
+    """
+    parse, extract_plain_text = _resiliparse()
+    tree = parse(html)
+    about = told(html, tree, bits)
+    if method == "trafilatura" and depth <= DEEPEST:
+        text = _by_trafilatura(html, depth)
+    elif method == "justext" and depth <= LXML_DEPTH:
+        text = _by_justext(html, _STOP_WORDS.get((about.language or "").partition("-")[0], language))
+    else:
+        main = method == "resiliparse" and depth <= DEEPEST
+        text = extract_plain_text(tree, preserve_formatting=True, main_content=main, alt_texts=False)
+    return Main(text, about)
+
+
+@cache
+def _resiliparse() -> tuple[Callable[[str], Any], Callable[..., str]]:
+    """Return what parses a page and what finds its text: an import statement takes a microsecond even when done."""
+    from resiliparse.extract.html2text import extract_plain_text
+    from resiliparse.parse.html import HTMLTree
+
+    return HTMLTree.parse, extract_plain_text
+
+
+def _by_trafilatura(html: str, depth: int) -> str:
+    import trafilatura
+    from lxml.html import HTMLParser, fromstring
+
+    page: Any = html
+    if depth > LXML_DEPTH:
+        page = fromstring(html.encode(), parser=HTMLParser(huge_tree=True, encoding="utf-8"))
+    return trafilatura.extract(page, include_comments=False) or ""
+
+
+def _by_justext(html: str, language: str) -> str:
+    import justext
+
+    paragraphs = justext.justext(html.encode(), justext.get_stoplist(language), encoding="utf-8")
+    return "\n".join(part.text for part in paragraphs if not part.is_boilerplate)

@@ -1,0 +1,255 @@
+"""Brings texts into one form: NFC, no control characters, tidy blanks, line ends kept; a whole column at once."""
+
+import re
+import unicodedata
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline_tasks.text.base.buffers import spliced, views
+from pipeline_tasks.text.base.characters import ASCII_END, decode
+from pipeline_tasks.text.base.compiled import compiled, inlined
+from pipeline_tasks.text.base.eight_bytes import HIGH, LOW_BITS, blanks, first_of, load, move
+
+MARKS = 32
+"""Combining marks in a row that are kept: NFC sorts each run in quadratic time, no script needs more than about ten."""
+
+_TAB, _NEWLINE, _RETURN, _SPACE, _DELETE = 0x09, 0x0A, 0x0D, 0x20, 0x7F
+_FIRST_MARK = 0x300  # below it, NFC leaves every character as it is
+_REPLACEMENT = 0xFFFD
+_EIGHT = 8
+_ONES, _SPACES = np.uint64(0x0101010101010101), np.uint64(0x2020202020202020)
+
+_BLANK, _BREAK, _NOTHING, _REPLACED = 1, 2, 3, 4
+_KIND, _RANK = 9, 0x1FE  # of what is known of a character: bits below its kind, those of its combining class
+_OPEN, _BROKEN, _MARKED = 1, 2, 4  # bits of a text: NFC has to look at it; it is no UTF-8; it has too many marks
+_BITS = 3
+
+
+class Normal(NamedTuple):
+    """Texts in normal form (large_string), their code points, and U+FFFD per code point of each as it was given."""
+
+    texts: pa.Array
+    chars: npt.NDArray[np.int64]
+    replaced: npt.NDArray[np.float64]
+
+
+def normalize(texts: pa.Array) -> Normal:
+    """Return each text of a string column in NFC without controls, blanks in a row as one space.
+
+    At most one empty line in a row stays; indentation stays (code and lists mean something by it), as do all line
+    ends. A null is an empty text. Takes time and memory linear in the column.
+    """
+    offsets, data = views(texts)
+    out, ends = np.empty(int(offsets[-1] - offsets[0]), np.uint8), np.zeros(len(offsets), np.int64)
+    facts = np.zeros((len(offsets) - 1, 3), np.int64)
+    _tidy(offsets, data, *_marks(), out, ends, facts)
+    tidy = pa.LargeStringArray.from_buffers(len(facts), pa.py_buffer(ends), pa.py_buffer(out))
+    chars, replaced = facts[:, 0].copy(), facts[:, 2] / np.maximum(facts[:, 1] >> _BITS, 1)
+    done = Normal(tidy, chars, replaced)
+    doubtful = np.flatnonzero(facts[:, 1] & (_OPEN | _BROKEN))
+    return _composed(texts, done, doubtful, facts[doubtful, 1]) if len(doubtful) else done
+
+
+def _composed(texts: pa.Array, tidy: Normal, rows: npt.NDArray[np.intp], bits: npt.NDArray[np.int64]) -> Normal:
+    """Return the same with `rows`, which have `bits`, in NFC; broken ones are decoded with U+FFFD and made anew."""
+    whole = []
+    for row, bit in zip(rows.tolist(), bits.tolist(), strict=True):
+        if bit & _BROKEN:
+            anew = normalize(pa.array([_bytes(texts, row).decode("utf-8", "replace")], pa.large_string()))
+            whole.append(anew.texts[0].as_py())
+            tidy.replaced[row] = anew.replaced[0]
+        else:
+            text = tidy.texts[row].as_py()
+            whole.append(unicodedata.normalize("NFC", cap_marks(text) if bit & _MARKED else text))
+        tidy.chars[row] = len(whole[-1])
+    return tidy._replace(texts=spliced(tidy.texts, rows.tolist(), pa.array(whole, pa.large_string())))
+
+
+def _bytes(texts: pa.Array, row: int) -> bytes:
+    offsets, data = views(texts.slice(row, 1))
+    return data[offsets[0] : offsets[1]].tobytes()
+
+
+def normal(text: str) -> str:
+    """Return one text in normal form; see `normalize`."""
+    form: str = normalize(pa.array([text.encode("utf-8", "ignore").decode()], pa.large_string())).texts[0].as_py()
+    return form
+
+
+@compiled
+def _tidy(offsets, data, index, flags, out, ends, facts):  # type: ignore[no-untyped-def]
+    """Write each text without controls, its blanks tidy, to `out`, and where it ends there.
+
+    Row by row, `facts` gets: code points written; code points read (0 where none was U+FFFD), shifted by the bits of
+    the text; U+FFFD read. `ends` has one more entry than there are rows.
+    """
+    to = 0
+    for row in range(len(offsets) - 1):
+        at, end, first = offsets[row], offsets[row + 1], to
+        lines = blanks = 0  # what may still come before the next sign: line ends, then blanks
+        replaced = state = 0
+        run, previous = 0, np.int64(0)  # marks in a row, combining class of the last
+        while at < end:
+            code, width = decode(data, at, end)
+            known = _known(index, flags, code)
+            kind = known >> _KIND
+            if not _sound(data, at, code, width):
+                state |= _BROKEN
+            replaced += kind == _REPLACED
+            if 0 < kind < _REPLACED:
+                at += width
+                if kind == _BLANK:
+                    blanks += 1
+                elif kind == _BREAK:
+                    at += code == _RETURN and at < end and data[at] == _NEWLINE
+                    lines, blanks = lines + 1, 0
+                continue
+            if lines or blanks:
+                lines = 0 if to == first else min(lines, 2)
+                blanks = blanks if lines or to == first else 1
+                out[to : to + lines] = _NEWLINE
+                out[to + lines : to + lines + blanks] = _SPACE
+                to += lines + blanks
+                lines = blanks = 0
+                run, previous = 0, np.int64(0)
+            rank = (known & _RANK) >> 1
+            run = run + 1 if rank else 0
+            if known & 1 or 0 < rank < previous:
+                state |= _OPEN
+            if run > MARKS:
+                state |= _OPEN | _MARKED
+            previous = rank
+            stop = _tidy_end(data, at + width, end, index, flags)
+            if stop > at + width:
+                run, previous = 0, np.int64(0)
+            move(data, at, stop - at, out, to)
+            to, at = to + stop - at, stop
+        ends[row + 1] = to
+        facts[row, 0], facts[row, 2] = _points(out, first, to), replaced
+        facts[row, 1] = (_points(data, offsets[row], end) if replaced else 0) << _BITS | state
+
+
+@inlined
+def _tidy_end(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+    """Return where text that begins behind a sign is no longer as it stays: signs, between them a gap at most.
+
+    A gap is a space, or one or two newlines. Signs are all that `_known` knows nothing of.
+    """
+    while True:
+        while at + _EIGHT <= end:  # most of most texts
+            size = first_of(_untidy(load(data, at)))
+            at += size
+            if size < _EIGHT:
+                break
+        behind = at
+        if at < end and data[at] == _SPACE:
+            behind += 1
+        elif at < end and data[at] == _NEWLINE:
+            behind += 2 if at + 1 < end and data[at + 1] == _NEWLINE else 1
+        if behind >= end:
+            return at
+        while True:
+            code, width = decode(data, behind, end)
+            if _known(index, flags, code) or not _sound(data, behind, code, width):
+                return at
+            at = behind = behind + width
+            if at >= end or data[at] < _DELETE:
+                break
+
+
+@inlined
+def _untidy(word):  # type: ignore[no-untyped-def]
+    """Mark each of eight bytes that is no sign of ASCII and no space before one; a space at the end is marked."""
+    other = word ^ _SPACES
+    spaces = ~(((other & LOW_BITS) + LOW_BITS) | other) & HIGH
+    signs = ~(blanks(word) | word | ((word & LOW_BITS) + _ONES)) & HIGH
+    return ~(signs | (spaces & (signs >> np.uint64(8)))) & HIGH
+
+
+@inlined
+def _known(index, flags, code):  # type: ignore[no-untyped-def]
+    """Return what `_marks` holds of a character."""
+    return np.int64(flags[(np.int64(index[code >> 8]) << 8) | (code & 0xFF)])
+
+
+@inlined
+def _sound(data, at, code, width):  # type: ignore[no-untyped-def]
+    """Tell whether a character that was decoded is what its bytes say: no broken or overlong sequence, no surrogate."""
+    if width == 1:
+        return code < ASCII_END
+    if (data[at + 1] & 0xC0) != 0x80 or (width > 2 and (data[at + 2] & 0xC0) != 0x80):
+        return False
+    if width < 4:
+        return not 0xD800 <= code < 0xE000 and (width == 2 or code >= 0x800)
+    return (data[at + 3] & 0xC0) == 0x80 and code >= 0x10000  # above U+10FFFF it is U+FFFD, of four bytes
+
+
+@compiled
+def _points(data, begin, end):  # type: ignore[no-untyped-def]
+    """Return the number of code points of data[begin:end]."""
+    part, count = data[begin:end], 0
+    for at in range(len(part)):
+        count += (part[at] & 0xC0) != 0x80
+    return count
+
+
+@cache
+def _marks() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
+    """Return a table in two levels, (block of cp >> 8, block * 256 + (cp & 255)); 0 is a character that stays.
+
+    Else: doubt of NFC + combining class * 2 + 512 times how it is taken: `_BLANK`, `_BREAK`, `_NOTHING`, `_REPLACED`.
+    Doubtful is what NFC changes when it stands alone, or what may join the character before it (UAX 15, quick check).
+    """
+    table = np.zeros(0x110000, np.uint16)
+    joining = {*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)}  # Hangul vowels and final consonants
+    for code in (*range(_FIRST_MARK, 0x32400), *range(0xE0000, 0xE0200)):
+        letter = chr(code)
+        table[code] = unicodedata.combining(letter) << 1 | (not unicodedata.is_normalized("NFC", letter))
+        parts = unicodedata.decomposition(letter)
+        if parts and parts[0] != "<":
+            joining.update(int(part, 16) for part in parts.split()[1:])
+    for code in range(_FIRST_MARK):
+        parts = unicodedata.decomposition(chr(code))
+        if parts and parts[0] != "<":
+            joining.update(int(part, 16) for part in parts.split()[1:])
+    table[sorted(joining)] |= 1
+    kinds = {
+        _NOTHING: [*range(_SPACE), *range(_DELETE, 0xA0), *range(0xD800, 0xE000), 0xFEFF, 0xFFFE, 0xFFFF],
+        _BLANK: [_TAB, _SPACE, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000],
+        _BREAK: [_NEWLINE, 0x0B, 0x0C, _RETURN, 0x85, 0x2028, 0x2029],
+        _REPLACED: [_REPLACEMENT],
+    }
+    for kind, codes in kinds.items():  # blanks and breaks after the controls that they are among
+        table[codes] = kind << _KIND
+    blocks, index = np.unique(table.reshape(-1, 256), axis=0, return_inverse=True)
+    return index.reshape(-1).astype(np.uint16), np.ascontiguousarray(blocks).reshape(-1)
+
+
+def cap_marks(text: str) -> str:
+    """Cut every run of combining marks to its first `MARKS`, so that NFC stays linear."""
+    return _runs().sub(r"\1", text)
+
+
+@cache
+def _runs() -> re.Pattern[str]:
+    """Match too many characters in a row that have a combining class in this Python's Unicode."""
+    near, far = (_ranges(first, last) for first, last in ((0x300, 0xFFFF), (0x10000, 0x1F000)))
+    # without the look ahead, every character that is no mark is compared with each far range
+    mark = f"(?:[{near}]|(?=[\\U00010000-\\U0001f000])[{far}])"
+    return re.compile(f"({mark}{{{MARKS}}}){mark}+")
+
+
+def _ranges(first: int, last: int) -> str:
+    """Return the characters from `first` to `last` that have a combining class, as ranges of a regular expression."""
+    members = {code for code in range(first, last + 1) if unicodedata.combining(chr(code))}
+    ranges = []
+    for start in sorted(code for code in members if code - 1 not in members):
+        end = start
+        while end + 1 in members:
+            end += 1
+        ranges.append(f"\\U{start:08x}-\\U{end:08x}")
+    return "".join(ranges)

@@ -1,0 +1,349 @@
+"""Cuts texts into words and measures them in one pass: lengths, hashes, letters, symbols."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline_tasks.text.base.buffers import Bytes, Offsets
+from pipeline_tasks.text.base.characters import (
+    ALPHA,
+    ASCII_END,
+    MARK,
+    PAIRED,
+    SPACE,
+    TERMINAL,
+    WORD,
+    class_of,
+    classes,
+    decode,
+    spans,
+)
+from pipeline_tasks.text.base.compiled import compiled, inlined
+from pipeline_tasks.text.base.eight_bytes import byte_at, hash_bytes, move
+from pipeline_tasks.text.base.numbering import number, table_for
+from pipeline_tasks.text.words import outline
+from pipeline_tasks.text.words.outline import SOLID
+from pipeline_tasks.text.words.spacy_tokens import cut_chunk
+
+SPLIT, UNICODE, PAIRS, SPACY = 0, 1, 2, 3
+"""The rules for what a word is.
+
+SPLIT: what `str.split` gives. UNICODE: runs of letters, marks, digits and `_`; every other visible character is a
+word of its own (so punctuation counts as words, as with the spaCy words of huggingface/datatrove); runs of scripts
+written without spaces are cut in pairs of code points, because their words are about two long. PAIRS: as SPLIT, and
+runs of those scripts are cut in pairs; punctuation belongs to the word before it, as it does in SPLIT. SPACY: the
+words of spaCy's blank English tokenizer (`text.affixes`), as huggingface/datatrove counts them.
+"""
+
+LIKELY = np.uint64(0xFF)
+"""The bits of a hash by which most words are told from stop words at once."""
+
+STOPS, MARKS = 1 << 6, 1 << 7
+"""Bits of the kind of a SPACY word: it is one sign that ends sentences; it is all punctuation to Unicode."""
+
+UNSTOPPED = np.array(
+    [
+        code
+        for first, last in spans(
+            "61D-61E 837 839 83D-83E 17D4-17D6 17D9-17DA 1B7D-1B7E 2E53-2E54 10F55-10F59 10F86-10F89 11944 11946 "
+            "11EF7-11EF8 11F43-11F44 16E98"
+        )
+        for code in range(first, last + 1)
+    ]
+)
+"""Of TERMINAL, what explosion/spaCy `spacy/pipeline/sentencizer.pyx` does not end sentences at."""
+
+Floats = npt.NDArray[np.float64]
+Hashes = npt.NDArray[np.uint64]
+
+
+@compiled
+def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):  # type: ignore[no-untyped-def]
+    """Write code points, hash and kind of every word of data[begin:end]; return the number of words.
+
+    A kind holds ALPHA if any character is a letter and SOLID if any is no punctuation.
+    """
+    count, length, script, kind, at = 0, 0, 0, 0, begin
+    first = begin
+    while at < end:
+        code, width = np.int64(data[at]), 1
+        if code >= ASCII_END:
+            code, width = decode(data, at, end)
+        bits = class_of(index, flags, code)
+        ends = bits & SPACE
+        if rule != SPLIT:
+            group = 2 if bits & PAIRED else (1 if bits & WORD else 0)
+            if rule == UNICODE:
+                ends |= group != script or group == 0 or (group == 2 and length == 2)
+                script = group
+            elif ends:
+                script = 0
+            elif group:
+                ends |= (script and group != script) or (group == 2 and length >= 2)
+                script = group
+        if ends and length:
+            lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, first, at), kind
+            count, length, kind = count + 1, 0, 0
+        if not bits & SPACE:
+            if not length:
+                first = at
+            length += 1
+            kind |= (bits & ALPHA) | (SOLID & ~bits)
+        at += width
+    if length:
+        lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, first, end), kind
+        count += 1
+    return count
+
+
+@compiled
+def cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds):  # type: ignore[no-untyped-def]
+    """Write the words as `cut` does, by the rule SPACY."""
+    ends = np.empty(512, np.int64)
+    count, at = 0, begin
+    while at < end:
+        code, width = decode(data, at, end)
+        if class_of(index, flags, code) & SPACE:
+            at += width
+            continue
+        stop = at
+        while stop < end:
+            code, width = decode(data, stop, end)
+            if class_of(index, flags, code) & SPACE:
+                break
+            stop += width
+        if 2 * (stop - at) > len(ends):
+            ends = np.empty(2 * (stop - at), np.int64)
+        pieces = cut_chunk(data, at, stop, index, flags, ends, 0)
+        for piece in range(pieces):
+            _weigh(data, at, ends[piece], index, flags, lengths, hashes, kinds, count)
+            count += 1
+            at = ends[piece]
+        at = stop
+    return count
+
+
+@inlined
+def _stops(code):  # type: ignore[no-untyped-def]
+    """Tell whether a TERMINAL ends sentences to spaCy."""
+    if code >= ASCII_END:
+        for place in range(len(UNSTOPPED)):
+            if UNSTOPPED[place] == code:
+                return False
+    return True
+
+
+@inlined
+def _weigh(data, begin, end, index, flags, lengths, hashes, kinds, count):  # type: ignore[no-untyped-def]
+    """Write length, hash and kind of the word data[begin:end]."""
+    any_bits, all_bits, lacks = np.int64(0), np.int64(0xFFFF), np.int64(0)
+    length, at, code = 0, begin, np.int64(0)
+    while at < end:
+        code, width = decode(data, at, end)
+        bits = np.int64(class_of(index, flags, code))
+        any_bits |= bits
+        all_bits &= bits
+        lacks |= ~bits
+        length += 1
+        at += width
+    kind = (any_bits & ALPHA) | (SOLID & lacks)
+    if all_bits & MARK:
+        kind |= MARKS
+    if length == 1 and any_bits & TERMINAL and _stops(code):
+        kind |= STOPS
+    lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, begin, end), kind
+
+
+@compiled
+def longest(offsets):  # type: ignore[no-untyped-def]
+    """Return the bytes of the longest text, at least 1: room for the words of any of them."""
+    size = 1
+    for row in range(len(offsets) - 1):
+        size = max(size, offsets[row + 1] - offsets[row])
+    return size
+
+
+class Words(NamedTuple):
+    """The words of texts: text i has words `at[i]:at[i + 1]`; per word code points, hash and kind.
+
+    `ends` says for each word of the texts' outline where its pieces end, in texts that are cut by the rule SPACY.
+    """
+
+    at: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int32]
+    hashes: Hashes
+    kinds: npt.NDArray[np.uint8]
+    ends: npt.NDArray[np.int64]
+
+
+_NO_PIECES = (
+    np.empty(0, np.int32),
+    np.empty(0, np.int64),
+    np.empty(0, np.int32),
+    np.empty(0, np.uint64),
+    np.empty(0, np.uint8),
+)
+"""What `_pieces` returns where no text asks for the rule SPACY, whose loops take seconds to compile."""
+
+_last: list[tuple[outline.Outline, npt.NDArray[np.uint8], Words]] = []
+
+
+def of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Words:
+    """Return the words of texts, cut by the rule of each; those asked about last are not cut again."""
+    found = outline.of(offsets, data)
+    if not rules.any():
+        return Words(found.words_at, found.lengths, found.hashes, found.kinds, np.empty(0, np.int64))
+    if _last and _last[0][0] is found and np.array_equal(_last[0][1], rules):
+        return _last[0][2]
+    room = _room(offsets, rules, found.words_at)
+    words = Words(
+        np.zeros(len(offsets), np.int64),
+        np.empty(room, np.int32),
+        np.empty(room, np.uint64),
+        np.empty(room, np.uint8),
+        np.empty(len(found.lengths), np.int64),
+    )
+    pieces = _pieces(offsets, data, rules, found, *classes()) if (rules == SPACY).any() else _NO_PIECES
+    _cut_all(offsets, data, rules, found, pieces, *classes(), words)
+    count = int(words.at[-1])
+    words = Words(words.at, words.lengths[:count], words.hashes[:count], words.kinds[:count], words.ends)
+    _last[:] = [(found, rules, words)]
+    return words
+
+
+@compiled
+def _room(offsets, rules, words_at):  # type: ignore[no-untyped-def]
+    """Return more words than there can be: a word has a byte."""
+    size = 1
+    for row in range(len(offsets) - 1):
+        size += words_at[row + 1] - words_at[row] if rules[row] == SPLIT else offsets[row + 1] - offsets[row]
+    return size
+
+
+@compiled
+def _pieces(offsets, data, rules, found, index, flags):  # type: ignore[no-untyped-def]
+    """Cut each different word of the outline once, by the rule SPACY, for all texts that ask for it.
+
+    Returns the number of each word, where the pieces of each number end, and their code points, hashes and kinds.
+    Most words of prose were seen before, and to look one up is far cheaper than to cut it.
+    """
+    count, size = 0, 1
+    for row in range(len(rules)):
+        if rules[row] == SPACY:
+            count += found.words_at[row + 1] - found.words_at[row]
+            size += offsets[row + 1] - offsets[row]
+    values, names, table = np.empty(count, np.uint64), np.empty(count, np.int32), table_for(count)
+    at = 0
+    for row in range(len(rules)):
+        if rules[row] == SPACY:
+            words = found.words_at[row + 1] - found.words_at[row]
+            move(found.hashes, found.words_at[row], words, values, at)
+            at += words
+    different = number(values, count, table, names)
+    lengths, hashes, kinds = np.empty(size, np.int32), np.empty(size, np.uint64), np.empty(size, np.uint8)
+    ends, known, word, pieces = np.empty(different, np.int64), 0, 0, 0
+    for row in range(len(rules)):
+        if rules[row] != SPACY:
+            continue
+        place = offsets[row]
+        for _ in range(found.words_at[row + 1] - found.words_at[row]):
+            place, stop = next_word(data, place, offsets[row + 1], index, flags)
+            if names[word] == known:
+                room = lengths[pieces:], hashes[pieces:], kinds[pieces:]
+                pieces += cut_spacy(data, place, stop, index, flags, *room)
+                ends[known] = pieces
+                known += 1
+            word += 1
+            place = stop
+    return names, ends, lengths, hashes, kinds
+
+
+@inlined
+def next_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+    """Return (begin, end) of the first run of visible characters in data[at:end]."""
+    begin, inside = at, False
+    while at < end:
+        code, width = np.int64(byte_at(data, at)), 1
+        if code >= ASCII_END:
+            code, width = decode(data, at, end)
+        if class_of(index, flags, code) & SPACE:
+            if inside:
+                break
+        elif not inside:
+            begin, inside = at, True
+        at += width
+    return begin, at
+
+
+@compiled
+def _cut_all(offsets, data, rules, found, pieces, index, flags, words):  # type: ignore[no-untyped-def]
+    """Fill `words` text by text, those of the rule SPLIT from the outline, those of the rule SPACY from `pieces`."""
+    names, piece_ends, lengths, hashes, kinds = pieces
+    count, asked = 0, 0
+    for row in range(len(offsets) - 1):
+        if rules[row] == SPLIT:
+            begin, size = found.words_at[row], found.words_at[row + 1] - found.words_at[row]
+            move(found.lengths, begin, size, words.lengths, count)
+            move(found.hashes, begin, size, words.hashes, count)
+            move(found.kinds, begin, size, words.kinds, count)
+        elif rules[row] == SPACY:
+            size = 0
+            for word in range(found.words_at[row], found.words_at[row + 1]):
+                name = names[asked]
+                for piece in range(piece_ends[name - 1] if name else 0, piece_ends[name]):
+                    at = count + size
+                    words.lengths[at], words.hashes[at], words.kinds[at] = lengths[piece], hashes[piece], kinds[piece]
+                    size += 1
+                words.ends[word] = count + size
+                asked += 1
+        else:
+            room = words.lengths[count:], words.hashes[count:], words.kinds[count:]
+            size = cut(data, offsets[row], offsets[row + 1], rules[row], index, flags, *room)
+        count += size
+        words.at[row + 1] = count
+
+
+@compiled
+def _measure(words, stops, out):  # type: ignore[no-untyped-def]
+    """Fill out[row] with what `measure` returns."""
+    likely = np.zeros(int(LIKELY) + 1, np.bool_)
+    for stop in range(len(stops)):
+        likely[stops[stop] & LIKELY] = True
+    for row in range(len(words.at) - 1):
+        solid, points, alpha, seen = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+        for word in range(words.at[row], words.at[row + 1]):
+            kind = np.int64(words.kinds[word])
+            is_solid = kind // SOLID & 1
+            solid += is_solid
+            points += words.lengths[word] * is_solid
+            alpha += kind // ALPHA & 1
+            if likely[words.hashes[word] & LIKELY]:
+                for stop in range(len(stops)):
+                    if words.hashes[word] == stops[stop]:
+                        seen |= 1 << stop
+        out[row, 0], out[row, 1], out[row, 2], out[row, 3] = solid, words.at[row + 1] - words.at[row], points, alpha
+        for stop in range(len(stops)):
+            out[row, 4] += seen >> stop & 1
+
+
+def count(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Floats:
+    """Return the number of words per text, shape (rows,); `rules` as for `measure`."""
+    return np.diff(of(offsets, data, rules).at).astype(np.float64)
+
+
+def measure(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8], stops: Hashes) -> Floats:
+    """Return per text: solid words, all words, code points of solid words, words with a letter, distinct stop words.
+
+    Shape (rows, 5). A solid word has a character that is no punctuation. `rules` is SPLIT, UNICODE, PAIRS or SPACY
+    per text, `stops` at most 63 hashes of `hashes_of`.
+    """
+    out = np.zeros((len(offsets) - 1, 5))
+    _measure(of(offsets, data, rules), stops, out)
+    return out
+
+
+def hashes_of(words: tuple[str, ...]) -> Hashes:
+    """Return the hashes that `cut` gives these words."""
+    spelled = [np.frombuffer(word.encode(), np.uint8) for word in words]
+    return np.array([hash_bytes(letters, 0, len(letters)) for letters in spelled], np.uint64)

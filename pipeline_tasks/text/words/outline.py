@@ -1,0 +1,259 @@
+"""Finds the words and line breaks of texts in one pass, for all filters that read the same texts."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline_tasks.text.base.buffers import Bytes, Offsets
+from pipeline_tasks.text.base.characters import (
+    ALPHA,
+    ASCII_END,
+    BLANK,
+    BREAK,
+    PUNCTUATION,
+    SPACE,
+    TERMINAL,
+    WORD,
+    class_of,
+    classes,
+    decode,
+)
+from pipeline_tasks.text.base.compiled import compiled, inlined
+from pipeline_tasks.text.base.eight_bytes import (
+    BASIS,
+    HIGH,
+    blanks,
+    byte_at,
+    digits,
+    first_bytes,
+    first_of,
+    hash_bytes,
+    hash_end,
+    letters,
+    load,
+    load_last,
+)
+from pipeline_tasks.text.base.hashing import absorb
+
+SOLID = PUNCTUATION
+"""Bit of a word's kind, beside ALPHA: some character of it is no punctuation."""
+
+VISIBLE, ENDS = 1 << 3, 1 << 4
+"""Bits of a word's kind: it has more than signs that end sentences, quotes and brackets that close; its last such sign
+(quotes and brackets may follow) ends a sentence."""
+
+WIDE, WIDE_STOP, ODD_BREAK = 1, 2, 4
+"""Bits of a text: it is not all ASCII; ends of sentences in it are not ASCII; its lines break at more than newlines."""
+
+NEWLINE, RETURN = 0x0A, 0x0D
+QUOTE, APOSTROPHE, PARENTHESIS, BRACKET, CURLY_APOSTROPHE, CURLY_QUOTE = 0x22, 0x27, 0x29, 0x5D, 0x2019, 0x201D
+
+Counts = npt.NDArray[np.int64]
+
+
+class Outline(NamedTuple):
+    """The words (as `str.split` cuts) and line breaks (as `str.splitlines`) of texts.
+
+    Text i has words `words_at[i]:words_at[i + 1]` and breaks `breaks_at[i]:breaks_at[i + 1]`; `traits[i]` has its bits.
+    Per word: code points, hash (`loads.hash_bytes`), kind (ALPHA, SOLID, VISIBLE, ENDS). Per break: the byte where it
+    begins, its bytes, and the number of the first word behind it.
+    """
+
+    words_at: Counts
+    lengths: npt.NDArray[np.int32]
+    hashes: npt.NDArray[np.uint64]
+    kinds: npt.NDArray[np.uint8]
+    breaks_at: Counts
+    places: Counts
+    widths: npt.NDArray[np.uint8]
+    first_words: Counts
+    traits: npt.NDArray[np.uint8]
+
+
+class _Told(NamedTuple):
+    """The texts that were asked about last; held, so that no other texts can come to lie where they lie."""
+
+    offsets: Offsets
+    data: Bytes
+    outline: Outline
+
+
+_last: list[_Told] = []
+
+
+def of(offsets: Offsets, data: Bytes) -> Outline:
+    """Return the outline of texts as `buffers.views` gives them; those asked about last are not read again."""
+    if _last and _same(_last[0].offsets, offsets) and _same(_last[0].data, data):
+        return _last[0].outline
+    return tell(offsets, data, outline(offsets, data))
+
+
+def tell(offsets: Offsets, data: Bytes, found: Outline) -> Outline:
+    """Let `found` be what `of` returns for these texts next."""
+    _last[:] = [_Told(offsets, data, found)]
+    return found
+
+
+def _same(one: npt.NDArray[np.generic], other: npt.NDArray[np.generic]) -> bool:
+    return len(one) == len(other) and one.ctypes.data == other.ctypes.data
+
+
+def outline(offsets: Offsets, data: Bytes) -> Outline:
+    """Read the texts once and return their outline."""
+    rows = len(offsets) - 1
+    words, breaks = _room(offsets, data)
+    found = empty(rows, words, breaks)
+    _outline(offsets, data, *classes(), found)
+    return trimmed(found)
+
+
+def empty(rows: int, words: int, breaks: int) -> Outline:
+    """Return an outline with room for so many."""
+    return Outline(
+        np.zeros(rows + 1, np.int64),
+        np.empty(words, np.int32),
+        np.empty(words, np.uint64),
+        np.empty(words, np.uint8),
+        np.zeros(rows + 1, np.int64),
+        np.empty(breaks, np.int64),
+        np.empty(breaks, np.uint8),
+        np.empty(breaks, np.int64),
+        np.zeros(rows, np.uint8),
+    )
+
+
+def trimmed(found: Outline) -> Outline:
+    """Return `found` without the room that was not needed."""
+    words, breaks = int(found.words_at[-1]), int(found.breaks_at[-1])
+    sizes = dict.fromkeys(("lengths", "hashes", "kinds"), words)
+    sizes |= dict.fromkeys(("places", "widths", "first_words"), breaks)
+    return found._replace(**{name: getattr(found, name)[:size] for name, size in sizes.items()})
+
+
+@compiled
+def _room(offsets, data):  # type: ignore[no-untyped-def]
+    """Return more words and breaks than there can be: both need a byte that may begin white space."""
+    text = data[offsets[0] : offsets[-1]]
+    words, breaks = 0, 0
+    for at in range(len(text)):
+        byte = text[at]
+        wide = (byte == 0xC2) | (byte == 0xE2)
+        words += (byte <= BLANK) | wide | (byte == 0xE1) | (byte == 0xE3)
+        breaks += wide | ((byte >= NEWLINE) & (byte <= RETURN)) | ((byte >= 0x1C) & (byte <= 0x1E))
+    return words + len(offsets), breaks
+
+
+@compiled
+def _outline(offsets, data, index, flags, found):  # type: ignore[no-untyped-def]
+    """Fill the outline text by text."""
+    words, breaks = 0, 0
+    for row in range(len(offsets) - 1):
+        begin, end = offsets[row], offsets[row + 1]
+        words, breaks, found.traits[row] = read(data, begin, end, index, flags, found, words, breaks)
+        found.words_at[row + 1], found.breaks_at[row + 1] = words, breaks
+
+
+@compiled
+def read(data, begin, end, index, flags, found, words, breaks):  # type: ignore[no-untyped-def]
+    """Append the words and breaks of data[begin:end] to `found`; return how many it then has, and the text's bits."""
+    at, bits_of_text, safe = begin, np.int64(0), len(data) - 7
+    lengths, hashes, kinds = found.lengths, found.hashes, found.kinds
+    while True:
+        while at < end:
+            code, width = np.int64(byte_at(data, at)), 1
+            if code == BLANK:
+                at += 1
+                continue
+            if BLANK < code < ASCII_END:
+                break
+            if code >= ASCII_END:
+                code, width = decode(data, at, end)
+            bits = class_of(index, flags, code)
+            if not bits & SPACE:
+                break
+            if bits & BREAK:
+                if code == RETURN and at + 1 < end and byte_at(data, at + 1) == NEWLINE:
+                    width = 2
+                found.places[breaks], found.widths[breaks], found.first_words[breaks] = at, width, words
+                breaks += 1
+                bits_of_text |= ODD_BREAK * (code != NEWLINE)
+            bits_of_text |= WIDE * (code >= ASCII_END)
+            at += width
+        if at >= end:
+            return words, breaks, bits_of_text
+        first, value = at, BASIS
+        alpha, solid = np.uint64(0), np.uint64(0)
+        while True:
+            eight = load(data, at) if at < safe else load_last(data, at)
+            size = min(first_of(blanks(eight) | (eight & HIGH)), end - at)
+            if size < 8:
+                eight = first_bytes(eight, size)
+            alpha |= letters(eight)
+            solid |= digits(eight)
+            if size:
+                value = absorb(value, eight)
+            at += size
+            if size < 8 or at == end:
+                break
+        code = np.int64(byte_at(data, at)) if at < end else np.int64(BLANK)
+        if code != BLANK and (code >= ASCII_END or not class_of(index, flags, code) & SPACE):
+            at, lengths[words], kinds[words], bits = _wide_word(data, first, end, index, flags)
+            hashes[words] = hash_bytes(data, first, at)
+            bits_of_text |= bits
+        else:
+            kind = ALPHA * (alpha != np.uint64(0))
+            if (alpha | solid) != np.uint64(0):
+                kind |= SOLID | VISIBLE
+            last = byte_at(data, at - 1)
+            if kind == 0 or not 0x61 <= last <= 0x7A:
+                kind |= _ending(data, first, at)
+            lengths[words], hashes[words], kinds[words] = at - first, hash_end(value, at - first), kind
+        words += 1
+
+
+@inlined
+def _closes(code):  # type: ignore[no-untyped-def]
+    """Return whether a code point is a quote or bracket that may follow the end of a sentence."""
+    return code in (QUOTE, APOSTROPHE, PARENTHESIS, BRACKET, CURLY_APOSTROPHE, CURLY_QUOTE)
+
+
+@inlined
+def _ends(byte):  # type: ignore[no-untyped-def]
+    """Return whether an ASCII character ends sentences."""
+    return byte in (0x21, 0x2E, 0x3F)
+
+
+@inlined
+def _ending(data, first, end):  # type: ignore[no-untyped-def]
+    """Return the bits VISIBLE and ENDS of an ASCII word, read from its end."""
+    kind, at = 0, end
+    while at > first:
+        byte = byte_at(data, at - 1)
+        if _ends(byte):
+            kind |= ENDS
+        elif not _closes(byte):
+            return kind | VISIBLE
+        at -= 1
+    return kind
+
+
+@inlined
+def _wide_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+    """Return (end, code points, kind, bits of the text) of the word at `at`, code point by code point."""
+    length, kind, bits_of_text = 0, 0, 0
+    while at < end:
+        code, width = decode(data, at, end)
+        bits = class_of(index, flags, code)
+        if bits & SPACE:
+            break
+        bits_of_text |= WIDE * (code >= ASCII_END)
+        kind |= (bits & ALPHA) | (SOLID & ~bits)
+        if bits & TERMINAL and not bits & WORD:
+            kind |= ENDS
+            bits_of_text |= WIDE_STOP * (code >= ASCII_END)
+        elif bits & WORD or not _closes(code):
+            kind = (kind | VISIBLE) & ~ENDS
+        length += 1
+        at += width
+    return at, length, np.uint8(kind), bits_of_text

@@ -1,0 +1,239 @@
+"""Cuts texts into words as `str.split` or Unicode's word breaks do, knowing where each begins, and counts kinds."""
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline_tasks.text.base import character_traits as kinds
+from pipeline_tasks.text.base.characters import ASCII_END, decode
+from pipeline_tasks.text.base.compiled import compiled, inlined
+from pipeline_tasks.text.base.eight_bytes import hash_bytes
+from pipeline_tasks.text.base.numbering import number, table_for
+from pipeline_tasks.text.base.phrases import Phrases, ends_at
+
+SPACE, ALPHA, ALNUM = np.uint16(kinds.SPACE), np.uint16(kinds.ALPHA), np.uint16(kinds.ALNUM)
+SHIFT = kinds.KIND_SHIFT
+LETTER, NUMBER, KATAKANA, CONNECTOR = kinds.LETTER, kinds.NUMBER, kinds.KATAKANA, kinds.CONNECTOR
+EXTEND, MID_LETTER, MID_NUMBER, MID_BOTH = kinds.EXTEND, kinds.MID_LETTER, kinds.MID_NUMBER, kinds.MID_BOTH
+HASH = 0x23
+
+Floats = npt.NDArray[np.float64]
+
+COUNTS = (
+    "words",
+    "points",
+    "alpha",
+    "stops",
+    "folded_stops",
+    "longest",
+    "median",
+    "marked",
+    "mostly_marks",
+    "distinct",
+)
+"""Words of `str.split`; their code points; words with a letter; words that are a stop word, as spelled and in lower
+case; code points of the longest word and of the median one; words with `#` or an ellipsis character; words that are
+an ellipsis mark or have more runs of `#` than half their length; different words."""
+
+
+@inlined
+def trait_of(index, flags, code):  # type: ignore[no-untyped-def]
+    """Return the traits of a code point."""
+    return flags[(np.int64(index[code >> 8]) << 8) | (code & 0xFF)]
+
+
+@inlined
+def read(data, at, end):  # type: ignore[no-untyped-def]
+    """Return (code point, bytes it takes) of the UTF-8 at `at`."""
+    if data[at] < ASCII_END:
+        return np.int64(data[at]), 1
+    return decode(data, at, end)
+
+
+@inlined
+def next_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+    """Return (begin, end, code points, has a letter) of the next word of `str.split`; begin = end if there is none."""
+    while at < end:
+        code, width = read(data, at, end)
+        if not trait_of(index, flags, code) & SPACE:
+            break
+        at += width
+    begin, points, alpha = at, 0, False
+    while at < end:
+        code, width = read(data, at, end)
+        trait = trait_of(index, flags, code)
+        if trait & SPACE:
+            break
+        points += 1
+        alpha |= (trait & ALPHA) != 0
+        at += width
+    return begin, at, points, alpha
+
+
+@inlined
+def _peek(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+    """Return (begin, bytes, word break class) of the next code point that extends nothing; the end has class OTHER."""
+    while at < end:
+        code, width = read(data, at, end)
+        kind = np.int64(trait_of(index, flags, code)) >> SHIFT
+        if kind != EXTEND:
+            return at, width, kind
+        at += width
+    return end, 0, np.int64(0)
+
+
+@inlined
+def next_unicode_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+    """Return (begin, end, code points) of the next word of UAX #29 that begins with a letter or digit."""
+    while at < end:
+        begin = at
+        code, width = read(data, at, end)
+        trait = trait_of(index, flags, code)
+        before = np.int64(trait) >> SHIFT
+        at += width
+        if not trait & ALNUM and before != CONNECTOR:
+            continue  # nothing joins it but what extends it
+        at, width, kind = _peek(data, at, end, index, flags)
+        while at < end:
+            if not (kind == LETTER == before):
+                letters = before in (LETTER, NUMBER) and kind in (LETTER, NUMBER)
+                connected = kind == CONNECTOR and before in (LETTER, NUMBER, KATAKANA, CONNECTOR)
+                connects = before == CONNECTOR and kind in (LETTER, NUMBER, KATAKANA)
+                if not (letters or connected or connects or before == kind == KATAKANA):
+                    if kind not in (MID_LETTER, MID_NUMBER, MID_BOTH):
+                        break
+                    ahead, wide, following = _peek(data, at + width, end, index, flags)
+                    inner = before == LETTER == following and kind != MID_NUMBER
+                    if not inner and not (before == NUMBER == following and kind != MID_LETTER):
+                        break
+                    at, width, kind = ahead, wide, following
+            before = kind
+            at, width, kind = _peek(data, at + width, end, index, flags)
+        if trait & ALNUM:
+            points = 0
+            for byte in range(begin, at):
+                points += (data[byte] & 0xC0) != 0x80
+            return begin, at, points
+    return end, end, 0
+
+
+@inlined
+def _runs_of_hash(data, begin, end):  # type: ignore[no-untyped-def]
+    """Return the number of runs of `#` in data[begin:end]."""
+    runs = 0
+    for at in range(begin, end):
+        runs += data[at] == HASH and (at == begin or data[at - 1] != HASH)
+    return runs
+
+
+@inlined
+def _is_one(data, begin, end, letters, ends, fold):  # type: ignore[no-untyped-def]
+    """Return whether data[begin:end] is one of the phrases."""
+    for phrase in range(len(ends) - 1):
+        size = ends[phrase + 1] - ends[phrase]
+        if size == end - begin and ends_at(data, begin, end, letters, ends[phrase], ends[phrase + 1], fold):
+            return True
+    return False
+
+
+@compiled
+def _measure(offsets, data, index, flags, stops, marks, out):  # type: ignore[no-untyped-def]
+    """Fill out[row] with the COUNTS."""
+    letters, ends = stops
+    mark_letters, mark_ends = marks
+    room = 1024
+    lengths, hashes = np.empty(room, np.int64), np.empty(room, np.uint64)
+    for row in range(len(offsets) - 1):
+        at, end = offsets[row], offsets[row + 1]
+        count, points, longest = 0, 0, 0
+        while True:
+            begin, at, length, alpha = next_word(data, at, end, index, flags)
+            if begin == at:
+                break
+            if count == room:
+                room *= 2
+                lengths, hashes = np.append(lengths, lengths), np.append(hashes, hashes)
+            lengths[count], hashes[count] = length, hash_bytes(data, begin, at)
+            count += 1
+            points += length
+            longest = max(longest, length)
+            out[row, 2] += alpha
+            out[row, 3] += _is_one(data, begin, at, letters, ends, 0)
+            out[row, 4] += _is_one(data, begin, at, letters, ends, 1)
+            runs = _runs_of_hash(data, begin, at)
+            ellipsis = False
+            for byte in range(begin, at - 2):
+                ellipsis |= data[byte] == 0xE2 and data[byte + 1] == 0x80 and data[byte + 2] == 0xA6
+            out[row, 7] += runs > 0 or ellipsis
+            out[row, 8] += 2 * runs > length or _is_one(data, begin, at, mark_letters, mark_ends, 0)
+        out[row, 0], out[row, 1], out[row, 5] = count, points, longest
+        if count:
+            out[row, 6] = np.median(lengths[:count])
+            out[row, 9] = number(hashes, count, table_for(count), np.empty(count, np.int32))
+
+
+def measure(
+    offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], stops: Phrases, marks: Phrases
+) -> dict[str, Floats]:
+    """Return the COUNTS of each text by name, shape (rows,) each; `marks` are the ellipsis marks, whole words."""
+    out = np.zeros((len(offsets) - 1, len(COUNTS)))
+    _measure(offsets, data, *kinds.traits(), stops, marks, out)
+    return dict(zip(COUNTS, out.T, strict=True))
+
+
+@compiled
+def _fasttext(offsets, data, index, flags, out):  # type: ignore[no-untyped-def]
+    """Fill out[row] with the words that begin with a letter or digit, parted by ASCII white space or NUL."""
+    for row in range(len(offsets) - 1):
+        at, end = offsets[row], offsets[row + 1]
+        inside = False
+        while at < end:
+            code, width = read(data, at, end)
+            blank = code == 0x20 or 0x09 <= code <= 0x0D or code == 0
+            if not blank and not inside:
+                out[row] += (trait_of(index, flags, code) & ALNUM) != 0
+            inside = not blank
+            at += width
+
+
+def fasttext_words(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floats:
+    """Return per text the words that begin with a letter or digit, cut as fastText's tokenizer cuts, shape (rows,)."""
+    out = np.zeros(len(offsets) - 1)
+    _fasttext(offsets, data, *kinds.traits(), out)
+    return out
+
+
+@compiled
+def _listed(offsets, data, index, flags, known, out):  # type: ignore[no-untyped-def]
+    """Fill out[row] with: runs of letters, digits and `_`; those whose hash is in `known`; different ones of these."""
+    seen = np.zeros(len(known), np.int64)
+    for row in range(len(offsets) - 1):
+        at, end = offsets[row], offsets[row + 1]
+        while at < end:
+            begin = at
+            while at < end:
+                code, width = read(data, at, end)
+                if not trait_of(index, flags, code) & ALNUM and code != 0x5F:
+                    break
+                at += width
+            if at > begin:
+                out[row, 0] += 1
+                place = np.searchsorted(known, hash_bytes(data, begin, at))
+                if place < len(known) and known[place] == hash_bytes(data, begin, at):
+                    out[row, 1] += 1
+                    out[row, 2] += seen[place] <= row
+                    seen[place] = row + 1
+            else:
+                _, width = read(data, at, end)
+                at += width
+
+
+def listed(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], words: tuple[str, ...]) -> Floats:
+    """Return per text: words (runs of letters, digits and `_`), those that are one of `words`, different ones of these.
+
+    Shape (rows, 3). Words are compared as they are spelled.
+    """
+    spelled = [np.frombuffer(word.encode(), np.uint8) for word in words]
+    known = np.unique(np.array([hash_bytes(letters, 0, len(letters)) for letters in spelled], np.uint64))
+    out = np.zeros((len(offsets) - 1, 3))
+    _listed(offsets, data, *kinds.traits(), known, out)
+    return out

@@ -1,0 +1,148 @@
+"""Real processes are killed, stopped and raced at chosen writes; what readers see is always whole, and always the same."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pipeline_tasks.engines.local import LocalEngine
+from pipeline_tasks.manifest import Manifest, load
+from pipeline_tasks.run.runner import Work, refine
+from pipeline_tasks.run.task import load_receipt
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_shards
+from tests.refining import given
+from tests.toys import table
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
+
+PROJECT = Path(__file__).parents[2]
+STAGES = ("toy_map", "toy_group")
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """A stage's undisturbed run: its manifest's path and bytes, and how many objects were written for it."""
+
+    path: str
+    body: bytes
+    writes: int
+
+
+def land(root: str) -> str:
+    return given(root, [table(0, 40), table(40, 0), table(40, 25)])  # type: ignore[arg-type] -- any root will do
+
+
+def victim(root: str, stage: str, parent: str, *strike: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "tests.faults.victim", root, stage, parent, *strike]
+    return subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Golden]:
+    found = {}
+    for stage in STAGES:
+        root = str(tmp_path_factory.mktemp(stage))
+        process = victim(root, stage, land(root))
+        said, errors = process.communicate()
+        assert process.returncode == 0, errors
+        [path] = [entry.path for entry in storage.connect(root).list(stage) if entry.path.endswith("manifest.json")]
+        found[stage] = Golden(path, storage.connect(root).read(path), int(said))
+    return found
+
+
+def write_number(golden: Golden, point: str) -> int:
+    return {
+        "first": 0,
+        "second": 1,
+        "middle": golden.writes // 2,
+        "last receipt": golden.writes - 2,
+        "manifest": golden.writes - 1,
+    }[point]
+
+
+def require_whole(root: str, stage: str) -> None:
+    """Everything that a reader or a later attempt could find under the stage is whole, and is what it says."""
+    store = storage.connect(root)
+    for entry in store.list(stage):
+        body = store.read(entry.path)
+        kind, name = entry.path.split("/")[2:][0], entry.path.rpartition("/")[2]
+        if kind in ("data", "rejects", "quarantine", "scratch"):
+            assert name.partition(".")[0] == hashlib.sha256(body).hexdigest()[:32], entry.path
+        elif kind == "receipts":
+            receipt = load_receipt(body, entry.path)
+            stored = [shard for shard in (receipt.shard, receipt.rejects, receipt.quarantine) if shard]
+            assert [store.size(shard.path) for shard in stored] == [shard.bytes for shard in stored]
+        else:
+            assert read_all(root, load(body, entry.path)) == 65
+
+
+def read_all(root: str, made: Manifest) -> int:
+    """Read every row that a manifest names, digests checked; return how many there are."""
+    shards = (*made.shards, *made.rejects, *made.quarantine)
+    return sum(pa.Table.from_batches(list(read_shards(root, [shard]))).num_rows for shard in shards)
+
+
+def require_golden(root: str, stage: str, parent: str, golden: Golden) -> None:
+    """A further attempt ends with the undisturbed run's manifest, byte for byte."""
+    path, made, _ = refine(Work(root, stage, {}, parent), LocalEngine)
+    assert path == golden.path
+    assert storage.connect(root).read(path) == golden.body
+    assert read_all(root, made) == 65
+    require_whole(root, stage)
+
+
+@pytest.mark.parametrize("point", ["first", "second", "middle", "last receipt", "manifest"])
+@pytest.mark.parametrize("when", ["before", "inside", "after"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_killed_attempt_leaves_nothing_half_done(
+    any_root: str, stage: str, when: str, point: str, golden: dict[str, Golden]
+) -> None:
+    if any_root.startswith("s3://") and when == "inside":
+        when = "before"  # an S3 server shows an object whole or not at all: tests of the store kill inside its writes
+    parent = land(any_root)
+    process = victim(any_root, stage, parent, "die", when, str(write_number(golden[stage], point)))
+    _, errors = process.communicate()
+    assert process.returncode == -signal.SIGKILL, errors
+    committed = point == "manifest" and when == "after"
+    assert (storage.connect(any_root).size(golden[stage].path) is not None) is committed
+    require_whole(any_root, stage)
+    require_golden(any_root, stage, parent, golden[stage])
+
+
+@pytest.mark.parametrize("point", ["second", "middle", "manifest"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_attempt_that_wakes_after_its_retry_changes_nothing(
+    any_root: str, stage: str, point: str, golden: dict[str, Golden]
+) -> None:
+    parent = land(any_root)
+    zombie = victim(any_root, stage, parent, "stop", "before", str(write_number(golden[stage], point)))
+    try:
+        _, status = os.waitpid(zombie.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        require_golden(any_root, stage, parent, golden[stage])
+        before = {entry.path for entry in storage.connect(any_root).list(stage) if "/scratch/" not in entry.path}
+        zombie.send_signal(signal.SIGCONT)
+        _, errors = zombie.communicate()
+    finally:
+        zombie.kill()
+    assert zombie.returncode == 0, errors
+    assert {entry.path for entry in storage.connect(any_root).list(stage)} == before
+    require_golden(any_root, stage, parent, golden[stage])
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_attempts_that_race_agree(any_root: str, stage: str, golden: dict[str, Golden]) -> None:
+    parent = land(any_root)
+    racers = [victim(any_root, stage, parent) for _ in range(3)]
+    for racer in racers:
+        _, errors = racer.communicate()
+        assert racer.returncode == 0, errors
+    require_golden(any_root, stage, parent, golden[stage])
+    assert not [entry.path for entry in storage.connect(any_root).list(stage) if "/scratch/" in entry.path]

@@ -1,0 +1,79 @@
+"""A process that refines a toy stage and, at one chosen write, dies or stops: `python -m tests.faults.victim ...`."""
+
+import functools
+import itertools
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pipeline_tasks import recipe
+from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.run import compaction
+from pipeline_tasks.run.runner import Work, refine
+from pipeline_tasks.store import storage
+from tests.toys import CARDS, MODULES
+
+STRIKES = {"die": signal.SIGKILL, "stop": signal.SIGSTOP}
+"""What may happen to the process; nothing of it runs after the first, and all of it goes on after the second."""
+
+
+def main(  # noqa: PLR0917 -- a command line
+    root: str,
+    stage: str,
+    parent: str,
+    strike: str = "",
+    when: str = "before",
+    at: str = "-1",
+    on: str = "local",
+    address: str = "",
+) -> None:
+    """Refine `stage` over `parent` (or `compact` the root) on an engine; print how many objects this process wrote."""
+    recipe.STAGES = (*recipe.STAGES, *(card.name for card in CARDS))
+    sys.modules.update(MODULES)  # type: ignore[arg-type] -- what `import` would give
+    writes = strike_at(STRIKES.get(strike), when, int(at))
+    if stage == "compact":
+        compaction.compact(root, engine(on, address))
+    else:
+        refine(Work(root, stage, {}, parent), engine(on, address))
+    sys.stdout.write(f"{next(writes)}\n")
+
+
+def strike_at(sign: signal.Signals | None, when: str, at: int) -> "itertools.count[int]":  # noqa: C901 -- one closure per moment
+    """Raise `sign` before, inside or after the write number `at`; return the counter of writes."""
+    writes, inside = itertools.count(), [False]
+
+    def strike() -> None:
+        if sign is not None:
+            os.kill(os.getpid(), sign)
+
+    def struck(write: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(write)
+        def wrapped(*given: Any) -> Any:
+            here = next(writes) == at
+            inside[0] = here and when == "inside"
+            if here and when == "before":
+                strike()
+            done = write(*given)
+            if here and when == "after":
+                strike()
+            return done
+
+        return wrapped
+
+    def settle(staged: Any) -> None:
+        if inside[0]:
+            strike()
+        settled(staged)
+
+    settled = storage._settle  # the moment at which a local file is written but not yet named
+    storage._settle = settle
+    for store in (storage.LocalStore, storage.S3Store):
+        for name in ("create", "put_file"):
+            setattr(store, name, struck(getattr(store, name)))
+    return writes
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,113 @@
+"""Near-duplicate removal against brute force: what is found follows the curve, and what is removed is proven."""
+
+import gzip
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import planted
+from pipeline_tasks.text.near import minhash, shingles
+from tests import refining
+from tests.documents import documents
+
+SIMILARITIES = tuple(round(0.4 + 0.05 * step, 2) for step in range(12))
+"""Planted similarities: 0.4 to 0.95."""
+
+SIZES = [1_000, pytest.param(10_000, marks=pytest.mark.slow)]
+
+Pair = frozenset[str]
+
+
+def shingled(text: str) -> set[tuple[int, ...]]:
+    words = [word for word, _ in shingles.words(text)]
+    return {tuple(words[at : at + 5]) for at in range(len(words) - 4)}
+
+
+def brute_force(texts: Mapping[str, str], least: float) -> dict[Pair, float]:
+    """Exact Jaccard similarity of every pair of documents that has at least `least`: all that share a shingle."""
+    sets = {one: shingled(text) for one, text in texts.items()}
+    holders = defaultdict(list)
+    for one, grams in sets.items():
+        for gram in grams:
+            holders[gram].append(one)
+    sharing = {frozenset(pair) for held in holders.values() if len(held) > 1 for pair in combinations(held, 2)}
+    similar = {pair: len(set.intersection(*both)) / len(set.union(*both)) for pair, both in _both(sharing, sets)}
+    return {pair: similarity for pair, similarity in similar.items() if similarity >= least}
+
+
+def _both(pairs: Iterable[Pair], sets: Mapping[str, set[Any]]) -> Iterable[tuple[Pair, list[set[Any]]]]:
+    return ((pair, [sets[one] for one in pair]) for pair in pairs)
+
+
+def removed(root: Path, texts: Sequence[str], threshold: float) -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """Run the stage; return the texts by id, and the evidence of each removal with its `id`."""
+    table = documents(texts)
+    parent = refining.given(root, [table])
+    home, _ = refining.refined(root, "dedup_exact", parent, {"buckets": 2})
+    _, made = refining.refined(root, "dedup_minhash", home, {"buckets": 2, "threshold": threshold})
+    assert made.metrics["measures"]["unsettled_bands"]["sum"] == 0
+    rows = refining.rows(root, made, "rejects").select(["id", "evidence"]).to_pylist()
+    by_id = dict(zip(table.column("id").to_pylist(), texts, strict=True))
+    return by_id, [{"id": row["id"], **json.loads(row["evidence"])} for row in rows]
+
+
+def expected(similarities: Iterable[float]) -> tuple[float, float]:
+    """How many of these pairs the curve promises, and the standard deviation of that."""
+    chances = [minhash.curve(one, 14, 8) for one in similarities]
+    return sum(chances), math.sqrt(sum(chance * (1 - chance) for chance in chances))
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_recall_follows_the_curve(tmp_path: Path, count: int) -> None:
+    least = 0.3
+    texts = [text for pair in planted.pairs(count, SIMILARITIES) for text in pair]
+    by_id, gone = removed(tmp_path, texts, least)
+    true = brute_force(by_id, least)
+    assert len(true) == count
+    found = {frozenset((one["id"], one["near"])) for one in gone}
+    assert len(found) == len(gone)
+    assert found <= set(true)
+    bins = defaultdict(list)
+    for pair, similarity in true.items():
+        bins[math.floor(similarity * 20)].append(pair)
+    for pairs in bins.values():
+        promised, deviation = expected(true[pair] for pair in pairs)
+        assert abs(sum(pair in found for pair in pairs) - promised) <= 4 * deviation + 1
+    assert min(true.values()) < 0.4
+    assert max(true.values()) > 0.9
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_nothing_below_the_threshold_is_removed(tmp_path: Path, count: int) -> None:
+    texts = [text for pair in planted.pairs(count, SIMILARITIES, seed=2) for text in pair]
+    by_id, gone = removed(tmp_path, texts, 0.7)
+    true = brute_force(by_id, 0.7)
+    for one in gone:
+        assert one["jaccard"] == round(true[frozenset((one["id"], one["near"]))], 6) >= 0.7
+        assert one["near"] == one["winner"]
+    promised, deviation = expected(true.values())
+    assert abs(len(gone) - promised) <= 4 * deviation + 1
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    with gzip.open(path, "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def test_pairs_of_real_pages_are_found(tmp_path: Path, shared_data: Path) -> None:
+    docs = read(shared_data / "truth/pep-versions.docs.jsonl.gz")
+    by_id, gone = removed(tmp_path, sorted({one["text"] for one in docs}), 0.8)
+    id_of = {text: one for one, text in by_id.items()}
+    names = {one["id"]: id_of[one["text"]] for one in docs}
+    winner = {one: one for one in by_id} | {one["id"]: one["winner"] for one in gone}
+    pairs = [pair for pair in read(shared_data / "truth/pep-versions.pairs.jsonl.gz") if pair["jaccard_word5"] >= 0.8]
+    promised, deviation = expected(pair["jaccard_word5"] for pair in pairs)
+    met = sum(winner[names[pair["a"]]] == winner[names[pair["b"]]] for pair in pairs)
+    assert len(pairs) > 100
+    assert met >= promised - 4 * deviation

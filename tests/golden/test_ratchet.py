@@ -1,0 +1,220 @@
+"""Quality against gold that people made: floors stand in `ratchet.json`, and only ever go up.
+
+A change that makes extraction or language identification better raises them:
+`REFINERY_RATCHET=raise pytest tests/golden/test_ratchet.py` writes what was measured wherever it is above the floor.
+"""
+
+import gzip
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from hashlib import sha1
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline_tasks.schema import PAGE
+from pipeline_tasks.stages import filter_language
+from pipeline_tasks.stages.extract import METHODS, Params, pull
+from tests.archives import read
+from tests.documents import documents
+
+FLOORS = Path(__file__).parent / "ratchet.json"
+RAISE = "REFINERY_RATCHET"
+DIGITS = 4
+
+Gold = list[dict[str, Any]]
+Texts = Sequence[str]
+
+pytestmark = pytest.mark.slow
+
+
+def judged(floors: Mapping[str, float], measured: Mapping[str, float]) -> list[str]:
+    """Return what is below its floor, or has none."""
+    low = [f"{name}: {value:.4f} < {floors[name]}" for name, value in measured.items() if value < floors.get(name, 0)]
+    return low + [f"{name}: {value:.4f} has no floor" for name, value in measured.items() if name not in floors]
+
+
+def raised(floors: Mapping[str, float], measured: Mapping[str, float]) -> dict[str, float]:
+    """Return the floors with each measured one at what was measured, rounded down, unless it is higher already."""
+    found = {name: math.floor(value * 10**DIGITS) / 10**DIGITS for name, value in measured.items()}
+    return {name: max(floors.get(name, 0), found.get(name, 0)) for name in sorted({*floors, *found})}
+
+
+def hold(measured: Mapping[str, float]) -> None:
+    floors = json.loads(FLOORS.read_text())
+    if os.environ.get(RAISE) == "raise":
+        floors = raised(floors, measured)
+        FLOORS.write_text(json.dumps(floors, indent=2) + "\n")
+    print(json.dumps(measured))
+    low = judged(floors, measured)
+    assert not low, (
+        f"{'; '.join(low)}. Mend it; if it is new or better, {RAISE}=raise writes floors; they never go down"
+    )
+
+
+def test_floors_only_go_up() -> None:
+    floors = {"a": 0.5, "b": 0.5}
+    assert raised(floors, {"a": 0.4, "b": 0.60009, "c": 0.1}) == {"a": 0.5, "b": 0.6, "c": 0.1}
+    assert judged(floors, {"a": 0.4999, "b": 0.5, "c": 1}) == ["a: 0.4999 < 0.5", "c: 1.0000 has no floor"]
+    assert judged(floors, raised(floors, {"a": 0.4, "b": 0.6})) == []
+
+
+# --- Extraction, scored as the sets' own projects do ------------------------------------------------------------
+
+
+def grams(text: str) -> Counter[tuple[str, ...]]:
+    """Return the word 4-grams of a text, or all its words where it has fewer."""
+    words = re.findall(r"\w+", text)
+    return Counter(zip(*(words[at:] for at in range(4)), strict=False)) or Counter([tuple(words)] if words else [])
+
+
+def four_gram_f1(found: Texts, wanted: Texts) -> float:
+    """Return the harmonic mean of mean precision and mean recall of 4-grams, as article-extraction-benchmark does."""
+    pairs = [(grams(one), grams(gold)) for one, gold in zip(found, wanted, strict=True)]
+    precision = mean((one & gold).total() / one.total() for one, gold in pairs if one)
+    recall = mean((one & gold).total() / gold.total() for one, gold in pairs if gold)
+    return 2 * precision * recall / (precision + recall)
+
+
+def mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return math.fsum(listed) / len(listed)
+
+
+def fundus(gold: Gold, found: Texts) -> float:
+    return four_gram_f1(found, ["\n".join(page["paragraphs"]) for page in gold])
+
+
+def readability(gold: Gold, found: Texts) -> float:
+    """Score against what Readability.js gave, which no person has annotated."""
+    return four_gram_f1(found, [page["expected_text"] for page in gold])
+
+
+def trafilatura_segments(gold: Gold, found: Texts) -> float:
+    """Return F1 over segments: wanted ones that are there verbatim, unwanted ones that are not."""
+    hit = miss = false = 0
+    for page, text in zip(gold, found, strict=True):
+        there = sum(part in text for part in page["must_contain"])
+        hit, miss = hit + there, miss + len(page["must_contain"]) - there
+        false += sum(part in text for part in page["must_not_contain"])
+    return 2 * hit / (2 * hit + miss + false)
+
+
+def goose3(gold: Gold, found: Texts) -> float:
+    """Return the mean share of a gold beginning's 4-grams; nothing is known of the rest of these pages."""
+    pairs = [(grams(text), grams(page["cleaned_text_prefix"])) for page, text in zip(gold, found, strict=True)]
+    return mean((one & wanted).total() / wanted.total() for one, wanted in pairs if wanted)
+
+
+def recipe_fields(gold: Gold, found: Texts) -> float:
+    """Return the share of ingredients and instructions found, white space aside; about 0.85 are visible at all."""
+    parts = [
+        flat(part) in flat(text)
+        for page, text in zip(gold, found, strict=True)
+        for part in (*page["must_contain_ingredients"], *page["must_contain_instructions"])
+    ]
+    return mean(map(float, parts))
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+SCORES: dict[str, Callable[[Gold, Texts], float]] = {
+    "fundus-articles": fundus,
+    "readability": readability,
+    "trafilatura-segments": trafilatura_segments,
+    "goose3": goose3,
+    "recipe-fields": recipe_fields,
+}
+
+
+def lines(path: Path) -> Gold:
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+def word_f1(found: Texts, wanted: Texts) -> float:
+    """Return the mean over pages of the F1 of their words, with repetition."""
+    pairs = [
+        (Counter(re.findall(r"\w+", one)), Counter(re.findall(r"\w+", gold)))
+        for one, gold in zip(found, wanted, strict=True)
+    ]
+    return mean(2 * (one & gold).total() / (one.total() + gold.total()) for one, gold in pairs if gold)
+
+
+WORDS: dict[str, Callable[[Gold], Texts]] = {
+    "fundus-articles": lambda gold: ["\n".join(page["paragraphs"]) for page in gold],
+    "readability": lambda gold: [page["expected_text"] for page in gold],
+}
+"""Sets that have whole texts."""
+
+
+@cache
+def pages_of(data: Path) -> dict[str, dict[str, Any]]:
+    """Return the pages of all snapshots by the SHA-1 of their payload."""
+    found = {}
+    for path in sorted((data / "snapshots").glob("*/*-web-*.warc.gz")):
+        for row in read(path.read_bytes(), path.name):
+            if row["payload"]:
+                found[sha1(row["payload"]).hexdigest()] = {name: row[name] for name in PAGE.names}
+    return found
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_extraction_keeps_its_level(shared_data: Path, method: str) -> None:
+    pages, measured = pages_of(shared_data), {}
+    for name, score in SCORES.items():
+        gold = [page for page in lines(shared_data / "gold" / f"{name}.jsonl.gz") if page["payload_sha1"] in pages]
+        assert len(gold) > 30
+        table = pa.Table.from_pylist([pages[page["payload_sha1"]] for page in gold], PAGE)
+        made = pa.Table.from_batches(pull(iter(table.to_batches()), params=Params(method, seconds=60)))
+        found = [text or "" for text in made["text"].to_pylist()]
+        measured[f"extract.{method}.{name}"] = score(gold, found)
+        if name in WORDS:
+            measured[f"extract.{method}.{name}.words"] = word_f1(found, WORDS[name](gold))
+    hold(measured)
+
+
+CODES = dict(
+    re.findall(
+        r"(\w+):(\w+)",
+        """
+    afr:af als:sq amh:am arb:ar azj:az bel:be ben:bn bod:bo bos:bs bre:br bul:bg cat:ca ces:cs chv:cv cmn:zh cos:co
+    cym:cy dan:da deu:de div:dv ekk:et ell:el eng:en epo:eo eus:eu fin:fi fra:fr fry:fy gla:gd gle:ga glg:gl glv:gv
+    guj:gu hat:ht heb:he hin:hi hrv:hr hun:hu hye:hy ido:io ina:ia ind:id isl:is ita:it jav:jv jpn:ja kan:kn kat:ka
+    kaz:kk khk:mn khm:km kir:ky kmr:ku kor:ko lao:lo lat:la lit:lt ltz:lb lvs:lv mal:ml mar:mr mkd:mk mlt:mt mya:my
+    nb:no nld:nl nno:nn nob:no npi:ne oci:oc oss:os pan:pa pbu:ps pes:fa plt:mg pol:pl por:pt que:qu roh:rm ron:ro
+    rus:ru san:sa sin:si slk:sk slv:sl som:so spa:es src:sc srp:sr sun:su swa:sw swe:sv swh:sw tam:ta tat:tt tel:te
+    tgk:tg tgl:tl tha:th tuk:tk tur:tr uig:ug ukr:uk urd:ur uzn:uz vie:vi wln:wa ydd:yi yor:yo zlm:ms
+        """,
+    )
+)
+"""ISO 639-3 codes of the gold, and the codes that lid.176 has for the same languages."""
+
+UNKNOWN = ("lg", "mi", "om", "sn", "st", "ti", "tn", "ts", "xh", "zu")
+"""Languages of the sentences that lid.176 does not know: nothing is asked of it there."""
+
+
+def test_languages_keep_their_level(shared_data: Path) -> None:
+    every = lines(shared_data / "lid" / "lid-sentences.jsonl.gz")
+    gold = [
+        line for line in every if line["lang"] in CODES or (line["code"] == "iso639-1" and line["lang"] not in UNKNOWN)
+    ]
+    table = documents([line["text"] for line in gold]).combine_chunks()
+    told = pa.Table.from_batches(filter_language.tell(iter(table.to_batches()), params=filter_language.Params(keep=())))
+    languages = [CODES.get(line["lang"], line["lang"]) for line in gold]
+    right = [want == one for want, one in zip(languages, told["language"].to_pylist(), strict=True)]
+    kinds = {line["kind"] for line in gold}
+    assert len(kinds) > 1
+    measured = {
+        f"language.{kind}": mean(float(one) for line, one in zip(gold, right, strict=True) if line["kind"] == kind)
+        for kind in kinds
+    }
+    hold(measured)

@@ -1,0 +1,271 @@
+"""Hits of evaluation sets: listed with their places, and foretold for a later benchmark from sketches alone."""
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.inspect import contamination
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
+from tests.documents import documents
+from tests.refining import given, refined, rows
+from tests.stages.test_decontaminate import PROSE, QUESTION, edited, read
+
+RIVER = "Which river flows through the old town of Ljubljana today?"
+TEXTS = [PROSE, f"{PROSE}{QUESTION} {PROSE}", f"{PROSE}{edited(QUESTION, 9)}. {PROSE}", f"So: {RIVER}", "short", ""]
+
+
+@pytest.fixture
+def quiz(tmp_path: Path) -> str:
+    path = tmp_path / "quiz.jsonl.gz"
+    lines = [{"question": QUESTION, "answer": "1440"}, {"stem": RIVER}]
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
+    return str(path)
+
+
+def publish(
+    root: Path | str, tables: Sequence[pa.Table], params: dict[str, Any], snapshot: str = "2026-11-20"
+) -> tuple[version_log.Version, Manifest]:
+    """Publish a snapshot that only `decontaminate` has refined; all but the first document are in its tokens."""
+    parent = given(root, tables, "scrub_pii")  # type: ignore[arg-type]
+    path, made = refined(root, "decontaminate", parent, params)  # type: ignore[arg-type]
+    home = f"export/{snapshot}"
+    kept = rows(root, made).column("id").to_pylist() if made.rows else []  # type: ignore[arg-type]
+    lineage = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": kept[1:]}), lineage)
+    storage.connect(str(root)).create(f"{home}/lineage.parquet", lineage.getvalue().to_pybytes())
+    entry = {"recipe": "demo", "snapshot": snapshot, "landing": "", "manifests": {"decontaminate": path}}
+    entry |= {"verdicts": {}, "home": home, "documents": made.rows, "tokens": 0, "sequences": 0}
+    return version_log.append(str(root), entry), made
+
+
+def places(found: Sequence[contamination.Hit]) -> list[tuple[Any, ...]]:
+    return sorted((one.offset, one.benchmark, one.item, one.part, one.method, one.score, one.spans) for one in found)
+
+
+def by_the_stage(root: Path, tables: Sequence[pa.Table], params: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """What a run of the stage itself sets aside, as `places` tells it."""
+    names = ("benchmark", "item", "part", "method", "score", "spans")
+    _, made = refined(root, "decontaminate", given(root, tables), params)
+    aside = rows(root, made, "rejects").to_pylist()
+    found = [(row, hit) for row in aside for hit in json.loads(row["evidence"])["hits"]]
+    return sorted((row["offset"], *(hit[name] for name in names)) for row, hit in found)
+
+
+@pytest.mark.parametrize("action", ["drop", "cut"])
+def test_hits_are_listed_with_the_text_around_them(action: str, tmp_path: Path, quiz: str) -> None:
+    params = {"benchmarks": {"quiz": quiz}, "action": action}
+    version, _ = publish(tmp_path, [documents(TEXTS[:2]), documents(TEXTS[2:])], params)
+    found = list(contamination.listed(str(tmp_path), version, files={"quiz": quiz}))
+    assert [(one.url, one.method) for one in found] == [
+        ("https://example.org/1", "ngram"),
+        ("https://example.org/1", "sampled"),
+        ("https://example.org/0", "sampled"),
+    ]
+    for one in found:
+        assert one.outcome == {"drop": "set aside", "cut": "cut"}[action]
+        assert one.published == (action == "cut")
+        assert one.reference == QUESTION
+        assert one.found[0][-30:] in PROSE + edited(QUESTION, 9)
+    assert found[0].found == (PROSE[-60:], QUESTION.removesuffix("?"), f"? {PROSE[:58]}")
+    assert list(contamination.listed(str(tmp_path), version, "other")) == []
+
+
+def test_a_file_that_is_not_the_one_used_is_not_shown(tmp_path: Path, quiz: str) -> None:
+    version, _ = publish(tmp_path, [documents(TEXTS)], {"benchmarks": {"quiz": quiz}})
+    Path(quiz).write_text(json.dumps({"question": "Something else altogether, is it not?"}))
+    assert {one.reference for one in contamination.listed(str(tmp_path), version, files={"quiz": quiz})} == {""}
+    Path(quiz).unlink()
+    with pytest.raises(RecipeError, match=f"benchmark quiz: {quiz} is no file"):
+        list(contamination.listed(str(tmp_path), version, files={"quiz": quiz}))
+
+
+def test_texts_before_a_cut_may_be_gone(tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]) -> None:
+    version, made = publish(tmp_path, [documents(TEXTS)], {"benchmarks": {"quiz": quiz}, "action": "cut"})
+    (tmp_path / f"scrub_pii/{made.parents[0]}/manifest.json").unlink()
+    found = list(contamination.listed(str(tmp_path), version))
+    assert [one.found for one in found] == [("", "", "")] * 3
+    assert main(["contamination", str(tmp_path)]) == 0
+    assert "before the cut is gone" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("method", ["ngram", "sampled", "both"])
+def test_a_later_benchmark_finds_what_the_stage_would_have(method: str, tmp_path: Path, quiz: str) -> None:
+    tables = [documents(TEXTS[:3]), documents([PROSE]), documents(TEXTS[3:])]
+    version, _ = publish(tmp_path, tables, {"method": method})
+    scan, found = contamination.added(str(tmp_path), version, {"quiz": quiz}, {"stem": "question"})
+    stage = {"method": method, "benchmarks": {"quiz": quiz}, "questions": ["question", "stem"]}
+    assert places(found) == by_the_stage(tmp_path, tables, stage)
+    assert {one.item for one in found} == ({0} if method == "sampled" else {0, 1})
+    assert {one.outcome for one in found} == {"kept"}
+    assert all(one.published for one in found)
+    assert (scan.documents, scan.hits) == (7, len(found))
+    assert 2 <= scan.candidates <= 3
+
+
+def test_a_later_benchmark_finds_every_planted_item(tmp_path: Path, shared_data: Path) -> None:
+    planted = read(shared_data / "truth/contamination-planted.jsonl.gz")
+    pages = [one["text"] for one in read(shared_data / "text/peps.jsonl.gz")]
+    tables = [documents([one["text"] for one in planted]), documents(pages)]
+    sets = {name: str(shared_data / f"benchmarks/{name}.jsonl.gz") for name in ("gsm8k-test", "humaneval")}
+    version, made = publish(tmp_path, tables, {})
+    scan, found = contamination.added(str(tmp_path), version, sets, {})
+    there = {one.url for one in found}
+    kinds = {f"https://example.org/{at}": one["kind"] for at, one in enumerate(planted)}
+    assert {url for url, kind in kinds.items() if kind not in {"clean", "short-fragment"}} == there
+    assert places(found) == by_the_stage(tmp_path, tables, {"benchmarks": sets})
+    words = sum(len(text.split()) for text in pages) + sum(len(one["text"].split()) for one in planted)
+    assert scan.candidates < 0.45 * len(planted) + 0.1 * len(pages) + 60
+    assert scan.sketch_bytes == sum(shard.bytes for shard in made.memory) < 1.3 * words
+
+
+def test_only_candidates_are_read(tmp_path: Path, quiz: str) -> None:
+    version, made = publish(tmp_path, [documents(TEXTS), documents([PROSE, "nothing"])], {})
+    (tmp_path / made.shards[1].path).unlink()
+    assert contamination.added(str(tmp_path), version, {"quiz": quiz}, {})[1]
+    (tmp_path / made.shards[0].path).unlink()
+    with pytest.raises(FileNotFoundError):
+        contamination.added(str(tmp_path), version, {"quiz": quiz}, {})
+
+
+def test_later_benchmarks_reach_any_store(any_root: str, quiz: str) -> None:
+    version, _ = publish(any_root, [documents(TEXTS)], {})
+    _, found = contamination.added(any_root, version, {"quiz": quiz}, {})
+    assert [(one.offset, one.method) for one in found] == [(1, "ngram"), (1, "sampled"), (2, "sampled")]
+
+
+def test_without_sketches_nothing_can_be_told(tmp_path: Path, quiz: str) -> None:
+    version, _ = publish(tmp_path, [documents(TEXTS)], {"sketch": False})
+    with pytest.raises(RecipeError, match="sketch: false"):
+        contamination.added(str(tmp_path), version, {"quiz": quiz}, {})
+    bare = version_log.append(str(tmp_path), {**dataset_entry(version), "manifests": {}})
+    with pytest.raises(RecipeError, match="nothing was screened"):
+        list(contamination.listed(str(tmp_path), bare))
+
+
+def dataset_entry(version: version_log.Version) -> dict[str, Any]:
+    names = ("recipe", "snapshot", "landing", "verdicts", "home", "documents", "tokens", "sequences")
+    return {name: getattr(version, name) for name in names}
+
+
+def test_sketches_that_do_not_fit_are_refused(tmp_path: Path, quiz: str) -> None:
+    version, made = publish(tmp_path, [documents(TEXTS), documents([PROSE])], {})
+    path = tmp_path / version.manifests["decontaminate"]
+    raw = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**raw, "memory": raw["memory"][:1]}))
+    with pytest.raises(ContractError, match="do not fit"):
+        contamination.added(str(tmp_path), version, {"quiz": quiz}, {})
+    assert read_manifest(str(tmp_path), version.manifests["decontaminate"]).rows == made.rows
+
+
+def test_the_command_shows_both_sides(tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "root"
+    publish(root, [documents([*TEXTS, f"\x1b[2J{QUESTION}"])], {"benchmarks": {"quiz": quiz}}, "2026-11-19")
+    publish(root, [documents([PROSE])], {"benchmarks": {"quiz": quiz}})
+    assert main(["contamination", str(root), "--benchmark", "quiz", "--file", f"quiz={quiz}", "--limit", "2"]) == 0
+    told = capsys.readouterr().out
+    assert "demo 2026-11-19: 3 documents with quiz set aside" in told
+    assert "quiz item 0, question (question): ngram, score 1.000; sampled, score 1.000" in told
+    assert "| A farmer has thirty brown hens" in told
+    assert "1 more; see them with --limit 3" in told
+    assert "\x1b" not in told
+    assert main(["contamination", str(root), "--snapshot", "2026-11-20"]) == 0
+    assert capsys.readouterr().out == "looked for quiz in 2026-11-20\nno hits\n"
+    assert main(["contamination", str(root), "--benchmark", "quizz"]) == RecipeError.exit_code
+    assert "screened for quiz, not for 'quizz'" in capsys.readouterr().err
+
+
+def test_no_hits_where_nothing_was_looked_for_says_so(
+    tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "root"
+    for snapshot in ("2026-11-18", "2026-11-19"):
+        publish(root, [documents([PROSE, snapshot])], {}, snapshot)
+    publish(root, [documents([PROSE])], {"benchmarks": {"quiz": quiz}})
+    assert main(["contamination", str(root)]) == 0
+    assert capsys.readouterr().out == (
+        "looked for no evaluation set in 2 snapshots, 2026-11-18 to 2026-11-19\n"
+        "looked for quiz in 2026-11-20\nno hits\n"
+    )
+    assert main(["contamination", str(root), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["looked_for"] == {"2026-11-18": [], "2026-11-19": [], "2026-11-20": ["quiz"]}
+    assert main(["contamination", str(root), "--snapshot", "2026-11-18", "--benchmark", "quiz"]) == 78
+    assert "screened for no evaluation set, not for 'quiz'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--add", "--file"])
+def test_a_benchmark_that_is_no_file_is_named(
+    option: str, tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "root"
+    publish(root, [documents([PROSE])], {"benchmarks": {"quiz": quiz}})
+    for path in (str(tmp_path / "none.jsonl"), str(tmp_path)):
+        assert main(["contamination", str(root), option, f"quiz={path}"]) == RecipeError.exit_code
+        assert f"benchmark quiz: {path} is no file" in capsys.readouterr().err
+
+
+def test_without_packed_tokens_nothing_is_in_them(tmp_path: Path, quiz: str) -> None:
+    version, _ = publish(tmp_path, [documents(TEXTS)], {})
+    (tmp_path / version.home / "lineage.parquet").unlink()
+    _, found = contamination.added(str(tmp_path), version, {"quiz": quiz}, {})
+    assert [one.published for one in found] == [False] * 3
+
+
+@pytest.mark.parametrize("body", [b"\x1f\x8bno deflate", gzip.compress(b'{"question": "Where?"}' * 99)[:-20]])
+def test_a_damaged_benchmark_is_named(body: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root, path = tmp_path / "root", tmp_path / "late.jsonl.gz"
+    publish(root, [documents([PROSE])], {})
+    path.write_bytes(body)
+    assert main(["contamination", str(root), "--add", str(path)]) == RecipeError.exit_code
+    assert f"{path} cannot be decompressed" in capsys.readouterr().err
+
+
+def test_a_benchmark_may_lie_in_the_working_directory(
+    tmp_path: Path, quiz: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "root"
+    publish(root, [documents(TEXTS)], {"benchmarks": {"quiz": quiz}})
+    monkeypatch.chdir(tmp_path)
+    assert main(["contamination", "root", "--add", f"later={Path(quiz).name}"]) == 0
+    assert main(["contamination", "root", "--file", f"quiz={Path(quiz).name}"]) == 0
+    assert "| A farmer has thirty brown hens" in capsys.readouterr().out
+
+
+def test_a_later_benchmark_may_lie_on_s3(any_root: str, quiz: str) -> None:
+    version, _ = publish(f"{any_root}/root", [documents(TEXTS)], {})
+    storage.connect(any_root).create("sets/quiz.jsonl.gz", Path(quiz).read_bytes())
+    scan, _ = contamination.added(f"{any_root}/root", version, {"quiz": f"{any_root}/sets/quiz.jsonl.gz"}, {})
+    assert scan.hits == 3
+
+
+def test_the_command_adds_a_benchmark_to_every_snapshot(
+    tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "root"
+    publish(root, [documents(TEXTS)], {}, "2026-11-19")
+    publish(root, [documents([PROSE, QUESTION])], {})
+    assert main(["contamination", str(root), "--add", quiz, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(one["snapshot"], one["documents"], one["hits"]) for one in told["scans"]] == [
+        ("2026-11-19", 6, 3),
+        ("2026-11-20", 2, 2),
+    ]
+    assert {(one["snapshot"], one["benchmark"], one["published"]) for one in told["hits"]} == {
+        ("2026-11-19", "quiz", True),
+        ("2026-11-20", "quiz", True),
+    }
+    assert main(["contamination", str(root), "--add", f"mine={quiz}"]) == 0
+    assert "2026-11-20: 1 documents with mine kept" in capsys.readouterr().out
+    for wrong in (["--add", quiz, "--add", quiz], ["--add", quiz, "--part", "stem=riddle"], ["--add", __file__]):
+        assert main(["contamination", str(root), *wrong]) == RecipeError.exit_code

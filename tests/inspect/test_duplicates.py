@@ -1,0 +1,224 @@
+"""`refinery duplicates`: from any document of a cluster to all of it, over days, with the proof and the difference."""
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.differences import changes, side_by_side
+from pipeline_tasks.inspect.duplicates import Cluster, duplicates, text_of
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.service.requests import handle
+from pipeline_tasks.text.page.identity import identity
+
+RECIPE = "web"
+STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("ingest", {}),
+    ("extract", {"min_chars": 5}),
+    ("dedup_url", {"buckets": 2}),
+    ("dedup_exact", {"buckets": 2}),
+    ("dedup_minhash", {"buckets": 2, "policy": ["longest", "lowest_id"]}),
+)
+
+DRAWS = random.Random(5)
+BASE = [f"word{DRAWS.randrange(10**6)}" for _ in range(90)]
+STORY = " ".join(BASE)
+COPY = " ".join([*BASE[:40], "changed", *BASE[41:-1]])
+LONGER = f"{STORY} and a later end"
+OTHER = "A page about something else altogether, that nobody copied."
+NEWER = "A page about something else altogether, that somebody wrote anew."
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two published days: equal, near and superseded pages on the first, a better copy of them on the second."""
+    place = tmp_path_factory.mktemp("days")
+    days = {
+        "2026-11-19": [("/story", STORY), ("/copy", COPY), ("/equal", STORY), ("/other?utm_id=1", "An older state."), ("/other", OTHER)],
+        "2026-11-20": [("/longer", LONGER), ("/other", NEWER)],
+    }  # fmt: skip
+    for day, pages in days.items():
+        (place / day).mkdir()
+        lines = [
+            {"text": text, "url": f"https://example.org{path}", "date": f"{day}T0{at}:00:00Z"}
+            for at, (path, text) in enumerate(pages)
+        ]
+        (place / day / "pages.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        publish(str(place / "root"), place / day)
+    return str(place / "root")
+
+
+def publish(root: str, uri: Path, *more: tuple[str, dict[str, Any]]) -> None:
+    landed = handle({"verb": "land", "root": root, "input": str(uri), "recipe": RECIPE})
+    named = {"root": root, "recipe": RECIPE, "snapshot": landed["snapshot"], "landing": landed["landing"]}
+    history = handle({"verb": "history", **named})["history"]
+    parent, manifests = landed["manifest"], {}
+    for stage, params in (*STEPS, *more):
+        request = {"stage": stage, "params": params, "parent": parent, "history": history.get(stage, [])}
+        parent = manifests[stage] = handle({"verb": "refine", **named, **request})["manifest"]
+    handle({"verb": "publish", **named, "manifests": manifests})
+
+
+def became(found: Cluster) -> dict[str, str]:
+    return {
+        f"{one.snapshot[-2:]}{str(one.url).removeprefix('https://example.org')}": one.became for one in found.members
+    }
+
+
+WHOLE = {
+    "20/longer": "kept",
+    "19/story": "demoted",
+    "19/copy": "dedup_minhash:near_duplicate",
+    "19/equal": "dedup_exact:duplicate",
+}
+
+
+@pytest.mark.parametrize("text", [STORY, COPY, LONGER])
+def test_every_member_leads_to_the_whole_cluster(root: str, text: str) -> None:
+    found = duplicates(root, RECIPE, identity(text))
+    assert became(found) == WHOLE
+    assert found.winner is not None
+    assert (found.winner.id, found.winner.snapshot) == (identity(LONGER), "2026-11-20")
+    assert found.asked.id == identity(text)
+
+
+def test_removals_carry_their_proof(root: str) -> None:
+    by_became = {one.became: one for one in duplicates(root, RECIPE, identity(STORY)).members}
+    copy = by_became["dedup_minhash:near_duplicate"]
+    assert (copy.winner, copy.near, copy.winner_snapshot) == (identity(STORY), identity(STORY), "2026-11-19")
+    assert copy.similarity is not None
+    assert 0.8 <= copy.similarity < 1
+    assert copy.bands
+    demoted = by_became["demoted"]
+    assert (demoted.winner, demoted.winner_snapshot) == (identity(LONGER), "2026-11-20")
+    assert demoted.similarity is not None
+    equal = by_became["dedup_exact:duplicate"]
+    assert (equal.winner, equal.similarity) == (identity(STORY), None)
+
+
+def test_texts_are_those_that_were_compared(root: str) -> None:
+    found = duplicates(root, RECIPE, identity(COPY))
+    assert {text_of(root, RECIPE, one) for one in found.members} == {STORY, COPY, LONGER}
+
+
+def test_the_states_of_a_url_are_a_cluster(root: str) -> None:
+    found = duplicates(root, RECIPE, identity(OTHER))
+    assert became(found) == {
+        "20/other": "kept", "19/other": "superseded", "19/other?utm_id=1": "dedup_url:older",
+    }  # fmt: skip
+    assert found.winner is not None
+    assert found.winner.id == identity(NEWER)
+
+
+def test_the_command_shows_the_difference(root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["duplicates", identity(COPY)[:10], root]) == 0
+    told = capsys.readouterr().out
+    assert "near_duplicate (winner" in told
+    assert "bands shared" in told
+    assert "4 documents, 1 of them in the dataset" in told
+    assert "[changed]" in told
+    assert f"[{BASE[40]}]" in told
+    assert main(["duplicates", identity(LONGER), root, "--limit", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "... and 2 more (--limit)" in told
+    assert main(["duplicates", identity(LONGER), root, "--json"]) == 0
+    assert {one["became"] for one in json.loads(capsys.readouterr().out)["members"]} == set(WHOLE.values())
+
+
+def test_ids_that_lead_nowhere_say_what_would(root: str) -> None:
+    with pytest.raises(RecipeError, match=r"no document 'ffff0000' came to deduplication .*2026-11-19, 2026-11-20"):
+        duplicates(root, RECIPE, "ffff0000")
+    with pytest.raises(RecipeError, match="is no document id: ids are 32 hex digits"):
+        duplicates(root, RECIPE, "story")
+    with pytest.raises(RecipeError, match="is no document id"):
+        duplicates("/no/such/root", RECIPE, "/no/such/root")
+    with pytest.raises(RecipeError, match=r"has not been published \(published: web\)"):
+        duplicates(root, "demo", identity(STORY))
+
+
+def test_what_a_later_stage_set_aside_is_not_called_part_of_the_dataset(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, day = str(tmp_path / "root"), tmp_path / "2026-11-19"
+    day.mkdir()
+    wrote = f"{STORY} and write to ada.lovelace@example.org"
+    lines = [{"text": text, "url": f"https://example.org/{at}"} for at, text in enumerate((wrote, STORY, OTHER))]
+    (day / "pages.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    publish(root, day, ("scrub_pii", {"action": "drop"}))
+    found = duplicates(root, RECIPE, identity(STORY))
+    assert found.winner is not None
+    assert (found.winner.id, found.winner.became, found.winner.lost) == (identity(wrote), "kept", "scrub_pii:pii")
+    assert main(["duplicates", identity(STORY), root]) == 0
+    told = capsys.readouterr().out
+    assert "kept, then set aside: scrub_pii:pii" in told
+    assert "2 documents, 0 of them in the dataset" in told
+    assert duplicates(root, RECIPE, identity(OTHER)).asked.published
+
+
+def test_an_id_that_an_earlier_stage_set_aside_says_which(tmp_path: Path) -> None:
+    root, day = str(tmp_path / "root"), tmp_path / "2026-11-19"
+    day.mkdir()
+    lines = [{"text": STORY, "url": "https://example.org/1"}, {"text": "tiny", "url": "https://example.org/2"}]
+    (day / "pages.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    publish(root, day)
+    told = r"extract of 2026-11-19 set .* aside: extract:too_short, https://example.org/2"
+    with pytest.raises(RecipeError, match=told):
+        duplicates(root, RECIPE, identity("tiny"))
+    publish(root, tmp_path.joinpath("2026-11-19").rename(tmp_path / "2026-11-20"))
+    version_log.retract(root, RECIPE, "2026-11-19")
+    with pytest.raises(RecipeError, match=r"snapshots 2026-11-20; retracted, and not looked at: 2026-11-19"):
+        duplicates(root, RECIPE, "ffff0000")
+
+
+def test_a_shortened_id_must_be_the_only_one(tmp_path: Path) -> None:
+    texts: dict[str, str] = {}
+    for number in range(2000):
+        text = f"page number {number}"
+        first = identity(text)[:4]
+        if first in texts:
+            break
+        texts[first] = text
+    (tmp_path / "day").mkdir()
+    (tmp_path / "day/pages.jsonl").write_text("\n".join(json.dumps({"text": one}) for one in (text, texts[first])))
+    publish(str(tmp_path / "root"), tmp_path / "day")
+    with pytest.raises(RecipeError, match=f"2 documents begin with '{first}' .*give more digits"):
+        duplicates(str(tmp_path / "root"), RECIPE, first)
+    assert version_log.recipes(str(tmp_path / "root")) == [RECIPE]
+    found = duplicates(str(tmp_path / "root"), RECIPE, identity(text)[:12])
+    assert (found.asked, len(found.members)) == (found.winner, 1)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ("a b c", "a b c", []),
+        ("a  b\n\nc", "a b c", []),
+        ("a b c d", "a x c d", [("b", "x")]),
+        ("one\ntwo words\nthree", "one\nthree", [("two words", "")]),
+        ("", "new text", [("", "new text")]),
+        ("a b\nc d\ne", "a b\nc x\ne f", [("d", "x"), ("", "f")]),
+    ],
+)
+def test_differences_are_of_words(left: str, right: str, expected: Sequence[tuple[str, str]]) -> None:
+    assert [(one.left, one.right) for one in changes(left, right)] == expected
+
+
+def test_columns_stand_side_by_side() -> None:
+    lines = list(side_by_side("the old boat sailed", "the new boat sailed", ("left", "right"), width=43))
+    assert lines == [
+        "left                 | right",
+        "... the [old] boat   | ... the [new] boat",
+        "sailed ...           | sailed ...",
+        "                     |",
+    ]
+    assert list(side_by_side("same words", "same\nwords", ("l", "r"))) == ["the same words in the same order"]
+    many = "".join(f"w{n} " + "x " * 20 for n in range(30))
+    assert list(side_by_side(many, many.replace("w", "v"), ("l", "r"), most=3))[-1] == "... and 27 more places"
+    huge = " ".join(f"w{n}" for n in range(3000))
+    (only,) = changes(huge, huge.replace("w", "v"))
+    assert len(only.left.split()) == 3000

@@ -1,0 +1,180 @@
+"""A recipe's planted faults are all found, and recipes without faults are let through."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.inspect.lint import SHARES, Finding, lint
+from pipeline_tasks.recipe import recipe_names
+from pipeline_tasks.stages.filter_quality import SIGNALS, Params, sift
+from tests.documents import documents
+from tests.inspect.test_whatif import LISTLESS, published
+
+UP_TO_QUALITY: dict[str, Any] = {"ingest": {}, "extract": {}, "filter_url": {}, "filter_language": {}}
+
+
+def recipe(folder: Path, quality: dict[str, Any], stages: dict[str, Any] = UP_TO_QUALITY) -> str:
+    path = folder / "web.yaml"
+    path.write_text(yaml.safe_dump({"stages": stages | {"filter_quality": quality}}, sort_keys=False))
+    return str(path)
+
+
+def faults(found: list[Finding]) -> dict[str, str]:
+    return {one.where: one.what for one in found if one.fault}
+
+
+@pytest.mark.parametrize("name", [name for name in recipe_names() if name != "demo"])
+def test_our_own_recipes_are_sound(name: str) -> None:
+    assert lint(name) == []
+
+
+@pytest.mark.parametrize(
+    ("quality", "where", "what"),
+    [
+        ({"gopher_quality": {"min_doc_words": 0}}, "gopher_quality:short_doc", "cannot fire.*never below 0"),
+        ({"gopher_quality": {"max_bullet_lines_ratio": 1}}, "gopher_quality:too_many_bullets", "cannot fire.*is 1"),
+        ({"gopher_repetition": {"dup_line_frac": 30}}, "gopher_repetition:dup_line_frac", "cannot fire.*is 30"),
+        ({"fineweb": {"line_punct_thr": -0.1}}, "fineweb:line_punct_ratio", "cannot fire"),
+        ({"gopher_quality": {"max_doc_words": float("inf")}}, "gopher_quality:long_doc", "cannot fire"),
+        ({"fineweb": {"line_punct_thr": 12}}, "fineweb:line_punct_ratio", "nothing can pass"),
+        ({"gopher_repetition": {"top_2_gram": -1}}, "gopher_repetition:top_2_gram", "nothing can pass"),
+        ({"gopher_quality": {"min_doc_words": 9, "max_doc_words": 8}}, "gopher_quality:long_doc", "nothing can pass"),
+    ],
+)
+def test_a_planted_rule_is_found(tmp_path: Path, quality: dict[str, Any], where: str, what: str) -> None:
+    (found,) = lint(recipe(tmp_path, quality))
+    assert (found.fault, found.where) == (True, where)
+    assert re.search(what, found.what)
+    assert lint(recipe(tmp_path, quality), allow=[where]) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "where", "what"),
+    [
+        ("de: {gopher_quality: {min_dok_words: 3}}", "filter_quality", "nearest is 'min_doc_words'"),
+        (
+            "de: {gopher_quality: {min_doc_words: 200000}}",
+            "gopher_quality:long_doc",
+            "nothing of language de can pass: 100000 at most, but gopher_quality:short_doc wants 200000 at least",
+        ),
+        ("de: {fineweb: {line_punct_thr: 1.5}}", "fineweb:line_punct_ratio", "nothing of language de can pass"),
+        (
+            "{any: {fineweb: {list: null}}, de: {}}".replace("list", "new_line_ratio"),
+            "fineweb:list_ratio",
+            "",
+        ),
+        ("any: {fineweb: {new_line_ratio: null}}", "fineweb:list_ratio", "packs let every language skip it"),
+    ],
+)
+def test_what_is_wrong_with_packs_is_found(tmp_path: Path, content: str, where: str, what: str) -> None:
+    (tmp_path / "packs.yaml").write_text(content)
+    found = faults(lint(recipe(tmp_path, {"packs": str(tmp_path / "packs.yaml")})))
+    assert list(found) == ([where] if what else [])
+    assert not what or what in found[where]
+
+
+def test_bounds_that_packs_overrule_are_told(tmp_path: Path) -> None:
+    asked = {"packs": "fineweb2", "fineweb": {"new_line_ratio": 0.4}}
+    (note,) = lint(recipe(tmp_path, asked))
+    assert not note.fault
+    assert note.where == "fineweb"
+    assert note.what.startswith("new_line_ratio=0.4 is not asked of ar, bg, cs,")
+
+
+def test_rules_are_tried_with_the_packs_of_the_recipe(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("de: {gopher_quality: {min_doc_words: 1}}\nany: {gopher_quality: {min_stop_words: null}}\n")
+    published(tmp_path, {"packs": str(path)})
+    notes = {one.where: one.what for one in lint(recipe(tmp_path, {"packs": str(path)}), str(tmp_path))}
+    assert "gopher_quality:long_doc" in notes
+    (note,) = lint(recipe(tmp_path, {}), str(tmp_path))
+    assert "measured was set otherwise" in note.what
+
+
+def test_a_profile_that_is_asked_twice_is_shadowed(tmp_path: Path) -> None:
+    found = faults(lint(recipe(tmp_path, {"profiles": ["fineweb", "c4", "fineweb"]})))
+    assert len(found) == 5
+    assert "never decides: fineweb:list_ratio before it" in found["fineweb:list_ratio"]
+
+
+def test_stages_out_of_order_are_found(tmp_path: Path) -> None:
+    swapped = {"ingest": {}, "extract": {}, "filter_url": {}}
+    found = lint(recipe(tmp_path, {}, swapped))
+    assert [(one.fault, one.where) for one in found] == [(True, "filter_quality")]
+    assert "needs language, which no stage before it writes; put it after filter_language" in found[0].what
+    path = tmp_path / "late.yaml"
+    path.write_text("stages: {ingest: {}, filter_language: {}, extract: {}, filter_quality: {}}")
+    found = lint(str(path))
+    assert [one.where for one in found] == ["filter_language", "filter_quality"]
+    assert "id, title, chars" in found[0].what
+    assert "put it after extract" in found[0].what
+
+
+def test_a_file_that_is_not_there_is_found(tmp_path: Path) -> None:
+    stages = UP_TO_QUALITY | {"filter_url": {"domains": str(tmp_path / "no.txt")}}
+    found = faults(lint(recipe(tmp_path, {}, stages)))
+    assert list(found) == ["filter_url"]
+    assert "no.txt" in found["filter_url"]
+
+
+def test_what_is_no_recipe_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = recipe(tmp_path, {"gopher_quality": {"min_doc_word": 3}})
+    assert "nearest is 'min_doc_words'" in faults(lint(path))[path]
+    assert main(["lint", path]) == 78
+    assert main(["lint", "webb"]) == 78
+    assert "did you mean 'web'" in capsys.readouterr().out
+
+
+def test_rules_are_tried_on_stored_signals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    published(tmp_path)
+    sound = recipe(tmp_path, {"gopher_quality": {"min_doc_words": 200}})
+    notes = {one.where: one.what for one in lint(sound, str(tmp_path)) if not one.fault}
+    assert notes["gopher_quality:long_doc"].startswith("never fired: none of 16")
+    assert notes["c4:too_few_sentences"].startswith("never decides: all")
+    assert "gopher_quality:short_doc" not in notes
+    assert main(["lint", sound, "--output", str(tmp_path)]) == 0
+    assert main(["lint", sound, "--output", str(tmp_path), "--strict"]) == 78
+    capsys.readouterr()
+    assert main(["lint", sound, "--output", str(tmp_path), "--json"]) == 0
+    assert {one["where"] for one in json.loads(capsys.readouterr().out)["notes"]} == set(notes)
+
+
+def test_signals_measured_otherwise_are_not_used(tmp_path: Path) -> None:
+    published(tmp_path)
+    (note,) = lint(recipe(tmp_path, {"c4": {"min_words_per_line": 9}}), str(tmp_path))
+    assert not note.fault
+    assert "measured was set otherwise" in note.what
+    (note,) = lint("web_en", str(tmp_path))
+    assert "has no published web_en" in note.what
+
+
+def test_what_is_named_and_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    published(tmp_path)
+    sound = recipe(tmp_path, {})
+    assert main(["lint", sound, "--output", str(tmp_path), "--snapshot", "2026-45"]) == 78
+    assert "snapshot 2026-45 of recipe web has not been published (published: s)" in capsys.readouterr().err
+    assert main(["lint", sound, "--allow", "c4:lorem_ipsun"]) == 78
+    assert "--allow c4:lorem_ipsun: no rule of filter_quality has this reason; nearest: c4:lorem_ipsum" in (
+        capsys.readouterr().err
+    )
+    assert main(["lint", sound, "--allow", "c4:lorem_ipsum"]) == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text(st.sampled_from("ab .,\n-*…#1éZ中。{(=")), min_size=1, max_size=4))
+def test_shares_are_never_above_one_and_no_signal_below_zero(texts: list[str]) -> None:
+    docs = documents(texts, language=pa.array(["en", "zh", "th", None][: len(texts)], pa.string()))
+    (batch,) = sift(iter(docs.combine_chunks().to_batches()), params=Params(profiles=tuple(LISTLESS)))
+    for signal in SIGNALS:
+        values = batch["signals"].field(signal.name).to_numpy(zero_copy_only=False)
+        assert not np.any(values < 0), signal.name
+        assert signal.name not in SHARES or not np.any(values > 1), signal.name

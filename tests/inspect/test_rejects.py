@@ -1,0 +1,91 @@
+"""What a stage set aside is there, whole, by language, and can be refined again."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.landing import listing
+from pipeline_tasks.publish import version_log
+from tests.documents import documents
+from tests.fasttext_file import write_model
+from tests.refining import given, refined, rows
+
+WORDS = {"otter": "eng_Latn", "Dachs": "deu_Latn", "видра": "srp_Cyrl", "vidra": "srp_Latn", "x": "../odd"}
+FILES = {"otter": "en", "Dachs": "de", "видра": "sr", "vidra": "sr", "x": "..%2Fodd", "none": "und"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_model(tmp_path_factory.mktemp("model") / "labels.bin", WORDS)
+
+
+def published(root: Path, texts: list[str], model: str) -> version_log.Version:
+    """Publish a snapshot that only `filter_language` has refined, for English."""
+    parent = given(root, [documents(texts[:3]), documents(texts[3:])])
+    path, _ = refined(root, "filter_language", parent, {"model": model})
+    entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {"filter_language": path}, "verdicts": {}}
+    return version_log.append(str(root), entry | {"home": "", "documents": 0, "tokens": 0, "sequences": 0})
+
+
+def text(word: str) -> str:
+    return " ".join([word] * 30)
+
+
+@settings(max_examples=25, deadline=None)
+@drawn(words=st.lists(st.sampled_from([*FILES]), max_size=10))
+def test_every_unwanted_document_is_in_the_file_of_its_language(
+    model: str, words: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("root")
+    published(root, [text(word) for word in words], model)
+    to = root / "aside"
+    assert main(["aside", str(root), "--to", str(to)]) == 0
+    found = {file.stem: pq.read_table(file)["text"].to_pylist() for file in to.iterdir()}
+    expected = Counter((FILES[word], text(word)) for word in words if word != "otter")
+    assert Counter((name, one) for name, texts in found.items() for one in texts) == expected
+
+
+def test_counts_and_choices(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = [text(word) for word in ("otter", "Dachs", "Dachs", "видра", "none")]
+    published(tmp_path, texts, model)
+    assert main(["aside", str(tmp_path), "--json"]) == 0
+    reasons = {"filter_language:other": 3, "filter_language:unsure": 1}
+    assert json.loads(capsys.readouterr().out) == {"reasons": reasons, "languages": {"de": 2, "sr": 1, "und": 1}}
+    assert main(["aside", str(tmp_path)]) == 0
+    assert "language  de" in capsys.readouterr().out
+    asked = ["aside", str(tmp_path), "--json", "--to"]
+    for choice, files in (
+        (["--language", "deu_Latn"], {"de": 2}),
+        (["--language", "sr", "--language", "und"], {"sr": 1, "und": 1}),
+        (["--reason", "other"], {"de": 2, "sr": 1}),
+        (["--reason", "filter_language:unsure", "--language", "de"], {}),
+    ):
+        to = tmp_path / "-".join(choice)
+        assert main([*asked, str(to), *choice]) == 0
+        assert json.loads(capsys.readouterr().out) == files
+        assert sorted(file.name for file in to.iterdir()) == sorted(f"{name}.parquet" for name in files)
+    assert main([*asked, str(to), "--reason", "none"]) == RecipeError.exit_code
+    assert main([*asked, str(tmp_path)]) == RecipeError.exit_code
+    assert main(["aside", str(tmp_path), "--stage", "extract"]) == RecipeError.exit_code
+
+
+def test_what_was_set_aside_is_a_snapshot_of_its_own(model: str, tmp_path: Path) -> None:
+    published(tmp_path, [text("otter"), text("Dachs"), text("видра")], model)
+    to = tmp_path / "other"
+    assert main(["aside", str(tmp_path), "--language", "de", "--to", str(to)]) == 0
+    path, _, _ = listing.land(str(tmp_path), str(to))
+    landing = listing.landing_of(str(to))
+    path, _ = refined(tmp_path, "ingest", path, landing=landing)
+    path, _ = refined(tmp_path, "extract", path)
+    _, made = refined(tmp_path, "filter_language", path, {"model": model, "keep": ["de"]})
+    (kept,) = rows(tmp_path, made).to_pylist()
+    assert kept["text"] == text("Dachs")
+    assert kept["url"] == "https://example.org/1"

@@ -1,0 +1,220 @@
+"""A forecast from stored signals is what a real run with those bounds then does, to the row."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.inspect.whatif import Forecast, decisive, whatif
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.stages.filter_quality import FILTERS
+from tests.documents import documents
+from tests.refining import given, refined, rows
+from tests.stages.test_filter_quality import PROSE
+
+LINES = PROSE.split("\n")
+TEXTS = [
+    *("\n".join(LINES[:count]) for count in range(len(LINES) + 1)),
+    *(f"Home\n{PROSE}\nSee [1] the {{brace}}." for _ in range(3)),
+    "the be " * 60,
+    "\n".join([*LINES, *LINES[:3]]),
+    PROSE.replace(".", " ..."),
+    "lorem ipsum dolor",
+]
+LANGUAGES = (["en", "de", "zh", None] * len(TEXTS))[: len(TEXTS)]
+LISTLESS = [name for name in FILTERS if name != "c4_badwords"]
+SOURCES = (["crawl", "crawl", "books"] * len(TEXTS))[: len(TEXTS)]
+
+
+def table() -> pa.Table:
+    made = documents(TEXTS, language=pa.array(LANGUAGES, pa.string()))
+    return made.set_column(0, "source", pa.array(SOURCES, pa.string()))
+
+
+def published(root: Path, params: Mapping[str, Any] | None = None) -> tuple[str, version_log.Version]:
+    """Publish a snapshot that only `filter_quality` has refined; return its parent's path and its version."""
+    parent = given(root, [table().slice(0, 5), table().slice(5)])
+    path, _ = refined(root, "filter_quality", parent, params)
+    entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {"filter_quality": path}, "verdicts": {}}
+    return parent, version_log.append(str(root), entry | {"home": "", "documents": 0, "tokens": 0, "sequences": 0})
+
+
+def by(root: Path, made: Manifest, column: str) -> dict[str, int]:
+    return dict(Counter(one or "(none)" for one in rows(root, made).to_pydict().get(column, [])))
+
+
+def kept(found: Mapping[str, Any]) -> dict[str, int]:
+    return {name: one.then for name, one in found.items() if one.then}
+
+
+@pytest.mark.parametrize(
+    ("changes", "params"),
+    [
+        ([], {}),
+        (["gopher_quality.min_doc_words=30"], {"gopher_quality": {"min_doc_words": 30}}),
+        (["gopher_quality.min_words=80"], {"gopher_quality": {"min_doc_words": 80}}),
+        (
+            ["c4.min_num_sentences=1", "c4.max_curly_brackets=2"],
+            {"c4": {"min_num_sentences": 1, "max_curly_brackets": 2}},
+        ),
+        (
+            [
+                "filter_quality.gopher_repetition.dup_line_frac=0",
+                "fineweb.line_punct_thr=1.5",
+                "gopher_quality.min_stop_words=0",
+            ],
+            {
+                "gopher_repetition": {"dup_line_frac": 0},
+                "fineweb": {"line_punct_thr": 1.5},
+                "gopher_quality": {"min_stop_words": 0},
+            },
+        ),
+    ],
+)
+@pytest.mark.parametrize("base", [{}, {"profiles": [*reversed(LISTLESS)], "words": "unicode", "packs": "fineweb2"}])
+def test_a_forecast_is_what_a_run_then_does(
+    tmp_path: Path, base: dict[str, Any], changes: list[str], params: dict[str, Any]
+) -> None:
+    parent, version = published(tmp_path, base)
+    found = whatif(str(tmp_path), version, changes)
+    _, now = refined(tmp_path, "filter_quality", parent, base)
+    _, then = refined(tmp_path, "filter_quality", parent, base | params)
+    assert (found.whole.rows, found.whole.now, found.whole.then) == (len(TEXTS), now.rows, then.rows)
+    assert {why: pair[0] for why, pair in found.reasons.items() if pair[0]} == now.rejected
+    assert {why: pair[1] for why, pair in found.reasons.items() if pair[1]} == then.rejected
+    assert kept(found.languages) == by(tmp_path, then, "language")
+    assert kept(found.sources) == by(tmp_path, then, "source")
+    assert sum(one.rows for one in found.languages.values()) == len(TEXTS)
+    aside = [json.loads(one) for one in rows(tmp_path, then, "rejects")["evidence"].to_pylist()]
+    fails = Counter(rule["rule"] for one in aside for rule in one)
+    assert {why: pair[1] for why, pair in found.fails.items() if pair[1]} == fails
+
+
+@pytest.mark.parametrize(
+    ("changes", "params"),
+    [
+        (["packs=none", "gopher_quality.min_stop_words=0"], {"packs": "none", "gopher_quality": {"min_stop_words": 0}}),
+        (["de.gopher_quality.min_words=100"], "{de: {gopher_quality: {min_doc_words: 100, min_stop_words: null}}}"),
+        (["zh.c4.min_num_sentences=3"], "{zh: {c4: {min_num_sentences: 3}, gopher_quality: {min_stop_words: null}}}"),
+    ],
+)
+def test_a_forecast_per_language_is_what_a_run_with_such_packs_does(
+    tmp_path: Path, changes: list[str], params: dict[str, Any] | str
+) -> None:
+    old = tmp_path / "old.yaml"
+    old.write_text("any: {gopher_quality: {min_stop_words: null}}")
+    parent, version = published(tmp_path, {"packs": str(old)} if isinstance(params, str) else {})
+    if isinstance(params, str):
+        new = tmp_path / "new.yaml"
+        new.write_text(params[:-1] + ", any: {gopher_quality: {min_stop_words: null}}}")
+        params, changes = {"packs": str(new)}, [f"packs={old}", *changes]
+    found = whatif(str(tmp_path), version, changes)
+    _, then = refined(tmp_path, "filter_quality", parent, params)
+    assert {why: pair[1] for why, pair in found.reasons.items() if pair[1]} == then.rejected
+    assert kept(found.languages) == by(tmp_path, then, "language")
+
+
+def test_packs_that_signals_cannot_tell_are_refused(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine.yaml", tmp_path / "other.yaml"
+    mine.write_text("de: {}")
+    other.write_text("fr: {}")
+    _, version = published(tmp_path)
+    with pytest.raises(
+        RecipeError, match=r"counts stop words of ar, .* for gopher_quality that no stored signal tells"
+    ):
+        whatif(str(tmp_path), version, ["packs=fineweb2"])
+    with pytest.raises(RecipeError, match="write 'de' for 'deu'"):
+        whatif(str(tmp_path), version, ["deu.gopher_quality.min_doc_words=3"])
+    root = tmp_path / "root"
+    _, version = published(root, {"packs": str(mine)})
+    for changes in ([], [f"packs={other}"]):
+        with pytest.raises(RecipeError, match="name it: --set packs=PATH"):
+            whatif(str(root), version, changes)
+    assert whatif(str(root), version, [f"packs={mine}"]).whole.rows == len(TEXTS)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_bound_changes_no_signal_and_no_text(name: str) -> None:
+    card, texts, languages = FILTERS[name], table()["text"].combine_chunks(), table()["language"].combine_chunks()
+    before = card.measure(texts, languages, 0, card.limits())
+    for limit in decisive(card):
+        after = card.measure(texts, languages, 0, card.limits(**{limit: 7.5}))
+        assert np.array_equal(before.signals, after.signals, equal_nan=True), limit
+        assert before.texts.equals(after.texts), limit
+
+
+def test_some_bounds_matter(tmp_path: Path) -> None:
+    _, version = published(tmp_path)
+
+    def then(change: str) -> Forecast:
+        return whatif(str(tmp_path), version, [change])
+
+    assert then("gopher_quality.min_doc_words=1000").whole.then == 0
+    assert then("c4.max_curly_brackets=2").whole.then > then("c4.max_curly_brackets=0").whole.then > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("gopher_quality.min_dok_words=3", r"nearest to .*: gopher_quality\.min_doc_words"),
+        ("gofer_quality.min_doc_words=3", r"nearest to .*: gopher_quality\.min_doc_words"),
+        ("gopher_quality.min_doc_words", "PROFILE.BOUND=NUMBER"),
+        ("gopher_quality.min_doc_words=few", "must be a number"),
+        ("gopher_quality.min_doc_words=nan", "must be a number"),
+        ("c4.min_words_per_line=5", "decides which lines are removed.*no stored signal tells.*min_num_sentences"),
+        ("fineweb.short_line_length=20", "no stored signal tells"),
+        ("words=unicode", "decides what is measured"),
+        ("fineweb.line_punct_thr=0", "not one of the profiles of this recipe"),
+    ],
+)
+def test_what_signals_cannot_tell_is_refused(tmp_path: Path, change: str, said: str) -> None:
+    profiles = ["gopher_quality", "c4"] if change.startswith("fineweb.line") else ["gopher_quality", "c4", "fineweb"]
+    _, version = published(tmp_path, {"profiles": profiles})
+    with pytest.raises(RecipeError, match=said):
+        whatif(str(tmp_path), version, [change])
+
+
+def test_a_version_without_the_stage_is_refused(tmp_path: Path) -> None:
+    entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {}, "verdicts": {}, "home": ""}
+    version = version_log.append(str(tmp_path), entry | {"documents": 0, "tokens": 0, "sequences": 0})
+    with pytest.raises(RecipeError, match="no filter_quality, so no signals"):
+        whatif(str(tmp_path), version, [])
+
+
+def test_signals_that_do_not_explain_the_decisions_are_refused(tmp_path: Path) -> None:
+    _, version = published(tmp_path)
+    path = tmp_path / version.manifests["filter_quality"]
+    path.write_text(path.read_text().replace('"c4:curly_bracket":', '"c4:lorem_ipsum":'))
+    with pytest.raises(ContractError, match="its signals explain"):
+        whatif(str(tmp_path), version, [])
+
+
+def test_the_command_prints_both_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, version = published(tmp_path)
+    asked = [
+        "whatif",
+        str(tmp_path),
+        "--recipe",
+        "web",
+        "--snapshot",
+        "s",
+        "--set",
+        "gopher_quality.min_doc_words=1000",
+    ]
+    assert main(asked) == 0
+    assert "gopher_quality.min_doc_words: 50 -> 1000" in capsys.readouterr().out
+    assert main([*asked, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (told["rows"], told["then"], told["bounds"]) == (len(TEXTS), 0, {"gopher_quality.min_doc_words": [50, 1000]})
+    assert set(told["languages"]) == {"en", "de", "zh", "(none)"}
+    assert main(["whatif", str(tmp_path), "--set", "nothing=1"]) == 78
+    assert "nearest to 'nothing'" in capsys.readouterr().err
+    assert version.recipe == "web"

@@ -1,0 +1,200 @@
+"""A snapshot is landed when every file it promises is there, and its identity is its content."""
+
+import gzip
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
+from pipeline_tasks.landing.listing import is_complete, land, landing_of, list_snapshot
+from pipeline_tasks.store.storage import connect
+
+
+def put(landing: str, files: dict[str, bytes]) -> None:
+    for name, body in files.items():
+        connect(landing).delete(name)
+        connect(landing).create(name, body)
+
+
+def promise(files: dict[str, bytes], snapshot: str = "2026-11-20") -> bytes:
+    listed = [
+        {"path": name, "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()} for name, body in files.items()
+    ]
+    return json.dumps({"snapshot": snapshot, "files": listed}).encode()
+
+
+FILES = {"part/a.warc.gz": b"first", "part/b.warc.gz": b"second"}
+
+
+# --- snapshot.json ---------------------------------------------------------------------------------------------------
+
+
+def test_a_promised_snapshot_is_complete_when_every_file_has_its_size(any_root: str) -> None:
+    assert not is_complete(any_root)
+    put(any_root, {"snapshot.json": promise(FILES)})
+    with pytest.raises(SnapshotIncomplete, match=r"2 of 2 promised files are missing or short, first part/a\.warc\.gz"):
+        list_snapshot(any_root)
+    put(any_root, {"part/a.warc.gz": b"first", "part/b.warc.gz": b"sec"})
+    assert not is_complete(any_root)
+    put(any_root, FILES | {"notes.txt": b"beside"})
+    assert is_complete(any_root)
+    listing = list_snapshot(any_root)
+    assert listing.snapshot == "2026-11-20"
+    assert [name for name, _, _ in listing.files] == sorted(FILES)
+    assert listing.ignored == ("notes.txt",)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"files": 3}',
+        b'{"files": [{}]}',
+        b'{"files": [{"path": "a", "bytes": "x", "sha256": ""}]}',
+        b"\xff",
+    ],
+)
+def test_a_promise_that_cannot_be_read_is_refused(tmp_path: Path, body: bytes) -> None:
+    put(str(tmp_path), {"snapshot.json": body})
+    with pytest.raises(ContractError, match=r"snapshot\.json is not"):
+        list_snapshot(str(tmp_path))
+
+
+def test_a_promise_of_nothing_is_an_empty_snapshot(tmp_path: Path) -> None:
+    put(str(tmp_path), {"snapshot.json": promise({})})
+    with pytest.raises(RecipeError, match=r"an empty snapshot: snapshot\.json promises no files"):
+        list_snapshot(str(tmp_path))
+    assert not is_complete(str(tmp_path))
+
+
+def test_a_promise_that_names_a_file_twice_is_refused(tmp_path: Path) -> None:
+    body = json.loads(promise(FILES))
+    body["files"] += body["files"][:1]
+    put(str(tmp_path), FILES | {"snapshot.json": json.dumps(body).encode()})
+    with pytest.raises(ContractError, match=r"snapshot\.json names part/a\.warc\.gz 2 times"):
+        list_snapshot(str(tmp_path))
+
+
+def test_a_promise_cannot_reach_outside_its_snapshot(tmp_path: Path) -> None:
+    (tmp_path / "secret.warc").write_bytes(b"secret")
+    put(str(tmp_path / "day"), {"snapshot.json": promise({"../secret.warc": b"secret"})})
+    with pytest.raises(SnapshotIncomplete):
+        list_snapshot(str(tmp_path / "day"))
+
+
+# --- warc.paths.gz -----------------------------------------------------------------------------------------------------
+
+PATHS = b"crawl-data/CC-MAIN-2026-45/segments/1/warc/a.warc.gz\ncrawl-data/CC-MAIN-2026-45/segments/2/warc/b.warc.gz\n"
+
+
+@pytest.mark.parametrize("name", ["warc.paths.gz", "warc.paths", "wet.paths.gz"])
+def test_common_crawls_own_listing_is_a_promise(any_root: str, name: str) -> None:
+    put(any_root, {name: gzip.compress(PATHS) if name.endswith(".gz") else PATHS, "a.warc.gz": b"first"})
+    with pytest.raises(
+        SnapshotIncomplete, match=r"1 of 2 promised files are missing or short, first crawl-data/.*b\.warc\.gz"
+    ):
+        list_snapshot(any_root)
+    put(any_root, {"b.warc.gz": b"second"})
+    assert [one for one, _, _ in list_snapshot(any_root).files] == ["a.warc.gz", "b.warc.gz"]
+
+
+def test_a_listing_with_its_folders_is_a_promise_too(tmp_path: Path) -> None:
+    put(str(tmp_path), {"warc.paths": PATHS} | dict.fromkeys(PATHS.decode().split(), b"x"))
+    assert [name for name, _, _ in list_snapshot(str(tmp_path)).files] == PATHS.decode().split()
+
+
+@pytest.mark.parametrize("body", [b"", gzip.compress(PATHS)[:-9], b"not gzip at all", gzip.compress(b"\xff\xfe\xff")])
+def test_a_listing_that_is_still_landing_is_waited_for(tmp_path: Path, body: bytes) -> None:
+    put(str(tmp_path), {"warc.paths.gz": body, "a.warc.gz": b"first"})
+    if body:
+        with pytest.raises(SnapshotIncomplete, match=r"warc\.paths\.gz cannot be read .*wait until it has landed"):
+            list_snapshot(str(tmp_path))
+    assert not is_complete(str(tmp_path))
+
+
+# --- Folders without a promise, and single files -----------------------------------------------------------------------
+
+
+def test_without_a_promise_archives_go_before_tables(any_root: str) -> None:
+    put(
+        any_root,
+        {"b.jsonl": b"{}", "c.warc": b"w", "a.warc.gz": b"w", "_SUCCESS": b"", ".hidden.warc": b"", "d.txt": b""},
+    )
+    listing = list_snapshot(any_root)
+    assert [name for name, _, _ in listing.files] == ["a.warc.gz", "c.warc"]
+    assert listing.ignored == ("b.jsonl", "d.txt")
+    assert listing.snapshot == any_root.rpartition("/")[2]
+
+
+def test_tables_alone_are_a_snapshot(tmp_path: Path) -> None:
+    put(str(tmp_path), {"b.jsonl.zst": b"", "a.parquet": b"", "README.md": b""})
+    assert [name for name, _, _ in list_snapshot(str(tmp_path)).files] == ["a.parquet", "b.jsonl.zst"]
+
+
+@pytest.mark.parametrize("files", [{}, {"README.md": b"x", "_SUCCESS": b""}], ids=["nothing", "nothing to read"])
+def test_an_empty_snapshot_is_refused_with_what_is_wanted(any_root: str, files: dict[str, bytes]) -> None:
+    put(any_root, files)
+    with pytest.raises(RecipeError, match=r"WARC, .*WET, JSONL or Parquet"):
+        land(any_root, any_root)
+    assert not is_complete(any_root)
+
+
+def test_one_file_is_a_snapshot(any_root: str, tmp_path: Path) -> None:
+    put(any_root, FILES)
+    _, made, listing = land(str(tmp_path / "out"), f"{any_root}/part/a.warc.gz")
+    assert [(shard.path, shard.bytes) for shard in made.shards] == [("landing:a.warc.gz", 5)]
+    assert listing.snapshot == "a.warc.gz"
+    assert landing_of(f"{any_root}/part/a.warc.gz").endswith("root/part")
+
+
+def test_a_place_may_be_said_relative_to_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(str(tmp_path), FILES)
+    monkeypatch.chdir(tmp_path / "part")
+    assert (
+        landing_of("a.warc.gz")
+        == landing_of("../part/a.warc.gz").replace("/part/../part", "/part")
+        == str(tmp_path / "part")
+    )
+    _, made, _ = land("out", "a.warc.gz")
+    assert made.shards[0].digest == hashlib.sha256(b"first").hexdigest()
+
+
+# --- The manifest of a landing -------------------------------------------------------------------------------------------
+
+
+def test_identity_is_names_and_content_and_not_the_place(any_root: str, tmp_path: Path) -> None:
+    put(any_root, FILES | {"snapshot.json": promise(FILES)})
+    other = tmp_path / "other"
+    for name, body in (FILES | {"snapshot.json": promise(FILES)}).items():
+        (other / name).parent.mkdir(parents=True, exist_ok=True)
+        (other / name).write_bytes(body)
+    first, second = land(str(tmp_path / "out"), any_root), land(str(tmp_path / "out"), str(other))
+    assert first[:2] == second[:2]
+    assert [shard.digest for shard in first[1].shards] == [
+        hashlib.sha256(body).hexdigest() for _, body in sorted(FILES.items())
+    ]
+
+
+def test_a_file_that_changed_is_another_landing_in_the_same_process(tmp_path: Path) -> None:
+    landing, out = tmp_path / "day", str(tmp_path / "out")
+    put(str(landing), FILES)
+    before = land(out, str(landing), "day")[0]
+    shutil.rmtree(landing)
+    put(str(landing), FILES | {"part/b.warc.gz": b"SECOND"})
+    assert land(out, str(landing), "day")[0] != before
+    shutil.rmtree(landing)
+    put(str(landing), FILES)
+    assert land(out, str(landing), "day")[0] == before
+
+
+def test_the_digest_of_a_promise_is_believed_until_the_file_is_read(tmp_path: Path) -> None:
+    body: dict[str, Any] = json.loads(promise(FILES))
+    body["files"][0]["sha256"] = "0" * 64
+    put(str(tmp_path), FILES | {"snapshot.json": json.dumps(body).encode()})
+    assert land(str(tmp_path / "out"), str(tmp_path))[1].shards[0].digest == "0" * 64

@@ -1,0 +1,84 @@
+"""What deduplication removed, counted by origin, by cluster and by proof, however rows are batched."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline_tasks.inspect.funnel import funnel_lines
+from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.removals import DERIVED, LARGEST, arrivals, clusters, losses, notable, origins, similarity
+from tests.documents import documents
+
+
+def removed(*evidence: str | None, urls: list[str | None] | None = None) -> pa.Table:
+    table = documents([f"text {n}" for n in range(len(evidence))], urls)
+    return table.append_column("evidence", pa.array(evidence, pa.string()))
+
+
+def told(**winner: Any) -> str:
+    return json.dumps({"winner": winner}, sort_keys=True, separators=(",", ":"))
+
+
+def test_losses_to_earlier_snapshots_are_told_apart() -> None:
+    own, other = told(snapshot="2026-11-20", url='x"snapshot":"2026-11-19"'), told(snapshot="2026-11-19")
+    table = removed(own, other, None, urls=["https://a.b.co.uk/", "http://www.c.org:80/x", "no url"])
+    counted = profile(table, ["origins"])["origins"]["bins"]
+    assert counted == {
+        "source crawl": 3, "own source crawl": 2, "site b.co.uk": 1, "own site b.co.uk": 1, "site c.org": 1,
+    }  # fmt: skip
+    kept = profile(documents(["x"], ["https://c.org/"]), ["origins"])["origins"]["bins"]
+    assert kept == {"source crawl": 1, "site c.org": 1}
+
+
+def test_the_winner_is_found_in_any_evidence() -> None:
+    table = removed(
+        json.dumps({"near": "n", "snapshot": "s", "winner": "w"}, separators=(",", ":")),
+        told(id="u", snapshot="s", url="https://e.org/}"),
+        told(file="f", snapshot="s"),
+    )
+    assert clusters(table).to_pylist() == ["w", "u", table.column("id")[2].as_py()]
+
+
+def test_the_similarity_is_found_under_either_measure() -> None:
+    table = removed('{"jaccard":0.8125,"near":"n"}', '{"bands":3,"containment":1.0}', '{"winner":"w"}')
+    assert similarity(table).to_pylist() == [0.8125, 1.0, None]
+
+
+@pytest.mark.parametrize("name", sorted(DERIVED))
+def test_rows_that_are_no_documents_have_no_removals(name: str) -> None:
+    assert profile(pa.table({"url": ["https://e.org/"], "evidence": [None]}), [name]) == {}
+    kept = profile(documents(["x"]).slice(0, 0), [name])[name]
+    assert (kept["count"], kept["bins"]) == (0, {})
+
+
+def test_counts_do_not_depend_on_batches() -> None:
+    table = removed(*[told(snapshot="2026-11-20")] * 10, urls=[f"https://{n % 3}.org/" for n in range(10)])
+    whole = profile(table, list(DERIVED))
+    assert merge(profile(table.slice(start, 3), list(DERIVED)) for start in range(0, 10, 3)) == whole
+    assert len(origins(table)) == 40
+
+
+def test_the_funnel_names_who_lost_most() -> None:
+    step = {"stage": "dedup_exact", "rows_in": 2600, "rows": 1501, "rejected": {"dedup_exact:duplicate": 1099}}
+    losses_ = [{"origin": "site bad.example", "rows_in": 1100, "lost": 1099 / 1100}]
+    lines = list(funnel_lines([{**step, "quarantined": {}, "losses": losses_}]))
+    assert lines[-1].split() == ["99.9%", "of", "1,100", "of", "site", "bad.example"]
+
+
+def test_a_manifest_holds_large_origins_and_clusters_only() -> None:
+    metrics = {
+        "measures": {"origins": {"kind": "name", "count": 1010, "bins": {"site a": 400, "site b": 10, "site c": 600}}},
+        "rejects": {
+            "origins": {"kind": "name", "count": 900, "bins": {"site a": 600, "own site a": 500, "site c": 300}},
+            "clusters": {"kind": "name", "count": 400, "bins": {f"w{n:02d}": n // 2 for n in range(40)}},
+        },
+    }
+    small = notable(metrics)
+    assert arrivals(small) == {"site a": 1000}
+    assert losses(small, "site", own=False) == {"a": 0.6}
+    assert losses(small, "site", own=True) == {"a": 0.5}
+    assert losses(small, "source", own=True) == {}
+    assert sorted(small["rejects"]["clusters"]["bins"]) == [f"w{n:02d}" for n in range(40 - LARGEST, 40)]
+    assert metrics["measures"]["origins"]["bins"]["site b"] == 10

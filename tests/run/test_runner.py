@@ -1,0 +1,375 @@
+"""The runner's promises: identity, conservation, commits that are whole or not there, and work that is done once."""
+
+import dataclasses
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.engines.local import LocalEngine
+from pipeline_tasks.errors import (
+    BudgetExceeded,
+    ContractError,
+    DeterminismViolation,
+    DigestMismatch,
+    RecipeError,
+    RowsVanished,
+    SchemaBroken,
+)
+from pipeline_tasks.manifest import Manifest, dump
+from pipeline_tasks.run.runner import Budget, Meter, Work, bench_for, partition_path, plan, refine, seal
+from pipeline_tasks.stage import Shards
+from pipeline_tasks.store import storage
+from tests.refining import given, refined, rows
+from tests.toys import CARDS, ROWS, MapParams, learn, table
+
+pytestmark = pytest.mark.usefixtures("toys")
+
+
+@pytest.fixture
+def parent(tmp_path: Path) -> str:
+    """Three shards of toy rows: 40, none, 25."""
+    return given(tmp_path, [table(0, 40), table(40, 0), table(40, 25)])
+
+
+def run(
+    root: Path, stage: str, parent: str, *, span: tuple[int, int] | None = None, **how: Any
+) -> tuple[str, Manifest, Meter]:
+    params = how.pop("params", {})
+    return refine(Work(str(root), stage, params, parent, **how), LocalEngine, span)
+
+
+def committed(root: Path, stage: str) -> list[str]:
+    """Return the manifests of a stage, whole or partitions, that a reader could see."""
+    there = [entry.path for entry in storage.connect(str(root)).list(stage)]
+    return [path for path in there if path.endswith("manifest.json") or "/partitions/" in path]
+
+
+# --- What came in is kept, rejected or quarantined ---------------------------------------------------------------
+
+
+def test_every_row_is_kept_rejected_or_quarantined(tmp_path: Path, parent: str) -> None:
+    _, made, _ = run(tmp_path, "toy_map", parent)
+    assert made.rows_in == 65
+    assert made.rejected == {"toy_map:third": 21}
+    assert made.quarantined == {"error:damaged": 2}
+    assert made.rows == 65 - 21 - 2
+    kept, rejects, quarantine = (rows(tmp_path, made, part) for part in ("shards", "rejects", "quarantine"))
+    ids = [one for part in (kept, rejects, quarantine) for one in part.column("id").to_pylist()]
+    assert sorted(ids) == list(range(65))
+    assert kept.schema.names == [*ROWS.names, "size"]
+    assert rejects.schema.names == [*ROWS.names, "size", "reason", "evidence"]
+    assert set(rejects.column("evidence").to_pylist()) == {
+        f'{{"id":{one}}}' for one in range(65) if one % 3 == 0 and one % 50
+    }
+    assert [shard.rows for shard in made.shards] == [26, 0, 16]
+
+
+@pytest.mark.parametrize("how", ["lose", "repeat"])
+def test_a_kernel_that_loses_or_repeats_rows_commits_nothing(tmp_path: Path, parent: str, how: str) -> None:
+    with pytest.raises(RowsVanished, match=r"65 rows came in and \d+ are accounted for .*nothing was committed"):
+        run(tmp_path, "toy_bad", parent, params={"how": how})
+    assert committed(tmp_path, "toy_bad") == []
+
+
+def test_a_kernel_that_changes_a_promised_column_commits_nothing(tmp_path: Path, parent: str) -> None:
+    with pytest.raises(SchemaBroken, match=r"toy_bad promised columns \['n'\]"):
+        run(tmp_path, "toy_bad", parent, params={"how": "lie"})
+    assert committed(tmp_path, "toy_bad") == []
+
+
+def test_a_kernel_that_yields_nothing_is_told_what_is_wanted(tmp_path: Path, parent: str) -> None:
+    with pytest.raises(ContractError, match="even an empty shard needs one"):
+        run(tmp_path, "toy_bad", parent, params={"how": "nothing"})
+    assert committed(tmp_path, "toy_bad") == []
+
+
+def test_a_parent_without_a_column_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    parent = given(tmp_path, [table(0, 3).drop_columns(["key"])])
+    with pytest.raises(SchemaBroken, match=r"toy_map reads columns \['key'\] that given/"):
+        run(tmp_path, "toy_map", parent)
+    assert list(storage.connect(str(tmp_path)).list("toy_map")) == []
+
+
+def test_a_missing_parent_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"given/none/manifest.json: no such manifest; refine that stage first"):
+        run(tmp_path, "toy_map", "given/none/manifest.json")
+
+
+@pytest.mark.parametrize(
+    ("budget", "passes"),
+    [
+        (Budget(share=0.0, rows=1), False),
+        (Budget(share=0.0, rows=2), True),
+        (Budget(share=0.04, rows=0), True),
+        (Budget(share=0.03, rows=0), False),
+    ],
+)
+def test_a_partition_fails_above_both_bounds_of_its_budget(
+    tmp_path: Path, parent: str, budget: Budget, passes: bool
+) -> None:
+    if passes:
+        assert run(tmp_path, "toy_map", parent, budget=budget)[1].quarantined == {"error:damaged": 2}
+        return
+    with pytest.raises(BudgetExceeded, match=r"2 of 65 records of this partition are damaged .*error_budget"):
+        run(tmp_path, "toy_map", parent, budget=budget)
+    assert committed(tmp_path, "toy_map") == []
+
+
+# --- Bytes that are not what they were -----------------------------------------------------------------------------
+
+
+def test_a_changed_shard_is_named_and_nothing_is_committed(tmp_path: Path, parent: str) -> None:
+    shard = next(tmp_path.glob("given/data/*.parquet"))
+    body = bytearray(shard.read_bytes())
+    body[len(body) // 2] ^= 1
+    shard.write_bytes(body)
+    with pytest.raises(DigestMismatch, match=rf"{shard}: SHA-256 is .*refine again"):
+        run(tmp_path, "toy_map", parent)
+    assert committed(tmp_path, "toy_map") == []
+
+
+def test_a_committed_stage_whose_shard_is_gone_says_so(tmp_path: Path, parent: str) -> None:
+    path, made, _ = run(tmp_path, "toy_map", parent)
+    (tmp_path / made.shards[0].path).unlink()
+    with pytest.raises(
+        ContractError, match=rf"names {made.shards[0].path}, which is missing or cut short; remove {path}"
+    ):
+        run(tmp_path, "toy_map", parent)
+
+
+def test_a_damaged_receipt_is_named(tmp_path: Path, parent: str) -> None:
+    path, _, _ = run(tmp_path, "toy_map", parent)
+    (tmp_path / path).unlink()
+    receipt = next(tmp_path.glob("toy_map/*/receipts/*.json"))
+    receipt.write_bytes(receipt.read_bytes()[:-20])
+    with pytest.raises(ContractError, match=rf"{receipt} is not a receipt .*remove it and run again"):
+        run(tmp_path, "toy_map", parent)
+
+
+# --- Work that is done once ------------------------------------------------------------------------------------------
+
+
+def test_committed_work_is_found(tmp_path: Path, parent: str) -> None:
+    first = run(tmp_path, "toy_map", parent)
+    second = run(tmp_path, "toy_map", parent)
+    assert (first[0], first[1]) == (second[0], second[1])
+    assert (first[2].ran, second[2].ran) == (3, 0)
+
+
+def test_empty_objects_of_killed_writers_are_not_taken_for_work(tmp_path: Path, parent: str) -> None:
+    path, made = refined(tmp_path, "toy_map", parent)
+    before = (tmp_path / path).read_bytes()
+    for one in (tmp_path / path, *(tmp_path / path).parent.glob("receipts/*.json")):
+        one.write_bytes(b"")
+    assert refined(tmp_path, "toy_map", parent) == (path, made)
+    assert (tmp_path / path).read_bytes() == before
+
+
+@pytest.mark.parametrize("stage", ["toy_map", "toy_group", "toy_beside", "toy_history"])
+def test_only_what_is_missing_runs_again(tmp_path: Path, parent: str, stage: str) -> None:
+    path, made, whole = run(tmp_path, stage, parent)
+    body = (tmp_path / path).read_bytes()
+    (tmp_path / path).unlink()
+    (tmp_path / made.shards[0].path).unlink()
+    _, again, meter = run(tmp_path, stage, parent)
+    assert again == made
+    assert (tmp_path / path).read_bytes() == body
+    assert (meter.ran, meter.found) == (1, whole.ran - 1)
+
+
+def test_a_group_leaves_no_scratch(tmp_path: Path, parent: str) -> None:
+    run(tmp_path, "toy_group", parent)
+    with pytest.raises(LookupError):
+        run(tmp_path, "toy_bad_group", parent, params={"how": "defect"})
+    assert [one.path for one in storage.connect(str(tmp_path)).list("") if "/scratch/" in one.path] == []
+
+
+def test_a_racing_group_does_not_take_the_others_scratch(tmp_path: Path, parent: str) -> None:
+    inside = False
+
+    class Raced(LocalEngine):
+        """Between scatter and gather, a second attempt does the whole work."""
+
+        def _each(self, *given: Any, **how: Any) -> list[Any]:
+            nonlocal inside
+            done = super()._each(*given, **how)
+            if not inside:
+                inside = True
+                run(tmp_path, "toy_group", parent)
+            return done
+
+    path, made, _ = refine(Work(str(tmp_path), "toy_group", {}, parent), Raced)
+    assert inside
+    assert (tmp_path / path).read_bytes() == dump(made)
+
+
+def test_a_second_attempt_with_other_bytes_is_refused(tmp_path: Path, parent: str) -> None:
+    path = plan(Work(str(tmp_path), "toy_map", {}, parent)).path
+
+    class Late(LocalEngine):
+        """Another attempt commits something else just before this one."""
+
+        def map(self, *given: Any, **how: Any) -> Shards:
+            kept = super().map(*given, **how)
+            storage.connect(str(tmp_path)).create(path, b"{}")
+            return kept
+
+    with pytest.raises(DeterminismViolation, match="the first stays"):
+        refine(Work(str(tmp_path), "toy_map", {}, parent), Late)
+    assert (tmp_path / path).read_bytes() == b"{}"
+
+
+# --- Partitions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spans", [[(0, 3)], [(0, 1), (1, 2), (2, 3)], [(2, 3), (0, 2)], [(0, 0), (0, 3), (3, 3)]])
+def test_sealed_partitions_are_the_whole_run(tmp_path: Path, spans: list[tuple[int, int]]) -> None:
+    tables = [table(0, 40), table(40, 0), table(40, 25)]
+    whole_root, split_root = tmp_path / "whole", tmp_path / "split"
+    path, _, _ = run(whole_root, "toy_map", given(whole_root, tables))
+    parent = given(split_root, tables)
+    for span in spans:
+        run(split_root, "toy_map", parent, span=span)
+    sealed, _ = seal(Work(str(split_root), "toy_map", {}, parent), spans)
+    assert sealed == path
+    assert (split_root / sealed).read_bytes() == (whole_root / path).read_bytes()
+
+
+def test_a_partition_is_named_by_what_it_covers(tmp_path: Path, parent: str) -> None:
+    path, made, _ = run(tmp_path, "toy_map", parent, span=(1, 3))
+    assert path == partition_path(plan(Work(str(tmp_path), "toy_map", {}, parent)), (1, 3))
+    assert made.rows_in == 25
+    assert run(tmp_path, "toy_map", parent, span=(1, 3))[2].ran == 0
+
+
+@pytest.mark.parametrize("spans", [[(0, 1), (2, 3)], [(0, 2), (1, 3)], [(0, 3), (0, 3)], []])
+def test_partitions_that_do_not_cover_the_input_once_are_not_sealed(
+    tmp_path: Path, parent: str, spans: list[tuple[int, int]]
+) -> None:
+    for span in spans:
+        run(tmp_path, "toy_map", parent, span=span)
+    with pytest.raises(RowsVanished, match="do not cover the 3 input shards once"):
+        seal(Work(str(tmp_path), "toy_map", {}, parent), spans)
+    assert not [path for path in committed(tmp_path, "toy_map") if path.endswith("manifest.json")]
+
+
+def test_sealing_waits_for_every_partition(tmp_path: Path, parent: str) -> None:
+    run(tmp_path, "toy_map", parent, span=(0, 1))
+    with pytest.raises(RecipeError, match="no such manifest; refine that stage first"):
+        seal(Work(str(tmp_path), "toy_map", {}, parent), [(0, 1), (1, 3)])
+
+
+def test_a_stage_that_groups_is_not_split(tmp_path: Path, parent: str) -> None:
+    with pytest.raises(RecipeError, match="toy_group cannot be split into partitions; run it whole"):
+        run(tmp_path, "toy_group", parent, span=(0, 1))
+
+
+# --- Identity --------------------------------------------------------------------------------------------------------
+
+
+def fingerprint(root: Path, parent: str, **how: Any) -> str:
+    params = how.pop("params", {})
+    return plan(Work(str(root), "toy_map", params, parent, **how)).fingerprint
+
+
+def test_where_when_and_how_are_no_part_of_identity(tmp_path: Path, parent: str) -> None:
+    before = fingerprint(tmp_path, parent)
+    shutil.copytree(tmp_path, tmp_path.parent / f"{tmp_path.name}-moved")
+    moved = tmp_path.parent / f"{tmp_path.name}-moved"
+    assert fingerprint(moved, parent) == before
+    assert fingerprint(tmp_path, parent, batch_rows=7, budget=Budget(1.0, 9), landing="/elsewhere") == before
+    assert fingerprint(tmp_path, parent, params={"every": 3}) == before  # the default, said aloud
+
+
+def test_what_and_from_what_are_identity(tmp_path: Path, parent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint(tmp_path, parent)
+    others = [
+        fingerprint(tmp_path, parent, params={"every": 4}),
+        fingerprint(tmp_path, given(tmp_path, [table(0, 41)])),
+        fingerprint(tmp_path, parent, history=(run(tmp_path, "toy_map", parent)[0],)),
+    ]
+    card = dataclasses.replace(CARDS[0], version=2)
+    monkeypatch.setattr(sys.modules["pipeline_tasks.stages.toy_map"], "STAGE", card)
+    others.append(fingerprint(tmp_path, parent))
+    assert len({before, *others}) == 5
+
+
+@pytest.fixture
+def filed(toys: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make `toy_map` a stage that uses a file: its param `model` is a path, as a tokenizer's is."""
+
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Params(MapParams):
+        model: str = ""
+
+    module = sys.modules["pipeline_tasks.stages.toy_map"]
+    monkeypatch.setattr(module, "STAGE", dataclasses.replace(CARDS[0], params=Params))
+    monkeypatch.setattr(module, "resources", lambda params: (params.model,), raising=False)
+
+
+@pytest.mark.usefixtures("filed")
+def test_a_file_is_identity_by_its_content_and_not_its_place(tmp_path: Path, parent: str) -> None:
+    for name, body in (("a.bin", b"weights"), ("b.bin", b"weights"), ("c.bin", b"other")):
+        (tmp_path / name).write_bytes(body)
+    prints = [
+        fingerprint(tmp_path, parent, params={"model": str(tmp_path / name)}) for name in ("a.bin", "b.bin", "c.bin")
+    ]
+    assert prints[0] == prints[1] != prints[2]
+    made = run(tmp_path, "toy_map", parent, params={"model": str(tmp_path / "a.bin")})[1]
+    assert made.params["model"].startswith("sha256:")
+    assert str(tmp_path) not in json.dumps(json.loads(dump(made))["params"])
+
+
+@pytest.mark.usefixtures("filed")
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, parent: str) -> None:
+    with pytest.raises(RecipeError, match=r"toy_map: cannot read .*none\.bin; correct the path"):
+        fingerprint(tmp_path, parent, params={"model": str(tmp_path / "none.bin")})
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 10_000])
+@pytest.mark.parametrize("stage", ["toy_map", "toy_group", "toy_beside", "toy_history"])
+def test_batches_of_any_size_give_the_same_bytes(tmp_path: Path, stage: str, batch_rows: int) -> None:
+    tables = [table(0, 40), table(40, 0), table(40, 25)]
+    one, other = tmp_path / "one", tmp_path / "other"
+    path, _ = refined(one, stage, given(one, tables))
+    again, _ = refined(other, stage, given(other, tables), batch_rows=batch_rows)
+    assert path == again
+    assert (one / path).read_bytes() == (other / path).read_bytes()
+
+
+def test_nothing_of_the_place_or_the_clock_is_in_a_manifest(tmp_path: Path, parent: str) -> None:
+    path, _, _ = run(tmp_path, "toy_map", parent)
+    body = (tmp_path / path).read_text()
+    assert str(tmp_path) not in body
+    assert not {"time", "host", "attempt", "worker"} & set(json.loads(body))
+
+
+# --- History ---------------------------------------------------------------------------------------------------------
+
+
+def test_history_is_what_earlier_snapshots_remembered(tmp_path: Path) -> None:
+    monday, made, _ = run(tmp_path, "toy_history", given(tmp_path, [table(0, 30)], "monday"))
+    assert made.rejected == {}
+    tuesday, made, _ = run(tmp_path, "toy_history", given(tmp_path, [table(20, 30)], "tuesday"), history=(monday,))
+    assert made.rejected == {"toy_history:seen": 10}
+    _, made, _ = run(tmp_path, "toy_history", given(tmp_path, [table(0, 60)], "wednesday"), history=(monday, tuesday))
+    assert made.rejected == {"toy_history:seen": 50}
+    assert rows(tmp_path, made).column("id").to_pylist() == list(range(50, 60))
+
+
+def test_a_stage_over_no_shards_is_whole(tmp_path: Path) -> None:
+    parent = given(tmp_path, [table(0, 0)])
+    for stage in ("toy_map", "toy_group", "toy_beside", "toy_history"):
+        _, made, _ = run(tmp_path, stage, parent)
+        assert (made.rows_in, made.rows, made.rejected) == (0, 0, {})
+        assert made.schema
+
+
+def test_map_refuses_inputs_of_different_lengths(tmp_path: Path, parent: str) -> None:
+    plan_ = plan(Work(str(tmp_path), "toy_map", {}, parent))
+    with pytest.raises(ContractError, match=r"zips its inputs shard by shard, but they have \[1, 3\] shards"):
+        LocalEngine(bench_for(plan_)).map(learn, plan_.parent.shards, plan_.parent.shards[:1])

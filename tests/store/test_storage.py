@@ -1,0 +1,419 @@
+"""One body of promises over every store, and what each store says when the world is against it."""
+
+import contextlib
+import hashlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, NoSpace, RecipeError, StorageBusy
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.storage import commit, connect
+from tests.faulty_s3 import Fault, FaultyS3
+from tests.s3_server import free_port
+
+WRITERS = 16
+ROUNDS = 12
+
+
+def paths(root: str, prefix: str = "") -> list[str]:
+    return [entry.path for entry in connect(root).list(prefix)]
+
+
+def put(root: str, path: str, body: bytes, tmp_path: Path) -> None:
+    local = tmp_path / "local"
+    local.write_bytes(body)
+    connect(root).put_file(path, local, hashlib.sha256(body).hexdigest())
+
+
+# --- What every store promises -----------------------------------------------------------------------------------
+
+
+def test_what_is_created_is_read_back_listed_and_deleted(any_root: str) -> None:
+    store = connect(any_root)
+    assert store.create("a/b/one.json", b"one")
+    assert store.read("a/b/one.json") == b"one"
+    assert store.size("a/b/one.json") == 3
+    assert [(entry.path, entry.bytes) for entry in store.list("a")] == [("a/b/one.json", 3)]
+    store.delete("a/b/one.json")
+    store.delete("a/b/one.json")
+    assert store.size("a/b/one.json") is None
+    assert list(store.list("")) == []
+
+
+def test_ranges_are_read_whole_or_refused(any_root: str) -> None:
+    store, body = connect(any_root), bytes(range(256)) * 40
+    store.create("one", body)
+    ranges = [(0, 5), (10_000, 10_240), (300, 300), (7, 8), *((at, at + 9) for at in range(1000, 1500, 20))]
+    assert store.read_ranges("one", ranges) == [body[start:stop] for start, stop in ranges]
+    for beyond in ((10_239, 10_241), (20_000, 20_001)):
+        with pytest.raises(DigestMismatch, match=r"one has 10240 bytes and its manifest promised .* cut short"):
+            store.read_ranges("one", [(0, 5), beyond])
+    with pytest.raises(FileNotFoundError):
+        store.read_ranges("two", [(0, 1), (2, 3)])
+
+
+@pytest.mark.parametrize("body", [b"", b"\x00\xff" * 5, "żółć".encode()], ids=["empty", "binary", "text"])
+def test_bytes_are_kept_as_they_are(any_root: str, body: bytes) -> None:
+    connect(any_root).create("folder/ż ó+%20", body)
+    assert connect(any_root).read("folder/ż ó+%20") == body
+    assert paths(any_root) == ["folder/ż ó+%20"]
+
+
+def test_a_missing_object_is_file_not_found(any_root: str) -> None:
+    store = connect(any_root)
+    store.create("there", b"")
+    for call in (store.read, store.open, store.stamp):
+        with pytest.raises(FileNotFoundError):
+            call("not/there")
+    assert store.size("not/there") is None
+    assert list(store.list("not")) == []
+
+
+def test_create_never_replaces(any_root: str) -> None:
+    store = connect(any_root)
+    assert store.create("one", b"first")
+    assert not store.create("one", b"second")
+    assert store.read("one") == b"first"
+
+
+def test_exactly_one_of_many_racing_writers_wins(any_root: str) -> None:
+    store = connect(any_root)
+
+    def race(name: str) -> tuple[list[bytes], bytes]:
+        bodies = [f"writer {rank} of {name} {'x' * 4000}".encode() for rank in range(WRITERS)]
+        with ThreadPoolExecutor(WRITERS) as pool:
+            won = list(pool.map(lambda body: store.create(name, body), bodies))
+        return [body for body, mine in zip(bodies, won, strict=True) if mine], store.read(name)
+
+    for number in range(ROUNDS):
+        winners, kept = race(f"race/{number}")
+        assert winners == [kept]
+
+
+def test_twins_that_race_with_equal_bytes_all_succeed(any_root: str) -> None:
+    store = connect(any_root)
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(lambda _: commit(store, "twin", b"the same"), range(WRITERS)))
+    assert store.read("twin") == b"the same"
+    assert paths(any_root) == ["twin"]
+
+
+def test_a_commit_of_other_bytes_is_refused_and_the_first_stays(any_root: str) -> None:
+    store = connect(any_root)
+    commit(store, "stage/print/manifest.json", b"first")
+    commit(store, "stage/print/manifest.json", b"first")
+    with pytest.raises(DeterminismViolation, match=r"stage/print/manifest\.json was committed with other bytes"):
+        commit(store, "stage/print/manifest.json", b"second")
+    assert store.read("stage/print/manifest.json") == b"first"
+
+
+def test_a_stored_file_can_be_read_in_pieces_and_out_of_order(any_root: str, tmp_path: Path) -> None:
+    body = os.urandom(9 * 1024 * 1024)  # more than is fetched at a time
+    put(any_root, "data/file", body, tmp_path)
+    with connect(any_root).open("data/file") as stream:
+        assert stream.read(10) == body[:10]
+        stream.seek(-100, os.SEEK_END)
+        assert stream.read() == body[-100:]
+        assert stream.read() == b""
+        stream.seek(5)
+        assert stream.read() == body[5:]
+
+
+def test_a_stored_file_heals_a_damaged_twin(any_root: str, tmp_path: Path) -> None:
+    put(any_root, "data/file", b"right", tmp_path)
+    connect(any_root).delete("data/file")
+    connect(any_root).create("data/file", b"wrong")
+    put(any_root, "data/file", b"right", tmp_path)
+    assert connect(any_root).read("data/file") == b"right"
+
+
+def test_listing_is_whole_and_in_the_order_of_text(any_root: str) -> None:
+    store = connect(any_root)
+    names = [f"many/{number:04d}" for number in range(1050)]  # S3 answers a thousand at a time
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: store.create(name, b"x"), names))
+    for name in ("many-more", "many.txt", "manya/b"):  # around the `/` of many/ in the order of bytes
+        store.create(name, b"")
+    assert paths(any_root, "many") == names
+    assert paths(any_root) == sorted([*names, "many-more", "many.txt", "manya/b"])
+
+
+def test_a_stamp_changes_with_the_object(any_root: str) -> None:
+    store = connect(any_root)
+    store.create("one", b"first")
+    before = store.stamp("one")
+    assert store.stamp("one") == before
+    store.delete("one")
+    store.create("one", b"other")
+    assert store.stamp("one") != before
+
+
+def test_the_digest_of_a_file_follows_its_content(any_root: str) -> None:
+    store = connect(any_root)
+    store.create("model.bin", b"first")
+    assert storage.digest_of_file(f"{any_root}/model.bin") == (5, hashlib.sha256(b"first").hexdigest())
+    store.delete("model.bin")
+    store.create("model.bin", b"other")
+    assert storage.digest_of_file(f"{any_root}/model.bin") == (5, hashlib.sha256(b"other").hexdigest())
+
+
+def test_a_file_is_brought_to_this_machine_and_checked(
+    any_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    connect(any_root).create("model.bin", b"weights")
+    digest = hashlib.sha256(b"weights").hexdigest()
+    for _ in range(2):
+        assert Path(storage.localize(f"{any_root}/model.bin", digest)).read_bytes() == b"weights"
+
+
+def test_a_file_that_changed_since_it_was_planned_is_not_used(
+    s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    connect(s3_root).create("model.bin", b"other weights")
+    with pytest.raises(DigestMismatch, match=r"model\.bin: SHA-256 is"):
+        storage.localize(f"{s3_root}/model.bin", hashlib.sha256(b"weights").hexdigest())
+    assert not list(tmp_path.rglob("model.bin"))
+
+
+# --- Processes that die ------------------------------------------------------------------------------------------
+
+WRITER = textwrap.dedent(
+    """
+    import hashlib, sys
+    from pathlib import Path
+    from pipeline_tasks.storage import connect
+    root, local = sys.argv[1:]
+    body = bytes(40 * 1024 * 1024)
+    Path(local).write_bytes(body)
+    store, number = connect(root), 0
+    print("ready", flush=True)
+    while True:
+        number += 1
+        store.create(f"created/{number}", body)
+        store.put_file(f"stored/{number}", Path(local), hashlib.sha256(body).hexdigest())
+    """
+)
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.2, 0.35, 0.6])
+def test_a_killed_writer_leaves_nothing_half_written(any_root: str, tmp_path: Path, delay: float) -> None:
+    command = [sys.executable, "-c", WRITER, any_root, str(tmp_path / "body")]
+    writer = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
+    try:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"ready\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            writer.wait(delay)
+    finally:
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+    store = connect(any_root)
+    left = list(store.list(""))
+    # The S3 server under test may keep an empty object of a PUT that died before its body; none is ever half there.
+    whole = {40 * 1024 * 1024} | ({0} if any_root.startswith("s3://") else set())
+    assert {entry.bytes for entry in left} <= whole
+    for entry in left:
+        if not entry.bytes:
+            commit(store, entry.path, b"healed")
+            assert store.read(entry.path) == b"healed"
+    assert store.create("created/next", b"next")
+
+
+def test_an_empty_object_is_no_commit(any_root: str) -> None:
+    store = connect(any_root)
+    assert store.create("stage/manifest.json", b"")
+    commit(store, "stage/manifest.json", b"body")
+    commit(store, "stage/manifest.json", b"body")
+    with pytest.raises(DeterminismViolation, match="other bytes"):
+        commit(store, "stage/manifest.json", b"other")
+    assert store.read("stage/manifest.json") == b"body"
+
+
+# --- Worlds that are against it ----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def small_files() -> Iterator[None]:
+    """Let files of this process have 64 KiB at most: the kernel refuses more, as a full disk would.
+
+    Not a fixture: pytest writes its own (redirected) output between a fixture and its test.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+
+
+def test_a_full_disk_is_no_space_and_shows_nothing(tmp_path: Path) -> None:
+    store = connect(str(tmp_path / "root"))
+    with small_files(), pytest.raises(NoSpace, match="no space left on the disk"):
+        store.create("stage/manifest.json", bytes(100_000))
+    assert list((tmp_path / "root").rglob("*")) == [tmp_path / "root" / "stage"]
+
+
+def test_a_full_disk_stops_a_shard(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    from pipeline_tasks.store.shard_file import ShardWriter
+
+    rows = pa.RecordBatch.from_pydict({"body": pa.array([os.urandom(200_000)], pa.large_binary())})
+    with small_files():
+        writer = ShardWriter(rows.schema)
+        writer.write(rows)
+        with pytest.raises(NoSpace, match="set TMPDIR"):
+            writer.store(str(tmp_path / "root"), "stage/data")
+    assert paths(str(tmp_path / "root")) == []
+
+
+def test_a_place_that_cannot_be_a_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(RecipeError, match=r"file/root/one: cannot be written \(Not a directory\)"):
+        connect(str(tmp_path / "file" / "root")).create("one", b"")
+
+
+def test_an_unknown_kind_of_store_is_refused() -> None:
+    with pytest.raises(RecipeError, match="storage speaks s3://bucket/prefix and local paths"):
+        connect("gs://bucket/prefix")
+
+
+def test_a_missing_bucket_is_named(s3_root: str) -> None:
+    store = connect("s3://refinery-nobody-made-this/root")
+    for call in (
+        store.read,
+        store.size,
+        store.open,
+        lambda path: store.create(path, b""),
+        lambda path: [*store.list(path)],
+    ):
+        with pytest.raises(RecipeError, match=r"bucket.* does not exist; create it"):
+            call("one")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ((403, "InvalidAccessKeyId"), r"refused the credentials \(InvalidAccessKeyId\); check AWS_ACCESS_KEY_ID"),
+        ((403, "SignatureDoesNotMatch"), "refused the credentials"),
+        ((403, "AccessDenied"), "refused the credentials"),
+        ((403, "RequestTimeTooSkewed"), "clock differs"),
+    ],
+)
+def test_a_refusal_says_what_to_mend(s3_root: str, faults: FaultyS3, fault: tuple[int, str], said: str) -> None:
+    for method, call in (
+        ("PUT", lambda: connect(s3_root).create("one", b"")),
+        ("GET", lambda: connect(s3_root).read("one")),
+    ):
+        faults.coming.append((method, fault))
+        with pytest.raises(RecipeError, match=said):
+            call()
+    assert len(faults.happened) == 2
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["lost_answer", "lost_request", (503, "SlowDown"), (500, "InternalError"), (409, "ConditionalRequestConflict")],
+)
+def test_a_commit_survives_what_networks_do(s3_root: str, faults: FaultyS3, fault: Fault) -> None:
+    faults.coming.append(("PUT", fault))
+    assert connect(s3_root).create("one", b"mine")
+    assert faults.happened == [("PUT", fault)]
+    assert connect(s3_root).read("one") == b"mine"
+    assert not connect(s3_root).create("one", b"other")
+
+
+def test_a_commit_whose_answers_are_all_lost_is_found(
+    s3_root: str, faults: FaultyS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    faults.coming.append(("PUT", "lost_answer"))
+    assert connect(s3_root).create("one", b"mine")
+    faults.coming.append(("PUT", "lost_answer"))
+    assert not connect(s3_root).create("one", b"other")
+    faults.coming.append(("PUT", (503, "SlowDown")))
+    with pytest.raises(StorageBusy, match="SlowDown"):
+        connect(s3_root).create("two", b"mine")
+    assert paths(s3_root) == ["one"]
+
+
+def test_a_body_that_breaks_off_is_asked_for_again(s3_root: str, faults: FaultyS3, tmp_path: Path) -> None:
+    body = os.urandom(9 * 1024 * 1024)
+    put(s3_root, "data/file", body, tmp_path)
+    faults.coming += [("GET", "short_body"), ("GET", "short_body")]
+    assert connect(s3_root).read("data/file") == body
+    faults.coming += [("GET", "short_body"), ("GET", "short_body")]
+    with connect(s3_root).open("data/file") as stream:
+        assert stream.read(8 * 1024 * 1024) + stream.read() == body
+    faults.coming += [("GET", "short_body")] * 3
+    with pytest.raises(StorageBusy, match="data/file"):
+        connect(s3_root).read("data/file")
+    assert len(faults.happened) == 7
+
+
+def test_ranges_survive_what_networks_do(s3_root: str, faults: FaultyS3) -> None:
+    store, body = connect(s3_root), os.urandom(5000)
+    store.create("one", body)
+    for fault in ("short_body", "lost_answer", "lost_request", (503, "SlowDown"), (500, "InternalError")):
+        faults.coming.append(("GET", fault))
+        assert store.read_ranges("one", [(10, 20), (4000, 5000)]) == [body[10:20], body[4000:]]
+    assert len(faults.happened) == 5
+    faults.coming.append(("GET", "whole_body"))
+    with pytest.raises(StorageBusy, match=r"/one: the store sent 5000 of 10 bytes; try again"):
+        store.read_ranges("one", [(10, 20)])
+
+
+def test_ranges_with_small_gaps_come_in_one_request(s3_root: str, faults: FaultyS3) -> None:
+    store, body = connect(s3_root), os.urandom(600_000)
+    store.create("one", body)
+    ranges = [(10, 20), (20, 30), (100_000, 100_001), (500_000, 500_009), (1, 2)]
+    assert store.read_ranges("one", ranges) == [body[start:stop] for start, stop in ranges]
+    assert sorted(faults.ranges) == ["bytes=1-1", "bytes=10-100000", "bytes=500000-500008"]
+    assert store.read_ranges("one", []) == []
+
+
+def test_no_credentials_are_asked_for(s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(RecipeError, match="no S3 credentials; set AWS_ACCESS_KEY_ID"):
+        connect(s3_root).read("one")
+
+
+def test_a_server_that_is_not_there_is_busy_and_named(s3_root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    for call in (connect(s3_root).read, connect(s3_root).size, lambda path: connect(s3_root).create(path, b"")):
+        with pytest.raises(StorageBusy, match=r"did not answer .*127\.0\.0\.1.*check AWS_ENDPOINT_URL"):
+            call("one")
+
+
+def test_the_endpoint_for_s3_alone_goes_before_the_general_one(s3_root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", os.environ["AWS_ENDPOINT_URL"])
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    assert connect(s3_root).create("one", b"there")
+    assert connect(s3_root).read("one") == b"there"
+
+
+def test_a_large_file_goes_up_in_parts(s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "PART", 1024)
+    body = os.urandom(9 * 1024 * 1024)
+    put(s3_root, "data/large", body, tmp_path)
+    assert connect(s3_root).read("data/large") == body
+    with pytest.raises(RecipeError, match="does not exist"):
+        put("s3://refinery-nobody-made-this/root", "data/large", body, tmp_path)

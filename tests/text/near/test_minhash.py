@@ -1,0 +1,184 @@
+"""Signatures: the same on every machine forever, and true to the curve that they promise."""
+
+import math
+import random
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.text.base import hashing
+from pipeline_tasks.text.near import minhash, shingles
+from pipeline_tasks.text.near.clusters import lowest_of_cluster
+
+FOX = "the quick brown fox jumps over the lazy dog"
+FOX_KEYS = [
+    8206661974646607065,
+    -3023201125196345132,
+    7339985873675173097,
+    -6922746144166625531,
+    3659352889666700936,
+    -8457078008400039169,
+    4236350397215477780,
+    -7080027522274131926,
+    6662196851304514011,
+    -5937988344217306169,
+    7624885767208249454,
+    979424416473035528,
+    670937746045726828,
+    8604463181666434049,
+]
+FOX_SHINGLES = "3c7be0f1e6bc1e3c9892f71caccc59415856cc794a36a071c589e7e26b1a6e93cf6f7036731487f8"
+FOX_BY_CHARACTER = [3843899999983722340, 3969757442410522282, -5096198381282271150]
+
+
+def test_generator_is_splitmix64() -> None:
+    # The first outputs of seed 0, as published with the reference implementation.
+    assert hashing.stream(0, 2) == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4]
+
+
+def test_vectors_are_frozen_because_remembered_signatures_outlive_releases() -> None:
+    keys, packed = minhash.sign(pa.array([FOX]), minhash.Family())
+    assert keys.to_pylist() == [FOX_KEYS]
+    assert packed[0].as_py().hex() == FOX_SHINGLES
+    assert minhash.permutations(2, 1).tolist() == [
+        [2433363436, 3203108257],
+        [4170425071, 1908508305],
+        [1908102361, 3276606463],
+    ]
+
+
+def test_vectors_of_characters_are_frozen_too() -> None:
+    keys, packed = minhash.sign(pa.array([FOX]), minhash.Family(ngram=24, bands=3, rows=4, shingle="char"))
+    assert keys.to_pylist() == [FOX_BY_CHARACTER]
+    assert len(packed[0].as_py()) == 8 * (len(FOX) - 24 + 1)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Hello, World!", "hello world"),
+        ("\uff46\uff55\uff4c\uff4c width", "FULL WIDTH"),
+        ("so\u00adft\u200b hyphen", "soft hyphen"),
+        ("naïve ÉCOLE", "NAÏVE école"),
+        ("tab\tand\nline", "tab and line"),
+    ],
+)
+def test_case_width_and_spacing_do_not_matter(one: str, other: str) -> None:
+    assert [word for word, _ in shingles.words(one)] == [word for word, _ in shingles.words(other)]
+    assert shingles.characters(one) == shingles.characters(other)
+
+
+def test_scripts_without_spaces_have_a_word_per_character() -> None:
+    assert [text for _, text in shingles.words("日本語です。Python 3")] == ["日", "本", "語", "で", "す", "Python", "3"]
+    assert len(shingles.words("ภาษาไทย")) == 7
+    assert [text for _, text in shingles.words("한국어 문서")] == ["한국어", "문서"]
+    assert [text for _, text in shingles.words("हिन्दी में")] == ["हिन्दी", "में"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=0x17F), max_size=60))
+def test_latin_words_are_the_runs_of_letters_and_digits(text: str) -> None:
+    text = text.replace("\u00ad", "")
+    assert [word for _, word in shingles.words(text)] == re.findall(r"[^\W_]+", text)
+
+
+def test_characters_are_folded_with_one_space_between_words() -> None:
+    assert shingles.characters("  Héllo,\n Wörld! 日本 語x so\u00adft ") == "héllo wörld 日本 語x soft"
+    assert shingles.characters("-- !") == ""
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["a", "Z", "0", "é", "\uff21", "日", "𐐀", "𠀀", "\u0301", "\u00ad", " ", "-", "\x00"]),
+        max_size=40,
+    )
+)
+def test_words_hash_alike_wherever_they_stand(parts: list[str]) -> None:
+    text = "".join(parts)
+    found = shingles.words(text)
+    hashes = {piece: hash_ for hash_, piece in found}
+    assert [hash_ for hash_, _ in found] == [hashes[piece] for _, piece in found]
+    for hash_, piece in found:
+        assert shingles.words(piece) == [(hash_, piece)]
+        assert shingles.words(f"{piece} and what follows")[0] == (hash_, piece)
+    folded = {hash_: shingles.characters(piece) for hash_, piece in found}
+    assert len(set(folded.values())) == len(folded)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text(max_size=40) | st.none(), max_size=12), st.integers(0, 5))
+def test_slices_and_nulls_are_signed_as_themselves(texts: list[str | None], start: int) -> None:
+    family = minhash.Family(ngram=2, bands=3, rows=2)
+    whole = pa.array(texts, pa.large_string())
+    keys, packed = minhash.sign(whole.slice(start), family)
+    for at, text in enumerate(texts[start:]):
+        alone_keys, alone = minhash.sign(pa.array([text or ""]), family)
+        assert keys[at].as_py() == alone_keys[0].as_py()
+        assert packed[at].as_py() == alone[0].as_py()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 3) | st.integers(0, 2**64 - 1), min_size=1, max_size=200))
+def test_sort_distinct_sorts_any_numbers(values: list[int]) -> None:
+    out, tally = np.zeros(len(values), np.uint64), np.zeros(2 * len(values) + 3, np.int64)
+    kept = minhash.sort_distinct(np.array(values, np.uint64), len(values), out, tally)
+    assert out[:kept].tolist() == sorted(set(values))
+
+
+def test_short_documents_have_no_signature_and_so_no_near_duplicates() -> None:
+    keys, packed = minhash.sign(pa.array(["four words are few", "", "four words are few"]), minhash.Family())
+    assert keys.to_pylist() == [[], [], []]
+    assert packed.to_pylist() == [b"", b"", b""]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.sampled_from("abcd"), max_size=30), min_size=2, max_size=6))
+def test_jaccard_is_that_of_the_sets_of_shingles(docs: list[list[str]]) -> None:
+    _, packed = minhash.sign(pa.array([" ".join(one) for one in docs]), minhash.Family(ngram=3))
+    sets = [{tuple(one[at : at + 3]) for at in range(len(one) - 2)} for one in docs]
+    lefts, rights = np.arange(len(docs) - 1), np.arange(1, len(docs))
+    for at, found in enumerate(minhash.jaccard(packed, lefts, packed.slice(0), rights)):
+        both, either = sets[at] & sets[at + 1], sets[at] | sets[at + 1]
+        assert found == (len(both) / len(either) if either else 0.0)
+
+
+@pytest.mark.parametrize("similarity", [0.4, 0.6, 0.7, 0.8, 0.9])
+def test_share_of_candidates_follows_the_curve(similarity: float) -> None:
+    draws, pairs, size = random.Random(similarity), 1500, 180
+    common = round(2 * size * similarity / (1 + similarity))
+    left, right = [], []
+    for _ in range(pairs):
+        words = [f"{draws.getrandbits(48):x}" for _ in range(2 * size + 4 - common)]
+        left.append(" ".join(words[: size + 4]))
+        right.append(" ".join(words[: common + 4] + words[size + 4 :]))
+    family = minhash.Family()
+    (one, packed), (two, other) = minhash.sign(pa.array(left), family), minhash.sign(pa.array(right), family)
+    rows = np.arange(pairs)
+    true = minhash.jaccard(packed, rows, other, rows)
+    assert np.allclose(true, common / (2 * size - common))
+    hits = sum(
+        any(a == b for a, b in zip(x, y, strict=True)) for x, y in zip(one.to_pylist(), two.to_pylist(), strict=True)
+    )
+    expected = minhash.curve(float(true[0]), family.bands, family.rows)
+    assert abs(hits / pairs - expected) < 4 * math.sqrt(expected * (1 - expected) / pairs)
+
+
+def test_curve_and_midpoint_are_the_published_ones() -> None:
+    assert [round(minhash.curve(s, 14, 8), 3) for s in (0.5, 0.7, 0.8)] == [0.053, 0.565, 0.924]
+    assert [round(minhash.midpoint(b, 8), 3) for b in (14, 16, 32)] == [0.719, 0.707, 0.648]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=30))
+def test_clusters_are_the_connected_components(pairs: list[tuple[int, int]]) -> None:
+    lefts, rights = np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64)
+    lowest = list(range(16))
+    for _ in range(16):
+        for a, b in pairs:
+            lowest[a] = lowest[b] = min(lowest[a], lowest[b])
+    assert lowest_of_cluster(lefts, rights, 16).tolist() == lowest

@@ -1,0 +1,322 @@
+"""Taking a snapshot back equals never having had it, whatever day it is, and bringing it back equals having kept it."""
+
+import json
+import random
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.funnel import status_lines
+from pipeline_tasks.inspect.verify import verify
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.publish.publishing import read_demoted
+from pipeline_tasks.service.requests import handle, ledger_of
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.upkeep import retract
+
+RECIPE = "web"
+STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("ingest", {}),
+    ("extract", {"min_chars": 20}),
+    ("dedup_exact", {"buckets": 2}),
+    ("dedup_minhash", {"buckets": 2, "policy": ["longest", "lowest_id"]}),
+)
+DAYS = ("2026-11-19", "2026-11-20", "2026-11-21", "2026-11-22")
+
+
+@pytest.fixture(scope="module")
+def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four days of the same pages, edited and copied: every day equals, resembles and demotes some of another."""
+    place, draws = tmp_path_factory.mktemp("crawl"), random.Random(3)
+    pages = [[f"word{draws.randrange(10**6)}" for _ in range(80)] for _ in range(12)]
+    for number, name in enumerate(DAYS):
+        (place / name).mkdir()
+        texts = []
+        for page in draws.sample(pages, 8):
+            extra = [f"day{number}"] * draws.randrange(3)
+            texts.append(" ".join([*page, *extra]))
+        lines = [
+            json.dumps({"text": text, "url": f"https://example.org/{number}/{at}"}) for at, text in enumerate(texts)
+        ]
+        (place / name / "pages.jsonl").write_text("\n".join(lines))
+    return place
+
+
+def refine(root: str, uri: Path, recipe: str = RECIPE) -> version_log.Version:
+    """Refine one day as its DAG does: land, stages with all earlier days as history, publish."""
+    landed = handle({"verb": "land", "root": root, "input": str(uri), "recipe": recipe})
+    named = {"root": root, "recipe": recipe, "snapshot": landed["snapshot"]}
+    history = handle({"verb": "history", **named})["history"]
+    parent, manifests = landed["manifest"], {}
+    for stage, params in STEPS:
+        request = {"stage": stage, "params": params, "parent": parent, "history": history.get(stage, [])}
+        parent = manifests[stage] = handle({"verb": "refine", **named, **request, "landing": landed["landing"]})[
+            "manifest"
+        ]
+    handle({"verb": "publish", **named, "landing": landed["landing"], "manifests": manifests})
+    return version_log.current(root, recipe, landed["snapshot"])
+
+
+def record(root: str, day: str, reason: str = "", *, undo: bool = False) -> None:
+    """Record in log and ledger that a day is retracted, or back, as `refinery retract` does."""
+    with Ledger.open(ledger_of(root)) as ledger:
+        retract.record(root, RECIPE, day, reason, undo=undo, ledger=ledger)
+
+
+def stands(root: str, day: str) -> tuple[int | None, str | None]:
+    """The version of a day that the ledger calls published, and why it is retracted if it is."""
+    with Ledger.open(ledger_of(root)) as ledger:
+        (row,) = [one for one in ledger.ask("status", recipe=RECIPE) if one["snapshot"] == day]
+    return row["version"], row["retraction_reason"]
+
+
+def redo(root: str, snapshot: str) -> list[str]:
+    """Refine again what is due, as `refinery retract` does; return which days that were."""
+    done = []
+    while (due := retract.due(root, RECIPE, snapshot)) is not None:
+        refine(root, Path(retract.landed(root, due.version)))
+        done.append(due.version.snapshot)
+    return done
+
+
+def holds(root: str) -> set[str]:
+    """The documents of the dataset: what every day kept, less what later days demoted."""
+    kept = {
+        one
+        for version in version_log.latest_by_snapshot(root, RECIPE)
+        for batch in read_shards(root, read_manifest(root, version.manifests["dedup_minhash"]).shards, ["id"])
+        for one in batch.column("id").to_pylist()
+    }
+    gone = set(read_demoted(root, RECIPE).column("id").to_pylist())
+    assert gone <= kept
+    return kept - gone
+
+
+def sealed(root: str) -> dict[str, tuple[str, int, int]]:
+    """What each live day's last stage is, and what its version says of it."""
+    live = version_log.latest_by_snapshot(root, RECIPE)
+    return {one.snapshot: (one.manifests["dedup_minhash"], one.documents, one.demoted) for one in live}
+
+
+@pytest.fixture(scope="module")
+def full(crawl: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], tuple[set[str], Any]]:
+    """What the dataset holds after every set of days that the tests compare with."""
+    found = {}
+    for days in [DAYS, *(tuple(one for one in DAYS if one != gone) for gone in DAYS)]:
+        root = str(tmp_path_factory.mktemp("plain"))
+        for day in days:
+            refine(root, crawl / day)
+        found[days] = holds(root), sealed(root)
+    return found
+
+
+def without(day: str) -> tuple[str, ...]:
+    return tuple(one for one in DAYS if one != day)
+
+
+@pytest.mark.parametrize("day", DAYS)
+def test_retracting_a_day_equals_never_having_had_it(
+    day: str, crawl: Path, tmp_path: Path, full: dict[tuple[str, ...], tuple[set[str], Any]]
+) -> None:
+    root = str(tmp_path)
+    before = [refine(root, crawl / one) for one in DAYS]
+    assert (holds(root), sealed(root)) == full[DAYS]
+    planned = [one.version.snapshot for one in retract.later(root, RECIPE, day)]
+    record(root, day, "a test day")
+    assert redo(root, day) == planned == [one for one in DAYS if one > day]
+    assert (holds(root), sealed(root)) == full[without(day)]
+    assert retract.stale(root, RECIPE) == []
+    assert stands(root, day) == (None, "a test day")
+    assert version_log.versions(root, RECIPE)[: len(DAYS)] == before, "published versions never change"
+    assert all(not verify(root, one).problems for one in version_log.latest_by_snapshot(root, RECIPE))
+    page = storage.connect(root).read(f"{version_log.latest_by_snapshot(root, RECIPE)[-1].home}/report.html").decode()
+    assert ("a test day" in page) == (day < DAYS[-1])
+
+    record(root, day, undo=True)
+    redo(root, day)
+    assert (holds(root), sealed(root)) == full[DAYS]
+    assert stands(root, day) == (version_log.current(root, RECIPE, day).number, None)
+
+
+def test_a_dataset_of_which_all_is_retracted_still_has_a_status(
+    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = str(tmp_path)
+    refine(root, crawl / DAYS[0])
+    record(root, DAYS[0])
+    assert main(["status", root]) == 0
+    told = version_log.retractions(root, RECIPE)[DAYS[0]].account
+    assert re.fullmatch(r"retracted on \d{4}-\d\d-\d\d \d\d:\d\d UTC", told)
+    assert f"{DAYS[0]:<20}{told}" in capsys.readouterr().out
+    assert main(["status", root, "--json"]) == 0
+    (gone,) = json.loads(capsys.readouterr().out)
+    assert {**gone, "retracted_at": ""} == {
+        "recipe": RECIPE,
+        "snapshot": DAYS[0],
+        "note": told,
+        "retracted_at": "",
+        "reason": "",
+    }
+    assert gone["retracted_at"][:16].replace("T", " ") in told
+    assert main(["report", root]) == RecipeError.exit_code
+    assert f"snapshot {DAYS[0]} of recipe {RECIPE} was {told}" in capsys.readouterr().err
+
+
+def test_days_demote_each_other_and_versions_say_so(
+    crawl: Path, tmp_path: Path, full: dict[tuple[str, ...], tuple[set[str], Any]]
+) -> None:
+    root = str(tmp_path)
+    versions = [refine(root, crawl / one) for one in DAYS]
+    demoted = read_demoted(root, RECIPE).to_pylist()
+    assert len(demoted) == sum(one.demoted for one in versions) > 0
+    assert all(0 < one.promoted <= one.demoted for one in versions if one.demoted)
+    for row in demoted:
+        assert row["similarity"] >= 0.8
+        assert row["bands"] > 0
+        assert row["snapshot"] < row["winner_snapshot"]
+    (last,) = [one for one in versions if one.snapshot == demoted[0]["winner_snapshot"]]
+    page = storage.connect(root).read(f"{last.home}/report.html").decode()
+    assert "Demoted" in page
+    assert demoted[0]["snapshot"] in page
+    lines = list(status_lines(root, versions, {DAYS[0]: "a note"}))
+    assert "demoted" in lines[0]
+    assert lines[2].strip() == "a note"
+
+
+def test_a_retraction_is_recorded_once_and_goes_on_where_it_was_interrupted(crawl: Path, tmp_path: Path) -> None:
+    root = str(tmp_path)
+    for one in DAYS[:3]:
+        refine(root, crawl / one)
+    for _ in range(2):
+        record(root, DAYS[0], "spam")
+    assert len(version_log.log(root, RECIPE)) == 4
+    assert version_log.retractions(root, RECIPE)[DAYS[0]].reason == "spam"
+    assert [one.version.snapshot for one in retract.stale(root, RECIPE)] == list(DAYS[1:3])
+    refine(root, crawl / DAYS[1])  # and here the power fails
+    assert [one.version.snapshot for one in retract.stale(root, RECIPE)] == [DAYS[2]]
+    assert redo(root, DAYS[0]) == [DAYS[2]]
+
+
+def test_a_retracted_day_is_neither_shown_nor_refined_again_from_the_same_files(
+    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = str(tmp_path / "root")
+    day = tmp_path / DAYS[0]
+    day.mkdir()
+    text = (crawl / DAYS[0] / "pages.jsonl").read_text()
+    (day / "pages.jsonl").write_text(text)
+    refine(root, day)
+    refine(root, crawl / DAYS[1])
+    record(root, DAYS[0], "spam")
+    with pytest.raises(RecipeError, match=r"retracted on .* UTC: spam"):
+        version_log.current(root, RECIPE, DAYS[0])
+    with pytest.raises(RecipeError, match="land other files"):
+        refine(root, day)
+    assert main(["status", root]) == 0
+    told = capsys.readouterr().out
+    assert re.search("retracted on .* UTC: spam", told)
+    assert "stale from ingest on" in told
+    (day / "pages.jsonl").write_text(text.replace("word", "cure"))
+    assert refine(root, day).number == 4
+    assert version_log.retractions(root, RECIPE) == {}
+    assert stands(root, DAYS[0]) == (4, None)
+
+
+def test_a_ledger_that_missed_a_retraction_is_told_again(crawl: Path, tmp_path: Path) -> None:
+    root = str(tmp_path)
+    refine(root, crawl / DAYS[0])
+    version_log.retract(root, RECIPE, DAYS[0], "spam")  # and here the power fails
+    assert stands(root, DAYS[0]) == (1, None)
+    record(root, DAYS[0], "not the reason that is in the log")
+    assert stands(root, DAYS[0]) == (None, "spam")
+    version_log.restore(root, RECIPE, DAYS[0])  # and here again
+    record(root, DAYS[0], undo=True)
+    assert stands(root, DAYS[0]) == (3, None)
+
+
+def unknown(root: str, arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["retract", *arguments, root]) == RecipeError.exit_code
+    return capsys.readouterr().err
+
+
+def test_what_cannot_be_retracted_is_refused(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = str(tmp_path / "root")
+    assert "published here: nothing" in unknown(root, ["2026-11-19"], capsys)
+    moved = tmp_path / DAYS[1]
+    moved.mkdir()
+    (moved / "pages.jsonl").write_text((crawl / DAYS[1] / "pages.jsonl").read_text())
+    refine(root, crawl / DAYS[0])
+    refine(root, moved)
+    assert "it has 2026-11-19, 2026-11-20" in unknown(root, ["2026-11-18"], capsys)
+    (moved / "pages.jsonl").unlink()
+    assert "Bring its files back" in unknown(root, [DAYS[0]], capsys)
+    assert len(version_log.log(root, RECIPE)) == 2
+    with pytest.raises(RecipeError, match="not retracted"):
+        version_log.restore(root, RECIPE, DAYS[0])
+
+
+def test_a_recipe_of_ones_own_is_asked_for_where_something_is_refined_again(
+    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = str(tmp_path)
+    for day in DAYS[:2]:
+        refine(root, crawl / day, "ours")
+    assert "published here: ours" in unknown(root, [DAYS[0], "--recipe", "web"], capsys)
+    for words in (["retract", "--dry-run", DAYS[1], root, "more"], ["retract", DAYS[1], "--dry-run", "--none", root]):
+        with pytest.raises(SystemExit, match="2"):
+            main(words)
+    assert "unrecognized arguments: more" in capsys.readouterr().err
+    assert "give the path of its YAML file" in unknown(root, [DAYS[0]], capsys)
+    assert version_log.retractions(root, "ours") == {}
+    for undo in ([], ["--undo"]):
+        assert main(["retract", DAYS[1], root, *undo]) == 0
+        assert list(version_log.retractions(root, "ours")) == ([] if undo else [DAYS[1]])
+
+
+def test_a_dry_run_tells_what_would_be_refined_again(
+    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = str(tmp_path)
+    refine(root, crawl / DAYS[0])
+    refine(root, crawl / DAYS[1])
+    assert main(["retract", DAYS[0], root, "--dry-run"]) == 0
+    assert "2026-11-20: refined again from ingest on (now version 2)" in capsys.readouterr().out
+    assert main(["retract", DAYS[1], root, "--dry-run"]) == 0
+    assert "nothing after 2026-11-20" in capsys.readouterr().out
+    assert len(version_log.log(root, RECIPE)) == 2
+
+
+def test_what_is_done_already_is_said(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = str(tmp_path)
+    refine(root, crawl / DAYS[0])
+    assert main(["retract", DAYS[0], root, "--undo"]) == 0
+    assert "is not retracted" in capsys.readouterr().out
+    for said in ("retracting 2026-11-19 of", r"2026-11-19 of .* was retracted on .* UTC: spam"):
+        assert main(["retract", DAYS[0], root, "--reason", "spam"]) == 0
+        assert re.search(said, capsys.readouterr().out)
+    assert main(["retract", DAYS[0], root, "--undo"]) == 0
+    assert re.search("bringing back .* UTC: spam", capsys.readouterr().out)
+    assert stands(root, DAYS[0]) == (3, None)
+
+
+def test_what_is_shown_says_of_which_snapshot(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = str(tmp_path)
+    made = refine(root, crawl / DAYS[0])
+    assert main(["report", root, "--json"]) == 0
+    place = {"recipe": RECIPE, "snapshot": DAYS[0], "version": 1}
+    assert json.loads(capsys.readouterr().out) == {**place, "report": f"{root}/{made.home}/report.html"}
+    assert main(["funnel", root]) == 0
+    assert capsys.readouterr().out.startswith(f"{RECIPE} version 1, snapshot {DAYS[0]}\ningest ")
+    assert main(["trace", root, "--token", "0"]) == RecipeError.exit_code
+    assert f"version 1 of recipe {RECIPE} has no packed tokens" in capsys.readouterr().err
+    assert main(["verify", root, "--json"]) == 0
+    (account,) = json.loads(capsys.readouterr().out)
+    assert account.items() >= {**place, "records": 8, "problems": []}.items()
+    assert account["published"] + sum(account["aside"].values()) == 8
