@@ -18,8 +18,8 @@ def install() -> Path:
     done = PLACE / "peers.txt"
     wanted = (HERE / "peers.txt").read_text()
     if not done.exists() or done.read_text() != wanted:
-        beside = Path(sys.executable).with_name("uv")
-        uv = str(beside) if beside.exists() else "uv"
+        broadcast = Path(sys.executable).with_name("uv")
+        uv = str(broadcast) if broadcast.exists() else "uv"
         subprocess.run([uv, "venv", "-q", "--clear", "--python", sys.executable, str(PLACE)], check=True)
         pins = str(HERE / "peers.txt")
         subprocess.run([uv, "pip", "install", "-q", "--python", str(PYTHON), "-r", pins], check=True)

@@ -56,25 +56,25 @@ class Manifest:
         return sum(shard.bytes for shard in self.shards)
 
 
-def home(stage: str, fingerprint: str) -> str:
+def stage_prefix(stage: str, fingerprint: str) -> str:
     """Return the prefix, relative to the root, under which a stage's output lives."""
     return f"{stage}/{fingerprint}"
 
 
 def manifest_path(stage: str, fingerprint: str) -> str:
     """Return the path of a stage's manifest: the commit point of the whole stage."""
-    return f"{home(stage, fingerprint)}/manifest.json"
+    return f"{stage_prefix(stage, fingerprint)}/manifest.json"
 
 
 ABANDONED = b'{"abandoned":true}\n'
 """What `tend` puts in the commit slot of work that it sweeps: whoever still works there can no longer commit."""
 
 
-def slots(stage: str, fingerprint: str) -> Iterator[str]:
+def commit_slots(stage: str, fingerprint: str) -> Iterator[str]:
     """Yield the paths at which a stage may commit: the first that is not abandoned counts."""
     yield manifest_path(stage, fingerprint)
     for generation in itertools.count(1):
-        yield f"{home(stage, fingerprint)}/manifest.{generation}.json"
+        yield f"{stage_prefix(stage, fingerprint)}/manifest.{generation}.json"
 
 
 def canonical(value: object) -> bytes:

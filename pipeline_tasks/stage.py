@@ -38,7 +38,7 @@ class Shard:
 Shards = tuple[Shard, ...]
 
 
-class Remembered(Protocol):
+class HistoryReader(Protocol):
     """What a kernel gets of what was remembered by a key: its rows as a stream, or those of some keys.
 
     Rows are sorted by key, or, where several shards come as one (`beside`), by key within each.
@@ -65,7 +65,7 @@ class Engine(Protocol):
     def rejected(self) -> Mapping[str, int]:
         """Reason -> rows set aside so far in this run; reasons that start with `error:` are quarantined."""
 
-    def map(self, kernel: Kernel, *inputs: Shards, beside: Shards = ()) -> Shards:
+    def map(self, kernel: Kernel, *inputs: Shards, broadcast: Shards = ()) -> Shards:
         """Run `kernel` once per shard; several inputs are zipped shard by shard.
 
         Every call also gets all of `beside` as one last stream when `beside` is not empty
@@ -79,7 +79,9 @@ class Engine(Protocol):
         `by` and `order` together must order the rows totally: engines differ in ties.
         """
 
-    def remember(self, *inputs: Shards, by: str = "", order: Sequence[str] = (), kernel: Kernel | None = None) -> None:
+    def save_history(
+        self, *inputs: Shards, by: str = "", order: Sequence[str] = (), kernel: Kernel | None = None
+    ) -> None:
         """Keep shards with the manifest as what later snapshots will see as `history`.
 
         Kept is the one input or, with `kernel` (and `by`), what it makes of the inputs, as in `map` but stored once.
@@ -94,10 +96,10 @@ class Stage(Generic[P]):
     """The card that each stage module exports as `STAGE`.
 
     `version` is bumped when output changes for the same params. `splits` promises that
-    run(a + b) == run(a) + run(b), so Airflow may map it over partitions. `measures` names
+    run(a + b) == run(a) + run(b), so Airflow may map it over partitions. `profiled` names
     output columns that are profiled into the manifest's metrics (whole numbers: count, sum
-    and a histogram; ratios: a histogram; strings: value counts). `fires` lists every reason
-    the stage can give. `recalls` tells that the stage reads `on.history`; one that remembers for readers outside
+    and a histogram; ratios: a histogram; strings: value counts). `reasons` lists every reason
+    the stage can give. `reads_history` says that the stage reads `on.history`; one that remembers for readers outside
     the pipeline only says False, and is the same whatever came before.
     """
 
@@ -108,15 +110,15 @@ class Stage(Generic[P]):
     writes: pa.Schema
     version: int
     splits: bool
-    recalls: bool = True
+    reads_history: bool = True
     conserves: Literal["rows", "tokens"] = "rows"
     engine: Literal["local", "spark", "ray"] = "spark"
-    measures: tuple[str, ...] = ()
-    fires: tuple[str, ...] = field(default=())
+    profiled: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = field(default=())
     title: str = ""
 
 
-def set_aside(batch: pa.RecordBatch, reasons: pa.Array, evidence: pa.Array | None = None) -> pa.RecordBatch:
+def reject(batch: pa.RecordBatch, reasons: pa.Array, evidence: pa.Array | None = None) -> pa.RecordBatch:
     """Mark rows of `batch`: null keeps a row, `stage:why` rejects it, `error:why` quarantines it.
 
     `evidence` is canonical JSON text per row (every failing rule with value and bound), null where kept.

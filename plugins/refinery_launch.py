@@ -2,7 +2,7 @@
 
 The connections `spark_default` and `ray_default` alone decide:
 
-`local[N]` / `local`          the warm host of this machine (`pipeline_tasks.warm`); the embedded default
+`local[N]` / `local`          the warm host of this machine (`pipeline_tasks.service.daemon`); the embedded default
 `sc://host`                   the warm host, as a client of Spark Connect
 `spark://host` port 7077      spark-submit in client mode, as SparkSubmitOperator does it
 `http://ray-head` port 8265   a job of Ray's Jobs API, found again by its id when a try is repeated
@@ -54,7 +54,7 @@ def launch(request: Request, try_number: int = 1) -> Reply:
         return _spark_submit(request, try_number)
     if address.startswith(("http://", "https://")):
         return _ray_job(request, address, try_number)
-    return daemon.ask(request)
+    return daemon.send(request)
 
 
 def address_of(engine: str) -> str:

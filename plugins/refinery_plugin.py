@@ -130,7 +130,7 @@ def snapshot_page(recipe: str, snapshot: str) -> HTMLResponse:
         most=most,
         verdicts=verdicts,
         before=before,
-        measures=list(_measures(version, before)),
+        profiled=list(_measures(version, before)),
         costs=_costs(recipe, snapshot),
     )
 
@@ -144,9 +144,9 @@ def _retracted(gone: version_log.Retraction) -> HTMLResponse:
 def _measures(version: version_log.Version, before: version_log.Version | None) -> Iterator[dict[str, Any]]:
     """Yield per stage and column the quantiles now and before."""
     for stage, path in version.manifests.items():
-        now = read_manifest(root(), path).metrics["measures"]
+        now = read_manifest(root(), path).metrics["kept"]
         known = before is not None and stage in before.manifests
-        past = read_manifest(root(), before.manifests[stage]).metrics["measures"] if before and known else {}
+        past = read_manifest(root(), before.manifests[stage]).metrics["kept"] if before and known else {}
         for column in sorted(now):
             if now[column]["kind"] != "name" and now[column]["count"]:
                 yield {"stage": stage, "column": column, "now": _spread(now, column), "past": _spread(past, column)}

@@ -87,7 +87,7 @@ def demoted(root: Path, made: Manifest) -> list[dict[str, Any]]:
 
 def unsettled(made: Manifest) -> int:
     """Bands that were not settled, summed over documents."""
-    return sum(made.metrics[one].get("unsettled_bands", {}).get("sum", 0) for one in ("measures", "rejects"))
+    return sum(made.metrics[one].get("unsettled_bands", {}).get("sum", 0) for one in ("kept", "rejects"))
 
 
 # --- The oracle -----------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def given(root: Path, tables: Sequence[pa.Table], name: str = "given") -> str:
         bytes_in=0,
         rejected={},
         quarantined={},
-        metrics={"measures": merge(profile(table, MEASURED) for table in tables), "rejects": {}},
+        metrics={"kept": merge(profile(table, MEASURED) for table in tables), "rejects": {}},
     )
     path = manifest_path(name, print_)
     storage.commit(storage.connect(str(root)), path, dump(made))

@@ -87,7 +87,7 @@ def test_every_stage_accounts_for_its_rows(days: Days) -> None:
                 assert stored == {**made.rejected, **made.quarantined}
                 assert made.rows_in == made.rows + stored.total()
                 assert parent is None or made.rows_in == parent.rows
-                assert set(stored) <= set(stage_card(stage).fires)
+                assert set(stored) <= set(stage_card(stage).reasons)
                 assert all(row["evidence"] for row in day.rows(stage, "rejects", ["evidence"]))
             parent = made
 

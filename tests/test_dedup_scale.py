@@ -66,7 +66,7 @@ def test_a_template_of_100_000_pages_leaves_one_and_never_pairs_them_all(tmp_pat
     made, shuffled = deduplicated(tmp_path, planted.template(count), on, {})
     assert made.rows == 1
     assert made.rejected == {"dedup_minhash:near_duplicate": count - 1}
-    assert made.metrics["measures"]["unsettled_bands"]["sum"] == 0
+    assert made.metrics["kept"]["unsettled_bands"]["sum"] == 0
     assert shuffled.rows < 100 * count  # all pairs would be 50,000 per page
 
 
@@ -75,7 +75,7 @@ def test_a_chain_of_10_000_near_duplicates_comes_together(tmp_path: Path, on: tu
     texts = planted.chain(count)
     memory, shuffled = deduplicated(tmp_path / "memory", texts, on, {})
     assert memory.rows < count / 100
-    assert memory.metrics["measures"]["unsettled_bands"]["sum"] == 0
+    assert memory.metrics["kept"]["unsettled_bands"]["sum"] == 0
     assert shuffled.rows < 100 * count
     if on[0] != "local":
         return

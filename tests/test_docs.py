@@ -62,7 +62,7 @@ def test_every_recipe_is_in_the_docs(recipe: str) -> None:
 @pytest.mark.parametrize("stage", ["ingest", "extract"])
 def test_every_damage_has_its_meaning(stage: str) -> None:
     missing = [
-        why for why in stage_card(stage).fires if why.startswith("error:") and f"`{why}`" not in TEXTS["failures.md"]
+        why for why in stage_card(stage).reasons if why.startswith("error:") and f"`{why}`" not in TEXTS["failures.md"]
     ]
     assert missing == []
 

@@ -35,7 +35,7 @@ MANIFEST = Manifest(
     bytes_in=99,
     rejected={"toy_map:third": 2},
     quarantined={},
-    metrics={"measures": {}, "rejects": {}},
+    metrics={"kept": {}, "rejects": {}},
 )
 
 

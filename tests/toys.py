@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Shards, Stage, reject, replace_column
 
 ROWS = pa.schema(
     [
@@ -58,7 +58,7 @@ def judge(batches: Batches, params: MapParams) -> Batches:
         reasons = [_judged(one, params) for one in ids]
         proof = [f'{{"id":{one}}}' if why else None for one, why in zip(ids, reasons, strict=True)]
         sized = replace_column(batch, "size", pc.utf8_length(batch.column("text")).cast(pa.int64()))
-        yield set_aside(sized, pa.array(reasons, pa.string()), pa.array(proof, pa.string()))
+        yield reject(sized, pa.array(reasons, pa.string()), pa.array(proof, pa.string()))
 
 
 def _judged(one: int, params: MapParams) -> str | None:
@@ -89,7 +89,7 @@ def elect(batches: Batches, by: str) -> Batches:
         for value in batch.column(by).to_pylist():
             reasons.append("toy_group:duplicate" if value == last else None)
             last = value
-        yield set_aside(batch, pa.array(reasons, pa.string()))
+        yield reject(batch, pa.array(reasons, pa.string()))
 
 
 def run_group(shards: Shards, params: GroupParams, on: Engine) -> Shards:
@@ -125,7 +125,7 @@ def learn(batches: Batches, twins: Batches, totals: Batches) -> Batches:
 
 
 def run_beside(shards: Shards, _: NoParams, on: Engine) -> Shards:
-    return on.map(learn, shards, shards, beside=on.map(add_up, shards))
+    return on.map(learn, shards, shards, broadcast=on.map(add_up, shards))
 
 
 # --- history: what earlier snapshots had is set aside ----------------------------------------------------------------
@@ -135,7 +135,7 @@ def sift(batches: Batches, *seen: Batches) -> Batches:
     known = {one for stream in seen for batch in stream for one in batch.column("id").to_pylist()}
     for batch in batches:
         reasons = ["toy_history:seen" if one in known else None for one in batch.column("id").to_pylist()]
-        yield set_aside(batch, pa.array(reasons, pa.string()))
+        yield reject(batch, pa.array(reasons, pa.string()))
 
 
 def keep_ids(batches: Batches) -> Batches:
@@ -144,20 +144,20 @@ def keep_ids(batches: Batches) -> Batches:
 
 
 def run_history(shards: Shards, _: NoParams, on: Engine) -> Shards:
-    kept = on.map(sift, shards, beside=on.history)
-    on.remember(on.map(keep_ids, kept))
+    kept = on.map(sift, shards, broadcast=on.history)
+    on.save_history(on.map(keep_ids, kept))
     return kept
 
 
 # --- recall: as history, but by looking up keys -----------------------------------------------------------------------
 
 
-def recall(batches: Batches, *remembered: Remembered) -> Batches:
+def recall(batches: Batches, *remembered: HistoryReader) -> Batches:
     for batch in batches:
         ids = batch.column("id")
         known = {one for table in remembered for one in table.rows(ids).column("id").to_pylist()}
         reasons = ["toy_recall:seen" if one in known else None for one in ids.to_pylist()]
-        yield set_aside(batch, pa.array(reasons, pa.string()))
+        yield reject(batch, pa.array(reasons, pa.string()))
 
 
 def keep(batches: Batches) -> Batches:
@@ -168,7 +168,7 @@ def run_recall(shards: Shards, params: RecallParams, on: Engine) -> Shards:
     home = on.group(keep, shards, by="id", buckets=params.buckets)
     days = [on.history[start : start + params.buckets] for start in range(0, len(on.history), params.buckets)]
     kept = on.map(recall, home, *days)
-    on.remember(on.map(keep_ids, kept), by="id")
+    on.save_history(on.map(keep_ids, kept), by="id")
     return kept
 
 
@@ -231,9 +231,9 @@ LEARNED = ROWS.append(pa.field("total", pa.int64())).append(pa.field("twins", pa
 MEASURES = ("n", "share", "key")
 
 CARDS: tuple[Stage[Any], ...] = (
-    Stage("toy_map", run_map, MapParams, ROWS, SIZED, 1, splits=True, measures=(*MEASURES, "size"), engine="local"),
-    Stage("toy_group", run_group, GroupParams, ROWS, ROWS, 1, splits=False, measures=MEASURES, engine="local"),
-    Stage("toy_beside", run_beside, NoParams, ROWS, LEARNED, 1, splits=False, measures=MEASURES, engine="local"),
+    Stage("toy_map", run_map, MapParams, ROWS, SIZED, 1, splits=True, profiled=(*MEASURES, "size"), engine="local"),
+    Stage("toy_group", run_group, GroupParams, ROWS, ROWS, 1, splits=False, profiled=MEASURES, engine="local"),
+    Stage("toy_beside", run_beside, NoParams, ROWS, LEARNED, 1, splits=False, profiled=MEASURES, engine="local"),
     Stage("toy_history", run_history, NoParams, ROWS, ROWS, 1, splits=False, engine="local"),
     Stage("toy_recall", run_recall, RecallParams, ROWS, ROWS, 1, splits=False, engine="local"),
     Stage("toy_bad", run_bad, BadParams, ROWS, ROWS, 1, splits=True, engine="local"),

@@ -66,8 +66,8 @@ def _section(card: Stage[Any]) -> Iterator[str]:
     yield f"- engine `{card.engine}`, splits: {_yes(card.splits)}, conserves {card.conserves}, version {card.version}"
     yield f"- reads: {_columns(card.reads)}"
     yield f"- writes: {_columns(card.writes)}"
-    yield f"- profiles in the manifest: {_names(card.measures)}"
-    yield f"- reasons: {_names(card.fires)}\n"
+    yield f"- profiles in the manifest: {_names(card.profiled)}"
+    yield f"- reasons: {_names(card.reasons)}\n"
     yield "| param | type | default |"
     yield "|---|---|---|"
     hints = typing.get_type_hints(card.params)

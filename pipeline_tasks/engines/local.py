@@ -5,35 +5,37 @@ from functools import partial
 from typing import Any
 
 from pipeline_tasks.run.task import Task, run, unchanged
-from pipeline_tasks.run.tracker import Bench, forget_scratch, gather_from_store, new_scratch, scatter_to_store
+from pipeline_tasks.run.tracker import Tracker, gather_from_store, new_scratch, remove_scratch, scatter_to_store
 from pipeline_tasks.stage import Kernel, Shards
 
 
 class LocalEngine:
     """Runs calls here and now; other engines replace `_each` (and `group`, where they have a shuffle)."""
 
-    def __init__(self, bench: Bench, history: Shards = ()) -> None:
-        self.bench = bench
+    def __init__(self, tracker: Tracker, history: Shards = ()) -> None:
+        self.tracker = tracker
         self.history = history
         self.remembered: Shards = ()
 
     @property
     def rejected(self) -> Mapping[str, int]:
         """Reason -> rows set aside so far in this run."""
-        return self.bench.rejected
+        return self.tracker.rejected
 
-    def remember(self, *inputs: Shards, by: str = "", order: Sequence[str] = (), kernel: Kernel | None = None) -> None:
+    def save_history(
+        self, *inputs: Shards, by: str = "", order: Sequence[str] = (), kernel: Kernel | None = None
+    ) -> None:
         """Keep `shards` with the manifest for later snapshots; see `stage.Engine`."""
         kept = self.page(kernel or unchanged, *inputs, by=(by, *order)) if by else inputs[0]
         self.remembered = (*self.remembered, *kept)
 
-    def map(self, kernel: Kernel, *inputs: Shards, beside: Shards = ()) -> Shards:
+    def map(self, kernel: Kernel, *inputs: Shards, broadcast: Shards = ()) -> Shards:
         """Run `kernel` once per shard; see `stage.Engine`."""
-        return self._mapped(self.bench.map_tasks(kernel, inputs, beside), inputs)
+        return self._mapped(self.tracker.map_tasks(kernel, inputs, broadcast), inputs)
 
     def page(self, kernel: Kernel, *inputs: Shards, by: Sequence[str]) -> Shards:
         """As `map`, but what the kernel keeps, sorted by the columns `by`, is stored as segments."""
-        return self._mapped(self.bench.map_tasks(kernel, inputs, (), by), inputs)
+        return self._mapped(self.tracker.map_tasks(kernel, inputs, (), by), inputs)
 
     def _mapped(self, tasks: Sequence[Task], inputs: Sequence[Shards]) -> Shards:
         weight = sum(shard.bytes for stream in inputs for shard in stream)
@@ -41,14 +43,14 @@ class LocalEngine:
         def run_missing(missing: list[int]) -> list[Any]:
             return self._each([partial(run, tasks[rank]) for rank in missing], weight)
 
-        return self.bench.complete(tasks, run_missing)
+        return self.tracker.complete(tasks, run_missing)
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
         """Run `kernel` once per bucket, over rows sorted by `by` and `order`; see `stage.Engine`."""
-        tasks = self.bench.group_tasks(kernel, rows, by, order, buckets)
+        tasks = self.tracker.group_tasks(kernel, rows, by, order, buckets)
 
         def run_missing(missing: list[int]) -> list[Any]:
-            place, weight = self.bench.place, sum(shard.bytes for shard in rows)
+            place, weight = self.tracker.place, sum(shard.bytes for shard in rows)
             scratch = new_scratch(place)
             scatters = [partial(scatter_to_store, place, shard, by, buckets, scratch) for shard in rows]
             try:
@@ -57,9 +59,9 @@ class LocalEngine:
                 gathers = [partial(gather_from_store, tasks[rank], drawn[rank], by, tuple(order)) for rank in missing]
                 return self._each(gathers, weight)
             finally:
-                forget_scratch(place, scratch)
+                remove_scratch(place, scratch)
 
-        return self.bench.complete(tasks, run_missing)
+        return self.tracker.complete(tasks, run_missing)
 
     def _each(self, calls: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- for other engines
         """Run the calls, which read about `weight` bytes together; return their results in order."""

@@ -11,7 +11,7 @@ from typing import Any
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, RefineryError
-from pipeline_tasks.run.tracker import Bench, attempt, settle
+from pipeline_tasks.run.tracker import Tracker, guarded, results_of
 from pipeline_tasks.stage import Shards
 
 RETRIES = 3
@@ -21,24 +21,24 @@ RETRIES = 3
 class RayEngine(LocalEngine):
     """Runs each call as a Ray task on the cluster at `address` (`local` starts one on this machine)."""
 
-    def __init__(self, bench: Bench, history: Shards = (), *, address: str = "local") -> None:
-        super().__init__(bench, history)
+    def __init__(self, tracker: Tracker, history: Shards = (), *, address: str = "local") -> None:
+        super().__init__(tracker, history)
         self._address = address
 
     def _each(self, calls: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- Ray tasks cost little
         connect(self._address)
         import ray
 
-        remote = ray.remote(max_retries=RETRIES)(attempt)
+        remote = ray.remote(max_retries=RETRIES)(guarded)
         try:
-            return settle(ray.get([remote.remote(call) for call in calls]))
+            return results_of(ray.get([remote.remote(call) for call in calls]))
         except ray.exceptions.RayTaskError as error:
             what = f"{type(error.cause).__name__}: {error.cause}"
-            message = f"{self.bench.place.home}: a kernel failed in a Ray worker ({what})"
+            message = f"{self.tracker.place.home}: a kernel failed in a Ray worker ({what})"
             raise RefineryError(message) from error
         except ray.exceptions.RayError as error:
             message = (
-                f"{self.bench.place.home}: Ray workers died {RETRIES + 1} times in a row ({str(error)[:300]}); "
+                f"{self.tracker.place.home}: Ray workers died {RETRIES + 1} times in a row ({str(error)[:300]}); "
                 "give them more memory or fewer cores. What was finished is kept and will not run again"
             )
             raise JobLost(message) from error

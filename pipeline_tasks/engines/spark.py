@@ -28,7 +28,7 @@ from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
 from pipeline_tasks.run.task import Outcome, Task, gather, scatter
-from pipeline_tasks.run.tracker import Bench, attempt, settle
+from pipeline_tasks.run.tracker import Tracker, guarded, results_of
 from pipeline_tasks.stage import Kernel, Shards
 
 RESULT = "rank int, result binary"
@@ -56,24 +56,24 @@ TASK_BYTES = 4 * 1024 * 1024
 class SparkEngine(LocalEngine):
     """Runs calls as Spark tasks on `master` (`local[N]`, `spark://host:port` or `sc://host:port`)."""
 
-    def __init__(self, bench: Bench, history: Shards = (), *, master: str = "local[*]") -> None:
-        super().__init__(bench, history)
+    def __init__(self, tracker: Tracker, history: Shards = (), *, master: str = "local[*]") -> None:
+        super().__init__(tracker, history)
         self._master = master
 
     def _each(self, calls: Sequence[partial[Any]], weight: int) -> list[Any]:
         parts = self._parts(len(calls), weight)
-        frame = self._frame(parts).mapInArrow(partial(_run_calls, parcel(calls, parts)), RESULT)
+        frame = self._frame(parts).mapInArrow(partial(_run_calls, task_batch(calls, parts)), RESULT)
         return self._collect(frame, range(len(calls)))
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
         """As the reference engine, with the rows shuffled by Spark: `repartitionById` takes our bucket as it is."""
-        tasks = self.bench.group_tasks(kernel, rows, by, order, buckets)
+        tasks = self.tracker.group_tasks(kernel, rows, by, order, buckets)
 
         def run_missing(missing: list[int]) -> list[Any]:
             weight = sum(shard.bytes for shard in rows)
-            scatters = [partial(scatter, self.bench.place, shard, by, buckets) for shard in rows]
+            scatters = [partial(scatter, self.tracker.place, shard, by, buckets) for shard in rows]
             givers = self._parts(len(rows), weight)
-            sent = parcel(scatters, givers)
+            sent = task_batch(scatters, givers)
             pieces = self._frame(givers).mapInArrow(partial(_run_scatters, sent, frozenset(missing)), PIECE)
             chosen = {bucket: tasks[bucket] for bucket in missing}
             gathering = partial(_gather_buckets, chosen, by, tuple(order))
@@ -82,7 +82,7 @@ class SparkEngine(LocalEngine):
             ordered = shuffled.sortWithinPartitions("bucket", "shard", "piece")
             return self._collect(ordered.mapInArrow(gathering, RESULT), missing)
 
-        return self.bench.complete(tasks, run_missing)
+        return self.tracker.complete(tasks, run_missing)
 
     def _parts(self, calls: int, weight: int) -> int:
         """Return how many Spark tasks share `calls` over `weight` bytes: one each, but fewer where they are light."""
@@ -103,21 +103,21 @@ class SparkEngine(LocalEngine):
         try:
             found = {row.rank: pickle.loads(row.result) for row in frame.collect()}  # noqa: S301 -- our own workers' words
         except PythonException as error:
-            message = f"{self.bench.place.home}: a kernel failed in a Spark worker ({_first_lines(str(error))})"
+            message = f"{self.tracker.place.home}: a kernel failed in a Spark worker ({_first_lines(str(error))})"
             raise RefineryError(message) from error
         except (PySparkException, Py4JError) as error:
             message = (
-                f"{self.bench.place.home}: the Spark job failed ({_first_lines(str(error))}); if workers were killed "
+                f"{self.tracker.place.home}: the Spark job failed ({_first_lines(str(error))}); if workers were killed "
                 "give them more memory. What was finished is kept and will not run again"
             )
             raise JobLost(message) from error
         if lost := [rank for rank in ranks if rank not in found]:  # a driver out of memory ends the stream early
             message = (
-                f"{self.bench.place.home}: Spark returned {len(found)} of {len(found) + len(lost)} results; give its "
+                f"{self.tracker.place.home}: Spark returned {len(found)} of {len(found) + len(lost)} results; give its "
                 "driver more memory. What was finished is kept and will not run again"
             )
             raise JobLost(message)
-        return settle([found[rank] for rank in ranks])
+        return results_of([found[rank] for rank in ranks])
 
 
 def _expression(text: str) -> Any:  # noqa: ANN401 -- a Spark Column, classic or Connect
@@ -132,7 +132,7 @@ def _first_lines(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class TaskBatch:
     """Calls on their way: those of each Spark task with their ranks, pickled, and what calls have in common, once.
 
     Every Spark task is given all of it. What all shards need beside their own (a plan, a history of thousands of
@@ -167,12 +167,12 @@ class _Unpickler(pickle.Unpickler):
         return self.common[rank]
 
 
-def parcel(calls: Sequence[partial[Any]], parts: int) -> Parcel:
+def task_batch(calls: Sequence[partial[Any]], parts: int) -> TaskBatch:
     """Return calls as they are sent to `parts` Spark tasks; common are the first call's arguments, and their fields."""
     common = [one for value in calls[0].args for one in (value, *_fields(value))] if calls else []
     ranks = {id(one): rank for rank, one in enumerate(common)}
     ranked = list(enumerate(calls))
-    return Parcel(pickle.dumps(common), tuple(_pickled(ranked[part::parts], ranks) for part in range(parts)))
+    return TaskBatch(pickle.dumps(common), tuple(_pickled(ranked[part::parts], ranks) for part in range(parts)))
 
 
 def _fields(value: Any) -> list[Any]:  # noqa: ANN401 -- any argument of a call
@@ -187,7 +187,7 @@ def _pickled(calls: Sequence[tuple[int, partial[Any]]], ranks: Mapping[int, int]
     return sink.getvalue()
 
 
-def _drawn(sent: Parcel, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Callable[[], Any]]]:
+def _drawn(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Callable[[], Any]]]:
     """Yield the ranks and calls that this Spark task was given."""
     for batch in batches:
         for part in batch.column(0).to_pylist():
@@ -202,9 +202,9 @@ def _spare(modules: int) -> None:  # noqa: ARG001 -- once per number of modules:
     gc.freeze()
 
 
-def _run_calls(sent: Parcel, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_calls(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for rank, call in _drawn(sent, batches):
-        yield _result(rank, attempt(call))
+        yield _result(rank, guarded(call))
 
 
 def _result(rank: int, result: object) -> pa.RecordBatch:
@@ -212,7 +212,9 @@ def _result(rank: int, result: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([rank], pa.int32()), pa.array([body], pa.binary())], ["rank", "result"])
 
 
-def _run_scatters(sent: Parcel, wanted: frozenset[int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_scatters(
+    sent: TaskBatch, wanted: frozenset[int], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     for rank, call in _drawn(sent, batches):
         try:
             for number, (bucket, _, body) in enumerate(call()):
@@ -237,7 +239,7 @@ def _gather_buckets(
         if pieces[0][0] == REFUSED:
             yield _result(bucket, pickle.loads(pieces[0][1]))  # noqa: S301 -- a refusal of our own worker
         else:
-            yield _result(bucket, attempt(partial(_gather, tasks[bucket], [body for _, body in pieces], by, order)))
+            yield _result(bucket, guarded(partial(_gather, tasks[bucket], [body for _, body in pieces], by, order)))
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.Buffer]]:

@@ -58,7 +58,7 @@ def share(part: float, whole: float) -> float | None:
 
 
 def _measures(made: Manifest) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = made.metrics.get("measures", {})
+    found: Mapping[str, Any] = made.metrics.get("kept", {})
     return found
 
 
@@ -89,9 +89,9 @@ def _rows(shards: Iterable[Shard]) -> int:
 def _reasons(card: Stage[Any], made: Manifest) -> Facts:
     """Return the share of every reason that the stage can give or gave, and how many enabled ones gave nothing."""
     tally: Tally = {**made.rejected, **made.quarantined}
-    facts: Facts = {f"reason_share.{why}": share(tally.get(why, 0), made.rows_in) for why in (*card.fires, *tally)}
+    facts: Facts = {f"reason_share.{why}": share(tally.get(why, 0), made.rows_in) for why in (*card.reasons, *tally)}
     shares = [tally.get(why, 0) / made.rows_in for why in tally] if made.rows_in else []
-    silent = [why for why in card.fires if _enabled(why, card, made) and not tally.get(why)]
+    silent = [why for why in card.reasons if _enabled(why, card, made) and not tally.get(why)]
     return facts | {"reason_share_max": max(shares, default=0.0), "silent_reasons": len(silent)}
 
 
@@ -110,7 +110,7 @@ def _schema(card: Stage[Any], made: Manifest) -> Facts:
 def _shapes(card: Stage[Any], made: Manifest) -> Facts:
     """Return sum, mean and quantiles of every column of numbers that the card measures; None where no row was kept."""
     facts: Facts = {}
-    for name in card.measures:
+    for name in card.profiled:
         column = _measures(made).get(name, {"kind": _kind(card, name), "count": 0})
         if column["kind"] == "name":
             continue
@@ -155,15 +155,15 @@ def _removals(root: str, card: Stage[Any], made: Manifest) -> Facts:
     `own` losses are those to documents of the same snapshot. Sources and sites count from 1,000 documents up.
     """
     facts: Facts = {}
-    if "origins" in card.measures:
+    if "origins" in card.profiled:
         for kind in ("source", "site"):
             for own in (False, True):
                 found = losses(made.metrics, kind, own=own)
                 facts[f"{kind}_{'own_' if own else ''}loss_max"] = max(found.values(), default=None)
-    if "clusters" in card.measures:
+    if "clusters" in card.profiled:
         largest = max(bins_of(made.metrics, "rejects", "clusters").values(), default=0)
         facts["cluster_share_max"] = share(largest + 1, made.rows_in) if largest else 0.0
-    if "similarity" in card.measures:
+    if "similarity" in card.profiled:
         facts |= _proof(made) | _short(root, made)
     return facts
 
@@ -185,7 +185,7 @@ def _proof(made: Manifest) -> Facts:
 
 def _short(root: str, made: Manifest) -> Facts:
     """Return the documents too short to be signed, and those that no comparison of whole texts saw either."""
-    profiles = [made.metrics.get(key, {}).get("shingles") for key in ("measures", "rejects")]
+    profiles = [made.metrics.get(key, {}).get("shingles") for key in ("kept", "rejects")]
     if not any(profiles):
         return {"unsigned": None, "bypassed": None}
     unsigned = sum(one["bins"].get("0", 0) for one in profiles if one)
@@ -243,7 +243,7 @@ def _against_parent(root: str, made: Manifest) -> Facts:
     parent = parent_of(root, made)
     came = _measures(parent) if parent else {}
     length = made.params.get("length")
-    whole = not stage_card(made.stage).fires  # a stage that sets nothing aside keeps every token
+    whole = not stage_card(made.stage).reasons  # a stage that sets nothing aside keeps every token
     return {
         "tokens_lost": came["n_tokens"]["sum"] - tokens if whole and "n_tokens" in came else None,
         "chars_per_token": share(came["chars"]["sum"], tokens) if "chars" in came else None,
@@ -272,7 +272,7 @@ def _drift(card: Stage[Any], made: Manifest, facts: Facts, previous: Manifest | 
     for name in ("rows_in", "rows", "retention", "page_retention", *sizes):
         drift[f"{name}_change"] = _change(facts.get(name), before.get(name))
     old = _measures(previous) if previous else {}
-    for name in card.measures:
+    for name in card.profiled:
         drift[f"{name}_psi"] = psi(_measures(made).get(name, NOTHING), old.get(name, NOTHING))
     drift["reasons_psi"] = _psi(_ends(made), _ends(previous)) if previous else None
     return drift

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.facts import Facts, measure
-from pipeline_tasks.manifest import canonical, digest_of, home
+from pipeline_tasks.manifest import canonical, digest_of, stage_prefix
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 
@@ -89,7 +89,7 @@ def judge(
     made = read_manifest(root, manifest_path)
     expectations = load_suite(EVERY) + load_suite(made.stage)
     name = digest_of([expectations, bounds or {}, previous_path, override])
-    place = f"{home(made.stage, made.fingerprint)}/gate/{name}"
+    place = f"{stage_prefix(made.stage, made.fingerprint)}/gate/{name}"
     store = storage.connect(root)
     if store.size(f"{place}/verdict.json") is not None:
         return read_verdict(root, f"{place}/verdict.json")

@@ -151,7 +151,7 @@ def _aside(root: str, made: Manifest) -> Iterator[tuple[dict[str, Any], str]]:
 
 def _cut(root: str, made: Manifest) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield the documents that were cut, with their texts as they came into the stage ("" when those are gone)."""
-    if not made.metrics["measures"].get("contaminated_by", {"count": 0})["count"]:
+    if not made.metrics["kept"].get("contaminated_by", {"count": 0})["count"]:
         return
     parent = parent_of(root, made)
     for came, stayed in zip(parent.shards if parent else made.shards, made.shards, strict=True):

@@ -15,7 +15,7 @@ from pipeline_tasks.inspect.differences import side_by_side
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import SIMILARITY, WINNER
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.publishing import read_demoted
+from pipeline_tasks.publish.publishing import read_superseded
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES as ORDER
 from pipeline_tasks.run.task import bucket_of
@@ -227,7 +227,7 @@ def _fallen(
                 told = {"became": "superseded", "winner": row["by_id"], "winner_snapshot": row["by_snapshot"]}
                 yield (row["id"], row["snapshot"]), told
     names = ("winner", "winner_snapshot", "near", "similarity", "bands")
-    for row in _of(read_demoted(root, recipe), wanted, "id", "winner"):
+    for row in _of(read_superseded(root, recipe), wanted, "id", "winner"):
         yield (row["id"], row["snapshot"]), {"became": "demoted", **{name: row[name] for name in names}}
 
 

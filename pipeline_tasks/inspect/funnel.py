@@ -18,7 +18,7 @@ def funnel(root: str, version: version_log.Version) -> list[dict[str, Any]]:
     steps = []
     for stage in (one for one in STAGES if one in version.manifests):
         made = read_manifest(root, version.manifests[stage])
-        measures = made.metrics["measures"]
+        measures = made.metrics["kept"]
         steps.append(
             {
                 "stage": stage,

@@ -160,7 +160,7 @@ def land(root: str, uri: str, snapshot: str = "") -> tuple[str, Manifest, Listin
         bytes_in=sum(shard.bytes for shard in shards),
         rejected={},
         quarantined={},
-        metrics={"measures": {}, "rejects": {}},
+        metrics={"kept": {}, "rejects": {}},
     )
     path = manifest_path("land", made.fingerprint)
     storage.commit(storage.connect(root), path, dump(made))

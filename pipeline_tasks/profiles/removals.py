@@ -1,6 +1,6 @@
 """Measures what deduplication removed: of which sources and sites, into which clusters, on what evidence.
 
-These columns are in no table. A card that names one in `measures` has it profiled from the origin and the evidence of
+These columns are in no table. A card that names one in `profiled` has it profiled from the origin and the evidence of
 every row, so that a gate can judge all removals by the manifest alone.
 """
 
@@ -72,7 +72,7 @@ DERIVED: Mapping[str, Callable[[Any], pa.Array]] = {
     "clusters": clusters,
     "similarity": similarity,
 }
-"""Names that a card's `measures` may have beside columns, and what they are profiled from."""
+"""Names that a card's `profiled` may have beside columns, and what they are profiled from."""
 
 NEEDS = ("source", "url", "snapshot", "id", "text")
 """Columns of a document; tables on the way that lack one are not profiled."""
@@ -101,7 +101,7 @@ def notable(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
     A snapshot has millions of sites, and a manifest is read by everyone; receipts hold them all.
     """
-    kept, lost = (dict(metrics[key]) for key in ("measures", "rejects"))
+    kept, lost = (dict(metrics[key]) for key in ("kept", "rejects"))
     if "origins" in kept or "origins" in lost:
         came = arrivals(metrics)
         for profiles in (kept, lost):
@@ -110,7 +110,7 @@ def notable(metrics: Mapping[str, Any]) -> dict[str, Any]:
     if "clusters" in lost:
         bins = lost["clusters"]["bins"]
         _cut(lost, "clusters", set(sorted(bins, key=lambda name: (-bins[name], name))[:LARGEST]))
-    return {**metrics, "measures": kept, "rejects": lost}
+    return {**metrics, "kept": kept, "rejects": lost}
 
 
 def _cut(profiles: dict[str, Any], name: str, wanted: AbstractSet[str]) -> None:
@@ -122,7 +122,7 @@ def _cut(profiles: dict[str, Any], name: str, wanted: AbstractSet[str]) -> None:
 def arrivals(metrics: Mapping[str, Any]) -> dict[str, int]:
     """Return how many rows came in from every source and site."""
     came: dict[str, int] = {}
-    for key in ("measures", "rejects"):
+    for key in ("kept", "rejects"):
         for name, count in bins_of(metrics, key, "origins").items():
             if not name.startswith("own "):
                 came[name] = came.get(name, 0) + count

@@ -266,7 +266,7 @@ def _manifest_row(path: str, made: Manifest) -> Row:
         "rows_quarantined": sum(made.quarantined.values()),
         "bytes_in": made.bytes_in,
         "bytes_out": made.bytes,
-        "tokens": made.metrics.get("measures", {}).get("n_tokens", {}).get("sum", 0),
+        "tokens": made.metrics.get("kept", {}).get("n_tokens", {}).get("sum", 0),
     }
 
 

@@ -90,7 +90,7 @@ def publish(
     }
 
 
-DEMOTED = pa.schema(
+SUPERSEDED = pa.schema(
     [
         pa.field("id", pa.string()),  # the document that is no longer part of the dataset
         pa.field("snapshot", pa.string()),  # the snapshot that had published it
@@ -107,7 +107,7 @@ DEMOTED = pa.schema(
 
 def _demotions(root: str, home: str, made: Mapping[str, Manifest], snapshot: str) -> dict[str, Any]:
     """Store `demoted.parquet` under `home` if there is anything to tell; return the version's account of it."""
-    rows = _demoted(root, made["dedup_minhash"].memory) if "dedup_minhash" in made else DEMOTED.empty_table()
+    rows = _demoted(root, made["dedup_minhash"].memory) if "dedup_minhash" in made else SUPERSEDED.empty_table()
     if not rows.num_rows:
         return {"demoted": 0, "promoted": 0, "delta": ""}
     path = f"{home}/demoted.parquet"
@@ -133,19 +133,19 @@ def _demoted(root: str, memory: Shards) -> pa.Table:
                 batch.column("similarity"),
                 batch.column("shared"),
             ],
-            schema=DEMOTED,
+            schema=SUPERSEDED,
         )
         for batch in read_shards(root, demotions(memory))
     ]
-    return pa.Table.from_batches(found, schema=DEMOTED).sort_by("id")
+    return pa.Table.from_batches(found, schema=SUPERSEDED).sort_by("id")
 
 
-def read_demoted(root: str, recipe: str) -> pa.Table:
+def read_superseded(root: str, recipe: str) -> pa.Table:
     """Return what the versions that count now demote, one row per document (see `DEMOTED`)."""
     store = storage.connect(root)
     deltas = [one.delta for one in version_log.latest_by_snapshot(root, recipe) if one.delta]
     tables = [pq.read_table(pa.BufferReader(store.read(delta))) for delta in deltas]
-    return pa.concat_tables([DEMOTED.empty_table(), *tables])
+    return pa.concat_tables([SUPERSEDED.empty_table(), *tables])
 
 
 def _with_land(root: str, manifests: Mapping[str, str]) -> dict[str, str]:

@@ -97,7 +97,7 @@ def _section(title: str, lead: str, *content: Child) -> Iterator[Html]:
     yield tag("section", tag("h2", title), tag("p", lead, css="lead"), *content)
 
 
-def _measure(made: Manifest, name: str, of: str = "measures") -> Mapping[str, Any]:
+def _measure(made: Manifest, name: str, of: str = "kept") -> Mapping[str, Any]:
     found: Mapping[str, Any] = made.metrics.get(of, {}).get(name, {"kind": "name", "count": 0, "sum": 0, "bins": {}})
     return found
 
@@ -276,7 +276,7 @@ def _personal(told: Told) -> Iterator[Html]:
     if made is None:
         return
     rows = []
-    for name in (one for one in stage_card("scrub_pii").measures if _measure(made, one)["count"]):
+    for name in (one for one in stage_card("scrub_pii").profiled if _measure(made, one)["count"]):
         column = _measure(made, name)
         touched = column["count"] - column["bins"].get("0", 0)
         per = f"{1000 * column['sum'] / column['count']:,.1f}"
@@ -291,7 +291,7 @@ def _benchmarks(told: Told) -> Iterator[Html]:
     made = told.made.get("decontaminate")
     if made is None:
         return
-    aside, cut = (_by_benchmark(_measure(made, "contaminated_by", of)["bins"]) for of in ("rejects", "measures"))
+    aside, cut = (_by_benchmark(_measure(made, "contaminated_by", of)["bins"]) for of in ("rejects", "kept"))
     names = sorted({*aside, *cut, *made.params.get("benchmarks", {})})
     rows = [(shown(name, 60), count(aside[name]), count(cut[name])) for name in names]
     lead = "No evaluation set was looked for."

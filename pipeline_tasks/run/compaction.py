@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import RowsVanished
-from pipeline_tasks.manifest import ABANDONED, Manifest, canonical, digest_of, dump, home, load, slots
+from pipeline_tasks.manifest import ABANDONED, Manifest, canonical, commit_slots, digest_of, dump, load, stage_prefix
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.run.task import Place
-from pipeline_tasks.run.tracker import Bench
+from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Kernel, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.segment import COMPACTED, Segment
@@ -48,7 +48,7 @@ class Pager(Protocol):
         """Run `kernel` once per shard of zipped inputs and store what it keeps as segments sorted by `by`."""
 
 
-PagerFactory = Callable[[Bench, Shards], Pager]
+PagerFactory = Callable[[Tracker, Shards], Pager]
 """Makes an engine at a bench, with the memory of earlier snapshots."""
 
 
@@ -175,8 +175,8 @@ def compact(root: str, factory: PagerFactory) -> list[Manifest]:
 def _compacted(root: str, run: Run, factory: PagerFactory) -> Manifest:
     known = committed(root)
     lists = _lists(run, [shards for _, shards in cover(run.parts, known)])
-    place = Place(root=root, home=home(COMPACTED, run.name))
-    engine = factory(Bench(place), ())
+    place = Place(root=root, home=stage_prefix(COMPACTED, run.name))
+    engine = factory(Tracker(place), ())
     keys = [Segment(root, shards[0]).root.keys for shards in lists]
     merged: list[Any] = []
     for (by, _), alike in groupby(zip(keys, lists, strict=True), key=lambda pair: (pair[0], len(pair[1]))):
@@ -185,7 +185,7 @@ def _compacted(root: str, run: Run, factory: PagerFactory) -> Manifest:
     _require_all(run, lists, merged)
     made = _manifest(run, tuple(merged))
     store = storage.connect(root)
-    slot = next(path for path in slots(COMPACTED, run.name) if store.size(path) != len(ABANDONED))
+    slot = next(path for path in commit_slots(COMPACTED, run.name) if store.size(path) != len(ABANDONED))
     storage.commit(store, slot, dump(made))
     return made
 
@@ -203,8 +203,8 @@ def _require_all(run: Run, lists: Sequence[Shards], merged: Sequence[Any]) -> No
     rows = [sum(shard.rows for shard in one) for one in lists]
     if rows != [shard.rows for shard in merged]:
         message = (
-            f"{home(COMPACTED, run.name)}: {sum(rows)} rows went in and {sum(one.rows for one in merged)} came out; "
-            "nothing was committed. This is a defect: report it"
+            f"{stage_prefix(COMPACTED, run.name)}: {sum(rows)} rows went in and "
+            f"{sum(shard.rows for shard in merged)} came out; nothing was committed. This is a defect: report it"
         )
         raise RowsVanished(message)
 
@@ -237,7 +237,7 @@ def in_use(root: str, old: Callable[[Entry], bool]) -> frozenset[str]:
     """
     made = [committed(root), committed(root, old)]
     runs = (run for history in histories(root) for known in made for run, _ in cover(history, known))
-    return frozenset(home(COMPACTED, run.name) for run in runs if len(run.parts) > 1)
+    return frozenset(stage_prefix(COMPACTED, run.name) for run in runs if len(run.parts) > 1)
 
 
 def told(made: Iterable[Manifest]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Takes apart what earlier snapshots remembered, and refuses what was remembered in another form."""
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.stage import Remembered, Shards
+from pipeline_tasks.stage import HistoryReader, Shards
 
 
 def require_keys(stage: str, history: Shards) -> None:
@@ -27,7 +27,7 @@ def by_snapshot(stage: str, history: Shards, each: int) -> list[Shards]:
     return [history[start : start + each] for start in range(0, len(history), each)]
 
 
-def check_buckets(stage: str, past: Remembered, buckets: int) -> None:
+def check_buckets(stage: str, past: HistoryReader, buckets: int) -> None:
     """Raise ContractError if the `buckets` that a snapshot wrote into its memory are not those of this run."""
     snapshot, remembered = past.first("snapshot"), past.first("buckets")
     if remembered not in {None, buckets}:

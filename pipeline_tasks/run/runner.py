@@ -20,13 +20,13 @@ from pipeline_tasks.manifest import (
     ABANDONED,
     Manifest,
     canonical,
+    commit_slots,
     digest_of,
     dump,
     fingerprint_of,
-    home,
     load,
     manifest_path,
-    slots,
+    stage_prefix,
     total,
 )
 from pipeline_tasks.profiles.columns import merge
@@ -34,7 +34,7 @@ from pipeline_tasks.profiles.removals import notable
 from pipeline_tasks.recipe import bind, stage_card
 from pipeline_tasks.run import compaction
 from pipeline_tasks.run.task import Place, repoint
-from pipeline_tasks.run.tracker import Bench
+from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Engine, Kernel, Shard, Shards, Stage
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
@@ -82,7 +82,7 @@ class Plan:
     @property
     def home(self) -> str:
         """Prefix of this stage's output, relative to the root."""
-        return home(self.card.name, self.fingerprint)
+        return stage_prefix(self.card.name, self.fingerprint)
 
     @property
     def path(self) -> str:
@@ -93,14 +93,14 @@ class Plan:
 class RunningEngine(Engine, Protocol):
     """What the runner needs of an engine beside its two verbs."""
 
-    bench: Bench
+    tracker: Tracker
     remembered: Shards
 
     def page(self, kernel: Kernel, *inputs: Shards, by: Sequence[str]) -> Shards:
         """As `map`, but what the kernel keeps, sorted by the columns `by`, is stored as segments."""
 
 
-EngineFactory = Callable[[Bench, Shards], RunningEngine]
+EngineFactory = Callable[[Tracker, Shards], RunningEngine]
 """Makes an engine at a bench, with the stage's memory of earlier snapshots."""
 
 
@@ -123,7 +123,7 @@ def plan(work: Work) -> Plan:
     card = stage_card(work.stage)
     params = bind(card, work.params)
     parent = read_manifest(work.root, work.parent)
-    history = tuple(read_manifest(work.root, path) for path in work.history) if card.recalls else ()
+    history = tuple(read_manifest(work.root, path) for path in work.history) if card.reads_history else ()
     _check_reads(card, parent)
     params, resources = _resources(card, params)
     parents = [parent.fingerprint, *(one.fingerprint for one in history)]
@@ -186,20 +186,20 @@ def _by_name(resources: Mapping[str, str]) -> dict[str, str]:
 # --- Running --------------------------------------------------------------------------------------------------
 
 
-def bench_for(plan_: Plan) -> Bench:
+def tracker_for(plan_: Plan) -> Tracker:
     """Return the bench an engine works at: where shards go, what is profiled, how input is read."""
     landing = plan_.parent.params if plan_.parent.stage == "land" else {}
     place = Place(
         root=plan_.work.root,
         home=plan_.home,
-        measures=plan_.card.measures,
+        profiled=plan_.card.profiled,
         batch_rows=plan_.work.batch_rows,
         snapshot=str(landing.get("snapshot", "")),
         landing=plan_.work.landing,
         source=str(getattr(plan_.params, "source", "crawl")),
         files=tuple(plan_.resources.items()),
     )
-    return Bench(place)
+    return Tracker(place)
 
 
 def refine(work: Work, engine: EngineFactory, span: tuple[int, int] | None = None) -> tuple[str, Manifest, Meter]:
@@ -220,7 +220,7 @@ def refine(work: Work, engine: EngineFactory, span: tuple[int, int] | None = Non
 
 def _slot(store: storage.Store, plan_: Plan) -> str:
     """Return where the stage commits, or has committed: past slots that a sweep has fenced off."""
-    return next(path for path in slots(plan_.card.name, plan_.fingerprint) if store.size(path) != len(ABANDONED))
+    return next(path for path in commit_slots(plan_.card.name, plan_.fingerprint) if store.size(path) != len(ABANDONED))
 
 
 def _commit(store: storage.Store, path: str, made: Manifest) -> None:
@@ -258,20 +258,20 @@ def _run(plan_: Plan, factory: EngineFactory, span: tuple[int, int] | None) -> t
     if span is not None and not plan_.card.splits:
         message = f"{plan_.card.name} cannot be split into partitions; run it whole"
         raise RecipeError(message)
-    engine = factory(bench_for(plan_), compaction.memory(plan_.work.root, plan_.history))
+    engine = factory(tracker_for(plan_), compaction.memory(plan_.work.root, plan_.history))
     kept = plan_.card.run(shards, plan_.params, engine)
-    made = _manifest(plan_, shards, kept, engine.bench, engine.remembered)
+    made = _manifest(plan_, shards, kept, engine.tracker, engine.remembered)
     _check(plan_, made)
-    bench = engine.bench
+    tracker = engine.tracker
     wall = time.perf_counter() - started
-    return made, Meter(wall, bench.cpu, bench.ran, bench.found, dict(sorted(bench.recalled.items())))
+    return made, Meter(wall, tracker.cpu, tracker.ran, tracker.found, dict(sorted(tracker.recalled.items())))
 
 
-def _manifest(plan_: Plan, shards: Shards, kept: Shards, bench: Bench, memory: Shards) -> Manifest:
-    receipts = [bench.by_path[shard.path] for shard in kept]
-    tallies = bench.rejected
+def _manifest(plan_: Plan, shards: Shards, kept: Shards, tracker: Tracker, memory: Shards) -> Manifest:
+    receipts = [tracker.by_path[shard.path] for shard in kept]
+    tallies = tracker.rejected
     landed = plan_.parent.stage == "land"
-    rows_in = sum(bench.landed.values()) if landed else sum(shard.rows for shard in shards)
+    rows_in = sum(tracker.landed.values()) if landed else sum(shard.rows for shard in shards)
     return Manifest(
         stage=plan_.card.name,
         version=plan_.card.version,
@@ -282,16 +282,16 @@ def _manifest(plan_: Plan, shards: Shards, kept: Shards, bench: Bench, memory: S
         schema=receipts[0].schema if receipts else (),
         shards=kept,
         memory=memory,
-        rejects=_in_order(one.rejects for one in bench.receipts),
-        quarantine=_in_order(one.quarantine for one in bench.receipts),
+        rejects=_in_order(one.rejects for one in tracker.receipts),
+        quarantine=_in_order(one.quarantine for one in tracker.receipts),
         rows_in=rows_in,
         bytes_in=sum(shard.bytes for shard in shards),
         rejected={why: count for why, count in tallies.items() if not why.startswith("error:")},
         quarantined={why: count for why, count in tallies.items() if why.startswith("error:")},
         metrics=notable(
             {
-                "measures": merge(one.measures for one in receipts),
-                "rejects": merge(one.reject_measures for one in bench.receipts),
+                "kept": merge(one.kept_profile for one in receipts),
+                "rejects": merge(one.rejects_profile for one in tracker.receipts),
             }
         ),
     )
@@ -330,8 +330,8 @@ def check_conservation(card: Stage[Any], parent: Manifest, made: Manifest) -> No
     if card.conserves == "rows":
         came, went = made.rows_in, made.rows + aside
     else:
-        came = parent.metrics["measures"].get("n_tokens", {"sum": 0})["sum"]
-        went = made.metrics["measures"].get("n_tokens", {"sum": 0})["sum"]
+        came = parent.metrics["kept"].get("n_tokens", {"sum": 0})["sum"]
+        went = made.metrics["kept"].get("n_tokens", {"sum": 0})["sum"]
     if came != went:
         message = (
             f"{card.name}/{made.fingerprint}: {came} {card.conserves} came in and {went} are accounted for "
@@ -379,5 +379,5 @@ def _concatenate(parts: Sequence[Manifest]) -> Manifest:
         bytes_in=sum(part.bytes_in for part in parts),
         rejected=total(part.rejected for part in parts),
         quarantined=total(part.quarantined for part in parts),
-        metrics={key: merge(part.metrics[key] for part in parts) for key in ("measures", "rejects")},
+        metrics={key: merge(part.metrics[key] for part in parts) for key in ("kept", "rejects")},
     )

@@ -19,7 +19,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import canonical, digest_of, schema_pairs, shard_of
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.schema import VERDICT
-from pipeline_tasks.stage import LANDING, Batches, Kernel, Remembered, Shard, Shards
+from pipeline_tasks.stage import LANDING, Batches, HistoryReader, Kernel, Shard, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.segment import Segment, Segments
 from pipeline_tasks.store.segment_writer import SegmentWriter
@@ -31,11 +31,11 @@ PIECE_BYTES = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a task reads and writes, and how input is cut; never part of identity, but for `measures`."""
+    """Where a task reads and writes, and how input is cut; never part of identity, but for `profiled`."""
 
     root: str
     home: str
-    measures: tuple[str, ...] = ()
+    profiled: tuple[str, ...] = ()
     batch_rows: int = 4096
     snapshot: str = ""
     landing: str = ""
@@ -54,7 +54,7 @@ class Task:
     key: str
     kernel: Kernel
     inputs: tuple[Shards, ...]
-    beside: Shards = ()
+    broadcast: Shards = ()
     by: tuple[str, ...] = ()
 
 
@@ -69,8 +69,8 @@ class Receipt:
     tally: Mapping[str, int]
     landed_rows: int
     schema: tuple[tuple[str, str], ...]
-    measures: Mapping[str, Any]
-    reject_measures: Mapping[str, Any]
+    kept_profile: Mapping[str, Any]
+    rejects_profile: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,10 @@ class Outcome:
     recalled: Mapping[str, int] = field(default_factory=dict)
 
 
-def task_key(kernel: Kernel, inputs: Sequence[Shards], beside: Shards, extra: Sequence[object] = ()) -> str:
+def task_key(kernel: Kernel, inputs: Sequence[Shards], broadcast: Shards, extra: Sequence[object] = ()) -> str:
     """Return a task's identity within its stage: the kernel, its arguments, and the content of its input."""
     digests = [[shard.digest for shard in stream] for stream in inputs]
-    return digest_of([kernel_name(kernel), digests, [shard.digest for shard in beside], list(extra)], 32)
+    return digest_of([kernel_name(kernel), digests, [shard.digest for shard in broadcast], list(extra)], 32)
 
 
 def kernel_name(kernel: Kernel) -> str:
@@ -128,14 +128,14 @@ def run(task: Task) -> Outcome:
     return run_streams(task, streams, landed=is_landed(task.inputs))
 
 
-def run_streams(task: Task, streams: Sequence[Batches | Remembered], *, landed: bool = False) -> Outcome:
+def run_streams(task: Task, streams: Sequence[Batches | HistoryReader], *, landed: bool = False) -> Outcome:
     """As `run`, over streams that are already open."""
     started, cpu = time.perf_counter(), time.process_time()
     kernel = _with_local_files(task.kernel, task.place.files)
     counted = _Counted(streams[0])
     rest = [*streams[1:]]
-    if task.beside:
-        rest.append(_open_beside(task.place, task.beside))
+    if task.broadcast:
+        rest.append(_open_beside(task.place, task.broadcast))
     with _Split(task.place, task.by) as split:
         for batch in kernel(iter(counted), *rest):
             split.write(batch)
@@ -163,11 +163,11 @@ def is_landed(inputs: Sequence[Shards]) -> bool:
 class _Counted:
     """A stream that counts the rows read through it."""
 
-    def __init__(self, batches: Batches | Remembered) -> None:
+    def __init__(self, batches: Batches | HistoryReader) -> None:
         self.rows = 0
         self._batches = self._count(batches)
 
-    def _count(self, batches: Batches | Remembered) -> Batches:
+    def _count(self, batches: Batches | HistoryReader) -> Batches:
         for batch in batches:
             self.rows += batch.num_rows
             yield batch
@@ -176,14 +176,14 @@ class _Counted:
         return self._batches
 
 
-def _open_stream(place: Place, shards: Shards) -> Batches | Remembered:
+def _open_stream(place: Place, shards: Shards) -> Batches | HistoryReader:
     """Return one input of a kernel: of a segment also what reads a few keys of it."""
     if len(shards) == 1 and shards[0].root:
         return Segment(place.root, shards[0], place.batch_rows)
     return _read_stream(place, shards)
 
 
-def _open_beside(place: Place, shards: Shards) -> Batches | Remembered:
+def _open_beside(place: Place, shards: Shards) -> Batches | HistoryReader:
     """Return what every call of a kernel gets: of segments also what reads a few keys of all of them."""
     if all(shard.root for shard in shards):
         return Segments(place.root, shards, place.batch_rows)
@@ -286,8 +286,8 @@ class _Split:
 
     def _keep(self, batch: pa.RecordBatch) -> None:
         self._writers["data"].write(batch)
-        if self._place.measures and batch.num_rows:
-            self._profiles.append(profile(batch, self._place.measures))
+        if self._place.profiled and batch.num_rows:
+            self._profiles.append(profile(batch, self._place.profiled))
 
     def _set_aside(self, batch: pa.RecordBatch) -> None:
         damaged = pc.starts_with(batch.column("reason"), "error:")
@@ -298,8 +298,8 @@ class _Split:
         self._tally.update(
             dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True))
         )
-        if self._place.measures:
-            self._reject_profiles.append(profile(batch, self._place.measures))
+        if self._place.profiled:
+            self._reject_profiles.append(profile(batch, self._place.profiled))
 
     def _writer(self, folder: str, schema: pa.Schema) -> ShardWriter | SegmentWriter:
         if folder not in self._writers:
@@ -322,8 +322,8 @@ class _Split:
             tally=dict(sorted(self._tally.items())),
             landed_rows=landed_rows,
             schema=schema_pairs(self._kept_schema),
-            measures=merge(self._profiles),
-            reject_measures=merge(self._reject_profiles),
+            kept_profile=merge(self._profiles),
+            rejects_profile=merge(self._reject_profiles),
         )
 
 

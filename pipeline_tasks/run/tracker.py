@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Bench:
+class Tracker:
     """One stage's run on one engine: its place, and what its tasks left."""
 
     place: Place
@@ -48,15 +48,17 @@ class Bench:
         """Reason -> rows set aside so far."""
         return total(receipt.tally for receipt in self.receipts)
 
-    def map_tasks(self, kernel: Kernel, inputs: Sequence[Shards], beside: Shards, by: Sequence[str] = ()) -> list[Task]:
+    def map_tasks(
+        self, kernel: Kernel, inputs: Sequence[Shards], broadcast: Shards, by: Sequence[str] = ()
+    ) -> list[Task]:
         """Return one task per shard of the first input; with `by`, what it keeps is stored as a segment."""
         lengths = {len(stream) for stream in inputs}
         if len(lengths) != 1:
             message = f"{self.place.home}: map zips its inputs shard by shard, but they have {sorted(lengths)} shards"
             raise ContractError(message)
         rows = [tuple((shard,) for shard in together) for together in zip(*inputs, strict=True)]
-        keys = [task_key(kernel, one, beside, by) for one in rows]
-        return [Task(self.place, key, kernel, one, beside, tuple(by)) for key, one in zip(keys, rows, strict=True)]
+        keys = [task_key(kernel, one, broadcast, by) for one in rows]
+        return [Task(self.place, key, kernel, one, broadcast, tuple(by)) for key, one in zip(keys, rows, strict=True)]
 
     def group_tasks(self, kernel: Kernel, rows: Shards, by: str, order: Sequence[str], buckets: int) -> list[Task]:
         """Return one task per bucket; a task's input names the shards that its bucket is drawn from."""
@@ -118,14 +120,14 @@ def gather_from_store(task: Task, pieces: Shards, by: str, order: Sequence[str])
     return gather(task, [store.read(piece.path) for piece in pieces], by, order)
 
 
-def forget_scratch(place: Place, folder: str) -> None:
+def remove_scratch(place: Place, folder: str) -> None:
     """Remove the pieces of a group that is finished or has failed."""
     store = storage.connect(place.root)
     for entry in list(store.list(folder)):
         store.delete(entry.path)
 
 
-def attempt(call: Callable[[], T]) -> T | RefineryError:
+def guarded(call: Callable[[], T]) -> T | RefineryError:
     """Run a call in a worker; our own refusals come back as values, so that no engine wraps or retries them."""
     try:
         return call()
@@ -133,7 +135,7 @@ def attempt(call: Callable[[], T]) -> T | RefineryError:
         return error
 
 
-def settle(results: Sequence[T | RefineryError]) -> list[T]:
+def results_of(results: Sequence[T | RefineryError]) -> list[T]:
     """Return the results of calls, or raise the first refusal among them."""
     for result in results:
         if isinstance(result, RefineryError):

@@ -35,7 +35,7 @@ PATIENCE = 120.0
 Reply = dict[str, Any]
 
 
-def ask(request: Mapping[str, Any]) -> Reply:
+def send(request: Mapping[str, Any]) -> Reply:
     """Return the warm host's reply to a request, starting the host if there is none; refusals are raised."""
     reply: Reply
     with _connected() as line:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject, replace_column
 
 if TYPE_CHECKING:  # they load numba
     from pipeline_tasks.text.near.evaluation_index import Kind, Reference, Rules, Text
@@ -122,7 +122,7 @@ def _drop(batch: pa.RecordBatch, found: "Mapping[int, list[Match]]") -> pa.Recor
     texts = batch.column("text")
     told = {row: evidence(texts[row].as_py(), matches) for row, matches in found.items()}
     reasons = _by_row(dict.fromkeys(found, CONTAMINATED), batch.num_rows)
-    return set_aside(_named(batch, found, {}), reasons, _by_row(told, batch.num_rows))
+    return reject(_named(batch, found, {}), reasons, _by_row(told, batch.num_rows))
 
 
 def _cut(batch: pa.RecordBatch, found: "Mapping[int, list[Match]]") -> pa.RecordBatch:
@@ -253,7 +253,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Screen shard by shard, then sketch what is kept; every task of the first indexes the evaluation sets once."""
     kept = on.map(partial(screen, params=params), shards)
     if params.sketch:
-        on.remember(on.map(partial(jot, params=params), kept))
+        on.save_history(on.map(partial(jot, params=params), kept))
     return kept
 
 
@@ -265,8 +265,8 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, pa.field("contaminated_by", pa.string()), pa.field("cut_evidence", pa.string())]),
     version=2,
     splits=True,
-    recalls=False,
-    measures=("contaminated_by",),
-    fires=(CONTAMINATED,),
+    reads_history=False,
+    profiled=("contaminated_by",),
+    reasons=(CONTAMINATED,),
     title="evaluation sets out",
 )

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.run.history import by_snapshot, check_buckets
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Shards, Stage, reject, replace_column
 
 DUPLICATE = "dedup_exact:duplicate"
 SEEN_BEFORE = "dedup_exact:seen_before"
@@ -54,7 +54,7 @@ def elect(docs: Batches) -> Batches:
             digest = shown.column("payload_digest")[row].as_py()
             reasons.append(DUPLICATE)
             proofs.append(_evidence(winner, same_payload=digest is not None and digest == winner["payload_digest"]))
-        marked = set_aside(batch, pa.array(reasons, pa.string()), pa.array(proofs, pa.string()))
+        marked = reject(batch, pa.array(reasons, pa.string()), pa.array(proofs, pa.string()))
         yield marked.select([name for name in marked.schema.names if name != "age"])
 
 
@@ -71,7 +71,7 @@ def date(docs: Batches) -> Batches:
         yield replace_column(batch, "age", pc.if_else(pc.equal(digits, pa.scalar("")), 0, pc.negate(moments)))
 
 
-def recall(docs: Batches, *remembered: Remembered, buckets: int) -> Batches:
+def recall(docs: Batches, *remembered: HistoryReader, buckets: int) -> Batches:
     """Set aside documents whose id an earlier snapshot kept; the earliest that did is the winner told."""
     for one in remembered:
         check_buckets(STAGE.name, one, buckets)
@@ -83,9 +83,7 @@ def recall(docs: Batches, *remembered: Remembered, buckets: int) -> Batches:
             winners = {row["id"]: row for row in reversed(found)} | winners
         seen = [winners.get(one) for one in (ids.to_pylist() if winners else [None] * batch.num_rows)]
         reasons = pa.array([SEEN_BEFORE if winner else None for winner in seen], pa.string())
-        yield set_aside(
-            batch, reasons, pa.array([_evidence(winner) if winner else None for winner in seen], pa.string())
-        )
+        yield reject(batch, reasons, pa.array([_evidence(winner) if winner else None for winner in seen], pa.string()))
 
 
 def jot(docs: Batches, *, buckets: int) -> Batches:
@@ -109,7 +107,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
         home = on.map(
             partial(recall, buckets=params.buckets), home, *by_snapshot(STAGE.name, on.history, params.buckets)
         )
-    on.remember(on.map(partial(jot, buckets=params.buckets), home), by="id", order=PLACE)
+    on.save_history(on.map(partial(jot, buckets=params.buckets), home), by="id", order=PLACE)
     return home
 
 
@@ -121,7 +119,7 @@ STAGE = Stage(
     writes=DOCUMENT,
     version=2,
     splits=False,
-    measures=("chars", "origins", "clusters"),
-    fires=(DUPLICATE, SEEN_BEFORE),
+    profiled=("chars", "origins", "clusters"),
+    reasons=(DUPLICATE, SEEN_BEFORE),
     title="equal texts out",
 )

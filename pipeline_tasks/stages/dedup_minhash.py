@@ -15,7 +15,7 @@ import pyarrow.compute
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.run.history import by_snapshot
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Shards, Stage, reject, replace_column
 from pipeline_tasks.text.near.ranking import POLICIES, SEPARATOR, Policy, decided, nodes, part
 
 NEAR_DUPLICATE = "dedup_minhash:near_duplicate"
@@ -130,7 +130,7 @@ def keep(rows: Batches) -> Batches:
 # --- Candidates -----------------------------------------------------------------------------------------------
 
 
-def meet(bands: Batches, *past: Remembered, family: int) -> Batches:
+def meet(bands: Batches, *past: HistoryReader, family: int) -> Batches:
     """Yield the members of every band in which something can be compared: key, node, label; sorted by key and node.
 
     Remembered members are marked `OLD` and carry the winner of their cluster as `label`; new ones have none.
@@ -153,7 +153,7 @@ def _check_new(rows: pa.Table, known: pa.Table) -> None:
         raise ContractError(message)
 
 
-def _known(past: tuple[Remembered, ...], keys: Positions, family: int) -> pa.Table:
+def _known(past: tuple[HistoryReader, ...], keys: Positions, family: int) -> pa.Table:
     """Return the remembered (key, node, label) rows whose key is among `keys`."""
     wanted = pa.array(keys, pa.int64())
     schema = pa.schema([("key", pa.int64()), ("node", pa.large_string()), ("label", pa.string())])
@@ -171,7 +171,7 @@ _OTHER_FAMILY = (
 )
 
 
-def _check_family(one: Remembered, family: int) -> None:
+def _check_family(one: HistoryReader, family: int) -> None:
     if one.first("family") not in {None, family}:
         raise ContractError(_OTHER_FAMILY)
 
@@ -287,7 +287,7 @@ def attach(pairs: Batches, signed: Batches) -> Batches:
         yield whole.append_column("bands", _one(told, "keys"))
 
 
-def judge(met: Batches, signed: Batches, *past: Remembered, params: Params) -> Batches:
+def judge(met: Batches, signed: Batches, *past: HistoryReader, params: Params) -> Batches:
     """Compare each member with its center, at the center's home: exact overlap, and how many bands they share.
 
     A remembered center also tells the winner of its cluster, as its memory knew it (`label`).
@@ -529,7 +529,7 @@ def sift(docs: Batches, outlines: Batches, lost: Batches, edges: Batches, left: 
         marked += len(defeats)
         told = [_evidence(defeats[one], proofs[one], params) if one in defeats else None for one in ids.to_pylist()]
         reasons = pa.array([NEAR_DUPLICATE if one else None for one in told], pa.string())
-        yield set_aside(measured, reasons, pa.array(told, pa.string()))
+        yield reject(measured, reasons, pa.array(told, pa.string()))
     if beaten.finish() != marked:
         message = (
             "dedup_minhash: some duplicates are not in their bucket; run dedup_exact before, with the same `buckets`"
@@ -650,9 +650,9 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     edges, left = _verified(signed, outlines, past, params, on)
     lost, demoted, strongest = _lost(edges, params, on)
     bands = on.map(partial(index, family=family), outlines, lost)
-    on.remember(_grouped(bands, on, params, by="key", order=("node",)), by="key", order=("node",))
-    on.remember(signed, lost, by="id", kernel=partial(memorize, family=family))
-    on.remember(demoted, strongest, by="id", kernel=demote)
+    on.save_history(_grouped(bands, on, params, by="key", order=("node",)), by="key", order=("node",))
+    on.save_history(signed, lost, by="id", kernel=partial(memorize, family=family))
+    on.save_history(demoted, strongest, by="id", kernel=demote)
     return on.map(partial(sift, params=params), home, outlines, lost, strongest, left)
 
 
@@ -721,7 +721,7 @@ def _lost(edges: Shards, params: Params, on: Engine) -> tuple[Shards, Shards, Sh
 def _clusters(edges: Shards, params: Params, on: Engine) -> Shards:
     """Return (node, other) with the first node of the cluster for every node but the first."""
     in_memory = _rows(edges) <= params.edges_in_memory
-    return on.map(unite, edges[:1], beside=edges) if in_memory else _stars(edges, params.buckets, on)
+    return on.map(unite, edges[:1], broadcast=edges) if in_memory else _stars(edges, params.buckets, on)
 
 
 def _stars(edges: Shards, buckets: int, on: Engine) -> Shards:
@@ -835,7 +835,7 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, pa.field("shingles", pa.int64()), pa.field("unsettled_bands", pa.int64())]),
     version=2,
     splits=False,
-    measures=("shingles", "unsettled_bands", "origins", "clusters", "similarity"),
-    fires=(NEAR_DUPLICATE,),
+    profiled=("shingles", "unsettled_bands", "origins", "clusters", "similarity"),
+    reasons=(NEAR_DUPLICATE,),
     title="near duplicates out",
 )

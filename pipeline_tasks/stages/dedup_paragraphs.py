@@ -14,7 +14,7 @@ import pyarrow.compute
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.run.history import by_snapshot, check_buckets
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Shards, Stage, reject, replace_column
 
 if TYPE_CHECKING:
     from pipeline_tasks.text.edits.paragraphs import Parts
@@ -109,7 +109,7 @@ def elect(rows: Batches) -> Batches:
     yield from told.to_batches() or [pa.RecordBatch.from_pylist([], schema=told.schema)]
 
 
-def recall(rows: Batches, *remembered: Remembered, buckets: int) -> Batches:
+def recall(rows: Batches, *remembered: HistoryReader, buckets: int) -> Batches:
     """Exchange the winner for the document of an earlier snapshot that has the part, where there is one."""
     for one in remembered:
         check_buckets(STAGE.name, one, buckets)
@@ -203,7 +203,7 @@ def _decided(batch: pa.RecordBatch, texts: Any, spans: pa.ListArray, params: Par
         json.dumps({"bound": params.min_left, "left": size}, separators=(",", ":")) if out else None
         for out, size in zip(gone.to_pylist(), left.to_pylist(), strict=True)
     ]
-    return set_aside(
+    return reject(
         told, pa.array([TOO_LITTLE_LEFT if one else None for one in proofs], pa.string()), pa.array(proofs, pa.string())
     )
 
@@ -233,7 +233,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
         rows = on.map(
             partial(recall, buckets=params.buckets), rows, *by_snapshot(STAGE.name, on.history, params.buckets)
         )
-    on.remember(on.map(partial(jot, buckets=params.buckets), rows), by="hash", order=("check",))
+    on.save_history(on.map(partial(jot, buckets=params.buckets), rows), by="hash", order=("check",))
     lost = on.group(keep, on.map(lose, rows), by="id", order=("hash", "check"), buckets=params.buckets)
     return on.map(partial(cut, params=params), home, lost)
 
@@ -246,7 +246,7 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, pa.field("cut_spans", pa.list_(SPAN)), pa.field("cut_chars", pa.int64())]),
     version=1,
     splits=False,
-    measures=("chars", "cut_chars", "origins"),
-    fires=(TOO_LITTLE_LEFT,),
+    profiled=("chars", "cut_chars", "origins"),
+    reasons=(TOO_LITTLE_LEFT,),
     title="repeated paragraphs out",
 )

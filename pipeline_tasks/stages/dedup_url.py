@@ -10,7 +10,7 @@ import pyarrow.compute
 
 from pipeline_tasks.run.history import by_snapshot, check_buckets
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Shards, Stage, reject, replace_column
 
 OLDER = "dedup_url:older"
 SEEN_BEFORE = "dedup_url:seen_before"
@@ -79,14 +79,14 @@ def elect(docs: Batches) -> Batches:
                 winner = shown.slice(row, 1).to_pylist()[0]
             proofs.append(_evidence(winner) if again else None)
         reasons = pa.array([OLDER if one else None for one in proofs], pa.string())
-        yield set_aside(batch, reasons, pa.array(proofs, pa.string())).drop_columns("age")
+        yield reject(batch, reasons, pa.array(proofs, pa.string())).drop_columns("age")
 
 
 def _evidence(winner: dict[str, Any]) -> str:
     return json.dumps({"winner": {name: winner[name] for name in SHOWN}}, sort_keys=True, separators=(",", ":"))
 
 
-def probe(docs: Batches, *remembered: Remembered, buckets: int) -> Batches:
+def probe(docs: Batches, *remembered: HistoryReader, buckets: int) -> Batches:
     """Yield what is told of each document, with its key and what the last earlier snapshot kept under it (`was_*`)."""
     for one in remembered:
         check_buckets(STAGE.name, one, buckets)
@@ -151,7 +151,7 @@ def sift(docs: Batches, told: Batches) -> Batches:
         was = rows.select([f"was_{name}" for name in SHOWN]).rename_columns(list(SHOWN))
         proofs = [_evidence(was.slice(row, 1).to_pylist()[0]) if out else None for row, out in enumerate(gone)]
         reasons = pa.array([SEEN_BEFORE if out else None for out in gone], pa.string())
-        yield set_aside(batch.drop_columns("url_key"), reasons, pa.array(proofs, pa.string()))
+        yield reject(batch.drop_columns("url_key"), reasons, pa.array(proofs, pa.string()))
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
@@ -166,10 +166,10 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     newest = on.group(elect, keyed, by="url_key", order=order, buckets=params.buckets)
     past = [one[: params.buckets] for one in by_snapshot(STAGE.name, on.history, 2 * params.buckets)]
     told = on.map(partial(probe, buckets=params.buckets), newest, *past)
-    on.remember(on.map(partial(jot, buckets=params.buckets), told), by="url_key", order=("snapshot",))
+    on.save_history(on.map(partial(jot, buckets=params.buckets), told), by="url_key", order=("snapshot",))
     place = ("snapshot", "file", "offset")
     over = on.group(keep, on.map(supersede, told), by="id", order=place, buckets=params.buckets)
-    on.remember(over, by="id", order=place)
+    on.save_history(over, by="id", order=place)
     return on.map(sift, newest, told)
 
 
@@ -186,7 +186,7 @@ STAGE = Stage(
     writes=DOCUMENT,
     version=1,
     splits=False,
-    measures=("chars", "origins", "clusters"),
-    fires=(OLDER, SEEN_BEFORE),
+    profiled=("chars", "origins", "clusters"),
+    reasons=(OLDER, SEEN_BEFORE),
     title="newest page of each URL",
 )

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE
-from pipeline_tasks.stage import Batches, Engine, Shards, Stage, set_aside
+from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject
 
 METHODS = ("resiliparse", "trafilatura", "justext")
 
@@ -111,7 +111,7 @@ def _documents(batch: pa.RecordBatch, box: Any, params: Params) -> pa.RecordBatc
     shares = zip(best.found, best.chars.tolist(), best.replaced.tolist(), strict=True)
     verdicts = [_verdict(one, chars, replaced, params) for one, chars, replaced in shares]
     reasons, evidence = ([pair[side] for pair in verdicts] for side in (0, 1))
-    return set_aside(documents, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
+    return reject(documents, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
 
 
 def _best(batch: pa.RecordBatch, box: Any, params: Params) -> _Texts:  # noqa: ANN401
@@ -283,7 +283,7 @@ STAGE = Stage(
     version=3,
     splits=True,
     engine="spark",
-    measures=("chars", "extractor", "repaired"),
-    fires=("extract:empty", "extract:too_short", "extract:timeout", "error:charset", "error:extractor_crash"),
+    profiled=("chars", "extractor", "repaired"),
+    reasons=("extract:empty", "extract:too_short", "extract:timeout", "error:charset", "error:extractor_crash"),
     title="Pages into documents",
 )

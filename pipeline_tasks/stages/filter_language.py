@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, replace_column, set_aside
-from pipeline_tasks.text.base.cached import held
+from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject, replace_column
+from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.words.language_codes import Tongue, tongue
 
 UNKNOWN = "und"
@@ -144,7 +144,7 @@ def tell(batches: Batches, *, params: Params) -> Batches:
     where the model names none; `language_score` is the mean probability of the language over the windows that were
     read, rounded to 6 digits.
     """
-    model = held(load, params.model or packaged_model())
+    model = cached(load, params.model or packaged_model())
     tongues = Tongues(params)
     for batch in batches:
         told = vote(*_predicted(model, batch.column("text"), params, tongues), tongues.bounds())
@@ -157,7 +157,7 @@ def tell(batches: Batches, *, params: Params) -> Batches:
         }
         for name, values in columns.items():
             batch = replace_column(batch, name, values)  # noqa: PLW2901 -- the same rows, wider
-        yield set_aside(batch, *_verdicts(told, tongues, params))
+        yield reject(batch, *_verdicts(told, tongues, params))
 
 
 def load(path: str) -> Any:  # noqa: ANN401 -- fasttext has no types
@@ -259,8 +259,8 @@ STAGE = Stage(
     ),
     version=2,
     splits=True,
-    measures=("chars", "language", "language_score"),
-    fires=("filter_language:other", "filter_language:unsure", "filter_language:mixed"),
+    profiled=("chars", "language", "language_score"),
+    reasons=("filter_language:other", "filter_language:unsure", "filter_language:mixed"),
     engine="spark",
     title="Identify languages and keep the wanted ones",
 )

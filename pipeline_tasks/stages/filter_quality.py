@@ -32,7 +32,7 @@ from pipeline_tasks.filters import (
     seeds,
 )
 from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN
-from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject, replace_column
 
 DATATROVE = (gopher_repetition.FILTER, gopher_quality.FILTER, c4.FILTER, fineweb.FILTER)
 """What FineWeb asks, in its order."""
@@ -216,7 +216,7 @@ def _sifted(
     batch = replace_column(batch, "signals", _struct(measured, batch.num_rows))
     batch = replace_column(batch, "edit_spans", _spans(edits if told else [], kept, languages))
     reasons = pa.array([failed[0]["rule"] if failed else None for failed in failures], pa.string())
-    return set_aside(batch, reasons, pa.array([_evidence(failed) for failed in failures], pa.string()))
+    return reject(batch, reasons, pa.array([_evidence(failed) for failed in failures], pa.string()))
 
 
 def _spans(edits: Sequence[Edit], kept: pa.Array, languages: pa.Array) -> pa.Array:
@@ -274,8 +274,8 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, pa.field("language", pa.string()), pa.field("signals", SIGNALS), SPANS]),
     version=6,
     splits=True,
-    measures=("chars", "language"),
-    fires=tuple(card.reason(rule) for card in FILTERS.values() for rule in card.rules),
+    profiled=("chars", "language"),
+    reasons=tuple(card.reason(rule) for card in FILTERS.values() for rule in card.rules),
     engine="spark",
     title="Judge the quality of texts by published heuristics",
 )

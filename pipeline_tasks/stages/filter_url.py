@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, set_aside
+from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject
 
 if TYPE_CHECKING:
     from pipeline_tasks.text.urls.blocklists import Subwords, Suffixes, Tables
@@ -108,12 +108,12 @@ def screen(batches: Batches, *, params: Params) -> Batches:
         for row, failed in against.items():
             reasons[row] = str(failed[0]["rule"])
             evidence[row] = CANONICAL.encode(failed)
-        yield set_aside(batch, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
+        yield reject(batch, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
 
 
 def read(params: Params) -> Lists:
     """Return the lists, which stay loaded for the next shard of this process."""
-    from pipeline_tasks.text.base.cached import held
+    from pipeline_tasks.text.base.cached import cached
     from pipeline_tasks.text.urls import blocklists, lists
 
     exact = params.matching == "exact"
@@ -123,9 +123,9 @@ def read(params: Params) -> Lists:
         (*forms, lists.WORD, lists.WORD, lists.WORD),
         strict=True,
     )
-    tables: Any = tuple(held(table, path, form) if path else lists.entries([]) for path, form in asked)
+    tables: Any = tuple(cached(table, path, form) if path else lists.entries([]) for path, form in asked)
     return Lists(
-        tables, blocklists.known(tables[4]), held(blocklists.read_suffixes, suffix_list()), params.soft_limit, exact
+        tables, blocklists.known(tables[4]), cached(blocklists.read_suffixes, suffix_list()), params.soft_limit, exact
     )
 
 
@@ -236,8 +236,8 @@ STAGE = Stage(
     writes=DOCUMENT,
     version=2,
     splits=True,
-    measures=("chars",),
-    fires=tuple(f"filter_url:{why}" for why in RULES),
+    profiled=("chars",),
+    reasons=tuple(f"filter_url:{why}" for why in RULES),
     engine="spark",
     title="Set aside unwanted hosts, URLs and words in URLs",
 )

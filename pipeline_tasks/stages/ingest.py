@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.run.history import require_keys
 from pipeline_tasks.schema import PAGE, RECORD
-from pipeline_tasks.stage import Batches, Engine, Remembered, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Shards, Stage, reject, replace_column
 
 PAGE_KINDS = ("response", "resource", "conversion", "json", "row")
 KEY = pa.binary()
@@ -74,7 +74,7 @@ def ask(records: Batches) -> Batches:
             yield pa.record_batch([keys.drop_null()], schema=SEEN)
 
 
-def recall(asked: Batches, remembered: Remembered) -> Batches:
+def recall(asked: Batches, remembered: HistoryReader) -> Batches:
     """Yield those of the `asked` keys that are `remembered`."""
     wanted = pa.Table.from_batches(asked)
     there = pc.is_in(wanted.column("key"), value_set=remembered.rows(wanted.column("key")).column("key"))
@@ -175,7 +175,7 @@ def _pages(batch: pa.RecordBatch, reasons: pa.Array, params: Params) -> pa.Recor
     for name in ("payload", "text"):
         column = pages.column(name)
         pages = replace_column(pages, name, pc.if_else(kept, column, pa.scalar(None, column.type)))
-    return set_aside(pages, reasons, _evidence(batch, reasons, params))
+    return reject(pages, reasons, _evidence(batch, reasons, params))
 
 
 def _evidence(batch: pa.RecordBatch, reasons: pa.Array, params: Params) -> pa.Array:
@@ -216,9 +216,9 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     With a history every file is read twice: first for its keys, so that history is asked once for all of them.
     """
     require_keys(STAGE.name, on.history)
-    seen = [on.map(recall, on.map(ask, shards), beside=on.history)] if on.history else []
+    seen = [on.map(recall, on.map(ask, shards), broadcast=on.history)] if on.history else []
     pages = on.map(partial(sift, params=params), shards, *seen)
-    on.remember(on.map(jot, pages), by="key")
+    on.save_history(on.map(jot, pages), by="key")
     return pages
 
 
@@ -231,8 +231,8 @@ STAGE = Stage(
     version=2,
     splits=True,
     engine="spark",
-    measures=("source", "content_type"),
-    fires=(
+    profiled=("source", "content_type"),
+    reasons=(
         *(f"ingest:{why}" for why in ("not_page", "revisit", "unchanged", "status", "not_html", "empty", "too_large")),
         *(f"error:{why}" for why in DAMAGE),
     ),

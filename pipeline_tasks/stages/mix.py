@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.stage import Batches, Engine, Shards, Stage, set_aside
+from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject
 from pipeline_tasks.text.base.draws import SPAN, draws
 
 
@@ -115,7 +115,7 @@ def thin(docs: Batches, plan_rows: Batches, *, params: Params) -> Batches:
             yield batch
         else:
             evidence = pa.array(_evidence(groups, drawn, limits.take(at), reasons), pa.string())
-            yield set_aside(batch, reasons, evidence)
+            yield reject(batch, reasons, evidence)
 
 
 def _evidence(groups: pa.Array, drawn: pa.Array, limits: pa.Array, reasons: pa.Array) -> Iterator[str | None]:
@@ -141,7 +141,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     _check(params)
     counts = on.map(partial(count, params=params), shards)
     planned = on.group(partial(plan, params=params), counts, by="group", order=("bin", "tokens"), buckets=1)
-    return on.map(partial(thin, params=params), shards, beside=planned)
+    return on.map(partial(thin, params=params), shards, broadcast=planned)
 
 
 def _check(params: Params) -> None:
@@ -164,6 +164,6 @@ STAGE: Stage[Params] = Stage(
     writes=_COLUMNS,
     version=1,
     splits=False,
-    measures=("n_tokens", "language", "source"),
-    fires=("mix:over_budget", "mix:unlisted"),
+    profiled=("n_tokens", "language", "source"),
+    reasons=("mix:over_budget", "mix:unlisted"),
 )

@@ -234,9 +234,9 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
         message = f"pack.length: {params.length}; a sequence needs at least 1 token"
         raise RecipeError(message)
     counts = on.map(count, shards)
-    rims = on.map(partial(rim, params=params), shards, counts, beside=counts)
+    rims = on.map(partial(rim, params=params), shards, counts, broadcast=counts)
     stitched = on.group(partial(stitch, params=params), rims, by="sequence", order=("at", "n_tokens"), buckets=1)
-    return on.map(partial(cut, params=params), shards, rims, beside=stitched)
+    return on.map(partial(cut, params=params), shards, rims, broadcast=stitched)
 
 
 STAGE: Stage[Params] = Stage(
@@ -248,5 +248,5 @@ STAGE: Stage[Params] = Stage(
     version=1,
     splits=False,
     conserves="tokens",
-    measures=("n_tokens",),
+    profiled=("n_tokens",),
 )

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject, replace_column
 
 LOW_QUALITY = "score_quality:low_quality"
 Column = npt.NDArray[np.float64]
@@ -85,7 +85,7 @@ def score(docs: Batches, *, params: Params) -> Batches:
             reasons[row] = LOW_QUALITY
             evidence[row] = _evidence(parts, row, float(scores[row]), params.minimum)
         scored = replace_column(batch, "score", pa.array(scores, pa.float64()))
-        yield set_aside(scored, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
+        yield reject(scored, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
 
 
 def _composite(parts: Mapping[str, Column], weights: Mapping[str, float], rows: int) -> Column:
@@ -268,7 +268,7 @@ STAGE = Stage(
     version=1,
     splits=True,
     engine="ray",
-    measures=("score",),
-    fires=(LOW_QUALITY,),
+    profiled=("score",),
+    reasons=(LOW_QUALITY,),
     title="quality score",
 )

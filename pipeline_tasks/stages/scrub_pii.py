@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, Shards, Stage, replace_column, set_aside
+from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject, replace_column
 from pipeline_tasks.text.pii import finders
 
 PII = "scrub_pii:pii"
@@ -110,7 +110,7 @@ def _judge(batch: pa.RecordBatch, suspect: pa.Array, spans: list[list[finders.Sp
         out = limit is not None and len(found) > limit
         reasons.append(PII if out else None)
         evidence.append(_evidence(found, limit or 0) if out else None)
-    return set_aside(batch, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
+    return reject(batch, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
 
 
 def _evidence(found: list[finders.Span], limit: int) -> str:
@@ -142,7 +142,7 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, *(pa.field(name, pa.int32()) for name in COUNTS)]),
     version=1,
     splits=True,
-    measures=COUNTS,
-    fires=(PII,),
+    profiled=COUNTS,
+    reasons=(PII,),
     title="personal data out",
 )

@@ -57,5 +57,5 @@ STAGE: Stage[Params] = Stage(
     writes=_COLUMNS,
     version=1,
     splits=False,
-    measures=("n_tokens",),
+    profiled=("n_tokens",),
 )

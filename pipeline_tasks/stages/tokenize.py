@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.schema import LOCATOR
-from pipeline_tasks.stage import Batches, Engine, Shards, Stage, set_aside
+from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject
 from pipeline_tasks.text.base.draws import SPAN, draws
 
 TRAIN = {"vocab_size": 8192, "bytes": 50_000_000}
@@ -414,7 +414,7 @@ def _tokenized(batch: pa.RecordBatch, encoded: Ids) -> pa.RecordBatch:
     if counts.all():
         return out
     reasons = pc.if_else(pa.array(counts == 0), "tokenize:empty", pa.scalar(None, pa.string()))
-    return set_aside(out, reasons, pc.if_else(pc.is_valid(reasons), '{"tokens":0}', pa.scalar(None, pa.string())))
+    return reject(out, reasons, pc.if_else(pc.is_valid(reasons), '{"tokens":0}', pa.scalar(None, pa.string())))
 
 
 # --- Rows -----------------------------------------------------------------------------------------------------
@@ -445,9 +445,9 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Settle on one tokenizer for the whole run, remember it, and encode every shard with it."""
     _check(params)
     tokenizer = _tokenizer(shards, params, on)
-    on.remember(tokenizer)
-    choices = on.map(partial(prove, params=params), shards, beside=tokenizer)
-    return on.map(encode, shards, choices, beside=tokenizer)
+    on.save_history(tokenizer)
+    choices = on.map(partial(prove, params=params), shards, broadcast=tokenizer)
+    return on.map(encode, shards, choices, broadcast=tokenizer)
 
 
 def _check(params: Params) -> None:
@@ -461,10 +461,10 @@ def _tokenizer(shards: Shards, params: Params, on: Engine) -> Shards:
     settled = partial(settle, params=params)
     if params.tokenizer:
         return on.group(settled, on.map(nothing, shards[:1]), by="id", order=("text",), buckets=1)
-    sizes = on.map(partial(weigh, params=params), shards, beside=on.history)
-    sampled = on.map(partial(sample, params=params), shards, beside=sizes)
+    sizes = on.map(partial(weigh, params=params), shards, broadcast=on.history)
+    sampled = on.map(partial(sample, params=params), shards, broadcast=sizes)
     trained = on.group(settled, sampled, by="id", order=("text",), buckets=1)
-    return on.map(partial(recall, params=params), trained, beside=on.history) if on.history else trained
+    return on.map(partial(recall, params=params), trained, broadcast=on.history) if on.history else trained
 
 
 _READS = pa.schema([*LOCATOR, pa.field("id", pa.string()), pa.field("text", pa.large_string())])
@@ -485,7 +485,7 @@ STAGE: Stage[Params] = Stage(
     writes=_WRITES,
     version=2,
     splits=False,
-    measures=("n_tokens", "language"),
-    fires=("tokenize:empty",),
+    profiled=("n_tokens", "language"),
+    reasons=("tokenize:empty",),
     engine="ray",
 )

@@ -38,7 +38,7 @@ def _stale(root: str, there: Sequence[Version]) -> list[Redo]:
         (version.number, stage): read_manifest(root, version.manifests[stage])
         for version in there
         for stage in STAGES
-        if stage in version.manifests and stage_card(stage).recalls
+        if stage in version.manifests and stage_card(stage).reads_history
     }
     found = [Redo(version, _first_stale(version, there[:rank], made)) for rank, version in enumerate(there)]
     return [one for one in found if one.stage]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.manifest import ABANDONED, Manifest, home, load, slots
+from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, load, stage_prefix
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.run.compaction import in_use
@@ -99,7 +99,7 @@ def sweep(root: str, found: Sweep, limit: float = LIMIT) -> None:
 
 
 def _fence(store: Store, stage: str, fingerprint: str) -> None:
-    slot = next(path for path in slots(stage, fingerprint) if store.size(path) != len(ABANDONED))
+    slot = next(path for path in commit_slots(stage, fingerprint) if store.size(path) != len(ABANDONED))
     store.create(slot, ABANDONED)
 
 
@@ -112,7 +112,7 @@ def _committed_since(store: Store, found: Sweep, entry: Entry) -> bool:
 
 
 def _slots_there(store: Store, prefix: str) -> Iterator[str]:
-    for path in slots(*prefix.split("/")):
+    for path in commit_slots(*prefix.split("/")):
         yield path
         if store.size(path) is None:
             return
@@ -139,7 +139,7 @@ def _referenced(root: str) -> frozenset[str]:
         for version in version_log.versions(root, recipe)
         for path in version.manifests.values()
     ]
-    return frozenset(home(*path.split("/")[:2]) for path in paths)
+    return frozenset(stage_prefix(*path.split("/")[:2]) for path in paths)
 
 
 def _is_slot(path: str) -> bool:

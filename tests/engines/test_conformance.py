@@ -16,13 +16,13 @@ import pytest
 
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.engines.ray import connect as connect_ray
-from pipeline_tasks.engines.spark import SparkEngine, parcel, session
+from pipeline_tasks.engines.spark import SparkEngine, session, task_batch
 from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost, RecipeError, RefineryError, Transient
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.run.runner import Meter, Work, refine
 from pipeline_tasks.run.task import Place, Task, unchanged
 from pipeline_tasks.run.task import run as run_task
-from pipeline_tasks.run.tracker import Bench
+from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from tests.refining import given, refined, rows
@@ -210,7 +210,7 @@ def test_spark_without_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def at_spark(spark: str, tmp_path: Path) -> SparkEngine:
     """A Spark engine without a stage, for calls of any kind."""
-    return SparkEngine(Bench(Place(str(tmp_path), "calls")), master=spark)
+    return SparkEngine(Tracker(Place(str(tmp_path), "calls")), master=spark)
 
 
 def test_spark_runs_even_the_smallest_calls_in_workers(at_spark: SparkEngine) -> None:
@@ -220,12 +220,12 @@ def test_spark_runs_even_the_smallest_calls_in_workers(at_spark: SparkEngine) ->
 
 def test_what_all_calls_need_is_sent_to_spark_once() -> None:
     """Every Spark task is given the whole parcel: a history of thousands of shards must not stand in it once a call."""
-    beside = tuple(Shard(f"some/{rank:064}", 1, 1, f"{rank:064}") for rank in range(2000))
+    broadcast = tuple(Shard(f"some/{rank:064}", 1, 1, f"{rank:064}") for rank in range(2000))
     place = Place("root", "home")
-    tasks = [Task(place, f"{rank}", unchanged, ((beside[rank],),), beside) for rank in range(100)]
+    tasks = [Task(place, f"{rank}", unchanged, ((broadcast[rank],),), broadcast) for rank in range(100)]
     calls = [partial(run_task, task) for task in tasks]
-    sent = parcel(calls, 7)
-    assert len(sent.common) + sum(map(len, sent.chunks)) < 1.2 * len(pickle.dumps(beside)) + 100 * 1000
+    sent = task_batch(calls, 7)
+    assert len(sent.common) + sum(map(len, sent.chunks)) < 1.2 * len(pickle.dumps(broadcast)) + 100 * 1000
     back = sorted(pair for part in range(7) for pair in sent.calls(part))
     assert [rank for rank, _ in back] == list(range(100))
     assert [call.args for _, call in back] == [call.args for call in calls]

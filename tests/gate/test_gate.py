@@ -81,7 +81,7 @@ def healthy(stage: str, rows_in: int = ROWS) -> Manifest:
     """Return a manifest of `stage` as a healthy run leaves it; its shards are named, not stored."""
     card = stage_card(stage)
     kept = round(rows_in * KEPT.get(stage, 1.0 if stage not in ("ingest", "extract") else 0.95))
-    rejected = {card.fires[0]: rows_in - kept} if rows_in > kept else {}
+    rejected = {card.reasons[0]: rows_in - kept} if rows_in > kept else {}
     return Manifest(
         stage=stage,
         version=card.version,
@@ -98,7 +98,7 @@ def healthy(stage: str, rows_in: int = ROWS) -> Manifest:
         bytes_in=0,
         rejected=rejected,
         quarantined={},
-        metrics={"measures": GOOD[stage], "rejects": LOST.get(stage, {})},
+        metrics={"kept": GOOD[stage], "rejects": LOST.get(stage, {})},
     )
 
 
@@ -106,7 +106,7 @@ def kept(made: Manifest, share: float, why: str = "") -> Manifest:
     """Return `made` with another share of its rows kept, the rest rejected for one reason."""
     rows_kept = round(made.rows_in * share)
     lost = made.rows_in - rows_kept
-    reason = why or next(iter(stage_card(made.stage).fires), f"{made.stage}:none")
+    reason = why or next(iter(stage_card(made.stage).reasons), f"{made.stage}:none")
     return replace(
         made,
         shards=(Shard("data/0", rows_kept, HUGE, "a"),),
@@ -117,7 +117,7 @@ def kept(made: Manifest, share: float, why: str = "") -> Manifest:
 
 def profiled(made: Manifest, **columns: list[int] | list[float] | list[str]) -> Manifest:
     """Return `made` with other profiles of some columns."""
-    return replace(made, metrics={**made.metrics, "measures": {**made.metrics["measures"], **numbers(**columns)}})
+    return replace(made, metrics={**made.metrics, "kept": {**made.metrics["kept"], **numbers(**columns)}})
 
 
 Bad = Iterator[tuple[Manifest, Manifest | None]]
@@ -163,7 +163,7 @@ def bad_quality(good: Manifest) -> Bad:
     yield kept(good, 1.0), None
     lost = numbers(language=["zh"] * 500)
     yield (
-        replace(profiled(good, language=["zh"] * 5), metrics={"measures": numbers(language=["zh"]), "rejects": lost}),
+        replace(profiled(good, language=["zh"] * 5), metrics={"kept": numbers(language=["zh"]), "rejects": lost}),
         None,
     )
     yield healthy("filter_quality", 1_000_000), None
@@ -173,8 +173,8 @@ def wiped(made: Manifest) -> Manifest:
     """Return `made` after one source and one site lost 99 % to their own snapshot, all of it to one document."""
     origins = ["source feed", "site example.org"]
     lost = numbers(origins=[*origins, *(f"own {name}" for name in origins)] * 1980, clusters=["w"] * 1980)
-    measures = made.metrics["measures"] | numbers(origins=origins * 20)
-    return replace(made, metrics={"measures": measures, "rejects": made.metrics["rejects"] | lost})
+    measures = made.metrics["kept"] | numbers(origins=origins * 20)
+    return replace(made, metrics={"kept": measures, "rejects": made.metrics["rejects"] | lost})
 
 
 def bad_copies(good: Manifest) -> Bad:
@@ -505,6 +505,6 @@ def test_silent_rules_are_those_of_enabled_profiles(tmp_path: Path) -> None:
     good = healthy("filter_quality")
     all_rules = measure(str(tmp_path), good)["silent_reasons"]
     one_profile = measure(str(tmp_path), replace(good, params={"profiles": ["gopher_quality"]}))["silent_reasons"]
-    fires = stage_card("filter_quality").fires
+    fires = stage_card("filter_quality").reasons
     assert all_rules == len(fires) - 1
     assert one_profile == sum(why.startswith("gopher_quality:") and why not in good.rejected for why in fires)

@@ -149,5 +149,5 @@ def test_urls_are_set_aside_as_by_datatrove(tmp_path: Path) -> None:
     asked = json.dumps([dict(zip(names, lists.values(), strict=True)), urls])
     answer = subprocess.run([str(PEER), "-c", URLS], input=asked, check=True, capture_output=True, text=True)
     theirs = json.loads(answer.stdout)
-    assert {why for why in theirs if why} == {why.partition(":")[2] for why in filter_url.STAGE.fires[1:]}
+    assert {why for why in theirs if why} == {why.partition(":")[2] for why in filter_url.STAGE.reasons[1:]}
     assert list(zip(urls, ours, strict=True)) == list(zip(urls, theirs, strict=True))

@@ -51,7 +51,7 @@ def removed(root: Path, texts: Sequence[str], threshold: float) -> tuple[dict[st
     parent = refining.given(root, [table])
     home, _ = refining.refined(root, "dedup_exact", parent, {"buckets": 2})
     _, made = refining.refined(root, "dedup_minhash", home, {"buckets": 2, "threshold": threshold})
-    assert made.metrics["measures"]["unsettled_bands"]["sum"] == 0
+    assert made.metrics["kept"]["unsettled_bands"]["sum"] == 0
     rows = refining.rows(root, made, "rejects").select(["id", "evidence"]).to_pylist()
     by_id = dict(zip(table.column("id").to_pylist(), texts, strict=True))
     return by_id, [{"id": row["id"], **json.loads(row["evidence"])} for row in rows]

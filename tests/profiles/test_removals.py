@@ -69,7 +69,7 @@ def test_the_funnel_names_who_lost_most() -> None:
 
 def test_a_manifest_holds_large_origins_and_clusters_only() -> None:
     metrics = {
-        "measures": {"origins": {"kind": "name", "count": 1010, "bins": {"site a": 400, "site b": 10, "site c": 600}}},
+        "kept": {"origins": {"kind": "name", "count": 1010, "bins": {"site a": 400, "site b": 10, "site c": 600}}},
         "rejects": {
             "origins": {"kind": "name", "count": 900, "bins": {"site a": 600, "own site a": 500, "site c": 300}},
             "clusters": {"kind": "name", "count": 400, "bins": {f"w{n:02d}": n // 2 for n in range(40)}},
@@ -81,4 +81,4 @@ def test_a_manifest_holds_large_origins_and_clusters_only() -> None:
     assert losses(small, "site", own=True) == {"a": 0.5}
     assert losses(small, "source", own=True) == {}
     assert sorted(small["rejects"]["clusters"]["bins"]) == [f"w{n:02d}" for n in range(40 - LARGEST, 40)]
-    assert metrics["measures"]["origins"]["bins"]["site b"] == 10
+    assert metrics["kept"]["origins"]["bins"]["site b"] == 10

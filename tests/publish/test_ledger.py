@@ -75,7 +75,7 @@ def manifest(
         bytes_in=rows_in * 20,
         rejected=rejected,
         quarantined=quarantined,
-        metrics={"measures": measures, "rejects": {}},
+        metrics={"kept": measures, "rejects": {}},
     )
 
 

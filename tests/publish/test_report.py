@@ -87,7 +87,7 @@ def made(root: Path, stage: str, kept: pa.Table, *aside: pa.Table, **measured: l
         bytes_in=12_345_678,
         rejected=tallies[0],
         quarantined=tallies[1],
-        metrics={"measures": profiles, "rejects": profiles if stage == "decontaminate" else {}},
+        metrics={"kept": profiles, "rejects": profiles if stage == "decontaminate" else {}},
     )
     whole = replace(whole, fingerprint=digest_of(whole))
     path = manifest_path(stage, whole.fingerprint)

@@ -20,7 +20,7 @@ from pipeline_tasks.errors import (
     SchemaBroken,
 )
 from pipeline_tasks.manifest import Manifest, dump
-from pipeline_tasks.run.runner import Budget, Meter, Work, bench_for, partition_path, plan, refine, seal
+from pipeline_tasks.run.runner import Budget, Meter, Work, partition_path, plan, refine, seal, tracker_for
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
 from tests.refining import given, refined, rows
@@ -372,4 +372,4 @@ def test_a_stage_over_no_shards_is_whole(tmp_path: Path) -> None:
 def test_map_refuses_inputs_of_different_lengths(tmp_path: Path, parent: str) -> None:
     plan_ = plan(Work(str(tmp_path), "toy_map", {}, parent))
     with pytest.raises(ContractError, match=r"zips its inputs shard by shard, but they have \[1, 3\] shards"):
-        LocalEngine(bench_for(plan_)).map(learn, plan_.parent.shards, plan_.parent.shards[:1])
+        LocalEngine(tracker_for(plan_)).map(learn, plan_.parent.shards, plan_.parent.shards[:1])

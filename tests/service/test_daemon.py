@@ -44,7 +44,7 @@ def land(place: Path, name: str) -> dict[str, object]:
 def test_tasks_that_ask_at_once_share_one_host_that_only_its_user_reaches(place: Path) -> None:
     asked = [land(place, f"s{number}") for number in range(4)]
     replies: list[object] = []
-    threads = [threading.Thread(target=lambda one=one: replies.append(daemon.ask(one)["snapshot"])) for one in asked]
+    threads = [threading.Thread(target=lambda one=one: replies.append(daemon.send(one)["snapshot"])) for one in asked]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -58,25 +58,25 @@ def test_tasks_that_ask_at_once_share_one_host_that_only_its_user_reaches(place:
 
 def test_ray_outlives_the_request_that_started_it(place: Path) -> None:
     """Linux kills Ray's own processes with the thread that started them, and a request's thread ends with it."""
-    landed = daemon.ask(land(place, "day"))
+    landed = daemon.send(land(place, "day"))
     asked = {"verb": "refine", "root": str(place / "root"), "recipe": "web", "snapshot": "day", "engine": "ray"}
     asked["landing"] = str(place / "day")
-    made = daemon.ask({**asked, "stage": "ingest", "parent": landed["manifest"]})
-    again = daemon.ask({**asked, "stage": "extract", "parent": made["manifest"]})
+    made = daemon.send({**asked, "stage": "ingest", "parent": landed["manifest"]})
+    again = daemon.send({**asked, "stage": "extract", "parent": made["manifest"]})
     assert (made["rows"], again["rows_in"], again["ran"]) == (1, 1, 1)
 
 
 def test_a_refusal_comes_back_as_itself(place: Path) -> None:
     with pytest.raises(RecipeError, match="unknown verb 'dance'"):
-        daemon.ask({"verb": "dance"})
+        daemon.send({"verb": "dance"})
 
 
 def test_a_host_that_was_killed_is_replaced(place: Path) -> None:
-    assert daemon.ask(land(place, "before"))["snapshot"] == "before"
+    assert daemon.send(land(place, "before"))["snapshot"] == "before"
     (first,) = hosts(place)
     first.send_signal(signal.SIGKILL)
     first.wait()
-    assert daemon.ask(land(place, "after"))["snapshot"] == "after"
+    assert daemon.send(land(place, "after"))["snapshot"] == "after"
 
 
 def test_a_request_that_is_lost_with_its_host_may_be_tried_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_a_request_that_is_lost_with_its_host_may_be_tried_again(place: Path, mo
 
         def ask() -> None:
             try:
-                daemon.ask({"verb": "land", "root": str(place / "root"), "input": "s3://crawl/s"})
+                daemon.send({"verb": "land", "root": str(place / "root"), "input": "s3://crawl/s"})
             except JobLost as error:
                 lost.append(error)
 
@@ -105,10 +105,10 @@ def test_a_request_that_is_lost_with_its_host_may_be_tried_again(place: Path, mo
 
 def test_a_defect_is_told_with_its_trace_and_the_next_request_gets_a_new_host(place: Path) -> None:
     with pytest.raises(RuntimeError, match=r"AttributeError: Traceback"):
-        daemon.ask(land(place, "before") | {"root": 5})
+        daemon.send(land(place, "before") | {"root": 5})
     for host in hosts(place):
         host.wait(timeout=30)
-    assert daemon.ask(land(place, "after"))["snapshot"] == "after"
+    assert daemon.send(land(place, "after"))["snapshot"] == "after"
 
 
 def test_a_host_of_older_code_is_replaced(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,16 +117,16 @@ def test_a_host_of_older_code_is_replaced(place: Path, monkeypatch: pytest.Monke
     with monkeypatch.context() as patch:
         patch.setattr(daemon, "PACKAGE", place / "code")
         patch.setenv("PYTHONPATH", str(PROJECT))
-        daemon.ask(land(place, "before"))
+        daemon.send(land(place, "before"))
         (older,) = hosts(place)
         (place / "code" / "newer.py").touch()
-        daemon.ask(land(place, "after"))
+        daemon.send(land(place, "after"))
     older.wait(timeout=30)
     assert len(hosts(place)) == 1
 
 
 def test_a_host_leaves_when_it_is_asked_to(place: Path) -> None:
-    daemon.ask(land(place, "s"))
+    daemon.send(land(place, "s"))
     (host,) = hosts(place)
     daemon.stop()
     host.wait(timeout=30)

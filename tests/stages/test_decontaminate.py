@@ -243,8 +243,8 @@ def test_words_that_a_cut_would_join_stay_apart(tmp_path: Path) -> None:
 
 def test_what_is_known_of_a_benchmark_does_not_depend_on_the_others(quiz: str, facts: str) -> None:
     texts = pa.array([PROSE + edited(QUESTION, 9), QUESTION, PROSE], pa.large_string())
-    alone, beside = (Params(benchmarks=one) for one in ({"quiz": quiz}, {"facts": facts, "quiz": quiz}))
-    told = [inspect(texts, read_reference(one), bounds_of(one)) for one in (alone, beside)]
+    alone, broadcast = (Params(benchmarks=one) for one in ({"quiz": quiz}, {"facts": facts, "quiz": quiz}))
+    told = [inspect(texts, read_reference(one), bounds_of(one)) for one in (alone, broadcast)]
     kept = {row: [one for one in found if one.part.benchmark == "quiz"] for row, found in told[1].items()}
     assert told[0] == {row: found for row, found in kept.items() if found}
 

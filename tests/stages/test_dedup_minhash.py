@@ -213,7 +213,7 @@ def test_short_documents_are_counted_and_kept(tmp_path: Path) -> None:
     home, _ = day(tmp_path, table)
     _, made = refining.refined(tmp_path, STAGE, home, {"buckets": 2})
     assert sorted(row["shingles"] for row in kept(tmp_path, made)) == [0, 0, 3]
-    assert made.metrics["measures"]["shingles"]["bins"]["0"] == 2
+    assert made.metrics["kept"]["shingles"]["bins"]["0"] == 2
 
 
 def test_shingles_may_be_of_characters(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_shingles_may_be_of_characters(tmp_path: Path) -> None:
     assert row["text"] == texts[0]
     assert row["proof"]["jaccard"] == round(113 / 114, 6)
     assert sorted(row["shingles"] for row in kept(tmp_path, made)) == [0, 113, 114]
-    assert made.metrics["measures"]["shingles"]["bins"]["0"] == 1
+    assert made.metrics["kept"]["shingles"]["bins"]["0"] == 1
 
 
 def test_bands_left_over_when_the_rounds_end_are_counted(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_document_repeats_itself(tmp_path: Path) -> None:
 
 def test_lines_are_parts_where_a_recipe_says_so(tmp_path: Path) -> None:
     texts = ["menu line\nown text one", "menu line\nown text two\nmenu line"]
-    assert dedup(tmp_path, numbered(texts))[1].metrics["measures"]["cut_chars"]["sum"] == 0
+    assert dedup(tmp_path, numbered(texts))[1].metrics["kept"]["cut_chars"]["sum"] == 0
     _, made = dedup(tmp_path, numbered(texts), unit="line")
     assert {one["text"] for one in rows(tmp_path, made).values()} == {texts[0], "own text two"}
 
@@ -214,7 +214,7 @@ def test_every_engine_stores_the_same(cluster: str, tmp_path: Path, request: pyt
             how = {"history": history, "on": on, "address": address}
             path, made = refining.refined(root, NAME, parent, {"min_chars": 5, "min_left": 2, "buckets": 4}, **how)
             history.append(path)
-            assert made.metrics["measures"]["cut_chars"]["sum"] > 0
+            assert made.metrics["kept"]["cut_chars"]["sum"] > 0
         stored.append([(root / path).read_bytes() for path in history])
     assert stored[0] == stored[1]
 

@@ -41,7 +41,7 @@ def extracted(pages: list[dict[str, Any]], size: int = 10_000, **params: Any) ->
     out = pa.Table.from_batches(pull(iter(batches or [pa.RecordBatch.from_pylist([], PAGE)]), params=Params(**params)))
     assert out.schema.names == [*EXTRACTED.names, "reason", "evidence"]
     found: list[dict[str, Any]] = out.to_pylist()
-    assert {row["reason"] for row in found} <= {None, *STAGE.fires}
+    assert {row["reason"] for row in found} <= {None, *STAGE.reasons}
     return found
 
 

@@ -125,8 +125,8 @@ def test_word_and_stop_word_rules_follow_the_language() -> None:
 def test_reasons_are_on_the_card_and_fit_the_pattern() -> None:
     reasons = judged(list(TEXTS)).column("reason").drop_null().to_pylist()
     assert reasons
-    assert set(reasons) <= set(STAGE.fires)
-    assert all(re.match(REASON_PATTERN, reason) for reason in STAGE.fires)
+    assert set(reasons) <= set(STAGE.reasons)
+    assert all(re.match(REASON_PATTERN, reason) for reason in STAGE.reasons)
 
 
 def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ CASES: list[tuple[dict[str, Any], str | None]] = [
 def test_each_record_is_judged(change: dict[str, Any], reason: str | None) -> None:
     (row,) = judged(table(record(**change)), max_bytes=2000)
     assert row["reason"] == reason
-    assert reason is None or reason in STAGE.fires
+    assert reason is None or reason in STAGE.reasons
     kept = reason is None
     assert (row["evidence"] is None) == kept
     assert (row["payload"] is not None or row["text"] is not None) == kept

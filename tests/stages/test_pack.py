@@ -32,7 +32,7 @@ def table(docs: Sequence[Doc]) -> pa.Table:
 def packed(root: Path, shards: Sequence[Sequence[Doc]], length: int, batch_rows: int = 4096) -> list[dict[str, object]]:
     parent = landed(root, [table(docs) for docs in shards])
     _, made = refined(root, "pack", parent, {"length": length, "pad_id": 0}, batch_rows=batch_rows)
-    measured = made.metrics["measures"].get("n_tokens", {"sum": 0})
+    measured = made.metrics["kept"].get("n_tokens", {"sum": 0})
     assert measured["sum"] == sum(len(some) for docs in shards for _, some in docs)
     out = rows(root, made)
     assert out.schema.equals(SEQUENCE)

@@ -192,7 +192,7 @@ WRITER = textwrap.dedent(
     """
     import hashlib, sys
     from pathlib import Path
-    from pipeline_tasks.storage import connect
+    from pipeline_tasks.store.storage import connect
     root, local = sys.argv[1:]
     body = bytes(40 * 1024 * 1024)
     Path(local).write_bytes(body)

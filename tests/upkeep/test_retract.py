@@ -15,7 +15,7 @@ from pipeline_tasks.inspect.funnel import status_lines
 from pipeline_tasks.inspect.verify import verify
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger
-from pipeline_tasks.publish.publishing import read_demoted
+from pipeline_tasks.publish.publishing import read_superseded
 from pipeline_tasks.service.requests import handle, ledger_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -94,7 +94,7 @@ def holds(root: str) -> set[str]:
         for batch in read_shards(root, read_manifest(root, version.manifests["dedup_minhash"]).shards, ["id"])
         for one in batch.column("id").to_pylist()
     }
-    gone = set(read_demoted(root, RECIPE).column("id").to_pylist())
+    gone = set(read_superseded(root, RECIPE).column("id").to_pylist())
     assert gone <= kept
     return kept - gone
 
@@ -174,7 +174,7 @@ def test_days_demote_each_other_and_versions_say_so(
 ) -> None:
     root = str(tmp_path)
     versions = [refine(root, crawl / one) for one in DAYS]
-    demoted = read_demoted(root, RECIPE).to_pylist()
+    demoted = read_superseded(root, RECIPE).to_pylist()
     assert len(demoted) == sum(one.demoted for one in versions) > 0
     assert all(0 < one.promoted <= one.demoted for one in versions if one.demoted)
     for row in demoted:

@@ -94,7 +94,7 @@ class Sleeper(LocalEngine):
 
     def map(self, *given: Any, **how: Any) -> Shards:
         shards = super().map(*given, **how)
-        root = self.bench.place.root
+        root = self.tracker.place.root
         vacuum.sweep(root, vacuum.survey(root, EVERYTHING), limit=1.0)
         return shards
 

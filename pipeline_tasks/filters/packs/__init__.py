@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import Filter, Floats, Measured
-from pipeline_tasks.text.base.cached import held
+from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.words.language_codes import SHORT
 from pipeline_tasks.text.words.languages import word_rules
 
@@ -57,7 +57,7 @@ def load(packs: str, cards: Mapping[str, Filter]) -> Packs:
     RecipeError says what in the file is wrong, FileNotFoundError that there is none.
     """
     path = path_of(packs)
-    return held(_read, path, tuple(cards.values())) if path else {}
+    return cached(_read, path, tuple(cards.values())) if path else {}
 
 
 def _read(path: str, cards: tuple[Filter, ...]) -> Packs:

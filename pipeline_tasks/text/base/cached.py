@@ -11,7 +11,7 @@ MOST = 16
 """Things kept at once: the files of one recipe's filters; the least recently used goes first."""
 
 
-def held(load: Callable[..., T], path: str, *how: Hashable) -> T:
+def cached(load: Callable[..., T], path: str, *how: Hashable) -> T:
     """Return `load(path, *how)`, made once per process as long as the file at `path` stays the same.
 
     What is returned is shared: callers only read it.
