@@ -20,8 +20,8 @@ from pipeline_tasks.recipe import parse_recipe, recipe_names, stage_card
 from pipeline_tasks.stages.pack import SEQUENCE
 
 PROJECT = Path(__file__).parent.parent
-PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/*.md")])
-TEXTS = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
+TEXTS = {page.relative_to(PROJECT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
 ALL = "\n".join(TEXTS.values())
 
 PROSE = "Rain fell on the harbor all night, and the boats stayed where they were."
@@ -41,7 +41,7 @@ def code(page: str, language: str) -> Iterator[str]:
 
 
 def test_the_reference_of_stages_is_fresh() -> None:
-    assert TEXTS["stages.md"] == reference.reference(), "run `python -m pipeline_tasks.cli.reference`"
+    assert TEXTS["docs/reference/stages.md"] == reference.reference(), "run `python -m pipeline_tasks.cli.reference`"
 
 
 @pytest.mark.parametrize("command", commands())
@@ -62,7 +62,9 @@ def test_every_recipe_is_in_the_docs(recipe: str) -> None:
 @pytest.mark.parametrize("stage", ["ingest", "extract"])
 def test_every_damage_has_its_meaning(stage: str) -> None:
     missing = [
-        why for why in stage_card(stage).reasons if why.startswith("error:") and f"`{why}`" not in TEXTS["failures.md"]
+        why
+        for why in stage_card(stage).reasons
+        if why.startswith("error:") and f"`{why}`" not in TEXTS["docs/reference/failures.md"]
     ]
     assert missing == []
 
@@ -74,7 +76,7 @@ def test_tests_that_the_docs_name_exist() -> None:
     assert sorted(name for name in named if f"def {name}(" not in sources) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(PROJECT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     inside = [link for link in links if "://" not in link]
@@ -84,7 +86,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_the_recipe_of_the_guide_is_sound() -> None:
     import yaml
 
-    (text,) = code("guide.md", "yaml")
+    (text,) = code("docs/guide.md", "yaml")
     assert [step.stage for step in parse_recipe(yaml.safe_load(text), "guide").steps][-1] == "pack"
 
 
@@ -118,7 +120,7 @@ def published(home: Path) -> None:
 
 def test_the_examples_of_reading_tokens_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     published(tmp_path)
-    examples = [one for one in code("guide.md", "python") if "tokens.bin" in one]
+    examples = [one for one in code("docs/guide.md", "python") if "tokens.bin" in one]
     assert len(examples) == 2
     for example in examples:
         here, replaced = re.subn(r'home = Path\(".*"\)', f"home = Path({str(tmp_path)!r})", example)

@@ -1,4 +1,4 @@
-"""Writes `docs/stages.md`, the reference of all stages, from their cards and docstrings."""
+"""Writes `docs/reference/stages.md`, the reference of all stages, from their cards and docstrings."""
 
 import importlib
 import inspect
@@ -17,7 +17,7 @@ from pipeline_tasks.manifest import canonical
 from pipeline_tasks.recipe import STAGES, stage_card
 from pipeline_tasks.stage import FilePath, Stage
 
-PAGE = Path(__file__).parents[2] / "docs" / "stages.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "stages.md"
 
 SETS = (("RECORD", schema.RECORD), ("DOCUMENT", schema.DOCUMENT), ("PAGE", schema.PAGE), ("LOCATOR", schema.LOCATOR))
 """Named columns that stages share, the widest first: a stage's columns are told as a set and what is beside it."""

@@ -46,7 +46,7 @@ OTHERS = (
     cc_net.FILTER,
     seeds.FILTER,
 )
-"""What C4 and other projects ask; their rules of the same name are other functions (docs/profiles.md)."""
+"""What C4 and other projects ask; their rules of the same name are other functions (docs/reference/profiles.md)."""
 
 FILTERS = {card.name: card for card in (*DATATROVE, *OTHERS)}
 """Every profile by its name."""
@@ -92,7 +92,7 @@ class Params:
 
     A profile sees the text as the profiles before it left it: `c4`, `dclm` and `cc_net` remove lines, so what follows
     them judges the rest. `gopher_quality`, `gopher_repetition`, `c4` and `fineweb` are FineWeb's; `dclm`, `dolma`,
-    `nemo`, `cc_net` and `seeds` each compute the functions of their own source (docs/profiles.md).
+    `nemo`, `cc_net` and `seeds` each compute the functions of their own source (docs/reference/profiles.md).
     `c4_badwords` needs `bad_words`, a list (one word per line, plain or compressed) for each language that is asked;
     `c4_paragraphs` is mC4's.
     `words` is `split` (white space; the default, because prose about software is full of symbols, and a tokenizer
@@ -102,7 +102,7 @@ class Params:
     filter of that name. `toxic_words` is a list of words (one per line, plain or compressed) whose share `seeds`
     bounds; without one that rule is silent. `packs` say what single languages are asked otherwise: `builtin` lets a
     language skip the rules that its writing does not fit, `fineweb2` has FineWeb-2's bounds and stop words for 30
-    languages, `none` asks all languages the same; or the path of a file of your own (docs/profiles.md).
+    languages, `none` asks all languages the same; or the path of a file of your own (docs/reference/profiles.md).
     With `edit_spans`, what profiles took out of a text that is kept is told in the column of that name: rule, and first
     code point and past the last of the text as that profile found it.
     """
