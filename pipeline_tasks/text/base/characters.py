@@ -155,7 +155,7 @@ def _ascii_first(blocks: npt.NDArray[np.uint16], index: npt.NDArray[np.intp]) ->
 
 
 @inlined
-def decode(data, at, end):  # type: ignore[no-untyped-def]
+def decode(data, at, end):
     """Return (code point, bytes it takes) of the UTF-8 at `at`; broken or cut bytes are U+FFFD."""
     lead = data[at]
     if lead < ASCII_END:
@@ -172,7 +172,7 @@ def decode(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def class_of(index, flags, code):  # type: ignore[no-untyped-def]
+def class_of(index, flags, code):
     """Return the class bits of a code point."""
     if code < ASCII_END:
         return flags[code]
@@ -180,7 +180,7 @@ def class_of(index, flags, code):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def trim(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
+def trim(data, begin, end, index, flags):
     """Return (begin, end) of data[begin:end] without white space at either side, as `str.strip` has it."""
     while begin < end and not BLANK < byte_at(data, begin) < ASCII_END:
         code, width = decode(data, begin, end)

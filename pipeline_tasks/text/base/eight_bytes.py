@@ -1,7 +1,5 @@
 """Reads eight bytes of a text at once, and asks questions of all eight together."""
 
-from typing import Any
-
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -22,37 +20,37 @@ BLANK_TOP = np.uint64(0x2121212121212121)
 
 
 @instruction
-def byte_at(typingctx: Any, data: Any, at: Any) -> Any:  # noqa: ANN401, ARG001 -- numba's own types
+def byte_at(typingctx, data, at):
     """Return data[at] for `at` >= 0, without numba's wrap-around of negative places, which no loop here needs."""
 
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    def build(context, builder, signature, arguments):
         return builder.load(_place(context, builder, signature, arguments))
 
     return types.uint8(data, at), build
 
 
 @instruction
-def load(typingctx: Any, data: Any, at: Any) -> Any:  # noqa: ANN401, ARG001 -- numba's own types
+def load(typingctx, data, at):
     """Return the eight bytes from data[at] on, the first lowest; the caller knows that they are there."""
 
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    def build(context, builder, signature, arguments):
         wide = builder.bitcast(_place(context, builder, signature, arguments), ir.IntType(64).as_pointer())
         return builder.load(wide, align=1)
 
     return types.uint64(data, at), build
 
 
-def _place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+def _place(context, builder, signature, arguments):
     """Return the address of data[at]."""
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     return builder.gep(array.data, [arguments[1]], inbounds=True)
 
 
 @instruction
-def first_of(typingctx: Any, marks: Any) -> Any:  # noqa: ANN401, ARG001 -- numba's own types
+def first_of(typingctx, marks):
     """Return the number of the first byte of `marks` whose highest bit is set, 8 if there is none."""
 
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401, ARG001
+    def build(context, builder, signature, arguments):
         zeros = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
         return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
 
@@ -60,20 +58,20 @@ def first_of(typingctx: Any, marks: Any) -> Any:  # noqa: ANN401, ARG001 -- numb
 
 
 @instruction
-def count_of(typingctx: Any, marks: Any) -> Any:  # noqa: ANN401, ARG001 -- numba's own types
+def count_of(typingctx, marks):
     """Return how many bits of `marks` are set."""
 
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401, ARG001
+    def build(context, builder, signature, arguments):
         return builder.ctpop(arguments[0])
 
     return types.int64(types.uint64), build
 
 
 @instruction
-def move(typingctx: Any, source: Any, at: Any, count: Any, target: Any, to: Any) -> Any:  # noqa: ANN401, ARG001 -- numba's own types
+def move(typingctx, source, at, count, target, to):
     """Copy source[at : at + count] to target[to:], two arrays of one type that do not overlap."""
 
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    def build(context, builder, signature, arguments):
         arrays = [context.make_array(signature.args[which])(context, builder, arguments[which]) for which in (0, 3)]
         places = [builder.gep(array.data, [arguments[which]]) for array, which in zip(arrays, (1, 4), strict=True)]
         size = context.get_abi_sizeof(context.get_data_type(source.dtype))
@@ -84,7 +82,7 @@ def move(typingctx: Any, source: Any, at: Any, count: Any, target: Any, to: Any)
 
 
 @inlined
-def load_last(data, at):  # type: ignore[no-untyped-def]
+def load_last(data, at):
     """Return the less than eight bytes that are left of `data` from `at` on, with zeros behind them."""
     word = np.uint64(0)
     for place in range(len(data) - at):
@@ -93,33 +91,33 @@ def load_last(data, at):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def first_bytes(word, size):  # type: ignore[no-untyped-def]
+def first_bytes(word, size):
     """Return `word` with all but its first `size` < 8 bytes zero."""
     return word & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))
 
 
 @inlined
-def blanks(word):  # type: ignore[no-untyped-def]
+def blanks(word):
     """Mark each byte of 0x20 and below: space, line breaks, tabs and other controls."""
     return ~((word | HIGH) - BLANK_TOP) & ~word & HIGH
 
 
 @inlined
-def letters(word):  # type: ignore[no-untyped-def]
+def letters(word):
     """Mark each byte that is an ASCII letter."""
     folded = (word | CASE_BITS) & LOW_BITS
     return (folded + BELOW_A) & ~(folded + ABOVE_Z) & ~word & HIGH
 
 
 @inlined
-def digits(word):  # type: ignore[no-untyped-def]
+def digits(word):
     """Mark each byte that is an ASCII digit."""
     low = word & LOW_BITS
     return (low + BELOW_0) & ~(low + ABOVE_9) & ~word & HIGH
 
 
 @inlined
-def hash_bytes(data, begin, end):  # type: ignore[no-untyped-def]
+def hash_bytes(data, begin, end):
     """Return a 64-bit hash of data[begin:end], eight bytes at a time; see `hash_end` for its last step."""
     value, at = BASIS, begin
     while at + 8 <= end:
@@ -132,7 +130,7 @@ def hash_bytes(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def hash_and_points(data, begin, end):  # type: ignore[no-untyped-def]
+def hash_and_points(data, begin, end):
     """Return (`hash_bytes`, code points) of data[begin:end]."""
     value, at, points = BASIS, begin, end - begin
     while at + 8 <= end:
@@ -149,7 +147,7 @@ def hash_and_points(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def hash_end(value, size):  # type: ignore[no-untyped-def]
+def hash_end(value, size):
     """Return the hash of `size` bytes whose eights were absorbed into `value`; never 0, which marks a free slot."""
     value = absorb(value, np.uint64(size))
     return value if value != np.uint64(0) else np.uint64(1)

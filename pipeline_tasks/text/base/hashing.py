@@ -19,7 +19,7 @@ _BASE = np.uint64(0xD1342543DE82EF95)  # odd multiplier of good spectral quality
 
 
 @compiled_as(numba.uint64(numba.uint64))
-def mix(value):  # type: ignore[no-untyped-def]
+def mix(value):
     """Return the splitmix64 finalizer of `value`: a bijection whose every output bit depends on every input bit."""
     value = (value ^ (value >> np.uint64(30))) * _FIRST
     value = (value ^ (value >> np.uint64(27))) * _SECOND
@@ -27,14 +27,14 @@ def mix(value):  # type: ignore[no-untyped-def]
 
 
 @compiled_as(numba.uint64(numba.uint64, numba.uint64))
-def absorb(state, value):  # type: ignore[no-untyped-def]
+def absorb(state, value):
     """Return `state` with one code point or one hash taken in; finish with `mix`."""
     state = (state ^ value) * _GOLDEN
     return state ^ (state >> np.uint64(32))
 
 
 @compiled_as(numba.int64(numba.uint64[::1], numba.int64, numba.int64, numba.uint64[::1]))
-def grams(words, count, n, out):  # type: ignore[no-untyped-def]
+def grams(words, count, n, out):
     """Write the hash of every run of `n` words to `out` in order; return how many there are (0 if `count < n`).
 
     A polynomial over the word hashes, rolled, so that any `n` costs the same; `n` is mixed in, so

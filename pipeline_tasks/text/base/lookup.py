@@ -23,7 +23,7 @@ class Lookup:
         self.read += batch.num_rows if batch is not None else 0
         return batch
 
-    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array of text
+    def rows(self, wanted: pa.Array) -> pa.Table:
         """Return the rows whose key is in `wanted`; no later call may ask for a key below the highest of this one."""
         found: list[pa.RecordBatch] = []
         high = pc.max(wanted).as_py() if len(wanted) else None

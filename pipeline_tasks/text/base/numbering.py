@@ -11,7 +11,7 @@ ONE = np.uint64(1)
 
 
 @compiled
-def number(values, count, table, names):  # type: ignore[no-untyped-def]
+def number(values, count, table, names):
     """Number values[:count] by first occurrence: the number of each goes to `names`.
 
     Returns how many different ones there are; `table` (see `table_for`) then holds how often each occurs. The table
@@ -40,7 +40,7 @@ def number(values, count, table, names):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _place_again(slots, heads, different, mask):  # type: ignore[no-untyped-def]
+def _place_again(slots, heads, different, mask):
     """Find the slots of all known values anew in a table of mask + 1 slots."""
     slots[: np.int64(mask) + 1] = FREE
     for known in range(different):
@@ -51,7 +51,7 @@ def _place_again(slots, heads, different, mask):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def table_for(count):  # type: ignore[no-untyped-def]
+def table_for(count):
     """Return the table that `number` needs for up to `count` values: slots, values by number, times by number."""
     size = FEW
     while size <= 2 * count:

@@ -17,7 +17,7 @@ def spelled(phrases: tuple[str, ...]) -> Phrases:
 
 
 @inlined
-def ends_at(data, begin, end, letters, first, last, fold):  # type: ignore[no-untyped-def]
+def ends_at(data, begin, end, letters, first, last, fold):
     """Return whether data[begin:end] ends with letters[first:last], with its ASCII in lower case if `fold`."""
     size = last - first
     if end - begin < size:
@@ -32,7 +32,7 @@ def ends_at(data, begin, end, letters, first, last, fold):  # type: ignore[no-un
 
 
 @inlined
-def times(data, begin, end, letters, first, last, fold):  # type: ignore[no-untyped-def]
+def times(data, begin, end, letters, first, last, fold):
     """Return how often letters[first:last] occurs in data[begin:end], as `str.count` counts."""
     size, found = last - first, 0
     at = begin
@@ -46,7 +46,7 @@ def times(data, begin, end, letters, first, last, fold):  # type: ignore[no-unty
 
 
 @compiled
-def _count(offsets, data, letters, ends, out):  # type: ignore[no-untyped-def]
+def _count(offsets, data, letters, ends, out):
     """Fill out[row] with the occurrences of all phrases."""
     for row in range(len(offsets) - 1):
         for phrase in range(len(ends) - 1):

@@ -10,13 +10,13 @@ BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)  # Arrow buffers m
 
 
 @inlined
-def eight(data, at):  # type: ignore[no-untyped-def]
+def eight(data, at):
     """Return the bytes from `at` on, the first lowest; zeros stand for what lies past the end of `data`."""
     return load(data, at) if at + 8 <= data.size else load_last(data, at)
 
 
 @inlined
-def word_bytes(octets, most):  # type: ignore[no-untyped-def]
+def word_bytes(octets, most):
     """Return how many leading bytes, at most `most`, are ASCII letters or digits, and those bytes lower-cased."""
     cased = letters(octets)
     count = min(np.uint64(first_of(~(cased | digits(octets)) & HIGH)), most)
@@ -25,7 +25,7 @@ def word_bytes(octets, most):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def character(data, at):  # type: ignore[no-untyped-def]
+def character(data, at):
     """Return the code point that starts at byte `at` of valid UTF-8, and where the next one starts."""
     lead = np.int64(data[at])
     if lead < 0x80:
@@ -39,7 +39,7 @@ def character(data, at):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def encoded(point):  # type: ignore[no-untyped-def]
+def encoded(point):
     """Return the number of bytes of a code point in UTF-8, and those bytes, the first lowest."""
     if point < 0x80:
         return np.uint64(1), np.uint64(point)

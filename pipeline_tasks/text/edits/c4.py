@@ -82,7 +82,7 @@ class LineRules(NamedTuple):
 
 
 @inlined
-def _starts_with(data, at, end, phrases, begin, stop):  # type: ignore[no-untyped-def]
+def _starts_with(data, at, end, phrases, begin, stop):
     """Return whether data[at:end] starts with the lower-case ASCII phrases[begin:stop], whatever its own case."""
     if at + stop - begin > end:
         return False
@@ -96,7 +96,7 @@ def _starts_with(data, at, end, phrases, begin, stop):  # type: ignore[no-untype
 
 
 @inlined
-def _found(data, begin, end, phrases, ends, first_letters):  # type: ignore[no-untyped-def]
+def _found(data, begin, end, phrases, ends, first_letters):
     """Return a bit per phrase that occurs in data[begin:end]."""
     found = 0
     for at in range(begin, end):
@@ -108,7 +108,7 @@ def _found(data, begin, end, phrases, ends, first_letters):  # type: ignore[no-u
 
 
 @inlined
-def citation_end(data, at, end, markers, ends, index, flags):  # type: ignore[no-untyped-def]
+def citation_end(data, at, end, markers, ends, index, flags):
     """Return where the citation that begins with the `[` at `at` ends, or `at` if it is none."""
     for marker in range(len(ends) - 1):
         size = ends[marker + 1] - ends[marker]
@@ -128,7 +128,7 @@ def citation_end(data, at, end, markers, ends, index, flags):  # type: ignore[no
 
 
 @inlined
-def _sentences(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
+def _sentences(data, begin, end, index, flags):
     """Return the number of sentences in data[begin:end].
 
     A sentence ends at a run of terminal marks: an ASCII one only before white space or the end (quotes and brackets
@@ -167,13 +167,13 @@ def _sentences(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_word(data, begin, end):  # type: ignore[no-untyped-def]
+def _is_word(data, begin, end):
     """Tell whether the white space data[begin:end] is a word to spaCy: it is unless it is nothing or one blank."""
     return end - begin > 1 or (end > begin and byte_at(data, begin) != BLANK)
 
 
 @inlined
-def _begun(words, first, last, ended):  # type: ignore[no-untyped-def]
+def _begun(words, first, last, ended):
     """Return (sentences that begin within the words first:last, whether the one that they end in has ended)."""
     count = 0
     for word in range(first, last):
@@ -185,7 +185,7 @@ def _begun(words, first, last, ended):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _tokenized_sentences(offsets, data, words, found, asked, tails, table, out):  # type: ignore[no-untyped-def]
+def _tokenized_sentences(offsets, data, words, found, asked, tails, table, out):
     """Write the sentences of SPACY words to `out`, of the texts that are asked.
 
     As explosion/spaCy `spacy/pipeline/sentencizer.pyx`: each begins at the first word that is no punctuation after an
@@ -213,7 +213,7 @@ def _tokenized_sentences(offsets, data, words, found, asked, tails, table, out):
 
 
 @compiled
-def _suspects(text):  # type: ignore[no-untyped-def]
+def _suspects(text):
     """Return bits of what may be in `text`: a phrase of PHRASES (by four letters of it, of either case), a citation."""
     found = np.uint8(0)
     for at in range(len(text) - 3):
@@ -232,7 +232,7 @@ def _suspects(text):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _mark(text, marks):  # type: ignore[no-untyped-def]
+def _mark(text, marks):
     """Write the `_suspects` of every BLOCK bytes of `text` to `marks`; return those of all."""
     found = np.uint8(0)
     for block in range((len(text) + BLOCK - 1) // BLOCK):
@@ -242,7 +242,7 @@ def _mark(text, marks):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _visible_sentences(kinds, word, end):  # type: ignore[no-untyped-def]
+def _visible_sentences(kinds, word, end):
     """Return the sentences of words (see `outline`), as `_sentences` finds them where all its ends are ASCII."""
     count, text = 0, 0
     for at in range(word, end):
@@ -255,7 +255,7 @@ def _visible_sentences(kinds, word, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _cut_citations(data, at, end, markers, table, kept, size):  # type: ignore[no-untyped-def]
+def _cut_citations(data, at, end, markers, table, kept, size):
     """Copy data[at:end] without citations; return (where it ends, citations cut)."""
     letters, ends = markers
     index, flags = table
@@ -274,7 +274,7 @@ def _cut_citations(data, at, end, markers, table, kept, size):  # type: ignore[n
 
 
 @inlined
-def _move_words(found, begin, end, told, stop):  # type: ignore[no-untyped-def]
+def _move_words(found, begin, end, told, stop):
     """Copy the words begin:end of `found` to `told`, where they end at `stop`."""
     to = stop - end + begin
     move(found.lengths, begin, end - begin, told.lengths, to)
@@ -283,7 +283,7 @@ def _move_words(found, begin, end, told, stop):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _edit(offsets, data, rules, limits, phrases, markers, table, outlines, kept, kept_offsets, tails, out):  # type: ignore[no-untyped-def]
+def _edit(offsets, data, rules, limits, phrases, markers, table, outlines, kept, kept_offsets, tails, out):
     """Write the kept lines of every text to `kept`, their outline to the second of `outlines`, its counts to `out`.
 
     `tails` tells whether white space that is a word to spaCy was trimmed off the last line that is not blank.

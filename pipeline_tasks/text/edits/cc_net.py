@@ -1,7 +1,5 @@
 """Brings lines into the form that cc_net compares them in, and keeps the first of equal lines of a text."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -36,7 +34,7 @@ UNLIKE_ARROW = "[\u0130\u03a3]"
 NEWLINE = 0x0A
 
 
-def ascii_marks(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
+def ascii_marks(texts: pa.Array) -> pa.Array:
     """Return texts with Unicode punctuation as ASCII (`replace_unicode_punct`)."""
     matches = pc.match_substring_regex(texts, ANY_MARK)
     if pc.any(matches).as_py():
@@ -45,12 +43,12 @@ def ascii_marks(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
     return texts
 
 
-def zero_digits(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
+def zero_digits(texts: pa.Array) -> pa.Array:
     """Return texts with every decimal digit of any script as 0."""
     return pc.replace_substring_regex(texts, r"\p{Nd}", "0")
 
 
-def keys(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
+def keys(texts: pa.Array) -> pa.Array:
     """Return texts whose lines are equal where cc_net calls them equal (`normalize_for_dedup`).
 
     Stripped, in lower case, digits as 0, marks and control characters gone. Lines stay as many as they were.
@@ -59,7 +57,7 @@ def keys(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
     return pc.replace_substring_regex(zero_digits(_lower(stripped)), DROPPED, "")
 
 
-def _lower(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
+def _lower(texts: pa.Array) -> pa.Array:
     """Return texts as `str.lower` has them."""
     lower, unlike = pc.utf8_lower(texts), pc.match_substring_regex(texts, UNLIKE_ARROW)
     again = [text.lower() for text in texts.filter(unlike).to_pylist()]
@@ -67,7 +65,7 @@ def _lower(texts: Any) -> Any:  # noqa: ANN401 -- an Arrow array of text
 
 
 @inlined
-def _stop_of(data, at, end):  # type: ignore[no-untyped-def]
+def _stop_of(data, at, end):
     """Return where the line that begins at `at` ends."""
     while at < end and data[at] != NEWLINE:
         at += 1
@@ -75,7 +73,7 @@ def _stop_of(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _hash_lines(data, at, end, key_data, key, key_end, index, flags, hashes):  # type: ignore[no-untyped-def]
+def _hash_lines(data, at, end, key_data, key, key_end, index, flags, hashes):
     """Write the hash of the key of every line of data[at:end] that is not blank; return how many, and their points."""
     count, points = 0, 0
     while at <= end:
@@ -90,7 +88,7 @@ def _hash_lines(data, at, end, key_data, key, key_end, index, flags, hashes):  #
 
 
 @compiled
-def _unrepeat(offsets, data, key_offsets, key_data, table, kept, kept_offsets, out, marks):  # type: ignore[no-untyped-def]
+def _unrepeat(offsets, data, key_offsets, key_data, table, kept, kept_offsets, out, marks):
     """Write the texts without repeated lines to `kept`; fill out[row] with lines, their length, and repeated lines.
 
     Unless `marks` has no room, it gets 1 for every byte of a repeated line and the newline before it, 2 for a newline

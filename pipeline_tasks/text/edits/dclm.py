@@ -32,7 +32,7 @@ SPACE, ALNUM = np.uint16(character_traits.SPACE), np.uint16(character_traits.ALN
 
 
 @compiled
-def _share(data, begin, end, bit, index, flags):  # type: ignore[no-untyped-def]
+def _share(data, begin, end, bit, index, flags):
     """Return the share of code points of data[begin:end] that have the trait."""
     points, found, at = 0, 0, begin
     while at < end:
@@ -44,7 +44,7 @@ def _share(data, begin, end, bit, index, flags):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _words(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
+def _words(data, begin, end, index, flags):
     """Return the words of data[begin:end] as `str.split` cuts."""
     count, at = 0, begin
     while True:
@@ -55,7 +55,7 @@ def _words(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _skip(data, at, end, wordlike, index, flags):  # type: ignore[no-untyped-def]
+def _skip(data, at, end, wordlike, index, flags):
     """Return where the run of white space (`wordlike` 0) or of what is no word character (1) at `at` ends."""
     while at < end:
         code, width = read(data, at, end)
@@ -68,7 +68,7 @@ def _skip(data, at, end, wordlike, index, flags):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _is_counter(data, begin, end, letters, ends, index, flags):  # type: ignore[no-untyped-def]
+def _is_counter(data, begin, end, letters, ends, index, flags):
     """Return whether a line is a number (with k, m or b behind) and one of the words, and no other word character."""
     at = _skip(data, begin, end, 1, index, flags)
     digits = 0
@@ -92,7 +92,7 @@ def _is_counter(data, begin, end, letters, ends, index, flags):  # type: ignore[
 
 
 @compiled
-def _points(data, begin, end):  # type: ignore[no-untyped-def]
+def _points(data, begin, end):
     """Return the code points of data[begin:end]."""
     count = 0
     for at in range(begin, end):
@@ -101,7 +101,7 @@ def _points(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _notice(data, at, begin, end, step, letters, ends, index, flags):  # type: ignore[no-untyped-def]
+def _notice(data, at, begin, end, step, letters, ends, index, flags):
     """Return where the notice that begins at `at` ends, with the white space that goes with it; `at` if none does.
 
     `items in cart` goes anywhere with one white space before it. `read more` goes at the end of a line with any three
@@ -126,7 +126,7 @@ def _notice(data, at, begin, end, step, letters, ends, index, flags):  # type: i
 
 
 @compiled
-def _removes(data, begin, end, step, limits, counted, index, flags):  # type: ignore[no-untyped-def]
+def _removes(data, begin, end, step, limits, counted, index, flags):
     """Return whether the modifier removes the whole line data[begin:end]; empty lines stay."""
     max_upper, max_numeric, min_words, _ = limits
     letters, ends = counted
@@ -142,7 +142,7 @@ def _removes(data, begin, end, step, limits, counted, index, flags):  # type: ig
 
 
 @compiled
-def _step(data, size, step, limits, counted, notices, index, flags, out, places):  # type: ignore[no-untyped-def]
+def _step(data, size, step, limits, counted, notices, index, flags, out, places):
     """Write data[:size] as one modifier leaves it to `out`; return (bytes written, lines removed or cut).
 
     Where each byte of `out` stood in `data` goes to `places`, unless that has no room.
@@ -187,14 +187,14 @@ def _step(data, size, step, limits, counted, notices, index, flags, out, places)
 
 
 @compiled
-def _occurs(data, size, step, notices):  # type: ignore[no-untyped-def]
+def _occurs(data, size, step, notices):
     """Return whether the notice of a modifier is anywhere in data[:size]."""
     letters, ends = notices
     return times(data, 0, size, letters, ends[step - 4], ends[step - 3], 1) > 0
 
 
 @compiled
-def _blame(places, left, origins, size, reason, why):  # type: ignore[no-untyped-def]
+def _blame(places, left, origins, size, reason, why):
     """Note `reason` for every byte that is not among places[:left], and bring `origins` up to those that are.
 
     `origins` says where the bytes of a text stood in the text as it came, and `places` where the bytes that a step
@@ -210,7 +210,7 @@ def _blame(places, left, origins, size, reason, why):  # type: ignore[no-untyped
 
 
 @compiled
-def _modify(offsets, data, limits, counted, notices, plain, table, kept, kept_offsets, out, why):  # type: ignore[no-untyped-def]
+def _modify(offsets, data, limits, counted, notices, plain, table, kept, kept_offsets, out, why):
     """Write every text as the modifiers leave it to `kept`, and the lines that each changed to `out`.
 
     Unless `why` has no room, it gets for every byte the modifier that took it, counted from 1, BLANK for white space

@@ -89,7 +89,7 @@ def _begin_with_domain(offsets: Offsets, data: Bytes) -> npt.NDArray[np.bool_]:
 
 
 @inlined
-def _step_back(data, least, at):  # type: ignore[no-untyped-def]
+def _step_back(data, least, at):
     """Return where the code point before `at` begins, not before `least`."""
     at -= 1
     while at > least and data[at] & 0xC0 == 0x80:
@@ -98,7 +98,7 @@ def _step_back(data, least, at):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _in_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+def _in_word(data, at, end, index, flags):
     """Return whether a word character (a letter, a digit, `_`) begins at `at`."""
     if at >= end:
         return False
@@ -107,20 +107,20 @@ def _in_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _behind_word(data, first, at, end, index, flags):  # type: ignore[no-untyped-def]
+def _behind_word(data, first, at, end, index, flags):
     """Return whether a word character stands before `at` in a text that begins at `first`."""
     return at > first and _in_word(data, _step_back(data, first, at), end, index, flags)
 
 
 @inlined
-def _stands(data, at, end, letters, first, last):  # type: ignore[no-untyped-def]
+def _stands(data, at, end, letters, first, last):
     """Return whether letters[first:last] stands at `at`."""
     stop = at + last - first
     return stop <= end and ends_at(data, at, stop, letters, first, last, 0)
 
 
 @inlined
-def _domain_end(data, at, end, plain, plain_ends, others, other_ends, begins, index, flags):  # type: ignore[no-untyped-def]
+def _domain_end(data, at, end, plain, plain_ends, others, other_ends, begins, index, flags):
     """Return where the top-level domain at `at` ends, if a word ends or begins there; else `at`."""
     tip = at
     while tip < end and FIRST <= data[tip] <= LAST:
@@ -142,7 +142,7 @@ def _domain_end(data, at, end, plain, plain_ends, others, other_ends, begins, in
 
 
 @inlined
-def _scheme(data, least, at, schemes, scheme_ends):  # type: ignore[no-untyped-def]
+def _scheme(data, least, at, schemes, scheme_ends):
     """Return where the scheme that ends at `at` begins, not before `least`; `at` if there is none."""
     for one in range(len(scheme_ends) - 1):
         first = at - (scheme_ends[one + 1] - scheme_ends[one])
@@ -152,7 +152,7 @@ def _scheme(data, least, at, schemes, scheme_ends):  # type: ignore[no-untyped-d
 
 
 @inlined
-def _blanks(data, least, at, end, index, flags):  # type: ignore[no-untyped-def]
+def _blanks(data, least, at, end, index, flags):
     """Return where the white space before `at` begins, of which at most BLANKS go."""
     for _ in range(BLANKS):
         if at == least:
@@ -166,7 +166,7 @@ def _blanks(data, least, at, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _path_end(data, at, end, path):  # type: ignore[no-untyped-def]
+def _path_end(data, at, end, path):
     """Return where what may stand in a path ends."""
     while at < end and path[data[at]]:
         at += 1
@@ -174,7 +174,7 @@ def _path_end(data, at, end, path):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _urls(offsets, data, asked, tables, names, schemes, traits_, why, counts, gone):  # type: ignore[no-untyped-def]
+def _urls(offsets, data, asked, tables, names, schemes, traits_, why, counts, gone):
     """Mark the URLs of the texts that are `asked`, and count them and their bytes.
 
     A pattern finds the first place from which it matches, and there the longest host: of the dots with a domain behind
@@ -214,7 +214,7 @@ def _urls(offsets, data, asked, tables, names, schemes, traits_, why, counts, go
 
 
 @inlined
-def _quad_end(data, at, end):  # type: ignore[no-untyped-def]
+def _quad_end(data, at, end):
     """Return where the last of four numbers with dots between them begins, `at` if there are no four."""
     place = at
     for _ in range(3):
@@ -229,7 +229,7 @@ def _quad_end(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _addresses(offsets, data, tables, schemes, traits_, why, counts, gone):  # type: ignore[no-untyped-def]
+def _addresses(offsets, data, tables, schemes, traits_, why, counts, gone):
     """Mark the IP addresses of texts, and count them and their bytes: a word begins where they, or their scheme, do."""
     (_, path), (index, flags) = tables, traits_
     letters, ends = schemes

@@ -33,7 +33,7 @@ class Parts:
 
 
 @compiled
-def _word(data, at, end):  # type: ignore[no-untyped-def]
+def _word(data, at, end):
     """Return up to eight bytes of data[at:end] as one number, the first lowest."""
     word = np.uint64(0)
     for place in range(min(end - at, 8)):
@@ -42,7 +42,7 @@ def _word(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _hashes(data, begin, end):  # type: ignore[no-untyped-def]
+def _hashes(data, begin, end):
     """Return two hashes of data[begin:end], the first never 0."""
     one, two = np.uint64(end - begin), ~np.uint64(end - begin)
     for at in range(begin, end, 8):
@@ -54,7 +54,7 @@ def _hashes(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _cut(offsets, data, breaks, least, doc, places, points, hashes):  # type: ignore[no-untyped-def]
+def _cut(offsets, data, breaks, least, doc, places, points, hashes):
     """Fill the arrays of `Parts`, hashing parts of at least `least` code points; return how many parts there are."""
     count = 0
     for row in range(len(offsets) - 1):
@@ -99,7 +99,7 @@ def cut(texts: pa.Array, breaks: int, least: int) -> Parts:
 
 
 @compiled
-def _slot(table, mask, one, two):  # type: ignore[no-untyped-def]
+def _slot(table, mask, one, two):
     """Return where the part with these hashes is or would go in a table of (hash, check, value); hash 0 is free."""
     slot = np.int64(np.uint64(one) & np.uint64(mask))
     while table[slot, 0] != 0 and (table[slot, 0] != one or table[slot, 1] != two):
@@ -108,7 +108,7 @@ def _slot(table, mask, one, two):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _grown(table):  # type: ignore[no-untyped-def]
+def _grown(table):
     """Return a table of twice the size with the same content."""
     larger = np.zeros((2 * len(table), 3), np.int64)
     for at in range(len(table)):
@@ -118,7 +118,7 @@ def _grown(table):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _meet(table, used, hashes, checks, values, adds, out):  # type: ignore[no-untyped-def]
+def _meet(table, used, hashes, checks, values, adds, out):
     """Look up every part in turn; write its value to `out`, or -1; add what is not there. Returns (table, used)."""
     for at in range(len(hashes)):
         out[at] = -1
@@ -159,7 +159,7 @@ class Seen:
 
 
 @compiled
-def _remove(offsets, data, doc, places, points, out, spans, kept, kept_offsets):  # type: ignore[no-untyped-def]
+def _remove(offsets, data, doc, places, points, out, spans, kept, kept_offsets):
     """Write texts without the parts that are `out` to `kept`; fill spans[part] with first and past-last code point."""
     part, place = 0, 0
     for row in range(len(offsets) - 1):

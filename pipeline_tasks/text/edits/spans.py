@@ -33,7 +33,7 @@ class Spans(NamedTuple):
 
 
 @compiled
-def _runs(offsets, marks):  # type: ignore[no-untyped-def]
+def _runs(offsets, marks):
     """Return how many runs of one mark the texts have."""
     count = 0
     for row in range(len(offsets) - 1):
@@ -45,7 +45,7 @@ def _runs(offsets, marks):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _spans(offsets, data, marks, out):  # type: ignore[no-untyped-def]
+def _spans(offsets, data, marks, out):
     """Write text, mark, first code point and that past the last of every run of one mark."""
     count = 0
     for row in range(len(offsets) - 1):
@@ -102,7 +102,7 @@ class Lines(NamedTuple):
 
 
 @compiled
-def _lines(offsets, data, index, flags, bounds, stops, rows):  # type: ignore[no-untyped-def]
+def _lines(offsets, data, index, flags, bounds, stops, rows):
     """Write where each line begins, where its line end does, and its text; return how many there are."""
     count = 0
     for row in range(len(offsets) - 1):
@@ -135,7 +135,7 @@ def lines(offsets: Offsets, data: Bytes) -> Lines:
 
 
 @compiled
-def _mark_line(data, begin, stop, cited, markers, rules, index, flags, marks):  # type: ignore[no-untyped-def]
+def _mark_line(data, begin, stop, cited, markers, rules, index, flags, marks):
     """Mark what a line that stays loses: white space at its edges, and citations if `cited`."""
     (citation, blank), (letters, ends) = rules, markers
     first, last = trim(data, begin, stop, index, flags)
@@ -149,7 +149,7 @@ def _mark_line(data, begin, stop, cited, markers, rules, index, flags, marks):  
 
 
 @compiled
-def _mark_lines(cut, data, reasons, cited, markers, rules, index, flags, marks):  # type: ignore[no-untyped-def]
+def _mark_lines(cut, data, reasons, cited, markers, rules, index, flags, marks):
     """Mark lines that are taken with the line end before them, and what the others lose."""
     bounds, stops, rows = cut
     tail, any_kept = 0, False
@@ -171,7 +171,7 @@ def _mark_lines(cut, data, reasons, cited, markers, rules, index, flags, marks):
 
 
 @compiled
-def _mark_ends(offsets, data, blank, index, flags, marks):  # type: ignore[no-untyped-def]
+def _mark_ends(offsets, data, blank, index, flags, marks):
     """Mark the white space at both ends of what is left of each text."""
     for row in range(len(offsets) - 1):
         for step in (1, -1):

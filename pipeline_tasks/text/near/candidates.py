@@ -73,7 +73,7 @@ def choose(bands: Bands, results: Results, *, pairs: int, reach: float, star: bo
 
 
 @compiled
-def _root(parent, at):  # type: ignore[no-untyped-def]
+def _root(parent, at):
     while parent[at] != at:
         parent[at] = parent[parent[at]]
         at = parent[at]
@@ -81,7 +81,7 @@ def _root(parent, at):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _join(parent, one, other):  # type: ignore[no-untyped-def]
+def _join(parent, one, other):
     a, b = _root(parent, one), _root(parent, other)
     if a < b:
         parent[b] = a
@@ -90,13 +90,13 @@ def _join(parent, one, other):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _compared(codes, code):  # type: ignore[no-untyped-def]
+def _compared(codes, code):
     at = np.searchsorted(codes, code)
     return at < codes.size and codes[at] == code
 
 
 @compiled
-def _known(codes, away, limit, size, one, other):  # type: ignore[no-untyped-def]
+def _known(codes, away, limit, size, one, other):
     """Tell whether a pair was compared, or is proven apart by its distances from the band's pivot (negative: none)."""
     if away[one] >= 0 and away[other] >= 0 and abs(away[one] - away[other]) > limit:
         return True
@@ -104,7 +104,7 @@ def _known(codes, away, limit, size, one, other):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _distances(members, centers, distances, begin, size):  # type: ignore[no-untyped-def]
+def _distances(members, centers, distances, begin, size):
     """Return each row's distance from the center that most were compared with; -1 where it is not known."""
     away = np.full(size, -1.0)
     times = np.zeros(size, np.int64)
@@ -121,7 +121,7 @@ def _distances(members, centers, distances, begin, size):  # type: ignore[no-unt
 
 
 @compiled
-def _grouped(root, size):  # type: ignore[no-untyped-def]
+def _grouped(root, size):
     """Return rows sorted by class, and where each class begins by its root."""
     begins = np.zeros(size + 1, np.int64)
     for at in range(size):
@@ -137,7 +137,7 @@ def _grouped(root, size):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _put(out, count, member, center):  # type: ignore[no-untyped-def]
+def _put(out, count, member, center):
     if count == out.shape[1]:
         more = np.empty((2, 2 * count), np.int64)
         more[:, :count] = out
@@ -148,7 +148,7 @@ def _put(out, count, member, center):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _all_left(out, count, begin, root, old, codes, away, limit, pairs, unsettled):  # type: ignore[no-untyped-def]
+def _all_left(out, count, begin, root, old, codes, away, limit, pairs, unsettled):
     """Append every uncompared pair of a band; returns the output, its length, and whether that was all of them."""
     size = root.size
     ordered, begins = _grouped(root, size)
@@ -181,7 +181,7 @@ def _all_left(out, count, begin, root, old, codes, away, limit, pairs, unsettled
 
 
 @compiled
-def _arm(out, count, begin, root, old, codes, away, limit, center):  # type: ignore[no-untyped-def]
+def _arm(out, count, begin, root, old, codes, away, limit, center):
     """Append the comparisons of one center with the new members that are not of its class."""
     for one in range(root.size):
         if old[one] or one == center or root[one] == root[center]:
@@ -193,7 +193,7 @@ def _arm(out, count, begin, root, old, codes, away, limit, center):  # type: ign
 
 
 @compiled
-def _star(out, count, begin, root, old, used, codes, away, limit, pairs):  # type: ignore[no-untyped-def]
+def _star(out, count, begin, root, old, used, codes, away, limit, pairs):
     """Append a star: the best unused member of each old class, largest first, and the best unused new member."""
     size = root.size
     ordered, begins = _grouped(root, size)
@@ -231,7 +231,7 @@ def _star(out, count, begin, root, old, used, codes, away, limit, pairs):  # typ
 
 
 @compiled
-def _choose(starts, parent, old, result_starts, members, centers, distances, passed, pairs, limit, star):  # type: ignore[no-untyped-def]
+def _choose(starts, parent, old, result_starts, members, centers, distances, passed, pairs, limit, star):
     out = np.empty((2, 1024), np.int64)
     count = 0
     unsettled = np.zeros(old.size, np.bool_)

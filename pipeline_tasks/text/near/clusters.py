@@ -10,7 +10,7 @@ Codes = npt.NDArray[np.int64]
 
 
 @compiled_as(numba.void(numba.int64[::1], numba.int64[::1], numba.int64[::1]))
-def _unite(lefts, rights, lowest):  # type: ignore[no-untyped-def]
+def _unite(lefts, rights, lowest):
     for pair in range(lefts.size):
         a, b = lefts[pair], rights[pair]
         while lowest[a] != a:

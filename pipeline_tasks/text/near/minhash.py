@@ -9,7 +9,7 @@ The probability that two documents of Jaccard similarity s share a band is 1 - (
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 import numba
 import numpy as np
@@ -53,7 +53,7 @@ def permutations(count: int, seed: int) -> npt.NDArray[np.uint32]:
 
 
 @compiled_as(numba.int64(numba.uint64[::1], numba.int64, numba.uint64[::1], numba.int64[::1]))
-def sort_distinct(values, count, out, tally):  # type: ignore[no-untyped-def]
+def sort_distinct(values, count, out, tally):
     """Write the distinct `values[:count]` to `out` in ascending order; return how many.
 
     The values are hashes, so one scatter by leading bits leaves an almost sorted array for insertion.
@@ -89,7 +89,7 @@ def sort_distinct(values, count, out, tally):  # type: ignore[no-untyped-def]
 
 
 @compiled_as(numba.uint32(numba.uint64, numba.uint32, numba.uint32, numba.uint32))
-def _permuted(shingle, xor, first, second):  # type: ignore[no-untyped-def]
+def _permuted(shingle, xor, first, second):
     h = np.uint32((np.uint32(shingle & np.uint64(0xFFFFFFFF)) ^ xor) * first)
     return np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * second)
 
@@ -99,7 +99,7 @@ def _permuted(shingle, xor, first, second):  # type: ignore[no-untyped-def]
         numba.uint64[::1], numba.int64, numba.uint32[::1], numba.uint32[::1], numba.uint32[::1], numba.uint32[::1]
     )
 )
-def minima(shingles, count, xors, firsts, seconds, out):  # type: ignore[no-untyped-def]
+def minima(shingles, count, xors, firsts, seconds, out):
     """Write the minimum of every permutation over `shingles[:count]` to `out`, four shingles a pass."""
     out[:] = np.uint32(0xFFFFFFFF)
     whole = count - count % 4
@@ -132,7 +132,7 @@ def minima(shingles, count, xors, firsts, seconds, out):  # type: ignore[no-unty
         numba.int64,
     )
 )
-def _sign(data, offsets, table, by_word, ngram, rows, xors, firsts, seconds, shingles, ends, keys, room):  # type: ignore[no-untyped-def]
+def _sign(data, offsets, table, by_word, ngram, rows, xors, firsts, seconds, shingles, ends, keys, room):
     units = np.empty(room, np.uint64)
     starts = np.empty(room if by_word else 0, np.int64)
     stops = np.empty(room if by_word else 0, np.int64)
@@ -195,7 +195,7 @@ def sign(texts: pa.Array, family: Family) -> tuple[pa.ListArray, pa.LargeBinaryA
         numba.float64[::1],
     )
 )
-def _jaccard(left, left_ends, left_rows, right, right_ends, right_rows, out):  # type: ignore[no-untyped-def]
+def _jaccard(left, left_ends, left_rows, right, right_ends, right_rows, out):
     for pair in range(out.size):
         a, a_end = left_ends[left_rows[pair]], left_ends[left_rows[pair] + 1]
         b, b_end = right_ends[right_rows[pair]], right_ends[right_rows[pair] + 1]
@@ -219,7 +219,7 @@ def jaccard(
     return out
 
 
-def _packed(sets: Any) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:  # noqa: ANN401 -- an Arrow array
+def _packed(sets: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """Return values and bounds of a `large_binary` column of packed 64-bit hashes."""
     _, offsets, data = sets.buffers()
     bounds = np.frombuffer(offsets, np.int64, len(sets) + 1, sets.offset * 8)

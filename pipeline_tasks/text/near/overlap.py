@@ -58,7 +58,7 @@ def table_of(hashes: Hashes, lengths: Sequence[int]) -> Table:
 
 
 @compiled_as(numba.void(numba.uint64[::1], numba.uint64[::1]))
-def _fill(hashes, slots):  # type: ignore[no-untyped-def]
+def _fill(hashes, slots):
     mask = np.uint64(slots.size - 1)
     for at in range(hashes.size):
         slot = hashes[at] & mask
@@ -82,7 +82,7 @@ def _fill(hashes, slots):  # type: ignore[no-untyped-def]
         numba.int64[::1],
     )
 )
-def _probe(data, offsets, table, slots, lengths, room, docs, hashes, places, starts, ends):  # type: ignore[no-untyped-def]
+def _probe(data, offsets, table, slots, lengths, room, docs, hashes, places, starts, ends):
     """Write the hits that fit, and return how many there are in all."""
     words = np.empty(room, np.uint64)
     firsts = np.empty(room, np.int64)
@@ -148,7 +148,7 @@ def probe(texts: pa.Array, table: Table) -> Hits:
         numba.uint64[::1],
     )
 )
-def _cut(data, offsets, table, least, most, room, hashes, ends, counts, wholes):  # type: ignore[no-untyped-def]
+def _cut(data, offsets, table, least, most, room, hashes, ends, counts, wholes):
     words = np.empty(room, np.uint64)
     starts = np.empty(room, np.int64)
     stops = np.empty(room, np.int64)

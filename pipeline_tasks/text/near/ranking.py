@@ -46,7 +46,7 @@ def nodes(batch: pa.RecordBatch, policy: Policy) -> pa.Array:
     return joined.cast(pa.large_string())
 
 
-def part(found: Any, at: int) -> pa.Array:  # noqa: ANN401 -- an Arrow array
+def part(found: pa.Array, at: int) -> pa.Array:
     """Return the rank (0), id (1) or snapshot (2) of nodes."""
     return pc.list_element(pc.split_pattern(found, SEPARATOR), at).cast(pa.string())
 
@@ -73,22 +73,22 @@ def _rank(batch: pa.RecordBatch, preference: str, policy: Policy) -> npt.NDArray
     return np.where(_numbers(dates) == 0, _WORST, ranks)
 
 
-def _numbers(column: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 -- an Arrow array
+def _numbers(column: pa.Array) -> npt.NDArray[np.uint64]:
     return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.uint64)
 
 
-def _down(column: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 -- an Arrow array
+def _down(column: pa.Array) -> npt.NDArray[np.uint64]:
     return _WORST - _numbers(column)
 
 
-def _dates(column: Any) -> Any:  # noqa: ANN401 -- Arrow arrays
+def _dates(column: pa.Array) -> pa.Array:
     """Return YYYYMMDDhhmmss of each date, zeros for what it leaves out; 0 where there is none."""
     digits = pc.replace_substring_regex(column.fill_null(""), r"\D", "")
     whole = pc.utf8_rpad(pc.utf8_slice_codeunits(digits, 0, 14), 14, "0").cast(pa.int64())
     return pc.if_else(pc.equal(digits, ""), 0, whole)
 
 
-def _scores(column: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 -- an Arrow array
+def _scores(column: pa.Array) -> npt.NDArray[np.uint64]:
     """Return ranks that sort the highest number first and none last: IEEE 754 bits sort as their numbers do."""
     values = np.asarray(column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)) + 0.0
     bits = np.ascontiguousarray(values).view(np.uint64)

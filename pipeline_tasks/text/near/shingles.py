@@ -61,7 +61,7 @@ def _folded(point: int) -> int:
 
 
 @inlined
-def _classed(point, table):  # type: ignore[no-untyped-def]
+def _classed(point, table):
     """Return the class of a code point and what it folds to."""
     if point < TABLE_SIZE:
         entry = np.int64(table[point])
@@ -70,7 +70,7 @@ def _classed(point, table):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _append(state, waiting, size, count, octets):  # type: ignore[no-untyped-def]
+def _append(state, waiting, size, count, octets):
     """Add `count` bytes to a word's hash `state`; `size` bytes (fewer than 8) wait until they are 8 with others."""
     shift = np.uint64(8) * size
     whole = waiting | octets << shift
@@ -86,7 +86,7 @@ def _append(state, waiting, size, count, octets):  # type: ignore[no-untyped-def
         READ_BYTES, numba.int64, numba.int64, numba.uint32[::1], numba.uint64[::1], numba.int64[::1], numba.int64[::1]
     )
 )
-def scan(data, start, end, table, words, starts, ends):  # type: ignore[no-untyped-def]
+def scan(data, start, end, table, words, starts, ends):
     """Hash the words of `data[start:end]` (valid UTF-8), with first and past-last byte of each; return their number.
 
     A word's hash is that of its folded UTF-8, taken eight bytes at a time. The arrays must hold
@@ -132,7 +132,7 @@ def scan(data, start, end, table, words, starts, ends):  # type: ignore[no-untyp
 
 
 @compiled_as(numba.int64(READ_BYTES, numba.int64, numba.int64, numba.uint32[::1], numba.uint64[::1]))
-def spell(data, start, end, table, units):  # type: ignore[no-untyped-def]
+def spell(data, start, end, table, units):
     """Write the folded characters of the words of `data[start:end]`, a space between words; return their number.
 
     `units` must hold end - start of them. Characters of scripts written without spaces follow one another.

@@ -47,7 +47,7 @@ def prints_of(hashes: npt.NDArray[np.uint64]) -> Prints:
 
 
 @compiled_as(numba.int64(READ_BYTES, numba.int64, numba.int64))
-def _piece(data, at, end):  # type: ignore[no-untyped-def]
+def _piece(data, at, end):
     """Return where the piece of data[at:end] ends that begins at `at`: at white space, so that no word is cut."""
     stop = min(at + PIECE, end)
     while stop < end and data[stop] != 0x20 and data[stop] != 0x0A:
@@ -56,7 +56,7 @@ def _piece(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @compiled_as(numba.int64(READ_BYTES, READ_OFFSETS))
-def _longest(data, offsets):  # type: ignore[no-untyped-def]
+def _longest(data, offsets):
     """Return the bytes of the longest piece of any text."""
     most = 0
     for doc in range(offsets.size - 1):
@@ -79,7 +79,7 @@ def _longest(data, offsets):  # type: ignore[no-untyped-def]
         numba.int64[::1],
     )
 )
-def _sample(data, offsets, table, gram, every, room, prints, ends):  # type: ignore[no-untyped-def]
+def _sample(data, offsets, table, gram, every, room, prints, ends):
     """Walk each text piece by piece; the last words of a piece begin the n-grams of the next."""
     words = np.empty(room + gram, np.uint64)
     starts = np.empty(room + gram, np.int64)
@@ -117,7 +117,7 @@ def sample(texts: pa.Array, gram: int, every: int) -> pa.ListArray:
 
 
 @compiled_as(numba.void(numba.uint32[::1], numba.uint8[::1], numba.uint64[::1], numba.uint32[::1], numba.uint8[::1]))
-def _fill(prints, marks, bits, slots, kinds):  # type: ignore[no-untyped-def]
+def _fill(prints, marks, bits, slots, kinds):
     mask, wide = np.uint64(slots.size - 1), np.uint64(bits.size * 64 - 1)
     for at in range(prints.size):
         place = np.uint64(prints[at]) & wide
@@ -152,7 +152,7 @@ def sieve_of(members: Prints, lone: Prints, near: int) -> Sieve:
         numba.boolean[::1],
     )
 )
-def _sift(prints, ends, bits, slots, kinds, near, out):  # type: ignore[no-untyped-def]
+def _sift(prints, ends, bits, slots, kinds, near, out):
     mask, wide = np.uint64(slots.size - 1), np.uint64(bits.size * 64 - 1)
     for doc in range(out.size):
         last = ends[doc] - near - 1

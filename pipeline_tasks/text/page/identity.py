@@ -35,7 +35,7 @@ def identities(texts: pa.Array) -> list[str]:
 
 
 @compiled
-def _flatten(offsets, data, out, ends):  # type: ignore[no-untyped-def]
+def _flatten(offsets, data, out, ends):
     """Write the lines of each text to `out`, one space between them and no indentation, and where it ends there."""
     to = 0
     for row in range(len(ends) - 1):
@@ -55,7 +55,7 @@ def _flatten(offsets, data, out, ends):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _line_end(data, at, end):  # type: ignore[no-untyped-def]
+def _line_end(data, at, end):
     """Return where the next newline stands, or the end."""
     while at + _STRIDE <= end and not _has_newline(data[at : at + _STRIDE]):
         at += _STRIDE
@@ -71,7 +71,7 @@ def _line_end(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _has_newline(part):  # type: ignore[no-untyped-def]
+def _has_newline(part):
     """Tell whether one of `_STRIDE` bytes is a newline."""
     found = False
     for at in range(_STRIDE):

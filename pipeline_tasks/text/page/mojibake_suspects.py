@@ -42,7 +42,7 @@ def _signs() -> npt.NDArray[np.uint8]:
 
 
 @compiled
-def _suspects(offsets, data, signs):  # type: ignore[no-untyped-def]
+def _suspects(offsets, data, signs):
     """Return whether each text shows mojibake."""
     found = np.zeros(len(offsets) - 1, np.bool_)
     for row in range(len(found)):
@@ -65,7 +65,7 @@ def _suspects(offsets, data, signs):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _is_clean(part):  # type: ignore[no-untyped-def]
+def _is_clean(part):
     """Tell whether none of the first `_STRIDE` bytes can begin a misread character: 0 is where all bytes fit."""
     least = np.uint8(255)
     for at in range(_STRIDE):
@@ -78,7 +78,7 @@ def _is_clean(part):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _shows(data, at, end, signs):  # type: ignore[no-untyped-def]
+def _shows(data, at, end, signs):
     """Tell whether a misread character begins at `at`."""
     first, at = _sign(data, at, end, signs)
     if not first & (_PAIR | _TRIPLE | _FOUR | _PAIR_CYRILLIC | _TRIPLE_CYRILLIC):
@@ -98,7 +98,7 @@ def _shows(data, at, end, signs):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sign(data, at, end, signs):  # type: ignore[no-untyped-def]
+def _sign(data, at, end, signs):
     """Return the bits of the character at `at`, and where the next one begins."""
     if at >= end:
         return 0, at

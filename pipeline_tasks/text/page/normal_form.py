@@ -81,7 +81,7 @@ def normal(text: str) -> str:
 
 
 @compiled
-def _tidy(offsets, data, index, flags, out, ends, facts):  # type: ignore[no-untyped-def]
+def _tidy(offsets, data, index, flags, out, ends, facts):
     """Write each text without controls, its blanks tidy, to `out`, and where it ends there.
 
     Row by row, `facts` gets: code points written; code points read (0 where none was U+FFFD), shifted by the bits of
@@ -134,7 +134,7 @@ def _tidy(offsets, data, index, flags, out, ends, facts):  # type: ignore[no-unt
 
 
 @inlined
-def _tidy_end(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+def _tidy_end(data, at, end, index, flags):
     """Return where text that begins behind a sign is no longer as it stays: signs, between them a gap at most.
 
     A gap is a space, or one or two newlines. Signs are all that `_known` knows nothing of.
@@ -162,7 +162,7 @@ def _tidy_end(data, at, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _untidy(word):  # type: ignore[no-untyped-def]
+def _untidy(word):
     """Mark each of eight bytes that is no sign of ASCII and no space before one; a space at the end is marked."""
     other = word ^ _SPACES
     spaces = ~(((other & LOW_BITS) + LOW_BITS) | other) & HIGH
@@ -171,13 +171,13 @@ def _untidy(word):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _known(index, flags, code):  # type: ignore[no-untyped-def]
+def _known(index, flags, code):
     """Return what `_marks` holds of a character."""
     return np.int64(flags[(np.int64(index[code >> 8]) << 8) | (code & 0xFF)])
 
 
 @inlined
-def _sound(data, at, code, width):  # type: ignore[no-untyped-def]
+def _sound(data, at, code, width):
     """Tell whether a character that was decoded is what its bytes say: no broken or overlong sequence, no surrogate."""
     if width == 1:
         return code < ASCII_END
@@ -189,7 +189,7 @@ def _sound(data, at, code, width):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _points(data, begin, end):  # type: ignore[no-untyped-def]
+def _points(data, begin, end):
     """Return the number of code points of data[begin:end]."""
     part, count = data[begin:end], 0
     for at in range(len(part)):

@@ -50,7 +50,7 @@ def _names() -> npt.NDArray[np.uint64]:
 
 
 @compiled
-def _survey(offsets, data, limit, deepest, names, depth, bits):  # type: ignore[no-untyped-def]
+def _survey(offsets, data, limit, deepest, names, depth, bits):
     """Fill in depth and bits of each page."""
     for row in range(len(bits)):
         page = data[offsets[row] : offsets[row + 1]]
@@ -61,7 +61,7 @@ def _survey(offsets, data, limit, deepest, names, depth, bits):  # type: ignore[
 
 
 @compiled
-def _bound(page):  # type: ignore[no-untyped-def]
+def _bound(page):
     """Return a depth that no element is below: in each segment all that closes is taken to close first."""
     highest = depth = 0
     for start in range(0, len(page), _SEGMENT):
@@ -76,7 +76,7 @@ def _bound(page):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _depth(page, deepest, names):  # type: ignore[no-untyped-def]
+def _depth(page, deepest, names):
     """Return how deep elements that are closed by tags of their own nest; counting ends above `deepest`."""
     highest, depth, at, end = 0, 0, 0, len(page)
     while at < end and highest <= deepest:
@@ -110,12 +110,12 @@ def _depth(page, deepest, names):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _is_letter(byte):  # type: ignore[no-untyped-def]
+def _is_letter(byte):
     return 0x61 <= (byte | 0x20) <= 0x7A
 
 
 @compiled
-def _dates(page):  # type: ignore[no-untyped-def]
+def _dates(page):
     """Return DATED where `ublished_t` (article:published_time) or `Published"` stands, TIMED where `<time` does."""
     bits, at, end = 0, 0, len(page)
     while at + _STRIDE + 4 <= end:
@@ -135,7 +135,7 @@ def _dates(page):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _date(page, at, end):  # type: ignore[no-untyped-def]
+def _date(page, at, end):
     if page[at] == _LESS:
         return TIMED if _spells(page, at, end, _TIME) else 0
     if page[at] != 0x75 or at == 0:
@@ -146,7 +146,7 @@ def _date(page, at, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _spells(page, at, end, letters):  # type: ignore[no-untyped-def]
+def _spells(page, at, end, letters):
     if at + len(letters) > end:
         return False
     for nth in range(len(letters)):  # noqa: SIM110 -- compiled

@@ -28,13 +28,13 @@ PUNCTUATION, ALNUM = np.uint16(character_traits.PUNCTUATION), np.uint16(characte
 
 
 @inlined
-def _is_hex(byte):  # type: ignore[no-untyped-def]
+def _is_hex(byte):
     """Return whether a byte is a hexadecimal digit."""
     return 0x30 <= byte <= 0x39 or 0x61 <= byte | 0x20 <= 0x66
 
 
 @inlined
-def _url_end(data, at, end, schemes, ends, url_letters):  # type: ignore[no-untyped-def]
+def _url_end(data, at, end, schemes, ends, url_letters):
     """Return where the URL that begins at `at` ends, `at` if none does."""
     for scheme in range(len(ends) - 1):
         size = ends[scheme + 1] - ends[scheme]
@@ -54,7 +54,7 @@ def _url_end(data, at, end, schemes, ends, url_letters):  # type: ignore[no-unty
 
 
 @compiled
-def _measure(offsets, data, index, flags, schemes, url_letters, code_letters, out):  # type: ignore[no-untyped-def]
+def _measure(offsets, data, index, flags, schemes, url_letters, code_letters, out):
     """Fill out[row] with the COUNTS."""
     letters, ends = schemes
     for row in range(len(offsets) - 1):

@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @inlined
-def stop_of(data, at, end, newlines):  # type: ignore[no-untyped-def]
+def stop_of(data, at, end, newlines):
     """Return where the part that begins at `at` ends, as `str.split` of one or two newlines has it."""
     while at < end:
         if data[at] == NEWLINE and (newlines == 1 or (at + 1 < end and data[at + 1] == NEWLINE)):
@@ -35,7 +35,7 @@ def stop_of(data, at, end, newlines):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _measure(offsets, data, newlines, cut, index, flags, out):  # type: ignore[no-untyped-def]
+def _measure(offsets, data, newlines, cut, index, flags, out):
     """Fill out[row] with the COUNTS."""
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]
@@ -74,7 +74,7 @@ def measure(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], newline
 
 
 @compiled
-def _edges(offsets, data, bare, starts, finishes, index, flags, out):  # type: ignore[no-untyped-def]
+def _edges(offsets, data, bare, starts, finishes, index, flags, out):
     """Fill out[row] with the lines that begin with one of `starts`, and those that end with one of `finishes`."""
     start_letters, start_ends = starts
     finish_letters, finish_ends = finishes
@@ -111,7 +111,7 @@ def edges(
 
 
 @compiled
-def _containing(offsets, data, newlines, letters, ends, out):  # type: ignore[no-untyped-def]
+def _containing(offsets, data, newlines, letters, ends, out):
     """Fill out[row] with the parts that contain one of the phrases."""
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]
@@ -134,7 +134,7 @@ def containing(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], newl
 
 
 @compiled
-def _longer(offsets, data, least, out):  # type: ignore[no-untyped-def]
+def _longer(offsets, data, least, out):
     """Fill out[row] with the lines of at least `least` code points."""
     for row in range(len(offsets) - 1):
         points = 0

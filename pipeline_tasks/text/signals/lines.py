@@ -16,7 +16,7 @@ BULLET, DASH, ELLIPSIS = 0x2022, 0x2D, 0x2026
 
 
 @inlined
-def newlines(data, found, row, out):  # type: ignore[no-untyped-def]
+def newlines(data, found, row, out):
     """Write where the newlines of a text are; return how many there are."""
     count = 0
     for at in range(found.breaks_at[row], found.breaks_at[row + 1]):
@@ -32,7 +32,7 @@ def newlines(data, found, row, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _most_breaks(found):  # type: ignore[no-untyped-def]
+def _most_breaks(found):
     """Return the most breaks that a text has."""
     most = 0
     for row in range(len(found.breaks_at) - 1):
@@ -41,7 +41,7 @@ def _most_breaks(found):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _signs(text, wide):  # type: ignore[no-untyped-def]
+def _signs(text, wide):
     """Return how often `#` occurs, and `...` or, in a text that is not all ASCII, its single character.
 
     Whether there are any is asked of many bytes at once; only a text that has some is counted.
@@ -71,7 +71,7 @@ def _signs(text, wide):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _shapes(offsets, data, found, index, flags, out):  # type: ignore[no-untyped-def]
+def _shapes(offsets, data, found, index, flags, out):
     """Fill out[row] with: lines, bulleted lines, lines that trail off, `#`, ellipses."""
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]
@@ -106,7 +106,7 @@ def shapes(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Float
 
 
 @inlined
-def _cut_lines(data, begin, end, places, count, starts, stops, hashes, lengths):  # type: ignore[no-untyped-def]
+def _cut_lines(data, begin, end, places, count, starts, stops, hashes, lengths):
     """Cut data[begin:end] at runs of newlines; write begin, end, hash and code points of each line."""
     lines, start = 0, begin
     for at in range(count + 1):
@@ -121,7 +121,7 @@ def _cut_lines(data, begin, end, places, count, starts, stops, hashes, lengths):
 
 
 @inlined
-def _join_paragraphs(data, first, last, lines, starts, stops, hashes, lengths):  # type: ignore[no-untyped-def]
+def _join_paragraphs(data, first, last, lines, starts, stops, hashes, lengths):
     """Turn the lines within data[first:last] into the paragraphs that two newlines part; return how many there are.
 
     Between the lines of one paragraph there is one newline, so their hashes in a row are the paragraph's.
@@ -148,7 +148,7 @@ def _join_paragraphs(data, first, last, lines, starts, stops, hashes, lengths): 
 
 
 @compiled
-def _said_before(hashes, lengths, count, table, names):  # type: ignore[no-untyped-def]
+def _said_before(hashes, lengths, count, table, names):
     """Return (parts, code points) of the parts equal to an earlier part."""
     if number(hashes, count, table, names) == count:
         return 0, 0
@@ -163,7 +163,7 @@ def _said_before(hashes, lengths, count, table, names):  # type: ignore[no-untyp
 
 
 @compiled
-def _repeats(offsets, data, found, index, flags, out):  # type: ignore[no-untyped-def]
+def _repeats(offsets, data, found, index, flags, out):
     """Fill out[row] with: paragraphs, repeated ones, their characters; the same of lines; characters."""
     room = _most_breaks(found) + 2
     hashes, lengths, names = np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(room, np.int32)
@@ -196,7 +196,7 @@ def repeats(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floa
 
 
 @compiled
-def _prose(offsets, data, found, short, index, flags, out):  # type: ignore[no-untyped-def]
+def _prose(offsets, data, found, short, index, flags, out):
     """Fill out[row] with: lines, those that end a sentence, short ones, repeated characters, characters, newlines."""
     room = _most_breaks(found) + 2
     hashes, lengths, names = np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(room, np.int32)

@@ -15,7 +15,7 @@ DUPLICATED = (5, 6, 7, 8, 9, 10)
 
 
 @inlined
-def _repeated_words(hashes, count, table, places, names):  # type: ignore[no-untyped-def]
+def _repeated_words(hashes, count, table, places, names):
     """Write place and number of every word that is said more than once; return how many."""
     number(hashes, count, table, names)
     times, kept = table[2], 0
@@ -27,7 +27,7 @@ def _repeated_words(hashes, count, table, places, names):  # type: ignore[no-unt
 
 
 @inlined
-def _lengthen(places, names, kept, pairs, table):  # type: ignore[no-untyped-def]
+def _lengthen(places, names, kept, pairs, table):
     """Turn repeated n-grams into those of one more word that are repeated; return (kept, times and place of the most).
 
     An n-gram is known by its first and its last n - 1 words, and is repeated only if both are: so each size looks at
@@ -53,7 +53,7 @@ def _lengthen(places, names, kept, pairs, table):  # type: ignore[no-untyped-def
 
 
 @inlined
-def _points(lengths, at, n):  # type: ignore[no-untyped-def]
+def _points(lengths, at, n):
     """Return the code points of the `n` words from `at` on."""
     points = np.int64(0)
     for word in range(at, at + n):
@@ -62,7 +62,7 @@ def _points(lengths, at, n):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _greedy(places, names, kept, n, lengths, seen):  # type: ignore[no-untyped-def]
+def _greedy(places, names, kept, n, lengths, seen):
     """Return the code points in n-grams seen before, read left to right and skipping past each repeat."""
     repeated, free = np.int64(0), np.int64(0)
     for at in range(kept):
@@ -78,7 +78,7 @@ def _greedy(places, names, kept, n, lengths, seen):  # type: ignore[no-untyped-d
 
 
 @compiled
-def _measure_words(hashes, lengths, count, room, out):  # type: ignore[no-untyped-def]
+def _measure_words(hashes, lengths, count, room, out):
     """Fill `out` with the characters of the top 2-, 3- and 4-gram and of the repeated 5- to 10-grams of the words."""
     table, places, names, pairs, seen = room
     kept = _repeated_words(hashes, count, table, places, names)
@@ -95,7 +95,7 @@ def _measure_words(hashes, lengths, count, room, out):  # type: ignore[no-untype
 
 
 @compiled
-def _measure(words, out):  # type: ignore[no-untyped-def]
+def _measure(words, out):
     """Fill out[row] with what `measure` returns."""
     most = 1
     for row in range(len(words.at) - 1):

@@ -23,7 +23,7 @@ ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @compiled
-def _cut(data, begin, end, style, index, flags, begins, ends, lengths, hashes):  # type: ignore[no-untyped-def]
+def _cut(data, begin, end, style, index, flags, begins, ends, lengths, hashes):
     """Write where the words of data[begin:end] begin and end, their code points and hashes; return how many there are.
 
     Words beyond the room of the arrays are counted only.
@@ -43,7 +43,7 @@ def _cut(data, begin, end, style, index, flags, begins, ends, lengths, hashes): 
 
 
 @compiled
-def _best(often, slots, points, live, count, n, longest):  # type: ignore[no-untyped-def]
+def _best(often, slots, points, live, count, n, longest):
     """Return (times, code points, position) of the most frequent n-gram: the longest of equals, or the earliest."""
     best, most, first = 1, points[n], 0
     for at in range(count):
@@ -55,7 +55,7 @@ def _best(often, slots, points, live, count, n, longest):  # type: ignore[no-unt
 
 
 @compiled
-def _covered(often, slots, points, live, count, n):  # type: ignore[no-untyped-def]
+def _covered(often, slots, points, live, count, n):
     """Return the code points of words that lie in any n-gram that occurs more than once."""
     total, reach = 0, 0
     for at in range(count):
@@ -66,7 +66,7 @@ def _covered(often, slots, points, live, count, n):  # type: ignore[no-untyped-d
 
 
 @compiled
-def _overlapping(often, slots, points, live, count, n):  # type: ignore[no-untyped-def]
+def _overlapping(often, slots, points, live, count, n):
     """Return (code points of n-grams that occur more than once, of all n-grams): words count once per n-gram."""
     repeated, total = 0, 0
     for at in range(count):
@@ -78,7 +78,7 @@ def _overlapping(often, slots, points, live, count, n):  # type: ignore[no-untyp
 
 
 @compiled
-def _later(slots, points, live, count, n, seen):  # type: ignore[no-untyped-def]
+def _later(slots, points, live, count, n, seen):
     """Return the characters of n-grams that occurred before, spaces between words included, overlaps counted once."""
     total, overlap = 0, 0
     for at in range(count):
@@ -92,7 +92,7 @@ def _later(slots, points, live, count, n, seen):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _replaced(data, begin, end, begins, ends, first, n, points):  # type: ignore[no-untyped-def]
+def _replaced(data, begin, end, begins, ends, first, n, points):
     """Return by how many characters data[begin:end] shrinks without the n-gram at word `first`, joined by spaces."""
     size = n - 1
     for word in range(first, first + n):
@@ -107,7 +107,7 @@ def _replaced(data, begin, end, begins, ends, first, n, points):  # type: ignore
 
 
 @compiled
-def _shares(offsets, data, style, index, flags, out):  # type: ignore[no-untyped-def]
+def _shares(offsets, data, style, index, flags, out):
     """Fill out[row] with one share per size."""
     room = 1024
     begins, ends = np.empty(room, np.int64), np.empty(room, np.int64)

@@ -16,7 +16,7 @@ DIFFERENT, EVERY = 0, 1
 
 
 @compiled
-def _count(words, lists, ends, stops, out):  # type: ignore[no-untyped-def]
+def _count(words, lists, ends, stops, out):
     """Fill out[row] with DIFFERENT and EVERY; list i is stops[ends[i]:ends[i + 1]]."""
     likely, seen = np.zeros(int(LIKELY) + 1, np.bool_), np.empty(len(stops), np.bool_)
     for stop in range(len(stops)):

@@ -66,7 +66,7 @@ def read_suffixes(path: str) -> Suffixes:
 
 
 @compiled
-def _host_kind(data, begin, end, refused):  # type: ignore[no-untyped-def]
+def _host_kind(data, begin, end, refused):
     """Return what the host data[begin:end] is, which is not empty, and where a name ends without its last dot."""
     if data[begin] == 0x5B:
         return (ODD if data[end - 1] == 0x5D else BAD), end
@@ -82,7 +82,7 @@ def _host_kind(data, begin, end, refused):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _is_name(data, begin, end):  # type: ignore[no-untyped-def]
+def _is_name(data, begin, end):
     """Return whether all labels of data[begin:end], and it itself, have a length that names may have."""
     label = 0
     for at in range(begin, end):
@@ -98,7 +98,7 @@ def _is_name(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _is_address(data, begin, end):  # type: ignore[no-untyped-def]
+def _is_address(data, begin, end):
     """Return whether data[begin:end] is an IPv4 address: four decimal numbers up to 255, without leading zeros."""
     parts, digits, value = 0, 0, 0
     for at in range(begin, end):
@@ -117,7 +117,7 @@ def _is_address(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _host(data, begin, end):  # type: ignore[no-untyped-def]
+def _host(data, begin, end):
     """Return where the host of the URL data[begin:end] begins and ends, (-1, -1) if it is no URL with a host."""
     start = after_scheme(data, begin, end)
     stop, first, users = start, start, 0
@@ -141,7 +141,7 @@ def _host(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _locate(offsets, data, refused, index, flags, places, kinds):  # type: ignore[no-untyped-def]
+def _locate(offsets, data, refused, index, flags, places, kinds):
     """Fill places[row] with where the URL and its host begin and end, and kinds[row]."""
     for row in range(len(offsets) - 1):
         begin, end = trim(data, offsets[row], offsets[row + 1], index, flags)
@@ -164,7 +164,7 @@ def locate(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> tuple
 
 
 @compiled
-def _starts(data, begin, end, starts):  # type: ignore[no-untyped-def]
+def _starts(data, begin, end, starts):
     """Write where the labels of a host begin; return how many there are."""
     starts[0] = begin
     count = 1
@@ -176,7 +176,7 @@ def _starts(data, begin, end, starts):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _public(data, starts, labels, end, suffixes):  # type: ignore[no-untyped-def]
+def _public(data, starts, labels, end, suffixes):
     """Return how many labels at the end of a host are a public suffix, 0 if no rule names them (publicsuffix.org)."""
     table, kinds = suffixes
     for depth in range(labels, 0, -1):
@@ -194,7 +194,7 @@ def _public(data, starts, labels, end, suffixes):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _hit(hits, count, row, rule, found):  # type: ignore[no-untyped-def]
+def _hit(hits, count, row, rule, found):
     """Note that an entry of a rule's list was found, once; return how many hits there are, noted or not."""
     same, at = 0, min(count, len(hits)) - 1
     while at >= 0 and hits[at, 0] == row and same < MOST:
@@ -211,7 +211,7 @@ def _hit(hits, count, row, rule, found):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _hosts(name, spelled, kind, tables, suffixes, exact, starts, hits, count, row):  # type: ignore[no-untyped-def]
+def _hosts(name, spelled, kind, tables, suffixes, exact, starts, hits, count, row):
     """Look up the hosts that a URL's host lies below, from the registered one to itself."""
     domains = tables[0]
     data, begin, end = name
@@ -237,7 +237,7 @@ def _hosts(name, spelled, kind, tables, suffixes, exact, starts, hits, count, ro
 
 
 @compiled
-def _words(data, begin, end, tables, hits, count, row):  # type: ignore[no-untyped-def]
+def _words(data, begin, end, tables, hits, count, row):
     """Look up the runs of ASCII letters and digits."""
     hard, soft = tables[2], tables[3]
     at = begin
@@ -258,13 +258,13 @@ def _words(data, begin, end, tables, hits, count, row):  # type: ignore[no-untyp
 
 
 @compiled
-def _six_bits(letter):  # type: ignore[no-untyped-def]
+def _six_bits(letter):
     """Return a number below 64 for a digit or lower-case letter, different for each."""
     return (np.int64(letter) & 0x1F) | ((np.int64(letter) & 0x40) >> 1)
 
 
 @compiled
-def _mark_beginnings(ends, letters, beginnings, size):  # type: ignore[no-untyped-def]
+def _mark_beginnings(ends, letters, beginnings, size):
     """Set beginnings[code] for the first `size` letters of every entry."""
     for entry in range(len(ends) - 1):
         code = 0
@@ -274,7 +274,7 @@ def _mark_beginnings(ends, letters, beginnings, size):  # type: ignore[no-untype
 
 
 @compiled
-def _subwords(data, begin, end, table, subwords, room, states, hits, count, row):  # type: ignore[no-untyped-def]
+def _subwords(data, begin, end, table, subwords, room, states, hits, count, row):
     """Look up every stretch, of a length that is listed, of the letters and digits joined.
 
     Only stretches that begin as an entry does are hashed, from the running hashes of the beginnings of the whole
@@ -304,7 +304,7 @@ def _subwords(data, begin, end, table, subwords, room, states, hits, count, row)
 
 
 @compiled
-def _screen(data, small, places, kinds, odd_ends, odd, tables, subwords, suffixes, exact, hits):  # type: ignore[no-untyped-def]
+def _screen(data, small, places, kinds, odd_ends, odd, tables, subwords, suffixes, exact, hits):
     """Write a hit (row, rule, entry) for everything against each URL; return how many there are."""
     longest, count, others = 0, 0, 0
     for row in range(len(kinds)):
@@ -339,7 +339,7 @@ def _screen(data, small, places, kinds, odd_ends, odd, tables, subwords, suffixe
 
 
 @compiled
-def _small(data, out):  # type: ignore[no-untyped-def]
+def _small(data, out):
     """Write ASCII in lower case."""
     for at in range(len(data)):
         out[at] = lower(data[at])

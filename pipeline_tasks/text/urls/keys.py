@@ -37,7 +37,7 @@ def keys(urls: pa.Array, tracking: tuple[str, ...] = ()) -> pa.Array:
     return pc.if_else(pc.equal(whole, ""), pa.scalar(None, pa.string()), whole)
 
 
-def _hosts(hosts: Any, schemes: Any) -> Any:  # noqa: ANN401 -- Arrow arrays
+def _hosts(hosts: pa.Array, schemes: pa.Array) -> pa.Array:
     """Return authorities in lower case, without a port that the scheme implies."""
     lower = pc.utf8_lower(hosts)
     for scheme, port in (("http", "80"), ("https", "443")):
@@ -46,7 +46,7 @@ def _hosts(hosts: Any, schemes: Any) -> Any:  # noqa: ANN401 -- Arrow arrays
     return pc.replace_substring_regex(lower, r"\.?:?$", "")
 
 
-def _queries(queries: Any, tracking: tuple[str, ...]) -> Any:  # noqa: ANN401 -- Arrow arrays
+def _queries(queries: pa.Array, tracking: tuple[str, ...]) -> pa.Array:
     """Return `?` and the parameters that stay, in order; empty where none does."""
     fenced = pc.binary_join_element_wise("&", pc.replace_substring(queries, "&", "&&"), "&", "")
     if tracking:

@@ -35,19 +35,19 @@ _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
 @compiled
-def taken(state, letter):  # type: ignore[no-untyped-def]
+def taken(state, letter):
     """Return the polynomial `state` with one byte more; the empty text's is 0."""
     return state * BASE + np.uint64(letter) + _ONE
 
 
 @compiled
-def finished(state, size):  # type: ignore[no-untyped-def]
+def finished(state, size):
     """Return the hash of a text of `size` bytes from its polynomial."""
     return mix(state ^ (np.uint64(size) * _SALT))
 
 
 @compiled
-def hashed(data, begin, end):  # type: ignore[no-untyped-def]
+def hashed(data, begin, end):
     """Return the hash of data[begin:end]."""
     state = _NONE
     for at in range(begin, end):
@@ -56,7 +56,7 @@ def hashed(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def probe(table, key, data, begin, end):  # type: ignore[no-untyped-def]
+def probe(table, key, data, begin, end):
     """Return the number of the entry data[begin:end], whose hash is `key`; -1 if it is not listed."""
     slots, ends, letters = table
     at = np.int64(((key >> _HALF) * np.uint64(len(slots))) >> _HALF)
@@ -76,13 +76,13 @@ def probe(table, key, data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def find(table, data, begin, end):  # type: ignore[no-untyped-def]
+def find(table, data, begin, end):
     """Return the number of the entry data[begin:end]; -1 if it is not listed."""
     return probe(table, hashed(data, begin, end), data, begin, end)
 
 
 @compiled
-def _fill(slots, ends, letters):  # type: ignore[no-untyped-def]
+def _fill(slots, ends, letters):
     """Put every entry into a slot, of equal ones the first; return how many different ones there are."""
     count = 0
     for entry in range(len(ends) - 1):
@@ -125,19 +125,19 @@ def size(table: Table) -> int:
 
 
 @compiled
-def lower(letter):  # type: ignore[no-untyped-def]
+def lower(letter):
     """Return an ASCII letter in lower case, any other byte as it is."""
     return letter | 0x20 if 0x41 <= letter <= 0x5A else letter
 
 
 @compiled
-def alphanumeric(letter):  # type: ignore[no-untyped-def]
+def alphanumeric(letter):
     """Return whether a byte is an ASCII letter or digit."""
     return 0x30 <= letter <= 0x39 or 0x41 <= letter <= 0x5A or 0x61 <= letter <= 0x7A
 
 
 @compiled
-def after_scheme(data, begin, end):  # type: ignore[no-untyped-def]
+def after_scheme(data, begin, end):
     """Return the place after `scheme://` in data[begin:end], or `begin` if it has none (RFC 3986, 3.1)."""
     at = begin
     while at < end and (alphanumeric(data[at]) or (at > begin and data[at] in (0x2B, 0x2D, 0x2E))):
@@ -147,7 +147,7 @@ def after_scheme(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def write_bare(data, begin, end, out, at):  # type: ignore[no-untyped-def]
+def write_bare(data, begin, end, out, at):
     """Write the URL data[begin:end] in the form URL from out[at] on; return the place after it."""
     begin = after_scheme(data, begin, end)
     host, last = begin, begin
@@ -169,7 +169,7 @@ def write_bare(data, begin, end, out, at):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _write_word(data, begin, end, out, at):  # type: ignore[no-untyped-def]
+def _write_word(data, begin, end, out, at):
     for place in range(begin, end):
         if alphanumeric(data[place]):
             out[at] = lower(data[place])
@@ -178,7 +178,7 @@ def _write_word(data, begin, end, out, at):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _write_host(data, begin, end, out, at):  # type: ignore[no-untyped-def]
+def _write_host(data, begin, end, out, at):
     while begin < end and data[begin] == 0x2E:
         begin += 1
     while end > begin and data[end - 1] == 0x2E:
@@ -190,7 +190,7 @@ def _write_host(data, begin, end, out, at):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _odd(data, begin, end):  # type: ignore[no-untyped-def]
+def _odd(data, begin, end):
     """Return whether a host needs more than ASCII rules: letters beyond ASCII, or the colons of an IPv6 address."""
     found = False
     for place in range(begin, end):
@@ -199,7 +199,7 @@ def _odd(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _read_lines(data, form, out, ends, odd):  # type: ignore[no-untyped-def]
+def _read_lines(data, form, out, ends, odd):
     """Write the entries of all lines to `out` and `ends`, and where odd hosts stand to `odd`; return both counts."""
     count, others, at, begin = 0, 0, 0, 0
     while begin < len(data):

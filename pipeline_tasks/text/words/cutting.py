@@ -59,7 +59,7 @@ Hashes = npt.NDArray[np.uint64]
 
 
 @compiled
-def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):  # type: ignore[no-untyped-def]
+def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):
     """Write code points, hash and kind of every word of data[begin:end]; return the number of words.
 
     A kind holds ALPHA if any character is a letter and SOLID if any is no punctuation.
@@ -98,7 +98,7 @@ def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):  # type: 
 
 
 @compiled
-def cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds):  # type: ignore[no-untyped-def]
+def cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds):
     """Write the words as `cut` does, by the rule SPACY."""
     ends = np.empty(512, np.int64)
     count, at = 0, begin
@@ -125,7 +125,7 @@ def cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds):  # type: 
 
 
 @inlined
-def _stops(code):  # type: ignore[no-untyped-def]
+def _stops(code):
     """Tell whether a TERMINAL ends sentences to spaCy."""
     if code >= ASCII_END:
         for place in range(len(UNSTOPPED)):
@@ -135,7 +135,7 @@ def _stops(code):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _weigh(data, begin, end, index, flags, lengths, hashes, kinds, count):  # type: ignore[no-untyped-def]
+def _weigh(data, begin, end, index, flags, lengths, hashes, kinds, count):
     """Write length, hash and kind of the word data[begin:end]."""
     any_bits, all_bits, lacks = np.int64(0), np.int64(0xFFFF), np.int64(0)
     length, at, code = 0, begin, np.int64(0)
@@ -156,7 +156,7 @@ def _weigh(data, begin, end, index, flags, lengths, hashes, kinds, count):  # ty
 
 
 @compiled
-def longest(offsets):  # type: ignore[no-untyped-def]
+def longest(offsets):
     """Return the bytes of the longest text, at least 1: room for the words of any of them."""
     size = 1
     for row in range(len(offsets) - 1):
@@ -213,7 +213,7 @@ def of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Words:
 
 
 @compiled
-def _room(offsets, rules, words_at):  # type: ignore[no-untyped-def]
+def _room(offsets, rules, words_at):
     """Return more words than there can be: a word has a byte."""
     size = 1
     for row in range(len(offsets) - 1):
@@ -222,7 +222,7 @@ def _room(offsets, rules, words_at):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _pieces(offsets, data, rules, found, index, flags):  # type: ignore[no-untyped-def]
+def _pieces(offsets, data, rules, found, index, flags):
     """Cut each different word of the outline once, by the rule SPACY, for all texts that ask for it.
 
     Returns the number of each word, where the pieces of each number end, and their code points, hashes and kinds.
@@ -260,7 +260,7 @@ def _pieces(offsets, data, rules, found, index, flags):  # type: ignore[no-untyp
 
 
 @inlined
-def next_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+def next_word(data, at, end, index, flags):
     """Return (begin, end) of the first run of visible characters in data[at:end]."""
     begin, inside = at, False
     while at < end:
@@ -277,7 +277,7 @@ def next_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _cut_all(offsets, data, rules, found, pieces, index, flags, words):  # type: ignore[no-untyped-def]
+def _cut_all(offsets, data, rules, found, pieces, index, flags, words):
     """Fill `words` text by text, those of the rule SPLIT from the outline, those of the rule SPACY from `pieces`."""
     names, piece_ends, lengths, hashes, kinds = pieces
     count, asked = 0, 0
@@ -305,7 +305,7 @@ def _cut_all(offsets, data, rules, found, pieces, index, flags, words):  # type:
 
 
 @compiled
-def _measure(words, stops, out):  # type: ignore[no-untyped-def]
+def _measure(words, stops, out):
     """Fill out[row] with what `measure` returns."""
     likely = np.zeros(int(LIKELY) + 1, np.bool_)
     for stop in range(len(stops)):

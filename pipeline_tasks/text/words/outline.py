@@ -132,7 +132,7 @@ def trimmed(found: Outline) -> Outline:
 
 
 @compiled
-def _room(offsets, data):  # type: ignore[no-untyped-def]
+def _room(offsets, data):
     """Return more words and breaks than there can be: both need a byte that may begin white space."""
     text = data[offsets[0] : offsets[-1]]
     words, breaks = 0, 0
@@ -145,7 +145,7 @@ def _room(offsets, data):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _outline(offsets, data, index, flags, found):  # type: ignore[no-untyped-def]
+def _outline(offsets, data, index, flags, found):
     """Fill the outline text by text."""
     words, breaks = 0, 0
     for row in range(len(offsets) - 1):
@@ -155,7 +155,7 @@ def _outline(offsets, data, index, flags, found):  # type: ignore[no-untyped-def
 
 
 @compiled
-def read(data, begin, end, index, flags, found, words, breaks):  # type: ignore[no-untyped-def]
+def read(data, begin, end, index, flags, found, words, breaks):
     """Append the words and breaks of data[begin:end] to `found`; return how many it then has, and the text's bits."""
     at, bits_of_text, safe = begin, np.int64(0), len(data) - 7
     lengths, hashes, kinds = found.lengths, found.hashes, found.kinds
@@ -213,19 +213,19 @@ def read(data, begin, end, index, flags, found, words, breaks):  # type: ignore[
 
 
 @inlined
-def _closes(code):  # type: ignore[no-untyped-def]
+def _closes(code):
     """Return whether a code point is a quote or bracket that may follow the end of a sentence."""
     return code in (QUOTE, APOSTROPHE, PARENTHESIS, BRACKET, CURLY_APOSTROPHE, CURLY_QUOTE)
 
 
 @inlined
-def _ends(byte):  # type: ignore[no-untyped-def]
+def _ends(byte):
     """Return whether an ASCII character ends sentences."""
     return byte in (0x21, 0x2E, 0x3F)
 
 
 @inlined
-def _ending(data, first, end):  # type: ignore[no-untyped-def]
+def _ending(data, first, end):
     """Return the bits VISIBLE and ENDS of an ASCII word, read from its end."""
     kind, at = 0, end
     while at > first:
@@ -239,7 +239,7 @@ def _ending(data, first, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _wide_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+def _wide_word(data, at, end, index, flags):
     """Return (end, code points, kind, bits of the text) of the word at `at`, code point by code point."""
     length, kind, bits_of_text = 0, 0, 0
     while at < end:

@@ -42,7 +42,7 @@ EN_DASH, EM_DASH, ELLIPSIS = 0x2013, 0x2014, 0x2026
 
 
 @inlined
-def spelling(data, begin, end):  # type: ignore[no-untyped-def]
+def spelling(data, begin, end):
     """Return a 64-bit hash of data[begin:end], never 0."""
     value = BASIS
     for at in range(begin, end):
@@ -80,7 +80,7 @@ UNIT_KEYS, UNIT_VALUES = _table({unit: (unit,) for unit in AFTER_DIGIT})
 
 
 @inlined
-def _looked_up(keys, values, data, begin, end):  # type: ignore[no-untyped-def]
+def _looked_up(keys, values, data, begin, end):
     """Return the packed lengths of an exception, 0 for none."""
     if end - begin > LONGEST or end <= begin:
         return 0
@@ -94,7 +94,7 @@ def _looked_up(keys, values, data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _excepted(data, begin, end):  # type: ignore[no-untyped-def]
+def _excepted(data, begin, end):
     """Return the packed lengths of an exception, 0 for none; most words are told by their first and last byte."""
     if begin >= end or not RIMS[np.int64(data[begin]) << 8 | data[end - 1]]:
         return 0
@@ -102,7 +102,7 @@ def _excepted(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _before(data, begin, at):  # type: ignore[no-untyped-def]
+def _before(data, begin, at):
     """Return where the code point that ends at `at` begins."""
     last = at - 1
     while last > begin and (data[last] & 0xC0) == 0x80:
@@ -111,7 +111,7 @@ def _before(data, begin, at):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _bits(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+def _bits(data, at, end, index, flags):
     """Return the class of the code point at `at`, 0 at the end."""
     if at >= end:
         return np.int64(0)
@@ -120,12 +120,12 @@ def _bits(data, at, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_digit(byte):  # type: ignore[no-untyped-def]
+def _is_digit(byte):
     return 0x30 <= byte <= 0x39
 
 
 @inlined
-def _prefix(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
+def _prefix(data, begin, end, index, flags):
     """Return the bytes of the prefix of data[begin:end], 0 for none."""
     lead = data[begin]
     code, width = decode(data, begin, end)
@@ -146,7 +146,7 @@ def _prefix(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _suffix(data, begin, end, index, flags):  # type: ignore[no-untyped-def]  # noqa: PLR0911 -- one per rule
+def _suffix(data, begin, end, index, flags):  # noqa: PLR0911 -- one per rule
     """Return the bytes of the longest suffix of data[begin:end], 0 for none."""
     if begin >= end:
         return 0
@@ -186,7 +186,7 @@ def _suffix(data, begin, end, index, flags):  # type: ignore[no-untyped-def]  # 
 
 
 @inlined
-def _infix(data, begin, at, end, index, flags):  # type: ignore[no-untyped-def]  # noqa: PLR0911 -- one per rule
+def _infix(data, begin, at, end, index, flags):  # noqa: PLR0911 -- one per rule
     """Return the bytes of the infix at `at` of data[begin:end], 0 for none."""
     code, width = decode(data, at, end)
     bits = class_of(index, flags, code)
@@ -230,7 +230,7 @@ def _infix(data, begin, at, end, index, flags):  # type: ignore[no-untyped-def] 
 
 
 @inlined
-def _is_host(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
+def _is_host(data, begin, end, index, flags):
     """Tell whether data[begin:end] is an address or a host of two labels or more, with port or path as it may be."""
     at, label, labels, lower, size = begin, begin, 0, True, 0
     address = _address_end(data, begin, end)
@@ -253,7 +253,7 @@ def _is_host(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_rest(data, at, end):  # type: ignore[no-untyped-def]
+def _is_rest(data, at, end):
     """Tell whether data[at:end] is what may follow a host: nothing, a port, a path, or both."""
     if at < end and data[at] == COLON:
         port = at + 1
@@ -266,7 +266,7 @@ def _is_rest(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _address_end(data, begin, end):  # type: ignore[no-untyped-def]
+def _address_end(data, begin, end):
     """Return where the public IP number that data[begin:end] begins with ends, 0 if it begins with none."""
     at, network = begin, 0
     for place in range(4):
@@ -287,7 +287,7 @@ def _address_end(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_url(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
+def _is_url(data, begin, end, index, flags):
     """Tell whether data[begin:end] is a URL or mail address."""
     if _is_host(data, begin, end, index, flags):
         return True
@@ -307,7 +307,7 @@ def _is_url(data, begin, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def cut_chunk(data, begin, end, index, flags, ends, count):  # type: ignore[no-untyped-def]
+def cut_chunk(data, begin, end, index, flags, ends, count):
     """Write where each word of data[begin:end], which holds no white space, ends; return the words in `ends` then.
 
     `ends` must have room for a word per byte after the `count` that it holds.
@@ -320,7 +320,7 @@ def cut_chunk(data, begin, end, index, flags, ends, count):  # type: ignore[no-u
 
 
 @inlined
-def _cut_affixes(data, begin, end, index, flags, ends, count, excepting):  # type: ignore[no-untyped-def]
+def _cut_affixes(data, begin, end, index, flags, ends, count, excepting):
     """Cut prefixes, suffixes and infixes off as `cut_chunk` does; `excepting` keeps exceptions that this lays bare."""
     first, last, suffixes, size = begin, end, 0, -1
     room = len(ends)
@@ -358,7 +358,7 @@ def _cut_affixes(data, begin, end, index, flags, ends, count, excepting):  # typ
 
 
 @inlined
-def _write(lengths, start, ends, count):  # type: ignore[no-untyped-def]
+def _write(lengths, start, ends, count):
     """Write where the words of an exception that begins at `start` end; return the words in `ends` then."""
     while lengths:
         start += lengths & 255
@@ -369,7 +369,7 @@ def _write(lengths, start, ends, count):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _holds_sign(data, begin, end):  # type: ignore[no-untyped-def]
+def _holds_sign(data, begin, end):
     """Tell whether some byte is no ASCII letter or digit: only such an exception can have been cut by affixes."""
     for at in range(begin, end):
         low = data[at] | 0x20
@@ -379,14 +379,14 @@ def _holds_sign(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _spelled(data, begin, end):  # type: ignore[no-untyped-def]
+def _spelled(data, begin, end):
     """Return the packed lengths of an exception that several words may spell, 0 for none."""
     lengths = _excepted(data, begin, end)
     return lengths if lengths and _holds_sign(data, begin, end) else 0
 
 
 @inlined
-def _may_merge(data, begin, ends, held, count):  # type: ignore[no-untyped-def]
+def _may_merge(data, begin, ends, held, count):
     """Tell whether some neighbors spell an exception."""
     for read in range(held, count - 1):
         other = read + 1
@@ -399,7 +399,7 @@ def _may_merge(data, begin, ends, held, count):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _merge(data, begin, index, flags, ends, held, count):  # type: ignore[no-untyped-def]
+def _merge(data, begin, index, flags, ends, held, count):
     """Make neighbors that are an exception together the words that it is cut into; return the words in `ends` then.
 
     They are one if they spell it and affixes alone would cut it so. The longest goes first, of equals the earliest;
@@ -435,7 +435,7 @@ def _merge(data, begin, index, flags, ends, held, count):  # type: ignore[no-unt
 
 
 @inlined
-def _cut_infixes(data, first, last, index, flags, ends, count):  # type: ignore[no-untyped-def]
+def _cut_infixes(data, first, last, index, flags, ends, count):
     """Write the ends of the words between infixes, and of infixes; a URL stays whole."""
     start, at, asked = first, first, False
     while at < last:

@@ -36,13 +36,13 @@ an ellipsis mark or have more runs of `#` than half their length; different word
 
 
 @inlined
-def trait_of(index, flags, code):  # type: ignore[no-untyped-def]
+def trait_of(index, flags, code):
     """Return the traits of a code point."""
     return flags[(np.int64(index[code >> 8]) << 8) | (code & 0xFF)]
 
 
 @inlined
-def read(data, at, end):  # type: ignore[no-untyped-def]
+def read(data, at, end):
     """Return (code point, bytes it takes) of the UTF-8 at `at`."""
     if data[at] < ASCII_END:
         return np.int64(data[at]), 1
@@ -50,7 +50,7 @@ def read(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def next_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+def next_word(data, at, end, index, flags):
     """Return (begin, end, code points, has a letter) of the next word of `str.split`; begin = end if there is none."""
     while at < end:
         code, width = read(data, at, end)
@@ -70,7 +70,7 @@ def next_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _peek(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+def _peek(data, at, end, index, flags):
     """Return (begin, bytes, word break class) of the next code point that extends nothing; the end has class OTHER."""
     while at < end:
         code, width = read(data, at, end)
@@ -82,7 +82,7 @@ def _peek(data, at, end, index, flags):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def next_unicode_word(data, at, end, index, flags):  # type: ignore[no-untyped-def]
+def next_unicode_word(data, at, end, index, flags):
     """Return (begin, end, code points) of the next word of UAX #29 that begins with a letter or digit."""
     while at < end:
         begin = at
@@ -117,7 +117,7 @@ def next_unicode_word(data, at, end, index, flags):  # type: ignore[no-untyped-d
 
 
 @inlined
-def _runs_of_hash(data, begin, end):  # type: ignore[no-untyped-def]
+def _runs_of_hash(data, begin, end):
     """Return the number of runs of `#` in data[begin:end]."""
     runs = 0
     for at in range(begin, end):
@@ -126,7 +126,7 @@ def _runs_of_hash(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_one(data, begin, end, letters, ends, fold):  # type: ignore[no-untyped-def]
+def _is_one(data, begin, end, letters, ends, fold):
     """Return whether data[begin:end] is one of the phrases."""
     for phrase in range(len(ends) - 1):
         size = ends[phrase + 1] - ends[phrase]
@@ -136,7 +136,7 @@ def _is_one(data, begin, end, letters, ends, fold):  # type: ignore[no-untyped-d
 
 
 @compiled
-def _measure(offsets, data, index, flags, stops, marks, out):  # type: ignore[no-untyped-def]
+def _measure(offsets, data, index, flags, stops, marks, out):
     """Fill out[row] with the COUNTS."""
     letters, ends = stops
     mark_letters, mark_ends = marks
@@ -181,7 +181,7 @@ def measure(
 
 
 @compiled
-def _fasttext(offsets, data, index, flags, out):  # type: ignore[no-untyped-def]
+def _fasttext(offsets, data, index, flags, out):
     """Fill out[row] with the words that begin with a letter or digit, parted by ASCII white space or NUL."""
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]
@@ -203,7 +203,7 @@ def fasttext_words(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) 
 
 
 @compiled
-def _listed(offsets, data, index, flags, known, out):  # type: ignore[no-untyped-def]
+def _listed(offsets, data, index, flags, known, out):
     """Fill out[row] with: runs of letters, digits and `_`; those whose hash is in `known`; different ones of these."""
     seen = np.zeros(len(known), np.int64)
     for row in range(len(offsets) - 1):

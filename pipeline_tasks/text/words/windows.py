@@ -13,7 +13,7 @@ Places = npt.NDArray[np.int64]
 
 
 @compiled
-def _starts(data, begin, end):  # type: ignore[no-untyped-def]
+def _starts(data, begin, end):
     """Return how many code points begin in data[begin:end]."""
     count = 0
     for at in range(begin, end):
@@ -22,7 +22,7 @@ def _starts(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _after(data, begin, end, points):  # type: ignore[no-untyped-def]
+def _after(data, begin, end, points):
     """Return the place in data[begin:end] after `points` code points, at most `end`."""
     if end - begin <= points:
         return end
@@ -43,7 +43,7 @@ def _after(data, begin, end, points):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _visible(data, begin, end, index, flags, least):  # type: ignore[no-untyped-def]
+def _visible(data, begin, end, index, flags, least):
     """Return whether data[begin:end] has `least` code points that are no white space."""
     seen, at = 0, begin
     while at < end and seen < least:
@@ -54,7 +54,7 @@ def _visible(data, begin, end, index, flags, least):  # type: ignore[no-untyped-
 
 
 @compiled
-def _places(offsets, data, shares, size, least, index, flags, out):  # type: ignore[no-untyped-def]
+def _places(offsets, data, shares, size, least, index, flags, out):
     """Fill out[row, window] with (begin, end), both -1 where there is nothing, or too little, to read."""
     for row in range(len(offsets) - 1):
         begin, end = offsets[row], offsets[row + 1]
