@@ -1,4 +1,4 @@
-"""Forward-only reading of landed bytes: a buffered window, and decompressors that stop at damage instead of raising."""
+"""Reads landed bytes front to back: a buffered reader, and decompressors that stop at damage instead of raising."""
 
 import zlib
 from typing import BinaryIO, Protocol
@@ -8,14 +8,17 @@ import pyarrow as pa
 CHUNK = 1 << 20
 STEP = 1 << 16  # compressed bytes offered to zlib at once: what it leaves unused is copied, so not too many
 RATIO = 200  # more output than this per input byte is a bomb (RELIABILITY of crawls: HTML compresses 4-10 times)
-BOMB_FLOOR = 1 << 30  # a stream may reach this before its ratio is judged
+BOMB_FLOOR = 1 << 30  # a stream may reach this before its ratio counts
+GZIP = b"\x1f\x8b"
+GZIP_WINDOW = 31  # what zlib takes for gzip with the largest window
+_MEMBER = GZIP + b"\x08"  # a gzip header: DEFLATE is the only method
 
 
 class Source(Protocol):
-    """What a tape reads from: bytes, and why they ended early."""
+    """What a reader reads from: bytes, and if they ended early, why and at which byte of the stored file."""
 
     damage: str | None
-    where: int
+    damage_offset: int
 
     def read(self, size: int, /) -> bytes:
         """Return at most `size` bytes, empty at the end or at damage."""
@@ -24,14 +27,14 @@ class Source(Protocol):
         """Go on behind the damage; False where nothing readable is left."""
 
 
-class Plain:
+class PlainSource:
     """The stored bytes themselves."""
 
     def __init__(self, stream: BinaryIO) -> None:
         """Read from `stream`; its own I/O errors pass through."""
         self.stream = stream
         self.damage: str | None = None
-        self.where = 0
+        self.damage_offset = 0
 
     def read(self, size: int, /) -> bytes:
         """Return at most `size` bytes, empty only at the end."""
@@ -39,12 +42,32 @@ class Plain:
         return bytes(data) if data else b""
 
     def resume(self) -> bool:
-        """Tell that stored bytes have no damage of their own to skip."""
+        """Return False: stored bytes have no damage of their own to skip."""
         return False
 
 
-class Tape:
-    """A window over a source: `data[at:]` is what lies ahead, `offset` is where that is in the source."""
+class BytesSource:
+    """Bytes in memory."""
+
+    damage: str | None = None
+    damage_offset = 0
+
+    def __init__(self, data: bytes) -> None:
+        """Read `data` from its start."""
+        self.data = data
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes, empty only at the end."""
+        part, self.data = self.data[:size], self.data[size:]
+        return part
+
+    def resume(self) -> bool:
+        """Return False: bytes in memory have no damage to skip."""
+        return False
+
+
+class Reader:
+    """A window over a source: `data[at:]` is what comes next, `offset` is where that is in the source."""
 
     def __init__(self, source: Source) -> None:
         """Start at byte 0 of `source`."""
@@ -61,51 +84,51 @@ class Tape:
 
     @property
     def ahead(self) -> int:
-        """Bytes in the window that have not been passed."""
+        """Bytes of the window that have not been read."""
         return len(self.data) - self.at
 
-    def need(self, size: int) -> bool:
-        """Have `size` bytes ahead; False where the source ends before (all that is left is then ahead)."""
+    def fill(self, size: int) -> bool:
+        """Fill the window to `size` bytes ahead; False where the source ends before."""
         if self.ahead >= size:
             return True
         if self.ended:
             return False
-        parts, have = [self.data[self.at :]], self.ahead
-        while have < size and not self.ended:
-            part = self.source.read(max(CHUNK, min(size - have, 8 * CHUNK)))
+        parts, filled = [self.data[self.at :]], self.ahead
+        while filled < size and not self.ended:
+            part = self.source.read(max(CHUNK, min(size - filled, 8 * CHUNK)))
             self.ended = not part
             parts.append(part)
-            have += len(part)
+            filled += len(part)
         self.base += self.at
         self.data = b"".join(parts)
         self.at = 0
-        return have >= size
+        return filled >= size
 
     def peek(self, size: int) -> bytes:
-        """Return up to `size` bytes without passing them."""
-        self.need(size)
+        """Return up to `size` bytes, which stay ahead."""
+        self.fill(size)
         return self.data[self.at : self.at + size]
 
     def skip(self, size: int) -> int:
-        """Pass `size` bytes without keeping them; return how many there were."""
+        """Skip `size` bytes without keeping them; return how many there were."""
         left = size
         while left:
             step = min(left, self.ahead)
             self.at += step
             left -= step
-            if left and not self.need(1):
+            if left and not self.fill(1):
                 break
         return size - left
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return and pass up to `size` bytes (all that is left for -1)."""
+        """Read up to `size` bytes (all that is left for -1)."""
         if size < 0:
             parts = []
-            while self.need(1):
+            while self.fill(1):
                 parts.append(self.data[self.at :])
                 self.at = len(self.data)
             return b"".join(parts)
-        self.need(min(size, CHUNK) or 1)
+        self.fill(min(size, CHUNK) or 1)
         part = self.data[self.at : self.at + size]
         self.at += len(part)
         return part
@@ -116,15 +139,15 @@ class Tape:
         return not self.ended
 
 
-class Gunzip:
-    """The output of all gzip members of a tape, one after another."""
+class GzipSource:
+    """The output of all gzip members of a file, one after another."""
 
-    def __init__(self, raw: Tape) -> None:
-        """Start at the first member, which `raw` stands at."""
-        self.raw = raw
+    def __init__(self, stored: Reader) -> None:
+        """Start at the first member, which is next in `stored`."""
+        self.stored = stored
         self.damage: str | None = None
-        self.where = 0
-        self._zlib = zlib.decompressobj(31)
+        self.damage_offset = 0
+        self._zlib = zlib.decompressobj(GZIP_WINDOW)
         self._started = False
         self._out = 0
         self._in = 0
@@ -133,53 +156,61 @@ class Gunzip:
         """Return at most `size` inflated bytes, empty at the end or at damage (then `damage` says which)."""
         while self.damage is None:
             if self._zlib.eof:
-                self._zlib = zlib.decompressobj(31)
-                self._started = False
-            if not self.raw.need(STEP) and not self.raw.ahead and not self._started:
+                self._start_member()
+            if not self.stored.fill(STEP) and not self.stored.ahead and not self._started:
                 return b""
-            piece = memoryview(self.raw.data)[self.raw.at : self.raw.at + STEP]
-            try:
-                out = self._zlib.decompress(piece, size)
-            except zlib.error:
-                self._stop("gzip_corrupt")
-                continue
-            used = consumed(self._zlib, len(piece))
-            self.raw.at += used
-            self._started = True
-            self._in += used
-            self._out += len(out)
-            if self._out > BOMB_FLOOR and self._out > RATIO * self._in:
-                self._stop("bomb")
-            elif out:
+            out = self._inflate(size)
+            if out:
                 return out
-            elif not used and not self._zlib.eof:
-                self._stop("gzip_truncated")
         return b""
 
+    def _start_member(self) -> None:
+        self._zlib = zlib.decompressobj(GZIP_WINDOW)
+        self._started = False
+
+    def _inflate(self, size: int) -> bytes:
+        """Inflate the next piece; empty where it gives nothing, or where `damage` is set."""
+        piece = memoryview(self.stored.data)[self.stored.at : self.stored.at + STEP]
+        try:
+            out = self._zlib.decompress(piece, size)
+        except zlib.error:
+            self._stop("gzip_corrupt")
+            return b""
+        used = consumed(self._zlib, len(piece))
+        self.stored.at += used
+        self._started = True
+        self._in += used
+        self._out += len(out)
+        if self._out > BOMB_FLOOR and self._out > RATIO * self._in:
+            self._stop("bomb")
+            return b""
+        if not out and not used and not self._zlib.eof:
+            self._stop("gzip_truncated")
+        return out
+
     def _stop(self, why: str) -> None:
-        self.damage, self.where = why, self.raw.offset
+        self.damage, self.damage_offset = why, self.stored.offset
 
     def resume(self) -> bool:
         """Go on at the next member whose output starts like a record."""
-        if self.damage is None or not seek_member(self.raw):
+        if self.damage is None or not seek_member(self.stored):
             return False
         self.damage = None
-        self._zlib = zlib.decompressobj(31)
-        self._started = False
+        self._start_member()
         return True
 
 
-class Unpack:
+class CodecSource:
     """The output of a Zstandard or LZ4 file, all its frames one after another."""
 
-    def __init__(self, raw: Tape, codec: str) -> None:
-        """Start at the first frame, which `raw` stands at; `codec` is an Arrow codec name."""
+    def __init__(self, stored: Reader, codec: str) -> None:
+        """Start at the first frame, which is next in `stored`; `codec` is an Arrow codec name."""
         self.damage: str | None = None
-        self.where = 0
+        self.damage_offset = 0
         self._codec = codec
-        self._guard = _Guard(raw)
+        self._file = _ArrowFile(stored)
         self._out = 0
-        self._stream = pa.CompressedInputStream(pa.PythonFile(self._guard, mode="r"), codec)
+        self._stream = pa.CompressedInputStream(pa.PythonFile(self._file, mode="r"), codec)
 
     def read(self, size: int, /) -> bytes:
         """Return at most `size` bytes, empty at the end or at damage; errors of the stream below pass through."""
@@ -188,37 +219,37 @@ class Unpack:
         try:
             out: bytes = self._stream.read(min(size, CHUNK))
         except (pa.ArrowException, OSError) as error:
-            if self._guard.failure is not None:
-                raise self._guard.failure from error
+            if self._file.failure is not None:
+                raise self._file.failure from error
             self._stop(f"{self._codec}_{'truncated' if 'runcated' in str(error) else 'corrupt'}")
             return b""
         self._out += len(out)
-        if self._out > BOMB_FLOOR and self._out > RATIO * self._guard.raw.offset:
+        if self._out > BOMB_FLOOR and self._out > RATIO * self._file.stored.offset:
             self._stop("bomb")
             return b""
         return out
 
     def _stop(self, why: str) -> None:
-        self.damage, self.where = why, self._guard.raw.offset
+        self.damage, self.damage_offset = why, self._file.stored.offset
 
     def resume(self) -> bool:
-        """Tell that frames have no header that could be found again for sure."""
+        """Return False: frames have no header that could be found again for sure."""
         return False
 
 
-class _Guard:
-    """A tape as Arrow wants files, which remembers what the stream below raised."""
+class _ArrowFile:
+    """A reader as Arrow wants files, which keeps what the stream below raised."""
 
     closed = False
 
-    def __init__(self, raw: Tape) -> None:
-        self.raw = raw
+    def __init__(self, stored: Reader) -> None:
+        self.stored = stored
         self.failure: Exception | None = None
 
     def read(self, size: int = -1, /) -> bytes:
         try:
-            return self.raw.read(size)
-        except Exception as error:
+            return self.stored.read(size)
+        except Exception as error:  # kept whatever it is: Arrow replaces it by one of its own
             self.failure = error
             raise
 
@@ -227,7 +258,7 @@ class _Guard:
 
 
 class Inflater(Protocol):
-    """What zlib's decompression objects tell of the input that they have not used."""
+    """A decompression object of zlib, with the input that it has not used."""
 
     @property
     def eof(self) -> bool:
@@ -247,33 +278,33 @@ def consumed(inflater: Inflater, size: int) -> int:
     return size - len(inflater.unused_data if inflater.eof else inflater.unconsumed_tail)
 
 
-def seek_member(raw: Tape) -> bool:
-    """Move `raw` past its next byte to the next gzip member whose output starts like a record."""
-    raw.skip(1)
-    while raw.need(3):
-        found = raw.data.find(b"\x1f\x8b\x08", raw.at)
-        if found < 0:
-            raw.skip(raw.ahead - 2)
-            if not raw.need(3):
+def seek_member(stored: Reader) -> bool:
+    """Skip the next byte, and go on to the next gzip member whose output starts like a record."""
+    stored.skip(1)
+    while stored.fill(len(_MEMBER)):
+        at = stored.data.find(_MEMBER, stored.at)
+        if at < 0:
+            stored.skip(stored.ahead - len(_MEMBER) + 1)
+            if not stored.fill(len(_MEMBER)):
                 break
             continue
-        raw.at = found
-        if starts_member(raw):
+        stored.at = at
+        if starts_member(stored):
             return True
-        raw.at += 1
-    raw.skip(raw.ahead)
+        stored.at += 1
+    stored.skip(stored.ahead)
     return False
 
 
-def starts_member(raw: Tape) -> bool:
-    """Tell whether a gzip member that holds a WARC or ARC record starts here."""
-    return inflated_start(raw).startswith((b"WARC/", b"http://", b"https://", b"filedesc://", b"dns:"))
+def starts_member(stored: Reader) -> bool:
+    """Return whether a gzip member that holds a WARC or ARC record starts here."""
+    return inflated_start(stored).startswith((b"WARC/", b"http://", b"https://", b"filedesc://", b"dns:"))
 
 
-def inflated_start(raw: Tape, size: int = 16) -> bytes:
+def inflated_start(stored: Reader, size: int = 16) -> bytes:
     """Inflate the first `size` bytes of the gzip member that starts here, without passing it; empty if none does."""
-    raw.need(STEP)
+    stored.fill(STEP)
     try:
-        return zlib.decompressobj(31).decompress(memoryview(raw.data)[raw.at : raw.at + STEP], size)
+        return zlib.decompressobj(GZIP_WINDOW).decompress(memoryview(stored.data)[stored.at : stored.at + STEP], size)
     except zlib.error:
         return b""

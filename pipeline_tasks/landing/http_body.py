@@ -4,11 +4,14 @@ import re
 import zlib
 from typing import Any, NamedTuple
 
+from pipeline_tasks.landing.decompression import GZIP_WINDOW
+
 CAP = 32 << 20  # bytes of one record, compressed or not
 RATIO_FLOOR = 10 << 20  # output below this is never a bomb
 RATIO = 200
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_ZLIB, _RAW_DEFLATE = 15, -15  # window bits of zlib: with its header, and bare deflate
 _PRINTABLE = bytes(range(32, 127)) + b"\t\r\n"
 _MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?[\s\0]*<[!?a-zA-Z]")
 
@@ -42,7 +45,7 @@ def read_message(block: bytes) -> Message:
 def _status(line: str) -> int | None:
     parts = line.split(None, 2)
     code = parts[1] if len(parts) > 1 else ""
-    return int(code) if len(code) == 3 and code.isascii() and code.isdigit() else None  # noqa: PLR2004
+    return int(code) if len(code) == 3 and code.isascii() and code.isdigit() else None  # noqa: PLR2004 -- RFC 9112, 4
 
 
 def _headers(lines: list[str]) -> dict[str, str]:
@@ -76,7 +79,7 @@ def _decode(raw: bytes, headers: dict[str, str]) -> tuple[bytes, str | None, str
 
 
 def _is_plain(body: bytes) -> bool:
-    """Tell markup or printable text from compressed bytes."""
+    """Return whether a body is markup or printable text and not compressed."""
     return _MARKUP.match(body) is not None or not body[:4096].translate(None, _PRINTABLE)
 
 
@@ -105,10 +108,10 @@ def dechunk(raw: bytes) -> bytes | None:
 def decompress(coding: str, data: bytes) -> tuple[bytes, str | None]:
     """Undo one content coding within bounds: (bytes, None) or (b"", reason)."""
     if coding in {"gzip", "x-gzip"}:
-        return _inflate(data, 31)
+        return _inflate(data, GZIP_WINDOW)
     if coding == "deflate":  # RFC 9110 says zlib, many servers send bare deflate
-        plain, error = _inflate(data, 15)
-        return (plain, error) if error != "content_encoding" else _inflate(data, -15)
+        plain, error = _inflate(data, _ZLIB)
+        return (plain, error) if error != "content_encoding" else _inflate(data, _RAW_DEFLATE)
     if coding == "br":
         return _unbrotli(data)
     if coding == "zstd":
@@ -131,7 +134,7 @@ def _inflate(data: bytes, wbits: int) -> tuple[bytes, str | None]:
         if not inflater.eof:
             return b"", "content_encoding"
         parts.append(part)
-        rest = inflater.unused_data if wbits == 31 else b""  # noqa: PLR2004
+        rest = inflater.unused_data if wbits == GZIP_WINDOW else b""
     return b"".join(parts), None
 
 

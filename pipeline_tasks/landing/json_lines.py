@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from pipeline_tasks.landing.decompression import Tape
-from pipeline_tasks.landing.warc import Row, sha1
+from pipeline_tasks.landing.decompression import Reader
+from pipeline_tasks.landing.record import Row, sha1
 
 LINE_CAP = 32 << 20
 TEXT_FIELDS = ("text", "content", "raw_content", "contents")
@@ -19,24 +19,24 @@ _JSON = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def read_lines(tape: Tape, file: str) -> Iterator[Row]:
-    """Read one object per line of `tape`; blank lines count as part of the line before."""
-    if tape.peek(3) == b"\xef\xbb\xbf":
-        tape.at += 3
+def read_lines(reader: Reader, file: str) -> Iterator[Row]:
+    """Read one object per line of `reader`; blank lines count as part of the line before."""
+    if reader.peek(3) == b"\xef\xbb\xbf":
+        reader.at += 3
     blank = True
     while True:
-        start = tape.offset
-        end = _line_end(tape)
+        start = reader.offset
+        end = _line_end(reader)
         if end is None:
             blank = False
-            yield Row(start, _pass_line(tape), error="oversize", error_detail=f"line over {LINE_CAP} bytes")
+            yield Row(start, _skip_line(reader), error="oversize", error_detail=f"line over {LINE_CAP} bytes")
             continue
-        line = tape.data[tape.at : end]
-        tape.at = end
-        damaged = tape.source.damage is not None and not tape.ahead and tape.ended
+        line = reader.data[reader.at : end]
+        reader.at = end
+        damaged = reader.source.damage is not None and not reader.ahead and reader.ended
         if damaged:
-            detail = f"compressed byte {tape.source.where}"
-            yield Row(start, len(line), error=tape.source.damage, error_detail=detail)
+            detail = f"compressed byte {reader.source.damage_offset}"
+            yield Row(start, len(line), error=reader.source.damage, error_detail=detail)
             return
         if not line:
             break
@@ -44,32 +44,32 @@ def read_lines(tape: Tape, file: str) -> Iterator[Row]:
             blank = False
             yield _line_row(line, start, file)
     if blank:
-        yield Row(0, tape.offset, error="empty_file", error_detail="nothing but blank lines")
+        yield Row(0, reader.offset, error="empty_file", error_detail="nothing but blank lines")
 
 
-def _line_end(tape: Tape) -> int | None:
+def _line_end(reader: Reader) -> int | None:
     """Return where the line ahead ends in the window (its line feed included); None if it is too long to hold."""
-    seen = 0
+    searched = 0
     while True:
-        found = tape.data.find(b"\n", tape.at + seen)
-        if found >= 0:
-            return found + 1
-        seen = tape.ahead
-        if seen > LINE_CAP:
+        at = reader.data.find(b"\n", reader.at + searched)
+        if at >= 0:
+            return at + 1
+        searched = reader.ahead
+        if searched > LINE_CAP:
             return None
-        if not tape.need(seen + 1):
-            return tape.at + tape.ahead
+        if not reader.fill(searched + 1):
+            return reader.at + reader.ahead
 
 
-def _pass_line(tape: Tape) -> int:
-    start = tape.offset
-    while tape.need(1):
-        found = tape.data.find(b"\n", tape.at)
-        if found >= 0:
-            tape.at = found + 1
+def _skip_line(reader: Reader) -> int:
+    start = reader.offset
+    while reader.fill(1):
+        at = reader.data.find(b"\n", reader.at)
+        if at >= 0:
+            reader.at = at + 1
             break
-        tape.skip(tape.ahead)
-    return tape.offset - start
+        reader.skip(reader.ahead)
+    return reader.offset - start
 
 
 def _line_row(line: bytes, offset: int, file: str) -> Row:
@@ -84,7 +84,8 @@ def _line_row(line: bytes, offset: int, file: str) -> Row:
 def parse(line: bytes) -> tuple[Any, str | None, str | None, int]:
     """Parse one line strictly: (value, error, detail, lone surrogates replaced).
 
-    A key given twice is an error; no fast parser tells, so a line with more key-like places than keys is read slowly.
+    A key given twice is an error that the fast parser does not report, so a line with more key-like places than keys
+    is parsed again by the slow one.
     """
     try:
         value = orjson.loads(line)
@@ -145,10 +146,12 @@ def _clean(value: Any) -> tuple[Any, int]:  # noqa: ANN401
     if isinstance(value, list):
         parts = [_clean(part) for part in value]
         return [part for part, _ in parts], sum(count for _, count in parts)
-    if isinstance(value, dict):
-        pairs = [(_clean(name), _clean(part)) for name, part in value.items()]
-        return {name[0]: part[0] for name, part in pairs}, sum(name[1] + part[1] for name, part in pairs)
-    return value, 0
+    return _clean_fields(value) if isinstance(value, dict) else (value, 0)
+
+
+def _clean_fields(fields: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    pairs = [(_clean(name), _clean(part)) for name, part in fields.items()]
+    return {name[0]: part[0] for name, part in pairs}, sum(name[1] + part[1] for name, part in pairs)
 
 
 def object_row(fields: dict[str, Any], offset: int, length: int, file: str, kind: str, replaced: int = 0) -> Row:

@@ -15,10 +15,10 @@ from pipeline_tasks.stage import LANDING, Shard
 from pipeline_tasks.store import storage
 
 PROMISE = "snapshot.json"
-"""Written last by whoever lands a snapshot: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`."""
+"""The list of files that a producer writes last: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`."""
 
 PATHS = ("warc.paths.gz", "warc.paths", "wet.paths.gz", "wet.paths")
-"""Common Crawl's own listings: one path per line, of which the last component is looked for here too."""
+"""Common Crawl's own listings: one path per line; a file may also lie here under the last component of its path."""
 
 ARCHIVES = (".warc", ".arc", ".wet")
 TABLES = (".jsonl", ".ndjson", ".json", ".parquet")
@@ -26,7 +26,7 @@ TABLES = (".jsonl", ".ndjson", ".json", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A snapshot's files as (name, bytes, SHA-256 or "" if unknown), and the files beside them that are none of it."""
+    """A snapshot's files as (name, bytes, SHA-256 or "" if unknown), and the names in its folder that it leaves out."""
 
     snapshot: str
     files: tuple[tuple[str, int, str], ...]
@@ -36,9 +36,9 @@ class Listing:
 def list_snapshot(uri: str, snapshot: str = "") -> Listing:
     """List the snapshot at `uri` (a folder, a prefix or one file) against what it promises.
 
-    A `snapshot.json` or Common Crawl's `warc.paths.gz` is a promise, and SnapshotIncomplete is raised
-    while a promised file is missing or short. Without one, whatever lies there is the snapshot: all
-    archives if there are any, else all tables. A promise of no files at all is a RecipeError.
+    A producer can promise files in `snapshot.json` or Common Crawl's `warc.paths.gz`: SnapshotIncomplete is raised
+    while a promised file is missing or has another size. Without a promise the snapshot is all archives in the folder,
+    or all tables if there are no archives. NothingLanded is raised where there are no files, or none are promised.
     """
     uri = _absolute(uri)
     folder, entries = _entries(uri)
@@ -48,13 +48,13 @@ def list_snapshot(uri: str, snapshot: str = "") -> Listing:
     for name in PATHS:
         if name in entries:
             return _listed(folder, name, entries, identifier)
-    return _found(uri, entries, identifier)
+    return _unpromised(uri, entries, identifier)
 
 
 def is_complete(uri: str) -> bool:
-    """Tell whether the snapshot at `uri` has landed as promised; False also when nothing is there yet.
+    """Return whether the snapshot at `uri` has landed as promised; False also when it does not exist yet.
 
-    Wrong credentials and the like are raised: no waiting mends them.
+    Errors that waiting does not mend, such as wrong credentials, are raised.
     """
     try:
         return bool(list_snapshot(uri).files)
@@ -70,7 +70,7 @@ def _entries(uri: str) -> tuple[storage.Store, dict[str, int]]:
     parent, _, name = uri.rstrip("/").rpartition("/")
     size = storage.connect(parent or "/").size(name)
     if size is None:
-        message = f"{uri}: nothing there; give a folder or prefix of WARC, WET, JSONL or Parquet files, or one file"
+        message = f"{uri} does not exist; name a folder or prefix of WARC, WET, JSONL or Parquet files, or one file"
         raise NothingLanded(message)
     return storage.connect(parent or "/"), {name: size}
 
@@ -78,7 +78,7 @@ def _entries(uri: str) -> tuple[storage.Store, dict[str, int]]:
 def _promised(store: storage.Store, entries: Mapping[str, int], snapshot: str) -> Listing:
     try:
         promise = json.loads(store.read(PROMISE))
-        files = tuple((str(one["path"]), int(one["bytes"]), str(one["sha256"])) for one in promise["files"])
+        files = tuple((str(file["path"]), int(file["bytes"]), str(file["sha256"])) for file in promise["files"])
     except (ValueError, KeyError, TypeError) as error:
         message = f'{store.root}/{PROMISE} is not {{"snapshot", "files": [{{"path", "bytes", "sha256"}}]}} ({error})'
         raise ContractError(message) from error
@@ -104,7 +104,7 @@ def _listed(store: storage.Store, listing: str, entries: Mapping[str, int], snap
 
 def _require_some(store: storage.Store, listing: str, names: Sequence[str]) -> None:
     if not names:
-        message = f"{store.root}: an empty snapshot: {listing} promises no files; land some, or skip this snapshot"
+        message = f"{store.root} is an empty snapshot: {listing} promises no files; land some, or skip this snapshot"
         raise NothingLanded(message)
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
@@ -124,16 +124,23 @@ def _require(store: storage.Store, missing: Iterable[str], promised: int) -> Non
         raise SnapshotIncomplete(message)
 
 
-def _found(uri: str, entries: Mapping[str, int], snapshot: str) -> Listing:
-    visible = sorted(name for name in entries if not name.rpartition("/")[2].startswith(("_", ".")))
-    archives = [name for name in visible if any(mark in name.rpartition("/")[2] for mark in ARCHIVES)]
-    tables = [name for name in visible if any(mark in name.rpartition("/")[2] for mark in TABLES)]
-    chosen = archives or tables
+def _unpromised(uri: str, entries: Mapping[str, int], snapshot: str) -> Listing:
+    visible = sorted(name for name in entries if not _base(name).startswith(("_", ".")))
+    chosen = _of_kind(visible, ARCHIVES) or _of_kind(visible, TABLES)
     if not chosen:
-        message = f"{uri}: an empty snapshot: none of its {len(entries)} files is WARC, ARC, WET, JSONL or Parquet"
+        message = f"{uri} is an empty snapshot: none of its {len(entries)} files is WARC, ARC, WET, JSONL or Parquet"
         raise NothingLanded(message)
     ignored = tuple(name for name in visible if name not in chosen)
     return Listing(snapshot, tuple((name, entries[name], "") for name in chosen), ignored)
+
+
+def _of_kind(names: Sequence[str], endings: tuple[str, ...]) -> list[str]:
+    """Return the files with one of `endings`, behind which others may say how they are compressed."""
+    return [name for name in names if any(ending in _base(name) for ending in endings)]
+
+
+def _base(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def land(root: str, uri: str, snapshot: str = "") -> tuple[str, Manifest, Listing]:

@@ -79,7 +79,7 @@ def test_missing_input(tmp_path: Path) -> None:
         {"verb": "land", "root": str(tmp_path / "root"), "input": nowhere},
         RecipeError.exit_code,
         nowhere,
-        "nothing there",
+        "does not exist; name a folder",
     )
 
 
