@@ -15,7 +15,8 @@ from pipeline_tasks.demo import pages, prose, warc
 from pipeline_tasks.demo.pages import Article
 from pipeline_tasks.demo.truth import KEPT, Plant, Truth
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.text.pii import finders
+from pipeline_tasks.text.pii.candidates import Limits
+from pipeline_tasks.text.pii.findings import find_pii
 
 Form = Literal["response", "revisit", "flipped", "short", "long", "cut"]
 
@@ -255,9 +256,7 @@ def _articles(rng: Random) -> list[Article]:
                 articles.append(_article(taken))
                 taken, size, target = [], 0, rng.randrange(200, 420)
     rng.shuffle(articles)
-    return [
-        one for one in articles if not finders.find("\n".join((one.title, *one.paragraphs)).encode(), finders.Limits())
-    ]
+    return [one for one in articles if not find_pii("\n".join((one.title, *one.paragraphs)).encode(), Limits())]
 
 
 def _article(paragraphs: Sequence[str], language: str = "en") -> Article:

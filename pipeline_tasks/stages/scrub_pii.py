@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject, replace_column
-from pipeline_tasks.text.pii import finders
+from pipeline_tasks.text.pii.candidates import KINDS, PLACEHOLDERS, Limits, Span
+from pipeline_tasks.text.pii.findings import find_pii, prefilter, replace_spans
 
 PII = "scrub_pii:pii"
-COUNTS = tuple(f"pii_{kind}" for kind in finders.KINDS)
+COUNTS = tuple(f"pii_{kind}" for kind in KINDS)
 _SPANS_SHOWN = 50
 
 
@@ -24,8 +25,8 @@ class Params:
     """What to look for and what to do about it.
 
     `redact` writes `<EMAIL>`, `<PHONE>`, `<IP>`. `pseudonymize` writes the same token for the same value
-    wherever it occurs, from a keyed BLAKE2 and never from a counter, so partitions agree. `drop` sets
-    documents aside. A document with more than `max_spans` findings is set aside under any action
+    wherever it occurs, from a keyed BLAKE2 and never from a counter, so partitions agree. `drop` rejects
+    documents. A document with more than `max_spans` findings is rejected under any action
     (Dolma: more than five); 0 means never. `regions` are the countries whose national phone formats
     count; numbers with `+` count everywhere. `public_ips` leaves private addresses alone (as datatrove).
     """
@@ -37,40 +38,37 @@ class Params:
     max_spans: int = 0
 
 
-def scrub(docs: Batches, *, params: Params) -> Batches:
-    """Replace findings in `text`, update `chars`, append one count per kind; set aside what may not pass."""
-    limits = finders.Limits(tuple(params.regions), params.public_ips, keep_pseudonyms=params.action == "pseudonymize")
-    pattern = finders.prefilter(limits)
-    for batch in docs:
+def scrub(documents: Batches, *, params: Params) -> Batches:
+    """Replace findings in `text`, update `chars`, append one count per kind; reject what may not pass."""
+    limits = Limits(tuple(params.regions), params.public_ips, keep_pseudonyms=params.action == "pseudonymize")
+    pattern = prefilter(limits)
+    for batch in documents:
         text = batch.column("text")
         matches: Any = pc.match_substring_regex(text, pattern)
         suspect = matches.fill_null(fill_value=False)
-        cleaned: list[bytes | None] = []
-        spans: list[list[finders.Span]] = []
-        for value in text.filter(suspect).cast(pa.large_binary()):
-            clean, found = _clean(value.as_py(), limits, params)
-            cleaned.append(clean)
-            spans.append(found)
-        yield _judge(_write(batch, suspect, cleaned, spans), suspect, spans, params)
+        suspects = text.filter(suspect).cast(pa.large_binary())
+        pairs = [_clean(value.as_py(), limits, params) for value in suspects]
+        spans = [spans for _, spans in pairs]
+        yield _reject(_write(batch, suspect, [clean for clean, _ in pairs], spans), suspect, spans, params)
 
 
-def _clean(text: bytes, limits: finders.Limits, params: Params) -> tuple[bytes, list[finders.Span]]:
-    """Return the scrubbed text and the findings of its first pass; later passes mend what replacing uncovered."""
-    first = spans = finders.find(text, limits)
+def _clean(text: bytes, limits: Limits, params: Params) -> tuple[bytes, list[Span]]:
+    """Return the scrubbed text and the findings of its first pass; later passes scrub what replacing uncovered."""
+    first = spans = find_pii(text, limits)
     while spans:
-        text = finders.replace(text, spans, partial(_token, params=params))
-        spans = finders.find(text, limits)
+        text = replace_spans(text, spans, partial(_token, params=params))
+        spans = find_pii(text, limits)
     return text, first
 
 
-def _token(span: finders.Span, params: Params) -> bytes:
-    """Return what stands in for a finding: a placeholder, or a pseudonym in a range that nobody owns.
+def _token(span: Span, params: Params) -> bytes:
+    """Return the token that replaces a finding: a placeholder, or a pseudonym in a range that nobody owns.
 
     Mail goes to example.com (RFC 2606), phones to 555-01xx (reserved for fiction), IPv4 to 198.18.0.0/15
     (RFC 2544, never routed, larger than the documentation ranges), IPv6 to 2001:db8::/32 (RFC 3849).
     """
     if params.action != "pseudonymize":
-        return finders.PLACEHOLDERS[span.kind]
+        return PLACEHOLDERS[span.kind]
     key = hashlib.blake2b(params.key.encode()).digest()
     digest = hashlib.blake2b(span.value.encode(), digest_size=12, key=key, person=span.kind.encode())
     number = int.from_bytes(digest.digest(), "big")
@@ -84,40 +82,38 @@ def _token(span: finders.Span, params: Params) -> bytes:
     return f"198.{18 + number % 2}.{number // 2 % 256}.{number // 512 % 256}".encode()
 
 
-def _write(
-    batch: pa.RecordBatch, suspect: pa.Array, cleaned: list[bytes | None], spans: list[list[finders.Span]]
-) -> pa.RecordBatch:
-    """Put scrubbed texts, their lengths and the counts in place."""
+def _write(batch: pa.RecordBatch, suspect: pa.Array, cleaned: list[bytes], spans: list[list[Span]]) -> pa.RecordBatch:
+    """Write scrubbed texts, their lengths and the counts to the rows that are suspect."""
     texts: Any = pa.array(cleaned, pa.large_binary()).cast(pa.large_string())
     batch = replace_column(batch, "text", pc.replace_with_mask(batch.column("text"), suspect, texts))
     lengths = pc.cast(pc.utf8_length(texts), pa.int64())
     batch = replace_column(batch, "chars", pc.replace_with_mask(batch.column("chars"), suspect, lengths))
     zeros = pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows)
-    for kind, name in zip(finders.KINDS, COUNTS, strict=True):
-        counts = pa.array([sum(span.kind == kind for span in found) for found in spans], pa.int32())
+    for kind, name in zip(KINDS, COUNTS, strict=True):
+        counts = pa.array([sum(span.kind == kind for span in row) for row in spans], pa.int32())
         batch = replace_column(batch, name, pc.replace_with_mask(zeros, suspect, counts))
     return batch
 
 
-def _judge(batch: pa.RecordBatch, suspect: pa.Array, spans: list[list[finders.Span]], params: Params) -> pa.RecordBatch:
-    """Set aside documents with findings (`drop`) or with too many of them (`max_spans`)."""
+def _reject(batch: pa.RecordBatch, suspect: pa.Array, spans: list[list[Span]], params: Params) -> pa.RecordBatch:
+    """Reject documents with findings (`drop`) or with too many of them (`max_spans`)."""
     limit = 0 if params.action == "drop" else params.max_spans or None
     reasons: list[str | None] = []
     evidence: list[str | None] = []
-    found_by_row = iter(spans)
+    spans_of_suspects = iter(spans)
     for is_suspect in suspect.to_pylist():
-        found = next(found_by_row) if is_suspect else []
-        out = limit is not None and len(found) > limit
-        reasons.append(PII if out else None)
-        evidence.append(_evidence(found, limit or 0) if out else None)
+        row = next(spans_of_suspects) if is_suspect else []
+        is_rejected = limit is not None and len(row) > limit
+        reasons.append(PII if is_rejected else None)
+        evidence.append(_evidence(row, limit or 0) if is_rejected else None)
     return reject(batch, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
 
 
-def _evidence(found: list[finders.Span], limit: int) -> str:
+def _evidence(spans: list[Span], limit: int) -> str:
     """Return counts and byte spans of the original text, never a value: evidence is read by people."""
-    facts = {name: sum(f"pii_{span.kind}" == name for span in found) for name in COUNTS}
-    shown = [[span.kind, span.start, span.end] for span in found[:_SPANS_SHOWN]]
-    return json.dumps({**facts, "limit": limit, "spans": shown}, sort_keys=True, separators=(",", ":"))
+    counts = {name: sum(f"pii_{span.kind}" == name for span in spans) for name in COUNTS}
+    shown = [[span.kind, span.start, span.end] for span in spans[:_SPANS_SHOWN]]
+    return json.dumps({**counts, "limit": limit, "spans": shown}, sort_keys=True, separators=(",", ":"))
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
@@ -144,5 +140,5 @@ STAGE = Stage(
     splits=True,
     profiled=COUNTS,
     reasons=(PII,),
-    title="personal data out",
+    title="Remove personal data",
 )

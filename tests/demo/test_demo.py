@@ -13,7 +13,8 @@ from fastwarc.warc import ArchiveIterator, WarcRecord
 from pipeline_tasks.demo import Plant, Truth, compare, load, write_crawl
 from pipeline_tasks.demo.crawl import BENCHMARK, DAMAGED, EXPECTED, jaccard_index
 from pipeline_tasks.demo.truth import KEPT
-from pipeline_tasks.text.pii import finders
+from pipeline_tasks.text.pii.candidates import Limits
+from pipeline_tasks.text.pii.findings import find_pii
 
 SNAPSHOTS = ("2026-11-19", "2026-11-20")
 Rows = list[dict[str, object]]
@@ -126,7 +127,7 @@ def test_personal_data_is_where_it_was_planted_and_nowhere_else(crawl: Path, tru
     for plant in truth.plants:
         if plant.snapshot == SNAPSHOTS[0] and plant.kind in ("personal", "contaminated"):
             body, _ = bodies[plant.records[0]]
-            counts = Counter(f"pii_{span.kind}" for span in finders.find(body, finders.Limits()))
+            counts = Counter(f"pii_{span.kind}" for span in find_pii(body, Limits()))
             assert counts == Counter(plant.counts or {})
 
 

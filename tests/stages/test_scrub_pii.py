@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stages.scrub_pii import COUNTS, PII, STAGE, Params, scrub
-from pipeline_tasks.text.pii import finders
+from pipeline_tasks.text.pii.candidates import Limits
+from pipeline_tasks.text.pii.findings import find_pii
 
 # Ratchets: these floors only go up. Recall over the labelled cases; the phone floor counts the sets whose
 # numbers are real formats (the remaining set draws digits at random, so most of its numbers cannot be dialed).
@@ -121,9 +122,9 @@ def test_dropped_documents_show_no_values(params: Params) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(TANGLES, min_size=1, max_size=4), st.sampled_from([Params(), KEYED, Params(regions=("DE", "US"))]))
 def test_nothing_is_left_and_twice_is_once(texts: list[str], params: Params) -> None:
-    limits = finders.Limits(params.regions, keep_pseudonyms=params.action == "pseudonymize")
+    limits = Limits(params.regions, keep_pseudonyms=params.action == "pseudonymize")
     clean = [str(row["text"]) for row in scrubbed(params, *texts)]
-    assert not any(finders.find(text.encode(), limits) for text in clean)
+    assert not any(find_pii(text.encode(), limits) for text in clean)
     assert [row["text"] for row in scrubbed(params, *clean)] == clean
 
 
@@ -138,7 +139,7 @@ def test_batch_size_and_slicing_change_nothing(texts: list[str | None]) -> None:
 @settings(max_examples=100, deadline=None)
 @given(TANGLES, st.sampled_from([("US",), ("DE", "US")]))
 def test_prefilter_misses_nothing(text: str, regions: tuple[str, ...]) -> None:
-    found = Counter(f"pii_{span.kind}" for span in finders.find(text.encode(), finders.Limits(regions)))
+    found = Counter(f"pii_{span.kind}" for span in find_pii(text.encode(), Limits(regions)))
     (row,) = scrubbed(Params(regions=regions), text)
     assert [row[name] for name in COUNTS] == [found[name] for name in COUNTS]
 
@@ -163,12 +164,12 @@ def test_senseless_requests_are_refused(params: Params) -> None:
 
 def test_recall_and_precision_on_labelled_cases(shared_data: Path) -> None:
     labels = {"EMAIL": "email", "EMAIL_ADDRESS": "email", "PHONE": "phone", "PHONE_NUMBER": "phone", "IP_ADDRESS": "ip"}
-    limits = finders.Limits(public_ips=False)
+    limits = Limits(public_ips=False)
     hits, gold, right, found = Counter[str](), Counter[str](), 0, 0
     with gzip.open(shared_data / "pii" / "pii-cases.jsonl.gz", "rt") as lines:
         for case in map(json.loads, lines):
             text = case["text"].encode()
-            found_here = finders.find(text, limits)
+            found_here = find_pii(text, limits)
             spans = [(len(text[: s.start].decode()), len(text[: s.end].decode()), s.kind) for s in found_here]
             truth = [(s["start"], s["end"], labels[s["type"]]) for s in case["spans"] if s["type"] in labels]
             for start, end, kind in truth:

@@ -1,0 +1,92 @@
+"""What the finders of personal data share: findings, limits, patterns over bytes, and what is next to a candidate.
+
+Every pattern over text is RE2 (no backtracking), because an unbounded e-mail pattern in a backtracking
+engine takes 21 s on 80 kB of `a`. A pattern only proposes a candidate; a validator accepts it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+Kind = Literal["email", "phone", "ip"]
+KINDS: tuple[Kind, ...] = ("email", "phone", "ip")
+PLACEHOLDERS: dict[Kind, bytes] = {"email": b"<EMAIL>", "phone": b"<PHONE>", "ip": b"<IP>"}
+
+LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
+DIGITS = frozenset(b"0123456789")
+CONTEXT = 48  # bytes before a candidate in which a cue is looked for
+LONGEST_PLACEHOLDER = max(map(len, PLACEHOLDERS.values()))
+
+
+class Span(NamedTuple):
+    """One finding: byte range in the text, kind, and the value in the form that identifies it."""
+
+    start: int
+    end: int
+    kind: Kind
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What counts: phone regions, whether private addresses do, whether our own pseudonyms are skipped."""
+
+    regions: tuple[str, ...] = ("US",)
+    public_ips: bool = True
+    keep_pseudonyms: bool = False
+
+
+@cache
+def pattern(expression: str) -> Any:  # noqa: ANN401 -- re2 has no stubs
+    """Return a compiled RE2 pattern over bytes."""
+    import re2
+
+    return re2.compile(expression.encode())
+
+
+def candidates(expression: str, text: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the byte ranges that match, left to right, without overlaps."""
+    for match in pattern(expression).finditer(text):
+        yield match.span()
+
+
+def context(text: bytes, start: int) -> bytes:
+    """Return up to CONTEXT bytes before `start`, cut to whole characters."""
+    return text[max(0, start - CONTEXT) : start].decode(errors="ignore").encode()
+
+
+# Neighbors. A placeholder left by an earlier pass counts as the kind of character that the value had there, so that a
+# candidate has the same outcome before and after its neighbors were replaced: scrubbing is idempotent.
+
+
+def before(text: bytes, start: int) -> bytes:
+    """Return the two bytes before `start`, placeholders read as `00` (number) or `xx` (mail)."""
+    head = text[max(0, start - LONGEST_PLACEHOLDER - 1) : start]
+    for back in (0, 1):
+        body, rest = head[: len(head) - back], head[len(head) - back :]
+        if body.endswith((PLACEHOLDERS["phone"], PLACEHOLDERS["ip"])):
+            return (b"00" + rest)[-2:]
+        if body.endswith(PLACEHOLDERS["email"]):
+            return (b"xx" + rest)[-2:]
+    return (b"  " + head)[-2:]
+
+
+def after(text: bytes, end: int) -> bytes:
+    """Return the two bytes after `end`, placeholders read as `00` (number) or `xx` (mail)."""
+    tail = text[end : end + LONGEST_PLACEHOLDER + 1]
+    for skip in (0, 1):
+        if tail[skip:].startswith((PLACEHOLDERS["phone"], PLACEHOLDERS["ip"])):
+            return (tail[:skip] + b"00")[:2]
+        if tail[skip:].startswith(PLACEHOLDERS["email"]):
+            return (tail[:skip] + b"xx")[:2]
+    return (tail + b"  ")[:2]
+
+
+def is_separate(text: bytes, start: int, end: int, glue: bytes) -> bool:
+    """Return whether text[start:end] is no part of a word or, through a `glue` byte, of a longer number."""
+    far, near = before(text, start)
+    first, second = after(text, end)
+    if near in LETTERS or near in DIGITS or first in LETTERS or first in DIGITS:
+        return False
+    return not (near in glue and far in DIGITS) and not (first in glue and second in DIGITS)

@@ -1,0 +1,56 @@
+"""Findings of all kinds are ordered and disjoint, and replacing them changes nothing else."""
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.text.pii.candidates import Limits, Span, after, before, is_separate
+from pipeline_tasks.text.pii.findings import find_pii, prefilter, replace_spans
+
+PIECES = [
+    "a@b.com", "212-555-2368", "+44 20 7123 4567", "call 2125552368", "69.196.0.85", "2400:c401::5054:ff:fe1b:b031",
+    "@", ".", "-", "+", " ", "1", "x", "é", "<EMAIL>", "<PHONE>", "\n",
+]  # fmt: skip
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=10).map("".join)
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS)
+def test_findings_are_ordered_and_disjoint(text: str) -> None:
+    spans = find_pii(text.encode(), Limits(("US", "GB")))
+    assert all(first.end <= second.start for first, second in pairwise(spans))
+    assert all(0 <= span.start < span.end <= len(text.encode()) for span in spans)
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS)
+def test_replacing_keeps_all_other_bytes(text: str) -> None:
+    spans = find_pii(text.encode(), Limits())
+    assert replace_spans(text.encode(), spans, lambda span: text.encode()[span.start : span.end]) == text.encode()
+    removed = sum(span.end - span.start for span in spans)
+    assert len(replace_spans(text.encode(), spans, lambda _: b"")) == len(text.encode()) - removed
+
+
+def test_mail_wins_over_ip_wins_over_phone() -> None:
+    text = b"69.196.0.85@example.org 69.196.0.85 +1 212 555 2368"
+    assert [span.kind for span in find_pii(text, Limits())] == ["email", "ip", "phone"]
+
+
+def test_the_prefilter_is_wider_for_regions_with_formats_of_their_own() -> None:
+    assert prefilter(Limits(("US", "CA"))) == prefilter(Limits())
+    assert len(prefilter(Limits(("DE",)))) > len(prefilter(Limits()))
+
+
+def test_a_placeholder_reads_as_what_it_replaced() -> None:
+    text = b"<PHONE>1.2.3.4<EMAIL> x"
+    assert before(text, 7) == b"00"
+    assert after(text, 14) == b"xx"
+    assert (before(b"", 0), after(b"", 0)) == (b"  ", b"  ")
+    assert not is_separate(text, 7, 14, b".")
+    assert is_separate(b"(1.2.3.4).", 1, 8, b".")
+    assert not is_separate(b"5.1.2.3.4", 2, 9, b".")
+
+
+def test_a_span_is_equal_by_value() -> None:
+    assert find_pii(b"to A@B.com", Limits()) == [Span(3, 10, "email", "a@b.com")]
