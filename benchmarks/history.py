@@ -109,7 +109,7 @@ def given(root: str, name: str, these: Sequence[str]) -> str:
 
 def publish(root: str, name: str, manifests: dict[str, str]) -> None:
     """Make a day history."""
-    facts = {"recipe": RECIPE, "snapshot": name, "landing": "", "verdicts": {}, "home": "", "documents": 0}
+    facts = {"recipe": RECIPE, "snapshot": name, "landing": "", "verdicts": {}, "prefix": "", "documents": 0}
     version_log.append(root, {**facts, "manifests": manifests, "tokens": 0, "sequences": 0})
 
 

@@ -1,4 +1,4 @@
-"""Refinery's page in Airflow's web UI: snapshots, their funnel, gates and evidence, read-only, for logged-in users."""
+"""Refinery's pages in Airflow's web UI: snapshots, funnels, gates and evidence, read-only, for logged-in users."""
 
 import json
 import os
@@ -17,28 +17,30 @@ from refinery_operators import DocsLink, ManifestLink
 from refinery_run import base
 
 from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.gate.facts import share
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.inspect import funnel
 from pipeline_tasks.inspect.trace import trace
 from pipeline_tasks.profiles.columns import quantile
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
-ASIDE_SHOWN = 20
-"""Rows set aside that a stage's page shows."""
+REJECTS_SHOWN = 20
+"""Rejected rows that a stage's page shows."""
 
 SAMPLE = 400
 """Characters of a row's text that are shown."""
 
 SERVED = re.compile(
-    r"(?P<place>[a-z_]+/[0-9a-f]{24}|publish/[0-9a-f]{24}|datasets/[\w.-]+)"
+    r"([a-z_]+/[0-9a-f]{24}|publish/[0-9a-f]{24}|datasets/[\w.-]+)"
     r"/(manifest\.json|partitions/[0-9a-f]+\.json|gate/[0-9a-f]+/(verdict\.json|docs/index\.html)|report\.html|\d{12}\.json)"
 )
-"""What is served as it is: manifests, verdicts, Data Docs, reports and dataset versions; never rows."""
+"""Paths of the files that are served as stored: manifests, verdicts, Data Docs, reports, versions; never rows."""
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; frame-ancestors 'self'"
-"""Pages are text and style: nothing runs and nothing is fetched."""
+"""A page is text and style: it runs no script and fetches nothing."""
 
 PAGES = Environment(
     loader=FileSystemLoader(Path(__file__).with_name("refinery_pages")), autoescape=True, undefined=StrictUndefined
@@ -62,22 +64,22 @@ def root() -> str:
 @app.middleware("http")
 async def harden(request: Request, call_next: Any) -> Response:  # noqa: ANN401 -- Starlette's own type is private
     """Add the headers that keep a page from running or fetching anything."""
-    answer: Response = await call_next(request)
-    answer.headers["Content-Security-Policy"] = POLICY
-    answer.headers["X-Content-Type-Options"] = "nosniff"
-    answer.headers["Cache-Control"] = "no-store"
-    return answer
+    response: Response = await call_next(request)
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Cache-Control"] = "no-store"
+    return response
 
 
 @app.exception_handler(RefineryError)
-def refused(_: Request, error: RefineryError) -> Response:
-    """Answer 404 where something named is not there or is damaged; the message says what and the way out."""
+def refinery_error(_: Request, error: RefineryError) -> Response:
+    """Answer 404 with the error's message, which names the missing or damaged file and the way out."""
     return HTMLResponse(PAGES.get_template("error.html").render(message=str(error)), status_code=404)
 
 
-def shown(page: str, **facts: Any) -> HTMLResponse:  # noqa: ANN401 -- what the page shows
-    """Return a page; everything in it is escaped."""
-    return HTMLResponse(PAGES.get_template(page).render(root=root(), **facts))
+def render(page: str, **values: Any) -> HTMLResponse:  # noqa: ANN401 -- values of a template are of any type
+    """Render a page; every value is escaped."""
+    return HTMLResponse(PAGES.get_template(page).render(root=root(), **values))
 
 
 # --- Pages -----------------------------------------------------------------------------------------------------
@@ -86,101 +88,105 @@ def shown(page: str, **facts: Any) -> HTMLResponse:  # noqa: ANN401 -- what the 
 @app.get("/page")
 def snapshots() -> HTMLResponse:
     """Show every recipe's snapshots, with retention per stage over time."""
-    return shown("snapshots.html", recipes=[_recipe(name) for name in version_log.recipes(root())])
+    return render("snapshots.html", recipes=[_recipe(name) for name in version_log.recipes(root())])
 
 
 def _recipe(name: str) -> dict[str, Any]:
-    newest = [(version, funnel.funnel(root(), version)) for version in version_log.latest_by_snapshot(root(), name)]
-    stages = [step["stage"] for step in newest[-1][1]] if newest else []
-    gone = version_log.retractions(root(), name).values()
-    return {"name": name, "stages": stages, "snapshots": [_snapshot(*one) for one in reversed(newest)], "gone": gone}
+    funnels = [(version, funnel.funnel(root(), version)) for version in version_log.latest_by_snapshot(root(), name)]
+    return {
+        "name": name,
+        "stages": [step["stage"] for step in funnels[-1][1]] if funnels else [],
+        "snapshots": [_snapshot(version, steps) for version, steps in reversed(funnels)],
+        "retractions": version_log.retractions(root(), name).values(),
+    }
 
 
 def _snapshot(version: version_log.Version, steps: list[dict[str, Any]]) -> dict[str, Any]:
     kept = {step["stage"]: share(step["rows"], step["rows_in"]) for step in steps if step["stage"] != "pack"}
-    outcomes = {stage: _verdict(path).outcome for stage, path in version.verdicts.items() if path}
+    outcomes = {stage: verdict.outcome for stage, verdict in _verdicts(version).items()}
     return {"version": version, "kept": kept, "outcomes": outcomes, "records": steps[0]["rows_in"] if steps else 0}
 
 
-def share(part: float, whole: float) -> float | None:
-    """Return part / whole, None for nothing of nothing."""
-    return part / whole if whole else None
-
-
-def _verdict(path: str) -> Verdict:
-    return read_verdict(root(), path)
+def _verdicts(version: version_log.Version) -> dict[str, Verdict]:
+    return {stage: read_verdict(root(), path) for stage, path in version.verdicts.items() if path}
 
 
 @app.get("/snapshot/{recipe}/{snapshot}")
 def snapshot_page(recipe: str, snapshot: str) -> HTMLResponse:
-    """Show a snapshot's funnel, what its gates found, its distributions beside the previous snapshot's, its cost."""
-    gone = version_log.retractions(root(), recipe).get(snapshot)
-    if gone is not None:
-        return _retracted(gone)
+    """Show a snapshot's funnel, the outcomes of its gates, its distributions next to the previous ones, its cost."""
+    retraction = version_log.retractions(root(), recipe).get(snapshot)
+    if retraction is not None:
+        return _retracted(retraction)
     version = version_log.current(root(), recipe, snapshot)
     steps = funnel.funnel(root(), version)
-    verdicts = {stage: _verdict(path) for stage, path in version.verdicts.items() if path}
     earlier = version_log.earlier(root(), recipe, snapshot)
     before = earlier[-1] if earlier else None
-    most = max((step["rows_in"] for step in steps), default=1) or 1
-    return shown(
+    return render(
         "snapshot.html",
         version=version,
         steps=steps,
-        most=most,
-        verdicts=verdicts,
+        most=max((step["rows_in"] for step in steps), default=1) or 1,
+        verdicts=_verdicts(version),
         before=before,
-        profiled=list(_measures(version, before)),
+        profiled=list(_profiles(version, before)),
         costs=_costs(recipe, snapshot),
     )
 
 
-def _retracted(gone: version_log.Retraction) -> HTMLResponse:
-    """Show when and why a snapshot was retracted, and where what was published of it lies."""
-    versions = [one for one in version_log.versions(root(), gone.recipe) if one.number in gone.retracts]
-    return shown("retracted.html", gone=gone, versions=versions)
+def _retracted(retraction: version_log.Retraction) -> HTMLResponse:
+    """Show when and why a snapshot was retracted, and its versions."""
+    versions = version_log.versions(root(), retraction.recipe)
+    retracted = [version for version in versions if version.number in retraction.retracts]
+    return render("retracted.html", retraction=retraction, versions=retracted)
 
 
-def _measures(version: version_log.Version, before: version_log.Version | None) -> Iterator[dict[str, Any]]:
-    """Yield per stage and column the quantiles now and before."""
+def _profiles(version: version_log.Version, before: version_log.Version | None) -> Iterator[dict[str, Any]]:
+    """Yield each profiled column of a stage with its quantiles in this version and in the one before."""
     for stage, path in version.manifests.items():
-        now = read_manifest(root(), path).metrics["kept"]
-        known = before is not None and stage in before.manifests
-        past = read_manifest(root(), before.manifests[stage]).metrics["kept"] if before and known else {}
+        now = _kept_profiles(path)
+        previous = _kept_profiles(before.manifests[stage]) if before and stage in before.manifests else {}
         for column in sorted(now):
             if now[column]["kind"] != "name" and now[column]["count"]:
-                yield {"stage": stage, "column": column, "now": _spread(now, column), "past": _spread(past, column)}
+                spreads = {"now": _spread(now, column), "previous": _spread(previous, column)}
+                yield {"stage": stage, "column": column, **spreads}
 
 
-def _spread(measures: Mapping[str, Any], column: str) -> list[float] | None:
-    if not measures.get(column, {}).get("count"):
+def _kept_profiles(manifest_path: str) -> Mapping[str, Any]:
+    profiles: Mapping[str, Any] = read_manifest(root(), manifest_path).metrics["kept"]
+    return profiles
+
+
+def _spread(profiles: Mapping[str, Any], column: str) -> list[float] | None:
+    """Return the quantiles at 5 %, 50 % and 95 % of a column, None where it has no values."""
+    if not profiles.get(column, {}).get("count"):
         return None
-    return [quantile(measures[column], at) for at in (0.05, 0.5, 0.95)]
+    return [quantile(profiles[column], at) for at in (0.05, 0.5, 0.95)]
 
 
 def _costs(recipe: str, snapshot: str) -> list[Mapping[str, Any]]:
-    """Return what each stage cost, from the ledger; nothing where no run was recorded."""
+    """Return the cost of each stage from the ledger; no rows where no run was recorded."""
     from pipeline_tasks.publish.ledger import Ledger
     from pipeline_tasks.service.requests import ledger_of
 
     with Ledger.open(ledger_of(root())) as ledger:
-        return list(ledger.ask("cost", recipe=recipe, snapshot=snapshot))
+        return list(ledger.query("cost", recipe=recipe, snapshot=snapshot))
 
 
-@app.get("/aside/{recipe}/{snapshot}/{stage}")
-def aside(recipe: str, snapshot: str, stage: str, reason: str = "") -> HTMLResponse:
-    """Show a sample of the rows that a stage set aside, with the evidence."""
+@app.get("/rejects/{recipe}/{snapshot}/{stage}")
+def rejects_page(recipe: str, snapshot: str, stage: str, reason: str = "") -> HTMLResponse:
+    """Show a sample of the rows that a stage rejected or quarantined, with the evidence."""
     version = version_log.current(root(), recipe, snapshot)
     if stage not in version.manifests:
         raise HTTPException(404, f"snapshot {snapshot} has no stage {stage}")
-    made = read_manifest(root(), version.manifests[stage])
-    rows = list(_aside(made.rejects + made.quarantine, reason))
-    reasons = {**made.rejected, **made.quarantined}
-    return shown("aside.html", version=version, stage=stage, rows=rows, reasons=reasons, reason=reason)
+    manifest = read_manifest(root(), version.manifests[stage])
+    rows = list(_sample_rejects(manifest.rejects + manifest.quarantine, reason))
+    reasons = {**manifest.rejected, **manifest.quarantined}
+    return render("rejects.html", version=version, stage=stage, rows=rows, reasons=reasons, reason=reason)
 
 
-def _aside(shards: Any, reason: str) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401 -- Shards
-    left = ASIDE_SHOWN
+def _sample_rejects(shards: Shards, reason: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the first rows that have `reason` (any, if it is ""), their texts cut short."""
+    left = REJECTS_SHOWN
     for batch in read_shards(root(), shards):
         for row in batch.to_pylist():
             if left and reason in ("", row.get("reason")):
@@ -192,22 +198,20 @@ def _aside(shards: Any, reason: str) -> Iterator[Mapping[str, Any]]:  # noqa: AN
 
 @app.get("/trace/{recipe}/{snapshot}")
 def trace_page(recipe: str, snapshot: str, token: int = 0) -> HTMLResponse:
-    """Show the way of one packed token back to its landed record."""
+    """Show the document and the landed record that a packed token comes from."""
     version = version_log.current(root(), recipe, snapshot)
     if not 0 <= token < version.tokens:
         raise HTTPException(404, f"snapshot {snapshot} has tokens 0 to {version.tokens - 1}")
-    return shown("trace.html", version=version, found=trace(root(), version, token))
+    return render("trace.html", version=version, origin=trace(root(), version, token))
 
 
 @app.get("/manifest/{path:path}")
-def manifest(path: str) -> HTMLResponse:
-    """Show a manifest: the account of one stage."""
-    made = json.loads(_body(path))
-    short = {
-        key: value for key, value in made.items() if key not in ("shards", "rejects", "quarantine", "memory", "metrics")
-    }
-    shards = {key: made.get(key, []) for key in ("shards", "rejects", "quarantine", "memory")}
-    return shown("manifest.html", path=path, facts=json.dumps(short, indent=2, ensure_ascii=False), shards=shards)
+def manifest_page(path: str) -> HTMLResponse:
+    """Show a manifest: the fields of one stage's output, and its shards."""
+    manifest = json.loads(_body(path))
+    shards = {name: manifest.pop(name, []) for name in ("shards", "rejects", "quarantine", "memory")}
+    manifest.pop("metrics", None)
+    return render("manifest.html", path=path, facts=json.dumps(manifest, indent=2, ensure_ascii=False), shards=shards)
 
 
 # --- Files -----------------------------------------------------------------------------------------------------
@@ -228,11 +232,11 @@ def _body(path: str) -> bytes:
     try:
         return storage.connect(root()).read(path)
     except FileNotFoundError as error:
-        raise HTTPException(404, f"{path}: nothing there") from error
+        raise HTTPException(404, f"{path}: no such file") from error
 
 
 class RefineryPlugin(AirflowPlugin):  # type: ignore[misc]  # loaded lazily: Any
-    """Registers the page, its entry in the navigation, and the links from tasks."""
+    """Registers the pages, their entry in the navigation, and the links from tasks."""
 
     name = "refinery"
     fastapi_apps = ({"app": app, "url_prefix": "/refinery", "name": "Refinery"},)

@@ -65,7 +65,7 @@ class Chain:
         """SHA-256 of every sealed manifest and of every published file but the report, which is not only data."""
         store = storage.connect(self.root)
         paths = {stage: self.version.manifests[stage] for stage in self.stages()}
-        paths |= {name: f"{self.version.home}/{name}" for name in ("tokens.bin", "tokens.json", "lineage.parquet")}
+        paths |= {name: f"{self.version.prefix}/{name}" for name in ("tokens.bin", "tokens.json", "lineage.parquet")}
         return {name: hashlib.sha256(store.read(path)).hexdigest() for name, path in paths.items()}
 
 

@@ -15,7 +15,7 @@ import tokenizers
 from pipeline_tasks.cli import reference
 from pipeline_tasks.cli.main import build_parser
 from pipeline_tasks.publish import packed
-from pipeline_tasks.publish.ledger import questions
+from pipeline_tasks.publish.ledger import queries
 from pipeline_tasks.recipe import parse_recipe, recipe_names, stage_card
 from pipeline_tasks.stages.pack import SEQUENCE
 
@@ -90,10 +90,10 @@ def test_the_recipe_of_the_guide_is_sound() -> None:
     assert [step.stage for step in parse_recipe(yaml.safe_load(text), "guide").steps][-1] == "pack"
 
 
-def test_the_guide_asks_the_ledger_what_it_answers() -> None:
-    asked = re.findall(r'ask\("(\w+)"', ALL)
-    assert asked
-    assert set(asked) <= set(questions())
+def test_the_guide_names_queries_that_the_ledger_has() -> None:
+    named = re.findall(r'query\("(\w+)"', ALL)
+    assert named
+    assert set(named) <= set(queries())
 
 
 def published(home: Path) -> None:

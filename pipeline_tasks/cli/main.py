@@ -240,7 +240,18 @@ def _notes(root: str, recipe: str) -> dict[str, str]:
 
 
 def _facts(version: version_log.Version) -> dict[str, Any]:
-    names = ("number", "recipe", "snapshot", "documents", "tokens", "sequences", "home", "landing", "demoted", "delta")
+    names = (
+        "number",
+        "recipe",
+        "snapshot",
+        "documents",
+        "tokens",
+        "sequences",
+        "prefix",
+        "landing",
+        "superseded",
+        "superseded_path",
+    )
     return {name: getattr(version, name) for name in names}
 
 
@@ -268,7 +279,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     version = _version(options)
-    path = f"{options.output}/{version.home}/report.html"
+    path = f"{options.output}/{version.prefix}/report.html"
     facts = {"recipe": version.recipe, "snapshot": version.snapshot, "version": version.number, "report": path}
     _print([json.dumps(facts, sort_keys=True) if options.json else path])
     return 0

@@ -204,7 +204,7 @@ def _summarize(progress: Progress, asked: Mapping[str, Any], *, recipe: str, as_
         return
     sys.stdout.write(
         f"done in {seconds} s: version {made['version']}, {made['documents']:,} documents, {made['tokens']:,} tokens\n"
-        f"  dataset {asked['output']}/{made['home']}\n  report  {asked['output']}/{made['report']}\n"
+        f"  dataset {asked['output']}/{made['prefix']}\n  report  {asked['output']}/{made['report']}\n"
     )
 
 

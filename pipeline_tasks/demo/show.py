@@ -38,7 +38,7 @@ def show(folder: Path) -> int:
     _say("\n=== Found against planted, both snapshots ===", *compared(root, planted, versions))
     _say("\n=== The start of the last packed sequence, decoded ===", _decoded(root, versions[-1]))
     for version in versions:
-        _say(f"report     {root}/{version.home}/report.html")
+        _say(f"report     {root}/{version.prefix}/report.html")
     _say(
         f"\nThe whole demo took {time.perf_counter() - started:.0f} s. Look further:",
         f"  .venv/bin/refinery trace {root} --recipe demo --random 3",

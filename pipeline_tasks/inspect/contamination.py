@@ -296,7 +296,7 @@ def _confirmed(
 
 def _published(root: str, version: version_log.Version) -> frozenset[str]:
     """Return the ids of the documents in a version's tokens; none where its recipe packs none."""
-    store, path = storage.connect(root), f"{version.home}/lineage.parquet"
+    store, path = storage.connect(root), f"{version.prefix}/lineage.parquet"
     if store.size(path) is None:
         return frozenset()
     with store.open(path) as stream:

@@ -32,7 +32,7 @@ BEFORE = tuple(one for one in ORDER[: ORDER.index(STAGES[0])] if one != "ingest"
 AFTER = ORDER[ORDER.index(STAGES[-1]) + 1 :]
 """Stages that may set aside what deduplication kept."""
 
-STANDING = ("kept", "superseded")
+STANDING = ("kept", "outdated")
 """What documents became that deduplication left in the dataset."""
 
 SHOWN = 5
@@ -47,11 +47,11 @@ pc: Any = pyarrow.compute
 class Member:
     """A document of a cluster, what became of it, and, if it had to go, for which other and on what proof.
 
-    `became` is `kept`, the reason for which it was set aside, `demoted` (kept until a later snapshot brought a better
-    one) or `superseded` (in the dataset still, but its URL holds something newer). `near` is the document that it was
-    compared with: `similarity` (exact) and `bands` (that both share) are of that pair; None where whole texts or URLs
-    were compared. `stage` and `part` (`shards` or `rejects`) say where its text is. `lost` is the reason for which a
-    stage after deduplication set it aside, and no other of its cluster took its place; "" if none did.
+    `became` is `kept`, the reason for which it was set aside, `superseded` (kept until a later snapshot brought a
+    better one) or `outdated` (in the dataset still, but its URL holds something newer). `near` is the document that it
+    was compared with: `similarity` (exact) and `bands` (that both share) are of that pair; None where whole texts or
+    URLs were compared. `stage` and `part` (`shards` or `rejects`) say where its text is. `lost` is the reason for which
+    a stage after deduplication rejected it, and no other of its cluster replaced it; "" if none did.
     """
 
     id: str
@@ -218,17 +218,17 @@ def _closure(
 def _fallen(
     root: str, recipe: str, versions: Sequence[Version], front: set[str]
 ) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
-    """Yield (id, snapshot) of what was demoted or superseded, in `front` or by one that is, and what became of it."""
+    """Yield (id, snapshot) of what was superseded or outdated, in `front` or by one that is, and what became of it."""
     wanted = pa.array(sorted(front), pa.string())
     for version in (one for one in versions if "dedup_url" in one.manifests):
         memory = read_manifest(root, version.manifests["dedup_url"]).memory
         for batch in read_shards(root, dedup_url.superseded(memory)):
             for row in _of(batch, wanted, "id", "by_id"):
-                told = {"became": "superseded", "winner": row["by_id"], "winner_snapshot": row["by_snapshot"]}
+                told = {"became": "outdated", "winner": row["by_id"], "winner_snapshot": row["by_snapshot"]}
                 yield (row["id"], row["snapshot"]), told
     names = ("winner", "winner_snapshot", "near", "similarity", "bands")
     for row in _of(read_superseded(root, recipe), wanted, "id", "winner"):
-        yield (row["id"], row["snapshot"]), {"became": "demoted", **{name: row[name] for name in names}}
+        yield (row["id"], row["snapshot"]), {"became": "superseded", **{name: row[name] for name in names}}
 
 
 def _of(rows: pa.RecordBatch | pa.Table, wanted: pa.Array, *columns: str) -> list[dict[str, Any]]:

@@ -64,17 +64,17 @@ def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
 def status_lines(
     root: str, versions: Sequence[version_log.Version], notes: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Yield one line per published snapshot, with what it demoted of earlier ones; `notes` is by snapshot."""
+    """Yield one line per published snapshot, with its count of superseded documents; `notes` is by snapshot."""
     yield (
-        f"{'snapshot':<20}{'recipe':<10}{'version':>8}{'records':>10}{'documents':>11}{'demoted':>9}{'tokens':>12}  "
-        "published under"
+        f"{'snapshot':<20}{'recipe':<10}{'version':>8}{'records':>10}{'documents':>11}"
+        f"{'superseded':>12}{'tokens':>12}  published under"
     )
     notes = dict(notes or {})
     for one in versions:
         came = read_manifest(root, one.manifests["ingest"]).rows_in if "ingest" in one.manifests else 0
         yield (
-            f"{one.snapshot:<20}{one.recipe:<10}{one.number:>8}{came:>10,}{one.documents:>11,}{one.demoted:>9,}"
-            f"{one.tokens:>12,}  {root}/{one.home}"
+            f"{one.snapshot:<20}{one.recipe:<10}{one.number:>8}{came:>10,}{one.documents:>11,}{one.superseded:>12,}"
+            f"{one.tokens:>12,}  {root}/{one.prefix}"
         )
         if one.snapshot in notes:
             yield f"{'':<20}{notes.pop(one.snapshot)}"

@@ -86,7 +86,7 @@ class Ledger:
             self._put("manifests", ("manifest",), _manifest_row(path, made))
             for kind, tally in (("rejected", made.rejected), ("quarantined", made.quarantined)):
                 for reason, count in tally.items():
-                    row = {"manifest": path, "reason": reason, "kind": kind, "rows_lost": count}
+                    row = {"manifest": path, "reason": reason, "kind": kind, "row_count": count}
                     self._put("rejections", ("manifest", "reason"), row)
             spent = {"attempt": attempt, "wall_seconds": wall, "cpu_hours": cpu / 3600, "gpu_hours": gpu / 3600}
             spent["cost_usd"] = self._cost(spent)
@@ -111,7 +111,7 @@ class Ledger:
                 "verdict": verdict.path,
                 "manifest": verdict.manifest,
                 "stage": verdict.stage,
-                "place": _place(verdict.stage),
+                "stage_rank": _stage_rank(verdict.stage),
                 "outcome": verdict.outcome,
                 "override_reason": verdict.override,
                 "evaluated": verdict.evaluated,
@@ -126,8 +126,8 @@ class Ledger:
                     "fact": one.column,
                     "severity": one.severity,
                     "observed": one.observed,
-                    "least": one.bound.get("min_value"),
-                    "most": one.bound.get("max_value"),
+                    "min_value": one.bound.get("min_value"),
+                    "max_value": one.bound.get("max_value"),
                     "why": one.why,
                 }
                 self._put("gate_failures", ("verdict", "rank"), failure)
@@ -138,7 +138,7 @@ class Ledger:
         row = {
             **key,
             "snapshot": version.snapshot,
-            "home": version.home,
+            "prefix": version.prefix,
             "documents": version.documents,
             "tokens": version.tokens,
             "sequences": version.sequences,
@@ -165,21 +165,23 @@ class Ledger:
         with self._transaction():
             self._put("prices", ("resource",), {"resource": resource, "usd_per_hour": usd_per_hour})
 
-    # --- Asking ---------------------------------------------------------------------------------------------------
+    # --- Querying -------------------------------------------------------------------------------------------------
 
-    def ask(self, question: str, **parameters: str) -> list[Row]:
-        """Return the rows that answer `sql/queries/<question>.sql`; a parameter that is not given asks for all."""
-        path = SQL / "queries" / f"{question}.sql"
-        if question not in questions():
-            message = f"there is no question {question!r}; the ledger answers {', '.join(questions())}"
+    def query(self, name: str, **parameters: str) -> list[Row]:
+        """Return the rows of `sql/queries/<name>.sql`; a parameter that is not given selects all rows.
+
+        RecipeError when there is no such query, or the query has no such parameter.
+        """
+        if name not in queries():
+            message = f"there is no query {name!r}; the ledger has {', '.join(queries())}"
             raise RecipeError(message)
-        query = _without_comments(path.read_text(encoding="utf-8"))
-        known = set(PARAMETER.findall(query))
+        statement = _without_comments((SQL / "queries" / f"{name}.sql").read_text(encoding="utf-8"))
+        known = set(PARAMETER.findall(statement))
         if not parameters.keys() <= known:
-            message = f"{question} does not ask by {sorted(parameters.keys() - known)}, but by {sorted(known)}"
+            message = f"query {name} has no parameter {sorted(parameters.keys() - known)}; it has {sorted(known)}"
             raise RecipeError(message)
         with self._transaction(write=False):
-            return self._run(query, dict.fromkeys(known, "") | parameters)
+            return self._run(statement, dict.fromkeys(known, "") | parameters)
 
     # --- The database ---------------------------------------------------------------------------------------------
 
@@ -244,8 +246,8 @@ class Ledger:
         return cursor
 
 
-def questions() -> list[str]:
-    """Return the names of the questions that the ledger answers, sorted."""
+def queries() -> list[str]:
+    """Return the names of the ledger's queries, sorted."""
     return sorted(path.stem for path in (SQL / "queries").glob("*.sql"))
 
 
@@ -257,7 +259,7 @@ def _manifest_row(path: str, made: Manifest) -> Row:
     return {
         "manifest": path,
         "stage": made.stage,
-        "place": _place(made.stage),
+        "stage_rank": _stage_rank(made.stage),
         "fingerprint": made.fingerprint,
         "version": made.version,
         "rows_in": made.rows_in,
@@ -270,7 +272,7 @@ def _manifest_row(path: str, made: Manifest) -> Row:
     }
 
 
-def _place(stage: str) -> int:
+def _stage_rank(stage: str) -> int:
     return STAGES.index(stage) if stage in STAGES else -1
 
 

@@ -1,4 +1,4 @@
-"""Publishes a snapshot: exports packed tokens, lineage and what it demotes, writes the report, appends the version."""
+"""Publishes a snapshot: exports tokens, lineage and superseded documents, writes the report, appends the version."""
 
 import hashlib
 import json
@@ -55,12 +55,12 @@ def publish(
     """Make a dataset version of the manifests; publishing the same manifests again finds the version that is there."""
     paths = _with_land(root, manifests)
     made = {stage: read_manifest(root, path) for stage, path in paths.items()}
-    home = f"publish/{digest_of({stage: one.fingerprint for stage, one in made.items()} | {'recipe': recipe})}"
-    counts = _export(root, home, made) if "pack" in made else packed.Counts(0, 0, 0, 0)
-    delta = _demotions(root, home, made, snapshot)
-    costs = ledger.ask("cost", recipe=recipe, snapshot=snapshot)
+    prefix = f"publish/{digest_of({stage: one.fingerprint for stage, one in made.items()} | {'recipe': recipe})}"
+    counts = _export(root, prefix, made) if "pack" in made else packed.Counts(0, 0, 0, 0)
+    account = _store_superseded(root, prefix, made, snapshot)
+    costs = ledger.query("cost", recipe=recipe, snapshot=snapshot)
     gone = [one for one in version_log.retractions(root, recipe).values() if one.snapshot < snapshot]
-    report = write_report(root, recipe, snapshot, paths, verdicts, f"{home}/report.html", costs, gone=gone)
+    report = write_report(root, recipe, snapshot, paths, verdicts, f"{prefix}/report.html", costs, gone=gone)
     documents = [made[stage].rows for stage in STAGES if stage in made and stage != "pack"][-1]
     version = version_log.append(
         root,
@@ -70,23 +70,23 @@ def publish(
             "landing": landing,
             "manifests": paths,
             "verdicts": dict(verdicts),
-            "home": home,
+            "prefix": prefix,
             "documents": documents,
             "tokens": counts.tokens,
             "sequences": counts.sequences,
-            **delta,
+            **account,
         },
     )
     ledger.record_version(version)
     return {
         "version": version.number,
         "dataset": version_log.version_path(recipe, version.number),
-        "home": home,
+        "prefix": prefix,
         "report": report,
         "documents": documents,
         "tokens": counts.tokens,
         "sequences": counts.sequences,
-        "demoted": version.demoted,
+        "superseded": version.superseded,
     }
 
 
@@ -94,7 +94,7 @@ SUPERSEDED = pa.schema(
     [
         pa.field("id", pa.string()),  # the document that is no longer part of the dataset
         pa.field("snapshot", pa.string()),  # the snapshot that had published it
-        pa.field("winner", pa.string()),  # the document that stands for its cluster now
+        pa.field("winner", pa.string()),  # the document that its cluster keeps now
         pa.field("winner_snapshot", pa.string()),
         pa.field("via", pa.string()),  # of the loser's cluster: compared with `near`, which joined it to the winner's
         pa.field("near", pa.string()),
@@ -102,22 +102,22 @@ SUPERSEDED = pa.schema(
         pa.field("bands", pa.int64()),  # bands that `via` and `near` share
     ]
 )
-"""One row of `demoted.parquet`, sorted by id: what a version takes out of what earlier snapshots published."""
+"""One row of `superseded.parquet`, sorted by id: documents of earlier snapshots that a version takes out."""
 
 
-def _demotions(root: str, home: str, made: Mapping[str, Manifest], snapshot: str) -> dict[str, Any]:
-    """Store `demoted.parquet` under `home` if there is anything to tell; return the version's account of it."""
-    rows = _demoted(root, made["dedup_minhash"].memory) if "dedup_minhash" in made else SUPERSEDED.empty_table()
+def _store_superseded(root: str, prefix: str, made: Mapping[str, Manifest], snapshot: str) -> dict[str, Any]:
+    """Store `superseded.parquet` under `prefix` if it has rows; return the fields of the version."""
+    rows = _superseded_by(root, made["dedup_minhash"].memory) if "dedup_minhash" in made else SUPERSEDED.empty_table()
     if not rows.num_rows:
-        return {"demoted": 0, "promoted": 0, "delta": ""}
-    path = f"{home}/demoted.parquet"
+        return {"superseded": 0, "superseding": 0, "superseded_path": ""}
+    path = f"{prefix}/superseded.parquet"
     with _stored(root, path) as out:
         pq.write_table(rows, out)
     ours = rows.filter(pc.equal(rows.column("winner_snapshot"), snapshot))
-    return {"demoted": rows.num_rows, "promoted": len(ours.column("winner").unique()), "delta": path}
+    return {"superseded": rows.num_rows, "superseding": len(ours.column("winner").unique()), "superseded_path": path}
 
 
-def _demoted(root: str, memory: Shards) -> pa.Table:
+def _superseded_by(root: str, memory: Shards) -> pa.Table:
     from pipeline_tasks.stages.dedup_minhash import demotions
     from pipeline_tasks.text.near.ranking import part
 
@@ -141,10 +141,10 @@ def _demoted(root: str, memory: Shards) -> pa.Table:
 
 
 def read_superseded(root: str, recipe: str) -> pa.Table:
-    """Return what the versions that count now demote, one row per document (see `DEMOTED`)."""
+    """Return the documents that the current versions supersede, one row each (see `SUPERSEDED`)."""
     store = storage.connect(root)
-    deltas = [one.delta for one in version_log.latest_by_snapshot(root, recipe) if one.delta]
-    tables = [pq.read_table(pa.BufferReader(store.read(delta))) for delta in deltas]
+    paths = [one.superseded_path for one in version_log.latest_by_snapshot(root, recipe) if one.superseded_path]
+    tables = [pq.read_table(pa.BufferReader(store.read(path))) for path in paths]
     return pa.concat_tables([SUPERSEDED.empty_table(), *tables])
 
 
@@ -156,17 +156,17 @@ def _with_land(root: str, manifests: Mapping[str, str]) -> dict[str, str]:
     return paths
 
 
-def _export(root: str, home: str, made: Mapping[str, Manifest]) -> packed.Counts:
-    """Store `tokens.bin`, its two indexes, `lineage.parquet` and `tokenizer.json` under `home`; return the counts."""
+def _export(root: str, prefix: str, made: Mapping[str, Manifest]) -> packed.Counts:
+    """Store `tokens.bin`, its two indexes, `lineage.parquet` and `tokenizer.json` under `prefix`; return the counts."""
     missing = [stage for stage in ("tokenize", "shuffle") if stage not in made]
     if missing:
         message = f"recipe packs tokens without {' and '.join(missing)}; add them to the recipe, or leave `pack` out"
         raise RecipeError(message)
     tokenizer = tokenizer_of(root, made["tokenize"])
     dtype = packed.dtype_for(tokenizer.vocab_size)
-    with _stored(root, f"{home}/tokens.bin") as out:
+    with _stored(root, f"{prefix}/tokens.bin") as out:
         counts = packed.write_bin(read_shards(root, made["pack"].shards), out, dtype)
-    with _stored(root, f"{home}/lineage.parquet") as out, pq.ParquetWriter(out, packed.LINEAGE) as writer:
+    with _stored(root, f"{prefix}/lineage.parquet") as out, pq.ParquetWriter(out, packed.LINEAGE) as writer:
         sequences = read_shards(root, made["pack"].shards)
         for batch in packed.lineage_batches(sequences, read_shards(root, made["shuffle"].shards)):
             writer.write_batch(batch)
@@ -176,7 +176,7 @@ def _export(root: str, home: str, made: Mapping[str, Manifest]) -> packed.Counts
         "tokenizer.json": tokenizer.definition,
     }
     for name, body in texts.items():
-        with _stored(root, f"{home}/{name}") as out:
+        with _stored(root, f"{prefix}/{name}") as out:
             out.write(body)
     return counts
 
@@ -201,8 +201,8 @@ def tokenizer_of(root: str, tokenize: Manifest) -> Tokenizer:
 def read_published(root: str, version: version_log.Version) -> tuple[packed.Packed, pa.Table]:
     """Open a version's tokens and lineage."""
     store = storage.connect(root)
-    tokens = packed.read_packed(store.read(f"{version.home}/tokens.json"), store.read(f"{version.home}/tokens.bin"))
-    return tokens, pq.read_table(pa.BufferReader(store.read(f"{version.home}/lineage.parquet")))
+    tokens = packed.read_packed(store.read(f"{version.prefix}/tokens.json"), store.read(f"{version.prefix}/tokens.bin"))
+    return tokens, pq.read_table(pa.BufferReader(store.read(f"{version.prefix}/lineage.parquet")))
 
 
 def decoder_of(root: str, version: version_log.Version) -> Any:  # noqa: ANN401 -- a function of token ids to text

@@ -443,8 +443,8 @@ def _near_copy(row: Mapping[str, Any], proof: Mapping[str, Any]) -> Sequence[Chi
     return (_address(row), join((kept, snapshot)), near, similarity, proof.get("bands", 0), proof.get("by", ""))
 
 
-def _demoted(told: Told) -> Iterator[Html]:
-    """Show earlier documents that this snapshot takes out of the dataset."""
+def _superseded(told: Told) -> Iterator[Html]:
+    """Show the documents of earlier snapshots that this snapshot supersedes."""
     from pipeline_tasks.stages.dedup_minhash import demotions
     from pipeline_tasks.text.near.ranking import SEPARATOR
 
@@ -458,9 +458,9 @@ def _demoted(told: Told) -> Iterator[Html]:
             sides = [row[name].split(SEPARATOR)[1:] for name in ("node", "winner")]
             ends = [join((tag("code", id_[:12]), tag("div", shown(day, 30), css="dim word"))) for id_, day in sides]
             rows.append((*ends, f"{row['similarity']:.3f}"))
-    lead = f"{count(sum(one.rows for one in shards))} in all, in demoted.parquet; what was published stays as it is."
-    head = ("earlier document", "stands for it now", "similarity")
-    yield from _section("Demoted", lead, table(head, rows, numeric=(2,)))
+    lead = f"{count(sum(one.rows for one in shards))} in all, in superseded.parquet; what was published stays as it is."
+    head = ("earlier document", "superseded by", "similarity")
+    yield from _section("Superseded", lead, table(head, rows, numeric=(2,)))
 
 
 def _kept_samples(told: Told) -> Iterator[Html]:
@@ -503,7 +503,7 @@ SECTIONS = (
     _distributions,
     _tokens,
     _near_copies,
-    _demoted,
+    _superseded,
     _personal,
     _benchmarks,
     _cost,

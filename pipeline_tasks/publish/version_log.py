@@ -16,11 +16,12 @@ NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One published version: which manifests, of which snapshot, and where its exported files lie.
+    """One published version: which manifests, of which snapshot, and where its exported files are.
 
-    `number` counts from 1 within the recipe; `home` is the prefix of the exported files. What the dataset holds after
-    this version is what the newest version of every snapshot published, less what any of them demotes: `demoted`
-    documents of earlier snapshots, `promoted` of this one in their place; `delta` lists them ("" if there are none).
+    `number` counts from 1 within the recipe; `prefix` is where the exported files are. The dataset is the documents of
+    every snapshot's newest version, less those that any of these versions supersedes. This version supersedes
+    `superseded` documents of earlier snapshots by `superseding` documents of its own; `superseded_path` is the file
+    that lists them ("" if there are none).
     """
 
     number: int
@@ -29,13 +30,13 @@ class Version:
     landing: str
     manifests: Mapping[str, str]
     verdicts: Mapping[str, str]
-    home: str
+    prefix: str
     documents: int
     tokens: int
     sequences: int
-    demoted: int = 0
-    promoted: int = 0
-    delta: str = ""
+    superseded: int = 0
+    superseding: int = 0
+    superseded_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

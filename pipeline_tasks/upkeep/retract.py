@@ -140,7 +140,7 @@ def compared(root: str, before: Version, after: Version) -> Iterator[str]:
         yield line
         return
     back, gone = changes(root, before, after)
-    yield f"{line}; {back:,} documents came back, {gone:,} went; {after.demoted:,} of earlier snapshots demoted"
+    yield f"{line}; {back:,} documents came back, {gone:,} went; {after.superseded:,} of earlier snapshots superseded"
 
 
 def changes(root: str, before: Version, after: Version) -> tuple[int, int]:

@@ -4,4 +4,4 @@ SELECT
     CASE WHEN wall_seconds > 0 THEN rows_in / wall_seconds END AS rows_per_second
 FROM latest_stages
 WHERE (:snapshot = '' OR snapshot = :snapshot) AND (:recipe = '' OR recipe = :recipe)
-ORDER BY recipe, snapshot, place;
+ORDER BY recipe, snapshot, stage_rank;

@@ -1,4 +1,4 @@
--- How has the share that each stage keeps moved from snapshot to snapshot, and what did its gate say?
+-- How does the retention of each stage change from snapshot to snapshot, and what did its gate decide?
 SELECT
     l.recipe, l.stage, l.snapshot, l.rows_in, l.rows_kept,
     CASE WHEN l.rows_in > 0 THEN CAST(l.rows_kept AS DOUBLE PRECISION) / l.rows_in END AS retention,
@@ -6,4 +6,4 @@ SELECT
 FROM latest_stages l
 LEFT JOIN latest_verdicts v ON v.recipe = l.recipe AND v.snapshot = l.snapshot AND v.manifest = l.manifest
 WHERE (:recipe = '' OR l.recipe = :recipe) AND (:stage = '' OR l.stage = :stage)
-ORDER BY l.recipe, l.place, l.snapshot;
+ORDER BY l.recipe, l.stage_rank, l.snapshot;

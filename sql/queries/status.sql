@@ -1,4 +1,4 @@
--- Where does each snapshot stand: stages done, refusals and warnings, published version or retraction, cost?
+-- What is the state of each snapshot: stages, gate outcomes, published version or retraction, cost?
 SELECT
     s.recipe, s.snapshot, s.stages, s.rows_in, s.cost_usd, COALESCE(g.refused, 0) AS refused,
     COALESCE(g.warned, 0) AS warned, d.number AS version, d.documents, d.tokens,

@@ -45,7 +45,7 @@ def publish(
     pq.write_table(pa.table({"id": kept[1:]}), lineage)
     storage.connect(str(root)).create(f"{home}/lineage.parquet", lineage.getvalue().to_pybytes())
     entry = {"recipe": "demo", "snapshot": snapshot, "landing": "", "manifests": {"decontaminate": path}}
-    entry |= {"verdicts": {}, "home": home, "documents": made.rows, "tokens": 0, "sequences": 0}
+    entry |= {"verdicts": {}, "prefix": home, "documents": made.rows, "tokens": 0, "sequences": 0}
     return version_log.append(str(root), entry), made
 
 
@@ -154,7 +154,7 @@ def test_without_sketches_nothing_can_be_told(tmp_path: Path, quiz: str) -> None
 
 
 def dataset_entry(version: version_log.Version) -> dict[str, Any]:
-    names = ("recipe", "snapshot", "landing", "verdicts", "home", "documents", "tokens", "sequences")
+    names = ("recipe", "snapshot", "landing", "verdicts", "prefix", "documents", "tokens", "sequences")
     return {name: getattr(version, name) for name in names}
 
 
@@ -217,7 +217,7 @@ def test_a_benchmark_that_is_no_file_is_named(
 
 def test_without_packed_tokens_nothing_is_in_them(tmp_path: Path, quiz: str) -> None:
     version, _ = publish(tmp_path, [documents(TEXTS)], {})
-    (tmp_path / version.home / "lineage.parquet").unlink()
+    (tmp_path / version.prefix / "lineage.parquet").unlink()
     _, found = contamination.added(str(tmp_path), version, {"quiz": quiz}, {})
     assert [one.published for one in found] == [False] * 3
 

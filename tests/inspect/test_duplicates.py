@@ -36,7 +36,7 @@ NEWER = "A page about something else altogether, that somebody wrote anew."
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Two published days: equal, near and superseded pages on the first, a better copy of them on the second."""
+    """Two published days: equal, near and outdated pages on the first, a better copy of them on the second."""
     place = tmp_path_factory.mktemp("days")
     days = {
         "2026-11-19": [("/story", STORY), ("/copy", COPY), ("/equal", STORY), ("/other?utm_id=1", "An older state."), ("/other", OTHER)],
@@ -72,7 +72,7 @@ def became(found: Cluster) -> dict[str, str]:
 
 WHOLE = {
     "20/longer": "kept",
-    "19/story": "demoted",
+    "19/story": "superseded",
     "19/copy": "dedup_minhash:near_duplicate",
     "19/equal": "dedup_exact:duplicate",
 }
@@ -94,9 +94,9 @@ def test_removals_carry_their_proof(root: str) -> None:
     assert copy.similarity is not None
     assert 0.8 <= copy.similarity < 1
     assert copy.bands
-    demoted = by_became["demoted"]
-    assert (demoted.winner, demoted.winner_snapshot) == (identity(LONGER), "2026-11-20")
-    assert demoted.similarity is not None
+    superseded = by_became["superseded"]
+    assert (superseded.winner, superseded.winner_snapshot) == (identity(LONGER), "2026-11-20")
+    assert superseded.similarity is not None
     equal = by_became["dedup_exact:duplicate"]
     assert (equal.winner, equal.similarity) == (identity(STORY), None)
 
@@ -109,7 +109,7 @@ def test_texts_are_those_that_were_compared(root: str) -> None:
 def test_the_states_of_a_url_are_a_cluster(root: str) -> None:
     found = duplicates(root, RECIPE, identity(OTHER))
     assert became(found) == {
-        "20/other": "kept", "19/other": "superseded", "19/other?utm_id=1": "dedup_url:older",
+        "20/other": "kept", "19/other": "outdated", "19/other?utm_id=1": "dedup_url:older",
     }  # fmt: skip
     assert found.winner is not None
     assert found.winner.id == identity(NEWER)

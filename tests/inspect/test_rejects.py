@@ -32,7 +32,7 @@ def published(root: Path, texts: list[str], model: str) -> version_log.Version:
     parent = given(root, [documents(texts[:3]), documents(texts[3:])])
     path, _ = refined(root, "filter_language", parent, {"model": model})
     entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {"filter_language": path}, "verdicts": {}}
-    return version_log.append(str(root), entry | {"home": "", "documents": 0, "tokens": 0, "sequences": 0})
+    return version_log.append(str(root), entry | {"prefix": "", "documents": 0, "tokens": 0, "sequences": 0})
 
 
 def text(word: str) -> str:

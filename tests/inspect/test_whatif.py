@@ -44,7 +44,7 @@ def published(root: Path, params: Mapping[str, Any] | None = None) -> tuple[str,
     parent = given(root, [table().slice(0, 5), table().slice(5)])
     path, _ = refined(root, "filter_quality", parent, params)
     entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {"filter_quality": path}, "verdicts": {}}
-    return parent, version_log.append(str(root), entry | {"home": "", "documents": 0, "tokens": 0, "sequences": 0})
+    return parent, version_log.append(str(root), entry | {"prefix": "", "documents": 0, "tokens": 0, "sequences": 0})
 
 
 def by(root: Path, made: Manifest, column: str) -> dict[str, int]:
@@ -183,7 +183,7 @@ def test_what_signals_cannot_tell_is_refused(tmp_path: Path, change: str, said: 
 
 
 def test_a_version_without_the_stage_is_refused(tmp_path: Path) -> None:
-    entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {}, "verdicts": {}, "home": ""}
+    entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {}, "verdicts": {}, "prefix": ""}
     version = version_log.append(str(tmp_path), entry | {"documents": 0, "tokens": 0, "sequences": 0})
     with pytest.raises(RecipeError, match="no filter_quality, so no signals"):
         whatif(str(tmp_path), version, [])

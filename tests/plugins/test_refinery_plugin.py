@@ -89,17 +89,17 @@ def test_snapshots_and_their_funnel_are_shown(visitor: Any) -> None:
     funnel = visitor.get("/snapshot/small/2026-11-19")
     assert funnel.status_code == 200
     assert "extract:empty" in funnel.text
-    assert "let pass: a test" in funnel.text
+    assert "overridden: a test" in funnel.text
 
 
 def test_text_of_the_crawl_is_escaped_and_may_not_run(visitor: Any, root: Path) -> None:
-    for path in ("/aside/small/2026-11-19/extract", "/page", "/snapshot/small/2026-11-19"):
+    for path in ("/rejects/small/2026-11-19/extract", "/page", "/snapshot/small/2026-11-19"):
         page = visitor.get(path)
         assert page.status_code == 200
         assert SCRIPT not in page.text
         assert "script" not in page.headers["content-security-policy"]
         assert "default-src 'none'" in page.headers["content-security-policy"]
-    assert "&lt;script&gt;" in visitor.get("/aside/small/2026-11-19/extract").text
+    assert "&lt;script&gt;" in visitor.get("/rejects/small/2026-11-19/extract").text
 
 
 def test_the_links_of_a_page_lead_somewhere(visitor: Any) -> None:
@@ -152,4 +152,4 @@ def test_a_retracted_snapshot_is_said_to_be_so(
     assert "refinery retract --undo 2026-11-19" in gone.text
     (report,) = re.findall(r'href="/refinery(/files/[^"]+)"', gone.text)
     assert visitor.get(report).status_code == 200
-    assert visitor.get("/aside/small/2026-11-19/extract").status_code == 404
+    assert visitor.get("/rejects/small/2026-11-19/extract").status_code == 404

@@ -17,7 +17,7 @@ import pytest
 from pipeline_tasks.errors import RecipeError, StorageBusy
 from pipeline_tasks.gate.verdicts import Failure, Verdict
 from pipeline_tasks.manifest import Manifest, manifest_path
-from pipeline_tasks.publish.ledger import SQL, Ledger, questions
+from pipeline_tasks.publish.ledger import SQL, Ledger, queries
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.stage import Shard
 
@@ -132,11 +132,11 @@ def retraction(number: int, snapshot: str) -> Retraction:
 
 def rows_of(ledger: Ledger, question: str, **parameters: str) -> list[dict[str, Any]]:
     """Return an answer without the clock."""
-    answer = ledger.ask(question, **parameters)
+    answer = ledger.query(question, **parameters)
     return [{name: value for name, value in row.items() if name not in CLOCKED} for row in answer]
 
 
-@pytest.mark.parametrize("question", questions())
+@pytest.mark.parametrize("question", queries())
 def test_each_question_has_equal_answers_on_both(question: str, postgres: str, tmp_path: Path) -> None:
     import psycopg2
 
@@ -148,7 +148,7 @@ def test_each_question_has_equal_answers_on_both(question: str, postgres: str, t
         with Ledger.open(dsn) as ledger:
             fill(ledger)
             answers.append((rows_of(ledger, question), rows_of(ledger, question, recipe="web")))
-            assert ledger.ask(question, recipe="none such") == []
+            assert ledger.query(question, recipe="none such") == []
     assert answers[0] == answers[1]
     assert answers[0][0]
     assert answers[0][1]
@@ -157,7 +157,7 @@ def test_each_question_has_equal_answers_on_both(question: str, postgres: str, t
 def test_the_funnel_of_a_snapshot(dsn: str) -> None:
     with Ledger.open(dsn) as ledger:
         fill(ledger)
-        funnel = ledger.ask("funnel", snapshot="2026-45")
+        funnel = ledger.query("funnel", snapshot="2026-45")
         assert [(row["stage"], row["rows_in"], row["rows_kept"]) for row in funnel] == [
             ("ingest", 1000, 875),
             ("extract", 875, 813),
@@ -165,14 +165,14 @@ def test_the_funnel_of_a_snapshot(dsn: str) -> None:
         ]
         assert funnel[0]["retention"] == 0.875
         assert funnel[2]["tokens"] == 813 * 7
-        reasons = ledger.ask("reasons", snapshot="2026-45", stage="ingest")
-        assert [(row["reason"], row["rows_lost"]) for row in reasons] == [
+        reasons = ledger.query("reasons", snapshot="2026-45", stage="ingest")
+        assert [(row["reason"], row["row_count"]) for row in reasons] == [
             ("ingest:not_page", 100),
             ("ingest:status", 20),
             ("error:cut", 5),
         ]
-        lost = ledger.ask("quarantine", snapshot="2026-45")
-        assert [(row["stage"], row["reason"], row["rows_lost"]) for row in lost] == [
+        lost = ledger.query("quarantine", snapshot="2026-45")
+        assert [(row["stage"], row["reason"], row["row_count"]) for row in lost] == [
             ("ingest", "error:cut", 5),
             ("extract", "error:timeout", 2),
         ]
@@ -181,22 +181,22 @@ def test_the_funnel_of_a_snapshot(dsn: str) -> None:
 def test_gates_show_what_a_person_let_pass(dsn: str) -> None:
     with Ledger.open(dsn) as ledger:
         fill(ledger)
-        gates = ledger.ask("gates", snapshot="2026-46", recipe="web")
+        gates = ledger.query("gates", snapshot="2026-46", recipe="web")
         assert [(row["stage"], row["outcome"]) for row in gates] == [
             ("ingest", "pass"),
             ("extract", "warn"),
             ("extract", "warn"),
             ("tokenize", "pass"),
         ]
-        assert (gates[1]["fact"], gates[1]["observed"], gates[1]["least"], gates[1]["most"]) == (
+        assert (gates[1]["fact"], gates[1]["observed"], gates[1]["min_value"], gates[1]["max_value"]) == (
             "retention",
             0.25,
             0.5,
             None,
         )
         assert gates[1]["why"] == "Half is kept; 100% of: the rule."
-        assert [row["override_reason"] for row in ledger.ask("overrides")] == ["known outage"]
-        status = {row["snapshot"]: row for row in ledger.ask("status", recipe="web")}
+        assert [row["override_reason"] for row in ledger.query("overrides")] == ["known outage"]
+        status = {row["snapshot"]: row for row in ledger.query("status", recipe="web")}
         assert (status["2026-45"]["version"], status["2026-45"]["tokens"], status["2026-45"]["refused"]) == (2, 5691, 0)
         assert (status["2026-46"]["version"], status["2026-46"]["warned"]) == (None, 1)
 
@@ -204,14 +204,14 @@ def test_gates_show_what_a_person_let_pass(dsn: str) -> None:
 def test_recording_again_changes_nothing(dsn: str) -> None:
     with Ledger.open(dsn) as ledger:
         fill(ledger)
-        once = {question: rows_of(ledger, question) for question in questions()}
+        once = {question: rows_of(ledger, question) for question in queries()}
         fill(ledger)
-        assert {question: rows_of(ledger, question) for question in questions()} == once
+        assert {question: rows_of(ledger, question) for question in queries()} == once
 
 
 def test_a_retracted_snapshot_is_published_no_more_until_a_later_version(dsn: str) -> None:
     def stands(ledger: Ledger) -> tuple[Any, ...]:
-        (row,) = [one for one in ledger.ask("status", recipe="web") if one["snapshot"] == "2026-45"]
+        (row,) = [one for one in ledger.query("status", recipe="web") if one["snapshot"] == "2026-45"]
         return row["version"], row["tokens"], row["retracted_at"], row["retraction_reason"]
 
     published = Version(2, "web", "2026-45", "s3://in", {}, {}, "p/3", 813, 5691, 3)
@@ -224,11 +224,11 @@ def test_a_retracted_snapshot_is_published_no_more_until_a_later_version(dsn: st
             assert stands(ledger) == (None, None, gone.at, gone.reason)
         ledger.record_version(replace(published, number=4))
         assert stands(ledger) == (4, 5691, None, None)
-        assert [row["back_in_version"] for row in ledger.ask("retractions", snapshot="2026-45")] == [4]
+        assert [row["restored_in_version"] for row in ledger.query("retractions", snapshot="2026-45")] == [4]
         ledger.record_retraction(replace(gone, number=5, reason="", at=""))
         assert stands(ledger) == (None, None, "", "")
-        told = ledger.ask("retractions", recipe="web", snapshot="2026-45")
-        assert [(row["number"], row["reason"], row["back_in_version"]) for row in told] == [
+        told = ledger.query("retractions", recipe="web", snapshot="2026-45")
+        assert [(row["number"], row["reason"], row["restored_in_version"]) for row in told] == [
             (3, gone.reason, 4),
             (5, "", None),
         ]
@@ -241,7 +241,7 @@ def test_an_attempt_that_found_the_work_done_costs_nothing_and_hides_nothing(dsn
         ledger.set_price("cpu", 2.0)
         ledger.record_stage("ingest/a/manifest.json", made, wall=5, cpu=1800, gpu=900, engine="spark", **told)  # type: ignore[arg-type]
         ledger.record_stage("ingest/a/manifest.json", made, engine="spark", attempt=2, **told)  # type: ignore[arg-type]
-        (row,) = ledger.ask("cost", snapshot="2026-45")
+        (row,) = ledger.query("cost", snapshot="2026-45")
         assert (row["wall_seconds"], row["cpu_hours"], row["gpu_hours"], row["cost_usd"]) == (5, 0.5, 0.25, 2.0)
         assert row["rows_per_second"] == 2
 
@@ -251,7 +251,7 @@ def test_a_changed_recipe_replaces_its_stages_in_the_funnel(dsn: str) -> None:
         for rows in (10, 20, 10):
             made = manifest("ingest", "2026-45", rows, {}, {})
             ledger.record_stage(manifest_path("ingest", made.fingerprint), made, snapshot="2026-45", recipe="web")
-            assert [row["rows_in"] for row in ledger.ask("funnel", snapshot="2026-45")] == [rows]
+            assert [row["rows_in"] for row in ledger.query("funnel", snapshot="2026-45")] == [rows]
 
 
 def test_a_failed_record_leaves_nothing_behind(dsn: str) -> None:
@@ -260,9 +260,9 @@ def test_a_failed_record_leaves_nothing_behind(dsn: str) -> None:
     with Ledger.open(dsn) as ledger:
         with pytest.raises(Exception, match=r"many|str"):
             ledger.record_stage("ingest/a/manifest.json", broken, snapshot="2026-45", recipe="web")
-        assert ledger.ask("funnel") == []
+        assert ledger.query("funnel") == []
         ledger.record_stage("ingest/a/manifest.json", made, snapshot="2026-45", recipe="web")
-        assert len(ledger.ask("funnel")) == 1
+        assert len(ledger.query("funnel")) == 1
 
 
 def open_and_record(dsn: str, rank: int) -> int:
@@ -270,14 +270,14 @@ def open_and_record(dsn: str, rank: int) -> int:
     with Ledger.open(dsn) as ledger:
         made = manifest("ingest", "2026-45", 10 + rank, {}, {})
         ledger.record_stage(manifest_path("ingest", made.fingerprint), made, snapshot=f"day-{rank}", recipe="web")
-        return len(ledger.ask("funnel", snapshot=f"day-{rank}"))
+        return len(ledger.query("funnel", snapshot=f"day-{rank}"))
 
 
 def test_processes_that_start_together_migrate_once_and_all_record(dsn: str) -> None:
     with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("fork")) as pool:
         assert list(pool.map(open_and_record, [dsn] * 8, range(8))) == [1] * 8
     with Ledger.open(dsn) as ledger:
-        assert len(ledger.ask("funnel")) == 8
+        assert len(ledger.query("funnel")) == 8
 
 
 def test_a_new_file_that_another_process_is_writing_is_waited_for(tmp_path: Path) -> None:
@@ -287,25 +287,54 @@ def test_a_new_file_that_another_process_is_writing_is_waited_for(tmp_path: Path
         ends = threading.Timer(0.3, writer.execute, ["COMMIT"])
         ends.start()
         with Ledger.open(path) as ledger:
-            assert ledger.ask("funnel") == []
+            assert ledger.query("funnel") == []
         ends.join()
 
 
-def test_a_ledger_of_an_earlier_release_is_brought_up_to_date_and_keeps_what_it_has(
+EARLIER_RELEASE = """
+INSERT INTO dataset_versions (recipe, number, snapshot, home, documents, tokens, sequences, recorded_at)
+VALUES ('web', 1, '2026-45', 'p/1', 813, 5691, 3, 'then');
+INSERT INTO manifests (manifest, stage, place, fingerprint, version, rows_in, rows_kept, rows_rejected,
+    rows_quarantined, bytes_in, bytes_out, tokens) VALUES ('ingest/a', 'ingest', 0, 'a', 1, 9, 7, 2, 0, 90, 70, 0);
+INSERT INTO stage_metrics (recipe, snapshot, manifest, engine, attempt, wall_seconds, cpu_hours, gpu_hours, cost_usd,
+    recorded_at) VALUES ('web', '2026-45', 'ingest/a', 'local', 1, 1, 1, 0, 1, 'then');
+INSERT INTO rejections (manifest, reason, kind, rows_lost) VALUES ('ingest/a', 'ingest:status', 'rejected', 2);
+INSERT INTO gate_verdicts (recipe, snapshot, verdict, manifest, stage, place, outcome, override_reason, evaluated, docs,
+    recorded_at) VALUES ('web', '2026-45', 'v', 'ingest/a', 'ingest', 0, 'warn', '', 1, 'd', 'then');
+INSERT INTO gate_failures (verdict, rank, fact, severity, observed, least, most, why)
+VALUES ('v', 0, 'retention', 'warning', 0.7, 0.8, NULL, 'why')
+"""
+"""Rows with the column names of the first migration."""
+
+
+def execute(dsn: str, script: str) -> None:
+    """Run a script on a ledger's database without the ledger."""
+    import psycopg2
+
+    with contextlib.closing(psycopg2.connect(dsn) if "://" in dsn else sqlite3.connect(dsn)) as connection:
+        cursor = connection.cursor()
+        for statement in script.split(";"):
+            cursor.execute(statement)
+        connection.commit()
+
+
+def test_a_ledger_of_an_earlier_release_is_migrated_and_keeps_its_rows(
     dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(SQL, tmp_path / "sql")
-    steps = sorted((tmp_path / "sql" / "ledger").glob("*.sql"))
-    for later in steps[1:]:
-        later.unlink()
+    for migration in sorted((tmp_path / "sql" / "ledger").glob("*.sql"))[1:]:
+        migration.unlink()
     with monkeypatch.context() as first:
         first.setattr("pipeline_tasks.publish.ledger.SQL", tmp_path / "sql")
-        with Ledger.open(dsn) as ledger:
-            ledger.record_version(Version(1, "web", "2026-45", "s3://in", {}, {}, "p/1", 813, 5691, 3))
+        Ledger.open(dsn).close()
+    execute(dsn, EARLIER_RELEASE)
     with Ledger.open(dsn) as ledger:
         ledger.record_retraction(retraction(2, "2026-45"))
-        assert [row["number"] for row in ledger.ask("versions")] == [1]
-        assert [row["snapshot"] for row in ledger.ask("retractions")] == ["2026-45"]
+        assert [(row["number"], row["prefix"]) for row in ledger.query("versions")] == [(1, "p/1")]
+        assert [row["snapshot"] for row in ledger.query("retractions")] == ["2026-45"]
+        assert [(row["reason"], row["row_count"]) for row in ledger.query("reasons")] == [("ingest:status", 2)]
+        (failure,) = ledger.query("gates")
+        assert (failure["outcome"], failure["min_value"], failure["max_value"]) == ("warn", 0.8, None)
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
@@ -327,10 +356,10 @@ def test_a_database_that_does_not_answer_may_be_tried_again_and_shows_no_passwor
 def test_questions_and_parameters_are_known(tmp_path: Path) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/new/ledger.sqlite") as ledger:
         with pytest.raises(RecipeError, match="funnel"):
-            ledger.ask("../ledger/001_ledger")
+            ledger.query("../ledger/001_ledger")
         with pytest.raises(RecipeError, match="snapshot"):
-            ledger.ask("funnel", day="2026-45")
-        assert ledger.ask("funnel", snapshot="' OR 1=1 --") == []
+            ledger.query("funnel", day="2026-45")
+        assert ledger.query("funnel", snapshot="' OR 1=1 --") == []
 
 
 def test_each_query_opens_with_the_question_that_it_answers() -> None:

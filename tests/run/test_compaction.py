@@ -60,7 +60,7 @@ def history(root: str | Path, name: str) -> list[str]:
 
 
 def publish(root: str | Path, name: str, path: str) -> None:
-    facts = {"recipe": "ours", "snapshot": name, "landing": "", "verdicts": {}, "home": "", "documents": 0}
+    facts = {"recipe": "ours", "snapshot": name, "landing": "", "verdicts": {}, "prefix": "", "documents": 0}
     version_log.append(str(root), {**facts, "manifests": {STAGE: path}, "tokens": 0, "sequences": 0})
 
 

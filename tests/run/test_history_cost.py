@@ -46,7 +46,7 @@ def refined(root: Path, name: str, these: Sequence[str]) -> dict[str, tuple[str,
 
 def publish(root: Path, name: str, these: Sequence[str]) -> None:
     manifests = {stage: path for stage, (path, _) in refined(root, name, these).items()}
-    facts = {"recipe": "ours", "snapshot": name, "landing": "", "verdicts": {}, "home": "", "documents": 0}
+    facts = {"recipe": "ours", "snapshot": name, "landing": "", "verdicts": {}, "prefix": "", "documents": 0}
     version_log.append(str(root), {**facts, "manifests": manifests, "tokens": 0, "sequences": 0})
 
 

@@ -154,7 +154,7 @@ def published(root: Path, name: str, landing: str) -> Meter:
     """Ingest a crawl after all that were published before it, and publish it."""
     before = tuple(version.manifests["ingest"] for version in version_log.earlier(str(root), "ours", name))
     path, _, meter = refine(Work(str(root), "ingest", {}, land(str(root), landing)[0], before, landing), LocalEngine)
-    facts = {"recipe": "ours", "snapshot": name, "landing": landing, "verdicts": {}, "home": "", "documents": 0}
+    facts = {"recipe": "ours", "snapshot": name, "landing": landing, "verdicts": {}, "prefix": "", "documents": 0}
     version_log.append(str(root), {**facts, "manifests": {"ingest": path}, "tokens": 0, "sequences": 0})
     return meter
 

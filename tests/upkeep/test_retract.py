@@ -33,7 +33,7 @@ DAYS = ("2026-11-19", "2026-11-20", "2026-11-21", "2026-11-22")
 
 @pytest.fixture(scope="module")
 def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four days of the same pages, edited and copied: every day equals, resembles and demotes some of another."""
+    """Four days of the same pages, edited and copied: every day equals, resembles and supersedes some of another."""
     place, draws = tmp_path_factory.mktemp("crawl"), random.Random(3)
     pages = [[f"word{draws.randrange(10**6)}" for _ in range(80)] for _ in range(12)]
     for number, name in enumerate(DAYS):
@@ -73,7 +73,7 @@ def record(root: str, day: str, reason: str = "", *, undo: bool = False) -> None
 def stands(root: str, day: str) -> tuple[int | None, str | None]:
     """The version of a day that the ledger calls published, and why it is retracted if it is."""
     with Ledger.open(ledger_of(root)) as ledger:
-        (row,) = [one for one in ledger.ask("status", recipe=RECIPE) if one["snapshot"] == day]
+        (row,) = [one for one in ledger.query("status", recipe=RECIPE) if one["snapshot"] == day]
     return row["version"], row["retraction_reason"]
 
 
@@ -87,7 +87,7 @@ def redo(root: str, snapshot: str) -> list[str]:
 
 
 def holds(root: str) -> set[str]:
-    """The documents of the dataset: what every day kept, less what later days demoted."""
+    """The documents of the dataset: what every day kept, less what later days superseded."""
     kept = {
         one
         for version in version_log.latest_by_snapshot(root, RECIPE)
@@ -102,7 +102,7 @@ def holds(root: str) -> set[str]:
 def sealed(root: str) -> dict[str, tuple[str, int, int]]:
     """What each live day's last stage is, and what its version says of it."""
     live = version_log.latest_by_snapshot(root, RECIPE)
-    return {one.snapshot: (one.manifests["dedup_minhash"], one.documents, one.demoted) for one in live}
+    return {one.snapshot: (one.manifests["dedup_minhash"], one.documents, one.superseded) for one in live}
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_retracting_a_day_equals_never_having_had_it(
     assert stands(root, day) == (None, "a test day")
     assert version_log.versions(root, RECIPE)[: len(DAYS)] == before, "published versions never change"
     assert all(not verify(root, one).problems for one in version_log.latest_by_snapshot(root, RECIPE))
-    page = storage.connect(root).read(f"{version_log.latest_by_snapshot(root, RECIPE)[-1].home}/report.html").decode()
+    page = storage.connect(root).read(f"{version_log.latest_by_snapshot(root, RECIPE)[-1].prefix}/report.html").decode()
     assert ("a test day" in page) == (day < DAYS[-1])
 
     record(root, day, undo=True)
@@ -169,24 +169,24 @@ def test_a_dataset_of_which_all_is_retracted_still_has_a_status(
     assert f"snapshot {DAYS[0]} of recipe {RECIPE} was {told}" in capsys.readouterr().err
 
 
-def test_days_demote_each_other_and_versions_say_so(
+def test_days_supersede_each_other_and_versions_count_it(
     crawl: Path, tmp_path: Path, full: dict[tuple[str, ...], tuple[set[str], Any]]
 ) -> None:
     root = str(tmp_path)
     versions = [refine(root, crawl / one) for one in DAYS]
-    demoted = read_superseded(root, RECIPE).to_pylist()
-    assert len(demoted) == sum(one.demoted for one in versions) > 0
-    assert all(0 < one.promoted <= one.demoted for one in versions if one.demoted)
-    for row in demoted:
+    superseded = read_superseded(root, RECIPE).to_pylist()
+    assert len(superseded) == sum(one.superseded for one in versions) > 0
+    assert all(0 < one.superseding <= one.superseded for one in versions if one.superseded)
+    for row in superseded:
         assert row["similarity"] >= 0.8
         assert row["bands"] > 0
         assert row["snapshot"] < row["winner_snapshot"]
-    (last,) = [one for one in versions if one.snapshot == demoted[0]["winner_snapshot"]]
-    page = storage.connect(root).read(f"{last.home}/report.html").decode()
-    assert "Demoted" in page
-    assert demoted[0]["snapshot"] in page
+    (last,) = [one for one in versions if one.snapshot == superseded[0]["winner_snapshot"]]
+    page = storage.connect(root).read(f"{last.prefix}/report.html").decode()
+    assert "Superseded" in page
+    assert superseded[0]["snapshot"] in page
     lines = list(status_lines(root, versions, {DAYS[0]: "a note"}))
-    assert "demoted" in lines[0]
+    assert "superseded" in lines[0]
     assert lines[2].strip() == "a note"
 
 
@@ -311,7 +311,7 @@ def test_what_is_shown_says_of_which_snapshot(crawl: Path, tmp_path: Path, capsy
     made = refine(root, crawl / DAYS[0])
     assert main(["report", root, "--json"]) == 0
     place = {"recipe": RECIPE, "snapshot": DAYS[0], "version": 1}
-    assert json.loads(capsys.readouterr().out) == {**place, "report": f"{root}/{made.home}/report.html"}
+    assert json.loads(capsys.readouterr().out) == {**place, "report": f"{root}/{made.prefix}/report.html"}
     assert main(["funnel", root]) == 0
     assert capsys.readouterr().out.startswith(f"{RECIPE} version 1, snapshot {DAYS[0]}\ningest ")
     assert main(["trace", root, "--token", "0"]) == RecipeError.exit_code
