@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tokenizers
+import yaml
 
 from pipeline_tasks.cli import reference
 from pipeline_tasks.cli.main import build_parser
@@ -24,6 +25,9 @@ PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
 TEXTS = {page.relative_to(PROJECT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
 ALL = "\n".join(TEXTS.values())
 
+IMAGE_BYTES = 200_000
+READING = "docs/how-to/read-the-tokens.md"
+
 PROSE = "Rain fell on the harbor all night, and the boats stayed where they were."
 
 
@@ -34,6 +38,15 @@ def commands() -> list[str]:
 def parsers() -> dict[str, argparse.ArgumentParser]:
     (found,) = (one for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))
     return dict(found.choices)
+
+
+def command_lines(text: str) -> list[tuple[str, str]]:
+    """Return the `refinery` commands of code blocks and code spans, each with its arguments; old names are history."""
+    blocks = re.findall(r"```\n(.*?)```", text, re.DOTALL) + re.findall(r"^ {4}(refinery .*)$", text, re.MULTILINE)
+    lines = [line.replace("\\\n", " ") for block in blocks for line in re.split(r"(?<!\\)\n", block)]
+    spans = re.findall(r"`(refinery [^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    found = (re.match(r"(?:\.venv/bin/)?refinery ([a-z][a-z-]*)(.*)", line, re.DOTALL) for line in [*lines, *spans])
+    return [(match[1], match[2].partition("  #")[0]) for match in found if match]
 
 
 def code(page: str, language: str) -> Iterator[str]:
@@ -83,17 +96,38 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [link for link in inside if not (page.parent / link).exists()] == []
 
 
-def test_the_recipe_of_the_guide_is_sound() -> None:
-    import yaml
-
-    (text,) = code("docs/guide.md", "yaml")
-    assert [step.stage for step in parse_recipe(yaml.safe_load(text), "guide").steps][-1] == "pack"
+def test_the_recipe_of_the_docs_is_sound() -> None:
+    (text,) = code("docs/how-to/write-a-recipe.md", "yaml")
+    assert [step.stage for step in parse_recipe(yaml.safe_load(text), "docs").steps][-1] == "pack"
 
 
-def test_the_guide_names_queries_that_the_ledger_has() -> None:
-    named = re.findall(r'query\("(\w+)"', ALL)
+def test_queries_of_the_docs_are_in_the_ledger() -> None:
+    named = re.findall(r'\.query\("(\w+)"', ALL)
     assert named
     assert set(named) <= set(queries())
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_options_that_the_docs_name_exist(page: str) -> None:
+    """Every `refinery COMMAND ... --option` of a page is known to the parser of that command."""
+    unknown = [
+        f"refinery {command} {option}"
+        for command, arguments in command_lines(TEXTS[page])
+        for option in re.findall(r"--[a-z][a-z-]*", arguments)
+        if command not in parsers() or option not in parsers()[command]._option_string_actions
+    ]
+    assert unknown == []
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_commands_that_the_docs_name_exist(page: str) -> None:
+    assert [command for command, _ in command_lines(TEXTS[page]) if command not in parsers()] == []
+
+
+def test_images_that_the_docs_show_are_small() -> None:
+    images = [*PROJECT.glob("docs/images/*")]
+    assert images
+    assert [image.name for image in images if image.stat().st_size > IMAGE_BYTES] == []
 
 
 def published(home: Path) -> None:
@@ -120,10 +154,10 @@ def published(home: Path) -> None:
 
 def test_the_examples_of_reading_tokens_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     published(tmp_path)
-    examples = [one for one in code("docs/guide.md", "python") if "tokens.bin" in one]
+    examples = [example for example in code(READING, "python") if "tokens.bin" in example]
     assert len(examples) == 2
     for example in examples:
-        here, replaced = re.subn(r'home = Path\(".*"\)', f"home = Path({str(tmp_path)!r})", example)
+        here, replaced = re.subn(r'folder = Path\(".*"\)', f"folder = Path({str(tmp_path)!r})", example)
         assert replaced == 1
         names: dict[str, Any] = {}
         exec(compile(here, "guide.md", "exec"), names)
