@@ -49,7 +49,7 @@ def measure(
     lists: Mapping[str, Iterable[str]] = {},
 ) -> Measured:
     """Return the SIGNALS of each text, shape (rows, 1); the texts stay as they are. `lists` are words by language."""
-    from pipeline_tasks.text.base.draws import SPAN, draws
+    from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
 
     found = np.zeros((len(texts), 1))
     for language, listed in sorted(lists.items()):
@@ -58,8 +58,8 @@ def measure(
         if len(rows) and pattern:
             asked = texts.take(pa.array(rows))
             hits = pc.match_substring_regex(_lower(asked), pattern).to_numpy(zero_copy_only=False).astype(np.bool_)
-            drawn = draws(asked.filter(pa.array(hits)), seed=0)
-            found[rows[hits], 0] = (drawn + 1) / SPAN
+            drawn = uniform_draws(asked.filter(pa.array(hits)), seed=0)
+            found[rows[hits], 0] = (drawn + 1) / DRAW_SPAN
     return Measured(found, texts)
 
 
@@ -73,9 +73,9 @@ def pattern_of(language: str, listed: Iterable[str]) -> str:
 
 def _lower(texts: pa.Array) -> pa.Array:
     """Return texts in lower case as `str.lower` has them: a dotted capital I is two code points."""
-    from pipeline_tasks.text.base.buffers import sound
+    from pipeline_tasks.text.base.buffers import replace_invalid_utf8
 
-    return pc.utf8_lower(pc.replace_substring(pc.fill_null(sound(texts), ""), "\u0130", "i\u0307"))
+    return pc.utf8_lower(pc.replace_substring(pc.fill_null(replace_invalid_utf8(texts), ""), "\u0130", "i\u0307"))
 
 
 FILTER = Filter("c4_badwords", SIGNALS, Limits, RULES, measure)

@@ -29,7 +29,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.signals import line_parts
 
-    return Measured(line_parts.longer(*views(texts), limits.min_paragraph_len).reshape(-1, 1), texts)
+    return Measured(line_parts.count_long_lines(*views(texts), limits.min_paragraph_len).reshape(-1, 1), texts)
 
 
 FILTER = Filter("c4_paragraphs", SIGNALS, Limits, RULES, measure)

@@ -116,24 +116,24 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.edits import dclm
     from pipeline_tasks.text.signals import line_parts, repeated_ngrams
-    from pipeline_tasks.text.words import tokens
+    from pipeline_tasks.text.words import word_counts
 
     removed = _without_urls(texts, limits)
     view = views(removed.texts)
-    found = tokens.measure(*view, phrases.spelled(STOP_WORDS), phrases.spelled(()))
-    count, before = found["words"], tokens.fasttext_words(*view)
-    lines = line_parts.measure(*view, line_parts.LINES, line_parts.STRIPPED)
-    paras = line_parts.measure(*view, line_parts.PARAGRAPHS, line_parts.STRIPPED)
-    bullets, ellipses = line_parts.edges(
-        *view, line_parts.STRIPPED, phrases.spelled(BULLETS), phrases.spelled(ELLIPSES)
+    found = word_counts.count_words(*view, phrases.encode_phrases(STOP_WORDS), phrases.encode_phrases(()))
+    count, before = found["words"], word_counts.count_fasttext_words(*view)
+    lines = line_parts.count_parts(*view, line_parts.LINES, line_parts.STRIPPED)
+    paras = line_parts.count_parts(*view, line_parts.PARAGRAPHS, line_parts.STRIPPED)
+    bullets, ellipses = line_parts.count_edges(
+        *view, line_parts.STRIPPED, phrases.encode_phrases(BULLETS), phrases.encode_phrases(ELLIPSES)
     ).T
     modified, changed = dclm.modify(*view, _shape(limits))
-    repeated = repeated_ngrams.shares(*view, repeated_ngrams.DCLM)
+    repeated = repeated_ngrams.ngram_shares(*view, repeated_ngrams.DCLM)
     repeated[np.diff(view[0]) == 0] = 1
     columns = [
         before,
         share(found["points"], count),
-        share(phrases.count(*view, phrases.spelled(SYMBOLS)), count, of_nothing=1),
+        share(phrases.count(*view, phrases.encode_phrases(SYMBOLS)), count, of_nothing=1),
         share(bullets, lines["parts"]),
         share(ellipses, lines["parts"]),
         share(count - found["alpha"], count, of_nothing=1),
@@ -143,7 +143,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         share(lines["repeated_points"], lines["points"], of_nothing=1),
         share(paras["repeated_points"], paras["points"], of_nothing=1),
         *repeated.T,
-        np.maximum(share(before - tokens.fasttext_words(*views(modified)), before, of_nothing=1), 0),
+        np.maximum(share(before - word_counts.count_fasttext_words(*views(modified)), before, of_nothing=1), 0),
         *changed.T,
         *removed.counts.T,
     ]

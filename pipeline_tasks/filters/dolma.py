@@ -81,12 +81,14 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     from pipeline_tasks.text.base import phrases
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.signals import line_parts, repeated_ngrams
-    from pipeline_tasks.text.words import tokens
+    from pipeline_tasks.text.words import word_counts
 
     view = views(texts)
-    found = tokens.measure(*view, phrases.spelled(STOP_WORDS), phrases.spelled(()))
-    lines = line_parts.measure(*view, line_parts.LINES, line_parts.RAW)
-    bullets, ellipses = line_parts.edges(*view, line_parts.RAW, phrases.spelled(BULLETS), phrases.spelled(ELLIPSES)).T
+    found = word_counts.count_words(*view, phrases.encode_phrases(STOP_WORDS), phrases.encode_phrases(()))
+    lines = line_parts.count_parts(*view, line_parts.LINES, line_parts.RAW)
+    bullets, ellipses = line_parts.count_edges(
+        *view, line_parts.RAW, phrases.encode_phrases(BULLETS), phrases.encode_phrases(ELLIPSES)
+    ).T
     count = found["words"]
     columns = [
         count,
@@ -98,7 +100,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         share(ellipses, lines["parts"]),
         share(lines["repeated"], lines["parts"]),
         lines["repeated_points"] / np.maximum(found["points"], 1),
-        *repeated_ngrams.shares(*view, repeated_ngrams.DOLMA).T,
+        *repeated_ngrams.ngram_shares(*view, repeated_ngrams.DOLMA).T,
     ]
     return Measured(np.column_stack(columns), texts)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.filters import Filter, Measured, Rule, share
-from pipeline_tasks.text.words.languages import UNSPACED, spoken, word_rules
+from pipeline_tasks.text.words.languages import UNSPACED, is_language, word_rules
 
 SIGNALS = ("prose_lines", "line_punct_ratio", "short_line_ratio", "char_dup_ratio", "list_ratio")
 
@@ -46,9 +46,9 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     from pipeline_tasks.text.words import cutting
 
     offsets, data = views(texts)
-    short = np.where(spoken(languages, UNSPACED), limits.short_line_length / 2, limits.short_line_length)
-    total, ends, shorts, repeated, points, newlines = lines.prose(offsets, data, short).T
-    count = cutting.count(offsets, data, word_rules(languages, words))
+    short = np.where(is_language(languages, UNSPACED), limits.short_line_length / 2, limits.short_line_length)
+    total, ends, shorts, repeated, points, newlines = lines.prose_lines(offsets, data, short).T
+    count = cutting.count_words(offsets, data, word_rules(languages, words))
     columns = [total, share(ends, total), share(shorts, total), share(repeated, points), share(newlines, count)]
     return Measured(np.column_stack(columns), texts)
 

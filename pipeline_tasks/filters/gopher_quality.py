@@ -64,9 +64,9 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     from pipeline_tasks.text.words import cutting
 
     offsets, data = views(texts)
-    stops = cutting.hashes_of(STOP_WORDS)
-    solid, count, points, alpha, stop_words = cutting.measure(offsets, data, word_rules(languages, words), stops).T
-    total, bullets, trailing, hashes, ellipses = lines.shapes(offsets, data).T
+    stops = cutting.hash_words(STOP_WORDS)
+    solid, count, points, alpha, stop_words = cutting.word_signals(offsets, data, word_rules(languages, words), stops).T
+    total, bullets, trailing, hashes, ellipses = lines.line_shapes(offsets, data).T
     columns = [
         solid,
         share(points, solid),

@@ -66,8 +66,8 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     from pipeline_tasks.text.signals import lines, ngrams
 
     offsets, data = views(texts)
-    paras, para_dups, para_points, total, line_dups, line_points, points = lines.repeats(offsets, data).T
-    grams = ngrams.measure(offsets, data, word_rules(languages, words))
+    paras, para_dups, para_points, total, line_dups, line_points, points = lines.repeated_parts(offsets, data).T
+    grams = ngrams.gopher_ngrams(offsets, data, word_rules(languages, words))
     columns = [
         share(para_dups, paras),
         share(para_points, points),

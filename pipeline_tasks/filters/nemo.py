@@ -142,19 +142,21 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     from pipeline_tasks.text.base import phrases
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.signals import character_counts, line_parts, repeated_ngrams
-    from pipeline_tasks.text.words import tokens
+    from pipeline_tasks.text.words import word_counts
 
     view = views(texts)
-    found = tokens.measure(*view, phrases.spelled(STOP_WORDS), phrases.spelled(ELLIPSES))
-    signed, count = character_counts.measure(*view), found["words"]
-    lines = line_parts.measure(*view, line_parts.LINES, line_parts.FILLED)
-    paras = line_parts.measure(*view, line_parts.PARAGRAPHS, line_parts.RAW)
-    bullets, ellipses = line_parts.edges(
-        *view, line_parts.FILLED, phrases.spelled(BULLETS), phrases.spelled(ELLIPSES)
+    found = word_counts.count_words(*view, phrases.encode_phrases(STOP_WORDS), phrases.encode_phrases(ELLIPSES))
+    signed, count = character_counts.count_characters(*view), found["words"]
+    lines = line_parts.count_parts(*view, line_parts.LINES, line_parts.FILLED)
+    paras = line_parts.count_parts(*view, line_parts.PARAGRAPHS, line_parts.RAW)
+    bullets, ellipses = line_parts.count_edges(
+        *view, line_parts.FILLED, phrases.encode_phrases(BULLETS), phrases.encode_phrases(ELLIPSES)
     ).T
-    _, ended = line_parts.edges(*view, line_parts.FILLED, phrases.spelled(()), phrases.spelled(END_MARKS)).T
-    lorem = line_parts.containing(*view, line_parts.PARAGRAPHS, phrases.spelled(LOREM_IPSUM)) > 0
-    notices = line_parts.containing(*view, line_parts.PARAGRAPHS, phrases.spelled(NOTICES))
+    _, ended = line_parts.count_edges(
+        *view, line_parts.FILLED, phrases.encode_phrases(()), phrases.encode_phrases(END_MARKS)
+    ).T
+    lorem = line_parts.count_containing(*view, line_parts.PARAGRAPHS, phrases.encode_phrases(LOREM_IPSUM)) > 0
+    notices = line_parts.count_containing(*view, line_parts.PARAGRAPHS, phrases.encode_phrases(NOTICES))
     kinds = ("odd", "digits", "in_urls", "blanks", "brackets")
     odd, digits, urls, blanks, brackets = (share(signed[kind], signed["points"], of_nothing=1) for kind in kinds)
     columns = [
@@ -176,7 +178,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         share(found["points"], count),
         found["longest"],
         share(ellipses, lines["parts"]),
-        *repeated_ngrams.shares(*view, repeated_ngrams.NEMO).T,
+        *repeated_ngrams.ngram_shares(*view, repeated_ngrams.NEMO).T,
         share(bullets, lines["parts"]),
     ]
     return Measured(np.column_stack(columns), texts)

@@ -79,21 +79,21 @@ def measure(
     and entries of several words are not found.
     """
     from pipeline_tasks.text.base import phrases
-    from pipeline_tasks.text.base.buffers import sound, views
+    from pipeline_tasks.text.base.buffers import replace_invalid_utf8, views
     from pipeline_tasks.text.signals import character_counts
-    from pipeline_tasks.text.words import tokens
+    from pipeline_tasks.text.words import word_counts
 
     view = views(texts)
-    found = tokens.measure(*view, phrases.spelled(()), phrases.spelled(()))
-    signed = character_counts.measure(*view)
-    lower = views(pc.utf8_lower(sound(texts))) if listed else view
-    runs, hits, _ = tokens.listed(*lower, tuple(word.lower() for word in listed)).T
+    found = word_counts.count_words(*view, phrases.encode_phrases(()), phrases.encode_phrases(()))
+    signed = character_counts.count_characters(*view)
+    lower = views(pc.utf8_lower(replace_invalid_utf8(texts))) if listed else view
+    runs, hits, _ = word_counts.count_listed_words(*lower, tuple(word.lower() for word in listed)).T
     columns = [
         signed["points"],
         found["words"],
         share(signed["punctuation"], signed["points"]),
         share(found["distinct"], found["words"]),
-        tokens.listed(*view, KEYWORDS)[:, 2],
+        word_counts.count_listed_words(*view, KEYWORDS)[:, 2],
         share(signed["code"], signed["points"]),
         share(hits, runs),
         share(signed["solid"], signed["points"]),

@@ -17,7 +17,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.text.words.language_codes import tongue
+from pipeline_tasks.text.words.language_codes import parse_language
 
 UNNAMED = "und"
 """The file of documents without a language."""
@@ -61,7 +61,7 @@ def rows(root: str, made: Manifest, choice: Choice) -> Iterator[pa.RecordBatch]:
     if unknown:
         message = f"{made.stage} set nothing aside for {', '.join(unknown)}; its reasons are {', '.join(made.rejected)}"
         raise RecipeError(message)
-    wanted = {"reason": reasons, "language": [tongue(name).language for name in choice.languages]}
+    wanted = {"reason": reasons, "language": [parse_language(name).language for name in choice.languages]}
     for batch in read_shards(root, made.rejects):
         for column, values in wanted.items():
             if values:

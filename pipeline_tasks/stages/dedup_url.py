@@ -57,14 +57,14 @@ class Params:
 
 def key(docs: Batches, *, tracking: tuple[str, ...]) -> Batches:
     """Append `url_key`, and `age`, which sorts the last crawled first."""
-    from pipeline_tasks.text.base.timestamps import moments
+    from pipeline_tasks.text.base.timestamps import sortable_timestamps
     from pipeline_tasks.text.urls.keys import keys
 
     for batch in docs:
         place = [batch.column(name).cast(pa.string()).fill_null("") for name in ("snapshot", "file", "offset")]
         own = pc.binary_join_element_wise(NO_URL, *place, "\t")
         keyed = replace_column(batch, "url_key", pc.coalesce(keys(batch.column("url"), tracking), own))
-        yield replace_column(keyed, "age", pc.negate(moments(batch.column("crawled_at"))))
+        yield replace_column(keyed, "age", pc.negate(sortable_timestamps(batch.column("crawled_at"))))
 
 
 def elect(docs: Batches) -> Batches:
@@ -109,10 +109,10 @@ def _reversed(column: Any) -> Any:  # noqa: ANN401 -- an Arrow column
 
 def _stays(told: pa.RecordBatch | pa.Table) -> Any:  # noqa: ANN401 -- an Arrow array
     """Tell which documents stay: no earlier snapshot has this text, or something as new, under their URL."""
-    from pipeline_tasks.text.base.timestamps import moments
+    from pipeline_tasks.text.base.timestamps import sortable_timestamps
 
     same = pc.equal(told.column("id"), told.column("was_id")).fill_null(fill_value=False)
-    now, then = (moments(told.column(name)) for name in ("crawled_at", "was_crawled_at"))
+    now, then = (sortable_timestamps(told.column(name)) for name in ("crawled_at", "was_crawled_at"))
     late = pc.and_(pc.is_valid(told.column("was_id")), pc.greater(then, now))
     return pc.invert(pc.or_(same, late))
 

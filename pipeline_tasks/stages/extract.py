@@ -79,11 +79,11 @@ class _Texts:
 
     def exchange(self, rows: list[int], other: "_Texts", picked: list[int]) -> None:
         """Put rows `picked` of `other` in the place of `rows`, which ascend."""
-        from pipeline_tasks.text.base.buffers import spliced
+        from pipeline_tasks.text.base.buffers import replace_rows
 
         if not rows:
             return
-        self.texts = spliced(self.texts, rows, other.texts.take(pa.array(picked)))
+        self.texts = replace_rows(self.texts, rows, other.texts.take(pa.array(picked)))
         for name in ("chars", "replaced", "repaired"):
             getattr(self, name)[rows] = getattr(other, name)[picked]
         for row, pick in zip(rows, picked, strict=True):

@@ -17,7 +17,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject, replace_column
 from pipeline_tasks.text.base.cached import cached
-from pipeline_tasks.text.words.language_codes import Tongue, tongue
+from pipeline_tasks.text.words.language_codes import Language, parse_language
 
 UNKNOWN = "und"
 """The language of a text too short to tell (ISO 639-2: undetermined); its score is 0."""
@@ -83,17 +83,17 @@ class Tongues:
 
     def __init__(self, params: Params) -> None:
         self._params = params
-        self._keep = {tongue(code) for code in params.keep}
+        self._keep = {parse_language(code) for code in params.keep}
         bounds = {**PACKS[params.packs], **params.thresholds}
-        self._bounds = {tongue(code): bound for code, bound in bounds.items()}
+        self._bounds = {parse_language(code): bound for code, bound in bounds.items()}
         self._numbers: dict[str, int] = {}
-        self.names = [Tongue(UNKNOWN)]
+        self.names = [Language(UNKNOWN)]
 
     def number(self, label: str) -> int:
         """Return the number of what the model calls `label`; different labels may mean one language."""
         found = self._numbers.get(label)
         if found is None:
-            name = tongue(label.removeprefix(LABEL))
+            name = parse_language(label.removeprefix(LABEL))
             name = self.names[0] if name.language == UNKNOWN else name
             if name not in self.names:
                 self.names.append(name)
@@ -104,13 +104,13 @@ class Tongues:
         """Return how sure the model must be of each language, by number."""
         return np.array([self._bound(name) for name in self.names])
 
-    def _bound(self, name: Tongue) -> float:
-        spoken = self._bounds.get(Tongue(name.language), self._params.threshold)
+    def _bound(self, name: Language) -> float:
+        spoken = self._bounds.get(Language(name.language), self._params.threshold)
         return self._bounds.get(name, spoken)
 
     def unwanted(self) -> Flags:
         """Return which languages are not kept, by number; `und` is never one of them."""
-        wanted = [not self._keep or bool({name, Tongue(name.language)} & self._keep) for name in self.names]
+        wanted = [not self._keep or bool({name, Language(name.language)} & self._keep) for name in self.names]
         return ~np.array([True, *wanted[1:]])
 
 
@@ -177,10 +177,10 @@ def lines(texts: pa.Array, params: Params) -> Iterator[list[bytes | None]]:
     To fastText a line's end is the end of the text, and all other ASCII white space is the same.
     """
     from pipeline_tasks.text.base.buffers import views
-    from pipeline_tasks.text.words.windows import places
+    from pipeline_tasks.text.words.windows import window_bounds
 
     offsets, data = views(texts)
-    letters, found = data.data, places(offsets, data, params.windows, params.window, params.least)
+    letters, found = data.data, window_bounds(offsets, data, params.windows, params.window, params.least)
     for row in found.tolist():
         yield [letters[begin:end].tobytes().replace(b"\n", b" ") + b"\n" if end > 0 else None for begin, end in row]
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject
-from pipeline_tasks.text.base.draws import SPAN, draws
+from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def count(docs: Batches, *, params: Params) -> Batches:
     """Yield the shard's tokens per group and range of draws, sorted."""
     tokens: Counter[tuple[str, int]] = Counter()
     for batch in docs:
-        bins = pa.array(draws(batch["id"], params.seed) // (SPAN // BINS))
+        bins = pa.array(uniform_draws(batch["id"], params.seed) // (DRAW_SPAN // BINS))
         table = pa.table({"group": _groups(batch, params), "bin": bins, "tokens": batch["n_tokens"]})
         for row in table.group_by(["group", "bin"]).aggregate([("tokens", "sum")]).to_pylist():
             tokens[row["group"], row["bin"]] += row["tokens_sum"]
@@ -82,7 +82,7 @@ def plan(counts: Batches, *, params: Params) -> Batches:
 def limit(bins: Sequence[int], share: Fraction | int) -> int:
     """Return the highest draw border in [0, SPAN] below which `bins` hold no more than `share` of their tokens."""
     most = share * sum(bins)
-    return bisect_right(list(accumulate(bins)), most) * (SPAN // BINS)
+    return bisect_right(list(accumulate(bins)), most) * (DRAW_SPAN // BINS)
 
 
 def shares(tokens: Mapping[str, int], params: Params) -> dict[str, Fraction]:
@@ -108,7 +108,7 @@ def thin(docs: Batches, plan_rows: Batches, *, params: Params) -> Batches:
     for batch in docs:
         groups = _groups(batch, params)
         at = pc.index_in(groups, pa.array(names, pa.string()))
-        drawn = pa.array(draws(batch["id"], params.seed))
+        drawn = pa.array(uniform_draws(batch["id"], params.seed))
         over = pc.if_else(pc.greater_equal(drawn, limits.take(at)), "mix:over_budget", pa.scalar(None, pa.string()))
         reasons = pc.if_else(listed.take(at), over, "mix:unlisted")
         if reasons.null_count == len(reasons):
@@ -123,7 +123,7 @@ def _evidence(groups: pa.Array, drawn: pa.Array, limits: pa.Array, reasons: pa.A
     for group, draw, limit, reason in zip(*columns, strict=True):
         proof: dict[str, object] = {"group": group}
         if reason == "mix:over_budget":
-            proof |= {"draw": round(draw / SPAN, 6), "share": round(limit / SPAN, 6)}
+            proof |= {"draw": round(draw / DRAW_SPAN, 6), "share": round(limit / DRAW_SPAN, 6)}
         yield json.dumps(proof, sort_keys=True, separators=(",", ":")) if reason else None
 
 

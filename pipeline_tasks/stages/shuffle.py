@@ -8,7 +8,7 @@ import pyarrow as pa
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage
-from pipeline_tasks.text.base.draws import draws
+from pipeline_tasks.text.base.sampling import uniform_draws
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Params:
 def draw(docs: Batches, *, params: Params) -> Batches:
     """Append each document's draw under the seed."""
     for batch in docs:
-        yield batch.append_column("draw", pa.array(draws(batch["id"], params.seed)))
+        yield batch.append_column("draw", pa.array(uniform_draws(batch["id"], params.seed)))
 
 
 def deal(docs: Batches) -> Batches:

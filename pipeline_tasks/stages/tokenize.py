@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject
-from pipeline_tasks.text.base.draws import SPAN, draws
+from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
 
 TRAIN = {"vocab_size": 8192, "bytes": 50_000_000}
 """What training means where the recipe does not say: entries of the vocabulary, bytes of text looked at."""
@@ -116,12 +116,12 @@ def weigh(docs: Batches, known: Batches | None = None, *, params: Params) -> Bat
 def sample(docs: Batches, sizes: Batches, *, params: Params) -> Batches:
     """Yield the documents to train on: all, or a share by draw of the id, about `train.bytes` in the whole run."""
     weight = sum(sum(batch["bytes"].to_pylist()) for batch in sizes)
-    limit = min(SPAN, training(params)["bytes"] * SPAN // max(weight, 1))
+    limit = min(DRAW_SPAN, training(params)["bytes"] * DRAW_SPAN // max(weight, 1))
     yield _empty(_SAMPLE)
     if not weight:
         return
     for batch in docs:
-        chosen = batch.select(["id", "text"]).filter(pa.array(draws(batch["id"], 0) < limit))
+        chosen = batch.select(["id", "text"]).filter(pa.array(uniform_draws(batch["id"], 0) < limit))
         if chosen.num_rows:
             yield pa.RecordBatch.from_arrays(chosen.columns, schema=_SAMPLE)
 
@@ -369,7 +369,7 @@ def _compared(docs: Batches) -> Iterable[list[str]]:
     before = 0
     for batch in docs:
         first = np.arange(before, before + batch.num_rows) < PROOF_DOCUMENTS
-        chosen = first | (draws(batch["id"], 0) < SPAN // PROOF_SHARE)
+        chosen = first | (uniform_draws(batch["id"], 0) < DRAW_SPAN // PROOF_SHARE)
         before += batch.num_rows
         if chosen.any():
             yield pc.fill_null(batch["text"].filter(pa.array(chosen)), "").to_pylist()

@@ -189,7 +189,7 @@ def test_stop_words_are_counted_by_the_list_of_each_row(rows: list[tuple[str, in
     lists = [("a", "é", "bc"), ("b",)]
     texts = pa.array([text for text, _ in rows], pa.large_string())
     which = np.array([at for _, at in rows], np.int64)
-    counts = stop_words.count(texts, np.zeros(len(rows), np.uint8), which, lists)
+    counts = stop_words.count_stop_words(texts, np.zeros(len(rows), np.uint8), which, lists)
     for (text, at), (different, every) in zip(rows, counts, strict=True):
         found = [word for word in text.split() if word in lists[at]]
         assert (different, every) == (len(set(found)), len(found))

@@ -320,7 +320,7 @@ def test_long_texts_are_sketched_as_short_ones_are() -> None:
     (whole,) = sketches.sample(pa.array([text], pa.large_string()), 5, 4).to_pylist()
     hashes = np.array([one for one, _ in shingles.words(text)], np.uint64)
     made = np.zeros_like(hashes)
-    count = hashing.grams(hashes, len(hashes), 5, made)
+    count = hashing.ngram_hashes(hashes, len(hashes), 5, made)
     assert len(text.encode()) > 2.5 * sketches.PIECE
     assert whole == sketches.prints_of(made[:count:4]).tolist()
 

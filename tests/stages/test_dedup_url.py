@@ -17,7 +17,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stages import dedup_url
-from pipeline_tasks.text.base.timestamps import moments
+from pipeline_tasks.text.base.timestamps import sortable_timestamps
 from pipeline_tasks.text.urls.keys import keys, sites
 from tests import refining
 
@@ -104,7 +104,7 @@ def test_sites_are_what_somebody_registered() -> None:
 
 def test_dates_compare_as_time_does() -> None:
     dates = ["2026-11-20T12:00:00Z", "20261120", "2026-11-20T12:00:00.123Z", "", None]
-    assert moments(pa.array(dates)).to_pylist() == [20261120120000, 20261120000000, 20261120120000, 0, 0]
+    assert sortable_timestamps(pa.array(dates)).to_pylist() == [20261120120000, 20261120000000, 20261120120000, 0, 0]
 
 
 def test_the_newest_stays_and_the_others_say_so(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stages.mix import BINS, Params, limit, shares
-from pipeline_tasks.text.base.draws import SPAN
+from pipeline_tasks.text.base.sampling import DRAW_SPAN
 from tests.refining import given as landed
 from tests.refining import refined, rows
 
@@ -58,8 +58,12 @@ def test_no_group_gives_more_than_it_has_and_the_budget_holds(
 
 def test_limits_never_give_more_than_the_share() -> None:
     bins = [10] * 512 + [0] * 511 + [30]
-    assert [limit(bins, share) * BINS // SPAN for share in (0, Fraction(10, 5150), Fraction(19, 5150))] == [0, 1, 1]
-    assert [limit(bins, share) for share in (Fraction(5149, 5150), 1)] == [SPAN // BINS * 1023, SPAN]
+    assert [limit(bins, share) * BINS // DRAW_SPAN for share in (0, Fraction(10, 5150), Fraction(19, 5150))] == [
+        0,
+        1,
+        1,
+    ]
+    assert [limit(bins, share) for share in (Fraction(5149, 5150), 1)] == [DRAW_SPAN // BINS * 1023, DRAW_SPAN]
 
 
 def documents(counts: dict[str, int]) -> pa.Table:

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 
 from pipeline_tasks.text.base import characters
 
-TERMINALS = {chr(code) for first, last in characters.spans(characters.TERMINALS) for code in range(first, last + 1)}
-SYMBOLS = TERMINALS | {
-    chr(code) for first, last in characters.spans(characters.SYMBOLS) for code in range(first, last + 1)
+TERMINALS = {
+    chr(code) for first, last in characters.parse_ranges(characters.TERMINALS) for code in range(first, last + 1)
 }
-UNSPACED = {chr(c) for first, last in characters.spans(characters.UNSPACED_SCRIPTS) for c in range(first, last + 1)}
+SYMBOLS = TERMINALS | {
+    chr(code) for first, last in characters.parse_ranges(characters.SYMBOLS) for code in range(first, last + 1)
+}
+UNSPACED = {
+    chr(c) for first, last in characters.parse_ranges(characters.UNSPACED_SCRIPTS) for c in range(first, last + 1)
+}
 OTHER_TERMINALS = "".join(sorted(mark for mark in TERMINALS if not mark.isascii()))
 SENTENCE_END = re.compile(rf"[.?!][.?!\"')\]\u2019\u201d]*(?=\s|\Z)|[{OTHER_TERMINALS}]")
 CITATION = re.compile(r"\[\d*]|\[edit]|\[citation needed]")

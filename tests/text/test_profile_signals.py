@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.text.base import buffers, character_traits, phrases
 from pipeline_tasks.text.edits import dclm
 from pipeline_tasks.text.signals import character_counts, line_parts, repeated_ngrams
-from pipeline_tasks.text.words import tokens
+from pipeline_tasks.text.words import word_counts
 from tests.text import plain_profiles as plain
 
 STOPS = ("the", "be", "to", "of", "and", "that", "have", "with")
@@ -37,8 +37,8 @@ def views(texts: list[str]) -> tuple[buffers.Offsets, buffers.Bytes]:
 @PROPERTY
 @given(BATCHES)
 def test_words(texts: list[str]) -> None:
-    found = tokens.measure(*views(texts), phrases.spelled(STOPS), phrases.spelled(MARKS))
-    assert tokens.fasttext_words(*views(texts)).tolist() == [plain.fasttext_words(text) for text in texts]
+    found = word_counts.count_words(*views(texts), phrases.encode_phrases(STOPS), phrases.encode_phrases(MARKS))
+    assert word_counts.count_fasttext_words(*views(texts)).tolist() == [plain.fasttext_words(text) for text in texts]
     for row, text in enumerate(texts):
         words = text.split()
         runs = [len(re.findall("#+", word)) for word in words]
@@ -61,7 +61,7 @@ def test_words(texts: list[str]) -> None:
 @given(BATCHES)
 def test_dolma_and_nemo_grams(texts: list[str]) -> None:
     dolma, nemo = (
-        repeated_ngrams.shares(*views(texts), style) for style in (repeated_ngrams.DOLMA, repeated_ngrams.NEMO)
+        repeated_ngrams.ngram_shares(*views(texts), style) for style in (repeated_ngrams.DOLMA, repeated_ngrams.NEMO)
     )
     for row, text in enumerate(texts):
         assert dolma[row].tolist() == pytest.approx([plain.dolma_grams(text.split(), n) for n in repeated_ngrams.SIZES])
@@ -73,9 +73,9 @@ def test_dolma_and_nemo_grams(texts: list[str]) -> None:
 def test_grams_of_few_words(words: list[str]) -> None:
     text = " ".join(words)
     for style, plainly in ((repeated_ngrams.DCLM, plain.dclm_grams), (repeated_ngrams.DOLMA, plain.dolma_grams)):
-        found = repeated_ngrams.shares(*views([text]), style)[0]
+        found = repeated_ngrams.ngram_shares(*views([text]), style)[0]
         assert found.tolist() == pytest.approx([plainly(words, n) for n in repeated_ngrams.SIZES])
-    found = repeated_ngrams.shares(*views([text]), repeated_ngrams.NEMO)[0]
+    found = repeated_ngrams.ngram_shares(*views([text]), repeated_ngrams.NEMO)[0]
     assert found.tolist() == pytest.approx([plain.nemo_grams(text, n) for n in repeated_ngrams.SIZES])
 
 
@@ -83,7 +83,7 @@ def unicode_words(text: str) -> list[str]:
     offsets, data = views([text])
     words, at = [], offsets[0]
     while True:
-        begin, at, points = tokens.next_unicode_word(data, at, offsets[1], *character_traits.traits())
+        begin, at, points = word_counts.next_unicode_word(data, at, offsets[1], *character_traits.traits())
         if begin == at:
             return words
         words.append(bytes(data[begin:at]).decode())
@@ -111,7 +111,7 @@ def test_words_break_as_unicode_says(text: str, words: str) -> None:
 @PROPERTY
 @given(BATCHES, st.sampled_from([1, 2]), st.sampled_from([0, 1, 2]))
 def test_parts(texts: list[str], newlines: int, cut: int) -> None:
-    found = line_parts.measure(*views(texts), newlines, cut)
+    found = line_parts.count_parts(*views(texts), newlines, cut)
     for row, text in enumerate(texts):
         assert [values[row] for values in found.values()] == plain.parts(text, newlines, cut)
 
@@ -121,20 +121,20 @@ def test_parts(texts: list[str], newlines: int, cut: int) -> None:
 def test_edges(texts: list[str], bare: bool) -> None:
     starts, finishes = ("•", "*", "the"), ("...", "…", ". . .", "read more")
     cut = line_parts.RAW if bare else line_parts.FILLED
-    found = line_parts.edges(*views(texts), cut, phrases.spelled(starts), phrases.spelled(finishes))
+    found = line_parts.count_edges(*views(texts), cut, phrases.encode_phrases(starts), phrases.encode_phrases(finishes))
     assert found.tolist() == [plain.edges(text, starts, finishes, bare=bare) for text in texts]
 
 
 @PROPERTY
 @given(BATCHES)
 def test_signs_and_phrases(texts: list[str]) -> None:
-    found = character_counts.measure(*views(texts))
+    found = character_counts.count_characters(*views(texts))
     for row, text in enumerate(texts):
         assert {name: values[row] for name, values in found.items()} == plain.signs(text)
     sought = ("#", "...", ". . .", "…")
-    counted = phrases.count(*views(texts), phrases.spelled(sought))
+    counted = phrases.count(*views(texts), phrases.encode_phrases(sought))
     assert counted.tolist() == [sum(map(text.count, sought)) for text in texts]
-    inside = line_parts.containing(*views(texts), 2, phrases.spelled(("read more", "http")))
+    inside = line_parts.count_containing(*views(texts), 2, phrases.encode_phrases(("read more", "http")))
     assert inside.tolist() == [
         sum("read more" in part.lower() or "http" in part.lower() for part in text.split("\n\n")) for text in texts
     ]
@@ -153,7 +153,7 @@ def test_modifiers(texts: list[str]) -> None:
 @given(BATCHES)
 def test_listed_words(texts: list[str]) -> None:
     listed = ("the", "x1", "B")
-    found = tokens.listed(*views(texts), listed)
+    found = word_counts.count_listed_words(*views(texts), listed)
     for row, text in enumerate(texts):
         words = re.findall(r"\w+", text)
         hits = [word for word in words if word in listed]

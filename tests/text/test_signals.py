@@ -37,7 +37,7 @@ def rules(texts: list[str], rule: int) -> np.ndarray:
 @given(BATCHES, st.sampled_from([cutting.SPLIT, cutting.UNICODE, cutting.PAIRS]))
 def test_words(texts: list[str], rule: int) -> None:
     cut = plain.CUTS[rule]
-    measured = cutting.measure(*views(texts), rules(texts, rule), cutting.hashes_of(STOPS))
+    measured = cutting.word_signals(*views(texts), rules(texts, rule), cutting.hash_words(STOPS))
     assert measured.tolist() == [plain.word_signals(cut(text), STOPS) for text in texts]
 
 
@@ -45,7 +45,7 @@ def test_words(texts: list[str], rule: int) -> None:
 @given(BATCHES, st.sampled_from([cutting.SPLIT, cutting.UNICODE, cutting.PAIRS]))
 def test_ngrams(texts: list[str], rule: int) -> None:
     cut = plain.CUTS[rule]
-    measured = ngrams.measure(*views(texts), rules(texts, rule))
+    measured = ngrams.gopher_ngrams(*views(texts), rules(texts, rule))
     for row, text in zip(measured, texts, strict=True):
         spelled = cut(text)
         assert row[:3].tolist() == [plain.top_gram(spelled, n) for n in (2, 3, 4)]
@@ -55,7 +55,7 @@ def test_ngrams(texts: list[str], rule: int) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from("ab"), max_size=200))
 def test_ngrams_of_two_words_repeat_at_every_length(letters: list[str]) -> None:
-    row = ngrams.measure(*views([" ".join(letters)]), rules([""], cutting.SPLIT))[0]
+    row = ngrams.gopher_ngrams(*views([" ".join(letters)]), rules([""], cutting.SPLIT))[0]
     assert row[:3].tolist() == [plain.top_gram(letters, n) for n in (2, 3, 4)]
     assert row[3:].tolist() == [plain.repeated_grams(letters, n) for n in range(5, 11)]
 
@@ -63,19 +63,19 @@ def test_ngrams_of_two_words_repeat_at_every_length(letters: list[str]) -> None:
 @PROPERTY
 @given(BATCHES)
 def test_line_shapes(texts: list[str]) -> None:
-    assert lines.shapes(*views(texts)).tolist() == [plain.shapes(text) for text in texts]
+    assert lines.line_shapes(*views(texts)).tolist() == [plain.shapes(text) for text in texts]
 
 
 @PROPERTY
 @given(BATCHES)
 def test_repeated_lines_and_paragraphs(texts: list[str]) -> None:
-    assert lines.repeats(*views(texts)).tolist() == [plain.repeats(text) for text in texts]
+    assert lines.repeated_parts(*views(texts)).tolist() == [plain.repeats(text) for text in texts]
 
 
 @PROPERTY
 @given(BATCHES, st.sampled_from([0.0, 5.0, 30.0]))
 def test_prose_lines(texts: list[str], short: float) -> None:
-    measured = lines.prose(*views(texts), np.full(len(texts), short))
+    measured = lines.prose_lines(*views(texts), np.full(len(texts), short))
     assert measured.tolist() == [plain.prose(text, short) for text in texts]
 
 
@@ -94,7 +94,7 @@ def test_c4_lines(texts: list[str], terminal: bool) -> None:
 def test_what_c4_tells_of_its_texts_is_what_a_reading_of_them_finds(texts: list[str]) -> None:
     limits = c4.LineRules(1000, 2, *[False, True, True, True])
     edited, _ = c4.edit(*views(texts), rules(texts, cutting.SPLIT), limits)
-    told, read = outline.of(*buffers.views(edited)), outline.outline(*buffers.views(edited))
+    told, read = outline.outline_of(*buffers.views(edited)), outline.read_outline(*buffers.views(edited))
     for name in set(outline.Outline._fields) - {"traits"}:
         assert getattr(told, name).tolist() == getattr(read, name).tolist(), name
     assert ((told.traits & read.traits) == read.traits).all()
@@ -103,7 +103,7 @@ def test_what_c4_tells_of_its_texts_is_what_a_reading_of_them_finds(texts: list[
 def test_texts_that_come_to_lie_where_others_lay_are_read_anew() -> None:
     for at in range(200):
         texts = [f"{'word ' * (at % 7)}{at}"]
-        found = cutting.measure(*views(texts), rules(texts, cutting.SPLIT), cutting.hashes_of(()))
+        found = cutting.word_signals(*views(texts), rules(texts, cutting.SPLIT), cutting.hash_words(()))
         assert found[0, 1] == at % 7 + 1
 
 
@@ -138,10 +138,14 @@ def test_pair_words_by_hand() -> None:
 
 def test_nulls_count_as_empty_texts() -> None:
     offsets, data = buffers.views(pa.array([None, "a b", None], pa.large_string()))
-    assert cutting.measure(offsets, data, np.zeros(3, np.uint8), cutting.hashes_of(()))[:, 1].tolist() == [0, 2, 0]
+    assert cutting.word_signals(offsets, data, np.zeros(3, np.uint8), cutting.hash_words(()))[:, 1].tolist() == [
+        0,
+        2,
+        0,
+    ]
 
 
 def test_broken_utf8_does_not_read_past_the_end() -> None:
     data = np.frombuffer(b"ok \xf0\x9f", np.uint8)
-    measured = cutting.measure(np.array([0, 5]), data, np.zeros(1, np.uint8), cutting.hashes_of(()))
+    measured = cutting.word_signals(np.array([0, 5]), data, np.zeros(1, np.uint8), cutting.hash_words(()))
     assert measured[0].tolist() == [2, 2, 4, 1, 0]

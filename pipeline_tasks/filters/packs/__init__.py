@@ -193,15 +193,15 @@ def _measure(
     places = pc.index_in(languages, value_set=pa.array(tuple(lists), languages.type))
     rows = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
     if len(rows) and card.stop_words is not None:
-        from pipeline_tasks.text.base.buffers import sound
+        from pipeline_tasks.text.base.buffers import replace_invalid_utf8
         from pipeline_tasks.text.signals import stop_words
         from pipeline_tasks.text.words.cutting import SPLIT
 
         how = card.stop_words
         chosen, told = texts.take(pa.array(rows)), languages.take(pa.array(rows))
         spelled = [tuple(word.lower() for word in one) if how.any_case else one for one in lists.values()]
-        counts = stop_words.count(
-            pc.utf8_lower(sound(chosen)) if how.any_case else chosen,
+        counts = stop_words.count_stop_words(
+            pc.utf8_lower(replace_invalid_utf8(chosen)) if how.any_case else chosen,
             word_rules(told, words if how.distinct else SPLIT),
             places.drop_null().to_numpy().astype(np.int64),
             spelled,

@@ -25,7 +25,7 @@ def views(texts: pa.Array) -> tuple[Offsets, Bytes]:
     return first, np.frombuffer(data if data is not None else b"", np.uint8)
 
 
-def sound(texts: pa.Array) -> pa.Array:
+def replace_invalid_utf8(texts: pa.Array) -> pa.Array:
     """Return a string column with U+FFFD for what is no UTF-8; nulls stay.
 
     Arrow's own functions refuse such bytes, which a Parquet file may hold in a string column; loops here do not.
@@ -39,7 +39,7 @@ def sound(texts: pa.Array) -> pa.Array:
     return texts
 
 
-def spliced(column: pa.Array, rows: Sequence[int], values: pa.Array) -> pa.Array:
+def replace_rows(column: pa.Array, rows: Sequence[int], values: pa.Array) -> pa.Array:
     """Return `column` with `values` in the place of `rows`, which ascend; unlike `take`, it copies whole stretches."""
     pieces, at = [], 0
     for nth, row in enumerate(rows):

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-MOST = 16
+MAX_ENTRIES = 16
 """Things kept at once: the files of one recipe's filters; the least recently used goes first."""
 
 
@@ -21,6 +21,6 @@ def cached(load: Callable[..., T], path: str, *how: Hashable) -> T:
     return made
 
 
-@lru_cache(maxsize=MOST)
+@lru_cache(maxsize=MAX_ENTRIES)
 def _made(load: Callable[..., T], path: str, how: tuple[Hashable, ...], state: tuple[int, ...]) -> T:  # noqa: ARG001 -- part of the key
     return load(path, *how)

@@ -1,4 +1,4 @@
-"""Sorts code points by what the profiles of other projects ask: Python's own predicates, and Unicode's word breaks."""
+"""Build the table of code point traits: Python's `str` predicates and the word break classes of UAX #29."""
 
 import functools
 import unicodedata
@@ -6,7 +6,7 @@ import unicodedata
 import numpy as np
 import numpy.typing as npt
 
-from pipeline_tasks.text.base.characters import ASSIGNED, spans
+from pipeline_tasks.text.base.characters import ASSIGNED, parse_ranges, two_level
 
 SPACE, ALPHA, ALNUM, UPPER, DIGIT, DECIMAL, PUNCTUATION = (1 << bit for bit in range(7))
 """Bits: `str.isspace`, `str.isalpha`, `str.isalnum`, `str.isupper`, `str.isdigit`, `str.isdecimal`, and Unicode's
@@ -24,11 +24,13 @@ MIDDLES = {
 
 KATAKANA_RANGES = "3031-3035 309B-309C 30A0-30FA 30FC-30FF 31F0-31FF 32D0-32FE 3300-3357 FF66-FF9D"
 
-BROKEN = "E01-E3A E40-E4E E81-EDF 1000-109F 1780-17D3 3005-3007 3041-309F 3400-4DBF 4E00-9FFF F900-FAFF 20000-323AF"
+SEPARATE_LETTERS = (
+    "E01-E3A E40-E4E E81-EDF 1000-109F 1780-17D3 3005-3007 3041-309F 3400-4DBF 4E00-9FFF F900-FAFF 20000-323AF"
+)
 """Letters that UAX #29 sets apart one by one: Thai, Lao, Burmese, Khmer, hiragana and Han."""
 
 Traits = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]
-"""(block of cp >> 8, traits of block * 256 + (cp & 255)), as `letters.classes` has them."""
+"""(block of cp >> 8, traits of block * 256 + (cp & 255)); `characters.class_of` reads it."""
 
 
 @functools.cache
@@ -37,22 +39,18 @@ def traits() -> Traits:
     flags = np.zeros(0x110000, np.uint16)
     for codes in ASSIGNED:
         flags[codes.start : codes.stop] = [_trait(chr(code)) for code in codes]
-    for first, last in spans(BROKEN):
+    for first, last in parse_ranges(SEPARATE_LETTERS):
         kinds = flags[first : last + 1]
         kinds[kinds >> KIND_SHIFT == LETTER] &= (1 << KIND_SHIFT) - 1
     for kind, ranges in ((KATAKANA, KATAKANA_RANGES), *MIDDLES.items()):
-        for first, last in spans(ranges):
+        for first, last in parse_ranges(ranges):
             flags[first : last + 1] &= (1 << KIND_SHIFT) - 1
             flags[first : last + 1] |= kind << KIND_SHIFT
-    blocks, index = np.unique(flags.reshape(-1, 256), axis=0, return_inverse=True)
-    table = (index.reshape(-1).astype(np.uint16), np.ascontiguousarray(blocks).reshape(-1))
-    for part in table:
-        part.flags.writeable = False
-    return table
+    return two_level(flags)
 
 
 def _trait(letter: str) -> int:
-    """Return what Python's own database says of `letter`."""
+    """Return the traits of `letter` in Python's Unicode database."""
     category = unicodedata.category(letter)
     symbol = letter.isascii() and category[0] == "S"
     return (

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pipeline_tasks.text.base.compiled import inlined
 from pipeline_tasks.text.base.eight_bytes import byte_at
 
-SPACE, ALPHA, PUNCTUATION, BREAK, WORD, PAIRED, TERMINAL, DIGIT = (1 << bit for bit in range(8))
+SPACE, ALPHA, PUNCTUATION, BREAK, WORD, UNSPACED, TERMINAL, DIGIT = (1 << bit for bit in range(8))
 """Bits of a class: `str.isspace`, `str.isalpha`, pure symbols, `str.splitlines` breaks, letters with marks and
 digits, scripts written without spaces, ends of sentences, decimal digits."""
 
@@ -95,24 +95,23 @@ def classes() -> Classes:
     for codes in ASSIGNED:
         flags[codes.start : codes.stop] = [_class(chr(code)) for code in codes]
     for ranges, bits_of in ((CASED, _case), (ICONS, _icon)):
-        for first, last in spans(ranges):
+        for first, last in parse_ranges(ranges):
             told = [bits_of(chr(code)) for code in range(first, last + 1)]
             flags[first : last + 1] |= np.array(told, np.uint16)
     listed = {
         BREAKS: BREAK,
         TERMINALS: TERMINAL | PUNCTUATION,
         SYMBOLS: PUNCTUATION,
-        UNSPACED_SCRIPTS: PAIRED,
+        UNSPACED_SCRIPTS: UNSPACED,
         UNCASED: LOWER | UPPER | DOTTED,
     }
     letters = {AFFIXES: PREFIX | SUFFIX | DOTTED, DASHES: PREFIX | SUFFIX, QUOTES: QUOTE | PREFIX | SUFFIX | DOTTED}
     for signs, bits in (letters | {PREFIXES: PREFIX, BEFORE_DOT: DOTTED, GLOTTAL_STOP: LOWER | DOTTED}).items():
         flags[[ord(sign) for sign in signs]] |= bits
     for ranges, bit in listed.items():
-        for first, last in spans(ranges):
+        for first, last in parse_ranges(ranges):
             flags[first : last + 1] |= bit
-    blocks, index = np.unique(flags.reshape(-1, 256), axis=0, return_inverse=True)
-    return _ascii_first(blocks, index.reshape(-1))
+    return two_level(flags)
 
 
 def _class(letter: str) -> int:
@@ -138,14 +137,16 @@ def _icon(letter: str) -> int:
     return (ICON | PREFIX | SUFFIX) * (unicodedata.category(letter) == "So")
 
 
-def spans(ranges: str) -> list[tuple[int, int]]:
+def parse_ranges(ranges: str) -> list[tuple[int, int]]:
     """Read `21 2E-2F` as [(0x21, 0x21), (0x2E, 0x2F)]."""
     ends = [span.split("-") for span in ranges.split()]
     return [(int(end[0], 16), int(end[-1], 16)) for end in ends]
 
 
-def _ascii_first(blocks: npt.NDArray[np.uint16], index: npt.NDArray[np.intp]) -> Classes:
-    """Renumber blocks so that block 0 holds ASCII: its classes are then found without a second look-up."""
+def two_level(flags: npt.NDArray[np.uint16]) -> Classes:
+    """Store the flags of all code points as different blocks of 256; block 0 holds ASCII, so that it needs no index."""
+    blocks, inverse = np.unique(flags.reshape(-1, 256), axis=0, return_inverse=True)
+    index = inverse.reshape(-1)
     order = np.arange(len(blocks))
     order[0], order[index[0]] = index[0], 0
     table = (order[index].astype(np.uint16), np.ascontiguousarray(blocks[order]).reshape(-1))

@@ -8,8 +8,8 @@ from numba.core import cgutils
 from pipeline_tasks.text.base.compiled import inlined, instruction
 from pipeline_tasks.text.base.hashing import absorb
 
-HIGH = np.uint64(0x8080808080808080)
-BASIS = np.uint64(0xCBF29CE484222325)
+HIGH_BITS = np.uint64(0x8080808080808080)
+HASH_START = np.uint64(0xCBF29CE484222325)
 """What a hash begins with: the offset basis of FNV-1a (RFC 9923), any odd number would do."""
 
 LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -30,7 +30,7 @@ def byte_at(typingctx, data, at):
 
 
 @instruction
-def load(typingctx, data, at):
+def load_eight(typingctx, data, at):
     """Return the eight bytes from data[at] on, the first lowest; the caller knows that they are there."""
 
     def build(context, builder, signature, arguments):
@@ -47,7 +47,7 @@ def _place(context, builder, signature, arguments):
 
 
 @instruction
-def first_of(typingctx, marks):
+def first_marked(typingctx, marks):
     """Return the number of the first byte of `marks` whose highest bit is set, 8 if there is none."""
 
     def build(context, builder, signature, arguments):
@@ -58,7 +58,7 @@ def first_of(typingctx, marks):
 
 
 @instruction
-def count_of(typingctx, marks):
+def count_bits(typingctx, marks):
     """Return how many bits of `marks` are set."""
 
     def build(context, builder, signature, arguments):
@@ -68,7 +68,7 @@ def count_of(typingctx, marks):
 
 
 @instruction
-def move(typingctx, source, at, count, target, to):
+def copy(typingctx, source, at, count, target, to):
     """Copy source[at : at + count] to target[to:], two arrays of one type that do not overlap."""
 
     def build(context, builder, signature, arguments):
@@ -82,7 +82,7 @@ def move(typingctx, source, at, count, target, to):
 
 
 @inlined
-def load_last(data, at):
+def load_tail(data, at):
     """Return the less than eight bytes that are left of `data` from `at` on, with zeros behind them."""
     word = np.uint64(0)
     for place in range(len(data) - at):
@@ -91,63 +91,63 @@ def load_last(data, at):
 
 
 @inlined
-def first_bytes(word, size):
+def keep_first(word, size):
     """Return `word` with all but its first `size` < 8 bytes zero."""
     return word & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))
 
 
 @inlined
-def blanks(word):
+def mark_blanks(word):
     """Mark each byte of 0x20 and below: space, line breaks, tabs and other controls."""
-    return ~((word | HIGH) - BLANK_TOP) & ~word & HIGH
+    return ~((word | HIGH_BITS) - BLANK_TOP) & ~word & HIGH_BITS
 
 
 @inlined
-def letters(word):
+def mark_letters(word):
     """Mark each byte that is an ASCII letter."""
     folded = (word | CASE_BITS) & LOW_BITS
-    return (folded + BELOW_A) & ~(folded + ABOVE_Z) & ~word & HIGH
+    return (folded + BELOW_A) & ~(folded + ABOVE_Z) & ~word & HIGH_BITS
 
 
 @inlined
-def digits(word):
+def mark_digits(word):
     """Mark each byte that is an ASCII digit."""
     low = word & LOW_BITS
-    return (low + BELOW_0) & ~(low + ABOVE_9) & ~word & HIGH
+    return (low + BELOW_0) & ~(low + ABOVE_9) & ~word & HIGH_BITS
 
 
 @inlined
 def hash_bytes(data, begin, end):
     """Return a 64-bit hash of data[begin:end], eight bytes at a time; see `hash_end` for its last step."""
-    value, at = BASIS, begin
+    value, at = HASH_START, begin
     while at + 8 <= end:
-        value = absorb(value, load(data, at))
+        value = absorb(value, load_eight(data, at))
         at += 8
     if at < end:
-        word = load(data, at) if at + 8 <= len(data) else load_last(data, at)
-        value = absorb(value, first_bytes(word, end - at))
-    return hash_end(value, end - begin)
+        word = load_eight(data, at) if at + 8 <= len(data) else load_tail(data, at)
+        value = absorb(value, keep_first(word, end - at))
+    return finish_hash(value, end - begin)
 
 
 @inlined
 def hash_and_points(data, begin, end):
     """Return (`hash_bytes`, code points) of data[begin:end]."""
-    value, at, points = BASIS, begin, end - begin
+    value, at, points = HASH_START, begin, end - begin
     while at + 8 <= end:
-        word = load(data, at)
+        word = load_eight(data, at)
         value = absorb(value, word)
-        points -= count_of(word & ~(word << np.uint64(1)) & HIGH)
+        points -= count_bits(word & ~(word << np.uint64(1)) & HIGH_BITS)
         at += 8
     if at < end:
-        word = load(data, at) if at + 8 <= len(data) else load_last(data, at)
-        word = first_bytes(word, end - at)
+        word = load_eight(data, at) if at + 8 <= len(data) else load_tail(data, at)
+        word = keep_first(word, end - at)
         value = absorb(value, word)
-        points -= count_of(word & ~(word << np.uint64(1)) & HIGH)
-    return hash_end(value, end - begin), points
+        points -= count_bits(word & ~(word << np.uint64(1)) & HIGH_BITS)
+    return finish_hash(value, end - begin), points
 
 
 @inlined
-def hash_end(value, size):
+def finish_hash(value, size):
     """Return the hash of `size` bytes whose eights were absorbed into `value`; never 0, which marks a free slot."""
     value = absorb(value, np.uint64(size))
     return value if value != np.uint64(0) else np.uint64(1)

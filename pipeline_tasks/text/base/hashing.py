@@ -34,7 +34,7 @@ def absorb(state, value):
 
 
 @compiled_as(numba.int64(numba.uint64[::1], numba.int64, numba.int64, numba.uint64[::1]))
-def grams(words, count, n, out):
+def ngram_hashes(words, count, n, out):
     """Write the hash of every run of `n` words to `out` in order; return how many there are (0 if `count < n`).
 
     A polynomial over the word hashes, rolled, so that any `n` costs the same; `n` is mixed in, so
@@ -56,7 +56,7 @@ def grams(words, count, n, out):
     return count - n + 1
 
 
-def stream(seed: int, count: int) -> list[int]:
+def splitmix64(seed: int, count: int) -> list[int]:
     """Return `count` 64-bit numbers of the splitmix64 generator started at `seed`."""
     numbers = []
     for step in range(1, count + 1):

@@ -11,7 +11,7 @@ ONE = np.uint64(1)
 
 
 @compiled
-def number(values, count, table, names):
+def number_distinct(values, count, table, names):
     """Number values[:count] by first occurrence: the number of each goes to `names`.
 
     Returns how many different ones there are; `table` (see `table_for`) then holds how often each occurs. The table
@@ -51,7 +51,7 @@ def _place_again(slots, heads, different, mask):
 
 
 @compiled
-def table_for(count):
+def numbering_table(count):
     """Return the table that `number` needs for up to `count` values: slots, values by number, times by number."""
     size = FEW
     while size <= 2 * count:

@@ -9,7 +9,7 @@ Phrases = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 """The bytes of all phrases in a row, and where each ends (the first entry is 0)."""
 
 
-def spelled(phrases: tuple[str, ...]) -> Phrases:
+def encode_phrases(phrases: tuple[str, ...]) -> Phrases:
     """Return phrases as the compiled loops take them."""
     letters = [phrase.encode() for phrase in phrases]
     ends = np.cumsum([0, *(len(phrase) for phrase in letters)]).astype(np.int64)
@@ -17,7 +17,7 @@ def spelled(phrases: tuple[str, ...]) -> Phrases:
 
 
 @inlined
-def ends_at(data, begin, end, letters, first, last, fold):
+def ends_with(data, begin, end, letters, first, last, fold):
     """Return whether data[begin:end] ends with letters[first:last], with its ASCII in lower case if `fold`."""
     size = last - first
     if end - begin < size:
@@ -32,12 +32,12 @@ def ends_at(data, begin, end, letters, first, last, fold):
 
 
 @inlined
-def times(data, begin, end, letters, first, last, fold):
+def occurrences(data, begin, end, letters, first, last, fold):
     """Return how often letters[first:last] occurs in data[begin:end], as `str.count` counts."""
     size, found = last - first, 0
     at = begin
     while at + size <= end:
-        if ends_at(data, at, at + size, letters, first, last, fold):
+        if ends_with(data, at, at + size, letters, first, last, fold):
             found += 1
             at += size
         else:
@@ -50,7 +50,7 @@ def _count(offsets, data, letters, ends, out):
     """Fill out[row] with the occurrences of all phrases."""
     for row in range(len(offsets) - 1):
         for phrase in range(len(ends) - 1):
-            out[row] += times(data, offsets[row], offsets[row + 1], letters, ends[phrase], ends[phrase + 1], 0)
+            out[row] += occurrences(data, offsets[row], offsets[row + 1], letters, ends[phrase], ends[phrase + 1], 0)
 
 
 def count(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], phrases: Phrases) -> npt.NDArray[np.float64]:

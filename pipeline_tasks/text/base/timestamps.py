@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def moments(dates: pa.Array) -> pa.Array:
+def sortable_timestamps(dates: pa.Array) -> pa.Array:
     """Return `YYYYMMDDhhmmss` of each date as a whole number, zeros for what it leaves out; 0 where there is none."""
     digits: Any = pc.replace_substring_regex(dates.cast(pa.string()).fill_null(""), r"\D", "")
     whole = pc.utf8_rpad(pc.utf8_slice_codeunits(digits, 0, 14), 14, "0").cast(pa.int64())

@@ -4,28 +4,36 @@ import numba
 import numpy as np
 
 from pipeline_tasks.text.base.compiled import inlined
-from pipeline_tasks.text.base.eight_bytes import HIGH, digits, first_bytes, first_of, letters, load, load_last
+from pipeline_tasks.text.base.eight_bytes import (
+    HIGH_BITS,
+    first_marked,
+    keep_first,
+    load_eight,
+    load_tail,
+    mark_digits,
+    mark_letters,
+)
 
 BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)  # Arrow buffers may be read-only
 
 
 @inlined
-def eight(data, at):
+def eight_at(data, at):
     """Return the bytes from `at` on, the first lowest; zeros stand for what lies past the end of `data`."""
-    return load(data, at) if at + 8 <= data.size else load_last(data, at)
+    return load_eight(data, at) if at + 8 <= data.size else load_tail(data, at)
 
 
 @inlined
-def word_bytes(octets, most):
+def leading_alphanumerics(octets, most):
     """Return how many leading bytes, at most `most`, are ASCII letters or digits, and those bytes lower-cased."""
-    cased = letters(octets)
-    count = min(np.uint64(first_of(~(cased | digits(octets)) & HIGH)), most)
+    cased = mark_letters(octets)
+    count = min(np.uint64(first_marked(~(cased | mark_digits(octets)) & HIGH_BITS)), most)
     folded = octets | cased >> np.uint64(2)
-    return count, folded if count == 8 else first_bytes(folded, count)
+    return count, folded if count == 8 else keep_first(folded, count)
 
 
 @inlined
-def character(data, at):
+def decode_valid(data, at):
     """Return the code point that starts at byte `at` of valid UTF-8, and where the next one starts."""
     lead = np.int64(data[at])
     if lead < 0x80:
@@ -39,7 +47,7 @@ def character(data, at):
 
 
 @inlined
-def encoded(point):
+def encode(point):
     """Return the number of bytes of a code point in UTF-8, and those bytes, the first lowest."""
     if point < 0x80:
         return np.uint64(1), np.uint64(point)

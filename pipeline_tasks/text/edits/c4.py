@@ -20,11 +20,11 @@ from pipeline_tasks.text.base.characters import (
     trim,
 )
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.base.eight_bytes import byte_at, move
-from pipeline_tasks.text.base.phrases import spelled
+from pipeline_tasks.text.base.eight_bytes import byte_at, copy
+from pipeline_tasks.text.base.phrases import encode_phrases
 from pipeline_tasks.text.words import cutting, outline
-from pipeline_tasks.text.words.cutting import MARKS, SPACY, SPLIT, STOPS, Floats, cut, next_word
-from pipeline_tasks.text.words.outline import ENDS, NEWLINE, ODD_BREAK, VISIBLE, WIDE_STOP, read
+from pipeline_tasks.text.words.cutting import ALL_PUNCTUATION, SENTENCE_END, SPACY, SPLIT, Floats, cut_text, next_word
+from pipeline_tasks.text.words.outline import ENDS, NEWLINE, ODD_BREAK, VISIBLE, WIDE_STOP, read_text
 
 PHRASES = (
     "lorem ipsum",
@@ -177,9 +177,9 @@ def _begun(words, first, last, ended):
     """Return (sentences that begin within the words first:last, whether the one that they end in has ended)."""
     count = 0
     for word in range(first, last):
-        if words.kinds[word] & STOPS:
+        if words.kinds[word] & SENTENCE_END:
             ended = True
-        elif ended and not words.kinds[word] & MARKS:
+        elif ended and not words.kinds[word] & ALL_PUNCTUATION:
             count, ended = count + 1, False
     return count, ended
 
@@ -277,9 +277,9 @@ def _cut_citations(data, at, end, markers, table, kept, size):
 def _move_words(found, begin, end, told, stop):
     """Copy the words begin:end of `found` to `told`, where they end at `stop`."""
     to = stop - end + begin
-    move(found.lengths, begin, end - begin, told.lengths, to)
-    move(found.hashes, begin, end - begin, told.hashes, to)
-    move(found.kinds, begin, end - begin, told.kinds, to)
+    copy(found.lengths, begin, end - begin, told.lengths, to)
+    copy(found.hashes, begin, end - begin, told.hashes, to)
+    copy(found.kinds, begin, end - begin, told.kinds, to)
 
 
 @compiled
@@ -320,7 +320,7 @@ def _edit(offsets, data, rules, limits, phrases, markers, table, outlines, kept,
             out[row, LINES] += 1
             words, most = next_word - word, 0
             if rules[row] != SPLIT:
-                words = cut(data, first, last, rules[row], index, flags, lengths, hashes, kinds)
+                words = cut_text(data, first, last, rules[row], index, flags, lengths, hashes, kinds)
                 most = lengths[:words].max() if words else 0
             elif longest > max_word and words:
                 most = found.lengths[word:next_word].max()
@@ -338,7 +338,7 @@ def _edit(offsets, data, rules, limits, phrases, markers, table, outlines, kept,
             if citations and likely & CITED:
                 tip, removed = _cut_citations(data, first, last, markers, table, kept, begin)
             else:
-                move(data, first, last - first, kept, begin)
+                copy(data, first, last - first, kept, begin)
                 tip = begin + last - first
             closed = tip > begin and kept[tip - 1] in (0x2E, 0x3F, 0x21, 0x22, 0x27)
             dotted = tip - begin >= 3 and kept[tip - 1] == 0x2E and kept[tip - 2] == 0x2E and kept[tip - 3] == 0x2E
@@ -385,7 +385,7 @@ def _edit(offsets, data, rules, limits, phrases, markers, table, outlines, kept,
             for place in range(last - first):
                 kept[text_begin + place] = kept[first + place]
             size = text_begin + last - first
-            all_words, all_breaks, told.traits[row] = read(
+            all_words, all_breaks, told.traits[row] = read_text(
                 kept, text_begin, size, index, flags, told, words_begin, breaks_begin
             )
         kept_offsets[row + 1], told.words_at[row + 1], told.breaks_at[row + 1] = size, all_words, all_breaks
@@ -410,16 +410,16 @@ def edit(
     kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
     kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, len(COUNTS)))
     tails = np.zeros(rows, np.bool_)
-    phrases, numbers = (*spelled(PHRASES), firsts), tuple(map(float, limits[:6]))
-    found = outline.of(offsets, data)
-    told = outline.empty(rows, len(found.lengths), len(found.places))
-    given = rules, numbers, phrases, spelled(MARKERS), classes()
+    phrases, numbers = (*encode_phrases(PHRASES), firsts), tuple(map(float, limits[:6]))
+    found = outline.outline_of(offsets, data)
+    told = outline.empty_outline(rows, len(found.lengths), len(found.places))
+    given = rules, numbers, phrases, encode_phrases(MARKERS), classes()
     _edit(offsets, data, *given, (found, told), kept, kept_offsets, tails, out)
     left = pa.py_buffer(kept).slice(0, int(kept_offsets[-1]))
     edited = pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left)
-    read_edited = outline.tell(*views(edited), outline.trimmed(told))
+    read_edited = outline.set_outline(*views(edited), outline.trim_outline(told))
     if limits.sentences is not None:
-        words = cutting.of(*views(edited), limits.sentences)
+        words = cutting.words_of(*views(edited), limits.sentences)
         asked = limits.sentences == SPACY
         _tokenized_sentences(*views(edited), words, read_edited, asked, tails, classes(), out)
     return edited, out

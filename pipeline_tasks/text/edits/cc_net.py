@@ -5,11 +5,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.text.base.buffers import sound, views
+from pipeline_tasks.text.base.buffers import replace_invalid_utf8, views
 from pipeline_tasks.text.base.characters import classes, trim
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import hash_and_points, hash_bytes
-from pipeline_tasks.text.base.numbering import number, table_for
+from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
 
 MARKS = {
     "\uff0c": ",", "\u3002": ".", "\u3001": ",", "\u201e": '"', "\u201d": '"', "\u201c": '"', "\u00ab": '"',
@@ -103,7 +103,7 @@ def _unrepeat(offsets, data, key_offsets, key_data, table, kept, kept_offsets, o
             room += data[byte] == NEWLINE
         hashes, names = np.empty(room, np.uint64), np.empty(room, np.int32)
         count, points = _hash_lines(data, at, end, key_data, key, key_end, index, flags, hashes)
-        number(hashes, count, table_for(count), names)
+        number_distinct(hashes, count, numbering_table(count), names)
         begin, tail, line, fresh = size, at, 0, 0
         while at <= end:
             stop = _stop_of(data, at, end)
@@ -145,7 +145,7 @@ def trace(texts: pa.Array) -> npt.NDArray[np.uint8]:
 
 def _unrepeated(texts: pa.Array, *, traced: bool) -> tuple[pa.Array, npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
     offsets, data = views(texts)
-    key_offsets, key_data = views(keys(pc.fill_null(sound(texts).cast(pa.large_string()), "")))
+    key_offsets, key_data = views(keys(pc.fill_null(replace_invalid_utf8(texts).cast(pa.large_string()), "")))
     rows = len(offsets) - 1
     kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
     kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, 3))

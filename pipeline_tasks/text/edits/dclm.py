@@ -5,10 +5,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.text.base import character_traits
-from pipeline_tasks.text.base.characters import classes, trim
+from pipeline_tasks.text.base.characters import class_of, classes, decode, trim
 from pipeline_tasks.text.base.compiled import compiled
-from pipeline_tasks.text.base.phrases import ends_at, spelled, times
-from pipeline_tasks.text.words.tokens import next_word, read, trait_of
+from pipeline_tasks.text.base.phrases import encode_phrases, ends_with, occurrences
+from pipeline_tasks.text.words.word_counts import next_word
 
 STEPS = ("uppercase", "numeric", "counter", "short", "cart", "more", "sign_in")
 """The modifiers in their order: lines mostly in upper case, mostly digits, counters such as `3 likes`, lines of too few
@@ -36,8 +36,8 @@ def _share(data, begin, end, bit, index, flags):
     """Return the share of code points of data[begin:end] that have the trait."""
     points, found, at = 0, 0, begin
     while at < end:
-        code, width = read(data, at, end)
-        found += (trait_of(index, flags, code) & bit) != 0
+        code, width = decode(data, at, end)
+        found += (class_of(index, flags, code) & bit) != 0
         points += 1
         at += width
     return found / points if points else 0.0
@@ -58,8 +58,8 @@ def _words(data, begin, end, index, flags):
 def _skip(data, at, end, wordlike, index, flags):
     """Return where the run of white space (`wordlike` 0) or of what is no word character (1) at `at` ends."""
     while at < end:
-        code, width = read(data, at, end)
-        trait = trait_of(index, flags, code)
+        code, width = decode(data, at, end)
+        trait = class_of(index, flags, code)
         inside = not (trait & ALNUM or code == 0x5F) if wordlike else (trait & SPACE) != 0
         if not inside:
             break
@@ -73,8 +73,8 @@ def _is_counter(data, begin, end, letters, ends, index, flags):
     at = _skip(data, begin, end, 1, index, flags)
     digits = 0
     while at < end:
-        code, width = read(data, at, end)
-        decimal = (trait_of(index, flags, code) & DECIMAL) != 0
+        code, width = decode(data, at, end)
+        decimal = (class_of(index, flags, code) & DECIMAL) != 0
         if not decimal and (digits == 0 or code not in (0x2C, 0x2E)):
             break
         digits += 1
@@ -86,7 +86,7 @@ def _is_counter(data, begin, end, letters, ends, index, flags):
         return False
     for one in range(len(ends) - 1):
         tip = word + ends[one + 1] - ends[one]
-        if tip <= end and ends_at(data, word, tip, letters, ends[one], ends[one + 1], 1):
+        if tip <= end and ends_with(data, word, tip, letters, ends[one], ends[one + 1], 1):
             return _skip(data, tip, end, 1, index, flags) == end
     return False
 
@@ -109,19 +109,19 @@ def _notice(data, at, begin, end, step, letters, ends, index, flags):
     """
     tip = at
     if step != 6 and at < end:
-        code, width = read(data, at, end)
-        tip += width if trait_of(index, flags, code) & SPACE else 0
+        code, width = decode(data, at, end)
+        tip += width if class_of(index, flags, code) & SPACE else 0
     notice = step - 4
     stop = tip + ends[notice + 1] - ends[notice]
     if stop > end or (step == 6 and at != begin):
         return at
-    if not ends_at(data, tip, stop, letters, ends[notice], ends[notice + 1], 1):
+    if not ends_with(data, tip, stop, letters, ends[notice], ends[notice + 1], 1):
         return at
     if step == 5:
         return end if _points(data, stop, end) == 3 else at
     if step == 6 and stop < end:
-        code, width = read(data, stop, end)
-        stop += width if trait_of(index, flags, code) & SPACE else 0
+        code, width = decode(data, stop, end)
+        stop += width if class_of(index, flags, code) & SPACE else 0
     return stop
 
 
@@ -190,7 +190,7 @@ def _step(data, size, step, limits, counted, notices, index, flags, out, places)
 def _occurs(data, size, step, notices):
     """Return whether the notice of a modifier is anywhere in data[:size]."""
     letters, ends = notices
-    return times(data, 0, size, letters, ends[step - 4], ends[step - 3], 1) > 0
+    return occurrences(data, 0, size, letters, ends[step - 4], ends[step - 3], 1) > 0
 
 
 @compiled
@@ -269,7 +269,7 @@ def modify(
     rows = len(offsets) - 1
     kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
     kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, len(STEPS)))
-    counted, notices = spelled(COUNTED), spelled(NOTICES)
+    counted, notices = encode_phrases(COUNTED), encode_phrases(NOTICES)
     untraced = np.empty(0, np.uint8)
     _modify(
         offsets, data, limits, counted, notices, classes(), character_traits.traits(), kept, kept_offsets, out, untraced
@@ -289,6 +289,6 @@ def trace(
     rows = len(offsets) - 1
     kept, why = np.empty(len(data) + 1, np.uint8), np.zeros(max(len(data), 1), np.uint8)
     kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, len(STEPS)))
-    counted, notices = spelled(COUNTED), spelled(NOTICES)
+    counted, notices = encode_phrases(COUNTED), encode_phrases(NOTICES)
     _modify(offsets, data, limits, counted, notices, classes(), character_traits.traits(), kept, kept_offsets, out, why)
     return why[: len(data)]

@@ -18,10 +18,9 @@ import pyarrow as pa
 
 from pipeline_tasks.text.base import character_traits
 from pipeline_tasks.text.base.buffers import Bytes, Offsets, views
-from pipeline_tasks.text.base.characters import ASCII_END
+from pipeline_tasks.text.base.characters import ASCII_END, class_of, decode
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.base.phrases import Phrases, ends_at, spelled
-from pipeline_tasks.text.words.tokens import read, trait_of
+from pipeline_tasks.text.base.phrases import Phrases, encode_phrases, ends_with
 
 URL, ADDRESS = 1, 2
 """What `Removed.why` calls the bytes that go."""
@@ -65,7 +64,7 @@ def _spellings() -> tuple[Phrases, Phrases, npt.NDArray[np.int64]]:
     plain = sorted(name for name in domains() if name.isascii())
     others = sorted((name for name in domains() if not name.isascii()), key=lambda name: (-len(name.encode()), name))
     begins = np.searchsorted(np.array([name[0] for name in plain]), [chr(code) for code in range(FIRST, LAST + 2)])
-    return spelled(tuple(plain)), spelled(tuple(others)), begins.astype(np.int64)
+    return encode_phrases(tuple(plain)), encode_phrases(tuple(others)), begins.astype(np.int64)
 
 
 @functools.cache
@@ -102,8 +101,8 @@ def _in_word(data, at, end, index, flags):
     """Return whether a word character (a letter, a digit, `_`) begins at `at`."""
     if at >= end:
         return False
-    code, _ = read(data, at, end)
-    return code == UNDERSCORE or trait_of(index, flags, code) & WORD != 0
+    code, _ = decode(data, at, end)
+    return code == UNDERSCORE or class_of(index, flags, code) & WORD != 0
 
 
 @inlined
@@ -116,7 +115,7 @@ def _behind_word(data, first, at, end, index, flags):
 def _stands(data, at, end, letters, first, last):
     """Return whether letters[first:last] stands at `at`."""
     stop = at + last - first
-    return stop <= end and ends_at(data, at, stop, letters, first, last, 0)
+    return stop <= end and ends_with(data, at, stop, letters, first, last, 0)
 
 
 @inlined
@@ -158,8 +157,8 @@ def _blanks(data, least, at, end, index, flags):
         if at == least:
             break
         before = _step_back(data, least, at)
-        code, _width = read(data, before, end)
-        if trait_of(index, flags, code) & SPACE == 0:
+        code, _width = decode(data, before, end)
+        if class_of(index, flags, code) & SPACE == 0:
             break
         at = before
     return at
@@ -269,7 +268,7 @@ def remove(texts: pa.Array) -> Removed:
     start, stop = int(offsets[0]), int(offsets[-1])
     given = offsets - start, data[start:stop]
     counts, gone = np.zeros((2, len(texts))), np.zeros((2, len(texts)), np.int64)
-    tables, schemes, kinds = _tables(), spelled(SCHEMES), character_traits.traits()
+    tables, schemes, kinds = _tables(), encode_phrases(SCHEMES), character_traits.traits()
     first = np.zeros(stop - start, np.uint8)
     _urls(*given, _begin_with_domain(*given), tables, _spellings(), schemes, kinds, first, counts[0], gone[0])
     left = _left(*given, first, gone[0])

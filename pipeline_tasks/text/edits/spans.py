@@ -11,7 +11,7 @@ from pipeline_tasks.schema import EDIT_SPAN
 from pipeline_tasks.text.base.buffers import Bytes, Offsets
 from pipeline_tasks.text.base.characters import BREAK, class_of, classes, decode, trim
 from pipeline_tasks.text.base.compiled import compiled
-from pipeline_tasks.text.base.phrases import spelled
+from pipeline_tasks.text.base.phrases import encode_phrases
 from pipeline_tasks.text.edits.c4 import MARKERS, OPENING, citation_end
 
 NEWLINE, RETURN, BLANK = 0x0A, 0x0D, 0x20
@@ -195,6 +195,6 @@ def by_lines(texts: tuple[Offsets, Bytes], cut: Lines, reasons: Marks, rules: tu
     """
     offsets, data = texts
     marks = np.zeros(len(data), np.uint8)
-    _mark_lines(tuple(cut[1:]), data, reasons, cited, spelled(MARKERS), rules, *classes(), marks)
+    _mark_lines(tuple(cut[1:]), data, reasons, cited, encode_phrases(MARKERS), rules, *classes(), marks)
     _mark_ends(offsets, data, rules[1], *classes(), marks)
     return marks

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled_as
-from pipeline_tasks.text.base.hashing import absorb, grams, mix, stream
+from pipeline_tasks.text.base.hashing import absorb, mix, ngram_hashes, splitmix64
 from pipeline_tasks.text.near.shingles import READ_BYTES, READ_HASHES, READ_OFFSETS, fold_table, longest, scan, spell
 
 
@@ -46,7 +46,7 @@ def midpoint(bands: int, rows: int) -> float:
 @cache
 def permutations(count: int, seed: int) -> npt.NDArray[np.uint32]:
     """Return the (3, count) constants c, a, b of the permutations; a and b are odd."""
-    numbers = np.array(stream(seed, 3 * count), dtype=np.uint64).reshape(3, count)
+    numbers = np.array(splitmix64(seed, 3 * count), dtype=np.uint64).reshape(3, count)
     constants = (numbers >> np.uint64(32)).astype(np.uint32)
     constants[1:] |= np.uint32(1)
     return constants
@@ -146,7 +146,7 @@ def _sign(data, offsets, table, by_word, ngram, rows, xors, firsts, seconds, shi
             count = scan(data, offsets[doc], offsets[doc + 1], table, units, starts, stops)
         else:
             count = spell(data, offsets[doc], offsets[doc + 1], table, units)
-        made = grams(units, count, ngram, hashes)
+        made = ngram_hashes(units, count, ngram, hashes)
         kept = sort_distinct(hashes, made, shingles[filled:], tally) if made else 0
         if kept:
             minima(shingles[filled:], kept, xors, firsts, seconds, least)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled_as
-from pipeline_tasks.text.base.hashing import grams
+from pipeline_tasks.text.base.hashing import ngram_hashes
 from pipeline_tasks.text.near.shingles import READ_BYTES, READ_HASHES, READ_OFFSETS, fold_table, longest, scan
 
 Hashes = npt.NDArray[np.uint64]
@@ -93,7 +93,7 @@ def _probe(data, offsets, table, slots, lengths, room, docs, hashes, places, sta
     for doc in range(offsets.size - 1):
         count = scan(data, offsets[doc], offsets[doc + 1], table, words, firsts, stops)
         for length in lengths:
-            for at in range(grams(words, count, length, made)):
+            for at in range(ngram_hashes(words, count, length, made)):
                 slot = made[at] & mask
                 while slots[slot] != 0 and slots[slot] != made[at]:
                     slot = (slot + np.uint64(1)) & mask
@@ -157,10 +157,10 @@ def _cut(data, offsets, table, least, most, room, hashes, ends, counts, wholes):
     for text in range(offsets.size - 1):
         count = scan(data, offsets[text], offsets[text + 1], table, words, starts, stops)
         counts[text] = count
-        if grams(words, count, count, made):
+        if ngram_hashes(words, count, count, made):
             wholes[text] = made[0]
         if count >= least:
-            found = grams(words, count, min(count, most), made)
+            found = ngram_hashes(words, count, min(count, most), made)
             hashes[filled : filled + found] = made[:found]
             filled += found
         ends[text + 1] = filled

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pipeline_tasks.text.base.compiled import compiled_as, inlined
 from pipeline_tasks.text.base.hashing import absorb, mix
-from pipeline_tasks.text.base.utf8 import BYTES, character, eight, encoded, word_bytes
+from pipeline_tasks.text.base.utf8 import BYTES, decode_valid, eight_at, encode, leading_alphanumerics
 
 TABLE_SIZE = 0x20000  # planes 0 and 1; planes 2 and 3 are ideographs, the rest are no letters
 SEPARATOR, LETTER, ALONE, MARK, SKIPPED = range(5)
@@ -99,14 +99,14 @@ def scan(data, start, end, table, words, starts, ends):
     while at < end:
         begin = at
         if data[np.uint64(at)] < 0x80:
-            taken, octets = word_bytes(eight(data, at), np.uint64(end - at))
+            taken, octets = leading_alphanumerics(eight_at(data, at), np.uint64(end - at))
             at += np.int64(taken)
             kind = LETTER
             over = taken < 8 and (at == end or data[np.uint64(at)] < 0x80)  # a separator, if anything, comes next
         else:
-            point, at = character(data, at)
+            point, at = decode_valid(data, at)
             kind, point = _classed(point, table)
-            taken, octets = encoded(point)
+            taken, octets = encode(point)
             over = kind == ALONE
             if inside and kind in (ALONE, SEPARATOR):
                 words[count] = mix(absorb(state, waiting))
@@ -141,7 +141,7 @@ def spell(data, start, end, table, units):
     apart = False
     at = start
     while at < end:
-        point, at = character(data, at)
+        point, at = decode_valid(data, at)
         kind, folded = _classed(point, table)
         if kind == SEPARATOR:
             apart = count > 0

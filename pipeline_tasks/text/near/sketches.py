@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled_as
-from pipeline_tasks.text.base.hashing import grams
+from pipeline_tasks.text.base.hashing import ngram_hashes
 from pipeline_tasks.text.near.shingles import READ_BYTES, READ_OFFSETS, fold_table, scan
 
 Prints = npt.NDArray[np.uint32]
@@ -93,7 +93,7 @@ def _sample(data, offsets, table, gram, every, room, prints, ends):
         while at < end:
             stop = _piece(data, at, end)
             count = carried + scan(data, at, stop, table, words[carried:], starts[carried:], stops[carried:])
-            for place in range(-first % every, grams(words, count, gram, made), every):
+            for place in range(-first % every, ngram_hashes(words, count, gram, made), every):
                 prints[filled] = np.uint32(made[place] >> np.uint64(32))
                 filled += 1
             left = min(count, gram - 1)

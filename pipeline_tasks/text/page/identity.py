@@ -9,7 +9,7 @@ from xxhash import xxh3_128_hexdigest
 
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.base.eight_bytes import HIGH, LOW_BITS, first_of, load, move
+from pipeline_tasks.text.base.eight_bytes import HIGH_BITS, LOW_BITS, copy, first_marked, load_eight
 
 _NEWLINE, _SPACE = 0x0A, 0x20
 _STRIDE, _EIGHT = 32, 8
@@ -49,7 +49,7 @@ def _flatten(offsets, data, out, ends):
                 out[to] = _SPACE
                 to += 1
             stop = _line_end(data, at, end)
-            move(data, at, stop - at, out, to)
+            copy(data, at, stop - at, out, to)
             to, at = to + stop - at, stop
         ends[row + 1] = to
 
@@ -60,8 +60,8 @@ def _line_end(data, at, end):
     while at + _STRIDE <= end and not _has_newline(data[at : at + _STRIDE]):
         at += _STRIDE
     while at + _EIGHT <= end:
-        other = load(data, at) ^ _NEWLINES
-        size = first_of(~(((other & LOW_BITS) + LOW_BITS) | other) & HIGH)
+        other = load_eight(data, at) ^ _NEWLINES
+        size = first_marked(~(((other & LOW_BITS) + LOW_BITS) | other) & HIGH_BITS)
         at += size
         if size < _EIGHT:
             return at

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.text.base.buffers import spliced, views
+from pipeline_tasks.text.base.buffers import replace_rows, views
 from pipeline_tasks.text.base.characters import ASCII_END, decode
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.base.eight_bytes import HIGH, LOW_BITS, blanks, first_of, load, move
+from pipeline_tasks.text.base.eight_bytes import HIGH_BITS, LOW_BITS, copy, first_marked, load_eight, mark_blanks
 
 MARKS = 32
 """Combining marks in a row that are kept: NFC sorts each run in quadratic time, no script needs more than about ten."""
@@ -66,7 +66,7 @@ def _composed(texts: pa.Array, tidy: Normal, rows: npt.NDArray[np.intp], bits: n
             text = tidy.texts[row].as_py()
             whole.append(unicodedata.normalize("NFC", cap_marks(text) if bit & _MARKED else text))
         tidy.chars[row] = len(whole[-1])
-    return tidy._replace(texts=spliced(tidy.texts, rows.tolist(), pa.array(whole, pa.large_string())))
+    return tidy._replace(texts=replace_rows(tidy.texts, rows.tolist(), pa.array(whole, pa.large_string())))
 
 
 def _bytes(texts: pa.Array, row: int) -> bytes:
@@ -126,7 +126,7 @@ def _tidy(offsets, data, index, flags, out, ends, facts):
             stop = _tidy_end(data, at + width, end, index, flags)
             if stop > at + width:
                 run, previous = 0, np.int64(0)
-            move(data, at, stop - at, out, to)
+            copy(data, at, stop - at, out, to)
             to, at = to + stop - at, stop
         ends[row + 1] = to
         facts[row, 0], facts[row, 2] = _points(out, first, to), replaced
@@ -141,7 +141,7 @@ def _tidy_end(data, at, end, index, flags):
     """
     while True:
         while at + _EIGHT <= end:  # most of most texts
-            size = first_of(_untidy(load(data, at)))
+            size = first_marked(_untidy(load_eight(data, at)))
             at += size
             if size < _EIGHT:
                 break
@@ -165,9 +165,9 @@ def _tidy_end(data, at, end, index, flags):
 def _untidy(word):
     """Mark each of eight bytes that is no sign of ASCII and no space before one; a space at the end is marked."""
     other = word ^ _SPACES
-    spaces = ~(((other & LOW_BITS) + LOW_BITS) | other) & HIGH
-    signs = ~(blanks(word) | word | ((word & LOW_BITS) + _ONES)) & HIGH
-    return ~(signs | (spaces & (signs >> np.uint64(8)))) & HIGH
+    spaces = ~(((other & LOW_BITS) + LOW_BITS) | other) & HIGH_BITS
+    signs = ~(mark_blanks(word) | word | ((word & LOW_BITS) + _ONES)) & HIGH_BITS
+    return ~(signs | (spaces & (signs >> np.uint64(8)))) & HIGH_BITS
 
 
 @inlined

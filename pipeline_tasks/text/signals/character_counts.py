@@ -6,10 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text.base import character_traits
-from pipeline_tasks.text.base.characters import ASCII_END
+from pipeline_tasks.text.base.characters import ASCII_END, class_of, decode
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.base.phrases import ends_at, spelled
-from pipeline_tasks.text.words.tokens import read, trait_of
+from pipeline_tasks.text.base.phrases import encode_phrases, ends_with
 
 COUNTS = ("points", "odd", "digits", "in_urls", "blanks", "brackets", "punctuation", "code", "solid")
 """Code points; those not of `[a-zA-Z0-9\\n?!,.]`; ASCII digits; characters of http(s) URLs; tab, newline, return,
@@ -38,7 +37,7 @@ def _url_end(data, at, end, schemes, ends, url_letters):
     """Return where the URL that begins at `at` ends, `at` if none does."""
     for scheme in range(len(ends) - 1):
         size = ends[scheme + 1] - ends[scheme]
-        if at + size > end or not ends_at(data, at, at + size, schemes, ends[scheme], ends[scheme + 1], 0):
+        if at + size > end or not ends_with(data, at, at + size, schemes, ends[scheme], ends[scheme + 1], 0):
             continue
         tip = at + size
         while tip < end:
@@ -61,8 +60,8 @@ def _measure(offsets, data, index, flags, schemes, url_letters, code_letters, ou
         at, end = offsets[row], offsets[row + 1]
         url = at
         while at < end:
-            code, width = read(data, at, end)
-            trait = trait_of(index, flags, code)
+            code, width = decode(data, at, end)
+            trait = class_of(index, flags, code)
             if at >= url and code == 0x68:
                 url = _url_end(data, at, end, letters, ends, url_letters)
             latin = 0x30 <= code <= 0x39 or 0x41 <= code <= 0x5A or 0x61 <= code <= 0x7A
@@ -78,10 +77,10 @@ def _measure(offsets, data, index, flags, schemes, url_letters, code_letters, ou
             at += width
 
 
-def measure(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> dict[str, npt.NDArray[np.float64]]:
+def count_characters(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> dict[str, npt.NDArray[np.float64]]:
     """Return the COUNTS of each text by name, shape (rows,) each."""
     out = np.zeros((len(offsets) - 1, len(COUNTS)))
-    schemes = spelled(("https://", "http://"))
+    schemes = encode_phrases(("https://", "http://"))
     _measure(offsets, data, *character_traits.traits(), schemes, _among(IN_URLS), _among(CODE), out)
     return dict(zip(COUNTS, out.T, strict=True))
 

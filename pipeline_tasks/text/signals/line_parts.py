@@ -6,8 +6,8 @@ import numpy.typing as npt
 from pipeline_tasks.text.base.characters import classes, trim
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import hash_and_points
-from pipeline_tasks.text.base.numbering import number, table_for
-from pipeline_tasks.text.base.phrases import Phrases, ends_at, times
+from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
+from pipeline_tasks.text.base.phrases import Phrases, ends_with, occurrences
 
 RAW, FILLED, STRIPPED = 0, 1, 2
 """Every part as it stands; parts that are not all white space, as they stand; those, without the white space around."""
@@ -54,8 +54,8 @@ def _measure(offsets, data, newlines, cut, index, flags, out):
             at = stop + newlines
             if stop == end:
                 break
-        table, fresh = table_for(count), 0
-        out[row, 0], out[row, 4] = count, number(hashes, count, table, names)
+        table, fresh = numbering_table(count), 0
+        out[row, 0], out[row, 4] = count, number_distinct(hashes, count, table, names)
         for part in range(count):
             out[row, 1] += lengths[part]
             if table[2][names[part]] > 1:
@@ -66,7 +66,9 @@ def _measure(offsets, data, newlines, cut, index, flags, out):
                 fresh += 1
 
 
-def measure(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], newlines: int, cut: int) -> dict[str, Floats]:
+def count_parts(
+    offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], newlines: int, cut: int
+) -> dict[str, Floats]:
     """Return the COUNTS of the LINES or PARAGRAPHS of each text by name, shape (rows,) each."""
     out = np.zeros((len(offsets) - 1, len(COUNTS)))
     _measure(offsets, data, newlines, cut, *classes(), out)
@@ -87,9 +89,9 @@ def _edges(offsets, data, bare, starts, finishes, index, flags, out):
             for phrase in range(len(start_ends) - 1):
                 size = start_ends[phrase + 1] - start_ends[phrase]
                 room = min(first + size, last)
-                begins |= ends_at(data, first, room, start_letters, start_ends[phrase], start_ends[phrase + 1], 1)
+                begins |= ends_with(data, first, room, start_letters, start_ends[phrase], start_ends[phrase + 1], 1)
             for phrase in range(len(finish_ends) - 1):
-                closes |= ends_at(data, first, last, finish_letters, finish_ends[phrase], finish_ends[phrase + 1], 1)
+                closes |= ends_with(data, first, last, finish_letters, finish_ends[phrase], finish_ends[phrase + 1], 1)
             out[row, 0] += begins
             out[row, 1] += closes
             at = stop + 1
@@ -97,7 +99,7 @@ def _edges(offsets, data, bare, starts, finishes, index, flags, out):
                 break
 
 
-def edges(
+def count_edges(
     offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], cut: int, starts: Phrases, finishes: Phrases
 ) -> Floats:
     """Return per text the lines that begin with one of `starts` and those that end with one of `finishes`, (rows, 2).
@@ -118,7 +120,7 @@ def _containing(offsets, data, newlines, letters, ends, out):
         while at <= end:
             stop = stop_of(data, at, end, newlines)
             for phrase in range(len(ends) - 1):
-                if times(data, at, stop, letters, ends[phrase], ends[phrase + 1], 1):
+                if occurrences(data, at, stop, letters, ends[phrase], ends[phrase + 1], 1):
                     out[row] += 1
                     break
             at = stop + newlines
@@ -126,7 +128,9 @@ def _containing(offsets, data, newlines, letters, ends, out):
                 break
 
 
-def containing(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], newlines: int, phrases: Phrases) -> Floats:
+def count_containing(
+    offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], newlines: int, phrases: Phrases
+) -> Floats:
     """Return per text the parts that contain one of the phrases (lower case, ASCII letters of either case), (rows,)."""
     out = np.zeros(len(offsets) - 1)
     _containing(offsets, data, newlines, *phrases, out)
@@ -147,7 +151,7 @@ def _longer(offsets, data, least, out):
         out[row] += points >= least
 
 
-def longer(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], least: float) -> Floats:
+def count_long_lines(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], least: float) -> Floats:
     """Return per text the lines of at least `least` code points, as they stand, shape (rows,)."""
     out = np.zeros(len(offsets) - 1)
     _longer(offsets, data, float(least), out)

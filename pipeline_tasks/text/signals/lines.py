@@ -5,8 +5,8 @@ import numpy.typing as npt
 
 from pipeline_tasks.text.base.characters import ASCII_END, TERMINAL, class_of, classes, decode, trim
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.base.eight_bytes import byte_at, hash_and_points, hash_end
-from pipeline_tasks.text.base.numbering import number, table_for
+from pipeline_tasks.text.base.eight_bytes import byte_at, finish_hash, hash_and_points
+from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
 from pipeline_tasks.text.words import outline
 from pipeline_tasks.text.words.cutting import Floats
 from pipeline_tasks.text.words.outline import NEWLINE, RETURN, WIDE
@@ -95,13 +95,13 @@ def _shapes(offsets, data, found, index, flags, out):
         out[row, 0], out[row, 1], out[row, 2] = lines, bullets, trailing
 
 
-def shapes(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floats:
+def line_shapes(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floats:
     """Return per text: lines, lines that begin with a bullet or dash, lines that end in an ellipsis, `#`, ellipses.
 
     Shape (rows, 5). Lines are those of `str.splitlines`; an ellipsis is `...` or its single character.
     """
     out = np.zeros((len(offsets) - 1, 5))
-    _shapes(offsets, data, outline.of(offsets, data), *classes(), out)
+    _shapes(offsets, data, outline.outline_of(offsets, data), *classes(), out)
     return out
 
 
@@ -138,7 +138,7 @@ def _join_paragraphs(data, first, last, lines, starts, stops, hashes, lengths):
             hashes[parts], lengths[parts] = value, points
             parts += 1
         else:
-            hashes[parts - 1] = hash_end(hashes[parts - 1], value)
+            hashes[parts - 1] = finish_hash(hashes[parts - 1], value)
             lengths[parts - 1] += points + 1
         closed = line + 1 < lines and starts[line + 1] > stops[line] + 1
     if parts == 0:
@@ -150,7 +150,7 @@ def _join_paragraphs(data, first, last, lines, starts, stops, hashes, lengths):
 @compiled
 def _said_before(hashes, lengths, count, table, names):
     """Return (parts, code points) of the parts equal to an earlier part."""
-    if number(hashes, count, table, names) == count:
+    if number_distinct(hashes, count, table, names) == count:
         return 0, 0
     parts, points, fresh = 0, 0, 0
     for at in range(count):
@@ -168,7 +168,7 @@ def _repeats(offsets, data, found, index, flags, out):
     room = _most_breaks(found) + 2
     hashes, lengths, names = np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(room, np.int32)
     places, starts, stops = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    table = table_for(room)
+    table = numbering_table(room)
     for row in range(len(offsets) - 1):
         begin, end = offsets[row], offsets[row + 1]
         breaks = newlines(data, found, row, places)
@@ -184,14 +184,14 @@ def _repeats(offsets, data, found, index, flags, out):
         out[row, 1], out[row, 2] = _said_before(hashes, lengths, count, table, names)
 
 
-def repeats(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floats:
+def repeated_parts(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floats:
     """Return per text: paragraphs, repeated paragraphs, their characters; lines, repeated, characters; all characters.
 
     Shape (rows, 7). Paragraphs are cut at two or more newlines after `str.strip`, lines at one or more; a part is
     repeated when an earlier part is equal.
     """
     out = np.zeros((len(offsets) - 1, 7))
-    _repeats(offsets, data, outline.of(offsets, data), *classes(), out)
+    _repeats(offsets, data, outline.outline_of(offsets, data), *classes(), out)
     return out
 
 
@@ -200,7 +200,7 @@ def _prose(offsets, data, found, short, index, flags, out):
     """Fill out[row] with: lines, those that end a sentence, short ones, repeated characters, characters, newlines."""
     room = _most_breaks(found) + 2
     hashes, lengths, names = np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(room, np.int32)
-    places, table = np.empty(room, np.int64), table_for(room)
+    places, table = np.empty(room, np.int64), numbering_table(room)
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]
         breaks, count, ends, shorts, points = newlines(data, found, row, places), 0, 0, 0, 0
@@ -226,12 +226,12 @@ def _prose(offsets, data, found, short, index, flags, out):
         out[row, 3], out[row, 4], out[row, 5] = repeated, points, breaks
 
 
-def prose(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], short: npt.NDArray[np.float64]) -> Floats:
+def prose_lines(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], short: npt.NDArray[np.float64]) -> Floats:
     """Return per text: lines, lines that end a sentence, short lines, repeated characters, characters, newlines.
 
     Shape (rows, 6). Lines are cut at newlines and blank ones left out; a line is short with at most `short[row]`
     code points; the characters leave newlines out.
     """
     out = np.zeros((len(offsets) - 1, 6))
-    _prose(offsets, data, outline.of(offsets, data), short, *classes(), out)
+    _prose(offsets, data, outline.outline_of(offsets, data), short, *classes(), out)
     return out

@@ -6,7 +6,7 @@ import numpy.typing as npt
 from pipeline_tasks.text.base.buffers import Bytes, Offsets
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.hashing import absorb
-from pipeline_tasks.text.base.numbering import number, table_for
+from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
 from pipeline_tasks.text.words import cutting
 from pipeline_tasks.text.words.cutting import Floats
 
@@ -17,7 +17,7 @@ DUPLICATED = (5, 6, 7, 8, 9, 10)
 @inlined
 def _repeated_words(hashes, count, table, places, names):
     """Write place and number of every word that is said more than once; return how many."""
-    number(hashes, count, table, names)
+    number_distinct(hashes, count, table, names)
     times, kept = table[2], 0
     for at in range(count):
         name = np.uint64(names[at])
@@ -40,7 +40,7 @@ def _lengthen(places, names, kept, pairs, table):
         pairs[found] = absorb(np.uint64(0), np.uint64(names[at]) << np.uint64(32) | np.uint64(names[at + 1]))
         places[found] = place
         found += places[at + 1] == place + 1
-    number(pairs, found, table, names)
+    number_distinct(pairs, found, table, names)
     times, best, first, left = table[2], 1, 0, 0
     for at in range(found):
         name = np.uint64(names[at])
@@ -101,13 +101,13 @@ def _measure(words, out):
     for row in range(len(words.at) - 1):
         most = max(most, words.at[row + 1] - words.at[row])
     places, names, pairs = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.uint64)
-    room = table_for(most), places, names, pairs, np.empty(most, np.bool_)
+    room = numbering_table(most), places, names, pairs, np.empty(most, np.bool_)
     for row in range(len(words.at) - 1):
         begin, end = words.at[row], words.at[row + 1]
         _measure_words(words.hashes[begin:end], words.lengths[begin:end], end - begin, room, out[row])
 
 
-def measure(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Floats:
+def gopher_ngrams(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Floats:
     """Return per text the characters of the most frequent n-gram times its count (n of TOP), then of repeats.
 
     Shape (rows, 9). The most frequent n-gram is joined by spaces, the earliest of equals. Repeats (n of DUPLICATED)
@@ -115,5 +115,5 @@ def measure(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Floa
     `src/datatrove/pipeline/filters/gopher_repetition_filter.py`, but n-grams are equal here when their words are.
     """
     out = np.zeros((len(offsets) - 1, len(TOP) + len(DUPLICATED)))
-    _measure(cutting.of(offsets, data, rules), out)
+    _measure(cutting.words_of(offsets, data, rules), out)
     return out

@@ -7,9 +7,9 @@ from pipeline_tasks.text.base import character_traits
 from pipeline_tasks.text.base.compiled import compiled
 from pipeline_tasks.text.base.eight_bytes import hash_bytes
 from pipeline_tasks.text.base.hashing import mix
-from pipeline_tasks.text.base.numbering import number, table_for
-from pipeline_tasks.text.base.phrases import times
-from pipeline_tasks.text.words.tokens import next_unicode_word, next_word
+from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
+from pipeline_tasks.text.base.phrases import occurrences
+from pipeline_tasks.text.words.word_counts import next_unicode_word, next_word
 
 DCLM, DOLMA, NEMO = 0, 1, 2
 """How repetition is measured; see `shares`."""
@@ -103,7 +103,7 @@ def _replaced(data, begin, end, begins, ends, first, n, points):
         width = ends[word] - begins[word]
         gram[tip : tip + width] = data[begins[word] : ends[word]]
         tip += width + 1
-    return times(data, begin, end, gram, 0, size, 0) * (points + n - 1)
+    return occurrences(data, begin, end, gram, 0, size, 0) * (points + n - 1)
 
 
 @compiled
@@ -126,7 +126,7 @@ def _shares(offsets, data, style, index, flags, out):
         points = np.zeros(words + 1, np.int64)
         for word in range(words):
             points[word + 1] = points[word] + lengths[word]
-        table, names = table_for(words), np.empty(words, np.int32)
+        table, names = numbering_table(words), np.empty(words, np.int32)
         often = table[2]
         slots, live = np.empty(words, np.int32), np.ones(words, np.bool_)
         grams, asked = hashes[:words].copy(), np.empty(words, np.uint64)
@@ -141,7 +141,7 @@ def _shares(offsets, data, style, index, flags, out):
                     grams[at] = mix(grams[at] * ODD + hashes[at + n - 1])
                     asked[living] = grams[at]
                     living += 1
-            number(asked, living, table, names)
+            number_distinct(asked, living, table, names)
             living = 0
             for at in range(count):
                 if live[at]:
@@ -167,7 +167,7 @@ def _shares(offsets, data, style, index, flags, out):
                 live[at] = live[at] and often[slots[at]] > 1
 
 
-def shares(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], style: int) -> npt.NDArray[np.float64]:
+def ngram_shares(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], style: int) -> npt.NDArray[np.float64]:
     """Return per text the share of the most frequent n-gram (n of 2-4) and of repeated n-grams (5-10), shape (rows, 9).
 
     DCLM (mlfoundations/dclm `baselines/mappers/filters/content_filters.py`): words of UAX #29 that begin with a letter

@@ -10,18 +10,18 @@ from pipeline_tasks.text.base.characters import (
     ALPHA,
     ASCII_END,
     MARK,
-    PAIRED,
     SPACE,
     TERMINAL,
+    UNSPACED,
     WORD,
     class_of,
     classes,
     decode,
-    spans,
+    parse_ranges,
 )
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.base.eight_bytes import byte_at, hash_bytes, move
-from pipeline_tasks.text.base.numbering import number, table_for
+from pipeline_tasks.text.base.eight_bytes import byte_at, copy, hash_bytes
+from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
 from pipeline_tasks.text.words import outline
 from pipeline_tasks.text.words.outline import SOLID
 from pipeline_tasks.text.words.spacy_tokens import cut_chunk
@@ -36,16 +36,16 @@ runs of those scripts are cut in pairs; punctuation belongs to the word before i
 words of spaCy's blank English tokenizer (`text.affixes`), as huggingface/datatrove counts them.
 """
 
-LIKELY = np.uint64(0xFF)
+LOW_BYTE = np.uint64(0xFF)
 """The bits of a hash by which most words are told from stop words at once."""
 
-STOPS, MARKS = 1 << 6, 1 << 7
+SENTENCE_END, ALL_PUNCTUATION = 1 << 6, 1 << 7
 """Bits of the kind of a SPACY word: it is one sign that ends sentences; it is all punctuation to Unicode."""
 
-UNSTOPPED = np.array(
+NO_SENTENCE_ENDS = np.array(
     [
         code
-        for first, last in spans(
+        for first, last in parse_ranges(
             "61D-61E 837 839 83D-83E 17D4-17D6 17D9-17DA 1B7D-1B7E 2E53-2E54 10F55-10F59 10F86-10F89 11944 11946 "
             "11EF7-11EF8 11F43-11F44 16E98"
         )
@@ -59,7 +59,7 @@ Hashes = npt.NDArray[np.uint64]
 
 
 @compiled
-def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):
+def cut_text(data, begin, end, rule, index, flags, lengths, hashes, kinds):
     """Write code points, hash and kind of every word of data[begin:end]; return the number of words.
 
     A kind holds ALPHA if any character is a letter and SOLID if any is no punctuation.
@@ -73,7 +73,7 @@ def cut(data, begin, end, rule, index, flags, lengths, hashes, kinds):
         bits = class_of(index, flags, code)
         ends = bits & SPACE
         if rule != SPLIT:
-            group = 2 if bits & PAIRED else (1 if bits & WORD else 0)
+            group = 2 if bits & UNSPACED else (1 if bits & WORD else 0)
             if rule == UNICODE:
                 ends |= group != script or group == 0 or (group == 2 and length == 2)
                 script = group
@@ -128,8 +128,8 @@ def cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds):
 def _stops(code):
     """Tell whether a TERMINAL ends sentences to spaCy."""
     if code >= ASCII_END:
-        for place in range(len(UNSTOPPED)):
-            if UNSTOPPED[place] == code:
+        for place in range(len(NO_SENTENCE_ENDS)):
+            if NO_SENTENCE_ENDS[place] == code:
                 return False
     return True
 
@@ -149,9 +149,9 @@ def _weigh(data, begin, end, index, flags, lengths, hashes, kinds, count):
         at += width
     kind = (any_bits & ALPHA) | (SOLID & lacks)
     if all_bits & MARK:
-        kind |= MARKS
+        kind |= ALL_PUNCTUATION
     if length == 1 and any_bits & TERMINAL and _stops(code):
-        kind |= STOPS
+        kind |= SENTENCE_END
     lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, begin, end), kind
 
 
@@ -189,9 +189,9 @@ _NO_PIECES = (
 _last: list[tuple[outline.Outline, npt.NDArray[np.uint8], Words]] = []
 
 
-def of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Words:
+def words_of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Words:
     """Return the words of texts, cut by the rule of each; those asked about last are not cut again."""
-    found = outline.of(offsets, data)
+    found = outline.outline_of(offsets, data)
     if not rules.any():
         return Words(found.words_at, found.lengths, found.hashes, found.kinds, np.empty(0, np.int64))
     if _last and _last[0][0] is found and np.array_equal(_last[0][1], rules):
@@ -233,14 +233,14 @@ def _pieces(offsets, data, rules, found, index, flags):
         if rules[row] == SPACY:
             count += found.words_at[row + 1] - found.words_at[row]
             size += offsets[row + 1] - offsets[row]
-    values, names, table = np.empty(count, np.uint64), np.empty(count, np.int32), table_for(count)
+    values, names, table = np.empty(count, np.uint64), np.empty(count, np.int32), numbering_table(count)
     at = 0
     for row in range(len(rules)):
         if rules[row] == SPACY:
             words = found.words_at[row + 1] - found.words_at[row]
-            move(found.hashes, found.words_at[row], words, values, at)
+            copy(found.hashes, found.words_at[row], words, values, at)
             at += words
-    different = number(values, count, table, names)
+    different = number_distinct(values, count, table, names)
     lengths, hashes, kinds = np.empty(size, np.int32), np.empty(size, np.uint64), np.empty(size, np.uint8)
     ends, known, word, pieces = np.empty(different, np.int64), 0, 0, 0
     for row in range(len(rules)):
@@ -284,9 +284,9 @@ def _cut_all(offsets, data, rules, found, pieces, index, flags, words):
     for row in range(len(offsets) - 1):
         if rules[row] == SPLIT:
             begin, size = found.words_at[row], found.words_at[row + 1] - found.words_at[row]
-            move(found.lengths, begin, size, words.lengths, count)
-            move(found.hashes, begin, size, words.hashes, count)
-            move(found.kinds, begin, size, words.kinds, count)
+            copy(found.lengths, begin, size, words.lengths, count)
+            copy(found.hashes, begin, size, words.hashes, count)
+            copy(found.kinds, begin, size, words.kinds, count)
         elif rules[row] == SPACY:
             size = 0
             for word in range(found.words_at[row], found.words_at[row + 1]):
@@ -299,7 +299,7 @@ def _cut_all(offsets, data, rules, found, pieces, index, flags, words):
                 asked += 1
         else:
             room = words.lengths[count:], words.hashes[count:], words.kinds[count:]
-            size = cut(data, offsets[row], offsets[row + 1], rules[row], index, flags, *room)
+            size = cut_text(data, offsets[row], offsets[row + 1], rules[row], index, flags, *room)
         count += size
         words.at[row + 1] = count
 
@@ -307,9 +307,9 @@ def _cut_all(offsets, data, rules, found, pieces, index, flags, words):
 @compiled
 def _measure(words, stops, out):
     """Fill out[row] with what `measure` returns."""
-    likely = np.zeros(int(LIKELY) + 1, np.bool_)
+    likely = np.zeros(int(LOW_BYTE) + 1, np.bool_)
     for stop in range(len(stops)):
-        likely[stops[stop] & LIKELY] = True
+        likely[stops[stop] & LOW_BYTE] = True
     for row in range(len(words.at) - 1):
         solid, points, alpha, seen = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
         for word in range(words.at[row], words.at[row + 1]):
@@ -318,7 +318,7 @@ def _measure(words, stops, out):
             solid += is_solid
             points += words.lengths[word] * is_solid
             alpha += kind // ALPHA & 1
-            if likely[words.hashes[word] & LIKELY]:
+            if likely[words.hashes[word] & LOW_BYTE]:
                 for stop in range(len(stops)):
                     if words.hashes[word] == stops[stop]:
                         seen |= 1 << stop
@@ -327,23 +327,23 @@ def _measure(words, stops, out):
             out[row, 4] += seen >> stop & 1
 
 
-def count(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Floats:
+def count_words(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Floats:
     """Return the number of words per text, shape (rows,); `rules` as for `measure`."""
-    return np.diff(of(offsets, data, rules).at).astype(np.float64)
+    return np.diff(words_of(offsets, data, rules).at).astype(np.float64)
 
 
-def measure(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8], stops: Hashes) -> Floats:
+def word_signals(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8], stops: Hashes) -> Floats:
     """Return per text: solid words, all words, code points of solid words, words with a letter, distinct stop words.
 
     Shape (rows, 5). A solid word has a character that is no punctuation. `rules` is SPLIT, UNICODE, PAIRS or SPACY
     per text, `stops` at most 63 hashes of `hashes_of`.
     """
     out = np.zeros((len(offsets) - 1, 5))
-    _measure(of(offsets, data, rules), stops, out)
+    _measure(words_of(offsets, data, rules), stops, out)
     return out
 
 
-def hashes_of(words: tuple[str, ...]) -> Hashes:
+def hash_words(words: tuple[str, ...]) -> Hashes:
     """Return the hashes that `cut` gives these words."""
     spelled = [np.frombuffer(word.encode(), np.uint8) for word in words]
     return np.array([hash_bytes(letters, 0, len(letters)) for letters in spelled], np.uint64)

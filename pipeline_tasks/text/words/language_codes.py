@@ -44,7 +44,7 @@ _LABEL = re.compile(r"(?P<code>[A-Za-z]{2,3})(?:[_-](?P<script>[A-Za-z]{4}))?(?:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Tongue:
+class Language:
     """A language, and the script that it is written in, empty where a model does not say."""
 
     language: str
@@ -55,15 +55,15 @@ class Tongue:
         return f"{self.language}-{self.script}" if self.script else self.language
 
 
-def tongue(label: str) -> Tongue:
+def parse_language(label: str) -> Language:
     """Return what a label means: `eng_Latn`, `eng-Latn`, `eng` and `en` are `en`, `srp_Cyrl` is `sr` in `Cyrl`.
 
     Languages without an ISO 639-1 code keep their ISO 639-3 code; what has not the form of a code comes as it is.
     """
     found = _LABEL.fullmatch(label)
     if not found:
-        return Tongue(label)
+        return Language(label)
     code, script = found["code"].lower(), (found["script"] or "").title()
     if code == ALEMANNIC and not script:
-        return Tongue(code)
-    return Tongue(MEMBERS.get(code) or SHORT.get(code, code), script)
+        return Language(code)
+    return Language(MEMBERS.get(code) or SHORT.get(code, code), script)

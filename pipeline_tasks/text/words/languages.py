@@ -21,11 +21,11 @@ def word_rules(languages: pa.Array, rule: int) -> npt.NDArray[np.uint8]:
 
     SPACY knows English only; other languages get UNICODE for it.
     """
-    rules = np.where(spoken(languages, ("en",)), SPACY, UNICODE) if rule == SPACY else rule
-    return np.where(spoken(languages, UNSPACED), PAIRS, rules).astype(np.uint8)
+    rules = np.where(is_language(languages, ("en",)), SPACY, UNICODE) if rule == SPACY else rule
+    return np.where(is_language(languages, UNSPACED), PAIRS, rules).astype(np.uint8)
 
 
-def spoken(languages: pa.Array, codes: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+def is_language(languages: pa.Array, codes: tuple[str, ...]) -> npt.NDArray[np.bool_]:
     """Return per row whether its language is one of `codes`; a null is none of them."""
     listed = pc.is_in(languages, value_set=pa.array(codes, languages.type))
     return np.asarray(listed.to_numpy(zero_copy_only=False), np.bool_)

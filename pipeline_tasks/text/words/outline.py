@@ -21,18 +21,18 @@ from pipeline_tasks.text.base.characters import (
 )
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import (
-    BASIS,
-    HIGH,
-    blanks,
+    HASH_START,
+    HIGH_BITS,
     byte_at,
-    digits,
-    first_bytes,
-    first_of,
+    finish_hash,
+    first_marked,
     hash_bytes,
-    hash_end,
-    letters,
-    load,
-    load_last,
+    keep_first,
+    load_eight,
+    load_tail,
+    mark_blanks,
+    mark_digits,
+    mark_letters,
 )
 from pipeline_tasks.text.base.hashing import absorb
 
@@ -82,14 +82,14 @@ class _Told(NamedTuple):
 _last: list[_Told] = []
 
 
-def of(offsets: Offsets, data: Bytes) -> Outline:
+def outline_of(offsets: Offsets, data: Bytes) -> Outline:
     """Return the outline of texts as `buffers.views` gives them; those asked about last are not read again."""
     if _last and _same(_last[0].offsets, offsets) and _same(_last[0].data, data):
         return _last[0].outline
-    return tell(offsets, data, outline(offsets, data))
+    return set_outline(offsets, data, read_outline(offsets, data))
 
 
-def tell(offsets: Offsets, data: Bytes, found: Outline) -> Outline:
+def set_outline(offsets: Offsets, data: Bytes, found: Outline) -> Outline:
     """Let `found` be what `of` returns for these texts next."""
     _last[:] = [_Told(offsets, data, found)]
     return found
@@ -99,16 +99,16 @@ def _same(one: npt.NDArray[np.generic], other: npt.NDArray[np.generic]) -> bool:
     return len(one) == len(other) and one.ctypes.data == other.ctypes.data
 
 
-def outline(offsets: Offsets, data: Bytes) -> Outline:
+def read_outline(offsets: Offsets, data: Bytes) -> Outline:
     """Read the texts once and return their outline."""
     rows = len(offsets) - 1
     words, breaks = _room(offsets, data)
-    found = empty(rows, words, breaks)
+    found = empty_outline(rows, words, breaks)
     _outline(offsets, data, *classes(), found)
-    return trimmed(found)
+    return trim_outline(found)
 
 
-def empty(rows: int, words: int, breaks: int) -> Outline:
+def empty_outline(rows: int, words: int, breaks: int) -> Outline:
     """Return an outline with room for so many."""
     return Outline(
         np.zeros(rows + 1, np.int64),
@@ -123,7 +123,7 @@ def empty(rows: int, words: int, breaks: int) -> Outline:
     )
 
 
-def trimmed(found: Outline) -> Outline:
+def trim_outline(found: Outline) -> Outline:
     """Return `found` without the room that was not needed."""
     words, breaks = int(found.words_at[-1]), int(found.breaks_at[-1])
     sizes = dict.fromkeys(("lengths", "hashes", "kinds"), words)
@@ -150,12 +150,12 @@ def _outline(offsets, data, index, flags, found):
     words, breaks = 0, 0
     for row in range(len(offsets) - 1):
         begin, end = offsets[row], offsets[row + 1]
-        words, breaks, found.traits[row] = read(data, begin, end, index, flags, found, words, breaks)
+        words, breaks, found.traits[row] = read_text(data, begin, end, index, flags, found, words, breaks)
         found.words_at[row + 1], found.breaks_at[row + 1] = words, breaks
 
 
 @compiled
-def read(data, begin, end, index, flags, found, words, breaks):
+def read_text(data, begin, end, index, flags, found, words, breaks):
     """Append the words and breaks of data[begin:end] to `found`; return how many it then has, and the text's bits."""
     at, bits_of_text, safe = begin, np.int64(0), len(data) - 7
     lengths, hashes, kinds = found.lengths, found.hashes, found.kinds
@@ -182,15 +182,15 @@ def read(data, begin, end, index, flags, found, words, breaks):
             at += width
         if at >= end:
             return words, breaks, bits_of_text
-        first, value = at, BASIS
+        first, value = at, HASH_START
         alpha, solid = np.uint64(0), np.uint64(0)
         while True:
-            eight = load(data, at) if at < safe else load_last(data, at)
-            size = min(first_of(blanks(eight) | (eight & HIGH)), end - at)
+            eight = load_eight(data, at) if at < safe else load_tail(data, at)
+            size = min(first_marked(mark_blanks(eight) | (eight & HIGH_BITS)), end - at)
             if size < 8:
-                eight = first_bytes(eight, size)
-            alpha |= letters(eight)
-            solid |= digits(eight)
+                eight = keep_first(eight, size)
+            alpha |= mark_letters(eight)
+            solid |= mark_digits(eight)
             if size:
                 value = absorb(value, eight)
             at += size
@@ -208,7 +208,7 @@ def read(data, begin, end, index, flags, found, words, breaks):
             last = byte_at(data, at - 1)
             if kind == 0 or not 0x61 <= last <= 0x7A:
                 kind |= _ending(data, first, at)
-            lengths[words], hashes[words], kinds[words] = at - first, hash_end(value, at - first), kind
+            lengths[words], hashes[words], kinds[words] = at - first, finish_hash(value, at - first), kind
         words += 1
 
 

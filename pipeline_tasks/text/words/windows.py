@@ -76,7 +76,7 @@ def _places(offsets, data, shares, size, least, index, flags, out):
                 out[row, window, 0], out[row, window, 1] = -1, -1
 
 
-def places(
+def window_bounds(
     offsets: npt.NDArray[np.int64],
     data: npt.NDArray[np.uint8],
     shares: tuple[float, ...],

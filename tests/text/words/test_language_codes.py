@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_tasks.text.words.language_codes import MEMBERS, SHORT, Tongue, tongue
+from pipeline_tasks.text.words.language_codes import MEMBERS, SHORT, Language, parse_language
 
 
 @pytest.mark.parametrize(
@@ -32,14 +32,14 @@ from pipeline_tasks.text.words.language_codes import MEMBERS, SHORT, Tongue, ton
     ],
 )
 def test_forms(label: str, name: str) -> None:
-    assert str(tongue(label)) == name
+    assert str(parse_language(label)) == name
 
 
 def test_names_name_themselves() -> None:
     for short in {*SHORT.values(), *MEMBERS.values()}:
-        assert tongue(short) == Tongue(short)
+        assert parse_language(short) == Language(short)
 
 
 @given(st.text(max_size=12))
 def test_any_label_has_a_name_and_keeps_it(label: str) -> None:
-    assert tongue(str(tongue(label))) == tongue(label)
+    assert parse_language(str(parse_language(label))) == parse_language(label)

@@ -4,11 +4,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text.base import character_traits as kinds
-from pipeline_tasks.text.base.characters import ASCII_END, decode
+from pipeline_tasks.text.base.characters import class_of, decode
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import hash_bytes
-from pipeline_tasks.text.base.numbering import number, table_for
-from pipeline_tasks.text.base.phrases import Phrases, ends_at
+from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
+from pipeline_tasks.text.base.phrases import Phrases, ends_with
 
 SPACE, ALPHA, ALNUM = np.uint16(kinds.SPACE), np.uint16(kinds.ALPHA), np.uint16(kinds.ALNUM)
 SHIFT = kinds.KIND_SHIFT
@@ -36,31 +36,17 @@ an ellipsis mark or have more runs of `#` than half their length; different word
 
 
 @inlined
-def trait_of(index, flags, code):
-    """Return the traits of a code point."""
-    return flags[(np.int64(index[code >> 8]) << 8) | (code & 0xFF)]
-
-
-@inlined
-def read(data, at, end):
-    """Return (code point, bytes it takes) of the UTF-8 at `at`."""
-    if data[at] < ASCII_END:
-        return np.int64(data[at]), 1
-    return decode(data, at, end)
-
-
-@inlined
 def next_word(data, at, end, index, flags):
     """Return (begin, end, code points, has a letter) of the next word of `str.split`; begin = end if there is none."""
     while at < end:
-        code, width = read(data, at, end)
-        if not trait_of(index, flags, code) & SPACE:
+        code, width = decode(data, at, end)
+        if not class_of(index, flags, code) & SPACE:
             break
         at += width
     begin, points, alpha = at, 0, False
     while at < end:
-        code, width = read(data, at, end)
-        trait = trait_of(index, flags, code)
+        code, width = decode(data, at, end)
+        trait = class_of(index, flags, code)
         if trait & SPACE:
             break
         points += 1
@@ -73,8 +59,8 @@ def next_word(data, at, end, index, flags):
 def _peek(data, at, end, index, flags):
     """Return (begin, bytes, word break class) of the next code point that extends nothing; the end has class OTHER."""
     while at < end:
-        code, width = read(data, at, end)
-        kind = np.int64(trait_of(index, flags, code)) >> SHIFT
+        code, width = decode(data, at, end)
+        kind = np.int64(class_of(index, flags, code)) >> SHIFT
         if kind != EXTEND:
             return at, width, kind
         at += width
@@ -86,8 +72,8 @@ def next_unicode_word(data, at, end, index, flags):
     """Return (begin, end, code points) of the next word of UAX #29 that begins with a letter or digit."""
     while at < end:
         begin = at
-        code, width = read(data, at, end)
-        trait = trait_of(index, flags, code)
+        code, width = decode(data, at, end)
+        trait = class_of(index, flags, code)
         before = np.int64(trait) >> SHIFT
         at += width
         if not trait & ALNUM and before != CONNECTOR:
@@ -130,7 +116,7 @@ def _is_one(data, begin, end, letters, ends, fold):
     """Return whether data[begin:end] is one of the phrases."""
     for phrase in range(len(ends) - 1):
         size = ends[phrase + 1] - ends[phrase]
-        if size == end - begin and ends_at(data, begin, end, letters, ends[phrase], ends[phrase + 1], fold):
+        if size == end - begin and ends_with(data, begin, end, letters, ends[phrase], ends[phrase + 1], fold):
             return True
     return False
 
@@ -168,10 +154,10 @@ def _measure(offsets, data, index, flags, stops, marks, out):
         out[row, 0], out[row, 1], out[row, 5] = count, points, longest
         if count:
             out[row, 6] = np.median(lengths[:count])
-            out[row, 9] = number(hashes, count, table_for(count), np.empty(count, np.int32))
+            out[row, 9] = number_distinct(hashes, count, numbering_table(count), np.empty(count, np.int32))
 
 
-def measure(
+def count_words(
     offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], stops: Phrases, marks: Phrases
 ) -> dict[str, Floats]:
     """Return the COUNTS of each text by name, shape (rows,) each; `marks` are the ellipsis marks, whole words."""
@@ -187,15 +173,15 @@ def _fasttext(offsets, data, index, flags, out):
         at, end = offsets[row], offsets[row + 1]
         inside = False
         while at < end:
-            code, width = read(data, at, end)
+            code, width = decode(data, at, end)
             blank = code == 0x20 or 0x09 <= code <= 0x0D or code == 0
             if not blank and not inside:
-                out[row] += (trait_of(index, flags, code) & ALNUM) != 0
+                out[row] += (class_of(index, flags, code) & ALNUM) != 0
             inside = not blank
             at += width
 
 
-def fasttext_words(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floats:
+def count_fasttext_words(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floats:
     """Return per text the words that begin with a letter or digit, cut as fastText's tokenizer cuts, shape (rows,)."""
     out = np.zeros(len(offsets) - 1)
     _fasttext(offsets, data, *kinds.traits(), out)
@@ -211,8 +197,8 @@ def _listed(offsets, data, index, flags, known, out):
         while at < end:
             begin = at
             while at < end:
-                code, width = read(data, at, end)
-                if not trait_of(index, flags, code) & ALNUM and code != 0x5F:
+                code, width = decode(data, at, end)
+                if not class_of(index, flags, code) & ALNUM and code != 0x5F:
                     break
                 at += width
             if at > begin:
@@ -223,11 +209,11 @@ def _listed(offsets, data, index, flags, known, out):
                     out[row, 2] += seen[place] <= row
                     seen[place] = row + 1
             else:
-                _, width = read(data, at, end)
+                _, width = decode(data, at, end)
                 at += width
 
 
-def listed(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], words: tuple[str, ...]) -> Floats:
+def count_listed_words(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], words: tuple[str, ...]) -> Floats:
     """Return per text: words (runs of letters, digits and `_`), those that are one of `words`, different ones of these.
 
     Shape (rows, 3). Words are compared as they are spelled.

@@ -5,11 +5,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
-SPAN = 1 << 62
+DRAW_SPAN = 1 << 62
 """Draws are whole numbers in [0, SPAN): 62 bits, so that SPAN itself still fits in a signed 64-bit column."""
 
 
-def draws(ids: pa.Array, seed: int) -> npt.NDArray[np.int64]:
+def uniform_draws(ids: pa.Array, seed: int) -> npt.NDArray[np.int64]:
     """Return one draw in [0, SPAN) per id: the upper 62 bits of XXH3-64 of the id's UTF-8 bytes under `seed`.
 
     A null id draws as the empty text. Any two seeds give unrelated draws (XXH3 is seeded, not salted).
