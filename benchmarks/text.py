@@ -107,7 +107,7 @@ def measure(folder: Path, words: str) -> dict[str, float]:
     turns = [{name: seconds(call) for name, call in pair.items()} for _ in range(6)][1:]
     figures |= {name: statistics.median(turn[name] for turn in turns) for name in pair}
     figures["url"] /= SHARD
-    figures["list_bytes"] = filter_url.size(url_params)
+    figures["list_bytes"] = filter_url.list_bytes(url_params)
     figures["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE
     return figures
 

@@ -56,7 +56,7 @@ def judged(urls: list[str], crawl: int, lists: dict[str, Path], matching: Any) -
     params = filter_url.Params(matching=matching, **paths)  # type: ignore[arg-type]
     list(filter_url.screen(iter([pa.record_batch({"url": urls[:1]})]), params=filter_url.Params()))  # compiles
     started = time.process_time()
-    filter_url.read(params)
+    filter_url.read_lists(params)
     loaded = time.process_time() - started
     reasons, times = [], []
     for part in (urls[:crawl], urls[crawl:]):
@@ -64,7 +64,7 @@ def judged(urls: list[str], crawl: int, lists: dict[str, Path], matching: Any) -
         screened = list(filter_url.screen(iter(pa.table({"url": part}).to_batches(4096)), params=params))
         times.append(time.process_time() - started)
         reasons += [why and why.partition(":")[2] for batch in screened for why in batch["reason"].to_pylist()]
-    return {"reasons": reasons, "seconds": times, "load_s": loaded, "bytes": filter_url.size(params)}
+    return {"reasons": reasons, "seconds": times, "load_s": loaded, "bytes": filter_url.list_bytes(params)}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Sets aside pages by their URL: listed hosts, listed URLs, and listed words."""
+"""Rejects pages by their URL: listed hosts, listed URLs, and listed words."""
 
 import json
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject
 
 if TYPE_CHECKING:
-    from pipeline_tasks.text.urls.blocklists import Subwords, Suffixes, Tables
+    from pipeline_tasks.text.urls.blocklists import SubwordIndex, Tables
+    from pipeline_tasks.text.urls.hosts import Suffixes
     from pipeline_tasks.text.urls.lists import Table
 
 Failure = dict[str, str | int]
@@ -26,7 +27,7 @@ Failure = dict[str, str | int]
 NO_FILE = FilePath("")
 
 MOST_SOFT = 100
-"""Different soft words of one URL that are counted (`text.blocked.MOST`)."""
+"""Different soft words of one URL that are counted (`text.urls.blocklists.MOST_HITS`)."""
 
 SHOWN = 200
 """Characters of a URL in evidence."""
@@ -34,18 +35,18 @@ SHOWN = 200
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 RULES = ("bad_url", "domain", "subdomain", "url", "hard_blacklisted", "soft_blacklisted", "blacklisted_subword")
-"""By the numbers of `text.blocked`; all but the first are the reasons of datatrove's filter, in its order."""
+"""By the numbers of `text.urls.blocklists`; all but the first are the reasons of datatrove's filter, in its order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Lists of what is not wanted: UTF-8 files with one item per line, `#` comments, plain or compressed (.gz, .zst).
+    """Lists of unwanted URLs: UTF-8 files with one item per line, `#` comments, plain or compressed (.gz, .zst).
 
-    `domains` holds hosts: each stands for itself and all hosts below it. `urls` holds URLs, with or without scheme,
-    `www.`, fragment and last slash. `hard_words` sets a page aside for one word of its URL, `soft_words` for
+    `domains` lists hosts: each blocks itself and all hosts below it. `urls` lists URLs, with or without scheme,
+    `www.`, fragment and last slash. `hard_words` rejects a page for one word of its URL, `soft_words` for
     `soft_limit` different ones; words are the runs of ASCII letters and digits in the URL, in lower case. `subwords`
-    sets it aside for a stretch of all its letters and digits joined. Of the items of these three lists, too, only
-    letters and digits count. All lists are empty by default, so that only URLs without a host are set aside.
+    rejects it for a stretch of all its letters and digits joined. Of the items of these three lists, too, only
+    letters and digits count. All lists are empty by default: then only URLs without a host are rejected.
     `matching: exact` compares as datatrove does: as spelled, and of hosts only the registered domain and the whole.
     """
 
@@ -65,17 +66,17 @@ class Params:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """The lists of `Params` as tables, the Public Suffix List, and how they are compared."""
+    """The lists of `Params` as tables, the Public Suffix List, and how entries are compared."""
 
     tables: "Tables"
-    subwords: "Subwords"
+    subwords: "SubwordIndex"
     suffixes: "Suffixes"
     soft_limit: int
     exact: bool
 
     @property
     def bounds(self) -> tuple[str | int, ...]:
-        """What a URL that fails a rule was held against, by the numbers of `RULES`."""
+        """What a URL that fails a rule was compared with, by the numbers of `RULES`."""
         return ("scheme://host", "domains", "domains", "urls", "hard_words", self.soft_limit, "subwords")
 
 
@@ -95,59 +96,59 @@ def resources(params: Params) -> tuple[FilePath, ...]:
 
 
 def screen(batches: Batches, *, params: Params) -> Batches:
-    """Set aside each row whose URL is listed or has no host, with everything that is against it as evidence.
+    """Reject each row whose URL is listed or has no host, with everything that is against it as evidence.
 
     Rules and reasons are those of huggingface/datatrove `src/datatrove/pipeline/filters/url_filter.py`, in its order,
     after `bad_url`. A row without a URL is kept.
     """
-    lists = read(params)
+    lists = read_lists(params)
     for batch in batches:
-        against = _against(batch.column("url"), lists)
         reasons: list[str | None] = [None] * batch.num_rows
         evidence: list[str | None] = [None] * batch.num_rows
-        for row, failed in against.items():
-            reasons[row] = str(failed[0]["rule"])
-            evidence[row] = CANONICAL.encode(failed)
+        for row, failures in _failures_by_row(batch.column("url"), lists).items():
+            reasons[row] = str(failures[0]["rule"])
+            evidence[row] = CANONICAL.encode(failures)
         yield reject(batch, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
 
 
-def read(params: Params) -> Lists:
+def read_lists(params: Params) -> Lists:
     """Return the lists, which stay loaded for the next shard of this process."""
     from pipeline_tasks.text.base.cached import cached
-    from pipeline_tasks.text.urls import blocklists, lists
+    from pipeline_tasks.text.urls import lists
+    from pipeline_tasks.text.urls.blocklists import index_subwords
+    from pipeline_tasks.text.urls.hosts import read_suffixes
 
     exact = params.matching == "exact"
     forms = (lists.SPELLED, lists.SPELLED) if exact else (lists.HOST, lists.URL)
-    asked = zip(
+    sources = zip(
         (params.domains, params.urls, params.hard_words, params.soft_words, params.subwords),
         (*forms, lists.WORD, lists.WORD, lists.WORD),
         strict=True,
     )
-    tables: Any = tuple(cached(table, path, form) if path else lists.entries([]) for path, form in asked)
-    return Lists(
-        tables, blocklists.known(tables[4]), cached(blocklists.read_suffixes, suffix_list()), params.soft_limit, exact
-    )
+    tables: Any = tuple(cached(read_table, path, form) if path else lists.short_table([]) for path, form in sources)
+    suffixes = cached(read_suffixes, suffix_list())
+    return Lists(tables, index_subwords(tables[4]), suffixes, params.soft_limit, exact)
 
 
-def size(params: Params) -> int:
+def list_bytes(params: Params) -> int:
     """Return the bytes that the lists of `params` take in a process."""
     from pipeline_tasks.text.urls import lists
 
-    return sum(map(lists.size, read(params).tables))
+    return sum(map(lists.table_bytes, read_lists(params).tables))
 
 
-def table(path: str, form: int) -> "Table":
+def read_table(path: str, form: int) -> "Table":
     """Read one list; hosts that are not plain names (IDNA, IPv6) in the form that they are compared in."""
     from pipeline_tasks.text.urls import lists
 
-    found, odd = lists.read(path, form)
-    names = (name_of(item.strip(".")) for item in odd)
-    return lists.joined(found, [name for name in names if name])
+    table, odd = lists.read_list(path, form)
+    names = (host_name(item.strip(".")) for item in odd)
+    return lists.extend_table(table, [name for name in names if name])
 
 
-def name_of(host: str) -> bytes:
+def host_name(host: str) -> bytes:
     """Return a host in lower-case ASCII: an address in its shortest form, a name by IDNA; empty if it has none."""
-    from pipeline_tasks.text.urls.blocklists import FORBIDDEN
+    from pipeline_tasks.text.urls.hosts import FORBIDDEN
 
     try:
         return str(ip_address(host.removeprefix("[").removesuffix("]"))).encode()
@@ -160,35 +161,34 @@ def name_of(host: str) -> bytes:
     return name if name.translate(None, FORBIDDEN) == name else b""
 
 
-def _against(column: pa.Array, lists: Lists) -> dict[int, list[Failure]]:
+def _failures_by_row(column: pa.Array, lists: Lists) -> dict[int, list[Failure]]:
     """Return everything that is against the URLs of a column, by row, in the order of the rules."""
     from pipeline_tasks.text.base.buffers import views
-    from pipeline_tasks.text.urls import blocklists
+    from pipeline_tasks.text.urls.blocklists import find_listed
+    from pipeline_tasks.text.urls.hosts import locate_hosts
 
     offsets, whole = views(column)
     data = whole[offsets[0] : offsets[-1]].copy()
-    places, kinds = blocklists.locate(offsets - offsets[0], data)
+    places, kinds = locate_hosts(offsets - offsets[0], data)
     odd = _odd_hosts(data, places, kinds)
-    hits = blocklists.screen(
-        data, (places, kinds), odd, lists.tables, lists.subwords, lists.suffixes, exact=lists.exact
-    )
-    against, spans = {}, places[:, :2].tolist()
-    for row, found in groupby(hits.tolist(), key=lambda hit: hit[0]):
+    hits = find_listed(data, (places, kinds), odd, lists.tables, lists.subwords, lists.suffixes, exact=lists.exact)
+    failures_by_row, spans = {}, places[:, :2].tolist()
+    for row, hits_of_row in groupby(hits.tolist(), key=lambda hit: hit[0]):
         begin, end = spans[row]
-        failed = _failures(data[begin:end].tobytes().decode(), [hit[1:] for hit in found], lists)
-        if failed:
-            against[row] = failed
-    return against
+        failures = _failures(data[begin:end].tobytes().decode(), [hit[1:] for hit in hits_of_row], lists)
+        if failures:
+            failures_by_row[row] = failures
+    return failures_by_row
 
 
 def _odd_hosts(data: Any, places: Any, kinds: Any) -> list[bytes]:  # noqa: ANN401 -- numpy arrays
-    """Return the names of hosts that compiled code leaves to Python, and say in `kinds` what they turned out to be."""
-    from pipeline_tasks.text.urls.blocklists import ADDRESS, BAD, LONGEST_HOST, ODD
+    """Return the names of hosts that compiled code leaves to Python, and set in `kinds` what they turned out to be."""
+    from pipeline_tasks.text.urls.hosts import ADDRESS, BAD, LONGEST_HOST, ODD
 
     names = []
     for row in np.flatnonzero(kinds == ODD).tolist():
         host = data[places[row, 2] : places[row, 3]].tobytes().decode()
-        name = name_of(host)
+        name = host_name(host)
         labels = name.split(b".")
         if not all(labels) or len(name) > LONGEST_HOST:
             kinds[row] = BAD
@@ -199,32 +199,26 @@ def _odd_hosts(data: Any, places: Any, kinds: Any) -> list[bytes]:  # noqa: ANN4
 
 
 def _failures(url: str, hits: list[list[int]], lists: Lists) -> list[Failure]:
-    """Return what the hits of one URL amount to: a rule each, soft words only if there are enough of them."""
-    from pipeline_tasks.text.urls import blocklists
-    from pipeline_tasks.text.urls.lists import entry
+    """Return a failure per rule that the hits of one URL break; soft words only if there are enough of them."""
+    from pipeline_tasks.text.urls.blocklists import DOMAIN, HARD, SOFT, SUBDOMAIN, SUBWORD
+    from pipeline_tasks.text.urls.lists import entry_text
 
-    lists_of = {
-        blocklists.DOMAIN: 0,
-        blocklists.SUBDOMAIN: 0,
-        blocklists.HARD: 2,
-        blocklists.SOFT: 3,
-        blocklists.SUBWORD: 4,
-    }
-    failed: list[Failure] = []
+    table_of = {DOMAIN: 0, SUBDOMAIN: 0, HARD: 2, SOFT: 3, SUBWORD: 4}
+    failures: list[Failure] = []
     for rule in sorted({rule for rule, _ in hits}):
-        found = [number for which, number in hits if which == rule]
-        if rule == blocklists.SOFT and len(found) < lists.soft_limit:
+        numbers = [number for rule_of_hit, number in hits if rule_of_hit == rule]
+        if rule == SOFT and len(numbers) < lists.soft_limit:
             continue
         value = url[:SHOWN]
-        if rule in lists_of:
-            names = [entry(lists.tables[lists_of[rule]], number) for number in found]
-            value = ",".join(names if rule in (blocklists.DOMAIN, blocklists.SUBDOMAIN) else sorted(names))
-        failed.append({"rule": f"filter_url:{RULES[rule]}", "value": value, "bound": lists.bounds[rule]})
-    return failed
+        if rule in table_of:
+            entries = [entry_text(lists.tables[table_of[rule]], number) for number in numbers]
+            value = ",".join(entries if rule in (DOMAIN, SUBDOMAIN) else sorted(entries))
+        failures.append({"rule": f"filter_url:{RULES[rule]}", "value": value, "bound": lists.bounds[rule]})
+    return failures
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Judge every shard by itself."""
+    """Screen every shard by itself."""
     return on.map(partial(screen, params=params), shards)
 
 
@@ -239,5 +233,5 @@ STAGE = Stage(
     profiled=("chars",),
     reasons=tuple(f"filter_url:{why}" for why in RULES),
     engine="spark",
-    title="Set aside unwanted hosts, URLs and words in URLs",
+    title="Reject unwanted hosts, URLs and words in URLs",
 )

@@ -17,7 +17,7 @@ from publicsuffixlist import PublicSuffixList
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import bind
-from pipeline_tasks.stages.filter_url import RULES, STAGE, Params, read, resources, screen, suffix_list
+from pipeline_tasks.stages.filter_url import RULES, STAGE, Params, read_lists, resources, screen, suffix_list
 from tests.documents import documents
 from tests.refining import given, refined, rows
 
@@ -159,7 +159,7 @@ def test_lists_may_be_compressed_and_stay_loaded(lists: dict[str, str], tmp_path
         Path(packed[name]).write_bytes(gzip.compress(b"\xef\xbb\xbf" + text.encode()))
     urls: list[str | None] = ["http://evil.co.uk/xxx/free/bet/sexcam", "https://bücher.example/", "http://example.net"]
     assert screened(urls, **packed).to_pylist() == screened(urls, **lists).to_pylist()
-    assert read(Params(**lists)).tables[0] is read(Params(**lists)).tables[0]  # type: ignore[arg-type]
+    assert read_lists(Params(**lists)).tables[0] is read_lists(Params(**lists)).tables[0]  # type: ignore[arg-type]
     Path(packed["domains"]).write_bytes(gzip.compress(b"other.com\n"))
     assert reasons(urls[1:2], **packed) == [None]
 

@@ -13,13 +13,13 @@ MANY = 200_000
 
 
 def found(table: lists.Table, item: bytes) -> int:
-    return int(lists.find(table, np.frombuffer(item, np.uint8).copy(), 0, len(item)))
+    return int(lists.find_entry(table, np.frombuffer(item, np.uint8).copy(), 0, len(item)))
 
 
 @settings(deadline=None)
 @given(st.lists(st.binary(max_size=6), max_size=40), st.lists(st.binary(max_size=6), max_size=20))
 def test_finds_what_is_listed_and_nothing_else(items: list[bytes], others: list[bytes]) -> None:
-    table = lists.entries(items)
+    table = lists.short_table(items)
     for item in (*items, *others):
         assert found(table, item) == (items.index(item) if item in items else -1)
 
@@ -28,15 +28,15 @@ def test_many_entries_take_their_bytes_and_twenty_more(tmp_path: Path) -> None:
     hosts = [f"host-{number:07d}.example.com" for number in range(MANY)]
     path = tmp_path / "hosts.txt"
     path.write_text("".join(f"{host}\n" for host in hosts))
-    lists.read(str(path), lists.HOST)  # compiles
+    lists.read_list(str(path), lists.HOST)  # compiles
     tracemalloc.start()
-    table, odd = lists.read(str(path), lists.HOST)
+    table, odd = lists.read_list(str(path), lists.HOST)
     held, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     letters = sum(map(len, hosts))
     assert not odd
-    assert lists.size(table) <= letters + 20 * MANY
-    assert held <= lists.size(table) + 100_000
+    assert lists.table_bytes(table) <= letters + 20 * MANY
+    assert held <= lists.table_bytes(table) + 100_000
     assert peak <= held + path.stat().st_size
     assert [found(table, host.encode()) for host in hosts[::997]] == list(range(0, MANY, 997))
     assert {found(table, f"{host}m".encode()) for host in hosts[::997]} == {-1}
@@ -47,8 +47,8 @@ def test_forms(tmp_path: Path) -> None:
     path.write_bytes("# no\r\n .WWW.Ex-ample.Com. \n\nftp://WWW.A.b/C/#d\nbücher.de\nf\xf6\xf6".encode())
     entries = {}
     for form in (lists.SPELLED, lists.WORD, lists.HOST, lists.URL):
-        table, odd = lists.read(str(path), form)
-        entries[form] = [lists.entry(table, number) for number in range(len(table[1]) - 1)]
+        table, odd = lists.read_list(str(path), form)
+        entries[form] = [lists.entry_text(table, number) for number in range(len(table[1]) - 1)]
         assert odd == (["ftp://WWW.A.b/C/#d", "bücher.de", "föö"] if form == lists.HOST else [])
     assert entries == {
         lists.SPELLED: [".WWW.Ex-ample.Com.", "ftp://WWW.A.b/C/#d", "bücher.de", "föö"],

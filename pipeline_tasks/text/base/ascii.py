@@ -1,0 +1,42 @@
+"""Names of ASCII bytes, and what compiled loops ask of a single byte."""
+
+from pipeline_tasks.text.base.compiled import inlined
+
+TAB, NEWLINE, VERTICAL_TAB, FORM_FEED, RETURN, SPACE, DELETE = 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x20, 0x7F
+EXCLAMATION_MARK, QUOTE, HASH, DOLLAR, PERCENT, APOSTROPHE = (ord(sign) for sign in "!\"#$%'")
+OPENING_PARENTHESIS, CLOSING_PARENTHESIS, PLUS, COMMA, HYPHEN, DOT, SLASH = (ord(sign) for sign in "()+,-./")
+ZERO, TWO, NINE, COLON, LESS, GREATER, QUESTION_MARK, AT_SIGN = (ord(sign) for sign in "029:<>?@")
+UPPER_A, UPPER_Z, OPENING_BRACKET, CLOSING_BRACKET, UNDERSCORE = (ord(sign) for sign in "AZ[]_")
+LOWER_A, LOWER_Z, OPENING_BRACE = (ord(sign) for sign in "az{")
+CASE_BIT = 0x20
+"""The bit by which a lower-case letter differs from its upper-case one."""
+
+
+@inlined
+def is_digit(byte):
+    """Return whether a byte is an ASCII digit."""
+    return ZERO <= byte <= NINE
+
+
+@inlined
+def is_letter(byte):
+    """Return whether a byte is an ASCII letter."""
+    return LOWER_A <= (byte | CASE_BIT) <= LOWER_Z
+
+
+@inlined
+def is_alphanumeric(byte):
+    """Return whether a byte is an ASCII letter or digit."""
+    return is_digit(byte) or is_letter(byte)
+
+
+@inlined
+def lower(byte):
+    """Return an ASCII letter in lower case, any other byte as it is."""
+    return byte | CASE_BIT if UPPER_A <= byte <= UPPER_Z else byte
+
+
+@inlined
+def starts_character(byte):
+    """Return whether a byte is the first of a character in UTF-8."""
+    return (byte & 0xC0) != 0x80
