@@ -21,13 +21,13 @@ import pyarrow as pa
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.manifest import Manifest, dump, manifest_path
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.run import compaction
 from pipeline_tasks.run.runner import Work, refine
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.shard_file import ShardWriter
 from pipeline_tasks.text.page.identity import identities
+from pipeline_tasks.upkeep import compact
 
 STAGES = ("dedup_exact", "dedup_minhash")
 RECIPE = "history"
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--doublings", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    compaction.FANOUT = 2  # so that 1, 2, 4, ... days are one place each
+    compact.FANOUT = 2  # so that 1, 2, 4, ... days are one place each
     with tempfile.TemporaryDirectory() as root:
         found = list(measured(root, options))
     print(json.dumps(found) if options.json else "\n".join(told(found)))
@@ -55,7 +55,7 @@ def measured(root: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
         for number in range(days, 2**doubling):
             publish(root, f"d{number:04}", refined(root, f"d{number:04}", texts(number, options.documents))[0])
         days = 2**doubling
-        compaction.compact(root, engine("local"))
+        compact.compact(root, engine("local"))
         counted = {}
         for name, size in (("day", options.new), ("twice", 2 * options.new)):
             old = [near(text) for text in texts(0, size // 10)]
@@ -102,7 +102,7 @@ def given(root: str, name: str, these: Sequence[str]) -> str:
         writer.write(batch)
     shard = writer.store(root, f"given/{name}")
     schema = tuple((one.name, str(one.type)) for one in DOCUMENT)
-    made = Manifest("given", 1, name, {}, (), (), schema, (shard,), (), (), (), len(these), 0, {}, {}, {})
+    made = Manifest("given", 1, name, {}, (), (), schema, (shard,), {}, (), (), len(these), 0, {}, {}, {})
     storage.commit(storage.connect(root), manifest_path("given", name), dump(made))
     return manifest_path("given", name)
 
@@ -117,7 +117,7 @@ def scan(root: str) -> dict[str, int]:
     """Return rows and bytes of all that the published days remember."""
     versions = version_log.earlier(root, RECIPE, "z")
     made = [read_manifest(root, path) for version in versions for path in version.manifests.values()]
-    shards = [shard for one in made for shard in one.memory]
+    shards = [shard for manifest in made for shard in manifest.history_shards]
     return {"rows": sum(one.rows for one in shards), "bytes": sum(one.bytes for one in shards)}
 
 

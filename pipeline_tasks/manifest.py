@@ -14,8 +14,8 @@ import pyarrow as pa
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.stage import Shard, Shards
 
-FORMAT = 1
-"""Version of the manifest's own layout; part of every fingerprint."""
+FORMAT = 2
+"""Version of the manifest's own layout, stored as `format`; part of every fingerprint."""
 
 Tally = Mapping[str, int]
 
@@ -25,6 +25,7 @@ class Manifest:
     """The only thing that flows between tasks, by path: one stage's output over the shards that it covers.
 
     `rows_in == rows kept + rejected + quarantined` (or tokens, for a stage that conserves tokens).
+    `history` holds the shards that the stage saved for later snapshots, by section; no section is empty.
     `metrics` holds whole numbers only, so that merging is exact in any order.
     """
 
@@ -36,7 +37,7 @@ class Manifest:
     covers: tuple[str, ...]
     schema: tuple[tuple[str, str], ...]
     shards: Shards
-    memory: Shards
+    history: Mapping[str, Shards]
     rejects: Shards
     quarantine: Shards
     rows_in: int
@@ -54,6 +55,16 @@ class Manifest:
     def bytes(self) -> int:
         """Bytes of the kept shards as stored."""
         return sum(shard.bytes for shard in self.shards)
+
+    @property
+    def history_shards(self) -> Shards:
+        """Every shard of the saved history, section by section."""
+        return tuple(shard for name in sorted(self.history) for shard in self.history[name])
+
+    @property
+    def stored(self) -> Shards:
+        """Every shard that the manifest names."""
+        return (*self.shards, *self.history_shards, *self.rejects, *self.quarantine)
 
 
 def stage_prefix(stage: str, fingerprint: str) -> str:
@@ -119,16 +130,29 @@ def fingerprint_of(
 
 def dump(manifest: Manifest) -> bytes:
     """Return the manifest as it is stored: canonical, byte-identical between attempts."""
-    return canonical(manifest) + b"\n"
+    return canonical({"format": FORMAT, **asdict(manifest)}) + b"\n"
 
 
 def load(body: bytes, path: str = "manifest") -> Manifest:
     """Read a stored manifest; `path` names it in the error when it is not one."""
     try:
-        return _manifest(json.loads(body))
+        raw = json.loads(body)
+        _require_format(raw.pop("format", 1), path)
+        return _manifest(raw)
+    except ContractError:
+        raise
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         message = f"{path} is not a manifest ({error}); restore it from a backup or remove its folder to refine again"
         raise ContractError(message) from error
+
+
+def _require_format(found: object, path: str) -> None:
+    if found != FORMAT:
+        message = (
+            f"{path} is not a manifest of format {FORMAT} but of format {found}; refine again into a new root, "
+            "or read this one with the version of Refinery that wrote it"
+        )
+        raise ContractError(message)
 
 
 def _manifest(raw: Any) -> Manifest:  # noqa: ANN401 -- whatever JSON said
@@ -143,8 +167,9 @@ def _manifest(raw: Any) -> Manifest:  # noqa: ANN401 -- whatever JSON said
     for name in ("parents", "covers"):
         raw[name] = tuple(raw[name])
     raw["schema"] = tuple((name, kind) for name, kind in raw["schema"])
-    for name in ("shards", "memory", "rejects", "quarantine"):
+    for name in ("shards", "rejects", "quarantine"):
         raw[name] = tuple(map(shard_of, raw[name]))
+    raw["history"] = {name: tuple(map(shard_of, shards)) for name, shards in raw["history"].items()}
     return Manifest(**raw)
 
 
@@ -155,7 +180,7 @@ def shard_of(raw: Mapping[str, Any]) -> Shard:
     inside = shard.path.isprintable() and parts[0] not in ("", "file:", "s3:") and ".." not in parts
     _require(shard.path, inside, "a shard's path")
     _require(shard.digest, bool(re.fullmatch("[0-9a-f]{1,64}", shard.digest)), "a shard's digest")
-    _require(shard.root, bool(re.fullmatch("([0-9a-f]{64})?", shard.root)), "a shard's index")
+    _require(shard.index_digest, bool(re.fullmatch("([0-9a-f]{64})?", shard.index_digest)), "a shard's index digest")
     _require([shard.rows, shard.bytes], _is_count(shard.rows) and _is_count(shard.bytes), "a shard's rows and bytes")
     return shard
 

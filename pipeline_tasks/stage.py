@@ -15,7 +15,7 @@ Batches = Iterator[pa.RecordBatch]
 """A stream of record batches of one schema; never empty, so the schema is always known."""
 
 Kernel = Callable[..., Batches]
-"""One `Batches` argument per co-partitioned input (and one more for `beside`); yields at least one batch."""
+"""One `Batches` argument per co-partitioned input (and one more for `broadcast`); yields at least one batch."""
 
 FilePath = NewType("FilePath", str)
 """A parameter that names a file (model, word list, tokenizer): its digest, not its path, is identity."""
@@ -25,52 +25,68 @@ FilePath = NewType("FilePath", str)
 class Shard:
     """One immutable file: `path` is relative to the root (`landing:` files to their snapshot), `digest` is SHA-256.
 
-    `root` is the SHA-256 of the root of its index, if it is a segment: rows remembered by a key.
+    `index_digest` is the SHA-256 of the top page of its index, if it is a segment: rows sorted by a key.
     """
 
     path: str
     rows: int
     bytes: int
     digest: str
-    root: str = ""
+    index_digest: str = ""
 
 
 Shards = tuple[Shard, ...]
 
 
 class HistoryReader(Protocol):
-    """What a kernel gets of what was remembered by a key: its rows as a stream, or those of some keys.
+    """What a kernel gets of a history section that has a key: its rows as a stream, or the rows of some keys.
 
-    Rows are sorted by key, or, where several shards come as one (`beside`), by key within each.
+    Rows are sorted by key or, where several shards come as one (`broadcast`), by key within each shard.
     """
 
     def __iter__(self) -> Batches:
         """Yield all rows; at least one batch, empty if there are none."""
 
     def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
-        """Return the rows whose key is in `wanted`; keys may be asked for in any order."""
+        """Return the rows whose key is in `wanted`; keys may be given in any order."""
 
     def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
-        """Return what the first row holds in `column`, or None if there are no rows."""
+        """Return the first row's value of `column`, or None if there are no rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One named table of a stage's history: its columns, and the columns that its rows are sorted and found by.
+
+    With `key`, each shard is sorted by `key`, then `order`, and stored as a segment: a kernel of a later snapshot
+    gets a `HistoryReader` of it, which reads the pages of a few keys and nothing else. Without `key`, shards are
+    stored as they are, and a later kernel gets plain batches.
+    """
+
+    schema: pa.Schema
+    key: str = ""
+    order: tuple[str, ...] = ()
 
 
 class Engine(Protocol):
     """Where kernels run; every engine gives the same shards, byte for byte."""
 
-    @property
-    def history(self) -> Shards:
-        """What this stage remembered of earlier snapshots, oldest first."""
+    def history(self, section: str) -> tuple[Shards, ...]:
+        """Return the shards of a section as earlier snapshots saved them, one entry per snapshot, oldest first.
+
+        Snapshots in a row that were compacted are one entry. Snapshots that saved no shard have none.
+        """
 
     @property
     def rejected(self) -> Mapping[str, int]:
-        """Reason -> rows set aside so far in this run; reasons that start with `error:` are quarantined."""
+        """Reason -> rows rejected so far in this run; reasons that start with `error:` are quarantined."""
 
     def map(self, kernel: Kernel, *inputs: Shards, broadcast: Shards = ()) -> Shards:
         """Run `kernel` once per shard; several inputs are zipped shard by shard.
 
-        Every call also gets all of `beside` as one last stream when `beside` is not empty
-        (a plan, a model, a list: small things that every shard needs), or as a `Remembered` of all of it when all
-        was remembered by a key, whatever its size: only what belongs to the keys that are asked for is read.
+        Every call also gets all of `broadcast` as one last stream when `broadcast` is not empty
+        (a plan, a model, a list: small things that every shard needs), or as one `HistoryReader` when all its
+        shards are of a section with a key: of those only the pages of the keys that are read are fetched.
         """
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
@@ -79,15 +95,11 @@ class Engine(Protocol):
         `by` and `order` together must order the rows totally: engines differ in ties.
         """
 
-    def save_history(
-        self, *inputs: Shards, by: str = "", order: Sequence[str] = (), kernel: Kernel | None = None
-    ) -> None:
-        """Keep shards with the manifest as what later snapshots will see as `history`.
+    def save_history(self, section: str, *inputs: Shards, kernel: Kernel | None = None) -> None:
+        """Commit shards with the manifest as this snapshot's entry of a history section.
 
-        Kept is the one input or, with `kernel` (and `by`), what it makes of the inputs, as in `map` but stored once.
-        With `by`, each shard is sorted by `by`, then `order`, and a kernel of a later snapshot that `map` gives it as
-        an input gets a `Remembered`, which reads what belongs to a few keys and nothing else. Of such history `map`
-        may see fewer shards than were remembered: one that stands for the same shard of several snapshots, merged.
+        Saved is the one input or, with `kernel` (for a section with a key), what the kernel yields for the inputs,
+        as in `map` but stored once.
         """
 
 
@@ -99,8 +111,9 @@ class Stage(Generic[P]):
     run(a + b) == run(a) + run(b), so Airflow may map it over partitions. `profiled` names
     output columns that are profiled into the manifest's metrics (whole numbers: count, sum
     and a histogram; ratios: a histogram; strings: value counts). `reasons` lists every reason
-    the stage can give. `reads_history` says that the stage reads `on.history`; one that remembers for readers outside
-    the pipeline only says False, and is the same whatever came before.
+    the stage can give. `history` declares the sections that the stage saves. `reads_history` is False for a stage that
+    saves history only for readers outside the pipeline: its output does not depend on earlier snapshots.
+    `resources` returns the files that params name: their digests, not their paths, are part of identity.
     """
 
     name: str
@@ -110,7 +123,9 @@ class Stage(Generic[P]):
     writes: pa.Schema
     version: int
     splits: bool
+    history: Mapping[str, Section] = field(default_factory=dict)
     reads_history: bool = True
+    resources: Callable[[P], tuple[str, ...]] | None = None
     conserves: Literal["rows", "tokens"] = "rows"
     engine: Literal["local", "spark", "ray"] = "spark"
     profiled: tuple[str, ...] = ()

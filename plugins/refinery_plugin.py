@@ -209,7 +209,8 @@ def trace_page(recipe: str, snapshot: str, token: int = 0) -> HTMLResponse:
 def manifest_page(path: str) -> HTMLResponse:
     """Show a manifest: the fields of one stage's output, and its shards."""
     manifest = json.loads(_body(path))
-    shards = {name: manifest.pop(name, []) for name in ("shards", "rejects", "quarantine", "memory")}
+    shards = {name: manifest.pop(name, []) for name in ("shards", "rejects", "quarantine")}
+    shards |= {f"history: {section}": saved for section, saved in manifest.pop("history", {}).items()}
     manifest.pop("metrics", None)
     return render("manifest.html", path=path, facts=json.dumps(manifest, indent=2, ensure_ascii=False), shards=shards)
 

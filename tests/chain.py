@@ -38,7 +38,7 @@ class Chain:
         return [step.stage for step in load_recipe(self.version.recipe).steps]
 
     def rows(self, stage: str, part: str = "shards", columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """Rows that a stage kept (`shards`), rejected (`rejects`), quarantined or remembers (`memory`)."""
+        """Rows that a stage kept (`shards`), rejected (`rejects`) or quarantined (`quarantine`)."""
         shards = getattr(self.manifest(stage), part)
         return [row for batch in read_shards(self.root, shards, columns) for row in batch.to_pylist()]
 

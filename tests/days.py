@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.stages.dedup_minhash import demotions
-from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.store.reading import read_history
 from pipeline_tasks.text.near import minhash, ranking, shingles
 from tests import refining
 
@@ -82,7 +81,7 @@ def removed(root: Path, made: Manifest) -> list[dict[str, Any]]:
 
 
 def demoted(root: Path, made: Manifest) -> list[dict[str, Any]]:
-    return [row for batch in read_shards(str(root), demotions(made.memory)) for row in batch.to_pylist()]
+    return [row for batch in read_history(str(root), made, "superseded") for row in batch.to_pylist()]
 
 
 def unsettled(made: Manifest) -> int:

@@ -35,7 +35,7 @@ def given(root: Path, tables: Sequence[pa.Table], name: str = "given") -> str:
         covers=(),
         schema=schema_pairs(tables[0].schema),
         shards=tuple(shards),
-        memory=(),
+        history={},
         rejects=(),
         quarantine=(),
         rows_in=sum(table.num_rows for table in tables),
@@ -68,6 +68,6 @@ def refined(
 
 
 def rows(root: Path, manifest: Manifest, part: str = "shards") -> pa.Table:
-    """Return the kept rows of a manifest (or its `rejects`, `quarantine` or `memory`) as one table."""
-    shards = getattr(manifest, part)
+    """Return the kept rows of a manifest, its `rejects` or `quarantine`, or a section of its history, as one table."""
+    shards = manifest.history[part] if part in manifest.history else getattr(manifest, part)
     return pa.Table.from_batches(list(read_shards(str(root), shards))) if shards else pa.table({})

@@ -28,7 +28,7 @@ MANIFEST = Manifest(
     covers=("c1",),
     schema=(("id", "int64"), ("text", "large_string")),
     shards=(SHARD,),
-    memory=(),
+    history={"urls": (SHARD,), "superseded": (SHARD, SHARD)},
     rejects=(SHARD,),
     quarantine=(),
     rows_in=5,
@@ -43,6 +43,15 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
     assert load(dump(MANIFEST)) == MANIFEST
     assert dump(load(dump(MANIFEST))) == dump(MANIFEST)
     assert (MANIFEST.rows, MANIFEST.bytes) == (3, 120)
+
+
+def test_a_manifest_of_an_older_format_is_refused() -> None:
+    older = json.loads(dump(MANIFEST))
+    del older["format"], older["history"]
+    with pytest.raises(
+        ContractError, match=r"a/manifest\.json is not a manifest of format 2 but of format 1; refine again"
+    ):
+        load(json.dumps(older | {"memory": []}).encode(), "a/manifest.json")
 
 
 json_values = st.recursive(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.stage import Batches, Engine, HistoryReader, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
 
 ROWS = pa.schema(
     [
@@ -98,7 +98,7 @@ def run_group(shards: Shards, params: GroupParams, on: Engine) -> Shards:
 
 @dataclass(frozen=True, slots=True)
 class RecallParams:
-    """How many shards to remember."""
+    """How many shards of history to save."""
 
     buckets: int = 3
 
@@ -144,8 +144,8 @@ def keep_ids(batches: Batches) -> Batches:
 
 
 def run_history(shards: Shards, _: NoParams, on: Engine) -> Shards:
-    kept = on.map(sift, shards, broadcast=on.history)
-    on.save_history(on.map(keep_ids, kept))
+    kept = on.map(sift, shards, broadcast=sum(on.history("ids"), ()))
+    on.save_history("ids", on.map(keep_ids, kept))
     return kept
 
 
@@ -166,9 +166,8 @@ def keep(batches: Batches) -> Batches:
 
 def run_recall(shards: Shards, params: RecallParams, on: Engine) -> Shards:
     home = on.group(keep, shards, by="id", buckets=params.buckets)
-    days = [on.history[start : start + params.buckets] for start in range(0, len(on.history), params.buckets)]
-    kept = on.map(recall, home, *days)
-    on.save_history(on.map(keep_ids, kept), by="id")
+    kept = on.map(recall, home, *on.history("ids"))
+    on.save_history("ids", on.map(keep_ids, kept))
     return kept
 
 
@@ -229,13 +228,15 @@ def run_bad_group(shards: Shards, params: BadParams, on: Engine) -> Shards:
 SIZED = ROWS.append(pa.field("size", pa.int64()))
 LEARNED = ROWS.append(pa.field("total", pa.int64())).append(pa.field("twins", pa.int64()))
 MEASURES = ("n", "share", "key")
+IDS = {"ids": Section(pa.schema([ROWS.field("id")]))}
+IDS_BY_KEY = {"ids": Section(pa.schema([ROWS.field("id")]), key="id")}
 
 CARDS: tuple[Stage[Any], ...] = (
     Stage("toy_map", run_map, MapParams, ROWS, SIZED, 1, splits=True, profiled=(*MEASURES, "size"), engine="local"),
     Stage("toy_group", run_group, GroupParams, ROWS, ROWS, 1, splits=False, profiled=MEASURES, engine="local"),
     Stage("toy_beside", run_beside, NoParams, ROWS, LEARNED, 1, splits=False, profiled=MEASURES, engine="local"),
-    Stage("toy_history", run_history, NoParams, ROWS, ROWS, 1, splits=False, engine="local"),
-    Stage("toy_recall", run_recall, RecallParams, ROWS, ROWS, 1, splits=False, engine="local"),
+    Stage("toy_history", run_history, NoParams, ROWS, ROWS, 1, splits=False, engine="local", history=IDS),
+    Stage("toy_recall", run_recall, RecallParams, ROWS, ROWS, 1, splits=False, engine="local", history=IDS_BY_KEY),
     Stage("toy_bad", run_bad, BadParams, ROWS, ROWS, 1, splits=True, engine="local"),
     Stage("toy_bad_group", run_bad_group, BadParams, ROWS, ROWS, 1, splits=False, engine="local"),
 )

@@ -502,13 +502,12 @@ def _tend_parser(commands: Any) -> None:  # noqa: ANN401 -- argparse has no publ
 
 def _tend(options: argparse.Namespace) -> int:
     from pipeline_tasks.engines.choose import engine
-    from pipeline_tasks.run import compaction
-    from pipeline_tasks.upkeep import vacuum
+    from pipeline_tasks.upkeep import compact, vacuum
 
-    made = compaction.compact(options.output, engine("local")) if options.compact else []
+    made = compact.compact(options.output, engine("local")) if options.compact else []
     found = vacuum.survey(options.output, options.grace * vacuum.DAY, options.expire * vacuum.DAY)
     facts = {**vacuum.facts(found), "compacted": {one.fingerprint: list(one.parents) for one in made}}
-    told = [*compaction.told(made), *vacuum.told(found)]
+    told = [*compact.lines(made), *vacuum.told(found)]
     _print([json.dumps(facts, sort_keys=True)] if options.json else told)
     if options.delete:
         vacuum.sweep(options.output, found, options.limit)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pipeline_tasks.run.history import History
 from pipeline_tasks.run.task import Task, run, unchanged
 from pipeline_tasks.run.tracker import Tracker, gather_from_store, new_scratch, remove_scratch, scatter_to_store
 from pipeline_tasks.stage import Kernel, Shards
@@ -12,30 +13,32 @@ from pipeline_tasks.stage import Kernel, Shards
 class LocalEngine:
     """Runs calls here and now; other engines replace `_each` (and `group`, where they have a shuffle)."""
 
-    def __init__(self, tracker: Tracker, history: Shards = ()) -> None:
+    def __init__(self, tracker: Tracker, history: History | None = None) -> None:
         self.tracker = tracker
-        self.history = history
-        self.remembered: Shards = ()
+        self.saved: Mapping[str, Shards] = {}
+        self._history = history or History()
 
     @property
     def rejected(self) -> Mapping[str, int]:
-        """Reason -> rows set aside so far in this run."""
+        """Reason -> rows rejected so far in this run."""
         return self.tracker.rejected
 
-    def save_history(
-        self, *inputs: Shards, by: str = "", order: Sequence[str] = (), kernel: Kernel | None = None
-    ) -> None:
-        """Keep `shards` with the manifest for later snapshots; see `stage.Engine`."""
-        kept = self.page(kernel or unchanged, *inputs, by=(by, *order)) if by else inputs[0]
-        self.remembered = (*self.remembered, *kept)
+    def history(self, section: str) -> tuple[Shards, ...]:
+        """Return what earlier snapshots saved in a section; see `stage.Engine`."""
+        return self._history.entries.get(section, ())
+
+    def save_history(self, section: str, *inputs: Shards, kernel: Kernel | None = None) -> None:
+        """Commit shards as this snapshot's entry of a section; see `stage.Engine`."""
+        sorted_by = self._history.sections[section]
+        shards = inputs[0]
+        if sorted_by.key:
+            keys = (sorted_by.key, *sorted_by.order)
+            shards = self._mapped(self.tracker.map_tasks(kernel or unchanged, inputs, (), keys), inputs)
+        self.saved = {**self.saved, section: (*self.saved.get(section, ()), *shards)}
 
     def map(self, kernel: Kernel, *inputs: Shards, broadcast: Shards = ()) -> Shards:
         """Run `kernel` once per shard; see `stage.Engine`."""
         return self._mapped(self.tracker.map_tasks(kernel, inputs, broadcast), inputs)
-
-    def page(self, kernel: Kernel, *inputs: Shards, by: Sequence[str]) -> Shards:
-        """As `map`, but what the kernel keeps, sorted by the columns `by`, is stored as segments."""
-        return self._mapped(self.tracker.map_tasks(kernel, inputs, (), by), inputs)
 
     def _mapped(self, tasks: Sequence[Task], inputs: Sequence[Shards]) -> Shards:
         weight = sum(shard.bytes for stream in inputs for shard in stream)

@@ -11,8 +11,8 @@ from typing import Any
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, RefineryError
+from pipeline_tasks.run.history import History
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of
-from pipeline_tasks.stage import Shards
 
 RETRIES = 3
 """How often Ray runs a call again whose worker died; receipts make a repeated call harmless."""
@@ -21,7 +21,7 @@ RETRIES = 3
 class RayEngine(LocalEngine):
     """Runs each call as a Ray task on the cluster at `address` (`local` starts one on this machine)."""
 
-    def __init__(self, tracker: Tracker, history: Shards = (), *, address: str = "local") -> None:
+    def __init__(self, tracker: Tracker, history: History | None = None, *, address: str = "local") -> None:
         super().__init__(tracker, history)
         self._address = address
 

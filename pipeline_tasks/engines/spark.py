@@ -27,6 +27,7 @@ import pyarrow as pa
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
+from pipeline_tasks.run.history import History
 from pipeline_tasks.run.task import Outcome, Task, gather, scatter
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of
 from pipeline_tasks.stage import Kernel, Shards
@@ -56,7 +57,7 @@ TASK_BYTES = 4 * 1024 * 1024
 class SparkEngine(LocalEngine):
     """Runs calls as Spark tasks on `master` (`local[N]`, `spark://host:port` or `sc://host:port`)."""
 
-    def __init__(self, tracker: Tracker, history: Shards = (), *, master: str = "local[*]") -> None:
+    def __init__(self, tracker: Tracker, history: History | None = None, *, master: str = "local[*]") -> None:
         super().__init__(tracker, history)
         self._master = master
 

@@ -213,15 +213,15 @@ def added(root: str, version: version_log.Version, files: Files, parts: Mapping[
         raise RecipeError(message)
     reference, bounds, texts = read_reference(params), bounds_of(params), _references(params)
     candidates, hits = 0, []
-    for memory, shard in _sketched(root, made):
-        rows = [sift(batch.column("sketch"), reference.sieve) for batch in read_shards(root, (memory,))]
+    for sketches, shard in _sketched(root, made):
+        rows = [sift(batch.column("sketch"), reference.sieve) for batch in read_shards(root, (sketches,))]
         chosen = np.flatnonzero(np.concatenate(rows))
         candidates += len(chosen)
         for row, told in _confirmed(_read_rows(root, shard, chosen), reference, bounds):
             hits += [(row, hit) for hit in told]
     tokens = _published(root, version) if hits else frozenset()
     found = [_hit(version, row, hit, KEPT, texts, published=row["id"] in tokens) for row, hit in hits]
-    size = sum(shard.bytes for shard in made.memory)
+    size = sum(shard.bytes for shard in made.history_shards)
     return Scan(version.recipe, version.snapshot, made.rows, size, candidates, len(found)), found
 
 
@@ -255,10 +255,11 @@ def _with_parts(params: Params, parts: Mapping[str, str]) -> Params:
 
 def _sketched(root: str, made: Manifest) -> Iterable[tuple[Shard, Shard]]:
     """Return each shard of sketches with the shard whose documents it sketches, row by row."""
-    if [one.rows for one in made.memory] != [one.rows for one in made.shards]:
+    sketches = made.history.get("sketches", ())
+    if [shard.rows for shard in sketches] != [shard.rows for shard in made.shards]:
         message = f"{root}: {made.stage}/{made.fingerprint} has sketches that do not fit its shards; refine it again"
         raise ContractError(message)
-    return zip(made.memory, made.shards, strict=True)
+    return zip(sketches, made.shards, strict=True)
 
 
 def _read_rows(root: str, shard: Shard, rows: "np.ndarray[Any, Any]") -> pa.Table | None:

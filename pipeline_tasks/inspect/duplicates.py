@@ -20,8 +20,7 @@ from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES as ORDER
 from pipeline_tasks.run.task import bucket_of
 from pipeline_tasks.stage import Shards
-from pipeline_tasks.stages import dedup_url
-from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.reading import read_history, read_manifest, read_shards
 
 STAGES = ("dedup_url", "dedup_exact", "dedup_minhash")
 """Stages that remove a document for the sake of another."""
@@ -221,8 +220,8 @@ def _fallen(
     """Yield (id, snapshot) of what was superseded or outdated, in `front` or by one that is, and what became of it."""
     wanted = pa.array(sorted(front), pa.string())
     for version in (one for one in versions if "dedup_url" in one.manifests):
-        memory = read_manifest(root, version.manifests["dedup_url"]).memory
-        for batch in read_shards(root, dedup_url.superseded(memory)):
+        manifest = read_manifest(root, version.manifests["dedup_url"])
+        for batch in read_history(root, manifest, "superseded"):
             for row in _of(batch, wanted, "id", "by_id"):
                 told = {"became": "outdated", "winner": row["by_id"], "winner_snapshot": row["by_snapshot"]}
                 yield (row["id"], row["snapshot"]), told

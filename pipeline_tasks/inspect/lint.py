@@ -1,7 +1,6 @@
 """Finds what in a recipe is unreadable, out of order, or a rule that cannot fire or never decides."""
 
 import difflib
-import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -152,10 +151,8 @@ def _files(recipe: Recipe) -> Iterator[Finding]:
 
 
 def _resources(step: Step) -> Iterable[str]:
-    module = importlib.import_module(f"pipeline_tasks.stages.{step.stage}")
-    if not hasattr(module, "resources"):
-        return ()
-    return (str(path) for path in module.resources(bind(stage_card(step.stage), step.params)))
+    card = stage_card(step.stage)
+    return card.resources(bind(card, step.params)) if card.resources else ()
 
 
 # --- Rules ----------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def _check_link(stage: str, parent: Manifest, made: Manifest, account: Account) 
 
 
 def _check_bytes(root: str, version: version_log.Version, made: Manifest, account: Account) -> None:
-    for shard in (*made.shards, *made.memory, *made.rejects, *made.quarantine):
+    for shard in made.stored:
         landed = shard.path.startswith(LANDING)
         uri = f"{version.landing}/{shard.path.removeprefix(LANDING)}" if landed else f"{root}/{shard.path}"
         account.files += landed

@@ -19,9 +19,8 @@ from pipeline_tasks.publish import packed, version_log
 from pipeline_tasks.publish.ledger import Ledger
 from pipeline_tasks.publish.report import write_report
 from pipeline_tasks.recipe import STAGES
-from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.reading import read_history, read_manifest, read_shards
 
 pc: Any = pyarrow.compute
 
@@ -107,7 +106,7 @@ SUPERSEDED = pa.schema(
 
 def _store_superseded(root: str, prefix: str, made: Mapping[str, Manifest], snapshot: str) -> dict[str, Any]:
     """Store `superseded.parquet` under `prefix` if it has rows; return the fields of the version."""
-    rows = _superseded_by(root, made["dedup_minhash"].memory) if "dedup_minhash" in made else SUPERSEDED.empty_table()
+    rows = _superseded_by(root, made["dedup_minhash"]) if "dedup_minhash" in made else SUPERSEDED.empty_table()
     if not rows.num_rows:
         return {"superseded": 0, "superseding": 0, "superseded_path": ""}
     path = f"{prefix}/superseded.parquet"
@@ -117,8 +116,7 @@ def _store_superseded(root: str, prefix: str, made: Mapping[str, Manifest], snap
     return {"superseded": rows.num_rows, "superseding": len(ours.column("winner").unique()), "superseded_path": path}
 
 
-def _superseded_by(root: str, memory: Shards) -> pa.Table:
-    from pipeline_tasks.stages.dedup_minhash import demotions
+def _superseded_by(root: str, dedup: Manifest) -> pa.Table:
     from pipeline_tasks.text.near.ranking import part
 
     found = [
@@ -135,7 +133,7 @@ def _superseded_by(root: str, memory: Shards) -> pa.Table:
             ],
             schema=SUPERSEDED,
         )
-        for batch in read_shards(root, demotions(memory))
+        for batch in read_history(root, dedup, "superseded")
     ]
     return pa.Table.from_batches(found, schema=SUPERSEDED).sort_by("id")
 
@@ -193,8 +191,8 @@ def _stored(root: str, path: str) -> Iterator[BinaryIO]:
 
 
 def tokenizer_of(root: str, tokenize: Manifest) -> Tokenizer:
-    """Return the tokenizer that a `tokenize` manifest remembers."""
-    row = pa.Table.from_batches(list(read_shards(root, tokenize.memory[:1]))).to_pylist()[0]
+    """Return the tokenizer that a `tokenize` manifest saved as history."""
+    row = pa.Table.from_batches(list(read_history(root, tokenize, "tokenizer"))).to_pylist()[0]
     return Tokenizer(row["kind"], row["name"], row["definition"], row["vocab_size"], row["eos_id"])
 
 

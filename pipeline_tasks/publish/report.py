@@ -21,7 +21,7 @@ from pipeline_tasks.publish.version_log import Retraction
 from pipeline_tasks.recipe import STAGES, stage_card
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.reading import read_history, read_manifest, read_shards
 
 READ = 64 * 1024 * 1024
 """Whole shards of at most this many bytes per stage are read for samples."""
@@ -445,20 +445,18 @@ def _near_copy(row: Mapping[str, Any], proof: Mapping[str, Any]) -> Sequence[Chi
 
 def _superseded(told: Told) -> Iterator[Html]:
     """Show the documents of earlier snapshots that this snapshot supersedes."""
-    from pipeline_tasks.stages.dedup_minhash import demotions
     from pipeline_tasks.text.near.ranking import SEPARATOR
 
     made = told.made.get("dedup_minhash")
-    shards = demotions(made.memory) if made is not None else ()
-    if not sum(one.rows for one in shards):
+    if made is None or not (superseded := sum(shard.rows for shard in made.history.get("superseded", ()))):
         return
     rows: list[Sequence[Child]] = []
-    for batch in read_shards(told.root, shards, ("node", "winner", "similarity")):
+    for batch in read_history(told.root, made, "superseded", ("node", "winner", "similarity")):
         for row in batch.slice(0, SAMPLES - len(rows)).to_pylist():
             sides = [row[name].split(SEPARATOR)[1:] for name in ("node", "winner")]
             ends = [join((tag("code", id_[:12]), tag("div", shown(day, 30), css="dim word"))) for id_, day in sides]
             rows.append((*ends, f"{row['similarity']:.3f}"))
-    lead = f"{count(sum(one.rows for one in shards))} in all, in superseded.parquet; what was published stays as it is."
+    lead = f"{count(superseded)} in all, in superseded.parquet; what was published stays as it is."
     head = ("earlier document", "superseded by", "similarity")
     yield from _section("Superseded", lead, table(head, rows, numeric=(2,)))
 

@@ -1,38 +1,101 @@
-"""Takes apart what earlier snapshots remembered, and refuses what was remembered in another form."""
+"""Reads what earlier snapshots saved for a stage: one entry per snapshot, or per run of snapshots that were compacted.
 
-from pipeline_tasks.errors import ContractError
-from pipeline_tasks.stage import HistoryReader, Shards
+A compaction is a cache: it has the rows of its parts in their order and nothing else, is used only where exactly its
+parts, in a row, are the history of a run, and is not part of any fingerprint. A stage writes the same bytes with and
+without it.
+"""
 
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-def require_keys(stage: str, history: Shards) -> None:
-    """Raise ContractError if something was remembered without keys to look it up by, as stages once did."""
-    for shard in history:
-        if not shard.root:
-            message = (
-                f"{stage}: {shard.path} was remembered by an older version of this stage, without keys; "
-                "refine that snapshot again, or start without history"
-            )
-            raise ContractError(message)
+import pyarrow as pa
 
+from pipeline_tasks.manifest import ABANDONED, Manifest, digest_of, load
+from pipeline_tasks.stage import Section, Shards
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.segment import COMPACTED
+from pipeline_tasks.store.storage import Entry
 
-def by_snapshot(stage: str, history: Shards, each: int) -> list[Shards]:
-    """Cut the memory of earlier snapshots into one run of `each` shards per snapshot; ContractError if it cannot be."""
-    require_keys(stage, history)
-    if len(history) % each:
-        message = (
-            f"{stage}: {len(history)} remembered shards cannot be {each} per snapshot; "
-            "set `buckets` as it was in the earlier snapshots, or start without history"
-        )
-        raise ContractError(message)
-    return [history[start : start + each] for start in range(0, len(history), each)]
+FORMAT = 1
+"""Version of a compaction's layout: part of its name."""
 
 
-def check_buckets(stage: str, past: HistoryReader, buckets: int) -> None:
-    """Raise ContractError if the `buckets` that a snapshot wrote into its memory are not those of this run."""
-    snapshot, remembered = past.first("snapshot"), past.first("buckets")
-    if remembered not in {None, buckets}:
-        message = (
-            f"{stage}: snapshot {snapshot} was remembered in {remembered} buckets and this run has {buckets}; "
-            f"set `buckets: {remembered}` in the recipe, or start without history"
-        )
-        raise ContractError(message)
+@dataclass(frozen=True, slots=True)
+class History:
+    """The sections that a stage declares, and the entries of earlier snapshots in each, oldest first."""
+
+    sections: Mapping[str, Section] = field(default_factory=dict)
+    entries: Mapping[str, tuple[Shards, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Snapshots in a row whose history is, or is to become, one entry: `parts` are their manifests."""
+
+    parts: tuple[Manifest, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the run's compaction: what is merged, and how it is written."""
+        return digest_of([FORMAT, pa.__version__, self.fingerprints, [saved_digests(part) for part in self.parts]])
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        """The fingerprints of the parts."""
+        return tuple(part.fingerprint for part in self.parts)
+
+
+def saved_digests(manifest: Manifest) -> list[str]:
+    """Return the digests of the history that a manifest saved."""
+    return [shard.digest for shard in manifest.history_shards]
+
+
+def has_keys(manifest: Manifest) -> bool:
+    """Tell whether a manifest saved history, and all of it in sections with a key."""
+    shards = manifest.history_shards
+    return bool(shards) and all(shard.index_digest for shard in shards)
+
+
+Compactions = Mapping[tuple[str, ...], Manifest]
+"""Committed compactions by the fingerprints of their parts."""
+
+
+def compactions(root: str, among: Callable[[Entry], bool] = lambda _: True) -> dict[tuple[str, ...], Manifest]:
+    """Return every committed compaction under `root`, of those whose manifest is `among`."""
+    store = storage.connect(root)
+    by_parts = {}
+    for entry in store.list(COMPACTED):
+        name = entry.path.split("/")[2]
+        if name.startswith("manifest.") and entry.bytes not in (0, len(ABANDONED)) and among(entry):
+            with contextlib.suppress(FileNotFoundError):  # removed since it was listed
+                manifest = load(store.read(entry.path), f"{store.root}/{entry.path}")
+                by_parts[manifest.parents] = manifest
+    return by_parts
+
+
+def cover(manifests: Sequence[Manifest], known: Compactions) -> list[tuple[Run, Manifest]]:
+    """Cut history, oldest first, into the longest runs that are compacted, and single snapshots between them.
+
+    Each run comes with the manifest that has its history: the compaction's, or the single snapshot's own.
+    """
+    covered, start = [], 0
+    longest = max(map(len, known), default=1)
+    while start < len(manifests):
+        for length in range(min(longest, len(manifests) - start), 0, -1):
+            run = Run(tuple(manifests[start : start + length]))
+            merged = run.parts[0] if length == 1 else known.get(run.fingerprints)
+            if merged is not None and (length == 1 or merged.fingerprint == run.name):
+                covered.append((run, merged))
+                start += length
+                break
+    return covered
+
+
+def read_history(root: str, sections: Mapping[str, Section], manifests: Sequence[Manifest]) -> History:
+    """Return the history that earlier manifests saved, oldest first, in as few entries as compaction has left."""
+    earlier = [manifest for manifest in manifests if manifest.history]
+    known = compactions(root) if len(earlier) > 1 and all(map(has_keys, earlier)) else {}
+    saved = [manifest.history for _, manifest in cover(earlier, known)]
+    entries = {name: tuple(history[name] for history in saved if name in history) for name in sections}
+    return History(sections, entries)

@@ -1,6 +1,5 @@
 """Refines one stage: checks the request, hands shards to an engine, and commits the manifest last and once."""
 
-import importlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,16 +25,17 @@ from pipeline_tasks.manifest import (
     fingerprint_of,
     load,
     manifest_path,
+    schema_pairs,
     stage_prefix,
     total,
 )
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.removals import notable
 from pipeline_tasks.recipe import bind, stage_card
-from pipeline_tasks.run import compaction
+from pipeline_tasks.run.history import History, read_history
 from pipeline_tasks.run.task import Place, repoint
 from pipeline_tasks.run.tracker import Tracker
-from pipeline_tasks.stage import Engine, Kernel, Shard, Shards, Stage
+from pipeline_tasks.stage import Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 
@@ -91,17 +91,14 @@ class Plan:
 
 
 class RunningEngine(Engine, Protocol):
-    """What the runner needs of an engine beside its two verbs."""
+    """What the runner needs of an engine beside its two verbs: the tasks it ran, and the history it saved."""
 
     tracker: Tracker
-    remembered: Shards
-
-    def page(self, kernel: Kernel, *inputs: Shards, by: Sequence[str]) -> Shards:
-        """As `map`, but what the kernel keeps, sorted by the columns `by`, is stored as segments."""
+    saved: Mapping[str, Shards]
 
 
-EngineFactory = Callable[[Tracker, Shards], RunningEngine]
-"""Makes an engine at a bench, with the stage's memory of earlier snapshots."""
+EngineFactory = Callable[[Tracker, History], RunningEngine]
+"""Makes an engine for one run of a stage, with the history of earlier snapshots."""
 
 
 @dataclass(slots=True)
@@ -144,9 +141,8 @@ def _check_reads(card: Stage[Any], parent: Manifest) -> None:
 
 
 def _resources(card: Stage[Any], params: Any) -> tuple[Any, dict[str, str]]:  # noqa: ANN401 -- the card's Params
-    """Return the params with absolute paths, and {path: SHA-256} of every file that the stage's module lists."""
-    module = importlib.import_module(f"pipeline_tasks.stages.{card.name}")
-    listed = tuple(module.resources(params)) if hasattr(module, "resources") else ()
+    """Return the params with absolute paths, and {path: SHA-256} of every file that they name."""
+    listed = card.resources(params) if card.resources else ()
     params = repoint(params, {path: _absolute(path) for path in listed})
     digests = {}
     for path in map(_absolute, listed):
@@ -196,7 +192,6 @@ def tracker_for(plan_: Plan) -> Tracker:
         batch_rows=plan_.work.batch_rows,
         snapshot=str(landing.get("snapshot", "")),
         landing=plan_.work.landing,
-        source=str(getattr(plan_.params, "source", "crawl")),
         files=tuple(plan_.resources.items()),
     )
     return Tracker(place)
@@ -242,7 +237,7 @@ def partition_path(plan_: Plan, span: tuple[int, int]) -> str:
 def _verified(store: storage.Store, path: str) -> Manifest:
     """Load a committed manifest and see that every shard it names is there with its size."""
     found = load(store.read(path), f"{store.root}/{path}")
-    for shard in (*found.shards, *found.memory, *found.rejects, *found.quarantine):
+    for shard in found.stored:
         if store.size(shard.path) != shard.bytes:
             message = (
                 f"{store.root}/{path} names {shard.path}, which is missing or cut short; "
@@ -258,16 +253,17 @@ def _run(plan_: Plan, factory: EngineFactory, span: tuple[int, int] | None) -> t
     if span is not None and not plan_.card.splits:
         message = f"{plan_.card.name} cannot be split into partitions; run it whole"
         raise RecipeError(message)
-    engine = factory(tracker_for(plan_), compaction.memory(plan_.work.root, plan_.history))
+    engine = factory(tracker_for(plan_), read_history(plan_.work.root, plan_.card.history, plan_.history))
     kept = plan_.card.run(shards, plan_.params, engine)
-    made = _manifest(plan_, shards, kept, engine.tracker, engine.remembered)
+    made = _manifest(plan_, shards, kept, engine.tracker, engine.saved)
     _check(plan_, made)
+    _check_history(plan_.card, engine)
     tracker = engine.tracker
     wall = time.perf_counter() - started
     return made, Meter(wall, tracker.cpu, tracker.ran, tracker.found, dict(sorted(tracker.recalled.items())))
 
 
-def _manifest(plan_: Plan, shards: Shards, kept: Shards, tracker: Tracker, memory: Shards) -> Manifest:
+def _manifest(plan_: Plan, shards: Shards, kept: Shards, tracker: Tracker, saved: Mapping[str, Shards]) -> Manifest:
     receipts = [tracker.by_path[shard.path] for shard in kept]
     tallies = tracker.rejected
     landed = plan_.parent.stage == "land"
@@ -281,7 +277,7 @@ def _manifest(plan_: Plan, shards: Shards, kept: Shards, tracker: Tracker, memor
         covers=tuple(shard.digest for shard in shards),
         schema=receipts[0].schema if receipts else (),
         shards=kept,
-        memory=memory,
+        history={name: shards for name, shards in saved.items() if shards},
         rejects=_in_order(one.rejects for one in tracker.receipts),
         quarantine=_in_order(one.quarantine for one in tracker.receipts),
         rows_in=rows_in,
@@ -322,6 +318,20 @@ def _check_writes(card: Stage[Any], made: Manifest) -> None:
     if wrong:
         message = f"{card.name} promised columns {wrong} and wrote {there}; its card or its kernel is wrong"
         raise SchemaBroken(message)
+
+
+def _check_history(card: Stage[Any], engine: RunningEngine) -> None:
+    """Raise SchemaBroken where a stage saved other columns than it declares for a section."""
+    for name, shards in engine.saved.items():
+        declared = schema_pairs(card.history[name].schema)
+        for shard in shards:
+            receipt = engine.tracker.by_path.get(shard.path)
+            if receipt is not None and receipt.schema != declared:
+                message = (
+                    f"{card.name} declares {dict(declared)} for its history section {name} and saved "
+                    f"{dict(receipt.schema)}; its card or its kernel is wrong"
+                )
+                raise SchemaBroken(message)
 
 
 def check_conservation(card: Stage[Any], parent: Manifest, made: Manifest) -> None:
@@ -372,7 +382,7 @@ def _concatenate(parts: Sequence[Manifest]) -> Manifest:
         schema=next((part.schema for part in parts if part.schema), ()),
         covers=tuple(one for part in parts for one in part.covers),
         shards=tuple(one for part in parts for one in part.shards),
-        memory=tuple(one for part in parts for one in part.memory),
+        history=_joined(part.history for part in parts),
         rejects=_in_order(one for part in parts for one in part.rejects),
         quarantine=_in_order(one for part in parts for one in part.quarantine),
         rows_in=sum(part.rows_in for part in parts),
@@ -381,3 +391,12 @@ def _concatenate(parts: Sequence[Manifest]) -> Manifest:
         quarantined=total(part.quarantined for part in parts),
         metrics={key: merge(part.metrics[key] for part in parts) for key in ("kept", "rejects")},
     )
+
+
+def _joined(histories: Iterable[Mapping[str, Shards]]) -> dict[str, Shards]:
+    """Concatenate the history of partitions, section by section."""
+    joined: dict[str, Shards] = {}
+    for history in histories:
+        for name, shards in history.items():
+            joined[name] = (*joined.get(name, ()), *shards)
+    return joined

@@ -39,7 +39,6 @@ class Place:
     batch_rows: int = 4096
     snapshot: str = ""
     landing: str = ""
-    source: str = "crawl"
     files: tuple[tuple[str, str], ...] = ()
 
 
@@ -178,14 +177,14 @@ class _Counted:
 
 def _open_stream(place: Place, shards: Shards) -> Batches | HistoryReader:
     """Return one input of a kernel: of a segment also what reads a few keys of it."""
-    if len(shards) == 1 and shards[0].root:
+    if len(shards) == 1 and shards[0].index_digest:
         return Segment(place.root, shards[0], place.batch_rows)
     return _read_stream(place, shards)
 
 
 def _open_beside(place: Place, shards: Shards) -> Batches | HistoryReader:
     """Return what every call of a kernel gets: of segments also what reads a few keys of all of them."""
-    if all(shard.root for shard in shards):
+    if all(shard.index_digest for shard in shards):
         return Segments(place.root, shards, place.batch_rows)
     return _read_stream(place, shards)
 
@@ -210,7 +209,7 @@ def _read_landed(place: Place, shard: Shard) -> Batches:
     uri = f"{place.landing}/{name}"
     with storage.open_landed(uri) as raw:
         stream = HashingStream(raw)
-        records = formats.read_records(name, cast("BinaryIO", stream), source=place.source, snapshot=place.snapshot)
+        records = formats.read_records(name, cast("BinaryIO", stream), source="", snapshot=place.snapshot)
         for batch in records:
             yield from _sliced(batch, place.batch_rows)
         found = stream.drain()

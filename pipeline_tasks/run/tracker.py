@@ -55,6 +55,8 @@ class Tracker:
         lengths = {len(stream) for stream in inputs}
         if len(lengths) != 1:
             message = f"{self.place.home}: map zips its inputs shard by shard, but they have {sorted(lengths)} shards"
+            if any(shard.index_digest for stream in inputs for shard in stream):
+                message += "; set `buckets` as it was in the earlier snapshots, or start without history"
             raise ContractError(message)
         rows = [tuple((shard,) for shard in together) for together in zip(*inputs, strict=True)]
         keys = [task_key(kernel, one, broadcast, by) for one in rows]

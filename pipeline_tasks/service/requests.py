@@ -28,12 +28,12 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger
 from pipeline_tasks.publish.publishing import publish
-from pipeline_tasks.run import compaction
 from pipeline_tasks.run.runner import Budget, EngineFactory, Meter, Work, refine, seal
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.upkeep import vacuum
+from pipeline_tasks.upkeep.compact import compact
 
 Request = Mapping[str, Any]
 Reply = dict[str, Any]
@@ -71,7 +71,7 @@ def _history(request: Request) -> Reply:
     remembered: dict[str, list[str]] = {}
     for version in earlier:
         for stage, path in version.manifests.items():
-            if read_manifest(request["root"], path).memory:
+            if read_manifest(request["root"], path).history:
                 remembered.setdefault(stage, []).append(path)
     previous = dict(earlier[-1].manifests) if earlier else {}
     return {"history": remembered, "previous": previous}
@@ -203,7 +203,7 @@ def _publish(request: Request) -> Reply:
 
 def _tend(request: Request) -> Reply:
     root = request["root"]
-    made = compaction.compact(root, _engine(request)) if request.get("compact") else []
+    made = compact(root, _engine(request)) if request.get("compact") else []
     found = vacuum.survey(root, float(request.get("grace") or vacuum.GRACE), float(request.get("expire") or 0.0))
     if request.get("delete"):
         vacuum.sweep(root, found, float(request.get("limit") or vacuum.LIMIT))

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Section, Shards, Stage, reject, replace_column
 
 if TYPE_CHECKING:  # they load numba
     from pipeline_tasks.text.near.evaluation_index import Kind, Reference, Rules, Text
@@ -253,18 +253,23 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Screen shard by shard, then sketch what is kept; every task of the first indexes the evaluation sets once."""
     kept = on.map(partial(screen, params=params), shards)
     if params.sketch:
-        on.save_history(on.map(partial(jot, params=params), kept))
+        on.save_history("sketches", on.map(partial(jot, params=params), kept))
     return kept
 
+
+SKETCHES = pa.schema([pa.field("sketch", pa.list_(pa.uint32()))])
+"""One row per document that is kept, in the same order: its sampled n-grams."""
 
 STAGE = Stage(
     name="decontaminate",
     run=run,
     params=Params,
+    resources=resources,
     reads=DOCUMENT,
     writes=pa.schema([*DOCUMENT, pa.field("contaminated_by", pa.string()), pa.field("cut_evidence", pa.string())]),
     version=2,
     splits=True,
+    history={"sketches": Section(SKETCHES)},
     reads_history=False,
     profiled=("contaminated_by",),
     reasons=(CONTAMINATED,),

@@ -8,9 +8,8 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.run.history import by_snapshot, check_buckets
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, HistoryReader, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
 
 DUPLICATE = "dedup_exact:duplicate"
 SEEN_BEFORE = "dedup_exact:seen_before"
@@ -71,10 +70,8 @@ def date(docs: Batches) -> Batches:
         yield replace_column(batch, "age", pc.if_else(pc.equal(digits, pa.scalar("")), 0, pc.negate(moments)))
 
 
-def recall(docs: Batches, *remembered: HistoryReader, buckets: int) -> Batches:
+def recall(docs: Batches, *remembered: HistoryReader) -> Batches:
     """Set aside documents whose id an earlier snapshot kept; the earliest that did is the winner told."""
-    for one in remembered:
-        check_buckets(STAGE.name, one, buckets)
     for batch in docs:
         ids: Any = batch.column("id")
         winners: dict[Any, dict[str, Any]] = {}
@@ -103,13 +100,14 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     dated = on.map(date, shards) if newest else shards
     first = "age" if newest else "crawled_at"
     home = on.group(elect, dated, by="id", order=(first, *PLACE), buckets=params.buckets)
-    if on.history:
-        home = on.map(
-            partial(recall, buckets=params.buckets), home, *by_snapshot(STAGE.name, on.history, params.buckets)
-        )
-    on.save_history(on.map(partial(jot, buckets=params.buckets), home), by="id", order=PLACE)
+    if earlier := on.history("documents"):
+        home = on.map(recall, home, *earlier)
+    on.save_history("documents", on.map(partial(jot, buckets=params.buckets), home))
     return home
 
+
+KEPT = pa.schema([*(DOCUMENT.field(name) for name in ("id", *SHOWN)), pa.field("buckets", pa.int64())])
+"""What later snapshots see of a document that is kept."""
 
 STAGE = Stage(
     name="dedup_exact",
@@ -119,6 +117,7 @@ STAGE = Stage(
     writes=DOCUMENT,
     version=2,
     splits=False,
+    history={"documents": Section(KEPT, key="id", order=PLACE)},
     profiled=("chars", "origins", "clusters"),
     reasons=(DUPLICATE, SEEN_BEFORE),
     title="equal texts out",

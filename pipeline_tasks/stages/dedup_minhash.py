@@ -13,17 +13,13 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.run.history import by_snapshot
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, HistoryReader, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
 from pipeline_tasks.text.near.ranking import POLICIES, SEPARATOR, Policy, decided, nodes, part
 
 NEAR_DUPLICATE = "dedup_minhash:near_duplicate"
 OLD = SEPARATOR
 """Last character of a node that an earlier snapshot remembered; it does not change how nodes sort."""
-
-SECTIONS = 3
-"""What is remembered, each in `buckets` shards: band index, signatures, and earlier winners that lost their place."""
 
 _SLICE = 256  # rows whose shingles are in memory at once: about a megabyte per million characters of text
 
@@ -620,11 +616,6 @@ def _bare(nodes_: Any) -> Any:  # noqa: ANN401 -- Arrow arrays
     return pc.replace_substring_regex(nodes_, f"{OLD}$", "")
 
 
-def demotions(memory: Shards) -> Shards:
-    """Return the part of a snapshot's memory that tells which earlier winners it demoted (see `demote`)."""
-    return memory[len(memory) // SECTIONS * (SECTIONS - 1) :]
-
-
 # --- The stage ------------------------------------------------------------------------------------------------
 
 
@@ -643,16 +634,16 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     of a new document, a document to compare it with, or a cluster that it joins.
     """
     _check_policy(params)
-    family, past = family_of(params), _sections(on.history, params.buckets)
+    family = family_of(params)
     home = shards if len(shards) == params.buckets else _homed(shards, params, on)
     signed = on.map(partial(sign, params=params), home)
     outlines = on.map(outline, signed)
-    edges, left = _verified(signed, outlines, past, params, on)
+    edges, left = _verified(signed, outlines, params, on)
     lost, demoted, strongest = _lost(edges, params, on)
     bands = on.map(partial(index, family=family), outlines, lost)
-    on.save_history(_grouped(bands, on, params, by="key", order=("node",)), by="key", order=("node",))
-    on.save_history(signed, lost, by="id", kernel=partial(memorize, family=family))
-    on.save_history(demoted, strongest, by="id", kernel=demote)
+    on.save_history("bands", _grouped(bands, on, params, by="key", order=("node",)))
+    on.save_history("signatures", signed, lost, kernel=partial(memorize, family=family))
+    on.save_history("superseded", demoted, strongest, kernel=demote)
     return on.map(partial(sift, params=params), home, outlines, lost, strongest, left)
 
 
@@ -664,13 +655,10 @@ def _grouped(rows: Shards, on: Engine, params: Params, *, by: str, order: tuple[
     return on.group(keep, rows, by=by, order=order, buckets=params.buckets)
 
 
-def _verified(
-    signed: Shards, outlines: Shards, past: list[list[Shards]], params: Params, on: Engine
-) -> tuple[Shards, Shards]:
+def _verified(signed: Shards, outlines: Shards, params: Params, on: Engine) -> tuple[Shards, Shards]:
     """Return the edges to what is new or remembered, and the bands that were unsettled when the rounds were over."""
-    known_bands, known_signed, known_demotions = past
     bands = _grouped(on.map(spread, outlines), on, params, by="key", order=("node",))
-    met = on.map(partial(meet, family=family_of(params)), bands, *known_bands)
+    met = on.map(partial(meet, family=family_of(params)), bands, *on.history("bands"))
     told: list[Shards] = []
     judged: Shards = ()
     for turn in range(params.rounds):
@@ -679,24 +667,25 @@ def _verified(
             break
         pairs = on.group(pair, stars, by="member", order=("center", "key"), buckets=params.buckets)
         sent = _grouped(on.map(attach, pairs, signed), on, params, by="center", order=("member",))
-        news = on.map(partial(judge, params=params), sent, signed, *known_signed)
+        news = on.map(partial(judge, params=params), sent, signed, *on.history("signatures"))
         judged += news
         told.append(_grouped(on.map(tell, news), on, params, by="key", order=("member_node", "center_node")))
     left = on.group(
         count, on.map(partial(unsettled, params=params), met, *told), by="id", order=("key",), buckets=params.buckets
     )
-    return on.map(ends, judged) + _remembered_edges(judged, known_demotions, params, on), left
+    return on.map(ends, judged) + _remembered_edges(judged, params, on), left
 
 
-def _remembered_edges(judged: Shards, demotions_: list[Shards], params: Params, on: Engine) -> Shards:
+def _remembered_edges(judged: Shards, params: Params, on: Engine) -> Shards:
     """Return the edges to remembered documents as edges to the winners that their clusters have today."""
-    if not demotions_:
+    superseded = on.history("superseded")
+    if not superseded:
         return ()
     touched = _grouped(on.map(touch, judged), on, params, by="id", order=("member_node", "center_node"))
     hops: Shards = ()
     seen = [on.map(labels, touched)]
     while True:
-        moved = on.map(partial(follow, seen=len(seen) - 1), seen[-1], *seen[:-1], *demotions_)
+        moved = on.map(partial(follow, seen=len(seen) - 1), seen[-1], *seen[:-1], *superseded)
         if not _rows(moved):
             break
         hops += moved
@@ -769,12 +758,6 @@ def family_of(params: Params) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")
 
 
-def _sections(history: Shards, buckets: int) -> list[list[Shards]]:
-    """Return the band indexes, signatures and demotions of earlier snapshots, one of each per snapshot."""
-    past = by_snapshot(STAGE.name, history, SECTIONS * buckets)
-    return [[one[at * buckets : (at + 1) * buckets] for one in past] for at in range(SECTIONS)]
-
-
 # --- Arrow ----------------------------------------------------------------------------------------------------
 
 
@@ -827,6 +810,41 @@ def _sliced(batches: Batches) -> Batches:
             yield batch.slice(start, _SLICE)
 
 
+BANDS = pa.schema(
+    [
+        pa.field("key", pa.int64()),
+        pa.field("node", pa.large_string()),
+        pa.field("label", pa.string()),
+        pa.field("family", pa.int64()),
+    ]
+)
+"""The band index: one row per band of each signed document; `label` is the id of its cluster's winner."""
+
+SIGNATURES = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("node", pa.large_string()),
+        pa.field("keys", pa.list_(pa.field("element", pa.int64()))),  # as Parquet names it
+        pa.field("shingles", pa.large_binary()),
+        pa.field("winner", pa.large_string()),
+        pa.field("family", pa.int64()),
+    ]
+)
+"""A signed document, and the winner of its cluster."""
+
+SUPERSEDED = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("node", pa.large_string()),
+        pa.field("winner", pa.large_string()),
+        pa.field("near", pa.large_string()),
+        pa.field("via", pa.string()),
+        pa.field("similarity", pa.float64()),
+        pa.field("shared", pa.int64()),
+    ]
+)
+"""An earlier winner that this snapshot supersedes, and the strongest edge that tied it to the new winner's cluster."""
+
 STAGE = Stage(
     name="dedup_minhash",
     run=run,
@@ -835,6 +853,11 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, pa.field("shingles", pa.int64()), pa.field("unsettled_bands", pa.int64())]),
     version=2,
     splits=False,
+    history={
+        "bands": Section(BANDS, key="key", order=("node",)),
+        "signatures": Section(SIGNATURES, key="id"),
+        "superseded": Section(SUPERSEDED, key="id"),
+    },
     profiled=("shingles", "unsettled_bands", "origins", "clusters", "similarity"),
     reasons=(NEAR_DUPLICATE,),
     title="near duplicates out",

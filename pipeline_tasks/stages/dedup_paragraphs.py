@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.run.history import by_snapshot, check_buckets
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, HistoryReader, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
 
 if TYPE_CHECKING:
     from pipeline_tasks.text.edits.paragraphs import Parts
@@ -109,10 +108,8 @@ def elect(rows: Batches) -> Batches:
     yield from told.to_batches() or [pa.RecordBatch.from_pylist([], schema=told.schema)]
 
 
-def recall(rows: Batches, *remembered: HistoryReader, buckets: int) -> Batches:
+def recall(rows: Batches, *remembered: HistoryReader) -> Batches:
     """Exchange the winner for the document of an earlier snapshot that has the part, where there is one."""
-    for one in remembered:
-        check_buckets(STAGE.name, one, buckets)
     for batch in rows:
         found = [one.rows(batch.column("hash")).select(["hash", "check", "id", "snapshot"]) for one in remembered]
         known = pa.concat_tables([pa.Table.from_batches([batch.select(found[0].schema.names).slice(0, 0)]), *found])
@@ -229,14 +226,22 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
         home = on.group(keep, shards, by="id", order=place, buckets=params.buckets)
     parts = on.map(partial(survey, params=params), home)
     rows = on.group(elect, parts, by="hash", order=("check", "id"), buckets=params.buckets)
-    if on.history:
-        rows = on.map(
-            partial(recall, buckets=params.buckets), rows, *by_snapshot(STAGE.name, on.history, params.buckets)
-        )
-    on.save_history(on.map(partial(jot, buckets=params.buckets), rows), by="hash", order=("check",))
+    if earlier := on.history("paragraphs"):
+        rows = on.map(recall, rows, *earlier)
+    on.save_history("paragraphs", on.map(partial(jot, buckets=params.buckets), rows))
     lost = on.group(keep, on.map(lose, rows), by="id", order=("hash", "check"), buckets=params.buckets)
     return on.map(partial(cut, params=params), home, lost)
 
+
+PARTS = pa.schema(
+    [
+        pa.field("hash", pa.int64()),
+        pa.field("check", pa.int64()),
+        *(DOCUMENT.field(name) for name in ("id", "snapshot")),
+        pa.field("buckets", pa.int64()),
+    ]
+)
+"""What later snapshots see of a part that no document had before, and of the document that has it."""
 
 STAGE = Stage(
     name="dedup_paragraphs",
@@ -246,6 +251,7 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, pa.field("cut_spans", pa.list_(SPAN)), pa.field("cut_chars", pa.int64())]),
     version=1,
     splits=False,
+    history={"paragraphs": Section(PARTS, key="hash", order=("check",))},
     profiled=("chars", "cut_chars", "origins"),
     reasons=(TOO_LITTLE_LEFT,),
     title="repeated paragraphs out",

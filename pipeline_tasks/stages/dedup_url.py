@@ -8,12 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.run.history import by_snapshot, check_buckets
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, HistoryReader, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
 
 OLDER = "dedup_url:older"
 SEEN_BEFORE = "dedup_url:seen_before"
+PLACE = ("snapshot", "file", "offset")
+"""The columns that name one record; together they are unique."""
+
 SHOWN = ("id", "snapshot", "file", "offset", "record_id", "url", "crawled_at")
 """What is told, and remembered, of the document that a URL has."""
 
@@ -86,10 +88,8 @@ def _evidence(winner: dict[str, Any]) -> str:
     return json.dumps({"winner": {name: winner[name] for name in SHOWN}}, sort_keys=True, separators=(",", ":"))
 
 
-def probe(docs: Batches, *remembered: HistoryReader, buckets: int) -> Batches:
+def probe(docs: Batches, *remembered: HistoryReader) -> Batches:
     """Yield what is told of each document, with its key and what the last earlier snapshot kept under it (`was_*`)."""
-    for one in remembered:
-        check_buckets(STAGE.name, one, buckets)
     for batch in docs:
         told = batch.select(["url_key", *SHOWN])
         keys: Any = told.column("url_key")
@@ -164,19 +164,30 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     keyed = on.map(partial(key, tracking=params.tracking), shards)
     order = ("age", "snapshot", "file", "offset")
     newest = on.group(elect, keyed, by="url_key", order=order, buckets=params.buckets)
-    past = [one[: params.buckets] for one in by_snapshot(STAGE.name, on.history, 2 * params.buckets)]
-    told = on.map(partial(probe, buckets=params.buckets), newest, *past)
-    on.save_history(on.map(partial(jot, buckets=params.buckets), told), by="url_key", order=("snapshot",))
-    place = ("snapshot", "file", "offset")
-    over = on.group(keep, on.map(supersede, told), by="id", order=place, buckets=params.buckets)
-    on.save_history(over, by="id", order=place)
+    told = on.map(probe, newest, *on.history("urls"))
+    on.save_history("urls", on.map(partial(jot, buckets=params.buckets), told))
+    over = on.group(keep, on.map(supersede, told), by="id", order=PLACE, buckets=params.buckets)
+    on.save_history("superseded", over)
     return on.map(sift, newest, told)
 
 
-def superseded(memory: Shards) -> Shards:
-    """Return the part of a snapshot's memory that tells what it supersedes (see `supersede`)."""
-    return memory[len(memory) // 2 :]
+URLS = pa.schema(
+    [
+        pa.field("url_key", pa.string()),
+        *(DOCUMENT.field(name) for name in SHOWN),
+        pa.field("buckets", pa.int64()),
+    ]
+)
+"""What later snapshots see of the document that a URL has."""
 
+SUPERSEDED = pa.schema(
+    [
+        *(DOCUMENT.field(name) for name in ("id", "snapshot", "file", "offset", "url")),
+        pa.field("by_id", pa.string()),
+        pa.field("by_snapshot", pa.string()),
+    ]
+)
+"""An earlier document that a document of this snapshot supersedes."""
 
 STAGE = Stage(
     name="dedup_url",
@@ -186,6 +197,10 @@ STAGE = Stage(
     writes=DOCUMENT,
     version=1,
     splits=False,
+    history={
+        "urls": Section(URLS, key="url_key", order=("snapshot",)),
+        "superseded": Section(SUPERSEDED, key="id", order=PLACE),
+    },
     profiled=("chars", "origins", "clusters"),
     reasons=(OLDER, SEEN_BEFORE),
     title="newest page of each URL",

@@ -247,6 +247,7 @@ STAGE = Stage(
     name="filter_language",
     run=run,
     params=Params,
+    resources=resources,
     reads=pa.schema([DOCUMENT.field("text")]),
     writes=pa.schema(
         [

@@ -270,6 +270,7 @@ STAGE = Stage(
     name="filter_quality",
     run=run,
     params=Params,
+    resources=resources,
     reads=pa.schema([DOCUMENT.field("text"), DOCUMENT.field("chars"), pa.field("language", pa.string())]),
     writes=pa.schema([*DOCUMENT, pa.field("language", pa.string()), pa.field("signals", SIGNALS), SPANS]),
     version=6,

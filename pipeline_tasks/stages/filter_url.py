@@ -226,6 +226,7 @@ STAGE = Stage(
     name="filter_url",
     run=run,
     params=Params,
+    resources=resources,
     reads=pa.schema([DOCUMENT.field("url")]),
     writes=DOCUMENT,
     version=2,

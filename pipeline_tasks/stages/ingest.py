@@ -10,14 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.run.history import require_keys
 from pipeline_tasks.schema import PAGE, RECORD
-from pipeline_tasks.stage import Batches, Engine, HistoryReader, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
 
 PAGE_KINDS = ("response", "resource", "conversion", "json", "row")
 KEY = pa.binary()
 SEEN = pa.schema([pa.field("key", KEY)])
-"""What is remembered of a page: a 128-bit hash (XXH3) of its URL and payload digest."""
+"""What later snapshots recognize a page by: a 128-bit hash (XXH3) of its URL and payload digest."""
 
 DAMAGE = (
     "bad_header",
@@ -171,11 +170,17 @@ def _lengths(values: pa.Array) -> pa.Array:
 def _pages(batch: pa.RecordBatch, reasons: pa.Array, params: Params) -> pa.RecordBatch:
     """Return the columns of a page, without payload and text where a reason stands."""
     kept = pc.is_null(reasons)
-    pages = batch.select(PAGE.names)
+    pages = _named(batch.select(PAGE.names), params.source)
     for name in ("payload", "text"):
         column = pages.column(name)
         pages = replace_column(pages, name, pc.if_else(kept, column, pa.scalar(None, column.type)))
     return reject(pages, reasons, _evidence(batch, reasons, params))
+
+
+def _named(pages: pa.RecordBatch, source: str) -> pa.RecordBatch:
+    """Return pages with `source` where the record itself names no source."""
+    own = pages.column("source")
+    return replace_column(pages, "source", pc.if_else(pc.equal(own, ""), pa.scalar(source), own))
 
 
 def _evidence(batch: pa.RecordBatch, reasons: pa.Array, params: Params) -> pa.Array:
@@ -215,10 +220,10 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
     With a history every file is read twice: first for its keys, so that history is asked once for all of them.
     """
-    require_keys(STAGE.name, on.history)
-    seen = [on.map(recall, on.map(ask, shards), broadcast=on.history)] if on.history else []
+    earlier = sum(on.history("pages"), ())
+    seen = [on.map(recall, on.map(ask, shards), broadcast=earlier)] if earlier else []
     pages = on.map(partial(sift, params=params), shards, *seen)
-    on.save_history(on.map(jot, pages), by="key")
+    on.save_history("pages", on.map(jot, pages))
     return pages
 
 
@@ -230,6 +235,7 @@ STAGE = Stage(
     writes=PAGE,
     version=2,
     splits=True,
+    history={"pages": Section(SEEN, key="key")},
     engine="spark",
     profiled=("source", "content_type"),
     reasons=(

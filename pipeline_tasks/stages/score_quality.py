@@ -263,6 +263,7 @@ STAGE = Stage(
     name="score_quality",
     run=run,
     params=Params,
+    resources=resources,
     reads=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64())]),
     writes=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64()), pa.field("score", pa.float64())]),
     version=1,

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.schema import LOCATOR
-from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject
+from pipeline_tasks.stage import Batches, Engine, Section, Shards, Stage, reject
 from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
 
 TRAIN = {"vocab_size": 8192, "bytes": 50_000_000}
@@ -69,7 +69,7 @@ TOKENIZER = pa.schema(
         pa.field("documents", pa.int64()),  # documents trained on; 0 for a tokenizer that was loaded
     ]
 )
-"""One row: all that is needed to encode and decode. The stage remembers it, so it is in the manifest's memory."""
+"""One row: all that is needed to encode and decode. The stage saves it as its history section `tokenizer`."""
 
 _SAMPLE = pa.schema([pa.field("id", pa.string()), pa.field("text", pa.large_string())])
 _SIZE = pa.schema([pa.field("bytes", pa.int64())])
@@ -445,7 +445,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Settle on one tokenizer for the whole run, remember it, and encode every shard with it."""
     _check(params)
     tokenizer = _tokenizer(shards, params, on)
-    on.save_history(tokenizer)
+    on.save_history("tokenizer", tokenizer)
     choices = on.map(partial(prove, params=params), shards, broadcast=tokenizer)
     return on.map(encode, shards, choices, broadcast=tokenizer)
 
@@ -461,10 +461,11 @@ def _tokenizer(shards: Shards, params: Params, on: Engine) -> Shards:
     settled = partial(settle, params=params)
     if params.tokenizer:
         return on.group(settled, on.map(nothing, shards[:1]), by="id", order=("text",), buckets=1)
-    sizes = on.map(partial(weigh, params=params), shards, broadcast=on.history)
+    earlier = sum(on.history("tokenizer"), ())
+    sizes = on.map(partial(weigh, params=params), shards, broadcast=earlier)
     sampled = on.map(partial(sample, params=params), shards, broadcast=sizes)
     trained = on.group(settled, sampled, by="id", order=("text",), buckets=1)
-    return on.map(partial(recall, params=params), trained, broadcast=on.history) if on.history else trained
+    return on.map(partial(recall, params=params), trained, broadcast=earlier) if earlier else trained
 
 
 _READS = pa.schema([*LOCATOR, pa.field("id", pa.string()), pa.field("text", pa.large_string())])
@@ -481,10 +482,12 @@ STAGE: Stage[Params] = Stage(
     name="tokenize",
     run=run,
     params=Params,
+    resources=resources,
     reads=_READS,
     writes=_WRITES,
     version=2,
     splits=False,
+    history={"tokenizer": Section(TOKENIZER)},
     profiled=("n_tokens", "language"),
     reasons=("tokenize:empty",),
     engine="ray",

@@ -24,3 +24,10 @@ def read_shards(root: str, shards: Iterable[Shard], columns: Sequence[str] | Non
     """Yield verified batches of committed shards, for readers outside an engine (report, trace, publish)."""
     for shard in shards:
         yield from read_shard(root, shard, columns=columns)
+
+
+def read_history(
+    root: str, manifest: Manifest, section: str, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield verified batches of one section of the history that a stage saved; none if it saved no shard of it."""
+    yield from read_shards(root, manifest.history.get(section, ()), columns)

@@ -2,7 +2,7 @@
 
 A segment is one immutable file: pages of rows, pages of an index over them, pages of an index over those and so on,
 then the root and its length. Every page is named by the SHA-256 of its bytes in the page above it, and the root by
-`Shard.root` in a manifest: whatever is used has been verified, however little of the file was read.
+`Shard.index_digest` in a manifest: whatever is used has been verified, however little of the file was read.
 """
 
 import hashlib
@@ -81,7 +81,7 @@ class Segment:
         if len(body) - LENGTH < length <= size - LENGTH:
             [body] = self._fetch([(size - LENGTH - length, size)])
         body = body[max(len(body) - LENGTH - length, 0) : -LENGTH]
-        self._require(body, bytes.fromhex(self._shard.root), "root")
+        self._require(body, bytes.fromhex(self._shard.index_digest), "root")
         self.cost["pages"] += 1
         with pa.ipc.open_stream(body) as stream:
             facts, entries = stream.schema.metadata, stream.read_next_batch()

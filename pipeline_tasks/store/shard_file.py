@@ -56,7 +56,7 @@ def read_shard(
     root: str, shard: Shard, *, batch_rows: int = GROUP_ROWS, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield a committed shard's batches after checking its digest; at least one batch, empty if it has no rows."""
-    if shard.root:
+    if shard.index_digest:
         for batch in Segment(root, shard, batch_rows):
             yield batch.select([name for name in batch.schema.names if columns is None or name in columns])
         return

@@ -45,11 +45,11 @@ def _stale(root: str, there: Sequence[Version]) -> list[Redo]:
 
 
 def _first_stale(version: Version, earlier: Sequence[Version], made: Mapping[tuple[int, str], Manifest]) -> str:
-    """Return the first stage whose history is not what the earlier versions remember, "" if there is none."""
+    """Return the first stage whose history is not what the earlier versions saved, "" if there is none."""
     for stage in (one for one in STAGES if (version.number, one) in made):
         past = [made[one.number, stage] for one in earlier if (one.number, stage) in made]
         known = made[version.number, stage].parents[1:]
-        if list(known) != [one.fingerprint for one in past if one.memory]:
+        if list(known) != [one.fingerprint for one in past if one.history]:
             return stage
     return ""
 

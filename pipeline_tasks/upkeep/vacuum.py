@@ -9,10 +9,10 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, load, stage_prefix
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import STAGES
-from pipeline_tasks.run.compaction import in_use
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.segment import COMPACTED
 from pipeline_tasks.store.storage import Entry, Store
+from pipeline_tasks.upkeep.compact import in_use
 
 DAY = 86_400.0
 GRACE = 7 * DAY
@@ -156,9 +156,7 @@ def _unnamed(
     prefix: str, entries: Iterable[Entry], manifests: Iterable[Manifest], old: Callable[[Entry], bool]
 ) -> Iterator[tuple[Entry, str]]:
     """Yield the shards of a committed home that its manifest does not name: intermediate, or a loser's."""
-    named = {
-        shard.path for made in manifests for shard in (*made.shards, *made.memory, *made.rejects, *made.quarantine)
-    }
+    named = {shard.path for manifest in manifests for shard in manifest.stored}
     for entry in entries:
         folder = entry.path.removeprefix(f"{prefix}/").split("/")[0]
         if folder in SHARDS and entry.path not in named and old(entry):

@@ -10,9 +10,9 @@ from typing import Any
 
 from pipeline_tasks import recipe
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.run import compaction
 from pipeline_tasks.run.runner import Work, refine
 from pipeline_tasks.store import storage
+from pipeline_tasks.upkeep.compact import compact
 from tests.toys import CARDS, MODULES
 
 STRIKES = {"die": signal.SIGKILL, "stop": signal.SIGSTOP}
@@ -34,7 +34,7 @@ def main(  # noqa: PLR0917 -- a command line
     sys.modules.update(MODULES)  # type: ignore[arg-type] -- what `import` would give
     writes = strike_at(STRIKES.get(strike), when, int(at))
     if stage == "compact":
-        compaction.compact(root, engine(on, address))
+        compact(root, engine(on, address))
     else:
         refine(Work(root, stage, {}, parent), engine(on, address))
     sys.stdout.write(f"{next(writes)}\n")

@@ -91,7 +91,7 @@ def healthy(stage: str, rows_in: int = ROWS) -> Manifest:
         covers=(),
         schema=schema_pairs(card.writes),
         shards=(Shard("data/0", kept if stage != "pack" else 120, HUGE, "a"),),
-        memory=(),
+        history={},
         rejects=(Shard("rejects/0", rows_in - kept, 1000, "b"),),
         quarantine=(),
         rows_in=rows_in,

@@ -126,7 +126,7 @@ def test_a_later_benchmark_finds_every_planted_item(tmp_path: Path, shared_data:
     assert places(found) == by_the_stage(tmp_path, tables, {"benchmarks": sets})
     words = sum(len(text.split()) for text in pages) + sum(len(one["text"].split()) for one in planted)
     assert scan.candidates < 0.45 * len(planted) + 0.1 * len(pages) + 60
-    assert scan.sketch_bytes == sum(shard.bytes for shard in made.memory) < 1.3 * words
+    assert scan.sketch_bytes == sum(shard.bytes for shard in made.history_shards) < 1.3 * words
 
 
 def test_only_candidates_are_read(tmp_path: Path, quiz: str) -> None:
@@ -162,7 +162,7 @@ def test_sketches_that_do_not_fit_are_refused(tmp_path: Path, quiz: str) -> None
     version, made = publish(tmp_path, [documents(TEXTS), documents([PROSE])], {})
     path = tmp_path / version.manifests["decontaminate"]
     raw = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**raw, "memory": raw["memory"][:1]}))
+    path.write_text(json.dumps({**raw, "history": {"sketches": raw["history"]["sketches"][:1]}}))
     with pytest.raises(ContractError, match="do not fit"):
         contamination.added(str(tmp_path), version, {"quiz": quiz}, {})
     assert read_manifest(str(tmp_path), version.manifests["decontaminate"]).rows == made.rows

@@ -68,7 +68,7 @@ def manifest(
         covers=(),
         schema=(),
         shards=(Shard(f"{stage}/data", kept, kept * 10, "d"),),
-        memory=(),
+        history={},
         rejects=(),
         quarantine=(),
         rows_in=rows_in,

@@ -80,7 +80,7 @@ def made(root: Path, stage: str, kept: pa.Table, *aside: pa.Table, **measured: l
         covers=(),
         schema=schema_pairs(kept.schema),
         shards=store(root, kept, f"{stage}/data"),
-        memory=(),
+        history={},
         rejects=rejects,
         quarantine=quarantine,
         rows_in=kept.num_rows + lost,

@@ -21,11 +21,12 @@ from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import DigestMismatch, JobLost, RowsVanished
 from pipeline_tasks.manifest import ABANDONED, Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.run import compaction
+from pipeline_tasks.run.history import compactions, cover
 from pipeline_tasks.run.runner import Meter, Work, refine
 from pipeline_tasks.service.requests import handle
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.upkeep import compact as compaction
 from pipeline_tasks.upkeep import vacuum
 from tests import refining
 from tests.documents import documents
@@ -71,7 +72,7 @@ def compact(root: str | Path) -> list[Manifest]:
 def segments(root: str | Path) -> list[int]:
     """How many snapshots stand in each place that a run after all of them reads."""
     made = [read_manifest(str(root), path) for path in history(root, "z")]
-    return [len(run.parts) for run, _ in compaction.cover(made, compaction.committed(str(root)))]
+    return [len(run.parts) for run, _ in cover(made, compactions(str(root)))]
 
 
 def everything(root: str | Path, prefix: str) -> dict[str, bytes]:
@@ -110,16 +111,16 @@ def test_a_day_is_the_same_with_and_without_compaction(seven_days: Path) -> None
 
 
 def test_compactions_hold_the_rows_of_their_parts_in_order(seven_days: Path) -> None:
-    known = compaction.committed(str(seven_days))
+    known = compactions(str(seven_days))
     assert [len(made.parents) for made in known.values()] == [3, 3]
     parts = {
         one.fingerprint: one for one in (read_manifest(str(seven_days), path) for path in history(seven_days, "z"))
     }
     for fingerprints, made in known.items():
-        for rank, shard in enumerate(made.memory):
+        for rank, shard in enumerate(made.history["documents"]):
             merged = rows(seven_days, [shard])
             assert merged == sorted(merged)
-            assert merged == sorted(rows(seven_days, [parts[one].memory[rank] for one in fingerprints]))
+            assert merged == sorted(rows(seven_days, [parts[one].history["documents"][rank] for one in fingerprints]))
 
 
 def rows(root: Path, shards: Any) -> list[tuple[str, str]]:
@@ -137,10 +138,10 @@ def test_there_are_few_places_however_many_days(by_three: None, tmp_path: Path) 
 def test_a_run_uses_only_what_is_exactly_its_history(seven_days: Path) -> None:
     paths = history(seven_days, "z")
     made = [read_manifest(str(seven_days), path) for path in paths]
-    known = compaction.committed(str(seven_days))
+    known = compactions(str(seven_days))
 
     def cut(these: Sequence[Manifest]) -> list[int]:
-        return [len(run.parts) for run, _ in compaction.cover(these, known)]
+        return [len(run.parts) for run, _ in cover(these, known)]
 
     assert cut(made[:2]) == [1, 1]
     assert cut(made[:4]) == [3, 1]
@@ -306,18 +307,19 @@ def test_a_compaction_that_is_swept_under_a_run_is_a_lost_job(seven_days: Path) 
 
 def test_a_damaged_part_is_not_merged(by_three: None, tmp_path: Path) -> None:
     paths = [day(tmp_path, number) for number in range(3)]
-    shard = tmp_path / read_manifest(str(tmp_path), paths[1]).memory[0].path
+    shard = tmp_path / read_manifest(str(tmp_path), paths[1]).history["documents"][0].path
     shard.write_bytes(b"x" * 50 + shard.read_bytes()[50:])
     with pytest.raises(DigestMismatch, match=shard.name):
         compact(tmp_path)
-    assert compaction.committed(str(tmp_path)) == {}
+    assert compactions(str(tmp_path)) == {}
 
 
 class Forgetful(LocalEngine):
     """An engine that loses what it merged last."""
 
-    def page(self, *given: Any, **how: Any) -> Any:
-        return super().page(*given, **how)[:1] * 2
+    def save_history(self, section: str, *inputs: Any, kernel: Any = None) -> None:
+        super().save_history(section, *inputs, kernel=kernel)
+        self.saved = {section: self.saved[section][:1] * 2}
 
 
 def test_a_merge_that_loses_rows_commits_nothing(by_three: None, tmp_path: Path) -> None:
@@ -325,7 +327,7 @@ def test_a_merge_that_loses_rows_commits_nothing(by_three: None, tmp_path: Path)
         day(tmp_path, number)
     with pytest.raises(RowsVanished, match="nothing was committed"):
         compaction.compact(str(tmp_path), Forgetful)
-    assert compaction.committed(str(tmp_path)) == {}
+    assert compactions(str(tmp_path)) == {}
 
 
 # --- Sweeping ----------------------------------------------------------------------------------------------------------

@@ -10,10 +10,9 @@ import pytest
 
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.run import compaction
 from pipeline_tasks.run.runner import Meter, Work, refine
-from pipeline_tasks.stages.dedup_minhash import demotions
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.upkeep import compact
 from tests import refining
 from tests.documents import documents
 
@@ -53,14 +52,14 @@ def publish(root: Path, name: str, these: Sequence[str]) -> None:
 def test_near_duplicates_are_the_same_with_and_without_compaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction, "FANOUT", 3)
+    monkeypatch.setattr(compact, "FANOUT", 3)
     root, apart = tmp_path / "root", tmp_path / "apart"
     for number in range(4):
         publish(root, f"d{number}", [*texts(number, 40), *map(near, texts(number - 1, 6)), *texts(number - 2, 3)])
     shutil.copytree(root, apart)
-    made = compaction.compact(str(root), LocalEngine)
+    made = compact.compact(str(root), LocalEngine)
     assert sorted((one.stage, len(one.parents)) for one in made) == [(stage, 3) for stage in STAGES]
-    # Each is near what a compaction remembers, or a single day, or both.
+    # Each is near what a compaction has, or a single day, or both.
     last = [*texts(9, 5), *(near(texts(number, 1)[0], "new") for number in (0, 2, 3)), *texts(1, 2)]
     for one in (root, apart):
         publish(one, "d5", last)
@@ -68,7 +67,7 @@ def test_near_duplicates_are_the_same_with_and_without_compaction(
         path = version_log.current(str(root), "ours").manifests[stage]
         assert (root / path).read_bytes() == (apart / path).read_bytes()
     made_last = read_manifest(str(root), path)
-    lost = sum(shard.rows for shard in demotions(made_last.memory))  # earlier winners that a new document beats
+    lost = sum(shard.rows for shard in made_last.history["superseded"])  # earlier winners that a new document beats
     assert made_last.rejected == {"dedup_minhash:near_duplicate": 3 - lost}
 
 
@@ -76,18 +75,18 @@ def test_a_day_reads_by_its_own_size_and_not_by_that_of_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A document costs at most one page for each of its 14 bands, and one for each document it is compared with."""
-    monkeypatch.setattr(compaction, "FANOUT", 2)
+    monkeypatch.setattr(compact, "FANOUT", 2)
     spent = {}
     for days in (1, 2, 4, 8):
         for number in range(days // 2, days):
             publish(tmp_path, f"d{number}", texts(number, 1500))
-        compaction.compact(str(tmp_path), LocalEngine)
+        compact.compact(str(tmp_path), LocalEngine)
         for docs in (4, 8):
             new = [*texts(100 + docs, docs), near(texts(0, 1)[0])]
             spent[days, docs] = refined(tmp_path, f"new{docs}-{days}", new)["dedup_minhash"][1].recalled
     for (days, docs), read in spent.items():
         keys = 14 * (docs + 1)
-        # Per bucket and kind of memory: a root, the first page, and pages of the index.
+        # Per bucket and section: a root, the first page, and pages of the index.
         assert read["pages"] <= keys + BUCKETS * 3 * (1 + 1 + 6), (days, docs)
         assert read["rows"] <= 128 * (keys + BUCKETS * 2), (days, docs)
     for docs in (4, 8):

@@ -330,10 +330,11 @@ def test_kept_documents_are_sketched_in_their_order(tmp_path: Path, quiz: str) -
     made = screened(tmp_path, texts, benchmarks={"quiz": quiz}, action="cut")
     kept = refining.rows(tmp_path, made).column("text").combine_chunks()
     assert (
-        refining.rows(tmp_path, made, "memory").column("sketch").to_pylist() == sketches.sample(kept, 5, 4).to_pylist()
+        refining.rows(tmp_path, made, "sketches").column("sketch").to_pylist()
+        == sketches.sample(kept, 5, 4).to_pylist()
     )
-    assert [shard.rows for shard in made.memory] == [shard.rows for shard in made.shards]
-    assert screened(tmp_path, texts, benchmarks={"quiz": quiz}, sketch=False).memory == ()
+    assert [shard.rows for shard in made.history_shards] == [shard.rows for shard in made.shards]
+    assert screened(tmp_path, texts, benchmarks={"quiz": quiz}, sketch=False).history == {}
 
 
 def test_the_past_is_no_part_of_what_is_screened(tmp_path: Path, quiz: str) -> None:

@@ -102,7 +102,7 @@ def test_the_development_corpus_in_days_keeps_what_one_batch_keeps(
 
 def stored(run: days.Days) -> list[Any]:
     """Digests of all that every day kept, set aside and remembers."""
-    return [[one.digest for one in (*made.shards, *made.rejects, *made.memory)] for made in run.made]
+    return [[one.digest for one in (*made.shards, *made.rejects, *made.history_shards)] for made in run.made]
 
 
 @pytest.fixture(scope="module")

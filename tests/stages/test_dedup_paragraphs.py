@@ -107,7 +107,7 @@ def test_what_an_earlier_day_has_is_cut(tmp_path: Path) -> None:
     (one,) = rows(tmp_path, made).values()
     assert one["text"] == "new"
     assert [span["snapshot"] for span in one["cut_spans"]] == ["d2", "d1"]
-    assert sum(shard.rows for shard in made.memory) == 0
+    assert sum(shard.rows for shard in made.history_shards) == 0
 
 
 def test_other_bucket_count_than_remembered_is_refused(tmp_path: Path) -> None:
@@ -169,8 +169,8 @@ def test_spans_rebuild_and_every_part_stays_once(
         before, first = dedup(root, tables[0], unit=unit)
         _, made = dedup(root, tables[1], [before], unit=unit)
         _, again = dedup(root, tables[1].take(pa.array(order, pa.int64())), [before], batch_rows, shards, unit=unit)
-        assert [one.digest for one in (*made.shards, *made.memory)] == [
-            one.digest for one in (*again.shards, *again.memory)
+        assert [one.digest for one in (*made.shards, *made.history_shards)] == [
+            one.digest for one in (*again.shards, *again.history_shards)
         ]
         there: Counter[str] = Counter()
         for manifest, table in zip((first, made), tables, strict=True):

@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stages import dedup_url
 from pipeline_tasks.text.base.timestamps import sortable_timestamps
 from pipeline_tasks.text.urls.keys import keys, sites
 from tests import refining
@@ -63,7 +61,7 @@ def proofs(root: Path, made: Manifest) -> dict[int, tuple[str, dict[str, Any]]]:
 
 
 def superseded(root: Path, made: Manifest) -> list[dict[str, Any]]:
-    rows = refining.rows(root, replace(made, memory=dedup_url.superseded(made.memory)), "memory").to_pylist()
+    rows = refining.rows(root, made, "superseded").to_pylist()
     return sorted(rows, key=lambda row: str(row["offset"]))
 
 
@@ -126,7 +124,7 @@ def test_the_newest_stays_and_the_others_say_so(tmp_path: Path) -> None:
 def test_documents_without_a_url_all_stay(tmp_path: Path) -> None:
     _, made = dedup(tmp_path, [page(None, "x", 1), page("", "x", 2), page(" ", "y", 3)])
     assert offsets(tmp_path, made) == [1, 2, 3]
-    assert sum(shard.rows for shard in made.memory) == 0
+    assert sum(shard.rows for shard in made.history_shards) == 0
 
 
 def test_a_recipe_says_which_parameters_count(tmp_path: Path) -> None:
@@ -212,8 +210,8 @@ def test_cutting_and_order_change_nothing(
             history=[before],
             batch_rows=batch_rows,
         )
-        assert [shard.digest for shard in (*one.shards, *one.memory)] == [
-            shard.digest for shard in (*two.shards, *two.memory)
+        assert [shard.digest for shard in (*one.shards, *one.history_shards)] == [
+            shard.digest for shard in (*two.shards, *two.history_shards)
         ]
         assert one.rows + sum(one.rejected.values()) == len(drawn)
         urls = keys(refining.rows(root, one).column("url").combine_chunks(), ("utm_*",)).drop_null().to_pylist()

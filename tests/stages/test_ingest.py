@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,13 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.engines.local import LocalEngine
-from pipeline_tasks.errors import ContractError
 from pipeline_tasks.landing.listing import land
-from pipeline_tasks.manifest import dump
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.run import compaction
 from pipeline_tasks.run.runner import Meter, Work, refine
 from pipeline_tasks.schema import PAGE, RECORD
 from pipeline_tasks.stages.ingest import DAMAGE, STAGE, Params, jot, sift
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.upkeep import compact
 from tests.archives import PAGE as HTML
 from tests.archives import http, read, response, warc, zipped
 from tests.refining import refined, rows
@@ -165,14 +162,14 @@ def pages(name: str, count: int) -> bytes:
 
 def test_a_file_asks_history_for_its_own_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight days of unequal numbers of files, as they are and merged: the same bytes, and a page for each key."""
-    monkeypatch.setattr(compaction, "FANOUT", 8)
+    monkeypatch.setattr(compact, "FANOUT", 8)
     root, apart = tmp_path / "root", tmp_path / "apart"
     for number in range(8):
         files = [pages(f"{number}/{file}", 600) for file in range(1 + number % 3)]
         published(root, f"d{number}", crawl(tmp_path, f"d{number}", *files))
     shutil.copytree(root, apart)
-    [merged] = compaction.compact(str(root), LocalEngine)
-    assert (merged.rows_in, len(merged.memory)) == (600 * sum(1 + number % 3 for number in range(8)), 1)
+    [merged] = compact.compact(str(root), LocalEngine)
+    assert (merged.rows_in, len(merged.history_shards)) == (600 * sum(1 + number % 3 for number in range(8)), 1)
     news = zipped([response(f"{URL}{name}/0") for name in ("0/0", "4/1", "7/1", "new")])
     last = crawl(tmp_path, "last", b"".join(news), pages("other", 5))
     spent = {one: published(one, "last", last).recalled for one in (root, apart)}
@@ -182,16 +179,6 @@ def test_a_file_asks_history_for_its_own_pages(tmp_path: Path, monkeypatch: pyte
     assert (made.rows_in, made.rows, made.rejected) == (9, 6, {"ingest:unchanged": 3})
     assert spent[root]["rows"] <= 9 * 128
     assert spent[root]["pages"] <= 9 + 2 * 3  # for each file the root and what index lies below it
-
-
-def test_what_an_older_version_remembered_is_refused(tmp_path: Path) -> None:
-    landing = crawl(tmp_path, "day", pages("a", 2))
-    landed = land(str(tmp_path / "root"), landing)[0]
-    first, made = refined(tmp_path / "root", "ingest", landed, landing=landing)
-    older = replace(made, memory=tuple(replace(shard, root="") for shard in made.memory))
-    (tmp_path / "root" / first).write_bytes(dump(older))
-    with pytest.raises(ContractError, match=r"ingest: .* by an older version .* refine that snapshot again"):
-        refined(tmp_path / "root", "ingest", landed, history=[first], landing=landing)
 
 
 def test_every_error_of_a_reader_is_known() -> None:

@@ -60,7 +60,7 @@ def tokenized(root: Path, shards: Sequence[pa.Table], params: dict[str, Any] | N
 
 
 def tokenizer_row(root: Path, made: Manifest) -> dict[str, Any]:
-    (row,) = rows(root, made, "memory").to_pylist()
+    (row,) = rows(root, made, "tokenizer").to_pylist()
     return dict(row)
 
 
@@ -147,7 +147,7 @@ def test_training_does_not_see_shards_or_their_order(
     apart, whole, docs = tmp_path_factory.mktemp("apart"), tmp_path_factory.mktemp("whole"), table(WORDS * 5)
     split = tokenized(apart, [docs.slice(cut), docs.slice(0, cut)], SMALL, batch_rows=batch)[1]
     full = tokenized(whole, [docs], SMALL)[1]
-    assert [one.digest for one in split.memory] == [one.digest for one in full.memory]
+    assert [one.digest for one in split.history_shards] == [one.digest for one in full.history_shards]
     assert rows(apart, split).sort_by("id").equals(rows(whole, full).sort_by("id"))
 
 

@@ -218,7 +218,7 @@ def test_a_missing_segment_is_named(any_root: str) -> None:
 def test_damage_of_a_compaction_says_that_its_parts_are_there(tmp_path: Path) -> None:
     shard = stored(tmp_path, table(range(300)))
     body = (tmp_path / shard.path).read_bytes()
-    moved = Shard("compacted/f00/data/a.segment", shard.rows, shard.bytes, shard.digest, shard.root)
+    moved = Shard("compacted/f00/data/a.segment", shard.rows, shard.bytes, shard.digest, shard.index_digest)
     with pytest.raises(JobLost, match="was swept while this run used it; run again"):
         Segment(str(tmp_path), moved).rows(pa.array([3]))
     storage.connect(str(tmp_path)).create(moved.path, body[:-20] + bytes(20))
@@ -251,5 +251,5 @@ def test_the_format_is_what_it_was(tmp_path: Path) -> None:
     shard = stored(tmp_path, table(range(300)))
     assert hashlib.sha256((tmp_path / shard.path).read_bytes()).hexdigest() == shard.digest
     assert shard.digest[:12] == "098bcd228297"
-    assert shard.root[:12] == "e301039a19b7"
+    assert shard.index_digest[:12] == "e301039a19b7"
     assert shard.bytes == 4320

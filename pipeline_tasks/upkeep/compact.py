@@ -1,0 +1,199 @@
+"""Merges the history of several snapshots into one segment per shard, so that a lookup reads fewer pages.
+
+What a compaction is, and when a run uses it, is in `run.history`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.errors import RowsVanished
+from pipeline_tasks.manifest import ABANDONED, Manifest, canonical, commit_slots, dump, stage_prefix
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.recipe import stage_card
+from pipeline_tasks.run.history import Compactions, History, Run, compactions, cover, has_keys, saved_digests
+from pipeline_tasks.run.runner import EngineFactory
+from pipeline_tasks.run.task import Place
+from pipeline_tasks.run.tracker import Tracker
+from pipeline_tasks.stage import Section, Shards
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.segment import COMPACTED
+from pipeline_tasks.store.storage import Entry
+
+pc: Any = pyarrow.compute
+
+FANOUT = 8
+"""So many neighbors of one size are merged: n snapshots are at most 7 entries per power of 8, and a row is written
+anew once per power."""
+
+FILE_ROWS = 1 << 24
+"""Rows of a merged segment of history that is saved per landed file: each is one more lookup, and one task to merge."""
+
+
+def due(root: str) -> list[Run]:
+    """Return the runs of neighbors that are to be merged now, over all recipes: `FANOUT` of one size, alike in form."""
+    known = compactions(root)
+    runs = {run.name: run for history in histories(root) for run in _due(history, known)}
+    return [runs[name] for name in sorted(runs)]
+
+
+def histories(root: str) -> list[list[Manifest]]:
+    """Return, for each recipe and each stage whose history has keys, the manifests of all snapshots, oldest first."""
+    by_stage = []
+    for recipe in version_log.recipes(root):
+        versions = version_log.latest_by_snapshot(root, recipe)
+        for stage, path in sorted(versions[-1].manifests.items()) if versions else ():
+            if has_keys(read_manifest(root, path)):
+                paths = [version.manifests[stage] for version in versions if stage in version.manifests]
+                by_stage.append([manifest for path in paths if has_keys(manifest := read_manifest(root, path))])
+    return by_stage
+
+
+def _due(history: Sequence[Manifest], known: Compactions) -> Iterator[Run]:
+    covered = [run for run, _ in cover(history, known)]
+    for _, alike in groupby(covered, key=_form):
+        runs = list(alike)
+        for start in range(0, len(runs) - len(runs) % FANOUT, FANOUT):
+            yield Run(tuple(part for run in runs[start : start + FANOUT] for part in run.parts))
+
+
+def _form(run: Run) -> tuple[object, ...]:
+    """Return what neighbors must share to be merged: their size, and how their history was made."""
+    tier = 0
+    while FANOUT ** (tier + 1) <= len(run.parts):
+        tier += 1
+    first = run.parts[0]
+    shards = {} if _by_file(first) else {name: len(shards) for name, shards in first.history.items()}
+    return (tier, first.stage, first.version, canonical(first.params), canonical(shards))
+
+
+def _by_file(manifest: Manifest) -> bool:
+    """Tell whether a stage saves history per landed file, so that no shard belongs to a shard of another snapshot."""
+    return stage_card(manifest.stage).splits
+
+
+def compact(root: str, factory: EngineFactory) -> list[Manifest]:
+    """Merge what is due until nothing is; returns the compactions made. Killed at any point, it leaves no half one."""
+    merged = []
+    while runs := due(root):
+        merged += [_compacted(root, run, factory) for run in runs]
+    return merged
+
+
+def _compacted(root: str, run: Run, factory: EngineFactory) -> Manifest:
+    parts = [manifest.history for _, manifest in cover(run.parts, compactions(root))]
+    sections = stage_card(run.parts[0].stage).history
+    engine = factory(Tracker(Place(root=root, home=stage_prefix(COMPACTED, run.name))), History(sections))
+    for name, section in sections.items():
+        lists = _lists(run, [history.get(name, ()) for history in parts])
+        for _, alike in groupby(lists, key=len):
+            columns = zip(*alike, strict=True)
+            engine.save_history(name, *map(tuple, columns), kernel=partial(merge, keys=_keys(section)))
+        _require_all(run, lists, engine.saved.get(name, ()))
+    manifest = _manifest(run, engine.saved)
+    store = storage.connect(root)
+    slot = next(path for path in commit_slots(COMPACTED, run.name) if store.size(path) != len(ABANDONED))
+    storage.commit(store, slot, dump(manifest))
+    return manifest
+
+
+def _keys(section: Section) -> tuple[str, ...]:
+    return (section.key, *section.order)
+
+
+def _lists(run: Run, parts: Sequence[Shards]) -> list[Shards]:
+    """Return the shards that become one: those of one bucket, or of so many files that one segment can hold."""
+    if not any(parts):
+        return []
+    if not _by_file(run.parts[0]):
+        return list(zip(*parts, strict=True))
+    shards = [shard for part in parts for shard in part]
+    count = -(-sum(shard.rows for shard in shards) // FILE_ROWS) or 1
+    return [tuple(shards[rank::count]) for rank in range(count)]
+
+
+def _require_all(run: Run, lists: Sequence[Shards], merged: Shards) -> None:
+    rows = [sum(shard.rows for shard in shards) for shards in lists]
+    if rows != [shard.rows for shard in merged]:
+        message = (
+            f"{stage_prefix(COMPACTED, run.name)}: {sum(rows)} rows went in and "
+            f"{sum(shard.rows for shard in merged)} came out; nothing was committed. This is a defect: report it"
+        )
+        raise RowsVanished(message)
+
+
+def _manifest(run: Run, merged: Mapping[str, Shards]) -> Manifest:
+    first = run.parts[0]
+    return Manifest(
+        stage=first.stage,
+        version=first.version,
+        fingerprint=run.name,
+        params=first.params,
+        parents=run.fingerprints,
+        covers=tuple(digest for part in run.parts for digest in saved_digests(part)),
+        schema=(),
+        shards=(),
+        history=dict(merged),
+        rejects=(),
+        quarantine=(),
+        rows_in=sum(shard.rows for shards in merged.values() for shard in shards),
+        bytes_in=sum(shard.bytes for part in run.parts for shard in part.history_shards),
+        rejected={},
+        quarantined={},
+    )
+
+
+def in_use(root: str, old: Callable[[Entry], bool]) -> frozenset[str]:
+    """Return the prefixes of the compactions that a run over all of some recipe's snapshots may use.
+
+    Those that it would choose now, and those that it would have chosen before the ones that are not `old` were made.
+    """
+    known = [compactions(root), compactions(root, old)]
+    runs = (run for history in histories(root) for some in known for run, _ in cover(history, some))
+    return frozenset(stage_prefix(COMPACTED, run.name) for run in runs if len(run.parts) > 1)
+
+
+def lines(merged: Iterable[Manifest]) -> Iterator[str]:
+    """Yield compactions as lines for a person."""
+    for manifest in merged:
+        size = sum(shard.bytes for shard in manifest.history_shards)
+        yield f"{size:>14,} bytes of history of {len(manifest.parents):>4} snapshots of {manifest.stage} merged"
+
+
+# --- Merging --------------------------------------------------------------------------------------------------
+
+
+def merge(*streams: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Merge streams that are each sorted by `keys` into one that is; holds one batch of each stream."""
+    waiting = [iter(one) for one in streams]
+    held = [next(one) for one in waiting]
+    yield held[0].slice(0, 0)
+    while True:
+        for rank, stream in enumerate(waiting):
+            while not held[rank].num_rows and (after := next(stream, None)) is not None:
+                held[rank] = after
+        live = [rank for rank, batch in enumerate(held) if batch.num_rows]
+        if not live:
+            return
+        # The lowest last row of all bounds what can still come: up to it, everything is here.
+        bound = min(tuple(held[rank].column(name)[-1].as_py() for name in keys) for rank in live)
+        cuts = {rank: _up_to(held[rank], keys, bound) for rank in live}
+        parts = pa.Table.from_batches([held[rank].slice(0, cut) for rank, cut in cuts.items()])
+        held = [batch.slice(cuts.get(rank, 0)) for rank, batch in enumerate(held)]
+        ordered = parts.take(pc.sort_indices(parts, sort_keys=[(name, "ascending") for name in keys]))
+        yield from ordered.combine_chunks().to_batches()
+
+
+def _up_to(batch: pa.RecordBatch, keys: Sequence[str], bound: Sequence[Any]) -> int:
+    """Return how many rows of a sorted batch are not above `bound`."""
+    inside = pa.array(np.ones(batch.num_rows, bool))
+    for name, value in reversed(list(zip(keys, bound, strict=True))):
+        column, limit = batch.column(name), pa.scalar(value, batch.schema.field(name).type)
+        inside = pc.or_(pc.less(column, limit), pc.and_(pc.equal(column, limit), inside))
+    return int(pc.sum(inside).as_py())
