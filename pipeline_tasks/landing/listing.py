@@ -13,6 +13,7 @@ from pipeline_tasks.errors import ContractError, NothingLanded, SnapshotIncomple
 from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, manifest_path
 from pipeline_tasks.stage import LANDING, Shard
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import Store
 
 PROMISE = "snapshot.json"
 """The list of files that a producer writes last: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`."""
@@ -62,7 +63,7 @@ def is_complete(uri: str) -> bool:
         return False
 
 
-def _entries(uri: str) -> tuple[storage.Store, dict[str, int]]:
+def _entries(uri: str) -> tuple[Store, dict[str, int]]:
     store = storage.connect(uri)
     entries = {entry.path: entry.bytes for entry in store.list("")}
     if entries:
@@ -75,7 +76,7 @@ def _entries(uri: str) -> tuple[storage.Store, dict[str, int]]:
     return storage.connect(parent or "/"), {name: size}
 
 
-def _promised(store: storage.Store, entries: Mapping[str, int], snapshot: str) -> Listing:
+def _promised(store: Store, entries: Mapping[str, int], snapshot: str) -> Listing:
     try:
         promise = json.loads(store.read(PROMISE))
         files = tuple((str(file["path"]), int(file["bytes"]), str(file["sha256"])) for file in promise["files"])
@@ -89,7 +90,7 @@ def _promised(store: storage.Store, entries: Mapping[str, int], snapshot: str) -
     return Listing(str(promise.get("snapshot") or snapshot), files, tuple(ignored))
 
 
-def _listed(store: storage.Store, listing: str, entries: Mapping[str, int], snapshot: str) -> Listing:
+def _listed(store: Store, listing: str, entries: Mapping[str, int], snapshot: str) -> Listing:
     body = store.read(listing)
     try:
         lines = (gzip.decompress(body) if listing.endswith(".gz") else body).decode().split()
@@ -102,7 +103,7 @@ def _listed(store: storage.Store, listing: str, entries: Mapping[str, int], snap
     return Listing(snapshot, tuple((name, entries[name], "") for name in names), ())
 
 
-def _require_some(store: storage.Store, listing: str, names: Sequence[str]) -> None:
+def _require_some(store: Store, listing: str, names: Sequence[str]) -> None:
     if not names:
         message = f"{store.root} is an empty snapshot: {listing} promises no files; land some, or skip this snapshot"
         raise NothingLanded(message)
@@ -114,7 +115,7 @@ def _require_some(store: storage.Store, listing: str, names: Sequence[str]) -> N
         raise ContractError(message)
 
 
-def _require(store: storage.Store, missing: Iterable[str], promised: int) -> None:
+def _require(store: Store, missing: Iterable[str], promised: int) -> None:
     absent = list(missing)
     if absent:
         message = (

@@ -9,6 +9,7 @@ from typing import Any
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import canonical
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import Store
 
 NAMED = 5
 """Snapshots or recipes that a refusal names: the newest, or last by name."""
@@ -88,7 +89,7 @@ def recipes(root: str) -> list[str]:
     return sorted({one.path.split("/")[1] for one in storage.connect(root).list("datasets")})
 
 
-def _read(store: storage.Store, path: str) -> Version | Retraction:
+def _read(store: Store, path: str) -> Version | Retraction:
     try:
         raw = json.loads(store.read(path))
         if "retracts" in raw:

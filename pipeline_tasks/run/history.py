@@ -14,8 +14,8 @@ import pyarrow as pa
 from pipeline_tasks.manifest import ABANDONED, Manifest, digest_of, load
 from pipeline_tasks.stage import Section, Shards
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import Entry
 from pipeline_tasks.store.segment import COMPACTED
-from pipeline_tasks.store.storage import Entry
 
 FORMAT = 1
 """Version of a compaction's layout: part of its name."""

@@ -37,6 +37,7 @@ from pipeline_tasks.run.task import Place, repoint
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.store.reading import read_manifest
 
 
@@ -213,12 +214,12 @@ def refine(work: Work, engine: EngineFactory, span: tuple[int, int] | None = Non
     return path, made, meter
 
 
-def _slot(store: storage.Store, plan_: Plan) -> str:
+def _slot(store: Store, plan_: Plan) -> str:
     """Return where the stage commits, or has committed: past slots that a sweep has fenced off."""
     return next(path for path in commit_slots(plan_.card.name, plan_.fingerprint) if store.size(path) != len(ABANDONED))
 
 
-def _commit(store: storage.Store, path: str, made: Manifest) -> None:
+def _commit(store: Store, path: str, made: Manifest) -> None:
     try:
         storage.commit(store, path, dump(made))
     except DeterminismViolation as error:
@@ -234,7 +235,7 @@ def partition_path(plan_: Plan, span: tuple[int, int]) -> str:
     return f"{plan_.home}/partitions/{digest_of(covered)}.json"
 
 
-def _verified(store: storage.Store, path: str) -> Manifest:
+def _verified(store: Store, path: str) -> Manifest:
     """Load a committed manifest and see that every shard it names is there with its size."""
     found = load(store.read(path), f"{store.root}/{path}")
     for shard in found.stored:
@@ -370,7 +371,7 @@ def seal(work: Work, spans: Sequence[tuple[int, int]]) -> tuple[str, Manifest]:
     return path, whole
 
 
-def _partition(store: storage.Store, plan_: Plan, span: tuple[int, int]) -> Manifest:
+def _partition(store: Store, plan_: Plan, span: tuple[int, int]) -> Manifest:
     path = partition_path(plan_, span)
     read_manifest(store.root, path)
     return _verified(store, path)

@@ -21,6 +21,7 @@ from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.stage import LANDING, Batches, HistoryReader, Kernel, Shard, Shards
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import mismatch
 from pipeline_tasks.store.segment import Segment, Segments
 from pipeline_tasks.store.segment_writer import SegmentWriter
 from pipeline_tasks.store.shard_file import HashingStream, ShardWriter, read_shard
@@ -214,7 +215,7 @@ def _read_landed(place: Place, shard: Shard) -> Batches:
             yield from _sliced(batch, place.batch_rows)
         found = stream.drain()
     if shard.digest and found != shard.digest:
-        raise storage.mismatch(uri, shard.digest, found)
+        raise mismatch(uri, shard.digest, found)
 
 
 def _sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:

@@ -22,6 +22,7 @@ import pyarrow.compute
 from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import mismatch
 
 TAIL = 16 * 1024
 """Bytes that are fetched to find the root: enough for any index over text keys of up to 40 characters."""
@@ -185,7 +186,7 @@ class Segment:
             return
         where = f"{self._root_uri}/{self._shard.path}, {what}"
         if not self._shard.path.startswith(f"{COMPACTED}/"):
-            raise storage.mismatch(where, promised.hex(), found.hex())
+            raise mismatch(where, promised.hex(), found.hex())
         home = "/".join(self._shard.path.split("/")[:2])
         message = (
             f"{where}: SHA-256 is {found.hex()}, its index promised {promised.hex()}; remove {self._root_uri}/{home}: "

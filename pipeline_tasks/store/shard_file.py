@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pipeline_tasks.errors import NoSpace
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import mismatch
 from pipeline_tasks.store.row_groups import RowGroups, no_space
 from pipeline_tasks.store.segment import Segment
 
@@ -89,7 +90,7 @@ def _checked(root: str, shard: Shard) -> Iterator[pa.NativeFile | BinaryIO]:
 def _compare(root: str, shard: Shard, found: str) -> None:
     if found != shard.digest:
         where = f"{root}/{shard.path}"
-        raise storage.mismatch(where, shard.digest, found)
+        raise mismatch(where, shard.digest, found)
 
 
 def _rows(file: pq.ParquetFile, batch_rows: int, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:

@@ -22,9 +22,9 @@ from pipeline_tasks.run.task import Place
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Section, Shards
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import Entry
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.segment import COMPACTED
-from pipeline_tasks.store.storage import Entry
 
 pc: Any = pyarrow.compute
 

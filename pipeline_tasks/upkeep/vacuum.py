@@ -10,8 +10,8 @@ from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, load, sta
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import Entry, Store
 from pipeline_tasks.store.segment import COMPACTED
-from pipeline_tasks.store.storage import Entry, Store
 from pipeline_tasks.upkeep.compact import in_use
 
 DAY = 86_400.0

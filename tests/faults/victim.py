@@ -11,7 +11,7 @@ from typing import Any
 from pipeline_tasks import recipe
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.run.runner import Work, refine
-from pipeline_tasks.store import storage
+from pipeline_tasks.store import local_store, s3_store
 from pipeline_tasks.upkeep.compact import compact
 from tests.toys import CARDS, MODULES
 
@@ -62,14 +62,14 @@ def strike_at(sign: signal.Signals | None, when: str, at: int) -> "itertools.cou
 
         return wrapped
 
-    def settle(staged: Any) -> None:
+    def flush(stream: Any) -> None:
         if inside[0]:
             strike()
-        settled(staged)
+        real_flush(stream)
 
-    settled = storage._settle  # the moment at which a local file is written but not yet named
-    storage._settle = settle
-    for store in (storage.LocalStore, storage.S3Store):
+    real_flush = local_store.flush  # the moment at which a local file is written but not yet named
+    local_store.flush = flush
+    for store in (local_store.LocalStore, s3_store.S3Store):
         for name in ("create", "put_file"):
             setattr(store, name, struck(getattr(store, name)))
     return writes

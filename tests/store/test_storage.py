@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, NoSpace, RecipeError, StorageBusy
-from pipeline_tasks.store import storage
+from pipeline_tasks.store import s3_store, storage
 from pipeline_tasks.store.storage import commit, connect
 from tests.faulty_s3 import Fault, FaultyS3
 from tests.s3_server import free_port
@@ -287,7 +287,7 @@ def test_a_place_that_cannot_be_a_folder_is_named(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_of_store_is_refused() -> None:
-    with pytest.raises(RecipeError, match="storage speaks s3://bucket/prefix and local paths"):
+    with pytest.raises(RecipeError, match="no storage of this kind; give s3://bucket/prefix or a local path"):
         connect("gs://bucket/prefix")
 
 
@@ -411,7 +411,7 @@ def test_the_endpoint_for_s3_alone_goes_before_the_general_one(s3_root: str, mon
 
 
 def test_a_large_file_goes_up_in_parts(s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "PART", 1024)
+    monkeypatch.setattr(s3_store, "PART", 1024)
     body = os.urandom(9 * 1024 * 1024)
     put(s3_root, "data/large", body, tmp_path)
     assert connect(s3_root).read("data/large") == body

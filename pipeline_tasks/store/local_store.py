@@ -1,0 +1,144 @@
+"""Stores objects in a local directory: whole or not at all, and durable once a call returns."""
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from pipeline_tasks.errors import NoSpace, RecipeError
+from pipeline_tasks.store.protocol import CHUNK, Entry, cut_short
+
+UNFINISHED = ".tmp-"
+"""Prefix of the names of files that are still being written; they are never listed."""
+
+
+class LocalStore:
+    """A directory; commits by link(2), which fails where rename(2) would replace."""
+
+    def __init__(self, root: str) -> None:
+        self.root = str(Path(root).absolute())
+
+    def read(self, path: str) -> bytes:
+        with self.open(path) as stream:
+            return stream.read()
+
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        bodies = []
+        with self.open(path) as stream:
+            for start, stop in ranges:
+                stream.seek(start)
+                bodies.append(stream.read(stop - start))
+                if len(bodies[-1]) != stop - start:
+                    where = f"{self.root}/{path}"
+                    raise cut_short(where, self.size(path) or 0, stop)
+        return bodies
+
+    def open(self, path: str) -> BinaryIO:
+        with os_errors(f"{self.root}/{path}"):
+            return Path(self.root, path).open("rb")
+
+    def create(self, path: str, body: bytes) -> bool:
+        target = Path(self.root, path)
+        with os_errors(str(target)), new_file(target) as (stream, name):
+            stream.write(body)
+            flush(stream)
+            try:
+                os.link(name, target)
+            except FileExistsError:
+                return False
+            _flush_folder(target.parent)
+            return True
+
+    def put_file(self, path: str, local: Path, digest: str) -> None:
+        target = Path(self.root, path)
+        if self.size(path) == local.stat().st_size and sha256_of(target) == digest:
+            return
+        with os_errors(str(target)), new_file(target) as (stream, name), local.open("rb") as source:
+            shutil.copyfileobj(source, stream, CHUNK)
+            flush(stream)
+            name.replace(target)  # the name follows from the content, so replacing can only repair a damaged file
+            _flush_folder(target.parent)
+
+    def size(self, path: str) -> int | None:
+        target = Path(self.root, path)
+        return target.stat().st_size if target.is_file() else None
+
+    def stamp(self, path: str) -> str:
+        status = Path(self.root, path).stat()
+        return f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        paths = sorted(str(file.relative_to(self.root)) for file in Path(self.root, prefix).rglob("*"))
+        for path in paths:
+            file = Path(self.root, path)
+            if file.is_file() and not file.name.startswith(UNFINISHED):
+                with contextlib.suppress(FileNotFoundError):  # removed since it was listed
+                    yield _entry(path, file)
+
+    def delete(self, path: str) -> None:
+        with os_errors(f"{self.root}/{path}"):
+            Path(self.root, path).unlink(missing_ok=True)
+
+    def unfinished(self, prefix: str) -> Iterator[Entry]:
+        for file in sorted(Path(self.root, prefix).rglob(f"{UNFINISHED}*")):
+            yield _entry(str(file.relative_to(self.root)), file)
+
+
+def _entry(path: str, file: Path) -> Entry:
+    status = file.stat()
+    return Entry(path, status.st_size, status.st_mtime)
+
+
+@contextlib.contextmanager
+def new_file(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
+    """Open an unlisted file in the folder of `target`; it is removed at the end unless it was renamed."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    name = target.parent / f"{UNFINISHED}{uuid.uuid4().hex}"
+    try:
+        with name.open("xb") as stream:
+            yield stream, name
+    finally:
+        name.unlink(missing_ok=True)
+
+
+def flush(stream: BinaryIO) -> None:
+    """Wait until a file's bytes are on the disk."""
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def os_errors(path: str) -> Iterator[None]:
+    """Turn the system's errors for a full disk or a wrong path into errors that name the way out."""
+    try:
+        yield
+    except PermissionError as error:
+        message = f"{path}: permission denied; give this user access or choose another place"
+        raise RecipeError(message) from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            message = f"{path}: no space left on the disk; free some and run again, nothing was committed"
+            raise NoSpace(message) from error
+        if error.errno in (errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG):
+            message = f"{path}: cannot be written ({error.strerror}); choose another place"
+            raise RecipeError(message) from error
+        raise
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a local file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,74 @@
+"""Declares what every store does with the bytes under one root, and the errors for objects that are damaged."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from pipeline_tasks.errors import DigestMismatch
+
+CHUNK = 8 * 1024 * 1024
+"""Bytes that are copied, hashed or fetched at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A stored object: its path relative to the root, its size, and its time of modification as the server has it."""
+
+    path: str
+    bytes: int
+    modified: float
+
+
+class Store(Protocol):
+    """The objects under one root; paths are relative, with `/`."""
+
+    root: str
+
+    def read(self, path: str) -> bytes:
+        """Return a whole object; FileNotFoundError if there is none."""
+
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return bytes [start, stop) of an object for each range; DigestMismatch if the object ends before a stop."""
+
+    def open(self, path: str) -> BinaryIO:
+        """Open an object as a seekable file; FileNotFoundError if there is none."""
+
+    def create(self, path: str, body: bytes) -> bool:
+        """Store `body` if the path is free; False if it has other bytes. Every commit is such a put-if-absent."""
+
+    def put_file(self, path: str, local: Path, digest: str) -> None:
+        """Store a local file under a name that follows from its content; storing it twice changes nothing."""
+
+    def size(self, path: str) -> int | None:
+        """Return the bytes of an object, None if there is none."""
+
+    def stamp(self, path: str) -> str:
+        """Return a text that changes when the object changes; FileNotFoundError if there is none."""
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        """Yield every object under `prefix`, sorted by path."""
+
+    def delete(self, path: str) -> None:
+        """Remove an object; nothing happens if there is none."""
+
+    def unfinished(self, prefix: str) -> Iterator[Entry]:
+        """Yield the files under `prefix` that killed writers left half-written. `list` never yields them."""
+
+
+def mismatch(path: str, promised: str, actual: str) -> DigestMismatch:
+    """Return the error for an object whose SHA-256 is not the promised one."""
+    message = (
+        f"{path}: SHA-256 is {actual}, its manifest promised {promised}; the file was changed or damaged after it "
+        "was written. Restore it, or remove it and its manifest and refine again"
+    )
+    return DigestMismatch(message)
+
+
+def cut_short(path: str, size: int, stop: int) -> DigestMismatch:
+    """Return the error for an object that ends before bytes which its manifest promised."""
+    message = (
+        f"{path} has {size} bytes and its manifest promised {stop} or more; the file was cut short after it was "
+        "written. Restore it, or remove it and its manifest and refine again"
+    )
+    return DigestMismatch(message)

@@ -1,0 +1,259 @@
+"""Stores objects in a bucket of any S3 server, through boto3.
+
+A PUT of boto3 happens whole or not at all, and its GET checks the length of the body. pyarrow's S3 files publish
+whatever was written when a body raised, and accept short responses.
+"""
+
+import base64
+import contextlib
+import errno
+import hashlib
+import io
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from pipeline_tasks.errors import StorageBusy
+from pipeline_tasks.store.protocol import CHUNK, Entry, cut_short
+from pipeline_tasks.store.s3_client import ABSENT, error_code, is_refusal, require_bucket, s3_client, translated
+
+PART = 64 * 1024 * 1024
+"""Objects above this many bytes are uploaded in parts, which become visible only when all are completed."""
+
+PARALLEL_REQUESTS = 10
+"""Ranges of one object that are requested at the same time: as many as boto3 keeps connections."""
+
+MERGE_GAP = 128 * 1024
+"""A gap of at most this many bytes is fetched to save a request: Hadoop's `fs.s3a.vectored.read.min.seek.size`."""
+
+COMMIT_TRIES = 5
+
+CONFLICT = ("ConditionalRequestConflict", "409")
+"""Error codes of a conditional PUT that races with another one: the client is to try again."""
+
+EXISTS = ("PreconditionFailed", "412")
+"""Error codes of a conditional PUT to a path that has an object."""
+
+
+class S3Store:
+    """A prefix in a bucket of any S3 server with race-safe `If-None-Match: *`.
+
+    Endpoint, region and credentials come from the standard AWS environment and files
+    (`AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, ...), as boto3 finds them.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.root = uri
+        self._bucket, _, self._prefix = uri.removeprefix("s3://").partition("/")
+
+    def _key(self, path: str) -> str:
+        return f"{self._prefix}/{path}" if self._prefix else path
+
+    def _uri(self, path: str) -> str:
+        return f"{self.root}/{path}"
+
+    # --- Reading --------------------------------------------------------------------------------------------------
+
+    def read(self, path: str) -> bytes:
+        return self._fetch(path, {})
+
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        spans, span_of = _merged(ranges)
+        with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+            bodies = list(pool.map(lambda span: self.read_range(path, *span), spans))
+        return [
+            bodies[span][start - spans[span][0] : stop - spans[span][0]]
+            for span, (start, stop) in zip(span_of, ranges, strict=True)
+        ]
+
+    def read_range(self, path: str, start: int, stop: int) -> bytes:
+        """As `read_ranges`, for one range."""
+        if stop <= start:
+            return b""
+        body = self._fetch(path, {"Range": f"bytes={start}-{stop - 1}"})
+        if len(body) == stop - start:
+            return body
+        where, size = self._uri(path), self.size(path) or 0
+        if size < stop:
+            raise cut_short(where, size, stop)
+        message = f"{where}: the store sent {len(body)} of {stop - start} bytes; try again"
+        raise StorageBusy(message)
+
+    def _fetch(self, path: str, headers: dict[str, str]) -> bytes:
+        """Return the body of a GET; a body that breaks off is requested again."""
+        from botocore.exceptions import IncompleteReadError, ReadTimeoutError, ResponseStreamingError
+
+        with self._errors(path):
+            for _ in range(2):
+                with contextlib.suppress(IncompleteReadError, ReadTimeoutError, ResponseStreamingError):
+                    return self._get(path, headers)
+            return self._get(path, headers)
+
+    def _get(self, path: str, headers: dict[str, str]) -> bytes:
+        from botocore.exceptions import ClientError
+
+        try:
+            body = s3_client().get_object(Bucket=self._bucket, Key=self._key(path), **headers)["Body"]
+        except ClientError as error:
+            if error_code(error) == "InvalidRange":  # the object ends before it
+                return b""
+            if error_code(error) not in ABSENT:
+                raise
+            require_bucket(self._bucket)
+            raise self._missing(path) from error
+        return cast("bytes", body.read())
+
+    def open(self, path: str) -> BinaryIO:
+        size = self.size(path)
+        if size is None:
+            raise self._missing(path)
+        return io.BufferedReader(_RangeReader(self, path, size), CHUNK)
+
+    def size(self, path: str) -> int | None:
+        head = self._head(path)
+        return None if head is None else int(head["ContentLength"])
+
+    def stamp(self, path: str) -> str:
+        head = self._head(path)
+        if head is None:
+            raise self._missing(path)
+        return f"{head['ContentLength']}-{head['ETag']}-{head['LastModified']}"
+
+    def _head(self, path: str) -> Any:  # noqa: ANN401 -- boto3's response
+        from botocore.exceptions import ClientError
+
+        with self._errors(path):
+            try:
+                return s3_client().head_object(Bucket=self._bucket, Key=self._key(path))
+            except ClientError as error:
+                if error_code(error) not in ABSENT:
+                    raise
+                require_bucket(self._bucket)
+                return None
+
+    def _missing(self, path: str) -> FileNotFoundError:
+        return FileNotFoundError(errno.ENOENT, "no such object", self._uri(path))
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        with self._errors(prefix):
+            pages = (
+                s3_client()
+                .get_paginator("list_objects_v2")
+                .paginate(Bucket=self._bucket, Prefix=self._key(prefix.rstrip("/") + "/" if prefix else ""))
+            )
+            for page in pages:
+                for item in page.get("Contents", ()):
+                    path = item["Key"].removeprefix(f"{self._prefix}/" if self._prefix else "")
+                    yield Entry(path, int(item["Size"]), item["LastModified"].timestamp())
+
+    def unfinished(self, prefix: str) -> Iterator[Entry]:
+        # Incomplete multipart uploads are the bucket's to expire (a lifecycle rule); nothing else can be half there.
+        del prefix
+        yield from ()
+
+    # --- Writing --------------------------------------------------------------------------------------------------
+
+    def create(self, path: str, body: bytes) -> bool:
+        for _ in range(COMMIT_TRIES):
+            created = self._try_create(path, body)
+            if created is not None:
+                return created
+        message = (
+            f"{self._uri(path)}: the store did not settle a conditional PUT in {COMMIT_TRIES} tries; try again later"
+        )
+        raise StorageBusy(message)
+
+    def _try_create(self, path: str, body: bytes) -> bool | None:
+        """Return whether the object at `path` is `body`, None if the PUT has to be tried again."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            self._put(path, body, {"IfNoneMatch": "*"})
+        except (BotoCoreError, ClientError) as error:
+            if error_code(error) in CONFLICT:
+                return None
+            lost_response = not is_refusal(error) and self.size(path) is not None
+            if lost_response or error_code(error) in EXISTS:
+                # A lost response makes the SDK's own retry fail with 412 on our own object: equal bytes are ours.
+                return self.read(path) == body
+            raise translated(self._uri(path), self._bucket, error) from error
+        return True
+
+    def _put(self, path: str, body: bytes, headers: dict[str, str]) -> None:
+        checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
+        s3_client().put_object(Bucket=self._bucket, Key=self._key(path), Body=body, ChecksumSHA256=checksum, **headers)
+
+    def put_file(self, path: str, local: Path, digest: str) -> None:
+        with self._errors(path):
+            if local.stat().st_size <= PART:
+                self._put(path, local.read_bytes(), {})
+            else:
+                s3_client().upload_file(str(local), self._bucket, self._key(path))
+        if self.size(path) != local.stat().st_size:
+            message = f"{self._uri(path)}: the store kept other bytes than were sent (SHA-256 {digest}); try again"
+            raise StorageBusy(message)
+
+    def delete(self, path: str) -> None:
+        with self._errors(path):
+            s3_client().delete_object(Bucket=self._bucket, Key=self._key(path))
+
+    @contextlib.contextmanager
+    def _errors(self, path: str) -> Iterator[None]:
+        from boto3.exceptions import S3UploadFailedError
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            yield
+        except (BotoCoreError, ClientError) as error:
+            raise translated(self._uri(path), self._bucket, error) from error
+        except S3UploadFailedError as error:  # boto3 wraps the error of a part
+            raise translated(self._uri(path), self._bucket, error.__context__ or error) from error
+
+
+def _merged(ranges: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
+    """Join ranges with small gaps between them; return the spans to request, and the span that has each range."""
+    spans: list[tuple[int, int]] = []
+    span_of: list[int] = []
+    for start, stop in ranges:
+        if spans and 0 <= start - spans[-1][1] <= MERGE_GAP:
+            spans[-1] = (spans[-1][0], stop)
+        else:
+            spans.append((start, stop))
+        span_of.append(len(spans) - 1)
+    return spans, span_of
+
+
+class _RangeReader(io.RawIOBase):
+    """An S3 object as a seekable file; each read is one ranged GET, checked for its length."""
+
+    def __init__(self, store: S3Store, path: str, size: int) -> None:
+        super().__init__()
+        self._store, self._path, self._size, self._at = store, path, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readall(self) -> bytes:
+        body = bytearray(max(self._size - self._at, 0))
+        self.readinto(body)
+        return bytes(body)
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 -- any writable buffer
+        stop = min(self._at + len(buffer), self._size)
+        if stop <= self._at:
+            return 0
+        body = self._store.read_range(self._path, self._at, stop)
+        buffer[: len(body)] = body
+        self._at = stop
+        return len(body)
