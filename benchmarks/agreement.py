@@ -1,9 +1,9 @@
-"""Do Refinery and datatrove keep, drop and name the same? Per filter, over every English document.
+"""Compares the verdicts of Refinery's filters with datatrove's, per filter, over every English document.
 
     python benchmarks/agreement.py [--input WET_FOLDER] [--words spacy unicode split] [--json]
 
-Each filter judges each document by itself, as it came. A document agrees if both keep it, or both drop it for the
-same first reason. datatrove runs in an environment of its own (`peers.txt`). What disagrees is listed.
+Each filter judges each unedited document alone. A document agrees if both keep it, or both drop it for the same first
+reason. datatrove runs in a separate environment (`peers.txt`). Documents that disagree are listed.
 """
 
 import argparse
@@ -37,13 +37,13 @@ def verdicts(texts: pa.Array, name: str, words: Any) -> tuple[list[str | None], 
 
 def compare(texts: list[str], peer: dict[str, list[str | None]], words: str) -> dict[str, Any]:
     """Return per filter the share that agrees and, of each document that does not, both reasons and our evidence."""
-    found: dict[str, Any] = {}
+    comparisons: dict[str, Any] = {}
     for name in FILTERS:
         ours, evidence = verdicts(pa.array(texts, pa.large_string()), name, words)
         pairs = zip(peer[name], ours, strict=True)
         apart = [(row, theirs, mine, evidence[row]) for row, (theirs, mine) in enumerate(pairs) if theirs != mine]
-        found[name] = {"agree": 1 - len(apart) / len(texts), "apart": apart}
-    return found
+        comparisons[name] = {"agree": 1 - len(apart) / len(texts), "apart": apart}
+    return comparisons
 
 
 def peer_verdicts(texts: list[str]) -> dict[str, list[str | None]]:
@@ -51,13 +51,13 @@ def peer_verdicts(texts: list[str]) -> dict[str, list[str | None]]:
     with tempfile.TemporaryDirectory(prefix="refinery-agreement-") as folder:
         path = Path(folder) / "documents.jsonl"
         peers.write_documents(path, texts)
-        answer = peers.ask("peer_datatrove.py", str(path), python=peers.install())
+        answer = peers.run("peer_datatrove.py", str(path), python=peers.install())
     verdicts_of: dict[str, list[str | None]] = answer["verdicts"]
     return verdicts_of
 
 
 def main() -> None:
-    """Print the table and what disagrees."""
+    """Print the table and the documents that disagree."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--input", type=Path, default=documents.WET if documents.WET.exists() else None)
     parser.add_argument("--words", nargs="+", default=["spacy", "unicode", "split"])
@@ -69,12 +69,12 @@ def main() -> None:
     print(f"{len(texts):,} English documents, {sum(map(len, texts)) / 1e6:.1f} M characters")
     shares = {}
     for words in options.words:
-        found = compare(texts, peer, words)
-        shares[words] = {name: round(one["agree"], 5) for name, one in found.items()}
+        comparisons = compare(texts, peer, words)
+        shares[words] = {name: round(comparison["agree"], 5) for name, comparison in comparisons.items()}
         print(f"words: {words:<8}", *(f"{name} {share:.2%}" for name, share in shares[words].items()))
         if words == "spacy":
-            for name, one in found.items():
-                for row, theirs, mine, evidence in one["apart"]:
+            for name, comparison in comparisons.items():
+                for row, theirs, mine, evidence in comparison["apart"]:
                     print(f"  {name} document {row} ({len(texts[row]):,} characters): {theirs} there, {mine} here")
                     print(f"    {evidence}  {texts[row][:60]!r}")
     if options.json:

@@ -1,12 +1,12 @@
-"""Decontamination beside datatrove's n-gram filter, over the same documents and evaluation sets, on one core.
+"""Compares decontamination with datatrove's n-gram filter, over the same documents and evaluation sets, on one core.
 
     python benchmarks/contamination.py [--input DOCUMENTS.jsonl.gz] [--benchmark FILE]... [--runs R] [--json]
 
-`screen` finds the hits of Arrow batches by both methods, once the evaluation sets are indexed; `sketch` makes
-the sketches of what is kept; `scan` looks for the evaluation sets in sketches alone, in MB of the text they stand
-for. Medians in processor seconds of one pinned core, in turns with datatrove's filter (13-grams, a process of its own).
-`recall` plants each question of the first set, with words replaced or left out, into a document of its own and counts
-those found, for each method; `false` counts documents as they came that any method finds something in.
+`screen` finds the hits of Arrow batches by both methods, after the evaluation sets are indexed. `sketch` computes the
+sketches of kept documents. `scan` searches the evaluation sets in sketches alone, in MB of the text that they cover.
+Values are medians in processor seconds of one pinned core, in turns with datatrove's filter (13-grams, own process).
+`recall` plants each question of the first set, with words replaced or left out, into a separate document and counts the
+detected ones, for each method. `false` counts unedited documents in which any method has a hit.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def drain(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Take every batch of a kernel."""
+    """Consume every batch of a kernel."""
     return list(batches)
 
 
@@ -59,24 +59,24 @@ def speeds(texts: Sequence[str], params: Params, runs: int, folder: Path) -> dic
     size = sum(len(text.encode()) for text in texts) / 1e6
     reference, bounds = read_reference(params), bounds_of(params)
     sketches = [batch.column("sketch") for batch in jot(iter(batches), params=params)]
-    prints = sum(len(one.values) for one in sketches)
+    prints = sum(len(sketch.values) for sketch in sketches)
     calls: dict[str, Callable[[], Any]] = {
         "index_s": lambda: read_reference(params),
         "screen": lambda: [inspect(batch.column("text"), reference, bounds) for batch in batches],
         "sketch": lambda: drain(jot(iter(batches), params=params)),
-        "scan": lambda: [sift(one, reference.sieve) for one in sketches],
+        "scan": lambda: [sift(sketch, reference.sieve) for sketch in sketches],
     }
     peers.write_documents(folder / "texts.jsonl", texts)
-    peers.write_documents(folder / "passages.jsonl", [one.text for one in read_texts(params)])
+    peers.write_documents(folder / "passages.jsonl", [text.text for text in read_texts(params)])
     peer = peers.install()
     took: dict[str, list[float]] = {name: [] for name in (*calls, "datatrove")}
     for _ in range(runs):
         for name, call in calls.items():
             took[name].append(seconds(call))
         files = [str(folder / name) for name in ("texts.jsonl", "passages.jsonl")]
-        took["datatrove"].append(peers.ask("peer_decontamination.py", *files, python=peer)["seconds"])
+        took["datatrove"].append(peers.run("peer_decontamination.py", *files, python=peer)["seconds"])
     median = {name: statistics.median(values) for name, values in took.items()}
-    candidates = sum(int(sift(one, reference.sieve).sum()) for one in sketches)
+    candidates = sum(int(sift(sketch, reference.sieve).sum()) for sketch in sketches)
     return {
         "mb": round(size, 1),
         "index_s": round(median["index_s"], 2),
@@ -123,11 +123,11 @@ EDITS: dict[str, Callable[[str, random.Random], str]] = {
 
 
 def recall(texts: Sequence[str], params: Params) -> dict[str, dict[str, float]]:
-    """Return the share of planted questions found, by edit and method."""
+    """Return the share of planted questions that are detected, by edit and method."""
     reference = read_reference(params)
-    questions = [one for one in read_texts(params) if one.part == "question"]
-    questions = [one for one in questions if one.benchmark == questions[0].benchmark]
-    found: dict[str, dict[str, float]] = {}
+    questions = [text for text in read_texts(params) if text.part == "question"]
+    questions = [question for question in questions if question.benchmark == questions[0].benchmark]
+    recalled: dict[str, dict[str, float]] = {}
     for name, edit in EDITS.items():
         draws = random.Random(7)  # noqa: S311 -- the same plants in every run
         planted = []
@@ -136,16 +136,16 @@ def recall(texts: Sequence[str], params: Params) -> dict[str, dict[str, float]]:
             at = draws.randrange(len(page))
             planted.append(f"{page[:at]} {edit(question.text, draws)} {page[at:]}")
         column = pa.array(planted, pa.large_string())
-        found[name] = {}
+        recalled[name] = {}
         for method in METHODS:
             matches = inspect(column, reference, bounds_of(Params(method=method)))  # type: ignore[arg-type]
-            right = [any(one.part.item == questions[row].item for one in told) for row, told in matches.items()]
-            found[name][method] = round(sum(right) / len(questions), 3)
-    return found
+            right = [any(hit.part.item == questions[row].item for hit in hits) for row, hits in matches.items()]
+            recalled[name][method] = round(sum(right) / len(questions), 3)
+    return recalled
 
 
 def main() -> None:
-    """Print what was measured; with --json the last line is one JSON object."""
+    """Print the measurements; with --json the last line is one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--input", type=Path, default=DATA / "text" / "peps.jsonl.gz")
     parser.add_argument("--benchmark", type=Path, action="append", help="(default: those of the development data)")

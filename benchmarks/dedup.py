@@ -1,16 +1,17 @@
-"""Near-duplicate removal beside its peers: signatures by Refinery, datatrove and rensa; the whole of it by datatrove.
+"""Compares near-duplicate removal: signatures with datatrove and rensa, the whole stage with datatrove.
 
     python benchmarks/dedup.py [--documents N] [--doublings D] [--runs R] [--json]
     python benchmarks/dedup.py --cases [--engine local|spark|ray]
 
-The same documents (sentences of ../shared/data/text or of the demo, a fifth of them edited copies), the same bands,
-rows and n-gram; each side in a process of its own on one pinned core, in turns; processor seconds, medians of the runs.
+All sides get the same documents (sentences of ../shared/data/text or of the demo, a fifth of them edited copies),
+bands, rows and n-gram. Each runs in a separate process on one pinned core, in turns. Values are medians of processor
+seconds.
 `signature`: texts in memory to band keys and shingle sets, against `MinhashDedupSignature` and against rensa's fastest
 batch of whole-set MinHash with the cheapest tokens (`rensa_hashing_ratio`: against its hashing alone, tokens given).
-`whole`: from documents in home order to stored survivors, rejected rows with evidence and memory of the snapshot,
-against datatrove's four steps (which verify nothing, and store no evidence and no memory). Kernels are loaded before
-and that is shown apart. `exponent`: the slope of log(seconds) over log(documents) at 1x, 2x, 4x, ... of the documents.
-`--cases` runs the inputs that break others (see planted.py), with rows and bytes that were shuffled and peak memory.
+`whole`: documents in id order to stored kept rows, rejected rows with evidence, and history, against datatrove's four
+steps (which verify nothing, and store no evidence and no history). Kernels are loaded before; that time is separate.
+`exponent`: the slope of log(seconds) over log(documents) at 1x, 2x, 4x, ... of the documents.
+`--cases` runs the hard inputs of planted.py, and prints the shuffled rows and bytes and peak memory.
 """
 
 import argparse
@@ -63,7 +64,7 @@ def pinned() -> None:
 
 
 def commit(root: Path, texts: list[str]) -> str:
-    """Store texts as documents in home order, where `dedup_exact` leaves them; return its manifest."""
+    """Store texts as documents in id order, as `dedup_exact` leaves them; return its manifest."""
     from tests.documents import documents
     from tests.refining import given
 
@@ -95,14 +96,14 @@ def whole(root: str, warming: str, parent: str) -> dict[str, float]:
     started = time.process_time()
     refine(work(Path(root), warming, {}), engine("local"))
     loaded = time.process_time()
-    _, made, _ = refine(work(Path(root), parent, {}), engine("local"))
+    _, manifest, _ = refine(work(Path(root), parent, {}), engine("local"))
     ended = time.process_time()
     seconds = {"start_up_s": loaded - started, "whole_s": ended - loaded}
-    return {**seconds, "documents": made.rows_in, "kept": made.rows, "peak_mb": peak_megabytes()}
+    return {**seconds, "documents": manifest.rows_in, "kept": manifest.rows, "peak_mb": peak_megabytes()}
 
 
 def peak_megabytes() -> float:
-    """Return this process's largest resident size since it began; getrusage would tell that of who started it."""
+    """Return this process's largest resident size since it began; getrusage would return that of its parent."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 / MEGABYTE for line in lines if line.startswith("VmHWM"))
 
@@ -114,7 +115,7 @@ def work(root: Path, parent: str, params: Mapping[str, Any]) -> Work:
 
 def exponent(documents: list[int], seconds: list[float]) -> float:
     """Return the slope of log(seconds) over log(documents), by least squares."""
-    xs, ys = [math.log(one) for one in documents], [math.log(one) for one in seconds]
+    xs, ys = [math.log(count) for count in documents], [math.log(second) for second in seconds]
     middle, level = statistics.fmean(xs), statistics.fmean(ys)
     squares = sum((x - middle) ** 2 for x in xs)
     return sum((x - middle) * (y - level) for x, y in zip(xs, ys, strict=True)) / squares if squares else 0.0
@@ -126,30 +127,30 @@ def compare(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     texts = planted.web(counts[-1])
     first = texts[: options.documents]
     lines = folder / "documents.jsonl"
-    lines.write_text("".join(json.dumps({"id": str(at), "text": one}) + "\n" for at, one in enumerate(first)))
+    lines.write_text("".join(json.dumps({"id": str(at), "text": text}) + "\n" for at, text in enumerate(first)))
     pq.write_table(pa.table({"text": pa.array(first, pa.large_string())}), folder / "documents.parquet")
     warming, *parents = (commit(folder / "root", texts[:count]) for count in (WARMING, *counts))
-    size = sum(len(one.encode()) for one in first) / MEGABYTE
+    size = sum(len(text.encode()) for text in first) / MEGABYTE
     del texts, first
     python = peers.install()
     shape = [str(NGRAM), str(BANDS), str(ROWS)]
     runs: dict[str, list[dict[str, float]]] = {"ours": [], "rensa": [], "datatrove": []}
     growth: list[list[dict[str, float]]] = [[] for _ in counts]
     for _ in range(options.runs):
-        runs["ours"].append(peers.ask("dedup.py", "--measure", "signature", str(folder / "documents.parquet")))
-        runs["rensa"].append(peers.ask("peer_rensa.py", str(lines), str(NGRAM), str(BANDS * ROWS), python=python))
+        runs["ours"].append(peers.run("dedup.py", "--measure", "signature", str(folder / "documents.parquet")))
+        runs["rensa"].append(peers.run("peer_rensa.py", str(lines), str(NGRAM), str(BANDS * ROWS), python=python))
         for parent, seen in zip(parents, growth, strict=True):
             with tempfile.TemporaryDirectory(prefix="root-", dir=folder) as root:
                 Path(root).rmdir()
-                seen.append(peers.ask("dedup.py", "--measure", "whole", linked(folder / "root", root), warming, parent))
+                seen.append(peers.run("dedup.py", "--measure", "whole", linked(folder / "root", root), warming, parent))
         with tempfile.TemporaryDirectory(prefix="datatrove-", dir=folder) as room:
-            runs["datatrove"].append(peers.ask("peer_dedup.py", str(lines), room, *shape, python=python))
+            runs["datatrove"].append(peers.run("peer_dedup.py", str(lines), room, *shape, python=python))
     middle = {who: median(each) for who, each in runs.items()}
     return {"mb": size, **middle, "growth": [median(each) for each in growth]}
 
 
 def linked(root: Path, copy: str) -> str:
-    """Make a root that sees the same parents and none of the stage's earlier output."""
+    """Create a root with the same parents and none of the stage's earlier output."""
     Path(copy).mkdir()
     for child in root.iterdir():
         (Path(copy) / child.name).symlink_to(child)
@@ -161,16 +162,16 @@ def median(runs: list[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
-def summary(found: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures that the project is held to."""
-    ours, rensa, theirs, growth = found["ours"], found["rensa"], found["datatrove"], found["growth"]
+def summary(compared: Mapping[str, Any]) -> dict[str, float]:
+    """Return the figures that have goals."""
+    ours, rensa, theirs, growth = compared["ours"], compared["rensa"], compared["datatrove"], compared["growth"]
     counts, seconds = [run["documents"] for run in growth], [run["whole_s"] for run in growth]
     signed = ours["signature_s"]
     return {
         "signature_ratio": round(theirs["signature_s"] / signed, 1),
         "rensa_ratio": round((rensa["tokens_s"] + rensa["digests_s"]) / signed, 1),
         "rensa_hashing_ratio": round(rensa["digests_s"] / signed, 2),
-        "signature_mb_s": round(found["mb"] / signed, 1),
+        "signature_mb_s": round(compared["mb"] / signed, 1),
         "whole_ratio": round(theirs["whole_s"] / seconds[0], 1),
         "exponent": round(exponent(counts, seconds), 3),
         "peak_mb": round(max(run["peak_mb"] for run in growth)),
@@ -182,7 +183,7 @@ def summary(found: Mapping[str, Any]) -> dict[str, float]:
 
 @dataclass(slots=True)
 class Shuffled:
-    """Rows and stored bytes that an engine's `group` was given, and the largest bucket that it made."""
+    """Rows and stored bytes that went into an engine's `group`, and the largest bucket that came out."""
 
     rows: int = 0
     bytes: int = 0
@@ -192,18 +193,18 @@ class Shuffled:
         """Return the factory of engines whose shuffles are counted here."""
 
         def make(*arguments: Any) -> Any:  # noqa: ANN401 -- an engine
-            made: Any = factory(*arguments)
-            group = made.group
+            built: Any = factory(*arguments)
+            group = built.group
 
             def counted(kernel: Kernel, rows: Shards, **how: Any) -> Shards:  # noqa: ANN401 -- as `group` takes it
                 self.rows += sum(shard.rows for shard in rows)
                 self.bytes += sum(shard.bytes for shard in rows)
-                found: Shards = group(kernel, rows, **how)
-                self.largest = max([self.largest, *(shard.rows for shard in found)])
-                return found
+                shards: Shards = group(kernel, rows, **how)
+                self.largest = max([self.largest, *(shard.rows for shard in shards)])
+                return shards
 
-            made.group = counted
-            return made
+            built.group = counted
+            return built
 
         return make
 
@@ -216,9 +217,9 @@ def watched_memory() -> Iterator[dict[str, float]]:
     def sample() -> None:
         while not done.wait(0.2):
             sizes = []
-            for one in (psutil.Process(), *psutil.Process().children(recursive=True)):
+            for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
                 try:
-                    sizes.append((one.name(), one.memory_info().rss / MEGABYTE))
+                    sizes.append((process.name(), process.memory_info().rss / MEGABYTE))
                 except psutil.NoSuchProcess:
                     continue
             peak["sum_mb"] = max(peak["sum_mb"], sum(size for _, size in sizes))
@@ -242,29 +243,29 @@ def case(name: str, on: str, folder: str) -> dict[str, Any]:
     shuffled = Shuffled()
     started = time.perf_counter()
     with watched_memory() as peak:
-        _, made, meter = refine(work(root, parent, params), shuffled.watched(engine(on)))
+        _, manifest, meter = refine(work(root, parent, params), shuffled.watched(engine(on)))
     wall = time.perf_counter() - started
     counted = {"rows": shuffled.rows, "mb": shuffled.bytes / MEGABYTE, "largest": shuffled.largest}
-    return {"documents": made.rows_in, "kept": made.rows, "wall_s": wall, "cpu_s": meter.cpu, **counted, **peak}
+    return {"documents": manifest.rows_in, "kept": manifest.rows, "wall_s": wall, "cpu_s": meter.cpu, **counted, **peak}
 
 
 def cases(on: str) -> None:
-    """Print what each case takes."""
+    """Print the cost of each case."""
     print(f"{'case':<18}{'documents':>10}{'kept':>8}{'wall s':>8}{'cpu s':>8}", end="")
     print(f"{'rows shuffled':>15}{'MB':>8}{'bucket':>10}{'process MB':>12}{'all MB':>9}")
     for name in CASES:
         with tempfile.TemporaryDirectory(prefix="refinery-case-") as folder:
-            found = peers.ask("dedup.py", "--measure", "case", name, on, folder)
+            figures = peers.run("dedup.py", "--measure", "case", name, on, folder)
         print(
-            f"{name:<18}{found['documents']:>10,}{found['kept']:>8,}{found['wall_s']:>8.1f}{found['cpu_s']:>8.1f}",
+            f"{name:<18}{figures['documents']:>10,}{figures['kept']:>8,}{figures['wall_s']:>8.1f}{figures['cpu_s']:>8.1f}",
             end="",
         )
-        print(f"{found['rows']:>15,}{found['mb']:>8.1f}{found['largest']:>10,}", end="")
-        print(f"{found['python_mb']:>12.0f}{found['sum_mb']:>9.0f}", flush=True)
+        print(f"{figures['rows']:>15,}{figures['mb']:>8.1f}{figures['largest']:>10,}", end="")
+        print(f"{figures['python_mb']:>12.0f}{figures['sum_mb']:>9.0f}", flush=True)
 
 
 def main() -> None:
-    """Print what was measured; with --json the last line is one JSON object."""
+    """Print the measurements; with --json the last line is one JSON object."""
     if sys.argv[1:2] == ["--measure"]:
         measures: dict[str, Callable[..., Any]] = {"signature": signature, "whole": whole, "case": case}
         print(json.dumps(measures[sys.argv[2]](*sys.argv[3:])))
@@ -281,18 +282,18 @@ def main() -> None:
         cases(options.engine)
         return
     with tempfile.TemporaryDirectory(prefix="refinery-dedup-") as name:
-        found = compare(Path(name), options)
-    ours = found["growth"]
-    print(f"{ours[0]['documents']:,.0f} documents, {found['mb']:.1f} MB; {NGRAM}-grams, {BANDS} x {ROWS}")
+        compared = compare(Path(name), options)
+    ours = compared["growth"]
+    print(f"{ours[0]['documents']:,.0f} documents, {compared['mb']:.1f} MB; {NGRAM}-grams, {BANDS} x {ROWS}")
     for who in ("ours", "rensa", "datatrove"):
-        print(f"{who:<11}" + ", ".join(f"{key} {value:,.2f}" for key, value in found[who].items()))
+        print(f"{who:<11}" + ", ".join(f"{key} {value:,.2f}" for key, value in compared[who].items()))
     for run in ours:
         print(f"{'ours':<11}" + ", ".join(f"{key} {value:,.2f}" for key, value in run.items()))
-    told = summary(found)
-    for key, value in told.items():
+    figures = summary(compared)
+    for key, value in figures.items():
         print(f"{key:<22}{value:>10}")
     if options.json:
-        print(json.dumps(told))
+        print(json.dumps(figures))
 
 
 if __name__ == "__main__":

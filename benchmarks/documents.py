@@ -1,4 +1,4 @@
-"""The documents that the text benchmarks read: what Refinery's own first stages leave of real or demo snapshots."""
+"""Provides the documents of the text benchmarks: the output of Refinery's first stages over real or demo snapshots."""
 
 import tempfile
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ SNAPSHOT = ROOT.parent / "shared" / "data" / "snapshots" / "dev-2026-45"
 
 @cache
 def demo_crawl() -> Path:
-    """Write the demo's crawl to a folder of its own and return it; the caller removes it."""
+    """Write the demo's crawl to a temporary folder and return it; the caller removes it."""
     from pipeline_tasks.demo.crawl import write_crawl
 
     folder = Path(tempfile.mkdtemp(prefix="refinery-demo-crawl-"))
@@ -49,5 +49,5 @@ def after(stage: str, inputs: Sequence[Path], root: Path, columns: Sequence[str]
 def english(source: Path | None, root: Path) -> pa.Table:
     """Return the English documents (text, language) of each file of a WET folder, or of the demo's crawl."""
     inputs = sorted(source.glob("*.wet.gz")) if source else [demo_crawl() / "2026-11-19", demo_crawl() / "2026-11-20"]
-    told = after("filter_language", inputs, root, ())
-    return told.filter(pc.equal(told["language"], "en"))
+    identified = after("filter_language", inputs, root, ())
+    return identified.filter(pc.equal(identified["language"], "en"))

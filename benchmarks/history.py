@@ -1,11 +1,11 @@
-"""What a day reads of the days before it: rows, pages and bytes counted, at 1x, 2x, 4x, ... of the same history.
+"""Counts the rows, pages and bytes that a day reads of its history, at 1x, 2x, 4x, ... of the same history.
 
     python benchmarks/history.py [--documents N] [--new N] [--doublings D] [--json]
 
 Each history is one day of `--documents` random documents at 1x, two such days at 2x and so on, deduplicated by
 dedup_exact and dedup_minhash on one core and compacted; then the same new day of `--new` documents, of which one in ten
 is a near duplicate of the first day, is deduplicated against it, and a day of twice as many. Counters, not seconds:
-they are the same on every engine and machine. `scan` is what reading all that is remembered would take.
+they are the same on every engine and machine. `scan` is the cost of reading all of the history.
 """
 
 import argparse
@@ -36,16 +36,16 @@ WORDS = 60
 
 def main() -> None:
     """Grow the history, measure the new days, and print a table or one JSON line."""
-    parser = argparse.ArgumentParser(description="What a day reads of the days before it")
+    parser = argparse.ArgumentParser(description="Count what a day reads of its history")
     parser.add_argument("--documents", type=int, default=5000, help="documents of one day of history")
     parser.add_argument("--new", type=int, default=20, help="documents of the new day")
     parser.add_argument("--doublings", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    compact.FANOUT = 2  # so that 1, 2, 4, ... days are one place each
+    compact.FANOUT = 2  # so that 1, 2, 4, ... days are one segment each
     with tempfile.TemporaryDirectory() as root:
-        found = list(measured(root, options))
-    print(json.dumps(found) if options.json else "\n".join(told(found)))
+        measurements = list(measured(root, options))
+    print(json.dumps(measurements) if options.json else "\n".join(lines(measurements)))
 
 
 def measured(root: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -75,58 +75,59 @@ def near(text: str) -> str:
     return f"{text.rpartition(' ')[0]} other"
 
 
-def refined(root: str, name: str, these: Sequence[str]) -> tuple[dict[str, str], dict[str, int]]:
-    """Deduplicate a day against all that are published; return its manifests, and what it read of history."""
-    path, made, read = given(root, name, these), {}, Counter[str]()
+def refined(root: str, name: str, documents: Sequence[str]) -> tuple[dict[str, str], dict[str, int]]:
+    """Deduplicate a day against all published days; return its manifests, and what it read of history."""
+    path, manifests, read = given(root, name, documents), {}, Counter[str]()
     for stage in STAGES:
         before = tuple(version.manifests[stage] for version in version_log.earlier(root, RECIPE, name))
         path, _, meter = refine(Work(root, stage, {}, path, before), engine("local"))
-        made[stage] = path
+        manifests[stage] = path
         read.update(meter.recalled)
-    return made, dict(read)
+    return manifests, dict(read)
 
 
-def given(root: str, name: str, these: Sequence[str]) -> str:
-    """Commit documents as the output of a made-up stage; return its manifest's path."""
-    ids = identities(pa.array(these, pa.large_string()))
+def given(root: str, name: str, documents: Sequence[str]) -> str:
+    """Commit documents as the output of an invented stage; return its manifest's path."""
+    ids = identities(pa.array(documents, pa.large_string()))
     columns: dict[str, Iterable[object]] = {
-        "text": these,
+        "text": documents,
         "id": ids,
-        "snapshot": [name] * len(these),
-        "file": ["a"] * len(these),
+        "snapshot": [name] * len(documents),
+        "file": ["a"] * len(documents),
     }
-    columns |= {"offset": range(len(these)), "chars": map(len, these)}
+    columns |= {"offset": range(len(documents)), "chars": map(len, documents)}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     writer = ShardWriter(DOCUMENT)
     for batch in pa.Table.from_pylist(rows, DOCUMENT).to_batches():
         writer.write(batch)
     shard = writer.store(root, f"given/{name}")
-    schema = tuple((one.name, str(one.type)) for one in DOCUMENT)
-    made = Manifest("given", 1, name, {}, (), (), schema, (shard,), {}, (), (), len(these), 0, {}, {}, {})
-    storage.commit(storage.connect(root), manifest_path("given", name), dump(made))
+    schema = tuple((column.name, str(column.type)) for column in DOCUMENT)
+    manifest = Manifest("given", 1, name, {}, (), (), schema, (shard,), {}, (), (), len(documents), 0, {}, {}, {})
+    storage.commit(storage.connect(root), manifest_path("given", name), dump(manifest))
     return manifest_path("given", name)
 
 
 def publish(root: str, name: str, manifests: dict[str, str]) -> None:
-    """Make a day history."""
+    """Publish a day, so that later days see it as history."""
     facts = {"recipe": RECIPE, "snapshot": name, "landing": "", "verdicts": {}, "prefix": "", "documents": 0}
     version_log.append(root, {**facts, "manifests": manifests, "tokens": 0, "sequences": 0})
 
 
 def scan(root: str) -> dict[str, int]:
-    """Return rows and bytes of all that the published days remember."""
+    """Return rows and bytes of the history of all published days."""
     versions = version_log.earlier(root, RECIPE, "z")
-    made = [read_manifest(root, path) for version in versions for path in version.manifests.values()]
-    shards = [shard for manifest in made for shard in manifest.history_shards]
-    return {"rows": sum(one.rows for one in shards), "bytes": sum(one.bytes for one in shards)}
+    manifests = [read_manifest(root, path) for version in versions for path in version.manifests.values()]
+    shards = [shard for manifest in manifests for shard in manifest.history_shards]
+    return {"rows": sum(shard.rows for shard in shards), "bytes": sum(shard.bytes for shard in shards)}
 
 
-def told(found: Sequence[dict[str, Any]]) -> Iterator[str]:
+def lines(measurements: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the measurements as lines for a person."""
     yield f"{'history: documents':>18} {'rows':>11} {'MB':>6} | {'day: rows':>16} {'pages':>7} {'MB':>7} | twice a day"
-    for one in found:
-        history = f"{one['documents']:>18,} {one['scan']['rows']:>11,} {one['scan']['bytes'] / 1e6:>6.1f}"
-        reads = (one["day"], one["twice"])
+    for measurement in measurements:
+        scan = measurement["scan"]
+        history = f"{measurement['documents']:>18,} {scan['rows']:>11,} {scan['bytes'] / 1e6:>6.1f}"
+        reads = (measurement["day"], measurement["twice"])
         yield " | ".join(
             [history, *(f"{read['rows']:>16,} {read['pages']:>7,} {read['bytes'] / 1e6:>7.2f}" for read in reads)]
         )

@@ -1,12 +1,12 @@
-"""Peak memory of each text stage over one shard that holds one enormous document among ordinary ones.
+"""Peak memory of each text stage over one shard that has one enormous document among ordinary ones.
 
     python benchmarks/memory.py [--size 1000] [--largest 200] [--kind jsonl|parquet] [--json]
 
 Writes a shard of `size` MB of text whose middle document is a single line of `largest` MB, once as JSON lines, which
 are read with the bounds that recipes have, and once as Parquet with `ingest: max_bytes` raised, so that the document
-passes through every stage. The stages of each shard run one after the other in a process of its own, once all is
-imported and compiled; shown are the largest resident size of that process during each stage, its size before, and the
-largest of the sandbox. Sizes are read from Linux's /proc.
+passes through every stage. The stages of each shard run one after the other in a separate process, after all is
+imported and compiled. The output has the largest resident size of that process during each stage, its size before, and
+the largest size of the sandbox. Sizes are read from Linux's /proc.
 """
 
 import argparse
@@ -38,7 +38,7 @@ SENTENCES = (
 
 
 def prose(number: int, size: int, between: str) -> str:
-    """Return `size` characters of sentences that no other number gives."""
+    """Return `size` characters of sentences; another number gives other sentences."""
     count = size // min(map(len, SENTENCES)) + 1
     first = number * 1_000_000
     return between.join(SENTENCES[nth % len(SENTENCES)].format(first + nth) for nth in range(count))[:size]
@@ -73,19 +73,21 @@ def write(folder: Path, kind: str, size: int, largest: int) -> None:
 
 
 def run(folder: str, kind: str, largest: int) -> list[dict[str, Any]]:
-    """Refine every stage over a shard that is written; return what each kept and set aside, and its memory in bytes."""
+    """Refine every stage over the written shard; return per stage its kept and rejected rows, and its memory."""
     from pipeline_tasks.text.page import sandbox
 
     root, crawl = f"{folder}/root", f"{folder}/{kind}"
-    told: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="refinery-warm-") as warm:
-        write(Path(warm, "crawl"), "jsonl", 2 * DOCUMENT, DOCUMENT)
-        refined(f"{warm}/root", f"{warm}/crawl", {})
-    for stage, made, before in refined(root, crawl, {"max_bytes": 2 * largest} if kind == "parquet" else {}):
-        child = max((peak(Path(f"/proc/{one}")) for one in sandbox.children()), default=0)
-        told.append({"stage": stage, "rows": made.rows, "rejected": {**made.rejected, **made.quarantined}})
-        told[-1] |= {"peak": peak(), "before": before, "sandbox": child}
-    return told
+    measurements: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="refinery-compile-") as compiling:
+        write(Path(compiling, "crawl"), "jsonl", 2 * DOCUMENT, DOCUMENT)
+        refined(f"{compiling}/root", f"{compiling}/crawl", {})
+    for stage, manifest, before in refined(root, crawl, {"max_bytes": 2 * largest} if kind == "parquet" else {}):
+        child = max((peak(Path(f"/proc/{process}")) for process in sandbox.children()), default=0)
+        measurements.append(
+            {"stage": stage, "rows": manifest.rows, "rejected": {**manifest.rejected, **manifest.quarantined}}
+        )
+        measurements[-1] |= {"peak": peak(), "before": before, "sandbox": child}
+    return measurements
 
 
 def refined(root: str, crawl: str, ingest: dict[str, Any]) -> Iterator[tuple[str, Manifest, int]]:
@@ -99,8 +101,8 @@ def refined(root: str, crawl: str, ingest: dict[str, Any]) -> Iterator[tuple[str
         pa.default_memory_pool().release_unused()
         before = peak(anew=True)
         work = Work(root, stage, params, path, landing=crawl, budget=Budget(share=1.0))
-        path, made, _ = refine(work, engine("local"))
-        yield stage, made, before
+        path, manifest, _ = refine(work, engine("local"))
+        yield stage, manifest, before
 
 
 def peak(process: Path = Path("/proc/self"), *, anew: bool = False) -> int:
@@ -124,18 +126,18 @@ def main() -> None:
         folder, kind, largest = options.run
         print(json.dumps(run(folder, kind, int(largest))))
         return
-    told = {}
+    measurements = {}
     for kind in options.kind or KINDS:
         with tempfile.TemporaryDirectory(prefix="refinery-memory-") as folder:
             largest = options.largest * 10**6
             write(Path(folder, kind), kind, options.size * 10**6, largest)
-            told[kind] = peers.ask("memory.py", "--run", folder, kind, str(largest))
-        print(f"{kind:<16}{'peak MB':>9}{'before':>9}{'sandbox':>9}{'rows':>9}  set aside")
-        for one in told[kind]:
-            sizes = "".join(f"{one[name] / MEGABYTE:>9.0f}" for name in ("peak", "before", "sandbox"))
-            print(f"{one['stage']:<16}{sizes}{one['rows']:>9,}  {one['rejected']}")
+            measurements[kind] = peers.run("memory.py", "--run", folder, kind, str(largest))
+        print(f"{kind:<16}{'peak MB':>9}{'before':>9}{'sandbox':>9}{'rows':>9}  rejected")
+        for measurement in measurements[kind]:
+            sizes = "".join(f"{measurement[name] / MEGABYTE:>9.0f}" for name in ("peak", "before", "sandbox"))
+            print(f"{measurement['stage']:<16}{sizes}{measurement['rows']:>9,}  {measurement['rejected']}")
     if options.json:
-        print(json.dumps({"largest_mb": options.largest, "size_mb": options.size, "stages": told}))
+        print(json.dumps({"largest_mb": options.largest, "size_mb": options.size, "stages": measurements}))
 
 
 if __name__ == "__main__":

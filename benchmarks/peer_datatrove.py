@@ -2,8 +2,8 @@
 
     .refinery/peers/bin/python benchmarks/peer_datatrove.py DOCUMENTS.jsonl
 
-Each filter gets each document as it came. `stopping_s` is the time that FineWeb's chain of them takes instead, where
-a document that is dropped is not looked at again.
+Each filter gets each unedited document. `stopping_s` is the time of FineWeb's chain of them, which stops at the first
+filter that drops a document.
 """
 
 import json

@@ -21,12 +21,12 @@ NGRAM = 13
 def main() -> None:
     """Judge every document."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    texts, passages = ([json.loads(line) for line in Path(one).read_text().splitlines()] for one in sys.argv[1:3])
+    texts, passages = ([json.loads(line) for line in Path(file).read_text().splitlines()] for file in sys.argv[1:3])
     judge = NGramsDecontFilter("/nonexistent", config=NGramsDecontConfig(n_grams=NGRAM))
     known = {}
     for passage in passages:
         words = judge.tokenizer.word_tokenize(simplify_text(passage, judge.config.norm_config))
-        known.update({judge.hash_func(" ".join(one)): "benchmark" for one in ngrams(words, NGRAM)})
+        known.update({judge.hash_func(" ".join(ngram)): "benchmark" for ngram in ngrams(words, NGRAM)})
     judge._index_hashes = known  # noqa: SLF001 -- what its own loader fills
     started = time.process_time()
     kept = [judge.filter(Document(text=text, id="0")) is True for text in texts]

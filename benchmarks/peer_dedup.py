@@ -2,8 +2,8 @@
 
     .refinery/peers/bin/python benchmarks/peer_dedup.py DOCUMENTS.jsonl FOLDER NGRAM BANDS ROWS
 
-`signature_s` is the first step over documents that are in memory already; `whole_s` is all of it: reading, signatures,
-buckets, clusters, filtering, writing. The files are not compressed, which would cost it more.
+`signature_s` is the first step over documents that are in memory already. `whole_s` is all four steps: reading,
+signatures, buckets, clusters, filtering, writing. The files are not compressed; compression would cost more.
 """
 
 import json

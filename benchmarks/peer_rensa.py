@@ -32,16 +32,16 @@ def main() -> None:
 
     texts = [json.loads(line)["text"] for line in Path(sys.argv[1]).read_text().splitlines()]
     ngram, permutations = int(sys.argv[2]), int(sys.argv[3])
-    found: dict[str, list[float]] = {"tokens_s": [], "digests_s": []}
+    times: dict[str, list[float]] = {"tokens_s": [], "digests_s": []}
     for _ in range(RUNS):
         started = time.process_time()
-        made = [tokens(text, ngram) for text in texts]
+        tokenized_texts = [tokens(text, ngram) for text in texts]
         tokenized = time.process_time()
-        RMinHash.digest_matrix_from_token_sets(made, permutations, 42)
-        found["tokens_s"].append(tokenized - started)
-        found["digests_s"].append(time.process_time() - tokenized)
-        del made
-    print(json.dumps({name: statistics.median(each) for name, each in found.items()}))
+        RMinHash.digest_matrix_from_token_sets(tokenized_texts, permutations, 42)
+        times["tokens_s"].append(tokenized - started)
+        times["digests_s"].append(time.process_time() - tokenized)
+        del tokenized_texts
+    print(json.dumps({name: statistics.median(seconds) for name, seconds in times.items()}))
 
 
 if __name__ == "__main__":

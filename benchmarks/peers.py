@@ -1,4 +1,4 @@
-"""The environment of the peers that we compare with, made from PyPI when it is absent, never Refinery's own."""
+"""Manages the environment of the peers in benchmarks: installed from PyPI when absent, separate from Refinery's own."""
 
 import json
 import os
@@ -18,8 +18,8 @@ def install() -> Path:
     done = PLACE / "peers.txt"
     wanted = (HERE / "peers.txt").read_text()
     if not done.exists() or done.read_text() != wanted:
-        broadcast = Path(sys.executable).with_name("uv")
-        uv = str(broadcast) if broadcast.exists() else "uv"
+        installed = Path(sys.executable).with_name("uv")
+        uv = str(installed) if installed.exists() else "uv"
         subprocess.run([uv, "venv", "-q", "--clear", "--python", sys.executable, str(PLACE)], check=True)
         pins = str(HERE / "peers.txt")
         subprocess.run([uv, "pip", "install", "-q", "--python", str(PYTHON), "-r", pins], check=True)
@@ -27,8 +27,8 @@ def install() -> Path:
     return PYTHON
 
 
-def ask(script: str, *arguments: str, python: Path | str = sys.executable) -> Any:  # noqa: ANN401 -- any JSON
-    """Run a script of this folder in a process of its own; return the JSON of its last line."""
+def run(script: str, *arguments: str, python: Path | str = sys.executable) -> Any:  # noqa: ANN401 -- any JSON
+    """Run a script of this folder in a separate process; return the JSON of its last line."""
     command = [str(python), str(HERE / script), *arguments]
     environ = {**os.environ, "PYTHONPATH": str(HERE.parent)}
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=HERE.parent, env=environ)

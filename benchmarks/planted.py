@@ -1,4 +1,4 @@
-"""Makes documents whose near duplicates are known: planted pairs, templates, chains, boilerplate, web-like prose."""
+"""Generates documents with known near duplicates: planted pairs, templates, chains, boilerplate, web-like prose."""
 
 import gzip
 import json
@@ -19,22 +19,23 @@ COPIES = 0.2
 def web(count: int, seed: int = 1) -> list[str]:
     """Return distinct documents drawn from real sentences, a fifth of them edited copies of others.
 
-    A copy has 0 to 12 % of its words replaced, so that its Jaccard similarity (word 5-grams) lies between 0.3 and 1.
+    A copy has 0 to 12 % of its words replaced, so that its Jaccard similarity (word 5-grams) is between 0.3 and 1.
     """
     draws, pool = Random(seed), sentences()  # noqa: S311 -- the same documents every time
-    made: list[str] = []
+    documents: list[str] = []
     for number in range(count):
-        if made and draws.random() < COPIES:
-            made.append(edited(draws.choice(made), draws.uniform(0, 0.12), draws) + f" Copy {number}.")
+        if documents and draws.random() < COPIES:
+            documents.append(edited(draws.choice(documents), draws.uniform(0, 0.12), draws) + f" Copy {number}.")
         else:
-            made.append(" ".join(draws.choices(pool, k=draws.choice(SENTENCES))) + f" Page {number}.")
-    return made
+            documents.append(" ".join(draws.choices(pool, k=draws.choice(SENTENCES))) + f" Page {number}.")
+    return documents
 
 
 def sentences() -> list[str]:
     """Return distinct sentences of real prose: of ../shared/data/text, or where it is absent of the demo's."""
-    found = (re.split(r"(?<=[.!?])\s+|\n+", text) for text in _prose())
-    return [one for one in dict.fromkeys(one.strip() for part in found for one in part) if len(one.split()) > 3]  # noqa: PLR2004 -- shorter ones are labels
+    texts = (re.split(r"(?<=[.!?])\s+|\n+", text) for text in _prose())
+    distinct = dict.fromkeys(sentence.strip() for parts in texts for sentence in parts)
+    return [sentence for sentence in distinct if len(sentence.split()) > 3]  # noqa: PLR2004 -- shorter ones are labels
 
 
 def _prose() -> Iterator[str]:
@@ -59,10 +60,10 @@ def edited(text: str, share: float, draws: Random) -> str:
 def pairs(count: int, similarities: Sequence[float], seed: int = 1, size: int = 120) -> list[tuple[str, str]]:
     """Return `count` pairs of documents, each pair about as similar as one of `similarities`, in turn.
 
-    The second of a pair is the first with single words replaced until their Jaccard similarity (word 5-grams) has
-    come down to what was asked; different pairs share nothing.
+    The second of a pair is the first with single words replaced until their Jaccard similarity (word 5-grams) is as
+    low as requested; different pairs share nothing.
     """
-    draws, made = Random(seed), []  # noqa: S311 -- the same documents every time
+    draws, planted = Random(seed), []  # noqa: S311 -- the same documents every time
     for number in range(count):
         words = [f"w{draws.getrandbits(40):x}" for _ in range(size)]
         copy, common, grams = list(words), size - 4, size - 4
@@ -70,8 +71,8 @@ def pairs(count: int, similarities: Sequence[float], seed: int = 1, size: int = 
         while common / (2 * grams - common) > similarities[number % len(similarities)]:
             copy[places.pop()] = f"w{draws.getrandbits(40):x}"
             common = sum(words[at : at + 5] == copy[at : at + 5] for at in range(grams))
-        made.append((" ".join(words), " ".join(copy)))
-    return made
+        planted.append((" ".join(words), " ".join(copy)))
+    return planted
 
 
 def template(count: int) -> list[str]:
@@ -81,14 +82,14 @@ def template(count: int) -> list[str]:
 
 
 def chain(count: int) -> list[str]:
-    """Return documents of which each is similar (0.90) to the next only: a window that moves on by five words."""
+    """Return documents, each similar (0.90) to the next only: a window that moves by five words."""
     words = [f"w{n}" for n in range(5 * count + 100)]
     return [" ".join(words[5 * n : 5 * n + 100]) for n in range(count)]
 
 
 def boilerplate(count: int, seed: int = 1) -> list[str]:
-    """Return documents of which every other one bears the same passage (Jaccard 0.45): they share bands, no more."""
+    """Return documents, every other one with the same passage (Jaccard 0.45): they share bands only."""
     draws = Random(seed)  # noqa: S311 -- the same documents every time
     common = " ".join(f"c{n}" for n in range(100))
     own = [" ".join(f"w{draws.getrandbits(40):x}" for _ in range(60)) for _ in range(count)]
-    return [f"{common} {one}" if n % 2 else one for n, one in enumerate(own)]
+    return [f"{common} {text}" if n % 2 else text for n, text in enumerate(own)]

@@ -1,10 +1,10 @@
-"""Seconds per stage, end-to-end MB of HTML per second and core, peak memory; start-up costs shown apart.
+"""Seconds per stage, end-to-end MB of HTML per second and core, peak memory; start-up costs are separate.
 
     python benchmarks/stages.py --input SNAPSHOT [--engine local|spark|ray] [--recipe web] [--json]
 
 Every stage of the recipe runs over the snapshot in a fresh root, in one process. `local` uses one core, so its
 MB/s is per core; for `spark` and `ray` the wall time is divided by the cores in use. Without --input the demo's
-own crawl is written first. Compiled kernels are warmed over a small crawl beforehand, and that is shown apart.
+own crawl is written first. Kernels are compiled over a small crawl beforehand; that time is separate.
 """
 
 import argparse
@@ -33,7 +33,7 @@ MEGABYTE = 1e6
 
 @dataclass(slots=True)
 class Timing:
-    """What one stage took and left."""
+    """Time, rows and bytes of one stage."""
 
     stage: str
     wall: float
@@ -67,13 +67,13 @@ def start_up(name: str) -> dict[str, float]:
 
 
 def run(root: str, uri: str, recipe: Recipe, factory: EngineFactory) -> list[Timing]:
-    """Run every stage over the snapshot at `uri`; return what each took."""
+    """Run every stage over the snapshot at `uri`; return the timing of each."""
     path, _, _ = listing.land(root, uri)
     landing, timings = listing.landing_of(uri), []
     for step in recipe.steps:
         work = Work(root, step.stage, step.params, path, landing=landing, budget=Budget(share=1.0))
-        path, made, meter = refine(work, factory)
-        timings.append(Timing(step.stage, meter.wall, meter.cpu, made.rows_in, made.rows, made.bytes))
+        path, manifest, meter = refine(work, factory)
+        timings.append(Timing(step.stage, meter.wall, meter.cpu, manifest.rows_in, manifest.rows, manifest.bytes))
     return timings
 
 
@@ -81,7 +81,7 @@ def html_bytes(root: str, ingest: str) -> int:
     """Return the bytes of HTML that `ingest` kept."""
     total = 0
     for batch in read_shards(root, read_manifest(root, ingest).shards, ["payload"]):
-        total += sum(len(one) for one in batch.column(0).to_pylist() if one)
+        total += sum(len(page) for page in batch.column(0).to_pylist() if page)
     return total
 
 
@@ -121,19 +121,20 @@ def main() -> None:
 
 
 def show(timings: list[Timing], html: int, costs: dict[str, float], options: argparse.Namespace) -> None:
-    """Print what was measured."""
+    """Print the measurements."""
     cores = 1 if options.engine == "local" else (os.cpu_count() or 1)
-    wall = sum(one.wall for one in timings)
+    wall = sum(timing.wall for timing in timings)
     speed = html / MEGABYTE / wall / cores
     print(f"{'stage':<16}{'seconds':>9}{'rows in':>10}{'kept':>9}{'MB kept':>9}")
-    for one in timings:
-        print(f"{one.stage:<16}{one.wall:>9.2f}{one.rows_in:>10,}{one.rows:>9,}{one.bytes / MEGABYTE:>9.1f}")
+    for timing in timings:
+        rows = f"{timing.rows_in:>10,}{timing.rows:>9,}"
+        print(f"{timing.stage:<16}{timing.wall:>9.2f}{rows}{timing.bytes / MEGABYTE:>9.1f}")
     print(f"{'all':<16}{wall:>9.2f}   {html / MEGABYTE:.1f} MB of HTML, {speed:.2f} MB/s per core on {options.engine}")
     print(f"peak memory of a process {peak_megabytes():.0f} MB")
     for name, seconds in costs.items():
         print(f"start-up: {name} {seconds:.1f} s")
     if options.json:
-        stages = {one.stage: round(one.wall, 3) for one in timings}
+        stages = {timing.stage: round(timing.wall, 3) for timing in timings}
         facts = {"engine": options.engine, "html_mb": round(html / MEGABYTE, 1), "wall_s": round(wall, 2)}
         facts |= {"mb_s_per_core": round(speed, 3), "peak_mb": round(peak_megabytes()), "stages_s": stages}
         facts["start_up_s"] = {name: round(cost, 2) for name, cost in costs.items()}

@@ -1,18 +1,19 @@
-"""Text stages beside their peers: Refinery and datatrove over the same English documents, on one core.
+"""Compares the text stages with datatrove and resiliparse over the same English documents, on one core.
 
     python benchmarks/text.py [--input WET_FOLDER] [--documents N] [--runs R] [--words split|spacy] [--json]
 
-Each runs in a process of its own, in turns; medians are shown, in processor seconds of one pinned core. Heuristics
-are all signals and decisions of Gopher repetition, Gopher quality, C4 and FineWeb with evidence, as the stage makes
-them; datatrove judges each document by each of the four filters. `stopping` compares with a chain that looks at a
-dropped document no more. URL and language: what the two stages take with a language model that answers at once, so
-that its model time is fastText's `predict` and nothing else (`model` is that by itself, over the same windows); the
-URL filter holds a million hosts, 100,000 URLs and as many words as datatrove's lists have. Extraction: the stage over
-the pages of a real snapshot (of the demo's crawl, where there is none), beside resiliparse alone on the same pages in
-the same order, in turns: decoded as UTF-8, parsed once, main content with formatting kept, title. The stage also finds
-the charset, bounds each page in a process of its own, reads language and date, mends mojibake, normalizes, counts and
-names the text. Pages that give no document or nest too deep for the library are left out on both sides; starting the
-sandbox is not counted, as it is started once per process and not per shard.
+Each side runs in a separate process, in turns. Values are medians of processor seconds of one pinned core.
+Heuristics: all signals and decisions of Gopher repetition, Gopher quality, C4 and FineWeb with evidence, as in the
+stage; datatrove judges each document by each of the four filters. `stopping` compares with a chain that stops at the
+first filter that drops a document.
+URL and language: the time of the two stages with a language model that returns at once. Model time is fastText's
+`predict` alone, over the same windows (`model`). The URL filter has a million hosts, 100,000 URLs and as many words as
+datatrove's lists.
+Extraction: the stage over the pages of a real snapshot (of the demo's crawl, where there is none), in turns with
+resiliparse alone on the same pages in the same order: decode UTF-8, parse once, main content with formatting, title.
+The stage also finds the charset, bounds each page in a separate process, reads language and date, repairs mojibake,
+normalizes and counts the text, and computes its id. Pages that give no document or nest too deep for the library are
+left out on both sides. Starting the sandbox is not counted: it starts once per process and not per shard.
 """
 
 import argparse
@@ -41,15 +42,15 @@ SHARD = 20
 
 
 def clock() -> float:
-    """Return the processor seconds of this process and of its children, those at work (Linux) and those ended."""
+    """Return the processor seconds of this process and of its children, running (Linux) and ended."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     tasks = Path("/proc/self/task").glob("*/children")
-    alive = [Path(f"/proc/{child}/schedstat") for task in tasks for child in task.read_text().split()]
+    alive = [Path(f"/proc/{pid}/schedstat") for task in tasks for pid in task.read_text().split()]
     return (
         time.process_time()
         + ended.ru_utime
         + ended.ru_stime
-        + sum(int(one.read_text().split()[0]) for one in alive) / 1e9
+        + sum(int(child.read_text().split()[0]) for child in alive) / 1e9
     )
 
 
@@ -61,7 +62,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def drain(batches: Any) -> None:  # noqa: ANN401 -- a kernel's output
-    """Take every batch of a kernel."""
+    """Consume every batch of a kernel."""
     for _ in batches:
         pass
 
@@ -72,28 +73,31 @@ def measure(folder: Path, words: str) -> dict[str, float]:
 
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     pa.set_cpu_count(1)
-    told, pages = pq.read_table(folder / "told.parquet"), ordinary(pq.read_table(folder / "pages.parquet"))
-    texts = told["text"].to_pylist()
+    identified, pages = pq.read_table(folder / "identified.parquet"), ordinary(pq.read_table(folder / "pages.parquet"))
+    texts = identified["text"].to_pylist()
     sizes = sum(len(text.encode()) for text in texts) / MEGABYTE
     params = filter_quality.Params(words=words)  # type: ignore[arg-type]
-    urls, tongues = pa.concat_tables([told.select(["url"])] * SHARD).to_batches(4096), told.select(["text"])
+    urls, languages = (
+        pa.concat_tables([identified.select(["url"])] * SHARD).to_batches(4096),
+        identified.select(["text"]),
+    )
     url_params, language_params = filter_url.Params(**url_lists(folder)), filter_language.Params(keep=())  # type: ignore[arg-type]
     model = filter_language.load(filter_language.packaged_model())
     windows = [
         line
-        for batch in tongues.to_batches(4096)
+        for batch in languages.to_batches(4096)
         for read in filter_language.lines(batch.column("text"), language_params)
         for line in read
         if line is not None
     ]
-    tell = partial(told_apart, filter_language, tongues, language_params)
-    told_by, at_once = (lambda _: model), (lambda _: AtOnce())
+    identify = partial(with_model, filter_language, languages, language_params)
+    loaded, constant = (lambda _: model), (lambda _: Constant())
     calls: dict[str, Callable[[], Any]] = {
-        "heuristics": lambda: drain(filter_quality.sift(iter(told.to_batches(1024)), params=params)),
-        "pii": lambda: drain(scrub_pii.scrub(iter(told.to_batches(1024)), params=scrub_pii.Params())),
+        "heuristics": lambda: drain(filter_quality.sift(iter(identified.to_batches(1024)), params=params)),
+        "pii": lambda: drain(scrub_pii.scrub(iter(identified.to_batches(1024)), params=scrub_pii.Params())),
         "url": lambda: drain(filter_url.screen(iter(urls), params=url_params)),
-        "language": lambda: tell(told_by),
-        "language apart": lambda: tell(at_once),
+        "language": lambda: identify(loaded),
+        "language without model": lambda: identify(constant),
         "model": lambda: [model.f.predict(window, 1, 0.0, "strict") for window in windows],
     }
     figures = {"mb": sizes, "documents": float(len(texts))}
@@ -112,19 +116,19 @@ def measure(folder: Path, words: str) -> dict[str, float]:
     return figures
 
 
-class AtOnce:
-    """A language model that knows its answer beforehand: what a stage takes with it is the stage's own."""
+class Constant:
+    """A language model that returns a constant: the time of a stage with it is the stage's own."""
 
     def __init__(self) -> None:
         self.f = self
 
     def predict(self, *_: object) -> list[tuple[float, str]]:
-        """Answer as fastText does."""
+        """Return a label in fastText's form."""
         return [(0.9, "__label__en")]
 
 
-def told_apart(stage: Any, texts: pa.Table, params: Any, load: Callable[[str], Any]) -> None:  # noqa: ANN401
-    """Run `filter_language` over texts with a model of the caller's."""
+def with_model(stage: Any, texts: pa.Table, params: Any, load: Callable[[str], Any]) -> None:  # noqa: ANN401
+    """Run `filter_language` over texts with the given model."""
     own, stage.load = stage.load, load
     try:
         drain(stage.tell(iter(texts.to_batches(4096)), params=params))
@@ -133,21 +137,21 @@ def told_apart(stage: Any, texts: pa.Table, params: Any, load: Callable[[str], A
 
 
 def url_lists(folder: Path) -> dict[str, str]:
-    """Write lists that name nothing in particular, of the sizes that block lists have; return them as parameters."""
+    """Write random lists with the sizes of real block lists; return them as parameters."""
     sizes = {"domains": 1_000_000, "urls": 100_000, "hard_words": 215, "soft_words": 88, "subwords": 134}
     for which, count in sizes.items():
         drawn = (
             blake2b(f"{which}{number}".encode(), digest_size=4 + number % 4).hexdigest() for number in range(count)
         )
         end = {"domains": ".com", "urls": ".com/page"}.get(which, "")
-        (folder / which).write_text("".join(f"{one}{end}\n" for one in drawn))
+        (folder / which).write_text("".join(f"{item}{end}\n" for item in drawn))
     return {which: str(folder / which) for which in sizes}
 
 
 def ordinary(pages: pa.Table) -> pa.Table:
-    """Return the pages that give a document and have nothing that the bare library would be spared or fail at.
+    """Return the pages that the stage and the bare library both extract.
 
-    Left out is what no text is found in, and what nests too deep for the library alone.
+    Pages without text, and pages that nest too deep for the library alone, are left out.
     """
     from pipeline_tasks.stages import extract
     from pipeline_tasks.text.page.main_text import DEEPEST
@@ -155,7 +159,9 @@ def ordinary(pages: pa.Table) -> pa.Table:
 
     pulled = pa.Table.from_batches(list(extract.pull(iter(pages.to_batches()), params=extract.Params())))
     depth = survey(pages["payload"].combine_chunks(), DEEPEST, DEEPEST).depth.tolist()
-    good = [reason is None and far <= DEEPEST for reason, far in zip(pulled["reason"].to_pylist(), depth, strict=True)]
+    good = [
+        reason is None and deep <= DEEPEST for reason, deep in zip(pulled["reason"].to_pylist(), depth, strict=True)
+    ]
     return pages.filter(pa.array(good))
 
 
@@ -171,9 +177,9 @@ def bare(page: bytes) -> tuple[str, str | None]:
 
 def prepare(folder: Path, source: Path | None, count: int) -> None:
     """Write the documents and pages that both sides read."""
-    told = documents.english(source, folder / "root").slice(0, count)
-    pq.write_table(told, folder / "told.parquet")
-    peers.write_documents(folder / "documents.jsonl", told["text"].to_pylist())
+    identified = documents.english(source, folder / "root").slice(0, count)
+    pq.write_table(identified, folder / "identified.parquet")
+    peers.write_documents(folder / "documents.jsonl", identified["text"].to_pylist())
     crawl = documents.demo_crawl() if not documents.SNAPSHOT.exists() else None
     pages = documents.after("ingest", [crawl / "2026-11-19" if crawl else documents.SNAPSHOT], folder / "pages", ())
     pq.write_table(pages, folder / "pages.parquet")
@@ -182,7 +188,7 @@ def prepare(folder: Path, source: Path | None, count: int) -> None:
 
 
 def summary(ours: list[dict[str, float]], theirs: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the medians of all runs as the figures that the project is held to."""
+    """Return the medians of all runs as the figures that have goals."""
     mine = {name: statistics.median(run[name] for run in ours) for name in ours[0]}
     peer = statistics.median(sum(run["seconds"].values()) for run in theirs)
     stopping = statistics.median(run["stopping_s"] for run in theirs)
@@ -190,7 +196,7 @@ def summary(ours: list[dict[str, float]], theirs: list[dict[str, Any]]) -> dict[
         "heuristics_ratio": round(peer / mine["heuristics"], 1),
         "heuristics_ratio_stopping": round(stopping / mine["heuristics"], 1),
         "heuristics_mb_s": round(mine["mb"] / mine["heuristics"], 1),
-        "language_docs_s": round(mine["documents"] / (mine["url"] + mine["language apart"])),
+        "language_docs_s": round(mine["documents"] / (mine["url"] + mine["language without model"])),
         "language_docs_s_with_model": round(mine["documents"] / (mine["url"] + mine["language"])),
         "list_mb": round(mine["list_bytes"] / MEGABYTE, 1),
         "extract_overhead": round(mine["extract"] / mine["bare"] - 1, 3),
@@ -200,7 +206,7 @@ def summary(ours: list[dict[str, float]], theirs: list[dict[str, Any]]) -> dict[
 
 
 def main() -> None:
-    """Print what was measured; with --json the last line is one JSON object."""
+    """Print the measurements; with --json the last line is one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--input", type=Path, default=documents.WET if documents.WET.exists() else None)
     parser.add_argument("--documents", type=int, default=1_000)
@@ -218,18 +224,18 @@ def main() -> None:
         prepare(folder, options.input, options.documents)
         ours, theirs = [], []
         for _ in range(options.runs):
-            ours.append(peers.ask("text.py", "--measure", name, "--words", options.words))
-            theirs.append(peers.ask("peer_datatrove.py", str(folder / "documents.jsonl"), python=python))
+            ours.append(peers.run("text.py", "--measure", name, "--words", options.words))
+            theirs.append(peers.run("peer_datatrove.py", str(folder / "documents.jsonl"), python=python))
     print(f"{ours[0]['documents']:.0f} English documents, {ours[0]['mb']:.1f} MB, words: {options.words}")
     for key in (key for key in ours[0] if key not in ("mb", "documents", "peak_mb", "list_bytes")):
         print(f"{key:<12}{statistics.median(run[key] for run in ours):>9.3f} s")
     for key in theirs[0]["seconds"]:
         print(f"datatrove {key:<20}{statistics.median(run['seconds'][key] for run in theirs):>9.2f} s")
-    found = summary(ours, theirs)
-    for key, value in found.items():
+    figures = summary(ours, theirs)
+    for key, value in figures.items():
         print(f"{key:<28}{value:>10}")
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps(figures))
 
 
 if __name__ == "__main__":

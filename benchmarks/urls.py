@@ -1,12 +1,12 @@
-"""Refinery and datatrove over the same URLs with the same lists: those that datatrove carries, 4.6 million hosts.
+"""Compares the URL filter with datatrove's over the same URLs and lists: datatrove's own, 4.6 million hosts.
 
     python benchmarks/urls.py [--input WET_FOLDER] [--urls N] [--json]
 
-URLs are those of the crawl's documents, and others made of listed hosts, URLs and words, so that every rule fires.
+URLs are those of the crawl's documents, and others built from listed hosts, URLs and words, so that every rule fires.
 Agreement is the share of URLs with the same first reason, under `matching: exact` (where it should be all) and under
-the default. Seconds are those of one pinned core, for the crawl's own URLs and for those made to be set aside; loading
-is done once per process and shown apart. Memory: what the lists take here, and by how much datatrove's process grows
-at loading.
+the default. Seconds are those of one pinned core, for the crawl's own URLs and for those built to be rejected. Loading
+is done once per process; its time is separate. Memory: the size of the lists here, and the growth of datatrove's
+process at loading.
 """
 
 import argparse
@@ -26,26 +26,28 @@ import pyarrow as pa
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages import filter_url
 
-WAYS = ("http://{}/", "https://www.{}/a/b?c=d", "http://sub.of.{}", "http://{}.example.com/", "HTTPS://{}/#top")
+FORMS = ("http://{}/", "https://www.{}/a/b?c=d", "http://sub.of.{}", "http://{}.example.com/", "HTTPS://{}/#top")
 
 
 def crawled(source: Path | None) -> list[str]:
     """Return the URLs of all documents of the crawl."""
     inputs = sorted(source.glob("*.wet.gz")) if source else [documents.demo_crawl() / "2026-11-19"]
     with tempfile.TemporaryDirectory(prefix="refinery-urls-") as root:
-        found = documents.after("extract", inputs, Path(root), ("url",))["url"].to_pylist()
-    return [url for url in found if url]
+        urls = documents.after("extract", inputs, Path(root), ("url",))["url"].to_pylist()
+    return [url for url in urls if url]
 
 
-def made(lists: dict[str, Path], count: int) -> list[str]:
-    """Return URLs that hold something listed, drawn by a fixed seed."""
+def listed_urls(lists: dict[str, Path], count: int) -> list[str]:
+    """Return URLs with a listed host, URL or word, drawn by a fixed seed."""
     drawn = random.Random(0)  # noqa: S311 -- the same URLs in every run
     urls = []
     for name, path in lists.items():
         items = path.read_text().splitlines()
         for item in drawn.choices(items, k=count // len(lists)):
-            way = drawn.choice(WAYS) if name == "domains" else "http://{}" if name == "urls" else "http://a.com/x-{}/y"
-            urls.append(way.format(item))
+            form = (
+                drawn.choice(FORMS) if name == "domains" else "http://{}" if name == "urls" else "http://a.com/x-{}/y"
+            )
+            urls.append(form.format(item))
     words = lists["soft_words"].read_text().splitlines()
     return urls + [f"http://a.com/{'/'.join(drawn.sample(words, 2))}" for _ in range(count // len(lists))]
 
@@ -77,26 +79,26 @@ def main() -> None:
     python = peers.install()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     with tempfile.TemporaryDirectory(prefix="refinery-urls-") as name:
-        asked = Path(name) / "urls.json"
-        asked.write_text("[]")
-        peers.ask("peer_urls.py", str(asked), name, python=python)
+        request = Path(name) / "urls.json"
+        request.write_text("[]")
+        peers.run("peer_urls.py", str(request), name, python=python)
         (assets,) = python.parent.parent.glob("lib/*/site-packages/datatrove/assets")
-        lists = {one: next(Path(name).glob(f"**/url_filter/{one}")) for one in ("domains", "urls")}
-        for one, file in (("hard_words", "banned"), ("soft_words", "soft_banned")):
-            lists[one] = assets / f"{file}_words.txt"
+        lists = {listed: next(Path(name).glob(f"**/url_filter/{listed}")) for listed in ("domains", "urls")}
+        for listed, file in (("hard_words", "banned"), ("soft_words", "soft_banned")):
+            lists[listed] = assets / f"{file}_words.txt"
         lists["subwords"] = assets / "banned_subwords.txt"
         own = crawled(options.input)
-        crawl, urls = len(own), [*own, *made(lists, options.urls)]
-        asked.write_text(json.dumps(urls))
-        theirs = peers.ask("peer_urls.py", str(asked), name, python=python)
+        crawl, urls = len(own), [*own, *listed_urls(lists, options.urls)]
+        request.write_text(json.dumps(urls))
+        theirs = peers.run("peer_urls.py", str(request), name, python=python)
         ours = {matching: judged(urls, crawl, lists, matching) for matching in ("exact", "normalized")}
         entries = sum(len(path.read_text().splitlines()) for path in lists.values())
     print(f"{len(urls):,} URLs, {entries:,} entries; first reasons there: {dict(Counter(theirs['reasons']))}")
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for matching, mine in ours.items():
         pairs = Counter(zip(theirs["reasons"], mine["reasons"], strict=True))
-        found[f"agree_{matching}"] = round(sum(n for (a, b), n in pairs.items() if a == b) / len(urls), 5)
-        print(f"{matching}: {found[f'agree_{matching}']:.2%} alike; else (there, here):")
+        figures[f"agree_{matching}"] = round(sum(n for (a, b), n in pairs.items() if a == b) / len(urls), 5)
+        print(f"{matching}: {figures[f'agree_{matching}']:.2%} alike; else (there, here):")
         for (there, here), count in pairs.most_common():
             if there != here:
                 example = next(
@@ -105,20 +107,20 @@ def main() -> None:
                 )  # fmt: skip
                 print(f"  {count:>6} {there} -> {here}, such as {example[:90]}")
     mine = ours["normalized"]
-    found |= {
+    figures |= {
         "url_us": round(mine["seconds"][0] / crawl * 1e6, 1),
         "url_ratio": round(sum(theirs["seconds"][:crawl]) / mine["seconds"][0], 1),
-        "aside_us": round(mine["seconds"][1] / (len(urls) - crawl) * 1e6, 1),
-        "aside_ratio": round(sum(theirs["seconds"][crawl:]) / mine["seconds"][1], 1),
+        "rejected_us": round(mine["seconds"][1] / (len(urls) - crawl) * 1e6, 1),
+        "rejected_ratio": round(sum(theirs["seconds"][crawl:]) / mine["seconds"][1], 1),
         "load_s": round(mine["load_s"], 1),
         "load_s_there": round(theirs["load_s"], 1),
         "mb_per_million": round(mine["bytes"] / entries, 1),
         "mb_per_million_there": round(theirs["bytes"] / entries, 1),
     }
-    for key, value in found.items():
+    for key, value in figures.items():
         print(f"{key:<24}{value:>10}")
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps(figures))
 
 
 if __name__ == "__main__":
