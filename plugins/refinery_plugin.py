@@ -165,8 +165,7 @@ def _spread(profiles: Mapping[str, Any], column: str) -> list[float] | None:
 
 def _costs(recipe: str, snapshot: str) -> list[Mapping[str, Any]]:
     """Return the cost of each stage from the ledger; no rows where no run was recorded."""
-    from pipeline_tasks.publish.ledger import Ledger
-    from pipeline_tasks.service.requests import ledger_of
+    from pipeline_tasks.publish.ledger import Ledger, ledger_of
 
     with Ledger.open(ledger_of(root())) as ledger:
         return list(ledger.query("cost", recipe=recipe, snapshot=snapshot))

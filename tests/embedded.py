@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from pipeline_tasks.cli import airflow_home
+from pipeline_tasks.embedded import airflow_home
 
 PLUGINS = airflow_home.PROJECT / "plugins"
 

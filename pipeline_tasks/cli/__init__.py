@@ -1,4 +1,4 @@
-"""The `refinery` command: it lists the commands, runs the DAG in this process, and starts Airflow.
+"""The `refinery` command: `main` lists the commands; each command's module owns its arguments and its answer.
 
 Imports everything.
 """

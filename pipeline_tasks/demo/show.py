@@ -1,5 +1,6 @@
 """Runs the demo: writes the crawl, refines both snapshots through the DAG, and compares found with planted."""
 
+import argparse
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,6 +9,7 @@ from typing import Any
 
 from pipeline_tasks.demo import truth
 from pipeline_tasks.demo.crawl import write_crawl
+from pipeline_tasks.embedded.dag_run import RunOptions, run
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.funnel import funnel, funnel_lines
 from pipeline_tasks.publish import version_log
@@ -20,16 +22,24 @@ SHOWN = 120
 """Tokens of the decoded sequence that are shown."""
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the folder."""
+    parser.add_argument("--folder", default=".refinery/demo", help="where the crawl and the output go")
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Run the demo; return its exit code."""
+    return show(Path(options.folder))
+
+
 def show(folder: Path) -> int:
     """Make, refine and compare; returns the exit code of the first run that failed, else 0."""
-    from pipeline_tasks.cli.run import run
-
     started = time.perf_counter()
     crawl, root = folder / "crawl", str((folder / "root").absolute())
     planted = _crawl(crawl)
     for snapshot in SNAPSHOTS:
         _say(f"\n=== Refining snapshot {snapshot} with Airflow, Spark and Ray ===")
-        code = run(input_uri=str((crawl / snapshot).absolute()), output=root, snapshot=snapshot, recipe=RECIPE)
+        code = run(RunOptions(str((crawl / snapshot).absolute()), root, snapshot, RECIPE))
         if code:
             return code
     versions = [version_log.current(root, RECIPE, snapshot) for snapshot in SNAPSHOTS]

@@ -1,4 +1,4 @@
-"""Answers to questions about what is published; each module owns its arguments and its answer.
+"""Answers to questions about published snapshots: one module per command, and what commands share (`command`).
 
-Imports everything but `upkeep`, `service`, `cli` and `demo`.
+Imports the rooms below `upkeep`, never a service.
 """

@@ -1,9 +1,10 @@
 """Lists what evaluation sets were found in published snapshots, and what a later one would hit, from sketches alone."""
 
+import argparse
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby, zip_longest
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.facts import parent_of
+from pipeline_tasks.inspect.command import EVERY, add_snapshot, number, print_result, versions_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import bind, load_recipe
@@ -76,6 +78,52 @@ class Scan:
 
 
 # --- What was found -------------------------------------------------------------------------------------------
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, the snapshot, and the benchmarks to list or to look for."""
+    add_snapshot(parser, EVERY)
+    parser.add_argument("--benchmark", default="", help="only hits of this one")
+    parser.add_argument("--file", action="append", default=[], metavar="NAME=FILE", help="where a benchmark's file is")
+    parser.add_argument("--add", action="append", default=[], metavar="[NAME=]FILE", help="look for a new benchmark")
+    parser.add_argument("--part", action="append", default=[], metavar="FIELD=KIND", help="question, answer or passage")
+    parser.add_argument("--limit", type=number(int, 0), default=20, metavar="N", help="show at most N hits (20)")
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print the hits that the snapshots' manifests list, or with `--add` those of a new benchmark."""
+    return _answer_added(options) if options.add else _answer_listed(options)
+
+
+def _answer_added(options: argparse.Namespace) -> int:
+    scans: list[Scan] = []
+    hits: list[Hit] = []
+    files, parts = named(options.add), dict(part.partition("=")[::2] for part in options.part)
+    for version in versions_of(options):
+        scan, more = added(options.root, version, files, parts)
+        scans.append(scan)
+        hits += more
+    _print_hits(options, [], scans, hits)
+    return 0
+
+
+def _answer_listed(options: argparse.Namespace) -> int:
+    versions, files = versions_of(options), named(options.file)
+    hits = [hit for version in versions for hit in listed(options.root, version, options.benchmark, files)]
+    _print_hits(options, [(version.snapshot, looked_for(options.root, version)) for version in versions], [], hits)
+    return 0
+
+
+def _print_hits(
+    options: argparse.Namespace, sought: Sequence[tuple[str, tuple[str, ...]]], scans: Sequence[Scan], hits: list[Hit]
+) -> None:
+    benchmarks = list(told_looked_for(sought, "" if scans else options.benchmark))  # refuses an unknown benchmark
+    facts = {
+        "looked_for": dict(sought),
+        "scans": [asdict(scan) for scan in scans],
+        "hits": [asdict(hit) for hit in hits],
+    }
+    print_result(options, facts, [*benchmarks, *map(told_scan, scans), *told(hits, options.limit)])
 
 
 def listed(root: str, version: version_log.Version, benchmark: str = "", files: Files | None = None) -> Iterator[Hit]:

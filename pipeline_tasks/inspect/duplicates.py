@@ -1,9 +1,10 @@
 """Finds the cluster that a document belongs to, over all snapshots, with the proof of every removal."""
 
+import argparse
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
 from pipeline_tasks.inspect.differences import side_by_side
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import SIMILARITY, WINNER
@@ -82,6 +84,22 @@ class Cluster:
     asked: Member
     winner: Member | None
     members: tuple[Member, ...]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the document, the root, and how many members to show."""
+    parser.add_argument("id", help="the document's id, or as many of its first digits as no other has")
+    add_recipe(parser)
+    parser.add_argument("--limit", type=number(int, 0), default=20, metavar="N", help="show at most N members (20)")
+    add_json(parser)
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print the cluster of the document."""
+    recipe = recipe_of(options)
+    cluster = duplicates(options.root, recipe, options.id)
+    print_result(options, asdict(cluster), told(options.root, recipe, cluster, options.limit))
+    return 0
 
 
 def duplicates(root: str, recipe: str, wanted: str) -> Cluster:

@@ -1,5 +1,6 @@
 """Finds what in a recipe is unreadable, out of order, or a rule that cannot fire or never decides."""
 
+import argparse
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.filters import Rule, packs
+from pipeline_tasks.inspect.command import NEWEST, add_json, print_result
 from pipeline_tasks.inspect.whatif import Decision, decision, decisive, failures, first, measured, published
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
@@ -70,6 +72,23 @@ class Asked(NamedTuple):
     rule: Rule
     codes: tuple[str, ...]
     bounds: npt.NDArray[np.float64]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the recipe, and the published signals to try its rules on."""
+    parser.add_argument("recipe", help="a recipe's name, or the path of its YAML file")
+    parser.add_argument("--root", default="", help="root whose published signals the rules are tried on")
+    parser.add_argument("--snapshot", default="", help=f"snapshot to try them on (default: {NEWEST})")
+    parser.add_argument("--allow", action="append", default=[], metavar="REASON", help="a rule that is off on purpose")
+    parser.add_argument("--strict", action="store_true", help="let notes (rules that nothing fails) fail too")
+    add_json(parser)
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print the findings; return RecipeError's exit code if there is a fault (with `--strict`: or a note)."""
+    findings = lint(options.recipe, options.root, options.snapshot, options.allow)
+    print_result(options, facts(findings), told(options.recipe, findings))
+    return RecipeError.exit_code if any(finding.fault or options.strict for finding in findings) else 0
 
 
 def lint(recipe: str, root: str = "", snapshot: str = "", allow: Sequence[str] = ()) -> list[Finding]:

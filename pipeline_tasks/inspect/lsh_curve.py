@@ -1,10 +1,12 @@
 """Tells what a choice of bands and rows finds: the probability that a pair of documents becomes a candidate."""
 
+import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.command import add_json, print_result
 from pipeline_tasks.text.near.minhash import curve, midpoint
 
 SIMILARITIES = (0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
@@ -35,6 +37,24 @@ PRESETS = (
     Setting("Spark MLlib, 5 tables", 5, 1),
 )
 """Settings that others publish or use; what they find differs more than their nominal thresholds tell."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the bands, rows, shingle size and threshold."""
+    parser.add_argument("--bands", type=int, default=14, help="bands of a signature (14)")
+    parser.add_argument("--rows", type=int, default=8, help="minima per band (8)")
+    parser.add_argument("--ngram", type=int, default=5, help="words per shingle (5)")
+    parser.add_argument("--threshold", type=float, default=0.8, help="Jaccard similarity of a near duplicate (0.8)")
+    parser.add_argument("--presets", action="store_true", help="compare with the settings of published recipes")
+    add_json(parser)
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print the curve."""
+    setting = checked(options.bands, options.rows, options.ngram, options.threshold)
+    query = (setting, options.ngram, options.threshold, PRESETS if options.presets else ())
+    print_result(options, facts(*query), told(*query))
+    return 0
 
 
 def checked(bands: int, rows: int, ngram: int, threshold: float) -> Setting:

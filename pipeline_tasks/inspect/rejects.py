@@ -1,7 +1,8 @@
-"""Reads back what a stage set aside: how much of which language, and the documents themselves, a file per language."""
+"""Counts the rows that a stage rejected, by reason and language, and exports them, one Parquet file per language."""
 
+import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -31,80 +33,115 @@ class Choice:
     languages: tuple[str, ...] = ()
 
 
-def made_by(root: str, version: version_log.Version, stage: str) -> Manifest:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, the snapshot, the stage, and what to export."""
+    add_snapshot(parser)
+    parser.add_argument("--stage", default="filter_language", help="the stage (default: filter_language)")
+    parser.add_argument("--reason", action="append", default=[], metavar="WHY", help="only these; may be repeated")
+    parser.add_argument("--language", action="append", default=[], metavar="CODE", help="only these; may be repeated")
+    parser.add_argument("--to", default="", metavar="FOLDER", help="a new folder to write to; `run --input` takes it")
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print the counts; with `--to`, export the chosen rows and print the files."""
+    manifest = stage_manifest(options.root, version_of(options), options.stage)
+    if not options.to:
+        print_result(options, counts(manifest), count_lines(manifest))
+        return 0
+    choice = Choice(tuple(options.reason), tuple(options.language))
+    written = export(options.root, manifest, choice, Path(options.to))
+    lines = (f"{rows:>12,}  {Path(options.to) / name}.parquet" for name, rows in written.items())
+    print_result(options, written, lines)
+    return 0
+
+
+def stage_manifest(root: str, version: version_log.Version, stage: str) -> Manifest:
     """Return the manifest of a version's stage; RecipeError if it has none."""
     path = version.manifests.get(stage)
     if path is None:
-        there = ", ".join(version.manifests)
-        message = f"version {version.number} of recipe {version.recipe} has no stage {stage!r}; it has {there}"
+        stages = ", ".join(version.manifests)
+        message = f"version {version.number} of recipe {version.recipe} has no stage {stage!r}; it has {stages}"
         raise RecipeError(message)
     return read_manifest(root, path)
 
 
-def counts(made: Manifest) -> dict[str, dict[str, int]]:
-    """Return rows set aside by reason, and by language where the stage knows it; read from the manifest alone."""
-    languages = made.metrics.get("rejects", {}).get("language", {}).get("bins", {})
-    return {"reasons": _ordered(made.rejected), "languages": _ordered(languages)}
+def counts(manifest: Manifest) -> dict[str, dict[str, int]]:
+    """Return rejected rows by reason, and by language where the stage knows it; read from the manifest alone."""
+    languages = manifest.metrics.get("rejects", {}).get("language", {}).get("bins", {})
+    return {"reasons": _by_count(manifest.rejected), "languages": _by_count(languages)}
 
 
-def told(made: Manifest) -> Iterator[str]:
+def count_lines(manifest: Manifest) -> Iterator[str]:
     """Yield the counts as lines for a person."""
-    for what, found in counts(made).items():
-        for name, count in found.items():
-            yield f"{what[:-1]:<10}{name:<40}{count:>12,}"
+    for kind, rows in counts(manifest).items():
+        for name, count in rows.items():
+            yield f"{kind.removesuffix('s'):<10}{name:<40}{count:>12,}"
 
 
-def rows(root: str, made: Manifest, choice: Choice) -> Iterator[pa.RecordBatch]:
-    """Yield the chosen rows with all their columns, `reason` and `evidence` among them."""
-    reasons = [why if ":" in why else f"{made.stage}:{why}" for why in choice.reasons]
-    unknown = [why for why in reasons if why not in made.rejected]
+def read_rejects(root: str, manifest: Manifest, choice: Choice) -> Iterator[pa.RecordBatch]:
+    """Yield the chosen rows with all their columns, `reason` and `evidence` among them.
+
+    RecipeError if the stage rejected no row for a named reason.
+    """
+    reasons = [why if ":" in why else f"{manifest.stage}:{why}" for why in choice.reasons]
+    unknown = [reason for reason in reasons if reason not in manifest.rejected]
     if unknown:
-        message = f"{made.stage} set nothing aside for {', '.join(unknown)}; its reasons are {', '.join(made.rejected)}"
+        known = ", ".join(manifest.rejected)
+        message = f"{manifest.stage} rejected no row for {', '.join(unknown)}; its reasons are {known}"
         raise RecipeError(message)
-    wanted = {"reason": reasons, "language": [parse_language(name).language for name in choice.languages]}
-    for batch in read_shards(root, made.rejects):
-        for column, values in wanted.items():
-            if values:
-                batch = batch.filter(pc.is_in(_column(batch, column), value_set=pa.array(values)))  # noqa: PLW2901
-        if batch.num_rows:
-            yield batch
+    languages = [parse_language(name).language for name in choice.languages]
+    for batch in read_shards(root, manifest.rejects):
+        chosen = _where(_where(batch, "reason", reasons), "language", languages)
+        if chosen.num_rows:
+            yield chosen
 
 
-def write(root: str, made: Manifest, choice: Choice, folder: Path) -> dict[str, int]:
+def _where(batch: pa.RecordBatch, column: str, values: Sequence[str]) -> pa.RecordBatch:
+    """Return the rows whose `column` is one of `values`; all rows if there are no values."""
+    return batch.filter(pc.is_in(_column(batch, column), value_set=pa.array(values))) if values else batch
+
+
+def export(root: str, manifest: Manifest, choice: Choice, folder: Path) -> dict[str, int]:
     """Write the chosen rows to `folder`, one Parquet file per language; return the rows of each.
 
-    The folder is then a snapshot that `refinery run --input` takes. RecipeError if there is something in it already.
+    The folder is then a snapshot that `refinery run --input` takes. RecipeError if it is not empty.
     """
     if folder.exists() and any(folder.iterdir()):
         message = f"{folder} is not empty; name a new folder with --to"
         raise RecipeError(message)
     folder.mkdir(parents=True, exist_ok=True)
-    written: Counter[str] = Counter()
-    with TemporaryDirectory(dir=folder, prefix=".aside-") as name:
-        with ExitStack() as stack:
-            writers: dict[str, Any] = {}
-            for batch in rows(root, made, choice):
-                for language, part in _by_language(batch):
-                    if language not in writers:
-                        target = f"{name}/{language}.parquet"
-                        writers[language] = stack.enter_context(pq.ParquetWriter(target, batch.schema))
-                    writers[language].write_batch(part)
-                    written[language] += part.num_rows
+    with TemporaryDirectory(dir=folder, prefix=".rejects-") as draft:
+        written = _write_languages(read_rejects(root, manifest, choice), Path(draft))
         for language in written:
-            (Path(name) / f"{language}.parquet").rename(folder / f"{language}.parquet")
-    return _ordered(written)
+            (Path(draft) / f"{language}.parquet").rename(folder / f"{language}.parquet")
+    return _by_count(written)
+
+
+def _write_languages(batches: Iterable[pa.RecordBatch], folder: Path) -> Mapping[str, int]:
+    rows: Counter[str] = Counter()
+    with ExitStack() as stack:
+        writers: dict[str, Any] = {}
+        for batch in batches:
+            for language, part in _by_language(batch):
+                if language not in writers:
+                    writer = pq.ParquetWriter(folder / f"{language}.parquet", batch.schema)
+                    writers[language] = stack.enter_context(writer)
+                writers[language].write_batch(part)
+                rows[language] += part.num_rows
+    return rows
 
 
 def _by_language(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the rows of each language under a name that is safe for a file."""
     languages = pc.fill_null(_column(batch, "language"), UNNAMED)
     for language in sorted(pc.unique(languages).to_pylist()):
         yield quote(language, safe=""), batch.filter(pc.equal(languages, language))
 
 
 def _column(batch: pa.RecordBatch, name: str) -> Any:  # noqa: ANN401 -- an Arrow array of text
-    """Return a column of text; nulls where stages before this one did not write it."""
+    """Return a column of text; nulls if no earlier stage wrote it."""
     return batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows, pa.string())
 
 
-def _ordered(found: Mapping[str, int]) -> dict[str, int]:
-    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+def _by_count(rows: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(rows.items(), key=lambda pair: (-pair[1], pair[0])))

@@ -1,13 +1,16 @@
 """Traces a packed token back: position, sequence, document, and the landed record with its bytes."""
 
+import argparse
 import gzip
 import io
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from random import SystemRandom
 from typing import Any, cast
 
 from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.publishing import decoder_of, read_published
 from pipeline_tasks.store import storage
@@ -33,6 +36,27 @@ class Trace:
     offset: int
     landed: str
     header: tuple[str, ...]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, the snapshot, and the tokens to trace."""
+    add_snapshot(parser)
+    parser.add_argument("--token", type=int, action="append", help="position in the stream, from 0; may be repeated")
+    parser.add_argument("--random", type=number(int, 0), default=0, metavar="N", help="trace N tokens drawn at random")
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print each token's way back, one JSON object per line with `--json`."""
+    version = version_of(options)
+    drawn = [SystemRandom().randrange(max(version.tokens, 1)) for _ in range(options.random)]
+    positions = [*(options.token or []), *drawn]
+    if not positions:
+        message = "name tokens with --token POSITION, or draw some with --random N"
+        raise RecipeError(message)
+    for position in positions:
+        traced = trace(options.root, version, position)
+        print_result(options, asdict(traced), [*trace_lines(traced), ""])
+    return 0
 
 
 def trace(root: str, version: version_log.Version, position: int) -> Trace:
@@ -68,7 +92,7 @@ def trace(root: str, version: version_log.Version, position: int) -> Trace:
 
 
 def _header(uri: str, piece: dict[str, Any]) -> Iterator[str]:
-    """Yield the WARC header of the landed record at the recorded place; raise if another record lies there."""
+    """Yield the identifying WARC header lines of the landed record; ContractError if the file was changed."""
     if ".parquet" in piece["file"] or ".json" in piece["file"]:
         yield f"row or byte {piece['offset']} of {piece['file']}"
         return
@@ -95,12 +119,12 @@ def _read_at(uri: str, offset: int, size: int = 1 << 16) -> bytes:
         return whole.read(size)
 
 
-def told(found: Trace) -> Iterator[str]:
+def trace_lines(traced: Trace) -> Iterator[str]:
     """Yield the trace as lines for a person."""
-    yield f"token      {found.position:,}: sequence {found.sequence:,}, token {found.in_sequence:,} in it"
-    yield f"text       ...{' '.join(found.text.split())}..."
-    yield f"document   {found.document}, token {found.in_document:,} in it"
-    yield f"url        {found.url}"
-    yield f"record     {found.record} in {found.landed} at byte {found.offset:,} (snapshot {found.snapshot})"
-    for line in found.header:
+    yield f"token      {traced.position:,}: sequence {traced.sequence:,}, token {traced.in_sequence:,} in it"
+    yield f"text       ...{' '.join(traced.text.split())}..."
+    yield f"document   {traced.document}, token {traced.in_document:,} in it"
+    yield f"url        {traced.url}"
+    yield f"record     {traced.record} in {traced.landed} at byte {traced.offset:,} (snapshot {traced.snapshot})"
+    for line in traced.header:
         yield f"           {line}"

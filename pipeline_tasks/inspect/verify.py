@@ -1,11 +1,13 @@
 """Re-checks what is stored: every digest, every manifest's conservation, and the chain from landed files to tokens."""
 
+import argparse
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.errors import ContractError, RefineryError
+from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, versions_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import STAGES, stage_card
@@ -17,10 +19,10 @@ from pipeline_tasks.store.reading import read_manifest
 
 @dataclass(slots=True)
 class Account:
-    """What was checked of one version, and what was wrong; `problems` is empty when all is well.
+    """What was checked of one version, and the problems; `problems` is empty when all is well.
 
-    `records` came in from the landed files; each ended kept, rejected or quarantined in some stage,
-    and `published` documents are in the tokens.
+    `records` came in from the landed files. Each was kept, rejected or quarantined by some stage: `rejected` counts
+    the rejected and quarantined ones by reason, and `published` documents are in the tokens.
     """
 
     version: version_log.Version
@@ -28,75 +30,93 @@ class Account:
     shards: int = 0
     bytes: int = 0
     records: int = 0
-    aside: dict[str, int] = field(default_factory=dict)
+    rejected: dict[str, int] = field(default_factory=dict)
     published: int = 0
     problems: list[str] = field(default_factory=list)
 
     @property
     def balanced(self) -> bool:
-        """Tell whether every record that came in is published or set aside with a reason."""
-        return self.records == self.published + sum(self.aside.values())
+        """Whether every record that came in is published, or rejected with a reason."""
+        return self.records == self.published + sum(self.rejected.values())
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root and the snapshot."""
+    add_snapshot(parser, EVERY)
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print the account of each version; return ContractError's exit code if there is a problem."""
+    accounts = [verify(options.root, version) for version in versions_of(options)]
+    facts = [account_facts(account) for account in accounts]
+    print_result(options, facts, (line for account in accounts for line in account_lines(account)))
+    return ContractError.exit_code if any(account.problems for account in accounts) else 0
 
 
 def verify(root: str, version: version_log.Version) -> Account:
-    """Re-read everything that a version names; problems are collected, not raised, so that all are seen."""
+    """Re-read everything that a version names; problems are collected, not raised, so that all are reported."""
     account = Account(version)
-    chain = [(stage, version.manifests[stage]) for stage in ("land", *STAGES) if stage in version.manifests]
     parent: Manifest | None = None
-    for stage, path in chain:
+    for stage in (stage for stage in ("land", *STAGES) if stage in version.manifests):
         try:
-            made = read_manifest(root, path)
+            manifest = read_manifest(root, version.manifests[stage])
         except RefineryError as error:
             account.problems.append(str(error))
             return account
-        _check_bytes(root, version, made, account)
+        _check_bytes(root, manifest, account)
         if parent is not None:
-            _check_link(stage, parent, made, account)
-        parent = made
+            _check_link(parent, manifest, account)
+            _count_rows(parent, manifest, account)
+        parent = manifest
     if not account.balanced:
         account.problems.append(
             f"{account.records} records came in, {account.published} documents are published and "
-            f"{sum(account.aside.values())} were set aside: the difference is unaccounted for"
+            f"{sum(account.rejected.values())} were rejected or quarantined: the difference is unaccounted for"
         )
     return account
 
 
-def _check_link(stage: str, parent: Manifest, made: Manifest, account: Account) -> None:
+def _check_link(parent: Manifest, manifest: Manifest, account: Account) -> None:
     """Check that a stage covers its parent's shards once and that its rows add up."""
-    if made.covers != tuple(shard.digest for shard in parent.shards):
-        account.problems.append(f"{stage}/{made.fingerprint} does not cover the shards of {parent.stage} once each")
-    if parent.fingerprint not in made.parents:
-        account.problems.append(f"{stage}/{made.fingerprint} was not made from {parent.stage}/{parent.fingerprint}")
-    card = stage_card(stage)
+    name = f"{manifest.stage}/{manifest.fingerprint}"
+    if manifest.covers != tuple(shard.digest for shard in parent.shards):
+        account.problems.append(f"{name} does not cover the shards of {parent.stage} once each")
+    if parent.fingerprint not in manifest.parents:
+        account.problems.append(f"{name} was not made from {parent.stage}/{parent.fingerprint}")
     try:
-        check_conservation(card, parent, made)
+        check_conservation(stage_card(manifest.stage), parent, manifest)
     except RefineryError as error:
         account.problems.append(str(error))
+
+
+def _count_rows(parent: Manifest, manifest: Manifest, account: Account) -> None:
     if parent.stage == "land":
-        account.records = made.rows_in
-    for reason, count in (*made.rejected.items(), *made.quarantined.items()):
-        key = reason if not reason.startswith("error:") else f"{stage} {reason}"
-        account.aside[key] = account.aside.get(key, 0) + count
-    if card.conserves == "rows":
-        account.published = made.rows
+        account.records = manifest.rows_in
+    for reason, count in (*manifest.rejected.items(), *manifest.quarantined.items()):
+        key = reason if not reason.startswith("error:") else f"{manifest.stage} {reason}"
+        account.rejected[key] = account.rejected.get(key, 0) + count
+    if stage_card(manifest.stage).conserves == "rows":
+        account.published = manifest.rows
 
 
-def _check_bytes(root: str, version: version_log.Version, made: Manifest, account: Account) -> None:
-    for shard in made.stored:
+def _check_bytes(root: str, manifest: Manifest, account: Account) -> None:
+    """Re-read every file that a manifest names and compare its digest."""
+    name = f"{manifest.stage}/{manifest.fingerprint}"
+    for shard in manifest.stored:
         landed = shard.path.startswith(LANDING)
-        uri = f"{version.landing}/{shard.path.removeprefix(LANDING)}" if landed else f"{root}/{shard.path}"
+        uri = f"{account.version.landing}/{shard.path.removeprefix(LANDING)}" if landed else f"{root}/{shard.path}"
         account.files += landed
         account.shards += not landed
         account.bytes += shard.bytes
         try:
-            found = _digest(uri)
+            digest = _digest(uri)
         except (OSError, RefineryError) as error:
-            account.problems.append(f"{uri}: named by {made.stage}/{made.fingerprint} and not readable ({error})")
+            account.problems.append(f"{uri}: named by {name} and not readable ({error})")
             continue
-        if found != shard.digest:
+        if digest != shard.digest:
             account.problems.append(
-                f"{uri}: its bytes are not those that {made.stage}/{made.fingerprint} was committed with "
-                f"(SHA-256 {found[:16]}..., promised {shard.digest[:16]}...)"
+                f"{uri}: its bytes are not those that {name} was committed with "
+                f"(SHA-256 {digest[:16]}..., promised {shard.digest[:16]}...)"
             )
 
 
@@ -108,22 +128,22 @@ def _digest(uri: str) -> str:
     return hasher.hexdigest()
 
 
-def facts(account: Account) -> dict[str, Any]:
-    """Return the account for programs."""
-    one = account.version
-    names = ("files", "shards", "bytes", "records", "published", "aside", "problems")
-    told = {name: getattr(account, name) for name in names}
-    return {"recipe": one.recipe, "version": one.number, "snapshot": one.snapshot, **told}
+def account_facts(account: Account) -> dict[str, Any]:
+    """Return the account as JSON values."""
+    version = account.version
+    names = ("files", "shards", "bytes", "records", "published", "rejected", "problems")
+    facts = {name: getattr(account, name) for name in names}
+    return {"recipe": version.recipe, "version": version.number, "snapshot": version.snapshot, **facts}
 
 
-def told(account: Account) -> Iterator[str]:
+def account_lines(account: Account) -> Iterator[str]:
     """Yield the account as lines for a person."""
-    one = account.version
-    yield f"{one.recipe} version {one.number}, snapshot {one.snapshot}"
+    version = account.version
+    yield f"{version.recipe} version {version.number}, snapshot {version.snapshot}"
     megabytes = account.bytes / 1e6
     yield f"  digests    {account.shards} shards and {account.files} landed files, {megabytes:,.1f} MB re-read"
     yield f"  records    {account.records:,} in = {account.published:,} documents published"
-    for reason, count in sorted(account.aside.items(), key=lambda pair: -pair[1]):
+    for reason, count in sorted(account.rejected.items(), key=lambda pair: -pair[1]):
         yield f"             {count:>10,} {reason}"
     for problem in account.problems:
         yield f"  PROBLEM    {problem}"

@@ -1,5 +1,6 @@
 """Predicts what other bounds of `filter_quality` would keep, from the signals that are stored with every row."""
 
+import argparse
 import difflib
 import math
 from collections import Counter
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.filters import Filter, beyond, packs
+from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import bind
@@ -69,6 +71,25 @@ class Decision(NamedTuple):
 
     params: Params
     packs: packs.Packs
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, the snapshot, and the bounds to change."""
+    add_snapshot(parser)
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="[LANGUAGE.]PROFILE.BOUND=NUMBER",
+        help="a bound to change, for all languages or one, or packs=NAME; may be repeated",
+    )
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print what the changed bounds would keep."""
+    forecast = whatif(options.root, version_of(options), options.set)
+    print_result(options, facts(forecast), told(forecast))
+    return 0
 
 
 def whatif(root: str, version: version_log.Version, changes: Sequence[str]) -> Forecast:

@@ -1,6 +1,7 @@
 """Keeps the ledger, in SQLite or PostgreSQL: what was refined, what it cost, what gates said, what was published."""
 
 import contextlib
+import os
 import re
 import sqlite3
 import time
@@ -14,6 +15,7 @@ from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.store import storage
 
 SQL = Path(__file__).parents[2] / "sql"
 
@@ -26,6 +28,19 @@ MIGRATING = 0x5265_6669
 PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
 
 Row = dict[str, Any]
+
+
+def ledger_of(root: str) -> str:
+    """Return the DSN of a root's ledger: `REFINERY_LEDGER`, else SQLite in a local root, else in the home directory."""
+    named = os.environ.get("REFINERY_LEDGER")
+    if named:
+        return named
+    if root.startswith("s3://"):
+        folder = Path.home() / ".refinery"
+        folder.mkdir(parents=True, exist_ok=True)
+        return str(folder / "ledger.sqlite")
+    Path(storage.connect(root).root).mkdir(parents=True, exist_ok=True)
+    return f"{storage.connect(root).root}/ledger.sqlite"
 
 
 class Ledger:

@@ -13,11 +13,9 @@ tend     sweep what no manifest names, and compact what snapshots remembered
 """
 
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.engines.choose import engine
@@ -26,7 +24,7 @@ from pipeline_tasks.gate import verdicts
 from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.publishing import publish
 from pipeline_tasks.run.runner import Budget, EngineFactory, Meter, Work, refine, seal
 from pipeline_tasks.stage import Shards
@@ -222,19 +220,6 @@ VERBS: Mapping[str, tuple[Callable[[Request], Reply], tuple[str, ...]]] = {
     "tend": (_tend, ("root",)),
 }
 """What answers a verb, and the keys that its request cannot lack."""
-
-
-def ledger_of(root: str) -> str:
-    """Return the ledger's DSN: `REFINERY_LEDGER`, else SQLite in a local root, else in the home directory."""
-    named = os.environ.get("REFINERY_LEDGER")
-    if named:
-        return named
-    if root.startswith("s3://"):
-        place = Path.home() / ".refinery"
-        place.mkdir(parents=True, exist_ok=True)
-        return str(place / "ledger.sqlite")
-    Path(storage.connect(root).root).mkdir(parents=True, exist_ok=True)
-    return f"{storage.connect(root).root}/ledger.sqlite"
 
 
 def main(arguments: Sequence[str]) -> int:

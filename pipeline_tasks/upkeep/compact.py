@@ -3,6 +3,7 @@
 What a compaction is, and when a run uses it, is in `run.history`.
 """
 
+import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -12,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.engines import choose
 from pipeline_tasks.errors import RowsVanished
+from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.manifest import ABANDONED, Manifest, canonical, commit_slots, dump, stage_prefix
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import stage_card
@@ -34,6 +37,20 @@ anew once per power."""
 
 FILE_ROWS = 1 << 24
 """Rows of a merged segment of history that is saved per landed file: each is one more lookup, and one task to merge."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root."""
+    add_root(parser)
+    add_json(parser)
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Merge what is due and print it."""
+    merged = compact(options.root, choose.engine("local"))
+    facts = {manifest.fingerprint: list(manifest.parents) for manifest in merged}
+    print_result(options, facts, [*lines(merged)] or ["nothing to compact"])
+    return 0
 
 
 def due(root: str) -> list[Run]:

@@ -1,5 +1,6 @@
 """Checks what a run needs before it runs: Python, Java, the engines' packages, a tokenizer, and the object store."""
 
+import argparse
 import re
 import shutil
 import subprocess
@@ -10,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.inspect.command import print_lines
 from pipeline_tasks.store import storage
 
 WRITERS = 16
@@ -25,6 +27,20 @@ class Check:
     name: str
     ok: bool
     found: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root."""
+    parser.add_argument("root", nargs="?", metavar="ROOT", default="", help="a folder or s3://bucket/prefix to check")
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print each check as it is done; return RecipeError's exit code if one fails."""
+    failed = False
+    for check in checks(options.root):
+        failed |= not check.ok
+        print_lines([f"{'ok  ' if check.ok else 'FAIL'}  {check.name:<14}{check.found}"])
+    return RecipeError.exit_code if failed else 0
 
 
 def checks(root: str) -> Iterator[Check]:

@@ -1,88 +1,114 @@
-"""Takes a snapshot back: the dataset becomes what it would be if that snapshot had never been."""
+"""Retracts a snapshot, or restores it, and refines again the later snapshots whose history changed."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
 
+from pipeline_tasks.embedded.dag_run import RunOptions, absolute, run
 from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.inspect.command import add_recipe, add_refining, overrides_of, print_lines, recipe_of
+from pipeline_tasks.inspect.staleness import StaleVersion, stale_versions
 from pipeline_tasks.landing import listing
-from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import STAGES, stage_card
+from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 COMPARED = "dedup_minhash"
-"""The stage whose documents are compared before and after: the last that looks at other snapshots for them."""
+"""The stage whose documents are compared before and after: the last one that reads other snapshots."""
 
 
-@dataclass(frozen=True, slots=True)
-class Redo:
-    """A version that was made with another past than there is now, and the first stage that would differ."""
-
-    version: Version
-    stage: str
-
-
-# --- What was made with another past ----------------------------------------------------------------------------
-
-
-def stale(root: str, recipe: str) -> list[Redo]:
-    """Return the versions, by snapshot, whose stages know another past than what is published before them now."""
-    return _stale(root, version_log.latest_by_snapshot(root, recipe))
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the snapshot, the root, the reason, and how to refine again."""
+    parser.add_argument("snapshot", help="the snapshot to retract")
+    add_recipe(parser)
+    parser.add_argument("--reason", default="", help="why; kept in the dataset's log")
+    parser.add_argument("--undo", action="store_true", help="restore a retracted snapshot")
+    parser.add_argument("--dry-run", action="store_true", help="only list what would be refined again")
+    add_refining(parser)
 
 
-def _stale(root: str, there: Sequence[Version]) -> list[Redo]:
-    made = {
-        (version.number, stage): read_manifest(root, version.manifests[stage])
-        for version in there
-        for stage in STAGES
-        if stage in version.manifests and stage_card(stage).reads_history
-    }
-    found = [Redo(version, _first_stale(version, there[:rank], made)) for rank, version in enumerate(there)]
-    return [one for one in found if one.stage]
+def answer(options: argparse.Namespace) -> int:
+    """Retract (or restore) the snapshot and refine later snapshots again; return the exit code.
+
+    The files of later snapshots are checked first, then the retraction is recorded, then the snapshots are refined in
+    order. If interrupted, the same command continues from there.
+    """
+    root, snapshot, overrides = absolute(options.root), options.snapshot, overrides_of(options)
+    recipe = options.recipe or recipe_of(options)  # a name, or the YAML file that the snapshot was run with
+    name = recipe if recipe in version_log.recipes(root) else load_recipe(recipe).name
+    stale = later(root, name, snapshot, undo=options.undo)
+    print_lines([opening(root, name, snapshot, undo=options.undo), *plan_lines(snapshot, stale)])
+    if stale:
+        load_recipe(recipe)  # refused here, before anything is recorded
+    for earlier in stale:
+        landed(root, earlier.version)
+    if options.dry_run:
+        return 0
+    with Ledger.open(ledger_of(root)) as ledger:
+        record(root, name, snapshot, options.reason, undo=options.undo, ledger=ledger)
+    while (due := next_due(root, name, snapshot)) is not None:
+        request = RunOptions(
+            input=landed(root, due.version),
+            root=root,
+            snapshot=due.version.snapshot,
+            recipe=recipe,
+            engine=options.engine,
+            override=overrides,
+        )
+        if code := run(request):
+            sys.stderr.write("refinery: later snapshots are not refined yet; the same command continues from there\n")
+            return code
+        after = version_log.current(root, name, due.version.snapshot)
+        _require_change(due.version, after)
+        print_lines([comparison(root, due.version, after)])
+    return 0
 
 
-def _first_stale(version: Version, earlier: Sequence[Version], made: Mapping[tuple[int, str], Manifest]) -> str:
-    """Return the first stage whose history is not what the earlier versions saved, "" if there is none."""
-    for stage in (one for one in STAGES if (version.number, one) in made):
-        past = [made[one.number, stage] for one in earlier if (one.number, stage) in made]
-        known = made[version.number, stage].parents[1:]
-        if list(known) != [one.fingerprint for one in past if one.history]:
-            return stage
-    return ""
+def _require_change(before: Version, after: Version) -> None:
+    if after.number == before.number:
+        message = (
+            f"snapshot {before.snapshot} was refined again and did not change, although its history did; "
+            "was it run with another recipe? Name that one with --recipe"
+        )
+        raise RecipeError(message)
 
 
-def later(root: str, recipe: str, snapshot: str, *, undo: bool = False) -> list[Redo]:
-    """Return what must be refined again, by snapshot, once `snapshot` is retracted (or brought back, with `undo`).
+# --- What has to be refined again -------------------------------------------------------------------------------
 
-    A day after one of these is refined again too, even if only that day's new version makes it differ.
+
+def later(root: str, recipe: str, snapshot: str, *, undo: bool = False) -> list[StaleVersion]:
+    """Return what has to be refined again once `snapshot` is retracted (or restored, with `undo`), in order.
+
+    A later snapshot that reads the new version of one of these is refined again as well: `next_due` finds it then.
     RecipeError if the snapshot was never published.
     """
-    there = {one.snapshot: one for one in version_log.latest_by_snapshot(root, recipe)}
-    old = {one.snapshot: one for one in version_log.versions(root, recipe)}
-    if snapshot not in old:
-        others = f"published here: {', '.join(version_log.recipes(root)) or 'nothing'}"
-        known = f"it has {', '.join(sorted(old))}" if old else others
+    live = {version.snapshot: version for version in version_log.latest_by_snapshot(root, recipe)}
+    published = {version.snapshot: version for version in version_log.versions(root, recipe)}
+    if snapshot not in published:
+        recipes = f"published here: {', '.join(version_log.recipes(root)) or 'nothing'}"
+        known = f"it has {', '.join(sorted(published))}" if published else recipes
         message = f"{root}: recipe {recipe} has published no snapshot {snapshot!r}; {known}"
         raise RecipeError(message)
-    there.pop(snapshot, None)
+    live.pop(snapshot, None)
     if undo:
-        there[snapshot] = old[snapshot]
-    found = _stale(root, [one for _, one in sorted(there.items())])
-    return [one for one in found if one.version.snapshot > snapshot]
+        live[snapshot] = published[snapshot]
+    stale = stale_versions(root, [version for _, version in sorted(live.items())])
+    return [version for version in stale if version.version.snapshot > snapshot]
 
 
-def due(root: str, recipe: str, snapshot: str) -> Redo | None:
-    """Return the first snapshot after `snapshot` that is to be refined again now, None when all is as it should be."""
-    return next((one for one in stale(root, recipe) if one.version.snapshot > snapshot), None)
+def next_due(root: str, recipe: str, snapshot: str) -> StaleVersion | None:
+    """Return the first snapshot after `snapshot` that has to be refined again now, None if there is none."""
+    stale = stale_versions(root, version_log.latest_by_snapshot(root, recipe))
+    return next((version for version in stale if version.version.snapshot > snapshot), None)
 
 
 def record(root: str, recipe: str, snapshot: str, reason: str = "", *, undo: bool = False, ledger: Ledger) -> None:
-    """Write into the dataset's log that a snapshot is retracted, or is back, unless it says so; then into the ledger.
+    """Record in the dataset's log that a snapshot is retracted or restored, unless it is already; then in the ledger.
 
-    Where the ledger missed what the log says, it is told again.
+    The ledger is written in either case, so that a ledger that missed an entry of the log gets it now.
     """
     if not undo:
         ledger.record_retraction(version_log.retract(root, recipe, snapshot, reason))
@@ -93,21 +119,21 @@ def record(root: str, recipe: str, snapshot: str, reason: str = "", *, undo: boo
 
 
 def landed(root: str, version: Version) -> str:
-    """Return where to land a version's files from; RecipeError unless they are still there, and no others."""
-    made = read_manifest(root, version.manifests["land"])
-    files = {shard.path.removeprefix(LANDING): shard.bytes for shard in made.shards}
+    """Return the input URI of a version; RecipeError unless exactly the files that it was made of are still there."""
+    manifest = read_manifest(root, version.manifests["land"])
+    files = {shard.path.removeprefix(LANDING): shard.bytes for shard in manifest.shards}
     uris = [version.landing, *([f"{version.landing}/{name}" for name in files] if len(files) == 1 else [])]
-    wrong = "they are not the files that it was made of"
+    problem = "they are not the files that it was made of"
     for uri in uris:
         try:
-            landed = listing.list_snapshot(uri, version.snapshot)
+            snapshot = listing.list_snapshot(uri, version.snapshot)
         except (RefineryError, OSError) as error:
-            wrong = str(error)
+            problem = str(error)
             continue
-        if {name: size for name, size, _ in landed.files} == files:
+        if {name: size for name, size, _ in snapshot.files} == files:
             return uri
     message = (
-        f"snapshot {version.snapshot} must be refined again from {version.landing}, and cannot be: {wrong}. "
+        f"snapshot {version.snapshot} has to be refined again from {version.landing}, and cannot be: {problem}. "
         "Bring its files back, and run this command again"
     )
     raise RecipeError(message)
@@ -117,39 +143,38 @@ def landed(root: str, version: Version) -> str:
 
 
 def opening(root: str, recipe: str, snapshot: str, *, undo: bool) -> str:
-    """Return what is about to be done, or that the log says so already and only later snapshots may be left to do."""
-    gone = version_log.retractions(root, recipe).get(snapshot)
-    what = f"{snapshot} of recipe {recipe} in {root}"
+    """Return what is about to be recorded, or that the log has it already."""
+    retraction = version_log.retractions(root, recipe).get(snapshot)
+    subject = f"{snapshot} of recipe {recipe} in {root}"
     if undo:
-        return f"bringing back {what}, {gone.account}" if gone else f"{what} is not retracted"
-    return f"{what} was {gone.account}" if gone else f"retracting {what}"
+        return f"restoring {subject}, {retraction.account}" if retraction else f"{subject} is not retracted"
+    return f"{subject} was {retraction.account}" if retraction else f"retracting {subject}"
 
 
-def told(snapshot: str, found: Sequence[Redo]) -> Iterator[str]:
+def plan_lines(snapshot: str, stale: Sequence[StaleVersion]) -> Iterator[str]:
     """Yield what will be refined again."""
-    for one in found:
-        yield f"  {one.version.snapshot}: refined again from {one.stage} on (now version {one.version.number})"
-    if not found:
+    for due in stale:
+        yield f"  {due.version.snapshot}: refined again from {due.stage} on (now version {due.version.number})"
+    if not stale:
         yield f"  nothing after {snapshot} has to be refined again"
 
 
-def compared(root: str, before: Version, after: Version) -> Iterator[str]:
-    """Yield how many documents came back, and went, between two versions of a snapshot."""
+def comparison(root: str, before: Version, after: Version) -> str:
+    """Return how many documents came back, and went, between two versions of a snapshot."""
     line = f"  {after.snapshot}: version {before.number} -> {after.number}"
     if COMPARED not in before.manifests or COMPARED not in after.manifests:
-        yield line
-        return
+        return line
     back, gone = changes(root, before, after)
-    yield f"{line}; {back:,} documents came back, {gone:,} went; {after.superseded:,} of earlier snapshots superseded"
+    return f"{line}; {back:,} documents came back, {gone:,} went; {after.superseded:,} of earlier snapshots superseded"
 
 
 def changes(root: str, before: Version, after: Version) -> tuple[int, int]:
     """Count the documents that only the later version keeps, and those that only the earlier one did."""
-    old, new = (read_manifest(root, one.manifests[COMPARED]).shards for one in (before, after))
-    cut: list[tuple[Shards, Shards]] = [(old, new)]
-    if len(old) == len(new):  # the same buckets: a document is in the same one
-        cut = [((one,), (other,)) for one, other in zip(old, new, strict=True)]
-    counts = [_moved(_ids(root, one), _ids(root, other)) for one, other in cut]
+    old, new = (read_manifest(root, version.manifests[COMPARED]).shards for version in (before, after))
+    pairs: list[tuple[Shards, Shards]] = [(old, new)]
+    if len(old) == len(new):  # as many buckets: a document is in the same one, so buckets are compared one by one
+        pairs = [((old_shard,), (new_shard,)) for old_shard, new_shard in zip(old, new, strict=True)]
+    counts = [_moved(_ids(root, old_shards), _ids(root, new_shards)) for old_shards, new_shards in pairs]
     return sum(back for back, _ in counts), sum(gone for _, gone in counts)
 
 
@@ -158,4 +183,4 @@ def _moved(before: set[str], after: set[str]) -> tuple[int, int]:
 
 
 def _ids(root: str, shards: Shards) -> set[str]:
-    return {one for batch in read_shards(root, shards, ["id"]) for one in batch.column("id").to_pylist()}
+    return {row_id for batch in read_shards(root, shards, ["id"]) for row_id in batch.column("id").to_pylist()}

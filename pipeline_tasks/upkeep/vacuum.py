@@ -1,11 +1,13 @@
 """Sweeps what no manifest names: leftovers of killed attempts, of losers of a race, and of work that was given up."""
 
+import argparse
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.inspect.command import add_json, add_root, number, print_result
 from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, load, stage_prefix
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import STAGES
@@ -45,6 +47,26 @@ class Sweep:
         """Bytes that somebody may miss: neither what stands unnamed beside a manifest, nor compactions."""
         missed = (entry for entry, why in self.doomed if why != UNNAMED and not entry.path.startswith(f"{COMPACTED}/"))
         return sum(entry.bytes for entry in missed)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, what to leave alone, and whether to remove."""
+    days, share = number(float, 0), number(float, 0, 1)
+    add_root(parser)
+    parser.add_argument("--grace", type=days, default=7.0, metavar="DAYS", help="leave alone what is younger (7)")
+    parser.add_argument("--expire", type=days, default=0.0, metavar="DAYS", help="also stages that no version names")
+    parser.add_argument("--limit", type=share, default=0.1, help="refuse to remove more than this share of bytes (0.1)")
+    parser.add_argument("--delete", action="store_true", help="remove; without it, only list")
+    add_json(parser)
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print what no manifest names; with `--delete`, remove it."""
+    found = survey(options.root, options.grace * DAY, options.expire * DAY)
+    print_result(options, facts(found), told(found))
+    if options.delete:
+        sweep(options.root, found, options.limit)
+    return 0
 
 
 def survey(root: str, grace: float = GRACE, expire: float = 0.0) -> Sweep:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.cli.airflow_home import PROJECT
+from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.recipe import load_recipe, recipe_names, stage_card
 from tests.embedded import embed
 

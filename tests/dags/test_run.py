@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.cli.airflow_home import PROJECT
+from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest

@@ -141,10 +141,10 @@ def test_rules_are_tried_on_stored_signals(tmp_path: Path, capsys: pytest.Captur
     assert notes["gopher_quality:long_doc"].startswith("never fired: none of 16")
     assert notes["c4:too_few_sentences"].startswith("never decides: all")
     assert "gopher_quality:short_doc" not in notes
-    assert main(["lint", sound, "--output", str(tmp_path)]) == 0
-    assert main(["lint", sound, "--output", str(tmp_path), "--strict"]) == 78
+    assert main(["lint", sound, "--root", str(tmp_path)]) == 0
+    assert main(["lint", sound, "--root", str(tmp_path), "--strict"]) == 78
     capsys.readouterr()
-    assert main(["lint", sound, "--output", str(tmp_path), "--json"]) == 0
+    assert main(["lint", sound, "--root", str(tmp_path), "--json"]) == 0
     assert {one["where"] for one in json.loads(capsys.readouterr().out)["notes"]} == set(notes)
 
 
@@ -160,7 +160,7 @@ def test_signals_measured_otherwise_are_not_used(tmp_path: Path) -> None:
 def test_what_is_named_and_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     published(tmp_path)
     sound = recipe(tmp_path, {})
-    assert main(["lint", sound, "--output", str(tmp_path), "--snapshot", "2026-45"]) == 78
+    assert main(["lint", sound, "--root", str(tmp_path), "--snapshot", "2026-45"]) == 78
     assert "snapshot 2026-45 of recipe web has not been published (published: s)" in capsys.readouterr().err
     assert main(["lint", sound, "--allow", "c4:lorem_ipsun"]) == 78
     assert "--allow c4:lorem_ipsun: no rule of filter_quality has this reason; nearest: c4:lorem_ipsum" in (

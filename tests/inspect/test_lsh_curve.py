@@ -1,4 +1,4 @@
-"""`refinery minhash` tells the curve that signatures follow, and what others' settings really find."""
+"""`refinery lsh-curve` tells the curve that signatures follow, and what others' settings really find."""
 
 import json
 
@@ -9,7 +9,7 @@ from pipeline_tasks.inspect import lsh_curve
 
 
 def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["minhash", *arguments]) == 0
+    assert main(["lsh-curve", *arguments]) == 0
     return capsys.readouterr().out
 
 
@@ -51,7 +51,7 @@ def test_changed_words_bring_the_similarity_down_as_told() -> None:
 
 @pytest.mark.parametrize("wrong", [["--bands", "0"], ["--rows", "-1"], ["--threshold", "1.5"], ["--ngram", "0"]])
 def test_settings_that_make_no_sense_are_refused(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["minhash", *wrong]) == 78
+    assert main(["lsh-curve", *wrong]) == 78
     told = capsys.readouterr().err
     assert " ".join(wrong) in told
     assert "bands, rows and ngram are 1 or more, the threshold is 0 to 1" in told

@@ -46,8 +46,8 @@ def test_every_unwanted_document_is_in_the_file_of_its_language(
 ) -> None:
     root = tmp_path_factory.mktemp("root")
     published(root, [text(word) for word in words], model)
-    to = root / "aside"
-    assert main(["aside", str(root), "--to", str(to)]) == 0
+    to = root / "rejects"
+    assert main(["rejects", str(root), "--to", str(to)]) == 0
     found = {file.stem: pq.read_table(file)["text"].to_pylist() for file in to.iterdir()}
     expected = Counter((FILES[word], text(word)) for word in words if word != "otter")
     assert Counter((name, one) for name, texts in found.items() for one in texts) == expected
@@ -56,12 +56,12 @@ def test_every_unwanted_document_is_in_the_file_of_its_language(
 def test_counts_and_choices(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = [text(word) for word in ("otter", "Dachs", "Dachs", "видра", "none")]
     published(tmp_path, texts, model)
-    assert main(["aside", str(tmp_path), "--json"]) == 0
+    assert main(["rejects", str(tmp_path), "--json"]) == 0
     reasons = {"filter_language:other": 3, "filter_language:unsure": 1}
     assert json.loads(capsys.readouterr().out) == {"reasons": reasons, "languages": {"de": 2, "sr": 1, "und": 1}}
-    assert main(["aside", str(tmp_path)]) == 0
+    assert main(["rejects", str(tmp_path)]) == 0
     assert "language  de" in capsys.readouterr().out
-    asked = ["aside", str(tmp_path), "--json", "--to"]
+    asked = ["rejects", str(tmp_path), "--json", "--to"]
     for choice, files in (
         (["--language", "deu_Latn"], {"de": 2}),
         (["--language", "sr", "--language", "und"], {"sr": 1, "und": 1}),
@@ -74,13 +74,13 @@ def test_counts_and_choices(model: str, tmp_path: Path, capsys: pytest.CaptureFi
         assert sorted(file.name for file in to.iterdir()) == sorted(f"{name}.parquet" for name in files)
     assert main([*asked, str(to), "--reason", "none"]) == RecipeError.exit_code
     assert main([*asked, str(tmp_path)]) == RecipeError.exit_code
-    assert main(["aside", str(tmp_path), "--stage", "extract"]) == RecipeError.exit_code
+    assert main(["rejects", str(tmp_path), "--stage", "extract"]) == RecipeError.exit_code
 
 
 def test_what_was_set_aside_is_a_snapshot_of_its_own(model: str, tmp_path: Path) -> None:
     published(tmp_path, [text("otter"), text("Dachs"), text("видра")], model)
     to = tmp_path / "other"
-    assert main(["aside", str(tmp_path), "--language", "de", "--to", str(to)]) == 0
+    assert main(["rejects", str(tmp_path), "--language", "de", "--to", str(to)]) == 0
     path, _, _ = listing.land(str(tmp_path), str(to))
     landing = listing.landing_of(str(to))
     path, _ = refined(tmp_path, "ingest", path, landing=landing)

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipeline_tasks.cli.airflow_home import PROJECT
+from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.service import daemon
 

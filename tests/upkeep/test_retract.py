@@ -11,12 +11,13 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.funnel import status_lines
+from pipeline_tasks.inspect.staleness import stale_versions
+from pipeline_tasks.inspect.status import status_lines
 from pipeline_tasks.inspect.verify import verify
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.publishing import read_superseded
-from pipeline_tasks.service.requests import handle, ledger_of
+from pipeline_tasks.service.requests import handle
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep import retract
@@ -80,10 +81,16 @@ def stands(root: str, day: str) -> tuple[int | None, str | None]:
 def redo(root: str, snapshot: str) -> list[str]:
     """Refine again what is due, as `refinery retract` does; return which days that were."""
     done = []
-    while (due := retract.due(root, RECIPE, snapshot)) is not None:
+    while (due := retract.next_due(root, RECIPE, snapshot)) is not None:
         refine(root, Path(retract.landed(root, due.version)))
         done.append(due.version.snapshot)
     return done
+
+
+def stale(root: str) -> list[str]:
+    """The snapshots that were refined with another history than there is now."""
+    versions = version_log.latest_by_snapshot(root, RECIPE)
+    return [version.version.snapshot for version in stale_versions(root, versions)]
 
 
 def holds(root: str) -> set[str]:
@@ -132,7 +139,7 @@ def test_retracting_a_day_equals_never_having_had_it(
     record(root, day, "a test day")
     assert redo(root, day) == planned == [one for one in DAYS if one > day]
     assert (holds(root), sealed(root)) == full[without(day)]
-    assert retract.stale(root, RECIPE) == []
+    assert stale(root) == []
     assert stands(root, day) == (None, "a test day")
     assert version_log.versions(root, RECIPE)[: len(DAYS)] == before, "published versions never change"
     assert all(not verify(root, one).problems for one in version_log.latest_by_snapshot(root, RECIPE))
@@ -198,9 +205,9 @@ def test_a_retraction_is_recorded_once_and_goes_on_where_it_was_interrupted(craw
         record(root, DAYS[0], "spam")
     assert len(version_log.log(root, RECIPE)) == 4
     assert version_log.retractions(root, RECIPE)[DAYS[0]].reason == "spam"
-    assert [one.version.snapshot for one in retract.stale(root, RECIPE)] == list(DAYS[1:3])
+    assert stale(root) == list(DAYS[1:3])
     refine(root, crawl / DAYS[1])  # and here the power fails
-    assert [one.version.snapshot for one in retract.stale(root, RECIPE)] == [DAYS[2]]
+    assert stale(root) == [DAYS[2]]
     assert redo(root, DAYS[0]) == [DAYS[2]]
 
 
@@ -302,7 +309,7 @@ def test_what_is_done_already_is_said(crawl: Path, tmp_path: Path, capsys: pytes
         assert main(["retract", DAYS[0], root, "--reason", "spam"]) == 0
         assert re.search(said, capsys.readouterr().out)
     assert main(["retract", DAYS[0], root, "--undo"]) == 0
-    assert re.search("bringing back .* UTC: spam", capsys.readouterr().out)
+    assert re.search("restoring .* UTC: spam", capsys.readouterr().out)
     assert stands(root, DAYS[0]) == (3, None)
 
 
@@ -319,4 +326,4 @@ def test_what_is_shown_says_of_which_snapshot(crawl: Path, tmp_path: Path, capsy
     assert main(["verify", root, "--json"]) == 0
     (account,) = json.loads(capsys.readouterr().out)
     assert account.items() >= {**place, "records": 8, "problems": []}.items()
-    assert account["published"] + sum(account["aside"].values()) == 8
+    assert account["published"] + sum(account["rejected"].values()) == 8

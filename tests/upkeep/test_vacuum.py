@@ -131,7 +131,7 @@ def test_numbers_that_make_no_sense_remove_nothing(
     wrong: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["tend", str(tmp_path), "--delete", *wrong])
+        main(["vacuum", str(tmp_path), "--delete", *wrong])
     assert f"{wrong[1]!r} is no number of 0" in capsys.readouterr().err
 
 

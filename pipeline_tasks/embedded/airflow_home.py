@@ -1,4 +1,4 @@
-"""Keeps Airflow's home for this machine: its settings, its secrets, and a migrated database."""
+"""Creates Airflow homes on this machine: settings, secrets, and a migrated database."""
 
 import contextlib
 import fcntl
@@ -20,15 +20,15 @@ PROJECT = Path(__file__).resolve().parents[2]
 PORT = 8080
 
 
-def place() -> Path:
-    """Return where Refinery keeps this machine's state: `REFINERY_HOME`, else `.refinery` beside the project."""
+def state_folder() -> Path:
+    """Return the folder of this machine's state: `REFINERY_HOME`, else `.refinery` in the project."""
     return Path(os.environ.get("REFINERY_HOME") or PROJECT / ".refinery").absolute()
 
 
 def environment(home: Path) -> dict[str, str]:
     """Return the environment in which Airflow runs embedded, with its home in `home`.
 
-    What is already set in this process's environment wins, but for the paths that make it this home.
+    A variable that this process already has wins, except for the paths that define the home.
     """
     port = os.environ.get("AIRFLOW__API__PORT", str(PORT))
     defaults = {
@@ -46,9 +46,9 @@ def environment(home: Path) -> dict[str, str]:
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "60",
         "GX_ANALYTICS_ENABLED": "false",
-        "NUMBA_CACHE_DIR": str(place() / "numba"),
-        "REFINERY_LANDING": str(place() / "landing"),
-        "REFINERY_ROOT": str(place() / "root"),
+        "NUMBA_CACHE_DIR": str(state_folder() / "numba"),
+        "REFINERY_LANDING": str(state_folder() / "landing"),
+        "REFINERY_ROOT": str(state_folder() / "root"),
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": f"local[{os.cpu_count()}]"}),
         "AIRFLOW_CONN_RAY_DEFAULT": json.dumps({"conn_type": "generic", "host": "local"}),
     }
@@ -65,21 +65,21 @@ def environment(home: Path) -> dict[str, str]:
 
 def _python_path() -> list[str]:
     """Return the import path: the package, and the plugins folder (the triggerer imports our trigger by name)."""
-    given = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
+    inherited = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     ours = [str(PROJECT), str(PROJECT / "plugins")]
-    return [*ours, *(one for one in given if one not in ours)]
+    return [*ours, *(folder for folder in inherited if folder not in ours)]
 
 
 def secret(home: Path, name: str) -> str:
-    """Return a secret of this home, made at first use and readable by its owner only."""
+    """Return a secret of this home, created at first use and readable by its owner only."""
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = home / name
     if not path.exists():
-        with tempfile.NamedTemporaryFile("w", dir=home) as made:  # created with mode 0600
-            made.write(secrets.token_hex(64))
-            made.flush()
-            with contextlib.suppress(FileExistsError):
-                os.link(made.name, path)
+        with tempfile.NamedTemporaryFile("w", dir=home) as draft:  # created with mode 0600
+            draft.write(secrets.token_hex(64))
+            draft.flush()
+            with contextlib.suppress(FileExistsError):  # another process was first
+                os.link(draft.name, path)
     return path.read_text(encoding="utf-8")
 
 
@@ -99,19 +99,19 @@ def migrate(home: Path, env: Mapping[str, str]) -> None:
         if mark.exists() and (home / "airflow.db").exists():
             return
         command = [sys.executable, "-m", "airflow", "db", "migrate"]
-        done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, check=False)  # noqa: S603
-        if done.returncode:
-            message = f"{home}: Airflow could not prepare its database ({done.stderr.strip()[-500:]}); remove {home}"
+        run = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, check=False)  # noqa: S603
+        if run.returncode:
+            message = f"{home}: Airflow could not prepare its database ({run.stderr.strip()[-500:]}); remove {home}"
             raise RecipeError(message)
         mark.touch()
 
 
 def fresh(home: Path) -> dict[str, str]:
-    """Make `home` a new Airflow home with an empty, migrated database; return its environment.
+    """Create an Airflow home with an empty, migrated database in `home`; return its environment.
 
-    The database is copied from one that is migrated once per version, so that runs side by side share nothing.
+    The database is copied from a template that is migrated once per version, so that parallel runs share nothing.
     """
-    template = place() / "airflow-template"
+    template = state_folder() / "airflow-template"
     migrate(template, environment(template))
     env = environment(home)
     shutil.copyfile(template / "airflow.db", home / "airflow.db")

@@ -1,0 +1,117 @@
+"""`refinery up` runs Airflow on this machine with everything embedded, until Ctrl-C."""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipeline_tasks.embedded import airflow_home
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.service import daemon
+
+STARTUP = 240.0
+"""Seconds that Airflow may take until its web server, scheduler and DAG processor are healthy."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the port."""
+    parser.add_argument("--port", type=int, default=airflow_home.PORT, help=f"port of the web UI ({airflow_home.PORT})")
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Run Airflow in the foreground; return its exit code, 0 after Ctrl-C."""
+    return up(options.port)
+
+
+def up(port: int) -> int:
+    """Run `airflow standalone` in the foreground with everything embedded, until Ctrl-C."""
+    _require_free(port)
+    home = airflow_home.state_folder() / "airflow"
+    os.environ["AIRFLOW__API__PORT"] = str(port)
+    env = airflow_home.environment(home)
+    sys.stdout.write(f"preparing Airflow in {home} ...\n")
+    airflow_home.migrate(home, env)
+    os.environ.update(env)  # the worker daemon is found by its environment
+    log = home / "standalone.log"
+    airflow = _start(log)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if not _is_ready(airflow, env["AIRFLOW__API__BASE_URL"]):
+            message = f"Airflow did not start; its log: {log}"
+            raise RecipeError(message)
+        sys.stdout.write(_welcome(home, env))
+        sys.stdout.flush()
+        return airflow.wait()
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        _stop(airflow)
+
+
+def _require_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            message = f"port {port} of this machine is in use ({error}); stop the process that listens or choose --port"
+            raise RecipeError(message) from error
+
+
+def _start(log: Path) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "airflow", "standalone"]
+    with log.open("w") as stream:
+        return subprocess.Popen(command, stdout=stream, stderr=stream, start_new_session=True)  # noqa: S603
+
+
+def _is_ready(airflow: "subprocess.Popen[bytes]", url: str) -> bool:
+    """Wait until the web server answers and its parts are healthy; return False if Airflow ended or took too long."""
+    deadline = time.monotonic() + STARTUP
+    while time.monotonic() < deadline and airflow.poll() is None:
+        with contextlib.suppress(OSError, ValueError):
+            with urllib.request.urlopen(f"{url}/api/v2/monitor/health", timeout=10) as reply:  # noqa: S310 -- our own
+                health = json.load(reply)
+            if all(health[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor")):
+                return True
+        time.sleep(1)
+    return False
+
+
+def _welcome(home: Path, env: Mapping[str, str]) -> str:
+    passwords = json.loads((home / "simple_auth_manager_passwords.json.generated").read_text())
+    logins = ", ".join(f"{user} / {password}" for user, password in passwords.items())
+    return (
+        f"Airflow is ready: {env['AIRFLOW__API__BASE_URL']}\n"
+        f"  login     {logins}\n"
+        f"  snapshots land in  {env['REFINERY_LANDING']}/<date>\n"
+        f"  output goes to     {env['REFINERY_ROOT']}\n"
+        "  unpause the DAG `refine` to refine one every day; Ctrl-C stops everything\n"
+        f"{_first_run()}"
+    )
+
+
+def _first_run() -> str:
+    """Return how to refine the demo's crawl by hand, or how to write it."""
+    crawl = airflow_home.state_folder() / "demo" / "crawl"
+    days = sorted(promise.parent.name for promise in crawl.glob("*/snapshot.json"))
+    if not days:
+        return "  nothing to refine yet? `make demo` writes a small crawl\n"
+    return f"  to try it: trigger `refine` with input = {crawl}/{{snapshot}} and snapshot = {days[0]}\n"
+
+
+def _stop(airflow: "subprocess.Popen[bytes]") -> None:
+    daemon.stop()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(airflow.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        airflow.wait(20)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(airflow.pid, signal.SIGKILL)

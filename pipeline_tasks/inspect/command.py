@@ -1,0 +1,112 @@
+"""Arguments and output that commands share: the root, recipe and snapshot to read, numbers, and printed lines."""
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import ENGINES
+
+DEFAULT_RECIPE = "web"
+
+NEWEST, EVERY = "the one published last", "every one"
+"""Which snapshot a command reads if none is named, as its help text puts it."""
+
+
+def default_root() -> str:
+    """Return the root used when none is named: `REFINERY_ROOT`, else `.refinery/root` here."""
+    return os.environ.get("REFINERY_ROOT") or str(Path(".refinery/root").absolute())
+
+
+def add_root(parser: argparse.ArgumentParser) -> None:
+    """Add the optional positional ROOT."""
+    parser.add_argument("root", nargs="?", metavar="ROOT", default=default_root(), help="the root that a run wrote to")
+
+
+def add_recipe(parser: argparse.ArgumentParser) -> None:
+    """Add ROOT and `--recipe`, which `recipe_of` reads."""
+    add_root(parser)
+    parser.add_argument("--recipe", default="", help=f"recipe (default: the only one in ROOT, else {DEFAULT_RECIPE})")
+
+
+def add_snapshot(parser: argparse.ArgumentParser, default: str = NEWEST) -> None:
+    """Add ROOT, `--recipe`, `--snapshot` and `--json`: what a command that reads published versions needs."""
+    add_recipe(parser)
+    parser.add_argument("--snapshot", default="", help=f"snapshot (default: {default})")
+    add_json(parser)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add `--json`, which `print_result` reads."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_refining(parser: argparse.ArgumentParser) -> None:
+    """Add `--engine` and `--override`, for commands that refine a snapshot."""
+    parser.add_argument("--engine", choices=ENGINES, default="", help="run every stage there (default: the recipe's)")
+    parser.add_argument("--override", action="append", default=[], metavar="STAGE=WHY", help="let a refused gate pass")
+
+
+def overrides_of(options: argparse.Namespace) -> dict[str, str]:
+    """Return the reason for each stage whose gate may be overridden; RecipeError if a reason is missing."""
+    overrides = {}
+    for override in options.override:
+        stage, _, reason = override.partition("=")
+        if not stage or not reason.strip():
+            message = f"--override {override!r}: write STAGE=WHY; the reason is kept in the verdict"
+            raise RecipeError(message)
+        overrides[stage] = reason
+    return overrides
+
+
+def number(kind: type[int] | type[float], least: float, most: float = math.inf) -> Callable[[str], float]:
+    """Return an argparse type for a number from `least` to `most`."""
+
+    def read(text: str) -> float:
+        with contextlib.suppress(ValueError):
+            if least <= (value := kind(text)) <= most:
+                return value
+        to = f"to {most:g}" if most < math.inf else "or more"
+        message = f"{text!r} is no {'whole ' if kind is int else ''}number of {least:g} {to}"
+        raise argparse.ArgumentTypeError(message)
+
+    return read
+
+
+def recipe_of(options: argparse.Namespace) -> str:
+    """Return the recipe that the options name, else the only one published in the root, else the default one."""
+    published = version_log.recipes(options.root)
+    if options.recipe or not published:
+        return options.recipe or DEFAULT_RECIPE
+    return published[0] if len(published) == 1 or DEFAULT_RECIPE not in published else DEFAULT_RECIPE
+
+
+def version_of(options: argparse.Namespace) -> Version:
+    """Return the newest version of the named snapshot, or of the recipe; RecipeError if there is none."""
+    return version_log.current(options.root, recipe_of(options), options.snapshot)
+
+
+def versions_of(options: argparse.Namespace) -> list[Version]:
+    """Return the newest version of the named snapshot, or of every snapshot; RecipeError if there is none."""
+    if options.snapshot:
+        return [version_of(options)]
+    return version_log.latest_by_snapshot(options.root, recipe_of(options)) or [version_of(options)]
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines and flush, so that a pipe reader sees them at once."""
+    for line in lines:
+        sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def print_result(options: argparse.Namespace, facts: object, lines: Iterable[str]) -> None:
+    """Print `facts` as one line of JSON with `--json`, else `lines`."""
+    print_lines([json.dumps(facts)] if options.json else lines)

@@ -1,0 +1,80 @@
+"""Lists the snapshots of a recipe: published, retracted, and stale."""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, recipe_of, versions_of
+from pipeline_tasks.inspect.staleness import stale_versions
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.version_log import Retraction, Version
+from pipeline_tasks.store.reading import read_manifest
+
+FACTS = (
+    "number",
+    "recipe",
+    "snapshot",
+    "documents",
+    "tokens",
+    "sequences",
+    "prefix",
+    "landing",
+    "superseded",
+    "superseded_path",
+)
+"""Fields of a version in the JSON output."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root and the snapshot."""
+    add_snapshot(parser, EVERY)
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print one line per snapshot; a named snapshot is printed alone and without notes."""
+    root, recipe = options.root, recipe_of(options)
+    notes = {} if options.snapshot else _notes(root, recipe)
+    versions = version_log.latest_by_snapshot(root, recipe) if notes else versions_of(options)
+    retractions = version_log.retractions(root, recipe).values() if notes else ()
+    facts = [_version_facts(version) | {"note": notes.get(version.snapshot, "")} for version in versions]
+    facts += [_retraction_facts(retraction) for retraction in retractions]
+    print_result(options, facts, status_lines(root, versions, notes))
+    return 0
+
+
+def _notes(root: str, recipe: str) -> dict[str, str]:
+    """Return notes by snapshot: when and why it was retracted, or from which stage on it is stale."""
+    notes = {snapshot: retraction.account for snapshot, retraction in version_log.retractions(root, recipe).items()}
+    for stale in stale_versions(root, version_log.latest_by_snapshot(root, recipe)):
+        notes[stale.version.snapshot] = (
+            f"stale from {stale.stage} on: earlier snapshots changed since; `refinery run` it again"
+        )
+    return notes
+
+
+def _version_facts(version: Version) -> dict[str, Any]:
+    return {name: getattr(version, name) for name in FACTS}
+
+
+def _retraction_facts(retraction: Retraction) -> dict[str, Any]:
+    about = {"recipe": retraction.recipe, "snapshot": retraction.snapshot, "note": retraction.account}
+    return about | {"retracted_at": retraction.at, "reason": retraction.reason}
+
+
+def status_lines(root: str, versions: Sequence[Version], notes: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield one line per published snapshot, its note below it; last the notes of snapshots without a version."""
+    yield (
+        f"{'snapshot':<20}{'recipe':<10}{'version':>8}{'records':>10}{'documents':>11}"
+        f"{'superseded':>12}{'tokens':>12}  published under"
+    )
+    rest = dict(notes or {})
+    for version in versions:
+        records = read_manifest(root, version.manifests["ingest"]).rows_in if "ingest" in version.manifests else 0
+        yield (
+            f"{version.snapshot:<20}{version.recipe:<10}{version.number:>8}{records:>10,}{version.documents:>11,}"
+            f"{version.superseded:>12,}{version.tokens:>12,}  {root}/{version.prefix}"
+        )
+        if version.snapshot in rest:
+            yield f"{'':<20}{rest.pop(version.snapshot)}"
+    for snapshot, note in sorted(rest.items()):
+        yield f"{snapshot:<20}{note}"
