@@ -16,7 +16,7 @@ import documents
 import peers
 import pyarrow as pa
 
-from pipeline_tasks.stages.filter_quality import Params, sift
+from pipeline_tasks.stages.filter_quality import Params, filter_texts
 
 FILTERS = ("gopher_repetition", "gopher_quality", "c4", "fineweb")
 
@@ -30,7 +30,7 @@ def verdicts(texts: pa.Array, name: str, words: Any) -> tuple[list[str | None], 
             "language": pa.array(["en"] * len(texts)),
         }
     )
-    judged = next(sift(iter([batch]), params=Params(profiles=(name,), words=words)))
+    judged = next(filter_texts(iter([batch]), params=Params(profiles=(name,), words=words)))
     reasons = [reason and reason.partition(":")[2] for reason in judged["reason"].to_pylist()]
     return reasons, judged["evidence"].to_pylist()
 

@@ -93,7 +93,7 @@ def measure(folder: Path, words: str) -> dict[str, float]:
     identify = partial(with_model, filter_language, languages, language_params)
     loaded, constant = (lambda _: model), (lambda _: Constant())
     calls: dict[str, Callable[[], Any]] = {
-        "heuristics": lambda: drain(filter_quality.sift(iter(identified.to_batches(1024)), params=params)),
+        "heuristics": lambda: drain(filter_quality.filter_texts(iter(identified.to_batches(1024)), params=params)),
         "pii": lambda: drain(scrub_pii.scrub(iter(identified.to_batches(1024)), params=scrub_pii.Params())),
         "url": lambda: drain(filter_url.screen(iter(urls), params=url_params)),
         "language": lambda: identify(loaded),

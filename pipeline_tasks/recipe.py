@@ -175,6 +175,7 @@ def stage_card(name: str) -> Stage[Any]:
 def bind(card: Stage[Any], written: Mapping[str, Any], where: str = "") -> Any:  # noqa: ANN401 -- the card's Params
     """Return the stage's frozen params from what a recipe says; RecipeError names a wrong key or type, and `where`."""
     where = where or card.name
+    written = _collected(card.params, written, where)
     _known(written, tuple(one.name for one in fields(card.params)), where)
     hints = typing.get_type_hints(card.params)
     for one in fields(card.params):
@@ -189,6 +190,28 @@ def bind(card: Stage[Any], written: Mapping[str, Any], where: str = "") -> Any: 
             raise
         message = f"{where}: {error}"
         raise RecipeError(message) from error
+
+
+def _collected(params: type, written: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """Move the keys that one field collects (its metadata `keys`: key -> dataclass) into that field, checked."""
+    collecting = next((one for one in fields(params) if "keys" in one.metadata), None)
+    if collecting is None:
+        return written
+    keys: Mapping[str, type] = collecting.metadata["keys"]
+    _known(written, (*(one.name for one in fields(params)), *keys), where)
+    groups = {**_mapping(written.get(collecting.name, {}), f"{where}: {collecting.name}")}
+    groups |= {key: value for key, value in written.items() if key in keys}
+    _known(groups, keys, f"{where}: {collecting.name}")
+    checked = {key: _checked(keys[key], group, f"{where}: {key}") for key, group in groups.items()}
+    return {key: value for key, value in written.items() if key not in keys} | {collecting.name: checked}
+
+
+def _checked(group: type, written: object, where: str) -> Mapping[str, Any]:
+    """Return the fields of the dataclass `group` that are written, with their types checked."""
+    values = _mapping(written, where)
+    _known(values, tuple(one.name for one in fields(group)), where)
+    hints = typing.get_type_hints(group)
+    return {key: _as(hints[key], value, f"{where}: {key}") for key, value in values.items()}
 
 
 def _as(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401, PLR0911 -- one return per kind of annotation

@@ -72,7 +72,9 @@ def _section(card: Stage[Any]) -> Iterator[str]:
     yield "|---|---|---|"
     hints = typing.get_type_hints(card.params)
     for one in fields(card.params):
-        yield f"| `{one.name}` | {_type(hints[one.name])} | {_default(one)} |"
+        keys = one.metadata.get("keys")
+        names = _names(tuple(keys)) if keys else f"`{one.name}`"
+        yield f"| {names} | {'mapping' if keys else _type(hints[one.name])} | {_default(one)} |"
     yield "\n" + (inspect.getdoc(card.params) or "").replace("**", r"\*\*")
 
 

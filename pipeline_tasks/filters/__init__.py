@@ -1,5 +1,10 @@
-"""One pure judgement per file: signals of a text, bounds on them, and the rules that compare the two."""
+"""One published set of rules per file: signals of a text, bounds on them, and the rules that compare the two.
 
+A module of this folder that exports `FILTER` is a profile of `filter_quality` under the module's name.
+"""
+
+import importlib
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -8,11 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.stage import FilePath
+
 Floats = npt.NDArray[np.float64]
 
 
-class Measured(NamedTuple):
-    """What a filter finds: signals of shape (rows, signals), and the texts as later filters see them."""
+class Computed(NamedTuple):
+    """What a filter computes: signals of shape (rows, signals), and the texts as later filters see them."""
 
     signals: Floats
     texts: pa.Array
@@ -20,21 +27,21 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A row fails when its signal is beyond the bound that the limits name: below a `least`, above a `most`."""
+    """A row fails when its signal is below a `min` bound or above a `max` bound; `limit` names the bound."""
 
     why: str
     signal: str
-    side: Literal["least", "most"]
+    side: Literal["min", "max"]
     limit: str
 
 
-Measure = Callable[[pa.Array, pa.Array, int, Any], Measured]
+ComputeSignals = Callable[[pa.Array, pa.Array, int, Any], Computed]
 """(texts, languages, word rule of `text.words`, limits) -> signals and texts, one row per text."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopWords:
-    """Which signal of a filter counts stop words: how many different ones, or how often, in any case or as spelled."""
+    """Which signal of a filter counts stop words: different words or occurrences, in any case or as spelled."""
 
     signal: str
     distinct: bool = False
@@ -43,9 +50,9 @@ class StopWords:
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """How a filter that shortens texts tells what it took: `trace` marks each byte with 0, or a place in `rules` + 1.
+    """Which parts of a text a filter removes: `trace` marks each byte with 0, or an index of `rules` + 1.
 
-    `trace` takes texts, languages and limits, and gives one mark per byte of the texts.
+    `trace` takes texts, languages and limits, and returns one mark per byte of the texts.
     """
 
     rules: tuple[str, ...]
@@ -54,19 +61,32 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The card that each filter module exports as `FILTER`; rules stand in the order of their source."""
+    """The card that each filter module exports as `FILTER`; rules are in the order of their source.
+
+    `shares` names the signals that are parts of a whole and so never above 1 (no signal is ever below 0).
+    `resources` lists the files that the limits name; it raises RecipeError if one that the filter needs is missing.
+    """
 
     name: str
     signals: tuple[str, ...]
     limits: type
     rules: tuple[Rule, ...]
-    measure: Measure
+    compute_signals: ComputeSignals
+    shares: tuple[str, ...] = ()
     stop_words: StopWords | None = None
     cuts: Cuts | None = None
+    resources: Callable[[Any], tuple[FilePath, ...]] | None = None
 
     def reason(self, rule: Rule) -> str:
         """Return the reason of a row that fails `rule`."""
         return f"{self.name}:{rule.why}"
+
+
+def load_filters() -> dict[str, Filter]:
+    """Return the filter of every module of this folder that exports `FILTER`, by name, in alphabetical order."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    return {module.FILTER.name: module.FILTER for module in modules if hasattr(module, "FILTER")}
 
 
 def share(part: Floats, whole: Floats, of_nothing: float = 0) -> Floats:
@@ -74,7 +94,7 @@ def share(part: Floats, whole: Floats, of_nothing: float = 0) -> Floats:
     return np.divide(part, whole, out=np.full_like(part, of_nothing), where=whole > 0)
 
 
-def beyond(rule: Rule, values: Floats, bounds: Floats) -> npt.NDArray[np.bool_]:
-    """Return per row whether it fails `rule`; NaN (a signal not measured, a rule not asked) never does."""
-    failed: npt.NDArray[np.bool_] = values < bounds if rule.side == "least" else values > bounds
+def fails(rule: Rule, values: Floats, bounds: Floats) -> npt.NDArray[np.bool_]:
+    """Return per row whether it fails `rule`; NaN (no signal, or a language that skips the rule) never does."""
+    failed: npt.NDArray[np.bool_] = values < bounds if rule.side == "min" else values > bounds
     return failed

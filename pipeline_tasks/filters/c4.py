@@ -13,20 +13,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.filters import Cuts, Filter, Measured, Rule
+from pipeline_tasks.filters import Computed, Cuts, Filter, Rule
 from pipeline_tasks.text.words.languages import word_rules
 
 SIGNALS = (
-    "c4_lines",
-    "c4_long_word_lines",
-    "c4_no_terminal_lines",
-    "c4_few_words_lines",
-    "c4_javascript_lines",
-    "c4_policy_lines",
-    "c4_citations",
-    "c4_lorem_ipsum",
-    "c4_curly_brackets",
-    "c4_sentences",
+    "lines",
+    "long_word_lines",
+    "no_terminal_lines",
+    "few_words_lines",
+    "javascript_lines",
+    "policy_lines",
+    "citations",
+    "lorem_ipsum",
+    "curly_brackets",
+    "sentences",
 )
 """Lines before the edit; lines removed, by why; citations cut from kept lines; lines with lorem ipsum or `{`;
 sentences of kept lines."""
@@ -39,10 +39,10 @@ class Limits:
     As upstream, -1 turns `max_word_length`, `min_words_per_line` and `min_num_sentences` off.
     """
 
-    require_terminal_punctuation: float = 0
-    remove_citations: float = 1
-    filter_javascript: float = 1
-    filter_policy: float = 1
+    require_terminal_punctuation: float | bool = 0
+    remove_citations: float | bool = 1
+    filter_javascript: float | bool = 1
+    filter_policy: float | bool = 1
     max_word_length: float = 1000
     min_words_per_line: float = 3
     max_lorem_ipsum: float = 0
@@ -51,13 +51,13 @@ class Limits:
 
 
 RULES = (
-    Rule("lorem_ipsum", "c4_lorem_ipsum", "most", "max_lorem_ipsum"),
-    Rule("curly_bracket", "c4_curly_brackets", "most", "max_curly_brackets"),
-    Rule("too_few_sentences", "c4_sentences", "least", "min_num_sentences"),
+    Rule("lorem_ipsum", "lorem_ipsum", "max", "max_lorem_ipsum"),
+    Rule("curly_bracket", "curly_brackets", "max", "max_curly_brackets"),
+    Rule("too_few_sentences", "sentences", "min", "min_num_sentences"),
 )
 
 
-def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:
+def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:
     """Return the SIGNALS of each text, shape (rows, 10), and the texts without the removed lines.
 
     Words are those of `str.split` whatever the word rule, except in languages written without spaces. With the word
@@ -77,7 +77,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         sentences=word_rules(languages, words) if words == SPACY else None,
     )
     edited, counts = edit(*views(texts), word_rules(languages, SPLIT), rules)
-    return Measured(counts, edited)
+    return Computed(counts, edited)
 
 
 TAKEN = ("long_word", "no_terminal", "few_words", "javascript", "policy", "citation", "blank")
@@ -92,12 +92,14 @@ def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[n
 
     view = views(texts)
     cut = spans.lines(*view)
-    found = measure(cut.texts, languages.take(pa.array(cut.rows)), SPLIT, limits).signals  # the rules are about lines
-    first = SIGNALS.index("c4_long_word_lines")
+    found = compute_signals(
+        cut.texts, languages.take(pa.array(cut.rows)), SPLIT, limits
+    ).signals  # the rules are about lines
+    first = SIGNALS.index("long_word_lines")
     gone = found[:, first : first + 5] > 0
     reasons = np.where(gone.any(axis=1), gone.argmax(axis=1) + 1, 0).astype(np.uint8)
     edges = TAKEN.index("citation") + 1, TAKEN.index("blank") + 1
     return spans.by_lines(view, cut, reasons, edges, cited=bool(limits.remove_citations))
 
 
-FILTER = Filter("c4", SIGNALS, Limits, RULES, measure, cuts=Cuts(TAKEN, trace))
+FILTER = Filter("c4", SIGNALS, Limits, RULES, compute_signals, cuts=Cuts(TAKEN, trace))

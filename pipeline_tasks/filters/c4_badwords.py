@@ -10,13 +10,15 @@ each text has a draw of its own, a hash of it. The usual lists are LDNOOBW's; no
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.filters import Filter, Measured, Rule
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.filters import Computed, Filter, Rule
+from pipeline_tasks.stage import FilePath
 
 ANYWHERE = ("ja", "th", "zh")
 """Languages whose words need no flanks."""
@@ -27,40 +29,50 @@ COMMON = ("sm", "グロ", "女の子", "性")
 NO_WORD = r"[^\p{L}\p{N}_]"
 r"""What Python's `\W` matches: marks are no part of words to it."""
 
-SIGNALS = ("c4_bad_words",)
+SIGNALS = ("bad_words",)
 """0 without a bad word; with one a draw in (0, 1], the same for the same text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Share of the texts with bad words that stay (0-1)."""
+    """Share of the texts with bad words that are kept (0-1), and the lists of bad words by language.
+
+    A list has one word per line, plain or compressed. At least one is needed.
+    """
 
     keep_fraction: float = 0
+    bad_words: Mapping[str, FilePath] = field(default_factory=dict)
 
 
-RULES = (Rule("document_removed_with_badwords", "c4_bad_words", "most", "keep_fraction"),)
+RULES = (Rule("document_removed_with_badwords", "bad_words", "max", "keep_fraction"),)
 
 
-def measure(
+def compute_signals(
     texts: pa.Array,
     languages: pa.Array,
     words: int,  # noqa: ARG001  (same shape for all filters)
-    limits: Limits,  # noqa: ARG001
-    lists: Mapping[str, Iterable[str]] = {},
-) -> Measured:
-    """Return the SIGNALS of each text, shape (rows, 1); the texts stay as they are. `lists` are words by language."""
+    limits: Limits,
+) -> Computed:
+    """Return the SIGNALS of each text, shape (rows, 1); the texts stay as they are."""
+    from pipeline_tasks.text.base.cached import cached
     from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
 
     found = np.zeros((len(texts), 1))
-    for language, listed in sorted(lists.items()):
+    for language, path in sorted(limits.bad_words.items()):
         rows = np.flatnonzero(pc.fill_null(pc.equal(languages, language), False).to_numpy(zero_copy_only=False))  # noqa: FBT003 -- Arrow's signature
-        pattern = pattern_of(language, listed)
+        pattern = cached(_pattern_of_list, path, language)
         if len(rows) and pattern:
-            asked = texts.take(pa.array(rows))
-            hits = pc.match_substring_regex(_lower(asked), pattern).to_numpy(zero_copy_only=False).astype(np.bool_)
-            drawn = uniform_draws(asked.filter(pa.array(hits)), seed=0)
+            selected = texts.take(pa.array(rows))
+            hits = pc.match_substring_regex(_lower(selected), pattern).to_numpy(zero_copy_only=False).astype(np.bool_)
+            drawn = uniform_draws(selected.filter(pa.array(hits)), seed=0)
             found[rows[hits], 0] = (drawn + 1) / DRAW_SPAN
-    return Measured(found, texts)
+    return Computed(found, texts)
+
+
+def _pattern_of_list(path: str, language: str) -> str:
+    from pipeline_tasks.text.words.wordlist import read
+
+    return pattern_of(language, read(path))
 
 
 def pattern_of(language: str, listed: Iterable[str]) -> str:
@@ -78,4 +90,12 @@ def _lower(texts: pa.Array) -> pa.Array:
     return pc.utf8_lower(pc.replace_substring(pc.fill_null(replace_invalid_utf8(texts), ""), "\u0130", "i\u0307"))
 
 
-FILTER = Filter("c4_badwords", SIGNALS, Limits, RULES, measure)
+def resources(limits: Limits) -> tuple[FilePath, ...]:
+    """Return the lists of bad words; RecipeError if there is none."""
+    if not limits.bad_words:
+        message = "filter_quality: c4_badwords has no list of bad words; write c4_badwords: {bad_words: {en: PATH}}"
+        raise RecipeError(message)
+    return tuple(limits.bad_words.values())
+
+
+FILTER = Filter("c4_badwords", SIGNALS, Limits, RULES, compute_signals, resources=resources)

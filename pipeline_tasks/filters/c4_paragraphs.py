@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipeline_tasks.filters import Filter, Measured, Rule
+from pipeline_tasks.filters import Computed, Filter, Rule
 
-SIGNALS = ("c4_long_paragraphs",)
+SIGNALS = ("long_paragraphs",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +21,15 @@ class Limits:
     min_paragraph_len: float = 200
 
 
-RULES = (Rule("too_few_paragraphs", "c4_long_paragraphs", "least", "min_paragraphs"),)
+RULES = (Rule("too_few_paragraphs", "long_paragraphs", "min", "min_paragraphs"),)
 
 
-def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
+def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
     """Return the SIGNALS of each text, shape (rows, 1); the texts stay as they are."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.signals import line_parts
 
-    return Measured(line_parts.count_long_lines(*views(texts), limits.min_paragraph_len).reshape(-1, 1), texts)
+    return Computed(line_parts.count_long_lines(*views(texts), limits.min_paragraph_len).reshape(-1, 1), texts)
 
 
-FILTER = Filter("c4_paragraphs", SIGNALS, Limits, RULES, measure)
+FILTER = Filter("c4_paragraphs", SIGNALS, Limits, RULES, compute_signals)

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.filters import Cuts, Filter, Measured, Rule
+from pipeline_tasks.filters import Computed, Cuts, Filter, Rule
 
-SIGNALS = ("cc_net_paragraphs", "cc_net_length", "cc_net_repeated_paragraphs")
+SIGNALS = ("paragraphs", "length", "repeated_paragraphs")
 """Lines that are not blank; their code points, stripped and joined by newlines, before any is removed (upstream leaves
 the first line out, which it takes for the title); lines that repeat an earlier one, which are removed."""
 
@@ -24,20 +24,20 @@ class Limits:
     """Least length (code points), and two switches (0 or 1): remove repeats, turn Unicode punctuation into ASCII."""
 
     min_len: float = 300
-    remove_repeats: float = 1
-    ascii_punctuation: float = 0
+    remove_repeats: float | bool = 1
+    ascii_punctuation: float | bool = 0
 
 
-RULES = (Rule("too_short", "cc_net_length", "least", "min_len"),)
+RULES = (Rule("too_short", "length", "min", "min_len"),)
 
 
-def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
+def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
     """Return the SIGNALS of each text, shape (rows, 3), and the texts without repeated paragraphs."""
     from pipeline_tasks.text.edits import cc_net
 
     unrepeated, counts = cc_net.unrepeat(texts)
     left = unrepeated if limits.remove_repeats else texts
-    return Measured(np.ascontiguousarray(counts), cc_net.ascii_marks(left) if limits.ascii_punctuation else left)
+    return Computed(np.ascontiguousarray(counts), cc_net.ascii_marks(left) if limits.ascii_punctuation else left)
 
 
 TAKEN = ("repeated_paragraph", "blank")
@@ -52,4 +52,4 @@ def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[n
     return cc_net.trace(texts) if limits.remove_repeats else np.zeros(len(views(texts)[1]), np.uint8)
 
 
-FILTER = Filter("cc_net", SIGNALS, Limits, RULES, measure, cuts=Cuts(TAKEN, trace))
+FILTER = Filter("cc_net", SIGNALS, Limits, RULES, compute_signals, cuts=Cuts(TAKEN, trace))

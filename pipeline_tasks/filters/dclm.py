@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.filters import Cuts, Filter, Measured, Rule, StopWords, share
+from pipeline_tasks.filters import Computed, Cuts, Filter, Rule, StopWords, share
+from pipeline_tasks.filters.gopher import GRAM_RULES, GRAMS, GopherLimits
 from pipeline_tasks.text.words.languages import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -22,91 +23,76 @@ SYMBOLS = ("#", "...", ". . .", "…")
 BULLETS = ("●", "•", "*", "-")
 ELLIPSES = SYMBOLS[1:]
 
+REPEATS = ("line_frac", "para_frac", "line_char_frac", "para_char_frac")
+
 SIGNALS = (
-    "dclm_words",
-    "dclm_word_length",
-    "dclm_symbol_ratio",
-    "dclm_bullet_line_ratio",
-    "dclm_ellipsis_line_ratio",
-    "dclm_non_alpha_ratio",
-    "dclm_stop_words",
-    "dclm_line_frac",
-    "dclm_para_frac",
-    "dclm_line_char_frac",
-    "dclm_para_char_frac",
-    *(f"dclm_top_{n}_gram" for n in (2, 3, 4)),
-    *(f"dclm_dup_{n}_gram" for n in range(5, 11)),
-    "dclm_removed_ratio",
-    "dclm_uppercase_lines",
-    "dclm_numeric_lines",
-    "dclm_counter_lines",
-    "dclm_short_lines",
-    "dclm_cart_lines",
-    "dclm_more_lines",
-    "dclm_sign_in_lines",
-    "dclm_urls",
-    "dclm_addresses",
+    "words",
+    "word_length",
+    "symbol_ratio",
+    "bullet_line_ratio",
+    "ellipsis_line_ratio",
+    "non_alpha_ratio",
+    "stop_words",
+    *REPEATS,
+    *GRAMS,
+    "removed_ratio",
+    "uppercase_lines",
+    "numeric_lines",
+    "counter_lines",
+    "short_lines",
+    "cart_lines",
+    "more_lines",
+    "sign_in_lines",
+    "urls",
+    "addresses",
 )
-"""The last nine count the lines that each modifier removed or cut, in order, and the URLs and IP addresses that went
-before all else was measured."""
+"""The last nine count the lines that each modifier removed or cut, in order, and the URLs and IP addresses that were
+removed before any other signal was computed."""
+
+
+SHARES = ("non_alpha_ratio", *REPEATS, "removed_ratio")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds on a text (counts, code points, shares 0-1), then on single lines: shares, and words per line.
+class Limits(GopherLimits):
+    """Further bounds on a text (counts, code points, shares 0-1), then on single lines: shares, and words per line.
 
-    `remove_urls: 0` leaves URLs and IP addresses in (upstream takes them out, `text.inline_urls` says which).
+    `remove_urls: 0` keeps URLs and IP addresses (upstream removes them; `text.edits.inline_urls` says which).
     """
 
-    min_words: float = 50
-    max_words: float = 100_000
     min_word_length: float = 3
     max_word_length: float = 10
-    max_symbol_ratio: float = 0.1
-    max_bullet_line_ratio: float = 0.9
-    max_ellipsis_line_ratio: float = 0.3
     max_non_alpha_ratio: float = 0.2
     min_stop_words: float = 2
     line_frac: float = 0.3
     para_frac: float = 0.3
     line_char_frac: float = 0.2
     para_char_frac: float = 0.2
-    top_2_gram: float = 0.2
-    top_3_gram: float = 0.18
-    top_4_gram: float = 0.16
-    dup_5_gram: float = 0.15
-    dup_6_gram: float = 0.14
-    dup_7_gram: float = 0.13
-    dup_8_gram: float = 0.12
-    dup_9_gram: float = 0.11
-    dup_10_gram: float = 0.1
     max_removed_ratio: float = 0.05
     max_uppercase_per_line: float = 0.5
     max_numeric_per_line: float = 0.999999
     min_words_per_line: float = 2
     max_words_of_notice: float = 10
-    remove_urls: float = 1
+    remove_urls: float | bool = 1
 
-
-REPEATS = ("line_frac", "para_frac", "line_char_frac", "para_char_frac")
-GRAMS = (*(f"top_{n}_gram" for n in (2, 3, 4)), *(f"dup_{n}_gram" for n in range(5, 11)))
 
 RULES = (
-    Rule("too_few_words", "dclm_words", "least", "min_words"),
-    Rule("too_many_words", "dclm_words", "most", "max_words"),
-    Rule("short_words", "dclm_word_length", "least", "min_word_length"),
-    Rule("long_words", "dclm_word_length", "most", "max_word_length"),
-    Rule("symbols", "dclm_symbol_ratio", "most", "max_symbol_ratio"),
-    Rule("bullets", "dclm_bullet_line_ratio", "most", "max_bullet_line_ratio"),
-    Rule("ellipses", "dclm_ellipsis_line_ratio", "most", "max_ellipsis_line_ratio"),
-    Rule("non_alpha", "dclm_non_alpha_ratio", "most", "max_non_alpha_ratio"),
-    Rule("stop_words", "dclm_stop_words", "least", "min_stop_words"),
-    *(Rule(name, f"dclm_{name}", "most", name) for name in (*REPEATS, *GRAMS)),
-    Rule("removed_words", "dclm_removed_ratio", "most", "max_removed_ratio"),
+    Rule("too_few_words", "words", "min", "min_words"),
+    Rule("too_many_words", "words", "max", "max_words"),
+    Rule("short_words", "word_length", "min", "min_word_length"),
+    Rule("long_words", "word_length", "max", "max_word_length"),
+    Rule("symbols", "symbol_ratio", "max", "max_symbol_ratio"),
+    Rule("bullets", "bullet_line_ratio", "max", "max_bullet_line_ratio"),
+    Rule("ellipses", "ellipsis_line_ratio", "max", "max_ellipsis_line_ratio"),
+    Rule("non_alpha", "non_alpha_ratio", "max", "max_non_alpha_ratio"),
+    Rule("stop_words", "stop_words", "min", "min_stop_words"),
+    *(Rule(name, name, "max", name) for name in REPEATS),
+    *GRAM_RULES,
+    Rule("removed_words", "removed_ratio", "max", "max_removed_ratio"),
 )
 
 
-def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
+def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
     """Return the SIGNALS of each text, shape (rows, 30), and the texts as the modifiers leave them.
 
     Words are those of the source whatever the word rule: fastText's for counts, `str.split` for shares, Unicode's for
@@ -147,7 +133,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         *changed.T,
         *removed.counts.T,
     ]
-    return Measured(np.column_stack(columns), modified)
+    return Computed(np.column_stack(columns), modified)
 
 
 TAKEN = ("uppercase", "numeric", "counter", "short", "cart", "more", "sign_in", "blank", "url", "address")
@@ -185,5 +171,5 @@ def _shape(limits: Limits) -> tuple[float, float, float, float]:
 
 
 FILTER = Filter(
-    "dclm", SIGNALS, Limits, RULES, measure, StopWords("dclm_stop_words", any_case=True), Cuts(TAKEN, trace)
+    "dclm", SIGNALS, Limits, RULES, compute_signals, SHARES, StopWords("stop_words", any_case=True), Cuts(TAKEN, trace)
 )

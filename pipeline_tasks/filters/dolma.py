@@ -11,69 +11,58 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.filters import Filter, Measured, Rule, StopWords, share
+from pipeline_tasks.filters import Computed, Filter, Rule, StopWords, share
+from pipeline_tasks.filters.gopher import GRAM_RULES, GRAMS, GopherLimits
 from pipeline_tasks.text.words.languages import STOP_WORDS
 
 BULLETS = ("*", "-")
 ELLIPSES = ("…",)
 
-GRAMS = (*(f"top_{n}_gram" for n in (2, 3, 4)), *(f"dup_{n}_gram" for n in range(5, 11)))
-
 SIGNALS = (
-    "dolma_words",
-    "dolma_median_word_length",
-    "dolma_symbol_ratio",
-    "dolma_alpha_ratio",
-    "dolma_required_words",
-    "dolma_bullet_line_ratio",
-    "dolma_ellipsis_line_ratio",
-    "dolma_dup_line_frac",
-    "dolma_dup_line_char_frac",
-    *(f"dolma_{name}" for name in GRAMS),
+    "words",
+    "median_word_length",
+    "symbol_ratio",
+    "alpha_ratio",
+    "required_words",
+    "bullet_line_ratio",
+    "ellipsis_line_ratio",
+    "dup_line_frac",
+    "dup_line_char_frac",
+    *GRAMS,
 )
+
+
+SHARES = ("alpha_ratio",)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds on words (count), median word length (code points) and shares (0-1; those of lines may exceed 1)."""
+class Limits(GopherLimits):
+    """Further bounds: median word length (code points) and shares (0-1; those of lines may exceed 1)."""
 
-    min_words: float = 50
-    max_words: float = 100_000
     min_median_word_length: float = 3
     max_median_word_length: float = 10
-    max_symbol_ratio: float = 0.1
     min_alpha_ratio: float = 0.8
     min_required_words: float = 2
-    max_bullet_line_ratio: float = 0.9
-    max_ellipsis_line_ratio: float = 0.3
     dup_line_frac: float = 0.3
     dup_line_char_frac: float = 0.3
-    top_2_gram: float = 0.2
-    top_3_gram: float = 0.18
-    top_4_gram: float = 0.16
-    dup_5_gram: float = 0.15
-    dup_6_gram: float = 0.14
-    dup_7_gram: float = 0.13
-    dup_8_gram: float = 0.12
-    dup_9_gram: float = 0.11
-    dup_10_gram: float = 0.1
 
 
 RULES = (
-    Rule("too_few_words", "dolma_words", "least", "min_words"),
-    Rule("too_many_words", "dolma_words", "most", "max_words"),
-    Rule("short_words", "dolma_median_word_length", "least", "min_median_word_length"),
-    Rule("long_words", "dolma_median_word_length", "most", "max_median_word_length"),
-    Rule("symbols", "dolma_symbol_ratio", "most", "max_symbol_ratio"),
-    Rule("alpha", "dolma_alpha_ratio", "least", "min_alpha_ratio"),
-    Rule("required_words", "dolma_required_words", "least", "min_required_words"),
-    Rule("bullets", "dolma_bullet_line_ratio", "most", "max_bullet_line_ratio"),
-    Rule("ellipses", "dolma_ellipsis_line_ratio", "most", "max_ellipsis_line_ratio"),
-    *(Rule(name, f"dolma_{name}", "most", name) for name in ("dup_line_frac", "dup_line_char_frac", *GRAMS)),
+    Rule("too_few_words", "words", "min", "min_words"),
+    Rule("too_many_words", "words", "max", "max_words"),
+    Rule("short_words", "median_word_length", "min", "min_median_word_length"),
+    Rule("long_words", "median_word_length", "max", "max_median_word_length"),
+    Rule("symbols", "symbol_ratio", "max", "max_symbol_ratio"),
+    Rule("alpha", "alpha_ratio", "min", "min_alpha_ratio"),
+    Rule("required_words", "required_words", "min", "min_required_words"),
+    Rule("bullets", "bullet_line_ratio", "max", "max_bullet_line_ratio"),
+    Rule("ellipses", "ellipsis_line_ratio", "max", "max_ellipsis_line_ratio"),
+    *(Rule(name, name, "max", name) for name in ("dup_line_frac", "dup_line_char_frac")),
+    *GRAM_RULES,
 )
 
 
-def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
+def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
     """Return the SIGNALS of each text, shape (rows, 18); the texts stay as they are.
 
     Words are those of `str.split` whatever the word rule. Empty lines are lines, and repeat each other.
@@ -102,7 +91,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         lines["repeated_points"] / np.maximum(found["points"], 1),
         *repeated_ngrams.ngram_shares(*view, repeated_ngrams.DOLMA).T,
     ]
-    return Measured(np.column_stack(columns), texts)
+    return Computed(np.column_stack(columns), texts)
 
 
-FILTER = Filter("dolma", SIGNALS, Limits, RULES, measure, StopWords("dolma_required_words"))
+FILTER = Filter("dolma", SIGNALS, Limits, RULES, compute_signals, SHARES, StopWords("required_words"))

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.filters import Filter, Measured, Rule, share
+from pipeline_tasks.filters import Computed, Filter, Rule, share
 from pipeline_tasks.text.words.languages import UNSPACED, is_language, word_rules
 
 SIGNALS = ("prose_lines", "line_punct_ratio", "short_line_ratio", "char_dup_ratio", "list_ratio")
+
+
+SHARES = ("line_punct_ratio", "short_line_ratio", "char_dup_ratio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +31,15 @@ class Limits:
 
 
 RULES = (
-    Rule("empty", "prose_lines", "least", "min_lines"),
-    Rule("line_punct_ratio", "line_punct_ratio", "least", "line_punct_thr"),
-    Rule("short_line_ratio", "short_line_ratio", "most", "short_line_thr"),
-    Rule("char_dup_ratio", "char_dup_ratio", "most", "char_duplicates_ratio"),
-    Rule("list_ratio", "list_ratio", "most", "new_line_ratio"),
+    Rule("empty", "prose_lines", "min", "min_lines"),
+    Rule("line_punct_ratio", "line_punct_ratio", "min", "line_punct_thr"),
+    Rule("short_line_ratio", "short_line_ratio", "max", "short_line_thr"),
+    Rule("char_dup_ratio", "char_dup_ratio", "max", "char_duplicates_ratio"),
+    Rule("list_ratio", "list_ratio", "max", "new_line_ratio"),
 )
 
 
-def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:
+def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:
     """Return the SIGNALS of each text, shape (rows, 5); the texts stay as they are.
 
     In languages written without spaces a short line is half as long: a code point says about twice as much.
@@ -50,7 +53,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
     total, ends, shorts, repeated, points, newlines = lines.prose_lines(offsets, data, short).T
     count = cutting.count_words(offsets, data, word_rules(languages, words))
     columns = [total, share(ends, total), share(shorts, total), share(repeated, points), share(newlines, count)]
-    return Measured(np.column_stack(columns), texts)
+    return Computed(np.column_stack(columns), texts)
 
 
-FILTER = Filter("fineweb", SIGNALS, Limits, RULES, measure)
+FILTER = Filter("fineweb", SIGNALS, Limits, RULES, compute_signals, SHARES)

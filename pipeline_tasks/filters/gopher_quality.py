@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.filters import Filter, Measured, Rule, StopWords, share
+from pipeline_tasks.filters import Computed, Filter, Rule, StopWords, share
 from pipeline_tasks.text.words.languages import STOP_WORDS, word_rules
 
 SIGNALS = (
@@ -23,6 +23,9 @@ SIGNALS = (
     "alpha_word_ratio",
     "stop_words",
 )
+
+
+SHARES = ("bullet_line_ratio", "ellipsis_line_ratio", "alpha_word_ratio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +44,20 @@ class Limits:
 
 
 RULES = (
-    Rule("short_doc", "words", "least", "min_doc_words"),
-    Rule("long_doc", "words", "most", "max_doc_words"),
-    Rule("below_avg_threshold", "word_length", "least", "min_avg_word_length"),
-    Rule("above_avg_threshold", "word_length", "most", "max_avg_word_length"),
-    Rule("too_many_hashes", "hash_ratio", "most", "max_symbol_word_ratio"),
-    Rule("too_many_ellipsis", "ellipsis_ratio", "most", "max_symbol_word_ratio"),
-    Rule("too_many_bullets", "bullet_line_ratio", "most", "max_bullet_lines_ratio"),
-    Rule("too_many_end_ellipsis", "ellipsis_line_ratio", "most", "max_ellipsis_lines_ratio"),
-    Rule("below_alpha_threshold", "alpha_word_ratio", "least", "min_alpha_words_ratio"),
-    Rule("enough_stop_words", "stop_words", "least", "min_stop_words"),
+    Rule("short_doc", "words", "min", "min_doc_words"),
+    Rule("long_doc", "words", "max", "max_doc_words"),
+    Rule("below_avg_threshold", "word_length", "min", "min_avg_word_length"),
+    Rule("above_avg_threshold", "word_length", "max", "max_avg_word_length"),
+    Rule("too_many_hashes", "hash_ratio", "max", "max_symbol_word_ratio"),
+    Rule("too_many_ellipsis", "ellipsis_ratio", "max", "max_symbol_word_ratio"),
+    Rule("too_many_bullets", "bullet_line_ratio", "max", "max_bullet_lines_ratio"),
+    Rule("too_many_end_ellipsis", "ellipsis_line_ratio", "max", "max_ellipsis_lines_ratio"),
+    Rule("below_alpha_threshold", "alpha_word_ratio", "min", "min_alpha_words_ratio"),
+    Rule("enough_stop_words", "stop_words", "min", "min_stop_words"),
 )
 
 
-def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
+def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
     """Return the SIGNALS of each text, shape (rows, 8); the texts stay as they are.
 
     Words that are all punctuation count in the whole of every share, and nowhere else.
@@ -77,7 +80,9 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         share(alpha, count),
         stop_words,
     ]
-    return Measured(np.column_stack(columns), texts)
+    return Computed(np.column_stack(columns), texts)
 
 
-FILTER = Filter("gopher_quality", SIGNALS, Limits, RULES, measure, StopWords("stop_words", distinct=True))
+FILTER = Filter(
+    "gopher_quality", SIGNALS, Limits, RULES, compute_signals, SHARES, StopWords("stop_words", distinct=True)
+)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.filters import Filter, Measured, Rule, share
+from pipeline_tasks.filters import Computed, Filter, Rule, share
 from pipeline_tasks.text.words.languages import word_rules
 
-SHARES = (
+RATIOS = (
     "dup_para_frac",
     "dup_para_char_frac",
     "dup_line_frac",
@@ -30,7 +30,7 @@ SHARES = (
     "duplicated_10_n_grams",
 )
 
-SIGNALS = (*SHARES, "repetition_chars")
+SIGNALS = (*RATIOS, "chars")
 """The last is the length of the text, of which the shares of characters are."""
 
 
@@ -55,12 +55,12 @@ class Limits:
 
 
 RULES = (
-    Rule("empty", "repetition_chars", "least", "min_chars"),
-    *(Rule(signal, signal, "most", signal) for signal in SHARES),
+    Rule("empty", "chars", "min", "min_chars"),
+    *(Rule(signal, signal, "max", signal) for signal in RATIOS),
 )
 
 
-def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
+def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
     """Return the SIGNALS of each text, shape (rows, 14); the texts stay as they are."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.signals import lines, ngrams
@@ -76,7 +76,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         *(share(gram, points) for gram in grams.T),
         points,
     ]
-    return Measured(np.column_stack(columns), texts)
+    return Computed(np.column_stack(columns), texts)
 
 
-FILTER = Filter("gopher_repetition", SIGNALS, Limits, RULES, measure)
+FILTER = Filter("gopher_repetition", SIGNALS, Limits, RULES, compute_signals, RATIOS[:4])

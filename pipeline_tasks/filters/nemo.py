@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.filters import Filter, Measured, Rule, StopWords, share
+from pipeline_tasks.filters import Computed, Filter, Rule, StopWords, share
+from pipeline_tasks.filters.gopher import GRAM_RULES, GRAMS, GopherLimits
 from pipeline_tasks.text.words.languages import STOP_WORDS
 
 BULLETS = ("•", "‣", "\u2043", "⁌", "⁍", "∙", "○", "●", "◘", "◦", "⦾", "⦿")
@@ -46,38 +47,46 @@ NOTICES = (
 )
 """What makes a paragraph boilerplate, in lower case; upstream's other two notices contain `uses cookies`."""
 
-GRAMS = (*(f"top_{n}_gram" for n in (2, 3, 4)), *(f"dup_{n}_gram" for n in range(5, 11)))
-
 SIGNALS = (
-    "nemo_non_alpha_numeric",
-    "nemo_symbol_ratio",
-    "nemo_number_ratio",
-    "nemo_url_ratio",
-    "nemo_white_space_ratio",
-    "nemo_parentheses_ratio",
-    "nemo_boilerplate_ratio",
-    "nemo_unique_lines",
-    "nemo_unique_paragraphs",
-    "nemo_unique_line_chars",
-    "nemo_unique_paragraph_chars",
-    "nemo_words",
-    "nemo_lines_without_end_mark",
-    "nemo_alpha_ratio",
-    "nemo_common_words",
-    "nemo_word_length",
-    "nemo_longest_word",
-    "nemo_ellipsis_line_ratio",
-    *(f"nemo_{name}" for name in GRAMS),
-    "nemo_bullet_line_ratio",
+    "non_alpha_numeric",
+    "symbol_ratio",
+    "number_ratio",
+    "url_ratio",
+    "white_space_ratio",
+    "parentheses_ratio",
+    "boilerplate_ratio",
+    "unique_lines",
+    "unique_paragraphs",
+    "unique_line_chars",
+    "unique_paragraph_chars",
+    "words",
+    "lines_without_end_mark",
+    "alpha_ratio",
+    "common_words",
+    "word_length",
+    "longest_word",
+    "ellipsis_line_ratio",
+    *GRAMS,
+    "bullet_line_ratio",
+)
+
+
+SHARES = (
+    "non_alpha_numeric",
+    "number_ratio",
+    "white_space_ratio",
+    "unique_lines",
+    "unique_paragraphs",
+    "lines_without_end_mark",
+    "alpha_ratio",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds on shares (0-1), words (counts) and word lengths (code points)."""
+class Limits(GopherLimits):
+    """Further bounds on shares (0-1), words (counts) and word lengths (code points)."""
 
     max_non_alpha_numeric: float = 0.25
-    max_symbol_ratio: float = 0.1
     max_number_ratio: float = 0.15
     max_url_ratio: float = 0.2
     max_white_space_ratio: float = 0.25
@@ -87,54 +96,41 @@ class Limits:
     min_unique_paragraphs: float = 0.7
     min_unique_line_chars: float = 0.8
     min_unique_paragraph_chars: float = 0.8
-    min_words: float = 50
-    max_words: float = 100_000
     max_lines_without_end_mark: float = 0.85
     min_alpha_ratio: float = 0.8
     min_common_words: float = 2
     min_word_length: float = 3
     max_word_length: float = 10
     max_longest_word: float = 1000
-    max_ellipsis_line_ratio: float = 0.3
-    top_2_gram: float = 0.2
-    top_3_gram: float = 0.18
-    top_4_gram: float = 0.16
-    dup_5_gram: float = 0.15
-    dup_6_gram: float = 0.14
-    dup_7_gram: float = 0.13
-    dup_8_gram: float = 0.12
-    dup_9_gram: float = 0.11
-    dup_10_gram: float = 0.1
-    max_bullet_line_ratio: float = 0.9
 
 
 RULES = (
-    Rule("non_alpha_numeric", "nemo_non_alpha_numeric", "most", "max_non_alpha_numeric"),
-    Rule("symbols", "nemo_symbol_ratio", "most", "max_symbol_ratio"),
-    Rule("numbers", "nemo_number_ratio", "most", "max_number_ratio"),
-    Rule("urls", "nemo_url_ratio", "most", "max_url_ratio"),
-    Rule("white_space", "nemo_white_space_ratio", "most", "max_white_space_ratio"),
-    Rule("parentheses", "nemo_parentheses_ratio", "most", "max_parentheses_ratio"),
-    Rule("boilerplate", "nemo_boilerplate_ratio", "most", "max_boilerplate_ratio"),
-    Rule("repeated_lines", "nemo_unique_lines", "least", "min_unique_lines"),
-    Rule("repeated_paragraphs", "nemo_unique_paragraphs", "least", "min_unique_paragraphs"),
-    Rule("repeated_line_chars", "nemo_unique_line_chars", "least", "min_unique_line_chars"),
-    Rule("repeated_paragraph_chars", "nemo_unique_paragraph_chars", "least", "min_unique_paragraph_chars"),
-    Rule("too_few_words", "nemo_words", "least", "min_words"),
-    Rule("too_many_words", "nemo_words", "most", "max_words"),
-    Rule("punctuation", "nemo_lines_without_end_mark", "most", "max_lines_without_end_mark"),
-    Rule("alpha", "nemo_alpha_ratio", "least", "min_alpha_ratio"),
-    Rule("common_words", "nemo_common_words", "least", "min_common_words"),
-    Rule("short_words", "nemo_word_length", "least", "min_word_length"),
-    Rule("long_words", "nemo_word_length", "most", "max_word_length"),
-    Rule("longest_word", "nemo_longest_word", "most", "max_longest_word"),
-    Rule("ellipses", "nemo_ellipsis_line_ratio", "most", "max_ellipsis_line_ratio"),
-    *(Rule(name, f"nemo_{name}", "most", name) for name in GRAMS),
-    Rule("bullets", "nemo_bullet_line_ratio", "most", "max_bullet_line_ratio"),
+    Rule("non_alpha_numeric", "non_alpha_numeric", "max", "max_non_alpha_numeric"),
+    Rule("symbols", "symbol_ratio", "max", "max_symbol_ratio"),
+    Rule("numbers", "number_ratio", "max", "max_number_ratio"),
+    Rule("urls", "url_ratio", "max", "max_url_ratio"),
+    Rule("white_space", "white_space_ratio", "max", "max_white_space_ratio"),
+    Rule("parentheses", "parentheses_ratio", "max", "max_parentheses_ratio"),
+    Rule("boilerplate", "boilerplate_ratio", "max", "max_boilerplate_ratio"),
+    Rule("repeated_lines", "unique_lines", "min", "min_unique_lines"),
+    Rule("repeated_paragraphs", "unique_paragraphs", "min", "min_unique_paragraphs"),
+    Rule("repeated_line_chars", "unique_line_chars", "min", "min_unique_line_chars"),
+    Rule("repeated_paragraph_chars", "unique_paragraph_chars", "min", "min_unique_paragraph_chars"),
+    Rule("too_few_words", "words", "min", "min_words"),
+    Rule("too_many_words", "words", "max", "max_words"),
+    Rule("punctuation", "lines_without_end_mark", "max", "max_lines_without_end_mark"),
+    Rule("alpha", "alpha_ratio", "min", "min_alpha_ratio"),
+    Rule("common_words", "common_words", "min", "min_common_words"),
+    Rule("short_words", "word_length", "min", "min_word_length"),
+    Rule("long_words", "word_length", "max", "max_word_length"),
+    Rule("longest_word", "longest_word", "max", "max_longest_word"),
+    Rule("ellipses", "ellipsis_line_ratio", "max", "max_ellipsis_line_ratio"),
+    *GRAM_RULES,
+    Rule("bullets", "bullet_line_ratio", "max", "max_bullet_line_ratio"),
 )
 
 
-def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Measured:  # noqa: ARG001  (same shape for all filters)
+def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
     """Return the SIGNALS of each text, shape (rows, 28); the texts stay as they are.
 
     Words are those of `str.split` whatever the word rule. `lorem ipsum` anywhere makes the share of boilerplate 1.
@@ -181,7 +177,7 @@ def measure(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) ->
         *repeated_ngrams.ngram_shares(*view, repeated_ngrams.NEMO).T,
         share(bullets, lines["parts"]),
     ]
-    return Measured(np.column_stack(columns), texts)
+    return Computed(np.column_stack(columns), texts)
 
 
-FILTER = Filter("nemo", SIGNALS, Limits, RULES, measure, StopWords("nemo_common_words"))
+FILTER = Filter("nemo", SIGNALS, Limits, RULES, compute_signals, SHARES, StopWords("common_words"))

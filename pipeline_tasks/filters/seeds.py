@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.filters import Filter, Measured, Rule, share
+from pipeline_tasks.filters import Computed, Filter, Rule, share
+from pipeline_tasks.stage import FilePath
 
 KEYWORDS = (
     "async", "await", "bool", "boolean", "catch", "char", "class", "const", "continue", "def", "elif", "elseif",
@@ -24,21 +25,30 @@ KEYWORDS = (
 )  # fmt: skip
 """Words of programming languages; prose has some of them, hence different ones are counted, not occurrences."""
 
+NO_FILE = FilePath("")
+
 SIGNALS = (
-    "seeds_chars",
-    "seeds_words",
-    "seeds_punctuation",
-    "seeds_distinct_words",
-    "seeds_code_keywords",
-    "seeds_code_symbols",
-    "seeds_listed_words",
-    "seeds_signal_density",
+    "chars",
+    "words",
+    "punctuation",
+    "distinct_words",
+    "code_keywords",
+    "code_symbols",
+    "listed_words",
+    "signal_density",
 )
+
+
+SHARES = ("punctuation", "distinct_words", "code_symbols", "signal_density")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on lengths (code points, words), different code keywords, and shares (0-1) of characters or words."""
+    """Bounds on lengths (code points, words), different code keywords, and shares (0-1) of characters or words.
+
+    `toxic_words` is a list of words (one per line, plain or compressed) for `max_listed_words`; without it the rule is
+    silent.
+    """
 
     min_chars: float = 200
     max_chars: float = 100_000
@@ -50,44 +60,46 @@ class Limits:
     max_code_symbols: float = 0.05
     max_listed_words: float = 0.001
     min_signal_density: float = 0.5
+    toxic_words: FilePath = NO_FILE
 
 
 RULES = (
-    Rule("too_short", "seeds_chars", "least", "min_chars"),
-    Rule("too_long", "seeds_chars", "most", "max_chars"),
-    Rule("too_few_words", "seeds_words", "least", "min_words"),
-    Rule("too_many_words", "seeds_words", "most", "max_words"),
-    Rule("punctuation", "seeds_punctuation", "most", "max_punctuation"),
-    Rule("repeated_words", "seeds_distinct_words", "least", "min_distinct_words"),
-    Rule("code_keywords", "seeds_code_keywords", "most", "max_code_keywords"),
-    Rule("code_symbols", "seeds_code_symbols", "most", "max_code_symbols"),
-    Rule("listed_words", "seeds_listed_words", "most", "max_listed_words"),
-    Rule("signal_density", "seeds_signal_density", "least", "min_signal_density"),
+    Rule("too_short", "chars", "min", "min_chars"),
+    Rule("too_long", "chars", "max", "max_chars"),
+    Rule("too_few_words", "words", "min", "min_words"),
+    Rule("too_many_words", "words", "max", "max_words"),
+    Rule("punctuation", "punctuation", "max", "max_punctuation"),
+    Rule("repeated_words", "distinct_words", "min", "min_distinct_words"),
+    Rule("code_keywords", "code_keywords", "max", "max_code_keywords"),
+    Rule("code_symbols", "code_symbols", "max", "max_code_symbols"),
+    Rule("listed_words", "listed_words", "max", "max_listed_words"),
+    Rule("signal_density", "signal_density", "min", "min_signal_density"),
 )
 
 
-def measure(
+def compute_signals(
     texts: pa.Array,
     languages: pa.Array,  # noqa: ARG001  (same shape for all filters)
     words: int,  # noqa: ARG001
-    limits: Limits,  # noqa: ARG001
-    listed: tuple[str, ...] = (),
-) -> Measured:
+    limits: Limits,
+) -> Computed:
     """Return the SIGNALS of each text, shape (rows, 8); the texts stay as they are.
 
-    Words are those of `str.split`; `listed` words are looked for in lower case among runs of letters, digits and `_`,
-    and entries of several words are not found.
+    Words are those of `str.split`. Toxic words are compared in lower case with runs of letters, digits and `_`, so
+    entries of several words never match.
     """
     from pipeline_tasks.text.base import phrases
     from pipeline_tasks.text.base.buffers import replace_invalid_utf8, views
+    from pipeline_tasks.text.base.cached import cached
     from pipeline_tasks.text.signals import character_counts
     from pipeline_tasks.text.words import word_counts
 
     view = views(texts)
     found = word_counts.count_words(*view, phrases.encode_phrases(()), phrases.encode_phrases(()))
     signed = character_counts.count_characters(*view)
+    listed = cached(_listed_words, limits.toxic_words) if limits.toxic_words else ()
     lower = views(pc.utf8_lower(replace_invalid_utf8(texts))) if listed else view
-    runs, hits, _ = word_counts.count_listed_words(*lower, tuple(word.lower() for word in listed)).T
+    runs, hits, _ = word_counts.count_listed_words(*lower, listed).T
     columns = [
         signed["points"],
         found["words"],
@@ -98,7 +110,18 @@ def measure(
         share(hits, runs),
         share(signed["solid"], signed["points"]),
     ]
-    return Measured(np.column_stack(columns), texts)
+    return Computed(np.column_stack(columns), texts)
 
 
-FILTER = Filter("seeds", SIGNALS, Limits, RULES, measure)
+def _listed_words(path: str) -> tuple[str, ...]:
+    from pipeline_tasks.text.words.wordlist import read
+
+    return tuple(sorted(word.lower() for word in read(path)))
+
+
+def resources(limits: Limits) -> tuple[FilePath, ...]:
+    """Return the list of toxic words, if there is one."""
+    return (limits.toxic_words,) if limits.toxic_words else ()
+
+
+FILTER = Filter("seeds", SIGNALS, Limits, RULES, compute_signals, SHARES, resources=resources)

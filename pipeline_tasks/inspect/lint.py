@@ -10,50 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.filters import Rule, packs
+from pipeline_tasks.filters import Filter, Rule, packs
 from pipeline_tasks.inspect.command import NEWEST, add_json, print_result
-from pipeline_tasks.inspect.whatif import Decision, decision, decisive, failures, first, measured, published
+from pipeline_tasks.inspect.whatif import Decision, decision, decisive, failures, first, published, stored_signals
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import STAGES, Recipe, Step, bind, load_recipe, stage_card
+from pipeline_tasks.run.task import repoint
 from pipeline_tasks.schema import RECORD
 from pipeline_tasks.stages import filter_quality
 from pipeline_tasks.store import storage
-
-SHARES = frozenset(
-    (
-        "dup_para_frac",
-        "dup_para_char_frac",
-        "dup_line_frac",
-        "dup_line_char_frac",
-        "bullet_line_ratio",
-        "ellipsis_line_ratio",
-        "alpha_word_ratio",
-        "line_punct_ratio",
-        "short_line_ratio",
-        "char_dup_ratio",
-        "dclm_non_alpha_ratio",
-        "dclm_line_frac",
-        "dclm_para_frac",
-        "dclm_line_char_frac",
-        "dclm_para_char_frac",
-        "dclm_removed_ratio",
-        "dolma_alpha_ratio",
-        "nemo_non_alpha_numeric",
-        "nemo_number_ratio",
-        "nemo_white_space_ratio",
-        "nemo_unique_lines",
-        "nemo_unique_paragraphs",
-        "nemo_lines_without_end_mark",
-        "nemo_alpha_ratio",
-        "seeds_punctuation",
-        "seeds_distinct_words",
-        "seeds_code_symbols",
-        "seeds_signal_density",
-    )
-)
-"""Signals that are parts of a whole: never above 1. No signal is ever below 0. Top n-grams may overlap themselves, and
-a text may have more hashes or line ends than words, so those shares have no such bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +32,27 @@ class Finding:
 
 
 class Asked(NamedTuple):
-    """A rule as a recipe asks it: its reason, itself, and its bound per language of `codes`; NaN: it is not asked."""
+    """A rule of a profile of a recipe, with its bound per language of `codes`; NaN: the language skips the rule."""
 
-    reason: str
+    profile: Filter
     rule: Rule
     codes: tuple[str, ...]
     bounds: npt.NDArray[np.float64]
+
+    @property
+    def reason(self) -> str:
+        """The reason of a row that fails the rule."""
+        return self.profile.reason(self.rule)
+
+    @property
+    def signal(self) -> tuple[str, str]:
+        """Profile and name of the signal that the rule bounds."""
+        return self.profile.name, self.rule.signal
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the rule's signal is a part of a whole, so never above 1."""
+        return self.rule.signal in self.profile.shares
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -180,9 +161,9 @@ def _resources(step: Step) -> Iterable[str]:
 def asked(decides: Decision) -> Iterator[Asked]:
     """Yield every rule in the order in which it is asked."""
     codes = (packs.ANY, *packs.codes(decides.packs))
-    for card, _, bounds in filter_quality.asked(*decides):
+    for card, _, bounds in filter_quality.resolve_profiles(*decides):
         for rule, of_all in zip(card.rules, bounds, strict=True):
-            yield Asked(card.reason(rule), rule, codes, of_all)
+            yield Asked(card, rule, codes, of_all)
 
 
 def _dead(rules: Iterable[Asked]) -> Iterator[Finding]:
@@ -192,9 +173,9 @@ def _dead(rules: Iterable[Asked]) -> Iterator[Finding]:
         bounds = one.bounds[~np.isnan(one.bounds)]
         if not len(bounds):
             what = "cannot fire: packs let every language skip it"
-        elif side == "least" and bounds.max() <= 0:
+        elif side == "min" and bounds.max() <= 0:
             what = f"cannot fire: {one.rule.limit} is {bounds.max():g}, and {signal} is never below 0"
-        elif side == "most" and (bounds.min() == np.inf or (signal in SHARES and bounds.min() >= 1)):
+        elif side == "max" and (bounds.min() == np.inf or (one.is_share and bounds.min() >= 1)):
             what = f"cannot fire: {one.rule.limit} is {bounds.min():g}, and {signal} is never above it"
         else:
             continue
@@ -205,37 +186,40 @@ def _shadowed(rules: Sequence[Asked]) -> Iterator[Finding]:
     """Find rules whose every failure is one of an earlier rule: the same question with a bound as strict."""
     for at, one in enumerate(rules):
         for earlier in rules[:at]:
-            if _same(one.rule, earlier.rule) and _as_strict(earlier, one):
+            if _same(one, earlier) and _as_strict(earlier, one):
                 bound = earlier.bounds[~np.isnan(earlier.bounds)][0]
                 what = f"never decides: {earlier.reason} before it asks {one.rule.signal} with {bound:g}"
                 yield Finding(fault=True, where=one.reason, what=what)
                 break
 
 
-def _same(one: Rule, other: Rule) -> bool:
-    return (one.signal, one.side) == (other.signal, other.side)
+def _same(one: Asked, other: Asked) -> bool:
+    """Return whether both bound the same signal on the same side."""
+    return (one.signal, one.rule.side) == (other.signal, other.rule.side)
 
 
 def _as_strict(one: Asked, other: Asked) -> bool:
     """Return whether `one` is as strict as `other` in every language that is asked `other`; some must be."""
     matter = ~np.isnan(other.bounds)
-    stricter = one.bounds >= other.bounds if one.rule.side == "least" else one.bounds <= other.bounds
+    stricter = one.bounds >= other.bounds if one.rule.side == "min" else one.bounds <= other.bounds
     return bool(matter.any() and stricter[matter].all())
 
 
 def _impossible(rules: Sequence[Asked]) -> Iterator[Finding]:
-    """Find bounds that no value can meet, such as a least that is above the most."""
-    for least in (one for one in rules if one.rule.side == "least"):
-        if least.rule.signal in SHARES:
-            what = f"{least.rule.limit} is {{bound:g}}, and {least.rule.signal} is never above 1"
-            yield from _nothing_passes(least, least.bounds > 1, what)
-    for most in (one for one in rules if one.rule.side == "most"):
-        what = f"{most.rule.limit} is {{bound:g}}, and {most.rule.signal} is never below 0"
-        yield from _nothing_passes(most, most.bounds < 0, what)
-        for least in (one for one in rules if one.rule.side == "least" and one.rule.signal == most.rule.signal):
-            wants = least.bounds > most.bounds
-            bound = least.bounds[wants][0] if wants.any() else 0
-            yield from _nothing_passes(most, wants, f"{{bound:g}} at most, but {least.reason} wants {bound:g} at least")
+    """Find bounds that no value can meet, such as a minimum above the maximum."""
+    minima = [bounded for bounded in rules if bounded.rule.side == "min"]
+    for lower in (bounded for bounded in minima if bounded.is_share):
+        what = f"{lower.rule.limit} is {{bound:g}}, and {lower.rule.signal} is never above 1"
+        yield from _nothing_passes(lower, lower.bounds > 1, what)
+    for upper in (bounded for bounded in rules if bounded.rule.side == "max"):
+        what = f"{upper.rule.limit} is {{bound:g}}, and {upper.rule.signal} is never below 0"
+        yield from _nothing_passes(upper, upper.bounds < 0, what)
+        for lower in minima:
+            if lower.signal == upper.signal:
+                wants = lower.bounds > upper.bounds
+                bound = lower.bounds[wants][0] if wants.any() else 0
+                what = f"{{bound:g}} at most, but {lower.reason} wants {bound:g} at least"
+                yield from _nothing_passes(upper, wants, what)
 
 
 def _nothing_passes(one: Asked, where: npt.NDArray[np.bool_], what: str) -> Iterator[Finding]:
@@ -249,9 +233,9 @@ def _nothing_passes(one: Asked, where: npt.NDArray[np.bool_], what: str) -> Iter
 def _overruled(decides: Decision) -> Iterator[Finding]:
     """Find bounds of the recipe that packs overrule for some languages, where a bound of their own is asked."""
     for name in decides.params.profiles:
-        for limit, bound in getattr(decides.params, name).items():
+        for limit, bound in decides.params.limits.get(name, {}).items():
             own = {code: pack.bounds.get(name, {}).get(limit) for code, pack in decides.packs.items()}
-            languages = sorted(code for code, asks in own.items() if asks is not None and asks != bound)
+            languages = sorted(code for code, packed in own.items() if packed is not None and packed != bound)
             if languages:
                 what = f"{limit}={bound:g} is not asked of {', '.join(languages)}: packs have bounds of their own there"
                 yield Finding(fault=False, where=name, what=what)
@@ -281,23 +265,23 @@ def _tried(root: str, recipe: str, snapshot: str, decides: Decision) -> Iterator
 def _shape(decides: Decision) -> object:
     """Return everything that decides the signals: all params but bounds on them, and stop words that are counted."""
     shapes, params = {}, decides.params
-    for card, limits, _ in filter_quality.asked(*decides):
+    for card, limits, _ in filter_quality.resolve_profiles(*decides):
         shape = {key: value for key, value in asdict(limits).items() if key not in decisive(card)}
-        shapes[card.name] = shape, packs.counted(card, limits, decides.packs)
-    bad_words = {language: _content(path) for language, path in params.bad_words.items()}
-    return params.profiles, params.words, _content(params.toxic_words), bad_words, shapes
+        files = {str(path): _content(path) for path in (card.resources(limits) if card.resources else ())}
+        shapes[card.name] = repoint(shape, files), packs.stop_word_lists(card, limits, decides.packs)
+    return params.profiles, params.words, shapes
 
 
 def _content(path: str) -> str:
     """Return a list by its digest, as a manifest names it."""
-    named = not path or path.startswith(filter_quality.DIGEST)
-    return path if named else f"{filter_quality.DIGEST}{storage.digest_of_file(path)[1]}"
+    prefix = filter_quality.DIGEST
+    return path if path.startswith(prefix) else f"{prefix}{storage.digest_of_file(path)[1]}"
 
 
 def _counts(root: str, made: Manifest, decides: Decision) -> tuple[int, dict[str, list[int]], Mapping[str, str]]:
     """Return rows, per reason (rows that fail, rows that fail it first), and which earlier reason hides it most."""
     rows, counts, before = 0, {one.reason: [0, 0] for one in asked(decides)}, dict[str, dict[str, int]]()
-    for batch in measured(root, made):
+    for batch in stored_signals(root, made, decides.params):
         failed = failures(batch, decides)
         firsts = first(failed, batch.num_rows)
         rows += batch.num_rows

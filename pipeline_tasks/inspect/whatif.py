@@ -13,18 +13,25 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.filters import Filter, beyond, packs
+from pipeline_tasks.filters import Filter, fails, packs
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import bind
 from pipeline_tasks.stage import FilePath
-from pipeline_tasks.stages.filter_quality import DIGEST, FILTERS, STAGE, Params, asked
+from pipeline_tasks.stages.filter_quality import (
+    DIGEST,
+    FILTERS,
+    STAGE,
+    Params,
+    resolve_profiles,
+    signals_column,
+)
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 KEPT = "kept"
-COLUMNS = ("language", "source", "signals")
+COLUMNS = ("language", "source")
 
 SHORT = {
     "gopher_quality.min_words": "gopher_quality.min_doc_words",
@@ -108,7 +115,7 @@ def whatif(root: str, version: version_log.Version, changes: Sequence[str]) -> F
     for key, value in wanted.items():
         then = _changed(then, key, value)
     tally = _Tally()
-    for batch in measured(root, made):
+    for batch in stored_signals(root, made, params):
         tally.add(batch, failures(batch, now), failures(batch, then))
     told = {why: count for why, (count, _) in tally.reasons().items() if count}
     if told != dict(made.rejected):
@@ -145,8 +152,8 @@ def decision(params: Params, named: FilePath) -> Decision:
 def _repacked(now: Decision, named: FilePath) -> Decision:
     """Return `now` with other packs; RecipeError if they ask for stop words that were not counted."""
     then = Decision(replace(now.params, packs=named), packs.load(named, FILTERS))
-    for card, limits, _ in asked(then.params, then.packs):
-        had, wants = packs.counted(card, limits, now.packs), packs.counted(card, limits, then.packs)
+    for card, limits, _ in resolve_profiles(then.params, then.packs):
+        had, wants = packs.stop_word_lists(card, limits, now.packs), packs.stop_word_lists(card, limits, then.packs)
         if unknown := sorted(code for code, words in wants.items() if had.get(code) != words):
             message = (
                 f"--set packs={named}: it counts stop words of {', '.join(unknown)} for {card.name} that no stored "
@@ -166,26 +173,22 @@ def published(root: str, version: version_log.Version) -> tuple[str, Manifest, P
     return path, made, bind(STAGE, made.params, f"{root}/{path}: params")
 
 
-def measured(root: str, made: Manifest) -> Iterator[pa.RecordBatch]:
-    """Yield `COLUMNS` of every row that the stage judged: kept and set aside."""
-    yield from read_shards(root, (*made.shards, *made.rejects), COLUMNS)
+def stored_signals(root: str, manifest: Manifest, params: Params) -> Iterator[pa.RecordBatch]:
+    """Yield `COLUMNS` and the signals of every row that the stage judged, kept or rejected."""
+    columns = (*COLUMNS, *map(signals_column, dict.fromkeys(params.profiles)))
+    yield from read_shards(root, (*manifest.shards, *manifest.rejects), columns)
 
 
 def failures(batch: pa.RecordBatch, decides: Decision) -> Failures:
     """Return which rows fail which rule, from their stored signals alone."""
-    signals, languages = batch.column("signals"), batch.column("language")
-    there = {signals.type.field(at).name for at in range(signals.type.num_fields)}
     failed: Failures = {}
-    columns = packs.columns(languages, decides.packs)
-    for card, _, bounds in asked(*decides):
-        for rule, of_all in zip(card.rules, bounds, strict=True):
-            if rule.signal not in there:
-                message = f"signal {rule.signal} was not measured when this snapshot was refined; refine it again"
-                raise RecipeError(message)
+    columns = packs.bound_columns(batch.column("language"), decides.packs)
+    for card, _, bounds in resolve_profiles(*decides):
+        signals = batch.column(signals_column(card.name))
+        for rule, row_bounds in zip(card.rules, bounds, strict=True):
             values = signals.field(rule.signal).to_numpy(zero_copy_only=False)
-            beaten = beyond(rule, values, of_all[columns])
             reason = card.reason(rule)
-            failed[reason] = failed.get(reason, False) | beaten
+            failed[reason] = failed.get(reason, False) | fails(rule, values, row_bounds[columns])
     return failed
 
 
@@ -254,8 +257,8 @@ def _number(key: str, value: str) -> float:
 def _changed(decides: Decision, key: str, value: float) -> Decision:
     *language, profile, limit = key.split(".")
     if not language:
-        bounds: Any = {profile: {**getattr(decides.params, profile), limit: value}}
-        return decides._replace(params=replace(decides.params, **bounds))
+        limits = {**decides.params.limits, profile: {**decides.params.limits.get(profile, {}), limit: value}}
+        return decides._replace(params=replace(decides.params, limits=limits))
     (code,) = language
     pack = decides.packs.get(code, decides.packs.get(packs.ANY, packs.Pack()))
     changed = {**pack.bounds, profile: {**pack.bounds.get(profile, {}), limit: value}}
@@ -265,7 +268,7 @@ def _changed(decides: Decision, key: str, value: float) -> Decision:
 def _bound(decides: Decision, key: str) -> float:
     """Return a bound as it is asked: of one language, or in general; NaN if it is not."""
     *language, profile, limit = key.split(".")
-    general = getattr(FILTERS[profile].limits(**getattr(decides.params, profile)), limit)
+    general = getattr(decides.params.limits_of(profile), limit)
     if not language:
         return float(general)
     pack = decides.packs.get(language[0], decides.packs.get(packs.ANY, packs.Pack()))

@@ -30,6 +30,11 @@ WEIGHTS: Mapping[str, float] = {
 }
 """The published weights; a component without a source is left out and the others share its weight."""
 
+_SIGNALS = "signals_"
+"""Prefix of the columns of signals that `filter_quality` writes, one per profile."""
+
+_REPETITION = f"{_SIGNALS}gopher_repetition"
+
 _FEW_WORDS, _ENOUGH_WORDS, _MANY_WORDS = 50, 500, 50_000
 _UNSPACED = ("zh", "ja", "th", "lo", "km", "my", "yue", "wuu")  # written without spaces
 _CHARS_PER_UNSPACED_WORD = 2  # mean word length of Chinese and Japanese text, rounded
@@ -135,14 +140,18 @@ def _length(words: Column) -> Column:
 
 
 def _duplication(batch: pa.RecordBatch, texts: list[str]) -> Column:
-    """Return the share of characters outside repeated lines; the worst repetition signal where signals exist."""
-    if batch.schema.get_field_index("signals") >= 0:
-        signals: Any = batch.column("signals")
-        names = [part.name for part in signals.type if part.name.startswith(("dup", "repeat"))]
-        if names:
-            values: list[Any] = [pc.struct_field(signals, name).cast(pa.float64()) for name in names]
-            worst = np.fmax.reduce([value.to_numpy(zero_copy_only=False) for value in values])
-            return np.asarray(1.0 - np.clip(worst, 0.0, 1.0), np.float64)
+    """Return the share of characters outside repeated lines.
+
+    Where `filter_quality` ran, it is 1 - the worst signal of `gopher_repetition`, unknown without that profile.
+    """
+    if batch.schema.get_field_index(_REPETITION) >= 0:
+        signals: Any = batch.column(_REPETITION)
+        names = [part.name for part in signals.type if part.name.startswith("dup")]
+        values: list[Any] = [pc.struct_field(signals, name).cast(pa.float64()) for name in names]
+        worst = np.fmax.reduce([value.to_numpy(zero_copy_only=False) for value in values])
+        return np.asarray(1.0 - np.clip(worst, 0.0, 1.0), np.float64)
+    if any(name.startswith(_SIGNALS) for name in batch.schema.names):
+        return np.full(batch.num_rows, np.nan)
     return np.array([1.0 - _repeated_share(text) for text in texts], np.float64)
 
 

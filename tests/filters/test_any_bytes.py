@@ -1,7 +1,7 @@
 """Whatever a string column may hold, and in whatever company: no profile crashes, and each text gets its own verdict."""
 
 import json
-from functools import partial
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.filters import Filter, c4_badwords, seeds
-from pipeline_tasks.stages.filter_quality import FILTERS, Params, sift
+from pipeline_tasks.stage import FilePath
+from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts, signals_column
 from tests.documents import documents
 
-LISTED = {
-    "c4_badwords": partial(c4_badwords.measure, lists={"en": ("damn",), "ja": ("ばか",)}),
-    "seeds": partial(seeds.measure, listed=("damn",)),
+LISTS = Path(__file__).with_name("words")
+LIMITS = {
+    "c4_badwords": c4_badwords.Limits(bad_words={"en": FilePath(f"{LISTS}/en.txt"), "ja": FilePath(f"{LISTS}/ja.txt")}),
+    "seeds": seeds.Limits(toxic_words=FilePath(f"{LISTS}/en.txt")),
 }
 EVERY = pytest.mark.parametrize("card", FILTERS.values(), ids=list(FILTERS))
 WORDS = pytest.mark.parametrize("words", [0, 1, 3], ids=["split", "unicode", "spacy"])
@@ -38,13 +40,10 @@ def column(raw: list[bytes]) -> pa.Array:
 
 
 def signals(card: Filter, texts: pa.Array, languages: list[str | None], words: int) -> npt.NDArray[np.float64]:
-    measure = LISTED.get(card.name, card.measure)
-    told = pa.array(languages, pa.string())
-    found: npt.NDArray[np.float64] = measure(texts, told, words, card.limits()).signals
+    codes, limits = pa.array(languages, pa.string()), LIMITS.get(card.name, card.limits())
+    found: npt.NDArray[np.float64] = card.compute_signals(texts, codes, words, limits).signals
     if card.cuts is not None:
-        assert len(card.cuts.trace(texts, told, card.limits())) == sum(
-            map(len, texts.cast(pa.large_binary()).to_pylist())
-        )
+        assert len(card.cuts.trace(texts, codes, limits)) == sum(map(len, texts.cast(pa.large_binary()).to_pylist()))
     return found
 
 
@@ -87,8 +86,12 @@ def test_verdicts_are_the_same_alone_or_in_company(packs: str, rows: list[tuple[
     def judged(some: list[tuple[str, str | None]]) -> list[dict[str, object]]:
         docs = documents([text for text, _ in some], language=pa.array([told for _, told in some], pa.string()))
         batches = docs.combine_chunks().to_batches()
-        kept = pa.Table.from_batches(sift(iter(batches), params=params)) if batches else pa.table({})
-        return kept.select(["text", "signals", "edit_spans", "reason", "evidence"]).to_pylist() if batches else []
+        kept = pa.Table.from_batches(filter_texts(iter(batches), params=params)) if batches else pa.table({})
+        return (
+            kept.select(["text", *map(signals_column, profiles), "edit_spans", "reason", "evidence"]).to_pylist()
+            if batches
+            else []
+        )
 
     whole = judged(rows)
     assert whole == [*judged(rows[:at]), *judged(rows[at:])]

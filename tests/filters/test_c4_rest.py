@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import c4_badwords, c4_paragraphs
-from pipeline_tasks.stages.filter_quality import Params, sift
+from pipeline_tasks.stage import FilePath
+from pipeline_tasks.stages.filter_quality import Params, filter_texts
 from tests.documents import documents
 from tests.refining import given as parent_of
 from tests.refining import refined
 
-LISTS = {"en": ("damn", "bad word", "a$$", "Caps", "été"), "ja": ("ばか", "グロ"), "de": ()}
+FILES = {path.stem: FilePath(str(path)) for path in Path(__file__).with_name("words").glob("*.txt")}
+LISTS = {language: Path(path).read_text("utf-8").splitlines() for language, path in FILES.items()}
 PIECES = (
     "damn",
     "DAMN",
@@ -52,9 +54,9 @@ def has_bad_word(text: str, language: str | None) -> bool:
 
 
 def draws(texts: list[str], languages: list[str | None]) -> list[float]:
-    told = pa.array(languages, pa.string())
-    measured = c4_badwords.measure(pa.array(texts, pa.large_string()), told, 0, c4_badwords.Limits(), LISTS)
-    return [float(one) for one in measured.signals[:, 0]]
+    columns = pa.array(texts, pa.large_string()), pa.array(languages, pa.string())
+    computed = c4_badwords.compute_signals(*columns, 0, c4_badwords.Limits(bad_words=FILES))
+    return [float(draw) for draw in computed.signals[:, 0]]
 
 
 @PROPERTY
@@ -81,7 +83,7 @@ def test_lists_are_asked_of_their_language_and_are_identity(tmp_path: Path) -> N
     for words in ("damn\n", "darn\n"):
         path = tmp_path / f"{words.strip()}.txt"
         path.write_text(words)
-        asked = {"profiles": ["c4_badwords"], "bad_words": {"en": str(path)}}
+        asked = {"profiles": ["c4_badwords"], "c4_badwords": {"bad_words": {"en": str(path)}}}
         made.append(refined(tmp_path, "filter_quality", parent_of(tmp_path, [table]), asked)[1])
     assert [one.rejected for one in made] == [{"c4_badwords:document_removed_with_badwords": 1}, {}]
     assert made[0].fingerprint != made[1].fingerprint
@@ -99,8 +101,8 @@ def test_published_lists_are_read(shared_data: Path, tmp_path: Path) -> None:
     spelled = {language: [word for word in words if word == word.lower()] for language, words in lists.items()}
     told = [language for language, words in spelled.items() for _ in words]
     table = documents([f"{word}." for words in spelled.values() for word in words], language=pa.array(told))
-    params = Params(profiles=("c4_badwords",), bad_words=paths)  # type: ignore[arg-type]
-    (out,) = sift(iter(table.combine_chunks().to_batches()), params=params)
+    params = Params(profiles=("c4_badwords",), limits={"c4_badwords": {"bad_words": paths}})
+    (out,) = filter_texts(iter(table.combine_chunks().to_batches()), params=params)
     passed = [
         text for text, reason in zip(out["text"].to_pylist(), out["reason"].to_pylist(), strict=True) if not reason
     ]
@@ -112,7 +114,7 @@ def test_published_lists_are_read(shared_data: Path, tmp_path: Path) -> None:
 def test_paragraphs_are_counted_as_upstream_judges_them(rows: list[list[int]]) -> None:
     texts = ["\n".join("é" * points for points in row) for row in rows]
     limits = c4_paragraphs.Limits(min_paragraph_len=4)
-    found = c4_paragraphs.measure(pa.array(texts, pa.large_string()), pa.nulls(len(texts)), 0, limits).signals
+    found = c4_paragraphs.compute_signals(pa.array(texts, pa.large_string()), pa.nulls(len(texts)), 0, limits).signals
     for text, (long,) in zip(texts, found, strict=True):
         lengths = [len(line) for line in text.split("\n")]
         assert (long >= 3) == (len(lengths) >= 3 and min(heapq.nlargest(3, lengths)) >= 4)

@@ -12,27 +12,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks import filters
-from pipeline_tasks.filters import Filter, Measured
+from pipeline_tasks.filters import Computed, Filter
 from pipeline_tasks.schema import REASON_PATTERN
 from pipeline_tasks.stages.filter_quality import FILTERS
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(filters.__path__) if not module.ispkg)
-CARDS = [importlib.import_module(f"pipeline_tasks.filters.{name}").FILTER for name in NAMES]
+MODULES = {name: importlib.import_module(f"pipeline_tasks.filters.{name}") for name in NAMES}
+CARDS = [module.FILTER for module in MODULES.values() if hasattr(module, "FILTER")]
 TEXT = st.text(max_size=120) | st.lists(
     st.sampled_from(["the", "be", " ", " ", "\n", "\n\n", ".", "...", "{", "[1]", "中文", "x", "#", "- "]), max_size=40
 ).map("".join)
 ROWS = st.lists(st.tuples(TEXT | st.none(), st.sampled_from(["en", "de", "zh", "th", None])), max_size=5)
-EVERY = pytest.mark.parametrize("card", CARDS, ids=NAMES)
+SHARED = ("gopher",)
+"""Modules that filters share."""
+
+EVERY = pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
 PROPERTY = settings(max_examples=40, deadline=None)
 
 
-def measured(card: Filter, rows: list[tuple[str | None, str | None]], words: int = 0) -> Measured:
+def measured(card: Filter, rows: list[tuple[str | None, str | None]], words: int = 0) -> Computed:
     texts = pa.array([text for text, _ in rows], pa.large_string())
-    return card.measure(texts, pa.array([language for _, language in rows], pa.string()), words, card.limits())
+    return card.compute_signals(texts, pa.array([language for _, language in rows], pa.string()), words, card.limits())
 
 
 def test_the_stage_knows_every_file_by_its_name() -> None:
-    assert sorted(FILTERS) == NAMES == sorted(card.name for card in CARDS)
+    assert list(FILTERS) == [card.name for card in CARDS] == [name for name in NAMES if name not in SHARED]
 
 
 @EVERY
@@ -41,6 +45,7 @@ def test_rules_name_signals_limits_and_fitting_reasons(card: Filter) -> None:
     for rule in card.rules:
         assert rule.signal in card.signals
         assert rule.limit in limits
+        assert set(card.shares) <= set(card.signals)
         assert re.match(REASON_PATTERN, card.reason(rule))
 
 

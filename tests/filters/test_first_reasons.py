@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from pipeline_tasks.stages.filter_quality import FILTERS, Params, sift
+from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts
 from tests.documents import documents
 
 PROSE_TEXT = (
@@ -81,7 +81,7 @@ LINED = ("c4", "c4_badwords", "c4_paragraphs", "fineweb")
 
 def first(profile: str, text: str) -> str | None:
     docs = documents([text], language=pa.array(["en"]))
-    (out,) = sift(iter(docs.to_batches()), params=Params(profiles=(profile,)))
+    (out,) = filter_texts(iter(docs.to_batches()), params=Params(profiles=(profile,)))
     reason: str | None = out["reason"][0].as_py()
     return reason and reason.removeprefix(f"{profile}:")
 

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.filters import beyond, packs
+from pipeline_tasks.filters import fails, packs
 from pipeline_tasks.filters.packs import ANY, SETS, Pack, load
-from pipeline_tasks.stages.filter_quality import FILTERS, Params, resources, sift
+from pipeline_tasks.recipe import bind
+from pipeline_tasks.stages.filter_quality import FILTERS, STAGE, Params, filter_texts, resources
 from pipeline_tasks.text.signals import stop_words
 from pipeline_tasks.text.words.languages import UNSPACED
 from tests.documents import documents
@@ -32,8 +33,8 @@ def written(folder: Path, content: str) -> str:
 
 def reasons(text: str, language: str | None, **params: object) -> set[str]:
     docs = documents([text], language=pa.array([language], pa.string()))
-    asked = Params(profiles=("gopher_quality",), **params)  # type: ignore[arg-type]
-    (out,) = sift(iter(docs.to_batches()), params=asked)
+    judged = bind(STAGE, {"profiles": ["gopher_quality"], **params})
+    (out,) = filter_texts(iter(docs.to_batches()), params=judged)
     return set(re.findall(r'"rule":"gopher_quality:(\w+)"', out["evidence"][0].as_py() or ""))
 
 
@@ -104,7 +105,7 @@ def test_each_profile_counts_stop_words_its_own_way(
 ) -> None:
     path = written(tmp_path, "de: {stop_words: [und, der]}")
     docs = documents([text], language=pa.array(["de"]))
-    (out,) = sift(iter(docs.to_batches()), params=Params(profiles=(profile,), packs=path))  # type: ignore[arg-type]
+    (out,) = filter_texts(iter(docs.to_batches()), params=Params(profiles=(profile,), packs=path))  # type: ignore[arg-type]
     rule = next(rule.why for rule in FILTERS[profile].rules if rule.limit == least)
     assert (f'"{profile}:{rule}"' not in out["evidence"][0].as_py()) == kept
 
@@ -169,8 +170,8 @@ def test_bounds_are_looked_up_row_by_row(rows: list[tuple[float, str | None]], b
     rule = GOPHER.rules[6]
     read = {code: Pack({"gopher_quality": {rule.limit: bound}}) for code, bound in bounds.items()}
     languages = pa.array([language for _, language in rows], pa.string())
-    table = packs.table(GOPHER, GOPHER.limits(), read)[6]
-    failed = beyond(rule, np.array([value for value, _ in rows]), table[packs.columns(languages, read)])
+    table = packs.bounds_table(GOPHER, GOPHER.limits(), read)[6]
+    failed = fails(rule, np.array([value for value, _ in rows]), table[packs.bound_columns(languages, read)])
     general = bounds.get(ANY, 0.9)
     wanted = [bounds.get(language or "", general) for _, language in rows]
     assert failed.tolist() == [

@@ -1,132 +1,135 @@
 """The same text under each profile: rules of one name are functions of their own; counted by hand."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
 from pipeline_tasks.filters import Filter, cc_net, dclm, dolma, gopher_quality, gopher_repetition, nemo, seeds
+from pipeline_tasks.stage import FilePath
 
 
 def signals(card: Filter, text: str, language: str = "en") -> dict[str, float]:
-    measured = card.measure(pa.array([text], pa.large_string()), pa.array([language]), 0, card.limits())
+    measured = card.compute_signals(pa.array([text], pa.large_string()), pa.array([language]), 0, card.limits())
     return dict(zip(card.signals, measured.signals[0].tolist(), strict=True))
 
 
 def test_a_line_said_twice_in_four_is_a_quarter_or_a_half() -> None:
     text = "one line\nand one\nand two\none line"
     assert signals(gopher_repetition.FILTER, text)["dup_line_frac"] == pytest.approx(1 / 4)
-    assert signals(dclm.FILTER, text)["dclm_line_frac"] == pytest.approx(2 / 4)
-    assert signals(dolma.FILTER, text)["dolma_dup_line_frac"] == pytest.approx(2 / 4)
-    assert signals(nemo.FILTER, text)["nemo_unique_lines"] == pytest.approx(3 / 4)
+    assert signals(dclm.FILTER, text)["line_frac"] == pytest.approx(2 / 4)
+    assert signals(dolma.FILTER, text)["dup_line_frac"] == pytest.approx(2 / 4)
+    assert signals(nemo.FILTER, text)["unique_lines"] == pytest.approx(3 / 4)
 
 
 def test_word_length_is_a_mean_or_a_median() -> None:
     text = "a bb ccccccc --"
     assert signals(gopher_quality.FILTER, text)["word_length"] == pytest.approx((1 + 2 + 7) / 3)
-    assert signals(dclm.FILTER, text)["dclm_word_length"] == pytest.approx((1 + 2 + 7 + 2) / 4)
-    assert signals(dolma.FILTER, text)["dolma_median_word_length"] == 2
-    assert signals(nemo.FILTER, text)["nemo_word_length"] == pytest.approx(3)
+    assert signals(dclm.FILTER, text)["word_length"] == pytest.approx((1 + 2 + 7 + 2) / 4)
+    assert signals(dolma.FILTER, text)["median_word_length"] == 2
+    assert signals(nemo.FILTER, text)["word_length"] == pytest.approx(3)
 
 
 def test_symbols() -> None:
     text = "#a ##b c… d... . . . # […]"  # ten words
     assert signals(gopher_quality.FILTER, text)["hash_ratio"] == pytest.approx(4 / 9)
     assert signals(gopher_quality.FILTER, text)["ellipsis_ratio"] == pytest.approx(3 / 9)
-    assert signals(dclm.FILTER, text)["dclm_symbol_ratio"] == pytest.approx((4 + 1 + 1 + 2) / 9)
-    assert signals(dolma.FILTER, text)["dolma_symbol_ratio"] == pytest.approx(5 / 9)
-    assert signals(nemo.FILTER, text)["nemo_symbol_ratio"] == pytest.approx(2 / 9)
+    assert signals(dclm.FILTER, text)["symbol_ratio"] == pytest.approx((4 + 1 + 1 + 2) / 9)
+    assert signals(dolma.FILTER, text)["symbol_ratio"] == pytest.approx(5 / 9)
+    assert signals(nemo.FILTER, text)["symbol_ratio"] == pytest.approx(2 / 9)
 
 
 def test_bullets() -> None:
     text = "- dash\n* star\n• dot\n ● ball\n  - indented\n◦ ring"
     assert signals(gopher_quality.FILTER, text)["bullet_line_ratio"] == pytest.approx(3 / 6)
-    assert signals(dclm.FILTER, text)["dclm_bullet_line_ratio"] == pytest.approx(5 / 6)
-    assert signals(dolma.FILTER, text)["dolma_bullet_line_ratio"] == pytest.approx(2 / 6)
-    assert signals(nemo.FILTER, text)["nemo_bullet_line_ratio"] == pytest.approx(3 / 6)
+    assert signals(dclm.FILTER, text)["bullet_line_ratio"] == pytest.approx(5 / 6)
+    assert signals(dolma.FILTER, text)["bullet_line_ratio"] == pytest.approx(2 / 6)
+    assert signals(nemo.FILTER, text)["bullet_line_ratio"] == pytest.approx(3 / 6)
 
 
 def test_lines_that_trail_off() -> None:
     text = "so...\nthen…\nand . . .\ngo on [...]\nRead More\nend."
     assert signals(gopher_quality.FILTER, text)["ellipsis_line_ratio"] == pytest.approx(2 / 6)
-    assert signals(dclm.FILTER, text)["dclm_ellipsis_line_ratio"] == pytest.approx(3 / 6)
-    assert signals(dolma.FILTER, text)["dolma_ellipsis_line_ratio"] == pytest.approx(1 / 6)
-    assert signals(nemo.FILTER, text)["nemo_ellipsis_line_ratio"] == pytest.approx(4 / 6)
+    assert signals(dclm.FILTER, text)["ellipsis_line_ratio"] == pytest.approx(3 / 6)
+    assert signals(dolma.FILTER, text)["ellipsis_line_ratio"] == pytest.approx(1 / 6)
+    assert signals(nemo.FILTER, text)["ellipsis_line_ratio"] == pytest.approx(4 / 6)
 
 
 def test_stop_words() -> None:
     text = "The the the THE cat"
     assert signals(gopher_quality.FILTER, text)["stop_words"] == 1
-    assert signals(dclm.FILTER, text)["dclm_stop_words"] == 4
-    assert signals(dolma.FILTER, text)["dolma_required_words"] == 2
-    assert signals(nemo.FILTER, text)["nemo_common_words"] == 2
+    assert signals(dclm.FILTER, text)["stop_words"] == 4
+    assert signals(dolma.FILTER, text)["required_words"] == 2
+    assert signals(nemo.FILTER, text)["common_words"] == 2
 
 
 def test_top_and_repeated_n_grams() -> None:
     words = "a b c d e a b c d e f g h i j"
     assert signals(gopher_repetition.FILTER, words)["top_2_gram"] == pytest.approx(2 * 3 / 29)
-    assert signals(dclm.FILTER, words)["dclm_top_2_gram"] == pytest.approx(2 * 2 / 15)
-    assert signals(dolma.FILTER, words)["dolma_top_2_gram"] == pytest.approx(2 * 2 / 15)
-    assert signals(nemo.FILTER, words)["nemo_top_2_gram"] == pytest.approx(2 * 3 / 29)
+    assert signals(dclm.FILTER, words)["top_2_gram"] == pytest.approx(2 * 2 / 15)
+    assert signals(dolma.FILTER, words)["top_2_gram"] == pytest.approx(2 * 2 / 15)
+    assert signals(nemo.FILTER, words)["top_2_gram"] == pytest.approx(2 * 3 / 29)
     assert signals(gopher_repetition.FILTER, words)["duplicated_5_n_grams"] == pytest.approx(5 / 29)
-    assert signals(dclm.FILTER, words)["dclm_dup_5_gram"] == pytest.approx(10 / 15)
-    assert signals(dolma.FILTER, words)["dolma_dup_5_gram"] == pytest.approx(2 / 11)
-    assert signals(nemo.FILTER, words)["nemo_dup_5_gram"] == pytest.approx((5 + 4) / 29)
+    assert signals(dclm.FILTER, words)["dup_5_gram"] == pytest.approx(10 / 15)
+    assert signals(dolma.FILTER, words)["dup_5_gram"] == pytest.approx(2 / 11)
+    assert signals(nemo.FILTER, words)["dup_5_gram"] == pytest.approx((5 + 4) / 29)
 
 
 def test_dclm_takes_the_longest_of_equally_frequent_n_grams() -> None:
     words = "to be xxxx yyyy to be xxxx yyyy"
-    assert signals(dclm.FILTER, words)["dclm_top_2_gram"] == pytest.approx(2 * 8 / 24)
-    assert signals(dolma.FILTER, words)["dolma_top_2_gram"] == pytest.approx(2 * 4 / 24)
+    assert signals(dclm.FILTER, words)["top_2_gram"] == pytest.approx(2 * 8 / 24)
+    assert signals(dolma.FILTER, words)["top_2_gram"] == pytest.approx(2 * 4 / 24)
 
 
 def test_nemo_replaces_inside_words_too() -> None:
     text = "the c the cat breathe calmly"
-    assert signals(nemo.FILTER, text)["nemo_top_2_gram"] == pytest.approx(3 * len("the c") / len(text))
-    assert signals(nemo.FILTER, "one")["nemo_top_2_gram"] == 1
+    assert signals(nemo.FILTER, text)["top_2_gram"] == pytest.approx(3 * len("the c") / len(text))
+    assert signals(nemo.FILTER, "one")["top_2_gram"] == 1
 
 
 def test_dolma_counts_empty_lines_and_may_exceed_one() -> None:
     found = signals(dolma.FILTER, "a a a a\n\na a a a\n")
-    assert found["dolma_dup_line_frac"] == 1
-    assert found["dolma_dup_line_char_frac"] == pytest.approx(14 / 8)
+    assert found["dup_line_frac"] == 1
+    assert found["dup_line_char_frac"] == pytest.approx(14 / 8)
 
 
 def test_a_text_of_one_line_repeats_nothing_to_dclm() -> None:
-    assert signals(dclm.FILTER, "again and again")["dclm_line_frac"] == 0
+    assert signals(dclm.FILTER, "again and again")["line_frac"] == 0
 
 
 def test_dclm_counts_words_that_begin_with_a_letter_or_digit() -> None:
-    assert signals(dclm.FILTER, '"Yes" we (can) -- 3 x')["dclm_words"] == 3
+    assert signals(dclm.FILTER, '"Yes" we (can) -- 3 x')["words"] == 3
 
 
 def test_dclm_removes_lines_and_measures_what_they_held() -> None:
     text = "This line of prose is kept as it is.\nMENU AND MORE\n1234\n1.2K likes\nHome\n3 items in cart\nSign-in here"
-    measured = dclm.measure(pa.array([text], pa.large_string()), pa.array(["en"]), 0, dclm.Limits())
+    measured = dclm.compute_signals(pa.array([text], pa.large_string()), pa.array(["en"]), 0, dclm.Limits())
     found = dict(zip(dclm.SIGNALS, measured.signals[0].tolist(), strict=True))
     assert measured.texts.to_pylist() == ["This line of prose is kept as it is.\n3\nhere"]
-    assert [found[f"dclm_{why}_lines"] for why in ("uppercase", "numeric", "counter", "short")] == [1, 1, 1, 1]
-    assert [found[f"dclm_{why}_lines"] for why in ("cart", "more", "sign_in")] == [1, 0, 1]
-    assert found["dclm_removed_ratio"] == pytest.approx((22 - 11) / 22)
+    assert [found[f"{why}_lines"] for why in ("uppercase", "numeric", "counter", "short")] == [1, 1, 1, 1]
+    assert [found[f"{why}_lines"] for why in ("cart", "more", "sign_in")] == [1, 0, 1]
+    assert found["removed_ratio"] == pytest.approx((22 - 11) / 22)
 
 
 def test_dclm_takes_urls_out_before_it_measures() -> None:
     text = "This line has 9 words and http://a.com/b two addresses.\nSee 10.0.0.1 here"
     texts, languages = pa.array([text], pa.large_string()), pa.array(["en"])
-    measured = dclm.measure(texts, languages, 0, dclm.Limits())
+    measured = dclm.compute_signals(texts, languages, 0, dclm.Limits())
     found = dict(zip(dclm.SIGNALS, measured.signals[0].tolist(), strict=True))
     assert measured.texts.to_pylist() == ["This line has 9 words and two addresses.\nSee here"]
-    assert (found["dclm_words"], found["dclm_urls"], found["dclm_addresses"]) == (10, 1, 1)
-    left = dclm.measure(texts, languages, 0, dclm.Limits(remove_urls=0))
+    assert (found["words"], found["urls"], found["addresses"]) == (10, 1, 1)
+    left = dclm.compute_signals(texts, languages, 0, dclm.Limits(remove_urls=0))
     assert left.texts.to_pylist() == [text]
 
 
 def test_nemo_counts_characters_of_its_own_kinds() -> None:
     text = "See http://a.b/c (1)\n[x]"
     found = signals(nemo.FILTER, text)
-    assert found["nemo_url_ratio"] == pytest.approx(len("http://a.b/c") / len(text))
-    assert found["nemo_parentheses_ratio"] == pytest.approx(4 / len(text))
-    assert found["nemo_number_ratio"] == pytest.approx(1 / len(text))
-    assert found["nemo_white_space_ratio"] == pytest.approx(3 / len(text))
-    assert found["nemo_non_alpha_numeric"] == pytest.approx(len(":// /()[] ") / len(text) - 0 / len(text))
+    assert found["url_ratio"] == pytest.approx(len("http://a.b/c") / len(text))
+    assert found["parentheses_ratio"] == pytest.approx(4 / len(text))
+    assert found["number_ratio"] == pytest.approx(1 / len(text))
+    assert found["white_space_ratio"] == pytest.approx(3 / len(text))
+    assert found["non_alpha_numeric"] == pytest.approx(len(":// /()[] ") / len(text) - 0 / len(text))
 
 
 @pytest.mark.parametrize(
@@ -142,19 +145,19 @@ def test_nemo_counts_characters_of_its_own_kinds() -> None:
 )
 def test_nemo_digits_and_urls_are_ascii(text: str, digits: int, in_urls: int) -> None:
     found = signals(nemo.FILTER, text)
-    assert found["nemo_number_ratio"] == pytest.approx(digits / len(text))
-    assert found["nemo_url_ratio"] == pytest.approx(in_urls / len(text))
+    assert found["number_ratio"] == pytest.approx(digits / len(text))
+    assert found["url_ratio"] == pytest.approx(in_urls / len(text))
 
 
 def test_nemo_boilerplate_is_a_share_of_paragraphs() -> None:
     text = "One.\n\nSee our Privacy Policy.\n\nThis site uses cookies.\n\nEnd."
-    assert signals(nemo.FILTER, text)["nemo_boilerplate_ratio"] == pytest.approx(2 / 4)
-    assert signals(nemo.FILTER, text + "\n\nLorem ipsum")["nemo_boilerplate_ratio"] == 1
+    assert signals(nemo.FILTER, text)["boilerplate_ratio"] == pytest.approx(2 / 4)
+    assert signals(nemo.FILTER, text + "\n\nLorem ipsum")["boilerplate_ratio"] == 1
 
 
 def test_cc_net_keeps_the_first_of_equal_paragraphs() -> None:
     text = "_Hello\n_World\n\nI'm original, 12。\n_world\ni'm Original, 34\nend"
-    measured = cc_net.measure(pa.array([text], pa.large_string()), pa.array(["en"]), 0, cc_net.Limits())
+    measured = cc_net.compute_signals(pa.array([text], pa.large_string()), pa.array(["en"]), 0, cc_net.Limits())
     assert measured.texts.to_pylist() == ["_Hello\n_World\n\nI'm original, 12。\nend"]
     length = len(text.replace("\n\n", "\n"))
     assert measured.signals[0].tolist() == [6, length, 2]
@@ -162,36 +165,40 @@ def test_cc_net_keeps_the_first_of_equal_paragraphs() -> None:
 
 @pytest.mark.parametrize("other", ["\x85 one", "one\x1c", "\u3000ONE\u2028", "\x0bone"])
 def test_cc_net_takes_off_what_str_strip_takes_off(other: str) -> None:
-    texts = cc_net.measure(pa.array([f"one\n{other}"], pa.large_string()), pa.array(["en"]), 0, cc_net.Limits()).texts
+    texts = cc_net.compute_signals(
+        pa.array([f"one\n{other}"], pa.large_string()), pa.array(["en"]), 0, cc_net.Limits()
+    ).texts
     assert texts.to_pylist() == ["one"]
 
 
 def test_cc_net_compares_lines_in_the_lower_case_of_python() -> None:
     text = "δλς\nΔΛΣ\nδλ\u03c3\nİ\ni"
-    texts = cc_net.measure(pa.array([text], pa.large_string()), pa.array(["el"]), 0, cc_net.Limits()).texts
+    texts = cc_net.compute_signals(pa.array([text], pa.large_string()), pa.array(["el"]), 0, cc_net.Limits()).texts
     assert texts.to_pylist() == ["δλς\nδλ\u03c3\nİ\ni"]
 
 
 def test_cc_net_may_write_punctuation_in_ascii_and_leave_repeats() -> None:
     limits = cc_net.Limits(remove_repeats=0, ascii_punctuation=1)
-    texts = cc_net.measure(pa.array(["“a”—b…\n“a”—b…"], pa.large_string()), pa.array(["en"]), 0, limits).texts
+    texts = cc_net.compute_signals(pa.array(["“a”—b…\n“a”—b…"], pa.large_string()), pa.array(["en"]), 0, limits).texts
     assert texts.to_pylist() == ['"a" - b...\n"a" - b...']
 
 
 def test_seeds() -> None:
     text = "def f(x): return x; x x (const)"
     found = signals(seeds.FILTER, text)
-    assert (found["seeds_chars"], found["seeds_words"], found["seeds_code_keywords"]) == (len(text), 7, 3)
-    assert found["seeds_punctuation"] == pytest.approx(6 / len(text))
-    assert found["seeds_distinct_words"] == pytest.approx(6 / 7)
-    assert found["seeds_code_symbols"] == pytest.approx(1 / len(text))
-    assert found["seeds_signal_density"] == pytest.approx(19 / len(text))
+    assert (found["chars"], found["words"], found["code_keywords"]) == (len(text), 7, 3)
+    assert found["punctuation"] == pytest.approx(6 / len(text))
+    assert found["distinct_words"] == pytest.approx(6 / 7)
+    assert found["code_symbols"] == pytest.approx(1 / len(text))
+    assert found["signal_density"] == pytest.approx(19 / len(text))
 
 
-def test_seeds_looks_for_listed_words_in_any_case() -> None:
+def test_seeds_looks_for_listed_words_in_any_case(tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("DARN\ntwo words\n")
     texts = pa.array(["Darn it, darn! Darned"], pa.large_string())
-    found = seeds.measure(texts, pa.array(["en"]), 0, seeds.Limits(), listed=("DARN", "two words"))
-    assert found.signals[0, seeds.SIGNALS.index("seeds_listed_words")] == pytest.approx(2 / 4)
+    found = seeds.compute_signals(texts, pa.array(["en"]), 0, seeds.Limits(toxic_words=FilePath(str(words))))
+    assert found.signals[0, seeds.SIGNALS.index("listed_words")] == pytest.approx(2 / 4)
 
 
 def test_a_text_of_nothing_is_empty_to_gopher_and_the_worst_to_dclm() -> None:
@@ -200,7 +207,7 @@ def test_a_text_of_nothing_is_empty_to_gopher_and_the_worst_to_dclm() -> None:
         return {
             rule.why
             for rule in card.rules
-            if (found[rule.signal] - getattr(limits, rule.limit)) * (1 if rule.side == "most" else -1) > 0
+            if (found[rule.signal] - getattr(limits, rule.limit)) * (1 if rule.side == "max" else -1) > 0
         }
 
     assert failed(gopher_repetition.FILTER, "") == {"empty"}

@@ -7,7 +7,7 @@ from pipeline_tasks.filters import Filter, c4, fineweb, gopher_quality, gopher_r
 
 
 def signals(card: Filter, text: str, language: str = "en", words: int = 0) -> dict[str, float]:
-    measured = card.measure(pa.array([text], pa.large_string()), pa.array([language]), words, card.limits())
+    measured = card.compute_signals(pa.array([text], pa.large_string()), pa.array([language]), words, card.limits())
     return dict(zip(card.signals, measured.signals[0].tolist(), strict=True))
 
 
@@ -54,27 +54,29 @@ def test_c4_removes_lines_in_the_order_of_the_source() -> None:
         "  Another line,   kept as it is  ",
     ]
     card = c4.FILTER
-    measured = card.measure(pa.array(["\r\n".join(lines)], pa.large_string()), pa.array(["en"]), 0, card.limits())
+    measured = card.compute_signals(
+        pa.array(["\r\n".join(lines)], pa.large_string()), pa.array(["en"]), 0, card.limits()
+    )
     found = dict(zip(card.signals, measured.signals[0].tolist(), strict=True))
     assert measured.texts.to_pylist() == ["A sentence that stays. And more.\nAnother line,   kept as it is"]
     assert found == {
-        "c4_lines": 6,
-        "c4_long_word_lines": 1,
-        "c4_no_terminal_lines": 0,
-        "c4_few_words_lines": 1,
-        "c4_javascript_lines": 1,
-        "c4_policy_lines": 1,
-        "c4_citations": 1,
-        "c4_lorem_ipsum": 0,
-        "c4_curly_brackets": 0,  # hidden by the line that JavaScript drops before
-        "c4_sentences": 3,
+        "lines": 6,
+        "long_word_lines": 1,
+        "no_terminal_lines": 0,
+        "few_words_lines": 1,
+        "javascript_lines": 1,
+        "policy_lines": 1,
+        "citations": 1,
+        "lorem_ipsum": 0,
+        "curly_brackets": 0,  # hidden by the line that JavaScript drops before
+        "sentences": 3,
     }
 
 
 def test_c4_with_terminal_punctuation_is_the_paper() -> None:
     texts = pa.array(["It ends here.\nIt does not end\nIt trails off..."], pa.large_string())
     limits = c4.Limits(require_terminal_punctuation=True)
-    assert c4.measure(texts, pa.array(["en"]), 0, limits).texts.to_pylist() == ["It ends here."]
+    assert c4.compute_signals(texts, pa.array(["en"]), 0, limits).texts.to_pylist() == ["It ends here."]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ def test_c4_with_terminal_punctuation_is_the_paper() -> None:
     ],
 )
 def test_c4_counts_sentences_of_spacy_words(text: str, sentences: int) -> None:
-    assert signals(c4.FILTER, text, words=3)["c4_sentences"] == sentences
+    assert signals(c4.FILTER, text, words=3)["sentences"] == sentences
 
 
 def test_fineweb() -> None:
@@ -116,5 +118,5 @@ def test_minus_one_turns_line_rules_of_c4_off() -> None:
     text = f"{'x' * 1001}\nTwo words."
     off = c4.Limits(max_word_length=-1, min_words_per_line=-1, min_num_sentences=-1)
     texts = pa.array([text], pa.large_string())
-    assert c4.measure(texts, pa.array(["en"]), 0, off).texts.to_pylist() == [text]
-    assert c4.measure(texts, pa.array(["en"]), 0, c4.Limits()).texts.to_pylist() == [""]
+    assert c4.compute_signals(texts, pa.array(["en"]), 0, off).texts.to_pylist() == [text]
+    assert c4.compute_signals(texts, pa.array(["en"]), 0, c4.Limits()).texts.to_pylist() == [""]

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages import filter_url
-from pipeline_tasks.stages.filter_quality import Params, sift
+from pipeline_tasks.stages.filter_quality import Params, filter_texts
 from tests.golden.test_ratchet import hold
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +54,7 @@ def ours(texts: list[str]) -> Verdicts:
     )
     reasons = []
     for name in FILTERS:
-        judged = next(sift(iter([batch]), params=Params(profiles=(name,), words="spacy")))
+        judged = next(filter_texts(iter([batch]), params=Params(profiles=(name,), words="spacy")))
         reasons.append([reason and reason.partition(":")[2] for reason in judged["reason"].to_pylist()])
     return [(list(row), text) for row, text in zip(zip(*reasons, strict=True), judged["text"].to_pylist(), strict=True)]
 

@@ -31,8 +31,8 @@ def texts_of(cases: Sequence[Case]) -> list[str]:
 def gopher(cases: Sequence[Case], _: Path) -> list[bool]:
     """As cs336 asks it: word count, mean word length, ellipsis lines, words with a letter; no stop words."""
     docs = documents(texts_of(cases), language=pa.array(["en"] * len(cases)))
-    params = filter_quality.Params(profiles=("gopher_quality",), gopher_quality={"min_stop_words": 0})
-    out = pa.Table.from_batches(filter_quality.sift(iter(docs.to_batches()), params=params))
+    params = filter_quality.Params(profiles=("gopher_quality",), limits={"gopher_quality": {"min_stop_words": 0}})
+    out = pa.Table.from_batches(filter_quality.filter_texts(iter(docs.to_batches()), params=params))
     kept = [reason is None for reason in out["reason"].to_pylist()]
     return [keeps == case["expected"]["keep"] for keeps, case in zip(kept, cases, strict=True)]
 
@@ -79,7 +79,7 @@ def agrees_on_wet(archive: bytes, expected: Mapping[str, Any]) -> bool:
 def ascii_marks(cases: Sequence[Case], _: Path) -> list[bool]:
     limits = cc_net.Limits(ascii_punctuation=1)
     texts = pa.array(texts_of(cases), pa.large_string())
-    written = cc_net.measure(texts, pa.nulls(len(cases), pa.string()), 0, limits).texts.to_pylist()
+    written = cc_net.compute_signals(texts, pa.nulls(len(cases), pa.string()), 0, limits).texts.to_pylist()
     return [text == case["expected"]["text"] for text, case in zip(written, cases, strict=True)]
 
 

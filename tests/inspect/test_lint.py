@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.inspect.lint import SHARES, Finding, lint
+from pipeline_tasks.inspect.lint import Finding, lint
 from pipeline_tasks.recipe import recipe_names
-from pipeline_tasks.stages.filter_quality import SIGNALS, Params, sift
+from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts, signals_column
 from tests.documents import documents
 from tests.inspect.test_whatif import LISTLESS, published
 
@@ -128,7 +128,7 @@ def test_a_file_that_is_not_there_is_found(tmp_path: Path) -> None:
 
 def test_what_is_no_recipe_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = recipe(tmp_path, {"gopher_quality": {"min_doc_word": 3}})
-    assert "nearest is 'min_doc_words'" in faults(lint(path))[path]
+    assert "did you mean 'min_doc_words'" in faults(lint(path))[path]
     assert main(["lint", path]) == 78
     assert main(["lint", "webb"]) == 78
     assert "did you mean 'web'" in capsys.readouterr().out
@@ -173,8 +173,9 @@ def test_what_is_named_and_not_there_is_refused(tmp_path: Path, capsys: pytest.C
 @given(st.lists(st.text(st.sampled_from("ab .,\n-*…#1éZ中。{(=")), min_size=1, max_size=4))
 def test_shares_are_never_above_one_and_no_signal_below_zero(texts: list[str]) -> None:
     docs = documents(texts, language=pa.array(["en", "zh", "th", None][: len(texts)], pa.string()))
-    (batch,) = sift(iter(docs.combine_chunks().to_batches()), params=Params(profiles=tuple(LISTLESS)))
-    for signal in SIGNALS:
-        values = batch["signals"].field(signal.name).to_numpy(zero_copy_only=False)
-        assert not np.any(values < 0), signal.name
-        assert signal.name not in SHARES or not np.any(values > 1), signal.name
+    (batch,) = filter_texts(iter(docs.combine_chunks().to_batches()), params=Params(profiles=tuple(LISTLESS)))
+    for card in (FILTERS[name] for name in LISTLESS):
+        for signal in card.signals:
+            values = batch[signals_column(card.name)].field(signal).to_numpy(zero_copy_only=False)
+            assert not np.any(values < 0), signal
+            assert signal not in card.shares or not np.any(values > 1), signal

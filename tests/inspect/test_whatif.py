@@ -144,9 +144,9 @@ def test_packs_that_signals_cannot_tell_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", FILTERS)
 def test_a_bound_changes_no_signal_and_no_text(name: str) -> None:
     card, texts, languages = FILTERS[name], table()["text"].combine_chunks(), table()["language"].combine_chunks()
-    before = card.measure(texts, languages, 0, card.limits())
+    before = card.compute_signals(texts, languages, 0, card.limits())
     for limit in decisive(card):
-        after = card.measure(texts, languages, 0, card.limits(**{limit: 7.5}))
+        after = card.compute_signals(texts, languages, 0, card.limits(**{limit: 7.5}))
         assert np.array_equal(before.signals, after.signals, equal_nan=True), limit
         assert before.texts.equals(after.texts), limit
 

@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.filters import c4
+from pipeline_tasks.recipe import bind
 from pipeline_tasks.schema import REASON_PATTERN
-from pipeline_tasks.stages.filter_quality import SIGNALS, STAGE, Params, sift
+from pipeline_tasks.stages.filter_quality import FINEWEB, STAGE, Params, filter_texts, signals_column
 from tests.documents import documents
 from tests.refining import given, refined, rows
 
@@ -41,7 +43,7 @@ def table(texts: list[str | None] = TEXTS, languages: list[str] = LANGUAGES) -> 
 
 def judged(texts: list[str | None], languages: list[str] | None = None, **params: object) -> pa.Table:
     docs = table(texts, languages or ["en"] * len(texts))
-    return pa.Table.from_batches(sift(iter(docs.to_batches()), params=Params(**params)))  # type: ignore[arg-type]
+    return pa.Table.from_batches(filter_texts(iter(docs.to_batches()), params=bind(STAGE, params)))
 
 
 def rules(text: str, language: str = "en", **params: object) -> list[str]:
@@ -59,11 +61,11 @@ def test_c4_edits_the_text_that_is_kept_and_later_profiles_judge_the_rest() -> N
     kept = judged([f"Home\n{PROSE}\nAbout us"])
     assert kept["text"].to_pylist() == [PROSE]
     assert kept["chars"].to_pylist() == [len(PROSE)]
-    signals = kept["signals"][0].as_py()
-    assert (signals["c4_lines"], signals["c4_few_words_lines"], signals["prose_lines"]) == (10, 2, 8)
+    line_rules, prose = kept["signals_c4"][0].as_py(), kept["signals_fineweb"][0].as_py()
+    assert (line_rules["lines"], line_rules["few_words_lines"], prose["prose_lines"]) == (10, 2, 8)
 
 
-def test_a_text_set_aside_stays_as_it_came() -> None:
+def test_a_rejected_text_is_not_edited() -> None:
     text = f"Home\n{PROSE}\nThe end of {{all}} things."
     aside = judged([text])
     assert aside["reason"].to_pylist() == ["c4:curly_bracket"]
@@ -89,7 +91,10 @@ def test_every_failing_rule_is_evidence_in_order() -> None:
 def test_first_rule_in_the_order_of_profiles_is_the_reason() -> None:
     turned = judged(["Too short."], profiles=("c4", "gopher_quality"))
     assert turned["reason"].to_pylist() == ["c4:too_few_sentences"]
-    assert turned["signals"][0].as_py()["dup_para_frac"] is None
+    assert [name for name in turned.column_names if name.startswith("signals_")] == [
+        "signals_c4",
+        "signals_gopher_quality",
+    ]
 
 
 def test_limits_are_overridden_one_by_one() -> None:
@@ -106,11 +111,28 @@ def test_terminal_punctuation_may_be_required() -> None:
 
 @pytest.mark.parametrize(
     ("params", "near"),
-    [({"profiles": ("gofer_quality",)}, "gopher_quality"), ({"fineweb": {"line_punct": 1}}, "line_punct_thr")],
+    [
+        ({"profiles": ["gofer_quality"]}, "nearest is 'gopher_quality'"),
+        ({"gofer_quality": {}}, "did you mean 'gopher_quality'"),
+        ({"fineweb": {"line_punct": 1}}, "did you mean 'line_punct_thr'"),
+        ({"fineweb": {"line_punct_thr": "few"}}, "filter_quality: fineweb: line_punct_thr must be a float, not 'few'"),
+        ({"fineweb": {"line_punct_thr": True}}, "must be a float, not True"),
+        ({"dclm": {"remove_urls": "no"}}, "must be float or bool, not 'no'"),
+        ({"c4_badwords": {"bad_words": {"en": 3}}}, "bad_words: en must be a str, not 3"),
+        ({"limits": {"c4": {"min_sentences": 3}}}, "did you mean 'min_num_sentences'"),
+        ({"fineweb": 3}, "must be a mapping"),
+    ],
 )
-def test_unknown_names_are_refused_with_the_nearest(params: dict[str, object], near: str) -> None:
-    with pytest.raises(RecipeError, match=f"nearest is '{near}'"):
-        Params(**params)  # type: ignore[arg-type]
+def test_unknown_names_and_wrong_types_are_refused(params: dict[str, object], near: str) -> None:
+    with pytest.raises(RecipeError, match=near):
+        bind(STAGE, params)
+
+
+def test_limits_are_written_under_the_name_of_their_profile() -> None:
+    params = bind(STAGE, {"c4": {"min_num_sentences": 3, "remove_citations": False}})
+    assert params == Params(limits={"c4": {"min_num_sentences": 3.0, "remove_citations": False}})
+    assert bind(STAGE, {"limits": params.limits}) == params
+    assert params.limits_of("c4") == c4.Limits(min_num_sentences=3, remove_citations=False)
 
 
 def test_word_and_stop_word_rules_follow_the_language() -> None:
@@ -137,7 +159,8 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
         _, manifest = refined(root, "filter_quality", parent, batch_rows=batch_rows)
         kept = rows(root, manifest)
         assert kept.num_rows + sum(manifest.rejected.values()) == len(TEXTS)
-        assert kept.schema.field("signals").type == SIGNALS
+        assert {name for name in kept.column_names if name.startswith("signals_")} == set(map(signals_column, FINEWEB))
+        assert kept.schema.field("signals_c4").type == pa.struct([(signal, pa.float64()) for signal in c4.SIGNALS])
         made.append(
             (kept.to_pylist(), rows(root, manifest, "rejects").to_pylist(), manifest.rejected, manifest.fingerprint)
         )
@@ -181,7 +204,7 @@ def test_words_of_a_list_are_toxic_in_any_case_and_the_list_is_identity(tmp_path
     for number, listed in enumerate(("herons\n# a comment\nOTTERS\n", "weasels\n")):
         path = tmp_path / f"list{number}"
         path.write_text(listed)
-        params = {"profiles": ["seeds"], "toxic_words": str(path)}
+        params = {"profiles": ["seeds"], "seeds": {"toxic_words": str(path)}}
         made.append(refined(tmp_path, "filter_quality", given(tmp_path, [table([PROSE], ["en"])]), params)[1])
     assert [manifest.rejected for manifest in made] == [{"seeds:listed_words": 1}, {}]
     assert made[0].fingerprint != made[1].fingerprint

@@ -105,7 +105,7 @@ def test_repeated_lines_cost_what_they_repeat() -> None:
 
 def test_signals_of_the_quality_filter_win_over_counting() -> None:
     struct = pa.array([{"dup_lines": 0.4, "dup_paragraphs": 0.1, "words": 9.0}, None])
-    batch = docs("one two\n" * 4, "one two\n" * 4).append_column("signals", struct)
+    batch = docs("one two\n" * 4, "one two\n" * 4).append_column("signals_gopher_repetition", struct)
     assert components(batch)["duplication"] == 0.6
     assert "duplication" not in components(batch.slice(1))
 

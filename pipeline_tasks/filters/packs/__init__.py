@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.filters import Filter, Floats, Measured
+from pipeline_tasks.filters import Computed, Filter, Floats
 from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.words.language_codes import SHORT
 from pipeline_tasks.text.words.languages import word_rules
@@ -137,7 +137,7 @@ def codes(packs: Packs) -> tuple[str, ...]:
     return tuple(code for code in packs if code != ANY)
 
 
-def table(card: Filter, limits: Any, packs: Packs) -> Floats:  # noqa: ANN401 -- a filter's Limits
+def bounds_table(card: Filter, limits: Any, packs: Packs) -> Floats:  # noqa: ANN401 -- a filter's Limits
     """Return the bound of each rule per column of `columns`, NaN where it is not asked; shape (rules, languages + 1).
 
     An entry's bound stands before that of `limits`: what is said of one language is nearer to it than what is said
@@ -153,7 +153,7 @@ def _number(bound: float | None) -> float:
     return np.nan if bound is None else float(bound)
 
 
-def columns(languages: pa.Array, packs: Packs) -> npt.NDArray[np.intp]:
+def bound_columns(languages: pa.Array, packs: Packs) -> npt.NDArray[np.intp]:
     """Return per row the column of its language in `table`: 0 for one without an entry, and for null."""
     places = pc.index_in(languages, value_set=pa.array(codes(packs), languages.type))
     found: npt.NDArray[np.intp] = pc.fill_null(places, -1).to_numpy(zero_copy_only=False).astype(np.intp) + 1
@@ -163,23 +163,23 @@ def columns(languages: pa.Array, packs: Packs) -> npt.NDArray[np.intp]:
 # --- Stop words -----------------------------------------------------------------------------------------------
 
 
-def counted(card: Filter, limits: Any, packs: Packs) -> Mapping[str, tuple[str, ...]]:  # noqa: ANN401 -- a filter's Limits
+def stop_word_lists(card: Filter, limits: Any, packs: Packs) -> Mapping[str, tuple[str, ...]]:  # noqa: ANN401 -- a filter's Limits
     """Return the lists of stop words that `card` counts, by language: those with a list that are asked the rule."""
     if card.stop_words is None:
         return {}
     rules = [at for at, rule in enumerate(card.rules) if rule.signal == card.stop_words.signal]
-    asked = np.any(~np.isnan(table(card, limits, packs)[rules]), axis=0)
+    asked = np.any(~np.isnan(bounds_table(card, limits, packs)[rules]), axis=0)
     found = enumerate(codes(packs), start=1)
     return {code: packs[code].stop_words for at, code in found if np.take(asked, at) and packs[code].stop_words}
 
 
-def counting(card: Filter, limits: Any, packs: Packs) -> Filter:  # noqa: ANN401 -- a filter's Limits
+def with_stop_words(card: Filter, limits: Any, packs: Packs) -> Filter:  # noqa: ANN401 -- a filter's Limits
     """Return `card` counting each language's own stop words, where it has a list and the rule is asked of it."""
-    lists = counted(card, limits, packs)
-    return replace(card, measure=partial(_measure, card=card, lists=lists)) if lists else card
+    lists = stop_word_lists(card, limits, packs)
+    return replace(card, compute_signals=partial(_with_stop_words, card=card, lists=lists)) if lists else card
 
 
-def _measure(
+def _with_stop_words(
     texts: pa.Array,
     languages: pa.Array,
     words: int,
@@ -187,9 +187,9 @@ def _measure(
     *,
     card: Filter,
     lists: Mapping[str, tuple[str, ...]],
-) -> Measured:
-    """Measure as `card` does, then count the stop words of those languages that have a list."""
-    signals, left = card.measure(texts, languages, words, limits)
+) -> Computed:
+    """Compute the signals of `card`, then count the stop words of those languages that have a list."""
+    signals, left = card.compute_signals(texts, languages, words, limits)
     places = pc.index_in(languages, value_set=pa.array(tuple(lists), languages.type))
     rows = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
     if len(rows) and card.stop_words is not None:
@@ -208,4 +208,4 @@ def _measure(
         )
         column = stop_words.DIFFERENT if how.distinct else stop_words.EVERY
         signals[rows, card.signals.index(how.signal)] = counts[:, column]
-    return Measured(signals, left)
+    return Computed(signals, left)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.filters import Filter, c4, cc_net, dclm
-from pipeline_tasks.stages.filter_quality import Params, sift
+from pipeline_tasks.stages.filter_quality import Params, filter_texts
 from pipeline_tasks.text.base import buffers
 from pipeline_tasks.text.edits import spans
 from tests.documents import documents
@@ -50,7 +50,9 @@ def test_what_is_not_marked_is_what_the_filter_leaves(
     card: Filter, limits: Mapping[str, float], texts: list[str]
 ) -> None:
     column, languages = pa.array(texts, pa.large_string()), pa.array(["en"] * len(texts), pa.string())
-    assert left(card, texts, limits) == card.measure(column, languages, 0, card.limits(**limits)).texts.to_pylist()
+    assert (
+        left(card, texts, limits) == card.compute_signals(column, languages, 0, card.limits(**limits)).texts.to_pylist()
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -77,8 +79,8 @@ def test_a_reader_re_creates_what_each_profile_took() -> None:
     text = f"HOME AND MORE\n{PROSE}[1]\nWe use cookies\n12 likes\nTwo words\n{PROSE.splitlines()[0]}\n  "
     docs = documents([text, PROSE, "Short."], language=pa.array(["en"] * 3))
     lax = dict.fromkeys(("max_removed_ratio", "line_char_frac", *(f"dup_{n}_gram" for n in range(5, 11))), 1)
-    asked = Params(profiles=("c4", "dclm", "cc_net"), dclm=lax, edit_spans=True)
-    (out,) = sift(iter(docs.to_batches()), params=asked)
+    asked = Params(profiles=("c4", "dclm", "cc_net"), limits={"dclm": lax}, edit_spans=True)
+    (out,) = filter_texts(iter(docs.to_batches()), params=asked)
     assert out["reason"].to_pylist() == [None, None, "c4:too_few_sentences"]
     spans = out["edit_spans"].to_pylist()
     assert spans[1:] == [[], []]
@@ -88,5 +90,5 @@ def test_a_reader_re_creates_what_each_profile_took() -> None:
     assert {one["rule"] for one in spans[0]} == {
         "c4:citation", "c4:policy", "c4:few_words", "dclm:uppercase", "cc_net:repeated_paragraph",
     }  # fmt: skip
-    (untold,) = sift(iter(docs.to_batches()), params=Params(profiles=("c4",)))
+    (untold,) = filter_texts(iter(docs.to_batches()), params=Params(profiles=("c4",)))
     assert untold["edit_spans"].to_pylist() == [[], [], []]
