@@ -29,6 +29,48 @@ UNCOUNTED = ("ingest:not_page", "ingest:revisit", "ingest:unchanged")
 
 NOTHING: Mapping[str, Any] = {"count": 0}
 
+FACTS: Mapping[str, str] = {
+    "rows_in": "rows of the parent (of `ingest`: landed records)",
+    "rows": "rows kept",
+    "bytes": "bytes of the kept shards",
+    "bytes_per_row": "bytes per kept row",
+    "rejected": "rows rejected",
+    "rejected_share": "share of the rows that came in",
+    "quarantined": "rows quarantined",
+    "quarantined_share": "share of the rows that came in",
+    "retention": "share of the rows that were kept; none for stages that conserve tokens",
+    "page_retention": "as `retention`, without records that were never pages",
+    "rows_unaccounted": "rows that are neither kept, rejected nor quarantined",
+    "rejects_unstored": "rejected and quarantined rows that are in no shard",
+    "reason_share.<reason>": "share of the rows that were rejected for this reason",
+    "reason_share_max": "the largest of them",
+    "silent_reasons": "reasons of enabled rules that rejected no row",
+    "columns_missing": "columns that the stage promises and did not write",
+    "version_gap": "version of the stage now - version that wrote the manifest",
+    "<column>_p05, <column>_p50, <column>_p95": "quantiles of a profiled column of numbers",
+    "<column>_mean, <column>_sum": "its mean and sum",
+    "<column>_psi": "population stability index of a profiled column against the previous snapshot",
+    "language_share.<code>": "share of the kept documents in this language",
+    "language_retention.<code>": "share of the language's documents that were kept, from 100 documents up",
+    "language_retention_min": "the smallest of them",
+    "source_loss_max, site_loss_max": "largest share of the documents of a source or site that deduplication removed",
+    "source_own_loss_max, site_own_loss_max": "the same, removed in favor of documents of the same snapshot",
+    "cluster_share_max": "share of the rows that are in the largest cluster",
+    "unverified_edges": "removed rows without a similarity of at least the threshold",
+    "similarity_p05, similarity_p50": "quantiles of the similarity of removed rows",
+    "unsigned": "documents too short to be signed",
+    "bypassed": "those of them that `dedup_exact` did not compare either",
+    "duplicate_records": "rows of the sample that share a landed record",
+    "duplicate_ids": "rows of the sample that share an id",
+    "tokens_lost": "tokens of the parent that are missing, for stages that reject no row",
+    "chars_per_token": "code points of the parent per token",
+    "fill": "share of the positions of packed sequences that hold a token",
+    "compared_rows": "rows of the smaller of this and the previous snapshot",
+    "<fact>_change": "relative change of rows, retention, a mean or a sum against the previous snapshot",
+    "reasons_psi": "population stability index of reasons and kept rows against the previous snapshot",
+}
+"""What each fact means; `<...>` stands for a name. `docs/reference/gates.md` is generated from it."""
+
 TENTHS = tuple(tenth / 10 for tenth in range(1, 10))
 
 
@@ -36,7 +78,7 @@ def measure(root: str, made: Manifest, previous: Manifest | None = None) -> Fact
     """Return the facts of a committed manifest, against the same stage's `previous` manifest if there is one.
 
     Shares are 0-1 of the rows that came in, changes are relative to the previous value, and `*_psi` are population
-    stability indices (below 0.1 steady, above 0.25 moved). README's table of facts names them all.
+    stability indices (below 0.1 steady, above 0.25 moved). `FACTS` names them all.
     """
     card = stage_card(made.stage)
     facts: Facts = {}

@@ -1,6 +1,7 @@
 """Gates: every suite refuses its planted bad sample and passes a good one; bounds, overrides and drift."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.gate.facts import measure, psi
+from pipeline_tasks.gate.facts import FACTS, measure, psi
 from pipeline_tasks.gate.verdicts import EVERY, EXPECTATIONS, Verdict, judge, load_suite, read_verdict
 from pipeline_tasks.manifest import Manifest, digest_of, dump, manifest_path, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
@@ -300,6 +301,13 @@ def test_a_suite_has_a_reason_for_each_expectation(suite: str) -> None:
         assert one["notes"].endswith(".")
         assert set(one["kwargs"]) <= {"column", "min_value", "max_value"}
         assert len(one["kwargs"]) > 1, "an expectation without a bound cannot refuse"
+
+
+def test_facts_and_their_meanings_are_the_same_names(tmp_path: Path) -> None:
+    facts = {name for stage in STAGES for name in measure(str(tmp_path), healthy(stage), healthy(stage))}
+    patterns = [re.sub("<[a-z]+>", ".+", name) for names in FACTS for name in names.split(", ")]
+    assert sorted(fact for fact in facts if not any(re.fullmatch(pattern, fact) for pattern in patterns)) == []
+    assert [pattern for pattern in patterns if not any(re.fullmatch(pattern, fact) for fact in facts)] == []
 
 
 def documents(rows: int, record: int | None = None) -> pa.Table:

@@ -1,0 +1,23 @@
+"""The page of engines: what each one does and which stages use it by default."""
+
+import importlib
+
+from pipeline_tasks.cli.reference.markdown import docstring, generated_note, names
+from pipeline_tasks.recipe import ENGINES, STAGES, stage_card
+
+HEAD = """
+An engine runs the kernels of a stage. Every engine gives the same shards, byte for byte. A stage has a default engine;
+`run: engines:` in a recipe or the DAG param `engines` changes it.
+"""
+
+
+def engines_page() -> str:
+    """Return the page as Markdown."""
+    head = ["# Engines\n", generated_note("the modules of `pipeline_tasks/engines/`"), HEAD.strip()]
+    return "\n".join([*head, *(_section(name) for name in ENGINES)]) + "\n"
+
+
+def _section(name: str) -> str:
+    stages = [stage for stage in STAGES if stage_card(stage).engine == name]
+    module = importlib.import_module(f"pipeline_tasks.engines.{name}")
+    return f"\n## {name}\n\n{docstring(module)}\n\nDefault of: {names(stages)}"

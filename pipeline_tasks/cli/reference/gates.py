@@ -1,0 +1,53 @@
+"""The page of gates: the facts that each suite bounds."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipeline_tasks.cli.reference.markdown import generated_note, table
+from pipeline_tasks.gate.facts import FACTS
+from pipeline_tasks.gate.verdicts import EXPECTATIONS
+
+HEAD = """
+After each stage a gate computes facts of the manifest and bounds them by two suites: `every_stage` and the stage's own.
+A recipe changes bounds under `gates:`. A `critical` bound refuses the manifest, a `warning` only warns. *Needs* are
+facts that must reach a value before the bound applies.
+"""
+
+FACTS_HEAD = """
+Shares are 0-1 of the rows that came in. Changes and `*_psi` compare with the same stage's manifest of the previous
+published snapshot; a population stability index is steady below 0.1 and has moved above 0.25.
+"""
+
+
+def gates_page() -> str:
+    """Return the page as Markdown."""
+    suites = [json.loads(path.read_text("utf-8")) for path in sorted(EXPECTATIONS.glob("*.json"))]
+    head = ["# Gates\n", generated_note("`expectations/` and `pipeline_tasks/gate/facts.py`"), HEAD.strip() + "\n"]
+    rows = ([f"`{name}`", meaning] for name, meaning in FACTS.items())
+    computed = ["## Facts\n", FACTS_HEAD.strip() + "\n", *table(("fact", "meaning"), rows)]
+    return "\n".join([*head, *computed, *(line for suite in suites for line in _section(suite))]) + "\n"
+
+
+def _section(suite: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the bounds of a suite; its `needs` hold for each of them that has none of its own."""
+    needs = suite.get("meta", {}).get("needs", {})
+    yield f"\n## {suite['name']}\n"
+    yield from table(
+        ("fact", "min", "max", "severity", "needs", "why"),
+        (
+            [
+                f"`{bound['kwargs']['column']}`",
+                _number(bound["kwargs"].get("min_value")),
+                _number(bound["kwargs"].get("max_value")),
+                bound["severity"],
+                ", ".join(f"{name} {value:g}" for name, value in bound.get("meta", {}).get("needs", needs).items()),
+                bound.get("notes", ""),
+            ]
+            for bound in suite["expectations"]
+        ),
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"

@@ -1,0 +1,41 @@
+"""The page of options: every command of `refinery` with its arguments."""
+
+import argparse
+from collections.abc import Iterator
+
+from pipeline_tasks.cli.main import build_parser
+from pipeline_tasks.cli.reference.markdown import generated_note, table
+
+HEAD = """
+[Commands and settings](commands.md) says which command answers which question.
+"""
+
+
+def options_page() -> str:
+    """Return the page as Markdown."""
+    head = ["# Options of the commands\n", generated_note("the parsers of `pipeline_tasks/cli/`"), HEAD.strip()]
+    return "\n".join([*head, *(line for name, parser in _parsers() for line in _section(name, parser))]) + "\n"
+
+
+def _parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    for action in build_parser()._actions:  # noqa: SLF001 -- argparse has no public name for it
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 -- as above
+            yield from action.choices.items()
+
+
+def _section(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    yield f"\n## refinery {name}\n"
+    description = parser.description or ""
+    yield f"{description[:1].upper()}{description[1:]}.\n"
+    actions = [action for action in parser._actions if action.dest != "help"]  # noqa: SLF001 -- as above
+    yield from table(("argument", "meaning"), ([_argument(action), _meaning(action)] for action in actions))
+
+
+def _argument(action: argparse.Action) -> str:
+    metavar = action.metavar or action.dest.upper()
+    value = "" if action.nargs == 0 else " " + ("|".join(map(str, action.choices)) if action.choices else str(metavar))
+    return f"`{', '.join(action.option_strings)}{value}`" if action.option_strings else f"`{metavar}`"
+
+
+def _meaning(action: argparse.Action) -> str:
+    return f"required: {action.help}" if action.required and action.option_strings else action.help or ""
