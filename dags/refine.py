@@ -1,20 +1,20 @@
 """Refine every landed crawl snapshot into packed training tokens.
 
-One run per date: wait until the snapshot of that date has landed as promised, then per stage of the recipe
-refine it (mapped over partitions where the stage can be split), let the stage's gate judge it, and at the end
-publish a dataset version. Everything is found again and not redone, so clearing and rerunning is always safe.
+One run per date. It waits until the snapshot of that date has landed completely. Then each stage of the recipe
+refines it (mapped over partitions where the stage splits), and the stage's gate judges the manifest. At the end a
+dataset version is published. Committed work is found and not done again, so clearing and rerunning is always safe.
 
 **Runbook**
 
 - *A task failed.* Its log ends with one paragraph that names the record or manifest and the way out. Clear the
-  failed task: only what is missing is made anew; other partitions keep their work.
-- *A gate refused.* Look at the task's *Data Docs* link. If the data is as it should be, trigger the DAG with the
-  same `snapshot` and `override = {"<stage>": "<why it may pass>"}`; the reason is kept in the verdict.
+  failed task: only what is missing runs again; other partitions keep their work.
+- *A gate refused.* Open the task's *Data Docs* link. If the data is right, trigger the DAG with the same `snapshot` and
+  `override = {"<stage>": "<why it may pass>"}`. The reason is stored in the verdict.
 - *A date was skipped.* Its snapshot had not landed after `patience` hours. Land it, then clear the run.
 - *Refine a range again*: `airflow backfill create --dag-id refine --from-date 2026-11-01 --to-date 2026-11-07
-  --reprocess-behavior completed --max-active-runs 1`. Each run sees only what was published of snapshots before its
-  own, so one run at a time gives what the daily runs gave.
-- *Refine one snapshot by hand*: trigger with the param `snapshot` (and `input`, if it lies elsewhere).
+  --reprocess-behavior completed --max-active-runs 1`. Each run sees as history only the snapshots before its own that
+  are published already, so one run at a time gives what the daily runs gave.
+- *Refine one snapshot by hand*: trigger with the param `snapshot`, and `input` if it is elsewhere.
 - *Where it runs*: the connections `spark_default` and `ray_default` decide, nothing else.
 """
 
