@@ -19,7 +19,7 @@ NEAR = "dedup_minhash"
 
 @dataclass(slots=True)
 class Days:
-    """What each day kept and demoted, and what the dataset holds after it, as ids."""
+    """What each day kept and superseded, and what the dataset has after it, as ids."""
 
     root: Path
     params: Mapping[str, Any]
@@ -51,9 +51,9 @@ class Days:
         self.near.append(path)
         self.made.append(made)
         self.dataset |= kept(self.root, made)
-        demoted_ = {row["id"] for row in demoted(self.root, made)}
-        assert demoted_ <= self.dataset, "only what the dataset holds can be demoted"
-        self.dataset -= demoted_
+        gone = {row["id"] for row in superseded(self.root, made)}
+        assert gone <= self.dataset, "only documents of the dataset can be superseded"
+        self.dataset -= gone
         return made
 
 
@@ -76,17 +76,18 @@ def kept(root: Path, made: Manifest) -> set[str]:
 
 
 def removed(root: Path, made: Manifest) -> list[dict[str, Any]]:
-    """Rows that were set aside, with their evidence as `proof`."""
+    """Rejected rows, with their evidence as `proof`."""
     return [row | {"proof": json.loads(row["evidence"])} for row in refining.rows(root, made, "rejects").to_pylist()]
 
 
-def demoted(root: Path, made: Manifest) -> list[dict[str, Any]]:
+def superseded(root: Path, made: Manifest) -> list[dict[str, Any]]:
+    """The winners of earlier days that a day superseded, as its history has them."""
     return [row for batch in read_history(str(root), made, "superseded") for row in batch.to_pylist()]
 
 
 def unsettled(made: Manifest) -> int:
-    """Bands that were not settled, summed over documents."""
-    return sum(made.metrics[one].get("unsettled_bands", {}).get("sum", 0) for one in ("kept", "rejects"))
+    """Unsettled bands, summed over documents."""
+    return sum(made.metrics[part].get("unsettled_bands", {}).get("sum", 0) for part in ("kept", "rejects"))
 
 
 # --- The oracle -----------------------------------------------------------------------------------------------
@@ -94,12 +95,12 @@ def unsettled(made: Manifest) -> int:
 
 def sets(texts: Sequence[str], n: int) -> list[set[tuple[int, ...]]]:
     words = [[word for word, _ in shingles.words(text)] for text in texts]
-    return [{tuple(one[at : at + n]) for at in range(len(one) - n + 1)} for one in words]
+    return [{tuple(text[at : at + n]) for at in range(len(text) - n + 1)} for text in words]
 
 
-def similarity(one: set[Any], other: set[Any], measure: str = "jaccard") -> float:
-    whole = len(one | other) if measure == "jaccard" else min(len(one), len(other))
-    return len(one & other) / whole if whole else 0.0
+def similarity(left: set[Any], right: set[Any], kind: str = "jaccard") -> float:
+    whole = len(left | right) if kind == "jaccard" else min(len(left), len(right))
+    return len(left & right) / whole if whole else 0.0
 
 
 def edges(table: pa.Table, params: Mapping[str, Any]) -> set[tuple[str, str]]:
@@ -107,12 +108,12 @@ def edges(table: pa.Table, params: Mapping[str, Any]) -> set[tuple[str, str]]:
     family = minhash.Family(*(params.get(name, default) for name, default in FAMILY))
     texts, ids = table.column("text").to_pylist(), table.column("id").to_pylist()
     shingled = sets(texts, family.ngram)
-    bands = [set(one) for one in minhash.sign(pa.array(texts, pa.large_string()), family)[0].to_pylist()]
-    measure, threshold = params.get("measure", "jaccard"), params.get("threshold", 0.8)
+    bands = [set(keys) for keys in minhash.sign(pa.array(texts, pa.large_string()), family)[0].to_pylist()]
+    kind, threshold = params.get("similarity", "jaccard"), params.get("threshold", 0.8)
     return {
         (ids[a], ids[b])
         for a, b in itertools.combinations(range(len(ids)), 2)
-        if bands[a] & bands[b] and similarity(shingled[a], shingled[b], measure) >= threshold
+        if bands[a] & bands[b] and similarity(shingled[a], shingled[b], kind) >= threshold
     }
 
 
@@ -121,13 +122,13 @@ FAMILY = (("ngram", 5), ("bands", 14), ("rows", 8), ("seed", 1))
 
 def clusters(ids: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[set[str]]:
     """The connected components of documents under pairs."""
-    of = {one: {one} for one in ids}
-    for one, other in pairs:
-        if of[one] is not of[other]:
-            of[one] |= of[other]
-            for each in of[other]:
-                of[each] = of[one]
-    return list({id(one): one for one in of.values()}.values())
+    cluster_of = {id_: {id_} for id_ in ids}
+    for left, right in pairs:
+        if cluster_of[left] is not cluster_of[right]:
+            cluster_of[left] |= cluster_of[right]
+            for id_ in cluster_of[right]:
+                cluster_of[id_] = cluster_of[left]
+    return list({id(cluster): cluster for cluster in cluster_of.values()}.values())
 
 
 def winners(table: pa.Table, params: Mapping[str, Any]) -> set[str]:
@@ -137,6 +138,6 @@ def winners(table: pa.Table, params: Mapping[str, Any]) -> set[str]:
         tuple(params.get("sources", ())),
         params.get("quality", "score"),
     )
-    names = [ranking.nodes(batch, policy).to_pylist() for batch in table.to_batches()]
-    node = dict(zip(table.column("id").to_pylist(), itertools.chain.from_iterable(names), strict=True))
-    return {min(one, key=node.__getitem__) for one in clusters(node, edges(table, params))}
+    nodes = [node for batch in table.to_batches() for node in ranking.nodes(batch, policy).to_pylist()]
+    order = {node["id"]: (node["rank"], node["id"]) for node in nodes}
+    return {min(cluster, key=order.__getitem__) for cluster in clusters(order, edges(table, params))}

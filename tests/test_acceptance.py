@@ -296,7 +296,7 @@ def test_real_crawls_in_days_keep_what_one_batch_of_them_keeps(real: Days, tmp_p
     params = {"buckets": 2, "policy": ["longest"]}
     run = daily.refined(tmp_path, [table.take(pa.array(dealt[part::2])) for part in range(2)], params)
     assert run.dataset == daily.winners(table, params)
-    assert len(daily.demoted(tmp_path, run.made[1])) > 50
+    assert len(daily.superseded(tmp_path, run.made[1])) > 50
     assert sum(map(daily.unsettled, run.made)) == 0
 
 

@@ -97,7 +97,7 @@ SUPERSEDED = pa.schema(
         pa.field("winner_snapshot", pa.string()),
         pa.field("via", pa.string()),  # of the loser's cluster: compared with `near`, which joined it to the winner's
         pa.field("near", pa.string()),
-        pa.field("similarity", pa.float64()),  # exact, by the recipe's `measure`
+        pa.field("similarity", pa.float64()),  # exact, as the parameter `similarity` of dedup_minhash says
         pa.field("bands", pa.int64()),  # bands that `via` and `near` share
     ]
 )
@@ -117,25 +117,16 @@ def _store_superseded(root: str, prefix: str, made: Mapping[str, Manifest], snap
 
 
 def _superseded_by(root: str, dedup: Manifest) -> pa.Table:
-    from pipeline_tasks.text.near.ranking import part
-
-    found = [
-        pa.RecordBatch.from_arrays(
-            [
-                batch.column("id"),
-                part(batch.column("node"), 2),
-                part(batch.column("winner"), 1),
-                part(batch.column("winner"), 2),
-                batch.column("via"),
-                part(batch.column("near"), 1),
-                batch.column("similarity"),
-                batch.column("shared"),
-            ],
-            schema=SUPERSEDED,
-        )
-        for batch in read_history(root, dedup, "superseded")
-    ]
-    return pa.Table.from_batches(found, schema=SUPERSEDED).sort_by("id")
+    batches = []
+    for batch in read_history(root, dedup, "superseded"):
+        loser, winner = batch.column("node"), batch.column("winner")
+        nodes = [
+            pc.struct_field(node, name).cast(pa.string())
+            for node, name in ((loser, "snapshot"), (winner, "id"), (winner, "snapshot"))
+        ]
+        proof = [batch.column(name) for name in ("via", "near", "similarity", "shared_bands")]
+        batches.append(pa.RecordBatch.from_arrays([batch.column("id"), *nodes, *proof], schema=SUPERSEDED))
+    return pa.Table.from_batches(batches, schema=SUPERSEDED).sort_by("id")
 
 
 def read_superseded(root: str, recipe: str) -> pa.Table:

@@ -445,17 +445,17 @@ def _near_copy(row: Mapping[str, Any], proof: Mapping[str, Any]) -> Sequence[Chi
 
 def _superseded(told: Told) -> Iterator[Html]:
     """Show the documents of earlier snapshots that this snapshot supersedes."""
-    from pipeline_tasks.text.near.ranking import SEPARATOR
-
     made = told.made.get("dedup_minhash")
     if made is None or not (superseded := sum(shard.rows for shard in made.history.get("superseded", ()))):
         return
     rows: list[Sequence[Child]] = []
     for batch in read_history(told.root, made, "superseded", ("node", "winner", "similarity")):
         for row in batch.slice(0, SAMPLES - len(rows)).to_pylist():
-            sides = [row[name].split(SEPARATOR)[1:] for name in ("node", "winner")]
-            ends = [join((tag("code", id_[:12]), tag("div", shown(day, 30), css="dim word"))) for id_, day in sides]
-            rows.append((*ends, f"{row['similarity']:.3f}"))
+            nodes = [
+                join((tag("code", node["id"][:12]), tag("div", shown(node["snapshot"], 30), css="dim word")))
+                for node in (row["node"], row["winner"])
+            ]
+            rows.append((*nodes, f"{row['similarity']:.3f}"))
     lead = f"{count(superseded)} in all, in superseded.parquet; what was published stays as it is."
     head = ("earlier document", "superseded by", "similarity")
     yield from _section("Superseded", lead, table(head, rows, numeric=(2,)))

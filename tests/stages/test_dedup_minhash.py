@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.text.near import minhash, ranking
+from pipeline_tasks.text.near import minhash
 from tests import days, refining
 from tests.documents import documents
 
@@ -171,7 +171,7 @@ def test_policy_says_who_stays(tmp_path: Path) -> None:
     assert stays == best | {"lowest_id": min(ids)}
 
 
-def test_a_new_document_that_joins_two_clusters_demotes_the_worse_winner(tmp_path: Path) -> None:
+def test_a_new_document_that_joins_two_clusters_supersedes_the_worse_winner(tmp_path: Path) -> None:
     """The case of docs/decisions/0009: the bridge is like both, they are not like each other."""
     words = [f"w{n}" for n in range(130)]
     table = documents([" ".join(words[:100]), " ".join(words[24:124]), " ".join(words[12:112])])
@@ -184,11 +184,11 @@ def test_a_new_document_that_joins_two_clusters_demotes_the_worse_winner(tmp_pat
         [left, right, bridge], key=lambda one: (-table.column("chars")[[left, right, bridge].index(one)].as_py(), one)
     )
     assert run.dataset == {ranked[0]}
-    told = days.demoted(tmp_path, second)
-    assert [row["id"] for row in told] == sorted({left, right} & set(ranked[1:]))
-    for row in told:
-        assert ranking.part(pa.array([row["winner"]]), 1).to_pylist() == ranked[:1]
-        assert {row["via"], row["near"].split("\t")[1]} == {row["id"], bridge}
+    rows = days.superseded(tmp_path, second)
+    assert [row["id"] for row in rows] == sorted({left, right} & set(ranked[1:]))
+    for row in rows:
+        assert row["winner"]["id"] == ranked[0]
+        assert {row["via"], row["near"]} == {row["id"], bridge}
         assert row["similarity"] == pytest.approx(84 / 108)
     assert second.rows == (ranked[0] == bridge)
 
@@ -233,7 +233,7 @@ def test_bands_left_over_when_the_rounds_end_are_counted(tmp_path: Path) -> None
     common = [f"c{n}" for n in range(60)]
     texts = [" ".join([*common, *(f"x{n}y{m}" for m in range(40))]) for n in range(30)]
     home, _ = day(tmp_path, documents(texts))
-    params = {"buckets": 2, "bands": 4, "rows": 1, "measure": "containment"}
+    params = {"buckets": 2, "bands": 4, "rows": 1, "similarity": "containment"}
     settled = [
         refining.refined(tmp_path, STAGE, home, params | how)[1]
         for how in ({}, {"pairs": 1, "rounds": 40}, {"rounds": 2})
@@ -276,7 +276,7 @@ def test_other_bucket_count_than_home_is_brought_home(tmp_path: Path) -> None:
     [{"ngram": 4}, {"seed": 2}, {"buckets": 4}, {"buckets": 3}, {"policy": ["newest"]}, {"threshold": 0.7}],
     ids=str,
 )
-def test_memory_of_another_family_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_history_of_other_params_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     table = documents(variants(4, 5))
     home, _ = day(tmp_path, table)
     path, _ = refining.refined(tmp_path, STAGE, home, {"buckets": 2})
@@ -307,13 +307,13 @@ def test_containment_finds_what_a_longer_document_holds(tmp_path: Path) -> None:
     home, _ = day(tmp_path, table)
     params = {"buckets": 2, "bands": 40, "rows": 2, "policy": ["longest"]}
     assert refining.refined(tmp_path, STAGE, home, params)[1].rows == 2
-    _, made = refining.refined(tmp_path, STAGE, home, params | {"measure": "containment"})
+    _, made = refining.refined(tmp_path, STAGE, home, params | {"similarity": "containment"})
     (row,) = removed(tmp_path, made)
     assert row["id"] == table.column("id")[1].as_py()
     assert row["proof"]["containment"] == 1.0
 
 
-def test_a_document_that_is_remembered_already_is_refused(tmp_path: Path) -> None:
+def test_a_document_of_the_history_is_refused(tmp_path: Path) -> None:
     table = documents(variants(4, 5))
     path, _ = refining.refined(tmp_path, STAGE, day(tmp_path, table)[0], {"buckets": 2})
     again, _ = day(tmp_path, table, "d2")

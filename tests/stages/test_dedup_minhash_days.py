@@ -45,7 +45,7 @@ def corpora(draw: st.DrawFn) -> pa.Table:
     count=st.integers(1, 5),
     policy=st.sampled_from([("lowest_id",), ("longest",), ("newest",), ("oldest", "longest")]),
     how=st.sampled_from(
-        [{}, {"measure": "containment"}, {"pairs": 2, "rounds": 60}, {"edges_in_memory": 0}, {"buckets": 3}]
+        [{}, {"similarity": "containment"}, {"pairs": 2, "rounds": 60}, {"edges_in_memory": 0}, {"buckets": 3}]
     ),
 )
 def test_days_in_any_cut_keep_what_one_batch_keeps(
@@ -101,7 +101,7 @@ def test_the_development_corpus_in_days_keeps_what_one_batch_keeps(
 
 
 def stored(run: days.Days) -> list[Any]:
-    """Digests of all that every day kept, set aside and remembers."""
+    """Digests of the shards, rejects and history of every day."""
     return [[one.digest for one in (*made.shards, *made.rejects, *made.history_shards)] for made in run.made]
 
 
@@ -121,7 +121,7 @@ LONGEST = {"buckets": 2, "policy": ["longest", "lowest_id"]}
 @pytest.fixture(scope="module")
 def reference(two_days: list[pa.Table], tmp_path_factory: pytest.TempPathFactory) -> days.Days:
     run = days.refined(tmp_path_factory.mktemp("reference"), two_days, LONGEST)
-    assert days.demoted(run.root, run.made[1]), "the second day demotes winners of the first"
+    assert days.superseded(run.root, run.made[1]), "the second day supersedes winners of the first"
     return run
 
 

@@ -1,4 +1,4 @@
-"""Ranks documents by an ordered list of preferences, as text that sorts the better document first."""
+"""Encode the keep policy as a sort key; the document to keep sorts first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,14 +9,26 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.text.base.tables import combined
+from pipeline_tasks.text.base.timestamps import sortable_timestamps
+
 pc: Any = pyarrow.compute
 
 POLICIES = ("quality", "newest", "oldest", "longest", "source", "lowest_id")
 DIGITS = 16
-"""Hex digits of each rank: a whole 64-bit number, so that ranks sort as text."""
+"""Hex digits of each preference in a rank: a whole 64-bit number, so that ranks sort as text."""
 
-SEPARATOR = "\t"
-_WORST = np.uint64(0xFFFFFFFFFFFFFFFF)
+NODE = pa.struct(
+    [
+        pa.field("rank", pa.large_string()),  # one number per preference, in hex: the document to keep sorts first
+        pa.field("id", pa.large_string()),  # breaks ties of rank, and is unique among all nodes
+        pa.field("snapshot", pa.large_string()),
+        pa.field("known", pa.bool_()),  # read from history: an earlier snapshot saved it
+    ]
+)
+"""A document in the graph of near duplicates. Arrow sorts a struct by its fields in order: by rank, then id."""
+
+_LAST = np.uint64(0xFFFFFFFFFFFFFFFF)
 _SIGN = np.uint64(1 << 63)
 
 
@@ -33,80 +45,100 @@ class Policy:
     quality: str = "score"
 
 
-def nodes(batch: pa.RecordBatch, policy: Policy) -> pa.Array:
-    """Return rank, id and snapshot of each document, tab-separated: the better document's text sorts first.
+def nodes(batch: pa.RecordBatch, policy: Policy) -> pa.StructArray:
+    """Return the `NODE` of each document of a batch, none of them known from history.
 
     A document without a date, score or listed source ranks last in that preference. KeyError names a column that a
     preference needs and the batch lacks.
     """
-    ranks = [_hex(_rank(batch, one, policy)) for one in policy.order if one != "lowest_id"]
+    ranks = [_hex(_rank(batch, preference, policy)) for preference in policy.order if preference != "lowest_id"]
     rank = pc.binary_join_element_wise(*ranks, "") if ranks else pa.array([""] * batch.num_rows, pa.string())
-    snapshots = pc.replace_substring(batch.column("snapshot").fill_null(""), SEPARATOR, " ")
-    joined = pc.binary_join_element_wise(rank, batch.column("id"), snapshots, SEPARATOR)
-    return joined.cast(pa.large_string())
+    snapshot = batch.column("snapshot").fill_null("")
+    return _struct(rank, batch.column("id"), snapshot, known=False)
 
 
-def part(found: pa.Array, at: int) -> pa.Array:
-    """Return the rank (0), id (1) or snapshot (2) of nodes."""
-    return pc.list_element(pc.split_pattern(found, SEPARATOR), at).cast(pa.string())
+def known_nodes(rank: Any, ids: Any, snapshot: Any) -> pa.StructArray:  # noqa: ANN401 -- Arrow arrays
+    """Return nodes of an earlier snapshot from their columns."""
+    return _struct(rank, ids, snapshot, known=True)
 
 
-def decided(better: str, worse: str, order: Sequence[str]) -> str:
-    """Return the first preference in which two nodes differ: why the one won."""
-    ranked = [one for one in order if one != "lowest_id"]
-    for at, one in enumerate(ranked):
-        span = slice(at * DIGITS, (at + 1) * DIGITS)
-        if better[span] != worse[span]:
-            return one
+def as_known(nodes_: Any) -> pa.StructArray:  # noqa: ANN401 -- an Arrow array
+    """Return nodes without nulls as later snapshots see them."""
+    return known_nodes(*(pc.struct_field(nodes_, name) for name in ("rank", "id", "snapshot")))
+
+
+def _struct(rank: Any, ids: Any, snapshot: Any, *, known: bool) -> pa.StructArray:  # noqa: ANN401 -- Arrow arrays
+    texts = [combined(column).cast(pa.large_string()) for column in (rank, ids, snapshot)]
+    return pa.StructArray.from_arrays([*texts, pa.repeat(known, len(texts[0]))], fields=list(NODE))
+
+
+def node_ids(nodes_: Any) -> Any:  # noqa: ANN401 -- Arrow arrays
+    """Return the document ids of nodes, as documents have them (`string`); null for a null node."""
+    return pc.struct_field(nodes_, "id").cast(pa.string())
+
+
+def is_known(nodes_: Any) -> Any:  # noqa: ANN401 -- Arrow arrays
+    """Return for each node whether it was read from history."""
+    return pc.struct_field(nodes_, "known")
+
+
+def precedes(nodes_: Any, others: Any) -> Any:  # noqa: ANN401 -- Arrow arrays
+    """Return for each pair of nodes whether the first is to be kept before the second."""
+    (rank, id_), (other_rank, other_id) = (
+        [pc.struct_field(side, name) for name in ("rank", "id")] for side in (nodes_, others)
+    )
+    return pc.or_(pc.less(rank, other_rank), pc.and_(pc.equal(rank, other_rank), pc.less(id_, other_id)))
+
+
+def deciding_preference(better: str, worse: str, order: Sequence[str]) -> str:
+    """Return the first preference in which two ranks differ."""
+    ranked = [preference for preference in order if preference != "lowest_id"]
+    for place, preference in enumerate(ranked):
+        digits = slice(place * DIGITS, (place + 1) * DIGITS)
+        if better[digits] != worse[digits]:
+            return preference
     return "lowest_id"
 
 
 def _rank(batch: pa.RecordBatch, preference: str, policy: Policy) -> npt.NDArray[np.uint64]:
     if preference == "longest":
-        return _down(batch.column("chars").fill_null(0))
+        return _descending(batch.column("chars").fill_null(0))
     if preference == "source":
-        return _listed(batch, policy.sources)
+        return _place_in(batch, policy.sources)
     if preference == "quality":
         return _scores(batch.column(policy.quality))
-    dates = _dates(batch.column("crawled_at"))
-    ranks = _numbers(dates) if preference == "oldest" else _down(dates)
-    return np.where(_numbers(dates) == 0, _WORST, ranks)
+    dates = sortable_timestamps(batch.column("crawled_at"))
+    ranks = _numbers(dates) if preference == "oldest" else _descending(dates)
+    return np.where(_numbers(dates) == 0, _LAST, ranks)
 
 
-def _numbers(column: pa.Array) -> npt.NDArray[np.uint64]:
+def _numbers(column: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 -- an Arrow array
     return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.uint64)
 
 
-def _down(column: pa.Array) -> npt.NDArray[np.uint64]:
-    return _WORST - _numbers(column)
+def _descending(column: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 -- an Arrow array
+    return _LAST - _numbers(column)
 
 
-def _dates(column: pa.Array) -> pa.Array:
-    """Return YYYYMMDDhhmmss of each date, zeros for what it leaves out; 0 where there is none."""
-    digits = pc.replace_substring_regex(column.fill_null(""), r"\D", "")
-    whole = pc.utf8_rpad(pc.utf8_slice_codeunits(digits, 0, 14), 14, "0").cast(pa.int64())
-    return pc.if_else(pc.equal(digits, ""), 0, whole)
-
-
-def _scores(column: pa.Array) -> npt.NDArray[np.uint64]:
+def _scores(column: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 -- an Arrow array
     """Return ranks that sort the highest number first and none last: IEEE 754 bits sort as their numbers do."""
     values = np.asarray(column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)) + 0.0
     bits = np.ascontiguousarray(values).view(np.uint64)
     ascending = np.where(bits & _SIGN, ~bits, bits | _SIGN)
-    return np.where(np.isnan(values), _WORST, _WORST - ascending)
+    return np.where(np.isnan(values), _LAST, _LAST - ascending)
 
 
-def _listed(batch: pa.RecordBatch, sources: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """Return the place of each document's source or host in the list, past its end where neither is listed."""
+def _place_in(batch: pa.RecordBatch, sources: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """Return the place of each document's source or host in the list; the length of the list if neither is listed."""
     source = batch.column("source").fill_null("")
-    found = pc.extract_regex(
+    parts = pc.extract_regex(
         batch.column("url").fill_null(""), r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?P<host>[^/?#:]*)"
     )
-    host = pc.binary_join_element_wise(".", pc.utf8_lower(pc.struct_field(found, ["host"])).fill_null(""), "")
+    host = pc.binary_join_element_wise(".", pc.utf8_lower(pc.struct_field(parts, ["host"])).fill_null(""), "")
     ranks = np.full(batch.num_rows, len(sources), np.uint64)
-    for at in reversed(range(len(sources))):
-        named = pc.or_(pc.equal(source, sources[at]), pc.ends_with(host, f".{sources[at].lower()}"))
-        ranks[named.to_numpy(zero_copy_only=False)] = at
+    for place in reversed(range(len(sources))):
+        listed = pc.or_(pc.equal(source, sources[place]), pc.ends_with(host, f".{sources[place].lower()}"))
+        ranks[listed.to_numpy(zero_copy_only=False)] = place
     return ranks
 
 

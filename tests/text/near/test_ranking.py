@@ -1,12 +1,22 @@
-"""Ranks as text: they sort as what they stand for, and say which preference decided."""
+"""Ranks sort documents by policy, and show which preference decided."""
 
 import math
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline_tasks.text.near.ranking import Policy, decided, nodes, part
+from pipeline_tasks.text.near.ranking import (
+    NODE,
+    Policy,
+    as_known,
+    deciding_preference,
+    is_known,
+    node_ids,
+    nodes,
+    precedes,
+)
 from tests.documents import documents
 
 
@@ -17,8 +27,8 @@ def order(policy: Policy, **columns: pa.Array) -> list[int]:
     for name, values in columns.items():
         at = table.schema.get_field_index(name)
         table = table.set_column(at, name, values) if at >= 0 else table.append_column(name, values)
-    found = nodes(table.combine_chunks().to_batches()[0], policy).to_pylist()
-    return sorted(range(rows), key=lambda row: (found[row].split("\t")[0], row))
+    ranks = [node["rank"] for node in nodes(table.combine_chunks().to_batches()[0], policy).to_pylist()]
+    return sorted(range(rows), key=lambda row: (ranks[row], row))
 
 
 @settings(deadline=None)
@@ -50,11 +60,36 @@ def test_sources_rank_by_their_place_in_the_list() -> None:
     assert order(Policy(("source",), ("books", "a.org", "b.org")), url=urls, source=sources) == [3, 1, 0, 4, 2]
 
 
-def test_a_node_tells_its_parts_and_why_it_won() -> None:
+def test_a_node_has_the_document_and_the_preference_that_decides() -> None:
     table = documents(["some text", "a longer text"])
-    found = nodes(table.to_batches()[0], Policy(("oldest", "longest", "lowest_id")))
-    assert part(found, 1).to_pylist() == table.column("id").to_pylist()
-    assert part(found, 2).to_pylist() == ["2026-11-20"] * 2
-    better, worse = sorted(found.to_pylist())
-    assert decided(better, worse, ("oldest", "longest", "lowest_id")) == "longest"
-    assert decided(better, better, ("oldest", "longest")) == "lowest_id"
+    both = nodes(table.to_batches()[0], Policy(("oldest", "longest", "lowest_id")))
+    assert both.type == NODE
+    assert node_ids(both).to_pylist() == table.column("id").to_pylist()
+    assert both.field("snapshot").to_pylist() == ["2026-11-20"] * 2
+    better, worse = sorted(node["rank"] for node in both.to_pylist())
+    assert deciding_preference(better, worse, ("oldest", "longest", "lowest_id")) == "longest"
+    assert deciding_preference(better, better, ("oldest", "longest")) == "lowest_id"
+
+
+def test_nodes_read_from_history_are_known() -> None:
+    both = nodes(documents(["some text", "a longer text"]).to_batches()[0], Policy(("longest",)))
+    assert is_known(both).to_pylist() == [False, False]
+    assert is_known(as_known(both)).to_pylist() == [True, True]
+    assert node_ids(as_known(both)).equals(node_ids(both))
+
+
+KEYS = st.tuples(st.sampled_from(["", "0a", "0b"]), st.text("abc", max_size=2))
+
+
+@given(st.lists(st.tuples(KEYS, KEYS), max_size=20))
+def test_arrow_sorts_nodes_as_they_precede_each_other(pairs: list[tuple[tuple[str, str], tuple[str, str]]]) -> None:
+    sides = [
+        [{"rank": rank, "id": id_, "snapshot": "", "known": False} for rank, id_ in side]
+        for side in zip(*pairs, strict=True)
+    ]
+    left, right = (pa.array(side, NODE) for side in sides or [[], []])
+    assert precedes(left, right).to_pylist() == [left_key < right_key for left_key, right_key in pairs]
+    table = pa.table({"node": left})
+    order = pc.sort_indices(table, sort_keys=[("node", "ascending")])
+    ordered = [(node["rank"], node["id"]) for node in left.take(order).to_pylist()]
+    assert ordered == sorted(key for key, _ in pairs)

@@ -1,0 +1,169 @@
+"""Find candidate pairs: members of a band, round by round, until every pair is compared or known to be connected."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.stage import Batches, HistoryReader
+from pipeline_tasks.stages.dedup_minhash.history import check_version
+from pipeline_tasks.stages.dedup_minhash.params import Params
+from pipeline_tasks.stages.dedup_minhash.tables import DISTINCT_PAIRS, MEMBERS, PAIRS, RESULTS, UNSETTLED
+from pipeline_tasks.text.base.tables import (
+    Flags,
+    Rows,
+    batch_of,
+    batches_of,
+    combined,
+    empty_batch,
+    flags,
+    in_order,
+    read_table,
+    run_numbers,
+    run_starts,
+    whole_numbers,
+)
+from pipeline_tasks.text.near.ranking import is_known, known_nodes, node_ids
+
+if TYPE_CHECKING:
+    from pipeline_tasks.text.near.candidates import Bands, Results
+
+pc: Any = pyarrow.compute
+
+
+def match_bands(bands: Batches, *history: HistoryReader, version: int) -> Batches:
+    """Yield `MEMBERS`: of each band with a new document and at least two members, new and known."""
+    new = read_table(bands)
+    known = _known_members(history, np.unique(whole_numbers(new.column("key"))), version)
+    _check_new(new, known)
+    members = pa.concat_tables([new.append_column("label", pa.nulls(new.num_rows, pa.string())), known])
+    keys = whole_numbers(members.column("key"))
+    _, band, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    yield from batches_of(in_order(members.filter(pa.array(counts[band] > 1)), "key", "node"))
+
+
+def _known_members(history: tuple[HistoryReader, ...], keys: Rows, version: int) -> pa.Table:
+    """Return the members of bands `keys` that earlier snapshots saved."""
+    members = [MEMBERS.empty_table()]
+    for reader in history:
+        check_version(reader, version)
+        rows = reader.rows(pa.array(keys, pa.int64()))
+        node = known_nodes(rows.column("rank"), rows.column("id"), rows.column("snapshot"))
+        batch = batch_of(MEMBERS, key=rows.column("key"), node=node, label=rows.column("label"))
+        members.append(pa.Table.from_batches([batch]))
+    return pa.concat_tables(members)
+
+
+def _check_new(new: pa.Table, known: pa.Table) -> None:
+    ids = node_ids(known.column("node"))
+    again = pc.is_in(ids, value_set=combined(node_ids(new.column("node"))))
+    if pc.any(again).as_py():
+        message = (
+            f"dedup_minhash: document {ids.filter(again)[0]} is new and in the history of an earlier snapshot; "
+            "run dedup_exact before, with the same history"
+        )
+        raise ContractError(message)
+
+
+def candidate_pairs(members: Batches, *results: Batches, turn: int, params: Params) -> Batches:
+    """Yield the `PAIRS` to compare in round `turn`, given the `RESULTS` of each round before.
+
+    `text.near.candidates.choose` decides which pairs these are.
+    """
+    from pipeline_tasks.text.near.candidates import choose
+
+    rows = read_table(members)
+    bands, compared = _bands_of(rows), _results_of(rows, results)
+    chosen, centers, _ = choose(bands, compared, pairs=params.pairs, reach=_reach(params), star=turn == 0)
+    member_node, center_node = (rows.column("node").take(pa.array(side)) for side in (chosen, centers))
+    yield batch_of(
+        PAIRS,
+        member=node_ids(member_node),
+        member_node=member_node,
+        center=node_ids(center_node),
+        center_node=center_node,
+        key=rows.column("key").take(pa.array(chosen)),
+    )
+
+
+def unsettled_bands(members: Batches, *results: Batches, params: Params) -> Batches:
+    """Yield `UNSETTLED`, given the `RESULTS` of all rounds."""
+    from pipeline_tasks.text.near.candidates import choose
+
+    rows = read_table(members)
+    bands, compared = _bands_of(rows), _results_of(rows, results)
+    _, _, open_ = choose(bands, compared, pairs=params.pairs, reach=_reach(params), star=False)
+    left = rows.filter(pa.array(open_))
+    yield batch_of(UNSETTLED, id=node_ids(left.column("node")), key=left.column("key"))
+
+
+def _reach(params: Params) -> float:
+    """Return the largest distance of an edge; infinite for containment, which is no metric."""
+    return 1 - params.threshold if params.similarity == "jaccard" else float("inf")
+
+
+def _bands_of(members: pa.Table) -> "Bands":
+    """Return the members of bands as rows: where each band starts, which rows are connected, which are known."""
+    from pipeline_tasks.text.near.candidates import Bands
+
+    starts = run_starts(members.column("key"))
+    known = flags(is_known(members.column("node")))
+    first = _first_of_label(members.column("label"), run_numbers(starts, members.num_rows), known)
+    return Bands(np.append(starts, members.num_rows), first, known)
+
+
+def _first_of_label(labels: Any, band: Rows, known: Flags) -> Rows:  # noqa: ANN401 -- an Arrow array
+    """Return, per row, the first row of its band with the same label; the row itself for a new member."""
+    names = pc.unique(labels)
+    places = band * (len(names) + 1) + _codes(labels, names)
+    first = np.arange(len(places))
+    _, rows, which = np.unique(places[known], return_index=True, return_inverse=True)
+    first[known] = np.flatnonzero(known)[rows[which]]
+    return first
+
+
+def _results_of(members: pa.Table, results: tuple[Batches, ...]) -> "Results":
+    """Return the results of comparisons, sorted by band, with documents as rows of `members`."""
+    from pipeline_tasks.text.near.candidates import Results
+
+    rows = pa.concat_tables([RESULTS.empty_table(), *map(read_table, results)])
+    starts = run_starts(members.column("key"))
+    band = np.searchsorted(whole_numbers(members.column("key"))[starts], whole_numbers(rows.column("key")))
+    order = np.argsort(band, kind="stable")
+    rows, band = rows.take(pa.array(order)), band[order]
+    member, center = _rows_of(members, run_numbers(starts, members.num_rows), rows, band)
+    distances = np.asarray(1 - combined(rows.column("similarity")).to_numpy(zero_copy_only=False), np.float64)
+    first = np.searchsorted(band, np.arange(len(starts) + 1))
+    return Results(first, member, center, distances, flags(rows.column("passed")))
+
+
+def _rows_of(members: pa.Table, band_of: Rows, results: pa.Table, band: Rows) -> tuple[Rows, Rows]:
+    """Return the rows of `members` that the two documents of each result have in its band."""
+    ids = node_ids(members.column("node"))
+    names = pc.unique(ids)
+    places = band_of * (len(names) + 1) + _codes(ids, names)
+    by_place = np.argsort(places)
+    member, center = (
+        by_place[
+            np.searchsorted(places, band * (len(names) + 1) + _codes(results.column(side), names), sorter=by_place)
+        ]
+        for side in ("member", "center")
+    )
+    return member, center
+
+
+def _codes(values: Any, names: Any) -> Rows:  # noqa: ANN401 -- Arrow arrays
+    """Return the place of each value among `names`; their number for null."""
+    return whole_numbers(pc.index_in(values, value_set=names).fill_null(len(names)).cast(pa.int64()))
+
+
+def distinct_pairs(pairs: Batches) -> Batches:
+    """Yield `DISTINCT_PAIRS` of `PAIRS` sorted by member and center."""
+    rows = read_table(pairs)
+    starts = run_starts(rows.column("member"), rows.column("center"))
+    bounds = pa.array(np.append(starts, rows.num_rows), pa.int32())
+    keys = pa.ListArray.from_arrays(bounds, combined(rows.column("key")))
+    once = rows.select(DISTINCT_PAIRS.names[:-1]).take(pa.array(starts)).append_column("keys", keys)
+    yield from batches_of(once) if once.num_rows else [empty_batch(DISTINCT_PAIRS)]

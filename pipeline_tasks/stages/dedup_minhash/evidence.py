@@ -1,0 +1,63 @@
+"""Reject every document but the winner of its cluster, with the proof of each removal."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.stage import Batches, reject, replace_column
+from pipeline_tasks.stages.dedup_minhash.params import Params
+from pipeline_tasks.stages.dedup_minhash.signing import OUT_OF_PLACE
+from pipeline_tasks.stages.dedup_minhash.tables import OPEN_BANDS
+from pipeline_tasks.text.base.tables import batch_of, read_table, rows_by
+from pipeline_tasks.text.near.ranking import deciding_preference
+
+NEAR_DUPLICATE = "dedup_minhash:near_duplicate"
+
+
+def count_unsettled(unsettled: Batches) -> Batches:
+    """Yield `OPEN_BANDS` of `UNSETTLED` sorted by id."""
+    ids, bands = np.unique(read_table(unsettled).column("id").to_numpy().astype(str), return_counts=True)
+    yield batch_of(OPEN_BANDS, id=pa.array(ids.tolist(), pa.string()), bands=pa.array(bands, pa.int64()))
+
+
+def reject_losers(
+    documents: Batches, outlines: Batches, losers: Batches, strongest: Batches, unsettled: Batches, *, params: Params
+) -> Batches:
+    """Reject every document but the winner of its cluster; append `shingles` and `unsettled_bands`."""
+    from pipeline_tasks.text.base.lookup import Lookup
+
+    sizes, lost, edges, open_bands = (Lookup(batches, "id") for batches in (outlines, losers, strongest, unsettled))
+    rejected = 0
+    for batch in documents:
+        ids: Any = batch.column("id")
+        sized = replace_column(batch, "shingles", sizes.rows(ids).column("size").combine_chunks())
+        open_ = rows_by(open_bands.rows(ids), "id")
+        counts = [open_[id_]["bands"] if id_ in open_ else 0 for id_ in ids.to_pylist()]
+        measured = replace_column(sized, "unsettled_bands", pa.array(counts, pa.int64()))
+        defeats, proofs = rows_by(lost.rows(ids), "id"), rows_by(edges.rows(ids), "id")
+        rejected += len(defeats)
+        evidence = [_evidence(defeats[id_], proofs[id_], params) if id_ in defeats else None for id_ in ids.to_pylist()]
+        reasons = pa.array([NEAR_DUPLICATE if proof else None for proof in evidence], pa.string())
+        yield reject(measured, reasons, pa.array(evidence, pa.string()))
+    if lost.finish() != rejected:
+        message = OUT_OF_PLACE.format("some duplicates are not in their bucket")
+        raise ContractError(message)
+
+
+def _evidence(defeat: Mapping[str, Any], edge: Mapping[str, Any], params: Params) -> str:
+    """Return canonical JSON: who is kept and by which preference, and the document that was compared with this one."""
+    winner, loser = defeat["winner"], defeat["node"]
+    proof = {
+        "winner": winner["id"],
+        "snapshot": winner["snapshot"],
+        "near": edge["near"],
+        params.similarity: round(edge["similarity"], 6),
+        "bands": edge["shared_bands"],
+        "policy": list(params.policy),
+        "by": deciding_preference(winner["rank"], loser["rank"], params.policy),
+    }
+    return json.dumps(proof, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,172 @@
+"""What later snapshots see of a snapshot, and where the clusters of earlier snapshots have moved to."""
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.stage import Batches, HistoryReader, Section
+from pipeline_tasks.stages.dedup_minhash.tables import (
+    EDGES,
+    KNOWN_BANDS,
+    KNOWN_EDGES,
+    KNOWN_SIGNATURES,
+    LINKS,
+    MOVES,
+    SUPERSEDED,
+    WINNERS,
+)
+from pipeline_tasks.text.base.tables import batch_of, combined, empty_batch, read_table, run_starts
+from pipeline_tasks.text.near.ranking import as_known, node_ids, precedes
+
+pc: Any = pyarrow.compute
+
+SECTIONS = {
+    "bands": Section(KNOWN_BANDS, "key", ("rank", "id")),
+    "signatures": Section(KNOWN_SIGNATURES, "id"),
+    "superseded": Section(SUPERSEDED, "id"),
+}
+
+
+def check_version(history: HistoryReader, version: int) -> None:
+    """Raise ContractError if a snapshot saved its history with other params."""
+    if history.first("history_version") not in {None, version}:
+        message = (
+            "dedup_minhash: an earlier snapshot saved its history with other params (signatures, similarity, "
+            "threshold, policy or buckets) or by an older version of this stage; set the params as they were, or "
+            "start a dataset without history under another recipe name"
+        )
+        raise ContractError(message)
+
+
+# --- Saving ---------------------------------------------------------------------------------------------------
+
+
+def save_bands(outlines: Batches, losers: Batches, *, version: int) -> Batches:
+    """Yield `KNOWN_BANDS`."""
+    for batch, winner in _with_winners(outlines, losers):
+        keys = batch.column("keys")
+        at = pc.list_parent_indices(keys)
+        node = batch.column("node").take(at)
+        yield batch_of(
+            KNOWN_BANDS,
+            key=pc.list_flatten(keys),
+            **{name: pc.struct_field(node, name) for name in ("rank", "id", "snapshot")},
+            label=node_ids(winner).take(at),
+            history_version=pa.repeat(pa.scalar(version, pa.int64()), len(at)),
+        )
+
+
+def save_signatures(signatures: Batches, losers: Batches, *, version: int) -> Batches:
+    """Yield `KNOWN_SIGNATURES`."""
+    for batch, winner in _with_winners(signatures, losers):
+        columns = {name: batch.column(name) for name in ("id", "keys", "shingles")}
+        saved = batch_of(
+            KNOWN_SIGNATURES,
+            **columns,
+            node=as_known(batch.column("node")),
+            winner=winner,
+            history_version=pa.repeat(pa.scalar(version, pa.int64()), batch.num_rows),
+        )
+        yield saved.filter(pc.greater(pc.binary_length(batch.column("shingles")), 0))
+
+
+def _with_winners(documents: Batches, losers: Batches) -> Any:  # noqa: ANN401 -- an iterator of (batch, Arrow array)
+    """Yield batches with the winner of each document's cluster: the document itself unless it lost."""
+    from pipeline_tasks.text.base.lookup import Lookup
+
+    lost = Lookup(losers, "id")
+    for batch in documents:
+        rows = lost.rows(batch.column("id"))
+        at = pc.index_in(batch.column("id"), value_set=combined(rows.column("id")))
+        winner = pc.coalesce(combined(rows.column("winner")).take(at), batch.column("node"))
+        yield batch, as_known(winner)
+
+
+def save_superseded(losers: Batches, strongest: Batches) -> Batches:
+    """Yield `SUPERSEDED` of the winners of earlier snapshots that lost."""
+    from pipeline_tasks.text.base.lookup import Lookup
+
+    edges = Lookup(strongest, "id")
+    for batch in losers:
+        rows = edges.rows(batch.column("id"))
+        rows = rows.take(pc.index_in(batch.column("id"), value_set=combined(rows.column("id"))))
+        yield batch_of(
+            SUPERSEDED,
+            id=batch.column("id"),
+            node=batch.column("node"),
+            winner=as_known(batch.column("winner")),
+            **{name: rows.column(name) for name in ("near", "via", "similarity", "shared_bands")},
+        )
+
+
+# --- Clusters of earlier snapshots ----------------------------------------------------------------------------
+
+
+def known_edges(verified: Batches) -> Batches:
+    """Yield `KNOWN_EDGES` of verified pairs."""
+    for batch in verified:
+        edges = batch.filter(pc.and_(batch.column("passed"), pc.is_valid(batch.column("label"))))
+        columns = {name: edges.column(name) for name in KNOWN_EDGES.names if name != "id"}
+        yield batch_of(KNOWN_EDGES, id=node_ids(edges.column("label")), **columns)
+
+
+def distinct_winners(rows: Batches, *, of: str = "node") -> Batches:
+    """Yield the distinct `WINNERS` of rows sorted by id; `of` is the column of the node with that id."""
+    table = read_table(rows)
+    first = table.take(pa.array(run_starts(table.column("id"))))
+    yield batch_of(WINNERS, id=first.column("id"), node=first.column(of))
+
+
+def moves_of_winners(winners: Batches, *followed_and_history: Any, followed: int) -> Batches:  # noqa: ANN401 -- Batches, then readers
+    """Yield the `MOVES` of `WINNERS` that were superseded later; those of the first `followed` streams are known."""
+    from pipeline_tasks.text.base.lookup import Lookup
+
+    done = [Lookup(batches, "id") for batches in followed_and_history[:followed]]
+    for batch in winners:
+        ids = batch.column("id")
+        for table in done:
+            ids = ids.filter(pc.invert(pc.is_in(ids, value_set=combined(table.rows(ids).column("id")))))
+        for reader in followed_and_history[followed:]:
+            yield from reader.rows(ids).select(MOVES.names).to_batches() or [empty_batch(MOVES)]
+
+
+def next_winners(moves: Batches) -> Batches:
+    """Yield the `WINNERS` that superseded others."""
+    for batch in moves:
+        yield batch_of(WINNERS, id=node_ids(batch.column("winner")), node=batch.column("winner"))
+
+
+def current_winners(links: Batches) -> Batches:
+    """Yield the `MOVES` of every winner of an earlier snapshot to the winner of its cluster today."""
+    for batch in links:
+        lost = batch.filter(precedes(batch.column("other"), batch.column("node")))
+        yield batch_of(MOVES, id=lost.column("id"), node=lost.column("node"), winner=lost.column("other"))
+
+
+def links_of_moves(moves: Batches) -> Batches:
+    """Yield the `LINKS` of each of `MOVES`, from both ends."""
+    for batch in moves:
+        for side, other in (("node", "winner"), ("winner", "node")):
+            node = batch.column(side)
+            yield batch_of(LINKS, id=node_ids(node), node=node, other=batch.column(other))
+
+
+def edges_to_winners(edges: Batches, *moves: Batches) -> Batches:
+    """Yield `EDGES`, from both ends, between each new document of `KNOWN_EDGES` and the winner today of the cluster."""
+    from pipeline_tasks.text.base.lookup import Lookup
+
+    tables = [Lookup(batches, "id") for batches in moves]
+    for batch in edges:
+        winner = batch.column("label")
+        for table in tables:
+            rows = table.rows(batch.column("id").unique())
+            at = pc.index_in(batch.column("id"), value_set=combined(rows.column("id")))
+            winner = pc.coalesce(combined(rows.column("winner")).take(at), winner)
+        member, via = batch.column("member_node"), batch.column("member")
+        proof = {name: batch.column(name) for name in ("similarity", "shared_bands")}
+        yield batch_of(EDGES, id=via, node=member, other=winner, near=batch.column("center_node"), via=via, **proof)
+        yield batch_of(
+            EDGES, id=node_ids(winner), node=winner, other=member, near=member, via=batch.column("center"), **proof
+        )

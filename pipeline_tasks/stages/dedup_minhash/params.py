@@ -1,0 +1,72 @@
+"""The parameters of near deduplication, their checks, and the number that marks comparable history."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.text.near.ranking import POLICIES
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """How documents are signed, when two are near duplicates, and which document of a cluster is kept.
+
+    A document is the set of `ngram`s of its folded words or, with `shingle: char`, of its folded characters with one
+    space between words (`text.near.shingles`). Two documents are a candidate pair when all `rows` minima of one of
+    `bands` bands agree: with probability 1 - (1 - J**rows)**bands at Jaccard similarity J (14 x 8 as FineWeb: 0.92 at
+    0.8, 0.56 at 0.7). A candidate pair is an edge only when its exact `similarity` is at least `threshold`: `jaccard`,
+    or `containment`, the share of the smaller set that is in the larger one. A threshold of 0 turns verification off.
+    Of each connected cluster, over all snapshots, the first document by `policy` is kept: an ordered list of `quality`
+    (highest value of the column `quality`), `newest`, `oldest`, `longest`, `source` (first of `sources` that is the
+    document's source or the end of its host) and `lowest_id`, which always breaks the last tie. No snapshot is
+    privileged: an earlier winner that is no longer the first is superseded, and the next version lists it.
+    Members of a band are compared by stars, then pair by pair, until all that are not connected were compared, for at
+    most `rounds` rounds of at most `pairs` comparisons per band (or one per new member, where that is more). Bands
+    that are not compared to the end by then are counted in `unsettled_bands`.
+    Up to `edges_in_memory` edges are clustered in one task, more by rounds of large-star and small-star; the result
+    is the same. `buckets` is the number of shards of documents and of history. It and whatever decides on edges and
+    winners must stay the same as long as there is history. Memory per task is about one bucket's bands (1 kB per
+    document).
+    """
+
+    ngram: int = 5
+    shingle: Literal["word", "char"] = "word"
+    bands: int = 14
+    rows: int = 8
+    threshold: float = 0.8
+    similarity: Literal["jaccard", "containment"] = "jaccard"
+    policy: tuple[str, ...] = ("oldest", "lowest_id")
+    sources: tuple[str, ...] = ()
+    quality: str = "score"
+    seed: int = 1
+    rounds: int = 8
+    pairs: int = 20_000
+    buckets: int = 8
+    edges_in_memory: int = 4_000_000
+
+    def __post_init__(self) -> None:
+        for preference in self.policy:
+            if preference not in POLICIES:
+                message = f"dedup_minhash: policy {preference!r} is not one of {', '.join(POLICIES)}"
+                raise RecipeError(message)
+        if ("source" in self.policy) != bool(self.sources):
+            message = "dedup_minhash: `sources` (a list, the best first) and the policy `source` need each other"
+            raise RecipeError(message)
+
+
+def history_version(params: Params) -> int:
+    """Return the number that marks comparable history: a hash of all that decides on signatures, edges and winners."""
+    edges = (
+        params.ngram,
+        params.shingle,
+        params.bands,
+        params.rows,
+        params.seed,
+        params.buckets,
+        params.similarity,
+        params.threshold,
+    )
+    name = json.dumps([edges, params.policy, params.sources, params.quality])
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")

@@ -1,0 +1,159 @@
+"""The tables that kernels pass to each other: one schema each, with what a row is."""
+
+import pyarrow as pa
+
+from pipeline_tasks.text.near.ranking import NODE
+
+SIGNATURES = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("node", NODE),
+        pa.field("keys", pa.list_(pa.int64())),  # one per band
+        pa.field("shingles", pa.large_binary()),  # sorted distinct 64-bit hashes
+    ]
+)
+"""One row per document, in the order of documents. Keys and shingles are empty below `ngram` words."""
+
+OUTLINES = pa.schema([*SIGNATURES.remove(3), pa.field("size", pa.int64())])
+"""Signatures with the number of shingles instead of the shingles: a tenth of the bytes."""
+
+BANDS = pa.schema([pa.field("key", pa.int64()), pa.field("node", NODE)])
+"""One row per band of each document."""
+
+MEMBERS = pa.schema(
+    [
+        pa.field("key", pa.int64()),
+        pa.field("node", NODE),
+        pa.field("label", pa.string()),  # of a known member: id of its cluster's winner when it was saved
+    ]
+)
+"""Members of bands that can give a pair, sorted by key and node."""
+
+PAIRS = pa.schema(
+    [
+        pa.field("member", pa.string()),
+        pa.field("member_node", NODE),
+        pa.field("center", pa.string()),
+        pa.field("center_node", NODE),
+        pa.field("key", pa.int64()),
+    ]
+)
+"""Pairs to compare, once per band that proposes them. A member is new; a center may be known from history."""
+
+DISTINCT_PAIRS = pa.schema([*PAIRS.remove(4), pa.field("keys", pa.list_(pa.int64()))])
+"""Pairs to compare, with the keys of all bands that propose them."""
+
+RESULTS = pa.schema(
+    [
+        pa.field("key", pa.int64()),
+        pa.field("member", pa.string()),
+        pa.field("center", pa.string()),
+        pa.field("similarity", pa.float64()),
+        pa.field("passed", pa.bool_()),
+    ]
+)
+"""What comparisons gave, once per band that proposed them; sorted by key."""
+
+UNSETTLED = pa.schema([pa.field("id", pa.string()), pa.field("key", pa.int64())])
+"""New members of bands that were not compared with all that they are not connected to."""
+
+SIGNED_PAIRS = pa.schema(
+    [
+        *DISTINCT_PAIRS,
+        pa.field("shingles", pa.large_binary()),  # of the member
+        pa.field("bands", pa.list_(pa.int64())),
+    ]
+)
+"""Pairs on their way to the bucket of the center."""
+
+VERIFIED_PAIRS = pa.schema(
+    [
+        *DISTINCT_PAIRS,
+        pa.field("label", NODE),  # of a known center: its cluster's winner when it was saved
+        pa.field("similarity", pa.float64()),
+        pa.field("shared_bands", pa.int64()),
+        pa.field("passed", pa.bool_()),
+    ]
+)
+"""Pairs with their exact similarity; those that passed are edges."""
+
+EDGES = pa.schema(
+    [
+        pa.field("id", pa.string()),  # of `node`
+        pa.field("node", NODE),
+        pa.field("other", NODE),
+        pa.field("near", NODE),  # compared with `via`; on the side of `other`
+        pa.field("via", pa.string()),  # on the side of `node`
+        pa.field("similarity", pa.float64()),
+        pa.field("shared_bands", pa.int64()),
+    ]
+)
+"""Edges of the graph, each from both ends. New documents are themselves, known ones their clusters' winners."""
+
+LINKS = pa.schema([pa.field("id", pa.string()), pa.field("node", NODE), pa.field("other", NODE)])
+"""Nodes tied to others of their cluster; `id` is that of `node`. Of a finished cluster: each node to the first one."""
+
+LOSERS = pa.schema([pa.field("id", pa.string()), pa.field("node", NODE), pa.field("winner", NODE)])
+"""Documents that are not the first of their cluster, and who is."""
+
+STRONGEST = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("near", pa.string()),  # compared with `via`, which is on the side of `id`
+        pa.field("via", pa.string()),
+        pa.field("similarity", pa.float64()),
+        pa.field("shared_bands", pa.int64()),
+    ]
+)
+"""The strongest edge of each document."""
+
+OPEN_BANDS = pa.schema([pa.field("id", pa.string()), pa.field("bands", pa.int64())])
+"""Number of unsettled bands of each document that has any."""
+
+KNOWN_BANDS = pa.schema(
+    [
+        pa.field("key", pa.int64()),
+        pa.field("rank", pa.large_string()),  # of the node, in plain columns: sections are sorted by plain columns
+        pa.field("id", pa.large_string()),
+        pa.field("snapshot", pa.large_string()),
+        pa.field("label", pa.string()),  # id of its cluster's winner
+        pa.field("history_version", pa.int64()),
+    ]
+)
+"""One row per band of each signed document."""
+
+KNOWN_SIGNATURES = pa.schema([*SIGNATURES, pa.field("winner", NODE), pa.field("history_version", pa.int64())])
+"""Signatures of documents that have shingles, with the winner of their cluster."""
+
+SUPERSEDED = pa.schema(
+    [
+        pa.field("id", pa.string()),  # of `node`
+        pa.field("node", NODE),
+        pa.field("winner", NODE),
+        pa.field("near", pa.string()),  # compared with `via`, which is of the cluster of `node`
+        pa.field("via", pa.string()),
+        pa.field("similarity", pa.float64()),
+        pa.field("shared_bands", pa.int64()),
+    ]
+)
+"""Winners of earlier snapshots that lost to another document, with the strongest edge that tied them."""
+
+KNOWN_EDGES = pa.schema(
+    [
+        pa.field("id", pa.string()),  # of `label`
+        pa.field("label", NODE),  # winner of the center's cluster when the center was saved
+        pa.field("member", pa.string()),
+        pa.field("member_node", NODE),
+        pa.field("center", pa.string()),
+        pa.field("center_node", NODE),
+        pa.field("similarity", pa.float64()),
+        pa.field("shared_bands", pa.int64()),
+    ]
+)
+"""Edges from a new document to a known one."""
+
+WINNERS = pa.schema([pa.field("id", pa.string()), pa.field("node", NODE)])
+"""Winners of earlier snapshots, once each."""
+
+MOVES = pa.schema([*WINNERS, pa.field("winner", NODE)])
+"""Winners of earlier snapshots, and the one that superseded them."""

@@ -1,0 +1,111 @@
+"""Compare candidate pairs exactly, and turn those that are similar enough into edges between new documents."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.stage import Batches, HistoryReader
+from pipeline_tasks.stages.dedup_minhash.params import Params
+from pipeline_tasks.stages.dedup_minhash.signing import OUT_OF_PLACE
+from pipeline_tasks.stages.dedup_minhash.tables import DISTINCT_PAIRS, EDGES, RESULTS, SIGNED_PAIRS, VERIFIED_PAIRS
+from pipeline_tasks.text.base.tables import batch_of, combined, sliced, whole_numbers
+from pipeline_tasks.text.near.ranking import NODE, is_known
+
+pc: Any = pyarrow.compute
+
+PAIRS_IN_MEMORY = 256
+"""Pairs whose shingles are in memory at once: about a megabyte per million characters of text."""
+
+
+def attach_members(pairs: Batches, signatures: Batches) -> Batches:
+    """Yield `SIGNED_PAIRS` of `DISTINCT_PAIRS`, in the bucket of the member."""
+    from pipeline_tasks.text.base.lookup import Lookup
+
+    here = Lookup(signatures, "id")
+    for batch in sliced(pairs, PAIRS_IN_MEMORY):
+        rows = here.rows(batch.column("member").unique())
+        signed = rows.take(pc.index_in(batch.column("member"), value_set=combined(rows.column("id"))))
+        columns = {name: batch.column(name) for name in DISTINCT_PAIRS.names}
+        yield batch_of(SIGNED_PAIRS, **columns, shingles=signed.column("shingles"), bands=signed.column("keys"))
+
+
+def verify_pairs(pairs: Batches, signatures: Batches, *history: HistoryReader, params: Params) -> Batches:
+    """Yield `VERIFIED_PAIRS` of `SIGNED_PAIRS`, in the bucket of the center: exact similarity, and bands in common."""
+    from pipeline_tasks.text.base.lookup import Lookup
+    from pipeline_tasks.text.near import minhash
+
+    here = Lookup(signatures, "id")
+    for batch in sliced(pairs, PAIRS_IN_MEMORY):
+        centers = _centers(batch, here, history)
+        at = pc.index_in(batch.column("center"), value_set=combined(centers.column("id")))
+        if at.null_count:
+            missing = batch.column("center").filter(pc.is_null(at))[0]
+            message = OUT_OF_PLACE.format(f"document {missing} is not in its bucket")
+            raise ContractError(message)
+        ours, theirs = batch.column("shingles"), combined(centers.column("shingles"))
+        similarity = minhash.jaccard(ours, np.arange(batch.num_rows), theirs, whole_numbers(at.cast(pa.int64())))
+        if params.similarity == "containment":
+            similarity = _containment(similarity, ours, theirs.take(at))
+        bands, center_bands = (
+            _matrix(keys, batch.num_rows) for keys in (batch.column("bands"), combined(centers.column("keys")).take(at))
+        )
+        yield batch_of(
+            VERIFIED_PAIRS,
+            **{name: batch.column(name) for name in DISTINCT_PAIRS.names},
+            label=centers.column("winner").take(at),
+            similarity=pa.array(similarity, pa.float64()),
+            shared_bands=pa.array((bands == center_bands).sum(axis=1), pa.int64()),
+            passed=pa.array(similarity >= params.threshold),
+        )
+
+
+def _centers(batch: pa.RecordBatch, here: Any, history: tuple[HistoryReader, ...]) -> pa.Table:  # noqa: ANN401 -- a Lookup of a lazy module
+    """Return id, keys, shingles and winner of the centers; a new center has no winner yet."""
+    centers, names = batch.column("center"), ["id", "keys", "shingles", "winner"]
+    new = here.rows(centers.unique())
+    new = new.append_column(pa.field("winner", NODE), pa.nulls(new.num_rows, NODE))
+    # The id of a new center would cost a page of history and not be there.
+    known = centers.filter(is_known(batch.column("center_node"))).unique()
+    return pa.concat_tables([new.select(names), *(reader.rows(known).select(names) for reader in history)])
+
+
+def _containment(jaccard: npt.NDArray[np.float64], shingles: Any, others: Any) -> npt.NDArray[np.float64]:  # noqa: ANN401 -- Arrow arrays
+    """Return the share of the smaller set that is in the larger: the overlap is J (a + b) / (1 + J), a whole number."""
+    sizes = [np.asarray(pc.binary_length(side).to_numpy(zero_copy_only=False)) // 8 for side in (shingles, others)]
+    overlap = np.rint(jaccard * (sizes[0] + sizes[1]) / (1 + jaccard))
+    return np.asarray(overlap / np.maximum(np.minimum(*sizes), 1), np.float64)
+
+
+def _matrix(keys: Any, rows: int) -> npt.NDArray[Any]:  # noqa: ANN401 -- an Arrow array
+    """Return lists of equal length as a matrix with one list per row."""
+    return np.asarray(keys.flatten().to_numpy(zero_copy_only=False)).reshape(rows, -1 if rows else 1)
+
+
+def pair_results(verified: Batches) -> Batches:
+    """Yield `RESULTS` of `VERIFIED_PAIRS`."""
+    for batch in verified:
+        keys = batch.column("keys")
+        results = batch.select(["member", "center", "similarity", "passed"]).take(pc.list_parent_indices(keys))
+        columns = {name: results.column(name) for name in results.schema.names}
+        yield batch_of(RESULTS, key=pc.list_flatten(keys), **columns)
+
+
+def new_edges(verified: Batches) -> Batches:
+    """Yield the `EDGES` between new documents."""
+    for batch in verified:
+        edges = batch.filter(pc.and_(batch.column("passed"), pc.is_null(batch.column("label"))))
+        for side, other in (("member", "center"), ("center", "member")):
+            yield batch_of(
+                EDGES,
+                id=edges.column(side),
+                node=edges.column(f"{side}_node"),
+                other=edges.column(f"{other}_node"),
+                near=edges.column(f"{other}_node"),
+                via=edges.column(side),
+                similarity=edges.column("similarity"),
+                shared_bands=edges.column("shared_bands"),
+            )

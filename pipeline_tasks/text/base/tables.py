@@ -1,0 +1,91 @@
+"""Build Arrow batches of a declared schema, and find runs, order and rows in Arrow tables."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+
+pc: Any = pyarrow.compute
+
+Rows = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+def batch_of(schema: pa.Schema, **columns: Any) -> pa.RecordBatch:  # noqa: ANN401 -- Arrow arrays
+    """Return a batch of `schema` from one array or chunked array per field."""
+    if set(columns) != set(schema.names):
+        message = f"columns {sorted(columns)} are not those of the schema: {sorted(schema.names)}"
+        raise TypeError(message)
+    return pa.RecordBatch.from_arrays([combined(columns[name]) for name in schema.names], schema=schema)
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch of `schema` without rows."""
+    return pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def combined(column: Any) -> Any:  # noqa: ANN401 -- an Arrow array
+    """Return an array or chunked array as one array."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def read_table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Read a stream into one table with one chunk per column."""
+    return pa.Table.from_batches(list(batches)).combine_chunks()
+
+
+def batches_of(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table; one empty batch if it has none."""
+    yield from table.to_batches() or [empty_batch(table.schema)]
+
+
+def sliced(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield batches of at most `rows` rows; an empty batch stays one."""
+    for batch in batches:
+        for start in range(0, max(batch.num_rows, 1), rows):
+            yield batch.slice(start, rows)
+
+
+def in_order(table: pa.Table, *names: str) -> pa.Table:
+    """Return a table sorted ascending by columns; a struct column sorts by its fields in order."""
+    return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names])).combine_chunks()
+
+
+def run_starts(*columns: Any) -> Rows:  # noqa: ANN401 -- Arrow arrays
+    """Return the rows at which any of some equally long columns differs from the row before; row 0 is one."""
+    rows = len(columns[0])
+    differs = np.zeros(rows, bool)
+    differs[:1] = True
+    for column in columns if rows else ():
+        differs[1:] |= flags(pc.not_equal(column.slice(1), column.slice(0, rows - 1)))
+    return np.flatnonzero(differs)
+
+
+def run_numbers(starts: Rows, rows: int) -> Rows:
+    """Return the number of each row's run, given where the runs start."""
+    return np.repeat(np.arange(len(starts)), np.diff(np.append(starts, rows)))
+
+
+def flags(column: Any) -> Flags:  # noqa: ANN401 -- an Arrow array
+    """Return a boolean column without nulls as a numpy array."""
+    return np.asarray(combined(column).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def whole_numbers(column: Any) -> Rows:  # noqa: ANN401 -- an Arrow array
+    """Return an int64 column without nulls as a numpy array."""
+    return np.asarray(combined(column).to_numpy(zero_copy_only=False), np.int64)
+
+
+def rows_by(table: pa.Table, key: str) -> dict[Any, dict[str, Any]]:
+    """Return the rows of a table as dictionaries, by their value of a unique column."""
+    return {row[key]: row for row in table.to_pylist()}
+
+
+def unchanged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches as they come: a kernel for the order that `group` gives."""
+    yield from batches
