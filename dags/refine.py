@@ -37,8 +37,8 @@ def params() -> dict[str, Param]:
     landing = os.environ.get("REFINERY_LANDING", "s3://refinery/landing")
     root = os.environ.get("REFINERY_ROOT", "s3://refinery/refined")
     return {
-        "input": Param(f"{landing}/{{snapshot}}", description="Where the snapshot lies; {snapshot} is its id", **text),
-        "output": Param(root, description="Root under which everything is kept", **text),
+        "input": Param(f"{landing}/{{snapshot}}", description="Where the snapshot is; {snapshot} is its id", **text),
+        "root": Param(root, description="Root that keeps every output", **text),
         "snapshot": Param("", description="Snapshot id; empty: the run's date", **text),
         "partitions": Param(
             0,

@@ -38,7 +38,7 @@ def run_of(context: Context) -> Run:
     snapshot = snapshot_of(context["dag_run"], params)
     return Run(
         landing=str(params["input"]).replace(SNAPSHOT, snapshot),
-        root=str(params["output"]),
+        root=str(params["root"]),
         snapshot=snapshot,
         partitions=int(params["partitions"]),
         engines=dict(params["engines"] or {}),

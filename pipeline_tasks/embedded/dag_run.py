@@ -66,7 +66,7 @@ def _dag_params(options: RunOptions) -> dict[str, Any]:
     landing = absolute(options.input)
     return {
         "input": landing,
-        "output": absolute(options.root),
+        "root": absolute(options.root),
         "snapshot": list_snapshot(landing, options.snapshot).snapshot,
         "partitions": options.partitions,
         "engines": {"*": options.engine} if options.engine else {},
@@ -132,11 +132,11 @@ def _summarize(progress: Progress, params: Mapping[str, Any], *, recipe: str, as
     seconds = round(time.monotonic() - progress.started, 1)
     published = progress.published
     if as_json:
-        about = {"recipe": recipe, "snapshot": params["snapshot"], "root": params["output"], "seconds": seconds}
+        about = {"recipe": recipe, "snapshot": params["snapshot"], "root": params["root"], "seconds": seconds}
         sys.stdout.write(json.dumps({**about, **published, "stages": progress.stages}, sort_keys=True) + "\n")
         return
     sys.stdout.write(
         f"done in {seconds} s: version {published['version']}, {published['documents']:,} documents, "
         f"{published['tokens']:,} tokens\n"
-        f"  dataset {params['output']}/{published['prefix']}\n  report  {params['output']}/{published['report']}\n"
+        f"  dataset {params['root']}/{published['prefix']}\n  report  {params['root']}/{published['report']}\n"
     )

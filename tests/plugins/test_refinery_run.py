@@ -14,7 +14,7 @@ from pipeline_tasks.errors import RecipeError
 
 PARAMS = {
     "input": "s3://crawl/{snapshot}",
-    "output": "s3://refined",
+    "root": "s3://refined",
     "snapshot": "",
     "partitions": 0,
     "engines": {},
