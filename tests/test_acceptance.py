@@ -27,7 +27,7 @@ from pipeline_tasks.demo.truth import Truth
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect import verify
 from pipeline_tasks.inspect.trace import trace
-from pipeline_tasks.publish.publishing import read_published
+from pipeline_tasks.publish.packed import read_published
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.service.requests import handle

@@ -15,7 +15,7 @@ import yaml
 
 from pipeline_tasks.cli import reference
 from pipeline_tasks.cli.main import build_parser
-from pipeline_tasks.publish import packed
+from pipeline_tasks.publish.exports import lineage, tokens
 from pipeline_tasks.publish.ledger import queries
 from pipeline_tasks.recipe import parse_recipe, recipe_names, stage_card
 from pipeline_tasks.stages.pack import SEQUENCE
@@ -147,11 +147,11 @@ def published(home: Path) -> None:
     origin = {"snapshot": "s", "file": "f.warc.gz", "offset": 7, "record_id": "<urn:r>", "url": "https://example.org/"}
     documents = pa.RecordBatch.from_pylist([{"id": "a", **origin}])
     out = io.BytesIO()
-    counts = packed.write_bin([sequences], out, "uint16")
+    counts = tokens.write_bin([sequences], out, "uint16")
     (home / "tokens.bin").write_bytes(out.getvalue())
-    (home / "tokens.json").write_bytes(packed.index_bytes(counts, "uint16", "abc"))
-    lineage = pa.Table.from_batches(packed.lineage_batches([sequences], [documents]))
-    pq.write_table(lineage, home / "lineage.parquet")
+    (home / "tokens.json").write_bytes(tokens.index_bytes(counts, "uint16", "abc"))
+    table = pa.Table.from_batches(lineage.lineage_batches([sequences], [documents]))
+    pq.write_table(table, home / "lineage.parquet")
 
 
 def test_the_examples_of_reading_tokens_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,8 @@ from pipeline_tasks.embedded.dag_run import RunOptions, run
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.funnel import funnel, funnel_lines
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.publishing import decoder_of, read_published
+from pipeline_tasks.publish.decoding import decoder_of
+from pipeline_tasks.publish.packed import read_published
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 RECIPE = "demo"

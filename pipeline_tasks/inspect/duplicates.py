@@ -17,7 +17,7 @@ from pipeline_tasks.inspect.differences import side_by_side
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import SIMILARITY, WINNER
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.publishing import read_superseded
+from pipeline_tasks.publish.superseded import read_superseded
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES as ORDER
 from pipeline_tasks.run.task import bucket_of

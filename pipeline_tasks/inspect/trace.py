@@ -12,7 +12,8 @@ from typing import Any, cast
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.publishing import decoder_of, read_published
+from pipeline_tasks.publish.decoding import decoder_of
+from pipeline_tasks.publish.packed import read_published
 from pipeline_tasks.store import storage
 
 AROUND = 24

@@ -49,6 +49,11 @@ def commit(store: Store, path: str, body: bytes) -> None:
         raise DeterminismViolation(message)
 
 
+def put_file(root: str, path: str, local: Path) -> None:
+    """Store a local file at `path`, relative to the root."""
+    connect(root).put_file(path, local, sha256_of(local))
+
+
 # --- Files by URI -------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""The report: one file that opens offline, tells every number, and shows no text it should not show."""
+"""The report: one file that opens offline, shows the numbers of every stage, and no text with personal data."""
 
 import json
 import re
@@ -12,8 +12,9 @@ import pytest
 from pipeline_tasks.gate.verdicts import judge
 from pipeline_tasks.manifest import Manifest, digest_of, dump, manifest_path, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
-from pipeline_tasks.publish.html import Html, bar, count, join, page, percent, shown, size, table, tag
-from pipeline_tasks.publish.report import write_report
+from pipeline_tasks.publish.report.contents import Contents
+from pipeline_tasks.publish.report.html import Html, bar, count, join, page, percent, shown, size, table, tag
+from pipeline_tasks.publish.report.writing import write_report
 from pipeline_tasks.publish.version_log import Retraction
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.schema import LOCATOR, VERDICT
@@ -39,7 +40,7 @@ def store(root: Path, table: pa.Table, name: str) -> Shards:
 
 
 def records(rows: int, text: str = "", reason: str = "", evidence: str = "{}", url: str = "") -> pa.Table:
-    """Return rows with locators, texts and ids; set aside if there is a reason."""
+    """Return rows with locators, texts and ids; rejected if there is a reason."""
     columns: dict[str, Any] = {
         field.name: pa.array(["x"] * rows, field.type) for field in LOCATOR if field.type == pa.string()
     }
@@ -56,22 +57,22 @@ def records(rows: int, text: str = "", reason: str = "", evidence: str = "{}", u
     return pa.table(columns)
 
 
-def made(root: Path, stage: str, kept: pa.Table, *aside: pa.Table, **measured: list[Any]) -> str:
-    """Commit a manifest of these rows with these profiles; return its path."""
+def committed(root: Path, stage: str, kept: pa.Table, *rejected: pa.Table, **profiled: list[Any]) -> str:
+    """Commit a manifest of these rows with the profiles of these values; return its path."""
     rejects: Shards = ()
     quarantine: Shards = ()
     tallies: tuple[dict[str, int], dict[str, int]] = ({}, {})
-    for rows in aside:
+    for rows in rejected:
         reason = rows["reason"][0].as_py()
-        damaged = reason.startswith("error:")
-        tallies[damaged][reason] = rows.num_rows
-        if damaged:
+        quarantined = reason.startswith("error:")
+        tallies[quarantined][reason] = rows.num_rows
+        if quarantined:
             quarantine += store(root, rows, f"{stage}/quarantine")
         else:
             rejects += store(root, rows, f"{stage}/rejects")
     lost = sum(sum(tally.values()) for tally in tallies)
-    profiles = merge([profile(pa.table({name: values}), [name]) for name, values in measured.items()])
-    whole = Manifest(
+    profiles = merge([profile(pa.table({name: values}), [name]) for name, values in profiled.items()])
+    manifest = Manifest(
         stage=stage,
         version=stage_card(stage).version,
         fingerprint="",
@@ -89,54 +90,63 @@ def made(root: Path, stage: str, kept: pa.Table, *aside: pa.Table, **measured: l
         quarantined=tallies[1],
         metrics={"kept": profiles, "rejects": profiles if stage == "decontaminate" else {}},
     )
-    whole = replace(whole, fingerprint=digest_of(whole))
-    path = manifest_path(stage, whole.fingerprint)
-    storage.commit(storage.connect(str(root)), path, dump(whole))
+    manifest = replace(manifest, fingerprint=digest_of(manifest))
+    path = manifest_path(stage, manifest.fingerprint)
+    storage.commit(storage.connect(str(root)), path, dump(manifest))
     return path
 
 
 def contaminated(root: Path) -> str:
     """Commit a `decontaminate` that found items of two benchmarks in two documents; return its manifest."""
     hit = {"benchmark": "quiz", "item": 7, "part": "question", "field": "prompt", "method": "sampled", "score": 0.875}
-    proof = json.dumps({"hits": [hit | {"spans": [[1200, 1350], [9000, 9100]]}], "passages": 1})
+    evidence = json.dumps({"hits": [hit | {"spans": [[1200, 1350], [9000, 9100]]}], "passages": 1})
     names = ["quiz", "other+quiz"]
-    aside = records(2, "SECRET-RAW-TEXT", "decontaminate:contaminated", proof)
-    return made(root, "decontaminate", records(130, "clean text"), aside, contaminated_by=names)
+    rejected = records(2, "SECRET-RAW-TEXT", "decontaminate:contaminated", evidence)
+    return committed(root, "decontaminate", records(130, "clean text"), rejected, contaminated_by=names)
+
+
+def report(root: Path, manifests: dict[str, str], **more: Any) -> str:
+    """Write the report of these manifests; return its HTML."""
+    out = write_report(
+        Contents(str(root), "web", "2026-46", manifests, out="report.html", **{"verdict_paths": {}} | more)
+    )
+    assert out == "report.html"
+    return (root / out).read_text()
 
 
 def run(root: Path) -> dict[str, str]:
-    """Commit a small run in which each section has something to tell; return its manifests."""
+    """Commit a small run that has rows or numbers for each section; return its manifests."""
     near = json.dumps({"winner": "f" * 32, "near": "e" * 32, "snapshot": "2026-45", "jaccard": 0.9125, "bands": 11})
     rules = json.dumps([{"rule": "gopher_quality:short_doc", "value": 12.0, "bound": 50.0}])
     secret = "SECRET-RAW-TEXT me@example.org"
     return {
-        "ingest": made(
+        "ingest": committed(
             root,
             "ingest",
             records(180, secret),
             records(10, secret, "ingest:not_page"),
             records(3, secret, "error:gzip_truncated", json.dumps({"detail": "cut at 9"})),
         ),
-        "filter_language": made(
+        "filter_language": committed(
             root,
             "filter_language",
             records(170, secret),
             records(10, secret, "filter_language:other"),
             language=["en", "de"] * 85,
         ),
-        "filter_quality": made(
+        "filter_quality": committed(
             root,
             "filter_quality",
             records(150, secret),
             records(20, secret, "gopher_quality:short_doc", rules, url="https://example.org/p?user=someone#x"),
             chars=list(range(1000, 1150)),
         ),
-        "dedup_minhash": made(
+        "dedup_minhash": committed(
             root, "dedup_minhash", records(140, secret), records(10, secret, "dedup_minhash:near_duplicate", near)
         ),
-        "scrub_pii": made(root, "scrub_pii", records(140, "clean [EMAIL] text"), pii_email=[0] * 100 + [2] * 40),
-        "tokenize": made(root, "tokenize", records(140), n_tokens=[250] * 140, language=["en"] * 140),
-        "pack": made(root, "pack", records(35), n_tokens=[1000] * 35),
+        "scrub_pii": committed(root, "scrub_pii", records(140, "clean [EMAIL] text"), pii_email=[0] * 100 + [2] * 40),
+        "tokenize": committed(root, "tokenize", records(140), n_tokens=[250] * 140, language=["en"] * 140),
+        "pack": committed(root, "pack", records(35), n_tokens=[1000] * 35),
     }
 
 
@@ -148,8 +158,9 @@ def reported(tmp_path: Path) -> str:
     costs = [
         {"stage": "ingest", "engine": "spark", "wall_seconds": 9.5, "cpu_hours": 0.5, "gpu_hours": 0, "cost_usd": 1.25}
     ]
-    path = write_report(str(tmp_path), "web", "2026-46", manifests, verdicts, "publish/ab/report.html", costs)
-    assert path == "publish/ab/report.html"
+    path = "publish/ab/report.html"
+    contents = Contents(str(tmp_path), "web", "2026-46", manifests, verdicts, path, costs)
+    assert write_report(contents) == path
     for link in re.findall(r'href="([^"]*)"', (tmp_path / path).read_text()):
         assert (tmp_path / "publish/ab" / link).is_file()
     return (tmp_path / path).read_text()
@@ -160,9 +171,9 @@ def text_of(html: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", html.partition("</style>")[2]).split())
 
 
-def test_a_report_tells_the_numbers_of_every_stage(reported: str) -> None:
+def test_a_report_shows_the_numbers_of_every_stage(reported: str) -> None:
     text = text_of(reported)
-    for told in (
+    for numbers in (
         "193 records in the crawl",
         "35,000 tokens",
         "35 packed sequences",
@@ -176,7 +187,7 @@ def test_a_report_tells_the_numbers_of_every_stage(reported: str) -> None:
         "error:gzip_truncated a-error:gzip_truncated.warc",
         "gopher_quality:short_doc 12.0 / 50.0",
     ):
-        assert told in text, told
+        assert numbers in text, numbers
 
 
 def test_a_report_shows_texts_only_as_they_were_after_scrubbing(reported: str) -> None:
@@ -185,9 +196,8 @@ def test_a_report_shows_texts_only_as_they_were_after_scrubbing(reported: str) -
     assert "someone" not in reported, "queries of addresses are left out"
 
 
-def test_a_report_tells_what_each_benchmark_hit(tmp_path: Path) -> None:
-    write_report(str(tmp_path), "web", "2026-46", {"decontaminate": contaminated(tmp_path)}, {}, "report.html")
-    body = (tmp_path / "report.html").read_text()
+def test_a_report_counts_the_documents_of_each_benchmark(tmp_path: Path) -> None:
+    body = report(tmp_path, {"decontaminate": contaminated(tmp_path)})
     text = text_of(body)
     assert "other 1 1 quiz 2 2" in text
     assert "quiz 7 question (prompt) sampled 0.875 1,200-1,350 and 1 more" in text
@@ -195,17 +205,15 @@ def test_a_report_tells_what_each_benchmark_hit(tmp_path: Path) -> None:
 
 
 def test_a_report_names_the_earlier_snapshots_that_are_retracted(tmp_path: Path) -> None:
-    manifests = {"ingest": made(tmp_path, "ingest", records(3))}
-    gone = [Retraction(2, "web", "2026-45", (1,), "<b>spam</b>", "2026-11-21T14:30:05+00:00")]
-    write_report(str(tmp_path), "web", "2026-46", manifests, {}, "report.html", gone=gone)
-    body = (tmp_path / "report.html").read_text()
+    manifests = {"ingest": committed(tmp_path, "ingest", records(3))}
+    retractions = [Retraction(2, "web", "2026-45", (1,), "<b>spam</b>", "2026-11-21T14:30:05+00:00")]
+    body = report(tmp_path, manifests, retractions=retractions)
     assert "Earlier snapshot 2026-45 was retracted on 2026-11-21 14:30 UTC: &lt;b&gt;spam&lt;/b&gt;." in body
 
 
 def test_without_scrubbing_no_text_is_shown(tmp_path: Path) -> None:
     manifests = {stage: path for stage, path in run(tmp_path).items() if stage not in ("scrub_pii", "decontaminate")}
-    path = write_report(str(tmp_path), "web", "2026-46", manifests, {}, "report.html")
-    body = (tmp_path / path).read_text()
+    body = report(tmp_path, manifests)
     assert "Kept documents" not in body
     assert "SECRET-RAW-TEXT" not in body
 
@@ -218,16 +226,18 @@ def test_a_report_fetches_nothing_and_runs_nothing(reported: str) -> None:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_what_the_crawl_says_stays_text(attack: str, tmp_path: Path) -> None:
+def test_markup_of_the_crawl_stays_text(attack: str, tmp_path: Path) -> None:
     evidence = json.dumps({"value": attack})
     manifests = {
-        "ingest": made(tmp_path, "ingest", records(3), records(2, "", "error:bad", evidence, url=attack)),
-        "filter_url": made(tmp_path, "filter_url", records(3), records(2, "", "filter_url:url", evidence, url=attack)),
-        "filter_language": made(tmp_path, "filter_language", records(3), language=[attack, "en"]),
-        "scrub_pii": made(tmp_path, "scrub_pii", records(3, f"{attack} {attack}", url=attack)),
-        "decontaminate": made(tmp_path, "decontaminate", records(3, f"text {attack}"), contaminated_by=[attack]),
+        "ingest": committed(tmp_path, "ingest", records(3), records(2, "", "error:bad", evidence, url=attack)),
+        "filter_url": committed(
+            tmp_path, "filter_url", records(3), records(2, "", "filter_url:url", evidence, url=attack)
+        ),
+        "filter_language": committed(tmp_path, "filter_language", records(3), language=[attack, "en"]),
+        "scrub_pii": committed(tmp_path, "scrub_pii", records(3, f"{attack} {attack}", url=attack)),
+        "decontaminate": committed(tmp_path, "decontaminate", records(3, f"text {attack}"), contaminated_by=[attack]),
     }
-    body = (tmp_path / write_report(str(tmp_path), "w", "s", manifests, {}, "r.html")).read_text()
+    body = report(tmp_path, manifests)
     inside = body.partition("</style>")[2]
     for tag_ in ("<script", "<svg", "<img", "<iframe"):
         assert tag_ not in inside
@@ -238,15 +248,12 @@ def test_what_the_crawl_says_stays_text(attack: str, tmp_path: Path) -> None:
 
 def test_writing_again_gives_the_same_bytes(tmp_path: Path) -> None:
     manifests = run(tmp_path)
-    bodies = [
-        (tmp_path / write_report(str(tmp_path), "w", "s", manifests, {}, "r.html")).read_bytes() for _ in range(2)
-    ]
-    assert bodies[0] == bodies[1]
+    assert report(tmp_path, manifests) == report(tmp_path, manifests)
 
 
 def test_an_empty_snapshot_has_a_report(tmp_path: Path) -> None:
-    manifests = {"ingest": made(tmp_path, "ingest", records(0)), "pack": made(tmp_path, "pack", records(0))}
-    body = (tmp_path / write_report(str(tmp_path), "w", "s", manifests, {}, "r.html")).read_text()
+    manifests = {"ingest": committed(tmp_path, "ingest", records(0)), "pack": committed(tmp_path, "pack", records(0))}
+    body = report(tmp_path, manifests)
     assert "0 records in the crawl" in text_of(body)
 
 

@@ -16,7 +16,7 @@ from pipeline_tasks.inspect.status import status_lines
 from pipeline_tasks.inspect.verify import verify
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.publishing import read_superseded
+from pipeline_tasks.publish.superseded import read_superseded
 from pipeline_tasks.service.requests import handle
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards

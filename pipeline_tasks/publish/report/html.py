@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-"""Control and direction characters, which can make a text look like another one."""
+"""Control and direction characters, which can make a text look like a different text."""
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
@@ -48,7 +48,7 @@ a { color: var(--blue); } footer { margin-top: 3rem; color: var(--dim); font-siz
 
 
 class Html(str):
-    """Text that is HTML already; any other text is escaped where it is put into a page."""
+    """Text that is HTML already; any other text is escaped when it is put into a page."""
 
     __slots__ = ()
 
@@ -57,20 +57,20 @@ Child = Html | str | int
 
 
 def shown(text: str, most: int = 200) -> str:
-    """Return at most `most` characters of a text from the crawl, without characters that nobody sees."""
+    """Return at most `most` characters of a text from the crawl, without invisible characters."""
     clean = UNSEEN.sub("", text[: most + 100])
     return clean if len(clean) <= most else f"{clean[:most].rstrip()} …"
 
 
 def tag(name: str, *children: Child, css: str = "", **attributes: str) -> Html:
     """Return an element; children that are not `Html` are escaped."""
-    given = {"class": css, **attributes} if css else attributes
-    written = "".join(f' {key}="{escape(value)}"' for key, value in given.items())
-    return Html(f"<{name}{written}>{join(children)}</{name}>")
+    pairs = {"class": css, **attributes} if css else attributes
+    inside = "".join(f' {key}="{escape(value)}"' for key, value in pairs.items())
+    return Html(f"<{name}{inside}>{join(children)}</{name}>")
 
 
 def join(children: Iterable[Child], between: str = "") -> Html:
-    """Return children one after the other, escaped unless they are `Html`."""
+    """Return children in order, escaped unless they are `Html`."""
     return Html(escape(between).join(child if isinstance(child, Html) else escape(str(child)) for child in children))
 
 
@@ -81,11 +81,16 @@ def bar(part: float, whole: float, css: str = "") -> Html:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Child]], numeric: Iterable[int] = (), wide: int = -1) -> Html:
-    """Return a table in a card; columns in `numeric` are set to the right, column `wide` holds a bar."""
+    """Return a table in a card; columns in `numeric` are aligned to the right, column `wide` has bars."""
     classes = dict.fromkeys(numeric, "num") | ({wide: "wide"} if wide >= 0 else {})
     lines = [tag("tr", *(tag("td", cell, css=classes.get(at, "")) for at, cell in enumerate(row))) for row in rows]
     heads = tag("tr", *(tag("th", name, css=classes.get(at, "")) for at, name in enumerate(head)))
     return tag("div", tag("table", tag("thead", heads), tag("tbody", *lines)), css="card")
+
+
+def section(title: str, lead: str, *content: Child) -> Html:
+    """Return a section: a heading, a sentence on what it shows, and its content."""
+    return tag("section", tag("h2", title), tag("p", lead, css="lead"), *content)
 
 
 def page(title: str, *sections: Html) -> bytes:
@@ -108,7 +113,7 @@ def count(value: float) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """Return part / whole as a percentage, a dash of nothing; small shares keep a digit."""
+    """Return part / whole as a percentage, "-" if the whole is 0; shares near 0 and 100 have a second digit."""
     if not whole:
         return "-"
     share = 100 * part / whole

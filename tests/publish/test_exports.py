@@ -1,4 +1,4 @@
-"""The published form: bytes spelled out, read back as they were written, and every token traced to its record."""
+"""The exports: their bytes spelled out, tokens read back as they were written, and traced to their records."""
 
 import io
 import mmap
@@ -8,24 +8,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.publish.packed import (
-    LINEAGE,
-    Counts,
-    DType,
-    Packed,
-    dtype_for,
-    index_bytes,
-    lineage_batches,
-    megatron_index_bytes,
-    read_packed,
-    write_bin,
-)
+from pipeline_tasks.publish.exports.formats import FORMATS, export
+from pipeline_tasks.publish.exports.lineage import LINEAGE, lineage_batches
+from pipeline_tasks.publish.exports.source import Source, Tokenizer
+from pipeline_tasks.publish.exports.tokens import dtype_for, index_bytes, megatron_index_bytes, write_bin
+from pipeline_tasks.publish.packed import Counts, DType, Packed, read_packed
+from pipeline_tasks.stage import Shards
 from pipeline_tasks.stages.pack import SEQUENCE
+from pipeline_tasks.store.shard_file import ShardWriter
 
 
 def piece(name: str, doc_start: int, start: int, length: int) -> dict[str, object]:
@@ -42,8 +38,8 @@ SEQUENCES = pa.RecordBatch.from_pylist(
 COUNTS = Counts(sequences=2, length=4, tokens=6, pads=2)
 DOCUMENTS = pa.RecordBatch.from_pylist(
     [
-        {"id": one, "snapshot": "s", "file": f"{one}.warc", "offset": rank, "record_id": f"r{rank}", "url": f"u{rank}"}
-        for rank, one in enumerate(["a", "skipped", "b", "c"])
+        {"id": id_, "snapshot": "s", "file": f"{id_}.warc", "offset": rank, "record_id": f"r{rank}", "url": f"u{rank}"}
+        for rank, id_ in enumerate(["a", "skipped", "b", "c"])
     ]
 )
 
@@ -57,6 +53,39 @@ def lineage(size: int = 10) -> pa.Table:
     documents = pa.Table.from_batches([DOCUMENTS]).to_batches(max_chunksize=size)
     sequences = [SEQUENCES.slice(at, min(size, 2)) for at in range(0, 2, size)]
     return pa.Table.from_batches(lineage_batches(sequences, documents))
+
+
+def stored(root: Path, batch: pa.RecordBatch) -> Shards:
+    writer = ShardWriter(batch.schema)
+    writer.write(batch)
+    return (writer.store(str(root), "data"),)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    """The sequences and documents above, stored, with a tokenizer."""
+    tokenizer = Tokenizer("tokenizers", "tiny", b"{}", 10, 0)
+    return Source(str(tmp_path), stored(tmp_path, SEQUENCES), stored(tmp_path, DOCUMENTS), tokenizer)
+
+
+def test_formats_do_not_share_file_names(source: Source, tmp_path: Path) -> None:
+    names: list[str] = []
+    for name, write in FORMATS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        write(source, folder)
+        names += [file.name for file in folder.iterdir()]
+    assert sorted(names) == ["lineage.parquet", "tokenizer.json", "tokens.bin", "tokens.idx", "tokens.json"]
+
+
+def test_every_format_is_exported_under_the_prefix(source: Source, tmp_path: Path) -> None:
+    export(source, "publish/ab")
+    folder = tmp_path / "publish/ab"
+    packed = read_packed((folder / "tokens.json").read_bytes(), (folder / "tokens.bin").read_bytes())
+    assert (packed.counts, packed.tokenizer) == (COUNTS, source.tokenizer.digest)
+    assert (folder / "tokens.idx").read_bytes() == megatron_index_bytes(COUNTS, "uint16")
+    assert (folder / "tokenizer.json").read_bytes() == b"{}"
+    assert pq.read_table(folder / "lineage.parquet").equals(lineage())
 
 
 def opened() -> Packed:
@@ -79,7 +108,7 @@ def test_the_type_follows_from_the_vocabulary() -> None:
 
 
 def sequences_of(*tokens: list[int]) -> pa.RecordBatch:
-    rows = [{"sequence": at, "tokens": one, "n_tokens": len(one), "pieces": []} for at, one in enumerate(tokens)]
+    rows = [{"sequence": at, "tokens": ids, "n_tokens": len(ids), "pieces": []} for at, ids in enumerate(tokens)]
     return pa.RecordBatch.from_pylist(rows, schema=SEQUENCE)
 
 
@@ -96,12 +125,12 @@ def test_reads_sequences_without_pads(tmp_path: Path) -> None:
     counts, data = written("uint32")
     (tmp_path / "tokens.bin").write_bytes(data)
     with (tmp_path / "tokens.bin").open("rb") as file:
-        found = read_packed(index_bytes(counts, "uint32", "abc"), mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        assert [found.sequence(at).tolist() for at in range(len(found))] == [[1, 2, 9, 3], [9, 4]]
-        assert (found.tokenizer, found.counts, found.tokens.shape) == ("abc", COUNTS, (2, 4))
+        packed = read_packed(index_bytes(counts, "uint32", "abc"), mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        assert [packed.sequence(at).tolist() for at in range(len(packed))] == [[1, 2, 9, 3], [9, 4]]
+        assert (packed.tokenizer, packed.counts, packed.tokens.shape) == ("abc", COUNTS, (2, 4))
         with pytest.raises(IndexError, match="there are 2"):
-            found.sequence(2)
-        del found
+            packed.sequence(2)
+        del packed
 
 
 def test_nothing_packed_is_read_as_nothing() -> None:
@@ -130,9 +159,9 @@ def test_megatron_index_has_its_layout() -> None:
 
 @pytest.mark.parametrize("size", [1, 10])
 def test_lineage_names_the_record_of_every_piece(size: int) -> None:
-    found = lineage(size)
-    assert found.schema.equals(LINEAGE)
-    assert found.select(["sequence", "start", "length", "id", "doc_start", "file", "offset"]).to_pylist() == [
+    table = lineage(size)
+    assert table.schema.equals(LINEAGE)
+    assert table.select(["sequence", "start", "length", "id", "doc_start", "file", "offset"]).to_pylist() == [
         {"sequence": 0, "start": 0, "length": 3, "id": "a", "doc_start": 0, "file": "a.warc", "offset": 0},
         {"sequence": 0, "start": 3, "length": 1, "id": "b", "doc_start": 0, "file": "b.warc", "offset": 2},
         {"sequence": 1, "start": 0, "length": 1, "id": "b", "doc_start": 1, "file": "b.warc", "offset": 2},
@@ -146,8 +175,8 @@ def test_documents_of_another_run_are_refused() -> None:
 
 
 def test_locates_every_token() -> None:
-    found = [opened().locate(position, lineage()) for position in range(6)]
-    assert [(at, row["id"]) for at, row in found] == [(0, "a"), (0, "a"), (0, "a"), (0, "b"), (1, "b"), (1, "c")]
+    located = [opened().locate(position, lineage()) for position in range(6)]
+    assert [(at, row["id"]) for at, row in located] == [(0, "a"), (0, "a"), (0, "a"), (0, "b"), (1, "b"), (1, "c")]
     with pytest.raises(IndexError, match="there are 6"):
         opened().locate(6, lineage())
     with pytest.raises(ContractError, match="lineage"):
@@ -161,11 +190,11 @@ def test_locates_every_token() -> None:
 def test_what_is_written_is_read(tokens: list[int], length: int, batch: int) -> None:
     chunks = [tokens[at : at + length] for at in range(0, len(tokens), length)]
     rows: list[dict[str, Any]] = [
-        {"sequence": at, "tokens": one + [0] * (length - len(one)), "n_tokens": len(one), "pieces": []}
-        for at, one in enumerate(chunks)
+        {"sequence": at, "tokens": chunk + [0] * (length - len(chunk)), "n_tokens": len(chunk), "pieces": []}
+        for at, chunk in enumerate(chunks)
     ]
     table = pa.Table.from_pylist(rows, schema=SEQUENCE)
     counts, data = written("uint32", *table.to_batches(max_chunksize=batch), SEQUENCES.slice(0, 0))
-    found = read_packed(index_bytes(counts, "uint32", ""), np.frombuffer(data, np.uint8))
-    assert [found.sequence(at).tolist() for at in range(len(found))] == chunks
+    packed = read_packed(index_bytes(counts, "uint32", ""), np.frombuffer(data, np.uint8))
+    assert [packed.sequence(at).tolist() for at in range(len(packed))] == chunks
     assert counts.tokens == len(tokens)

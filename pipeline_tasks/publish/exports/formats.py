@@ -1,0 +1,28 @@
+"""Lists the formats in which a version is exported, and stores their files."""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pipeline_tasks.publish.exports import lineage, tokenizer, tokens
+from pipeline_tasks.publish.exports.source import Source
+from pipeline_tasks.store import storage
+
+Writer = Callable[[Source, Path], None]
+"""Writes the files of one format into an empty local folder; their names are part of the format."""
+
+FORMATS: Mapping[str, Writer] = {
+    "tokens": tokens.write,
+    "lineage": lineage.write,
+    "tokenizer": tokenizer.write,
+}
+"""Every version is exported in all of these formats. A new format is its module, its test and a line here."""
+
+
+def export(source: Source, prefix: str) -> None:
+    """Store the files of every format under `prefix`, relative to the source's root."""
+    for write in FORMATS.values():
+        with tempfile.TemporaryDirectory(prefix="refinery-export-") as folder:
+            write(source, Path(folder))
+            for file in sorted(Path(folder).iterdir()):
+                storage.put_file(source.root, f"{prefix}/{file.name}", file)

@@ -1,0 +1,62 @@
+"""Reads what every export is written from: packed sequences, the documents behind them, and the tokenizer."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.stage import Batches, Shards
+from pipeline_tasks.store.reading import read_history, read_shards
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """The tokenizer of a version; `definition` is a tokenizer.json, or tiktoken's ranks as JSON."""
+
+    kind: str
+    name: str
+    definition: bytes
+    vocab_size: int
+    eos_id: int
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the definition."""
+        return hashlib.sha256(self.definition).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The shards that `pack` and `shuffle` kept, and the tokenizer that `tokenize` saved."""
+
+    root: str
+    packed: Shards
+    shuffled: Shards
+    tokenizer: Tokenizer
+
+    def sequences(self) -> Batches:
+        """Yield the sequences in their order: rows of `stages.pack.SEQUENCE`."""
+        return read_shards(self.root, self.packed)
+
+    def documents(self) -> Batches:
+        """Yield the documents that were packed, in the order of packing."""
+        return read_shards(self.root, self.shuffled)
+
+
+def source_of(root: str, manifests: Mapping[str, Manifest]) -> Source:
+    """Return the source of a version's exports; RecipeError if its recipe packs without `tokenize` or `shuffle`."""
+    missing = [stage for stage in ("tokenize", "shuffle") if stage not in manifests]
+    if missing:
+        message = f"recipe packs tokens without {' and '.join(missing)}; add them to the recipe, or leave `pack` out"
+        raise RecipeError(message)
+    tokenizer = tokenizer_of(root, manifests["tokenize"])
+    return Source(root, manifests["pack"].shards, manifests["shuffle"].shards, tokenizer)
+
+
+def tokenizer_of(root: str, tokenize: Manifest) -> Tokenizer:
+    """Return the tokenizer that a `tokenize` manifest saved as history."""
+    row = pa.Table.from_batches(list(read_history(root, tokenize, "tokenizer"))).to_pylist()[0]
+    return Tokenizer(row["kind"], row["name"], row["definition"], row["vocab_size"], row["eos_id"])

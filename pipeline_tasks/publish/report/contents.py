@@ -1,0 +1,77 @@
+"""Holds what a report shows: a snapshot's manifests, verdicts and costs, and samples of its rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import xxhash
+
+from pipeline_tasks.gate.facts import sampled
+from pipeline_tasks.gate.verdicts import Verdict, read_verdict
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.version_log import Retraction
+from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.stage import Shards
+from pipeline_tasks.store.reading import read_manifest, read_shards
+
+SAMPLED_BYTES = 64 * 1024 * 1024
+"""Whole shards of at most this many bytes per stage are read for samples."""
+
+EMPTY: Mapping[str, Any] = {"kind": "name", "count": 0, "sum": 0, "bins": {}}
+"""The profile of a column that a stage does not profile."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a report shows. `paths` and `verdict_paths` are by stage; all paths are relative to `root`.
+
+    `out` is where the report is stored. `costs` are rows of the ledger's query `cost`; `retractions` are those of
+    earlier snapshots.
+    """
+
+    root: str
+    recipe: str
+    snapshot: str
+    paths: Mapping[str, str]
+    verdict_paths: Mapping[str, str]
+    out: str
+    costs: Sequence[Mapping[str, Any]] = ()
+    retractions: Sequence[Retraction] = ()
+
+    @cached_property
+    def manifests(self) -> Mapping[str, Manifest]:
+        """The manifests by stage, in the order of stages, without that of the landed snapshot."""
+        return {stage: read_manifest(self.root, self.paths[stage]) for stage in STAGES if stage in self.paths}
+
+    @cached_property
+    def verdicts(self) -> Mapping[str, Verdict]:
+        """The verdicts by stage."""
+        return {stage: read_verdict(self.root, path) for stage, path in self.verdict_paths.items()}
+
+    def last_with(self, column: str) -> Manifest | None:
+        """Return the manifest of the last stage that profiled a column of kept rows."""
+        manifests = [manifest for manifest in self.manifests.values() if profile_of(manifest, column)["count"]]
+        return manifests[-1] if manifests else None
+
+    def sample(self, shards: Shards, columns: Sequence[str], most: int) -> list[dict[str, Any]]:
+        """Return at most `most` rows with the lowest hashes of their records, from shards with the lowest digests.
+
+        The choice depends on the records alone, so a report that is written again shows the same rows.
+        """
+        rows: list[dict[str, Any]] = []
+        names = ("file", "offset", "record_id", *columns)
+        for batch in read_shards(self.root, tuple(sampled(shards, SAMPLED_BYTES)), names):
+            rows = sorted([*rows, *batch.to_pylist()], key=_draw)[:most]
+        return rows
+
+
+def profile_of(manifest: Manifest, column: str, rows: str = "kept") -> Mapping[str, Any]:
+    """Return the profile of a column of `kept` rows or `rejects`; an empty one where the stage has none."""
+    profile: Mapping[str, Any] = manifest.metrics.get(rows, {}).get(column, EMPTY)
+    return profile
+
+
+def _draw(row: Mapping[str, Any]) -> tuple[int, str, int]:
+    record = f"{row['file']}\0{row['offset']}".encode()
+    return xxhash.xxh64_intdigest(record), str(row["file"]), int(row["offset"] or 0)
