@@ -126,6 +126,12 @@ def test_commands_that_the_docs_name_exist(page: str) -> None:
     assert [command for command, _ in command_lines(TEXTS[page]) if command not in parsers()] == []
 
 
+@pytest.mark.parametrize("page", TEXTS)
+def test_paths_that_the_docs_name_exist(page: str) -> None:
+    named = re.findall(r"`((?:pipeline_tasks|plugins|dags|expectations|sql|tests|benchmarks)/[\w./-]*)`", TEXTS[page])
+    assert [path for path in named if not (PROJECT / path).exists()] == []
+
+
 def test_images_that_the_docs_show_are_small() -> None:
     images = [*PROJECT.glob("docs/images/*")]
     assert images
