@@ -1,9 +1,9 @@
-"""Removes lines that are no sentences or mere notices, then judges whether enough prose is left, as C4 did.
+"""Remove lines that are not sentences or are notices, then reject texts with too little prose, as C4 did.
 
 Rules, bounds and the order of the line rules are those of huggingface/datatrove `src/datatrove/pipeline/filters/
 c4_filters.py` (C4, arXiv 1910.10683): reason `<why>` there is `c4:<why>` here. Lines need no terminal punctuation by
-default, as in FineWeb (`examples/fineweb.py` of the same repository). Two differences: the rest of a text is edited
-and counted after a `lorem ipsum` or `{` was found, and sentences are counted by `text.edits`, over a tokenizer's words
+default, as in FineWeb (`examples/fineweb.py` of the same repository). Two differences: a text is edited
+and counted to its end after a `lorem ipsum` or `{`, and sentences are counted by `text.edits`, over a tokenizer's words
 only if the word rule is SPACY.
 """
 
@@ -28,7 +28,7 @@ SIGNALS = (
     "curly_brackets",
     "sentences",
 )
-"""Lines before the edit; lines removed, by why; citations cut from kept lines; lines with lorem ipsum or `{`;
+"""Lines before the edit; removed lines by rule; citations removed from kept lines; lines with lorem ipsum or `{`;
 sentences of kept lines."""
 
 
@@ -81,23 +81,23 @@ def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Li
 
 
 TAKEN = ("long_word", "no_terminal", "few_words", "javascript", "policy", "citation", "blank")
-"""What takes lines, in the order of SIGNALS; then citations within lines, and white space at the edges of lines."""
+"""Rules that remove lines, in the order of SIGNALS; then citations within lines, and white space around lines."""
 
 
 def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[np.uint8]:
-    """Return for every byte of the texts a place in TAKEN, from 1, or 0 if it stays."""
+    """Return for every byte of the texts an index of TAKEN + 1, or 0 if it is kept."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.edits import spans
     from pipeline_tasks.text.words.cutting import SPLIT
 
     view = views(texts)
     cut = spans.lines(*view)
-    found = compute_signals(
+    signals = compute_signals(
         cut.texts, languages.take(pa.array(cut.rows)), SPLIT, limits
     ).signals  # the rules are about lines
     first = SIGNALS.index("long_word_lines")
-    gone = found[:, first : first + 5] > 0
-    reasons = np.where(gone.any(axis=1), gone.argmax(axis=1) + 1, 0).astype(np.uint8)
+    removed = signals[:, first : first + 5] > 0
+    reasons = np.where(removed.any(axis=1), removed.argmax(axis=1) + 1, 0).astype(np.uint8)
     edges = TAKEN.index("citation") + 1, TAKEN.index("blank") + 1
     return spans.by_lines(view, cut, reasons, edges, cited=bool(limits.remove_citations))
 

@@ -1,11 +1,11 @@
-r"""Sets aside texts with a word of a list of bad words for their language, as C4 did.
+r"""Reject texts with a word of a list of bad words for their language, as C4 did.
 
 Rules are those of huggingface/datatrove `src/datatrove/pipeline/filters/c4_filters.py`, `C4BadWordsFilter` (after
-tensorflow/datasets `c4_utils.py`): words are looked for in the text in lower case, as they are spelled in the list
-(so an entry with a capital letter is never found), flanked by the ends of the text or by what is no `\w`; in
-Japanese, Thai and Chinese anywhere. A text of a language without a list passes, as upstream with
-`fail_on_missing_language` off. Upstream draws which texts to keep from a generator that depends on their order; here
-each text has a draw of its own, a hash of it. The usual lists are LDNOOBW's; none is shipped.
+tensorflow/datasets `c4_utils.py`): the text in lower case is searched for the words as the list spells them, so an
+entry with a capital letter never matches. A word must be flanked by the ends of the text or by characters that are not
+`\w`; in Japanese, Thai and Chinese it matches anywhere. A text of a language without a list passes, as upstream with
+`fail_on_missing_language` off. Upstream draws the texts to keep from a generator that depends on their order; here the
+draw is a hash of the text. The usual lists are LDNOOBW's; none is shipped.
 """
 
 import re
@@ -21,16 +21,16 @@ from pipeline_tasks.filters import Computed, Filter, Rule
 from pipeline_tasks.stage import FilePath
 
 ANYWHERE = ("ja", "th", "zh")
-"""Languages whose words need no flanks."""
+"""Languages whose words match anywhere."""
 
 COMMON = ("sm", "グロ", "女の子", "性")
-"""Entries that are no bad words but parts of many good ones; upstream leaves them out of every list."""
+"""Entries that are parts of many harmless words; upstream removes them from every list."""
 
 NO_WORD = r"[^\p{L}\p{N}_]"
-r"""What Python's `\W` matches: marks are no part of words to it."""
+r"""What Python's `\W` matches: combining marks are not word characters to it."""
 
 SIGNALS = ("bad_words",)
-"""0 without a bad word; with one a draw in (0, 1], the same for the same text."""
+"""0 without a bad word, else a draw in (0, 1] that depends on the text only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ def compute_signals(
     words: int,  # noqa: ARG001  (same shape for all filters)
     limits: Limits,
 ) -> Computed:
-    """Return the SIGNALS of each text, shape (rows, 1); the texts stay as they are."""
+    """Return the SIGNALS of each text, shape (rows, 1); the texts are not edited."""
     from pipeline_tasks.text.base.cached import cached
     from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
 
-    found = np.zeros((len(texts), 1))
+    draws = np.zeros((len(texts), 1))
     for language, path in sorted(limits.bad_words.items()):
         rows = np.flatnonzero(pc.fill_null(pc.equal(languages, language), False).to_numpy(zero_copy_only=False))  # noqa: FBT003 -- Arrow's signature
         pattern = cached(_pattern_of_list, path, language)
@@ -65,8 +65,8 @@ def compute_signals(
             selected = texts.take(pa.array(rows))
             hits = pc.match_substring_regex(_lower(selected), pattern).to_numpy(zero_copy_only=False).astype(np.bool_)
             drawn = uniform_draws(selected.filter(pa.array(hits)), seed=0)
-            found[rows[hits], 0] = (drawn + 1) / DRAW_SPAN
-    return Computed(found, texts)
+            draws[rows[hits], 0] = (drawn + 1) / DRAW_SPAN
+    return Computed(draws, texts)
 
 
 def _pattern_of_list(path: str, language: str) -> str:

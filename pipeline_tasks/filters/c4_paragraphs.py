@@ -1,7 +1,7 @@
-"""Sets aside texts with too few long paragraphs, as the multilingual C4 did.
+"""Reject texts with too few long paragraphs, as the multilingual C4 did.
 
 The rule is that of huggingface/datatrove `src/datatrove/pipeline/filters/c4_filters.py`, `C4ParagraphFilter` (after
-tensorflow/datasets `c4_utils.py`; mC4, arXiv 2010.11934): a paragraph is what stands between newlines, as it is.
+tensorflow/datasets `c4_utils.py`; mC4, arXiv 2010.11934): a paragraph is the text between two newlines, unstripped.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SIGNALS = ("long_paragraphs",)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Fewest long paragraphs (count), and how long those are at least (code points)."""
+    """Minimum number of long paragraphs, and their minimum length (code points)."""
 
     min_paragraphs: float = 3
     min_paragraph_len: float = 200
@@ -25,7 +25,7 @@ RULES = (Rule("too_few_paragraphs", "long_paragraphs", "min", "min_paragraphs"),
 
 
 def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
-    """Return the SIGNALS of each text, shape (rows, 1); the texts stay as they are."""
+    """Return the SIGNALS of each text, shape (rows, 1); the texts are not edited."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.signals import line_parts
 

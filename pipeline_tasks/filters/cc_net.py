@@ -1,8 +1,8 @@
-"""Removes paragraphs that a text repeats and sets short texts aside, as cc_net does before its models.
+"""Remove repeated paragraphs of a text and reject short texts, as cc_net does before its models.
 
 Rules are those of facebookresearch/cc_net (arXiv 1911.00359): `cc_net/process_wet_file.py` (length), and
 `cc_net/{dedup,text_normalizer}.py` (paragraphs are lines, equal ones compared after `normalize_for_dedup`). cc_net
-removes a paragraph seen anywhere in its shard of the crawl; what is here is the part that one text decides. Its
+removes a paragraph seen anywhere in its shard of the crawl; this filter compares paragraphs within one text. Its
 language and perplexity are stages of their own.
 """
 
@@ -15,13 +15,13 @@ import pyarrow as pa
 from pipeline_tasks.filters import Computed, Cuts, Filter, Rule
 
 SIGNALS = ("paragraphs", "length", "repeated_paragraphs")
-"""Lines that are not blank; their code points, stripped and joined by newlines, before any is removed (upstream leaves
-the first line out, which it takes for the title); lines that repeat an earlier one, which are removed."""
+"""Lines that are not blank; their code points, stripped and joined by newlines, before any is removed (upstream skips
+the first line as the title); lines that repeat an earlier one, which are removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Least length (code points), and two switches (0 or 1): remove repeats, turn Unicode punctuation into ASCII."""
+    """Minimum length (code points), and two switches: remove repeats, turn Unicode punctuation into ASCII."""
 
     min_len: float = 300
     remove_repeats: float | bool = 1
@@ -36,16 +36,16 @@ def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Li
     from pipeline_tasks.text.edits import cc_net
 
     unrepeated, counts = cc_net.unrepeat(texts)
-    left = unrepeated if limits.remove_repeats else texts
-    return Computed(np.ascontiguousarray(counts), cc_net.ascii_marks(left) if limits.ascii_punctuation else left)
+    edited = unrepeated if limits.remove_repeats else texts
+    return Computed(np.ascontiguousarray(counts), cc_net.ascii_marks(edited) if limits.ascii_punctuation else edited)
 
 
 TAKEN = ("repeated_paragraph", "blank")
-"""What takes lines; `blank` is a newline before the first line that is not empty."""
+"""Rules that remove lines; `blank` is a newline before the first line that is not empty."""
 
 
 def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[np.uint8]:  # noqa: ARG001  (same shape for all filters)
-    """Return for every byte of the texts a place in TAKEN, from 1, or 0 if it stays."""
+    """Return for every byte of the texts an index of TAKEN + 1, or 0 if it is kept."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.edits import cc_net
 

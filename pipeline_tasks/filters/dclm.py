@@ -1,8 +1,8 @@
-"""Takes out URLs, judges prose and repetition, then removes lines of page furniture, as DCLM's RefinedWeb does.
+"""Remove URLs, reject poor prose and repetition, then remove lines of page furniture, as DCLM's RefinedWeb does.
 
 Definitions, bounds and order are those of mlfoundations/dclm `baselines/baselines_configs/
 dclm_baseline_refinedweb.yaml`, functions in `baselines/mappers/{filters/content_filters,modifiers}.py` (RefinedWeb,
-arXiv 2306.01116; DCLM, arXiv 2406.11794). Left out: its URL lists and language, which are stages of their own.
+arXiv 2306.01116; DCLM, arXiv 2406.11794). Its URL lists and language are stages of their own.
 """
 
 from dataclasses import dataclass
@@ -96,7 +96,7 @@ def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Li
     """Return the SIGNALS of each text, shape (rows, 30), and the texts as the modifiers leave them.
 
     Words are those of the source whatever the word rule: fastText's for counts, `str.split` for shares, Unicode's for
-    n-grams. A text without words or lines has the worst of every share: upstream drops it at any of them.
+    n-grams. A text without words or lines has the worst value of every share: upstream drops it at any of them.
     """
     from pipeline_tasks.text.base import phrases
     from pipeline_tasks.text.base.buffers import views
@@ -106,24 +106,24 @@ def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Li
 
     removed = _without_urls(texts, limits)
     view = views(removed.texts)
-    found = word_counts.count_words(*view, phrases.encode_phrases(STOP_WORDS), phrases.encode_phrases(()))
-    count, before = found["words"], word_counts.count_fasttext_words(*view)
+    counts = word_counts.count_words(*view, phrases.encode_phrases(STOP_WORDS), phrases.encode_phrases(()))
+    count, before = counts["words"], word_counts.count_fasttext_words(*view)
     lines = line_parts.count_parts(*view, line_parts.LINES, line_parts.STRIPPED)
     paras = line_parts.count_parts(*view, line_parts.PARAGRAPHS, line_parts.STRIPPED)
     bullets, ellipses = line_parts.count_edges(
         *view, line_parts.STRIPPED, phrases.encode_phrases(BULLETS), phrases.encode_phrases(ELLIPSES)
     ).T
-    modified, changed = dclm.modify(*view, _shape(limits))
+    modified, changed = dclm.modify(*view, _line_bounds(limits))
     repeated = repeated_ngrams.ngram_shares(*view, repeated_ngrams.DCLM)
     repeated[np.diff(view[0]) == 0] = 1
     columns = [
         before,
-        share(found["points"], count),
+        share(counts["points"], count),
         share(phrases.count(*view, phrases.encode_phrases(SYMBOLS)), count, of_nothing=1),
         share(bullets, lines["parts"]),
         share(ellipses, lines["parts"]),
-        share(count - found["alpha"], count, of_nothing=1),
-        found["folded_stops"],
+        share(count - counts["alpha"], count, of_nothing=1),
+        counts["folded_stops"],
         share(lines["repeated"], lines["parts"], of_nothing=1),
         share(paras["repeated"], paras["parts"], of_nothing=1),
         share(lines["repeated_points"], lines["points"], of_nothing=1),
@@ -137,22 +137,22 @@ def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Li
 
 
 TAKEN = ("uppercase", "numeric", "counter", "short", "cart", "more", "sign_in", "blank", "url", "address")
-"""What takes lines or parts of them, in the order of `text.modifiers`; `blank` is white space beside what went."""
+"""Rules that remove lines or parts of them, in the order of `text.edits.dclm`; `blank` is white space
+beside removed text."""
 
 
 def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[np.uint8]:  # noqa: ARG001  (same shape for all filters)
-    """Return for every byte of the texts a place in TAKEN, from 1, or 0 if it stays."""
+    """Return for every byte of the texts an index of TAKEN + 1, or 0 if it is kept."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.edits import dclm
 
     removed = _without_urls(texts, limits)
     if not removed.counts.any():
-        return dclm.trace(*views(texts), _shape(limits))
+        return dclm.trace(*views(texts), _line_bounds(limits))
     offsets, _ = views(texts)
     within = slice(int(offsets[0]), int(offsets[-1]))
     marks = np.where(removed.why > 0, removed.why + TAKEN.index("url"), 0).astype(np.uint8)
-    left = dclm.trace(*views(removed.texts), _shape(limits))
-    marks[within][removed.why[within] == 0] = left
+    marks[within][removed.why[within] == 0] = dclm.trace(*views(removed.texts), _line_bounds(limits))
     return marks
 
 
@@ -164,8 +164,8 @@ def _without_urls(texts: pa.Array, limits: Limits) -> "inline_urls.Removed":
     return inline_urls.Removed(texts, np.zeros(0, np.uint8), np.zeros((len(texts), 2)))
 
 
-def _shape(limits: Limits) -> tuple[float, float, float, float]:
-    """Return the bounds on lines as `text.modifiers` takes them."""
+def _line_bounds(limits: Limits) -> tuple[float, float, float, float]:
+    """Return the bounds on lines in the order of `text.edits.dclm`."""
     shares = limits.max_uppercase_per_line, limits.max_numeric_per_line
     return (*shares, limits.min_words_per_line, limits.max_words_of_notice)
 

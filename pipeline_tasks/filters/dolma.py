@@ -1,9 +1,9 @@
-"""Judges prose and repetition by Gopher's rules as Dolma reads them: median word length, every occurrence of a repeat.
+"""Apply Gopher's rules as Dolma implements them: median word length, every occurrence of a repeat counts.
 
 Definitions are those of allenai/dolma `python/dolma/taggers/gopher.py`, bounds and order those of its
 `configs/dolma-v1_5/mixing/cc-head.yaml` (Dolma, arXiv 2402.00159). In that file the rules on the top 2-, 3- and 4-gram
-name attributes that the tagger does not write (`2gram` for `2grams`), so upstream they never fired; here they do, and
-a bound above 1 brings upstream's behavior back.
+name attributes that the tagger does not write (`2gram` for `2grams`), so upstream they never fired. Here they do; a
+bound above 1 restores upstream's behavior.
 """
 
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ RULES = (
 
 
 def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
-    """Return the SIGNALS of each text, shape (rows, 18); the texts stay as they are.
+    """Return the SIGNALS of each text, shape (rows, 18); the texts are not edited.
 
     Words are those of `str.split` whatever the word rule. Empty lines are lines, and repeat each other.
     """
@@ -73,22 +73,22 @@ def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Li
     from pipeline_tasks.text.words import word_counts
 
     view = views(texts)
-    found = word_counts.count_words(*view, phrases.encode_phrases(STOP_WORDS), phrases.encode_phrases(()))
+    counts = word_counts.count_words(*view, phrases.encode_phrases(STOP_WORDS), phrases.encode_phrases(()))
     lines = line_parts.count_parts(*view, line_parts.LINES, line_parts.RAW)
     bullets, ellipses = line_parts.count_edges(
         *view, line_parts.RAW, phrases.encode_phrases(BULLETS), phrases.encode_phrases(ELLIPSES)
     ).T
-    count = found["words"]
+    count = counts["words"]
     columns = [
         count,
-        found["median"],
-        share(found["marked"], count),
-        share(found["alpha"], count),
-        found["stops"],
+        counts["median"],
+        share(counts["marked"], count),
+        share(counts["alpha"], count),
+        counts["stops"],
         share(bullets, lines["parts"]),
         share(ellipses, lines["parts"]),
         share(lines["repeated"], lines["parts"]),
-        lines["repeated_points"] / np.maximum(found["points"], 1),
+        lines["repeated_points"] / np.maximum(counts["points"], 1),
         *repeated_ngrams.ngram_shares(*view, repeated_ngrams.DOLMA).T,
     ]
     return Computed(np.column_stack(columns), texts)

@@ -1,4 +1,4 @@
-"""Judges whether a text is running prose and no list: lines that end sentences, long lines, few newlines.
+"""Reject lists and fragments: too few lines that end in punctuation, many short lines, repeated lines, many newlines.
 
 Rules, bounds, order and reasons are those of huggingface/datatrove `src/datatrove/pipeline/filters/
 fineweb_quality_filter.py` (FineWeb, arXiv 2406.17557): reason `<why>` there is `fineweb:<why>` here.
@@ -40,9 +40,9 @@ RULES = (
 
 
 def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:
-    """Return the SIGNALS of each text, shape (rows, 5); the texts stay as they are.
+    """Return the SIGNALS of each text, shape (rows, 5); the texts are not edited.
 
-    In languages written without spaces a short line is half as long: a code point says about twice as much.
+    In languages written without spaces a short line is half as long: a code point carries about twice as much.
     """
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.signals import lines

@@ -1,8 +1,8 @@
-"""Judges whether a text reads like prose: enough words of ordinary length, few symbols, bullets and ellipses.
+"""Reject texts that do not read like prose: too few words, unusual word lengths, many symbols, bullets or ellipses.
 
 Rules, bounds and their order are those of huggingface/datatrove `src/datatrove/pipeline/filters/
 gopher_quality_filter.py` (Gopher, arXiv 2112.11446, A1.1). Its reasons `gopher_<why>` are `gopher_quality:<why>`
-here, with the same `<why>`; its parameter `max_non_alpha_words_ratio`, a least share, is `min_alpha_words_ratio`.
+here, with the same `<why>`; its parameter `max_non_alpha_words_ratio`, in fact a minimum, is `min_alpha_words_ratio`.
 """
 
 from dataclasses import dataclass
@@ -58,9 +58,9 @@ RULES = (
 
 
 def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
-    """Return the SIGNALS of each text, shape (rows, 8); the texts stay as they are.
+    """Return the SIGNALS of each text, shape (rows, 8); the texts are not edited.
 
-    Words that are all punctuation count in the whole of every share, and nowhere else.
+    Words that are all punctuation count in the denominator of every share, and nowhere else.
     """
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.signals import lines

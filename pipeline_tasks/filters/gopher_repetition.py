@@ -1,4 +1,4 @@
-"""Judges whether a text repeats itself: paragraphs, lines, and word n-grams said more than once.
+"""Reject texts that repeat themselves: duplicate paragraphs and lines, repeated word n-grams.
 
 Rules, bounds, order and reasons are those of huggingface/datatrove `src/datatrove/pipeline/filters/
 gopher_repetition_filter.py` (Gopher, arXiv 2112.11446, table A1): reason `<why>` there is `gopher_repetition:<why>`
@@ -36,7 +36,7 @@ SIGNALS = (*RATIOS, "chars")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Least length, and the most that may be repeated: shares (0-1) of paragraphs, lines or characters."""
+    """Minimum length, and maximum repetition as shares (0-1) of paragraphs, lines or characters."""
 
     min_chars: float = 1
     dup_para_frac: float = 0.3
@@ -61,7 +61,7 @@ RULES = (
 
 
 def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
-    """Return the SIGNALS of each text, shape (rows, 14); the texts stay as they are."""
+    """Return the SIGNALS of each text, shape (rows, 14); the texts are not edited."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.signals import lines, ngrams
 

@@ -1,4 +1,4 @@
-"""Judges English by the heuristics of NeMo Curator: kinds of characters, notices, unique lines, n-grams.
+"""Apply NeMo Curator's heuristics for English: kinds of characters, notices, unique lines, n-grams.
 
 Definitions are those of NVIDIA/NeMo-Curator `nemo_curator/filters/heuristic_filter.py` (in later versions
 `nemo_curator/stages/text/filters/heuristic/`) and `nemo_curator/utils/constants.py`, bounds and order those of
@@ -45,7 +45,7 @@ NOTICES = (
         "acceptread more"
     ),
 )
-"""What makes a paragraph boilerplate, in lower case; upstream's other two notices contain `uses cookies`."""
+"""Phrases of boilerplate paragraphs, in lower case; upstream's other two notices contain `uses cookies`."""
 
 SIGNALS = (
     "non_alpha_numeric",
@@ -131,7 +131,7 @@ RULES = (
 
 
 def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
-    """Return the SIGNALS of each text, shape (rows, 28); the texts stay as they are.
+    """Return the SIGNALS of each text, shape (rows, 28); the texts are not edited.
 
     Words are those of `str.split` whatever the word rule. `lorem ipsum` anywhere makes the share of boilerplate 1.
     """
@@ -141,8 +141,8 @@ def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Li
     from pipeline_tasks.text.words import word_counts
 
     view = views(texts)
-    found = word_counts.count_words(*view, phrases.encode_phrases(STOP_WORDS), phrases.encode_phrases(ELLIPSES))
-    signed, count = character_counts.count_characters(*view), found["words"]
+    counts = word_counts.count_words(*view, phrases.encode_phrases(STOP_WORDS), phrases.encode_phrases(ELLIPSES))
+    signed, count = character_counts.count_characters(*view), counts["words"]
     lines = line_parts.count_parts(*view, line_parts.LINES, line_parts.FILLED)
     paras = line_parts.count_parts(*view, line_parts.PARAGRAPHS, line_parts.RAW)
     bullets, ellipses = line_parts.count_edges(
@@ -157,7 +157,7 @@ def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Li
     odd, digits, urls, blanks, brackets = (share(signed[kind], signed["points"], of_nothing=1) for kind in kinds)
     columns = [
         odd,
-        share(found["mostly_marks"], count),
+        share(counts["mostly_marks"], count),
         digits,
         urls,
         blanks,
@@ -169,10 +169,10 @@ def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Li
         share(paras["unique_points"], paras["points"]),
         count,
         share(lines["parts"] - ended, lines["parts"]),
-        share(found["alpha"], count),
-        found["stops"],
-        share(found["points"], count),
-        found["longest"],
+        share(counts["alpha"], count),
+        counts["stops"],
+        share(counts["points"], count),
+        counts["longest"],
         share(ellipses, lines["parts"]),
         *repeated_ngrams.ngram_shares(*view, repeated_ngrams.NEMO).T,
         share(bullets, lines["parts"]),

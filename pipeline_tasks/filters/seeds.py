@@ -1,9 +1,9 @@
-"""Judges texts by simple shares: length, punctuation, different words, likeness to code, listed words, signal.
+"""Apply simple shares: length, punctuation, distinct words, similarity to code, listed words, signal density.
 
-The rules that tutorials and small pipelines share (TokenTurbine and others), with bounds as they publish them: at least
-200 characters (100,000 at most), punctuation at most .3, different words at least .30, five code keywords or 5 % code
-symbols, listed words at most .1 %. Length in words stands for a length in tokens, which no tokenizer has counted yet.
-The least share of letters and digits (signal density) has no published bound; half is far below any prose.
+The rules that tutorials and small pipelines share (TokenTurbine and others), with the bounds that they publish: at
+least 200 characters (100,000 at most), punctuation at most .3, distinct words at least .30, five code keywords or 5 %
+code symbols, listed words at most .1 %. The length in words replaces a length in tokens, which are not known yet. The
+minimum share of letters and digits (signal density) has no published bound; half is far below any prose.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ KEYWORDS = (
     "struct", "switch", "template", "throw", "typedef", "typeof", "undefined", "unsigned", "usize", "var", "virtual",
     "void", "while", "xor",
 )  # fmt: skip
-"""Words of programming languages; prose has some of them, hence different ones are counted, not occurrences."""
+"""Words of programming languages. Prose has some of them, so distinct keywords are counted, not occurrences."""
 
 NO_FILE = FilePath("")
 
@@ -44,7 +44,7 @@ SHARES = ("punctuation", "distinct_words", "code_symbols", "signal_density")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on lengths (code points, words), different code keywords, and shares (0-1) of characters or words.
+    """Bounds on lengths (code points, words), distinct code keywords, and shares (0-1) of characters or words.
 
     `toxic_words` is a list of words (one per line, plain or compressed) for `max_listed_words`; without it the rule is
     silent.
@@ -83,7 +83,7 @@ def compute_signals(
     words: int,  # noqa: ARG001
     limits: Limits,
 ) -> Computed:
-    """Return the SIGNALS of each text, shape (rows, 8); the texts stay as they are.
+    """Return the SIGNALS of each text, shape (rows, 8); the texts are not edited.
 
     Words are those of `str.split`. Toxic words are compared in lower case with runs of letters, digits and `_`, so
     entries of several words never match.
@@ -95,16 +95,16 @@ def compute_signals(
     from pipeline_tasks.text.words import word_counts
 
     view = views(texts)
-    found = word_counts.count_words(*view, phrases.encode_phrases(()), phrases.encode_phrases(()))
+    counts = word_counts.count_words(*view, phrases.encode_phrases(()), phrases.encode_phrases(()))
     signed = character_counts.count_characters(*view)
     listed = cached(_listed_words, limits.toxic_words) if limits.toxic_words else ()
     lower = views(pc.utf8_lower(replace_invalid_utf8(texts))) if listed else view
     runs, hits, _ = word_counts.count_listed_words(*lower, listed).T
     columns = [
         signed["points"],
-        found["words"],
+        counts["words"],
         share(signed["punctuation"], signed["points"]),
-        share(found["distinct"], found["words"]),
+        share(counts["distinct"], counts["words"]),
         word_counts.count_listed_words(*view, KEYWORDS)[:, 2],
         share(signed["code"], signed["points"]),
         share(hits, runs),

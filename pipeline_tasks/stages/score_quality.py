@@ -1,4 +1,4 @@
-"""Score every document between 0 and 1 by a weighted composite of signals, and set the poor ones aside."""
+"""Score every document between 0 and 1 by a weighted composite of signals, and reject the poor ones."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, rejec
 
 LOW_QUALITY = "score_quality:low_quality"
 Column = npt.NDArray[np.float64]
-"""One component, a value in 0..1 per row; NaN where it cannot be known."""
+"""One component, a value in 0..1 per row; NaN where it is unknown."""
 
 WEIGHTS: Mapping[str, float] = {
     "length": 0.10,
@@ -28,7 +28,7 @@ WEIGHTS: Mapping[str, float] = {
     "density": 0.20,
     "toxicity": 0.10,
 }
-"""The published weights; a component without a source is left out and the others share its weight."""
+"""The published weights; an unknown component is left out and the others share its weight."""
 
 _SIGNALS = "signals_"
 """Prefix of the columns of signals that `filter_quality` writes, one per profile."""
@@ -38,10 +38,10 @@ _REPETITION = f"{_SIGNALS}gopher_repetition"
 _FEW_WORDS, _ENOUGH_WORDS, _MANY_WORDS = 50, 500, 50_000
 _UNSPACED = ("zh", "ja", "th", "lo", "km", "my", "yue", "wuu")  # written without spaces
 _CHARS_PER_UNSPACED_WORD = 2  # mean word length of Chinese and Japanese text, rounded
-_PLAIN_LETTERS = 0.75  # prose has at least this share of letters among its visible bytes (Gopher asks for 0.8 of words)
+_PLAIN_LETTERS = 0.75  # prose has at least this share of letters among its visible bytes (Gopher: 0.8 of words)
 _PLAIN_PUNCTUATION = 0.10  # prose has at most this share of punctuation; code and tables have more
 _PLAIN_STOP_WORDS = 0.15  # English prose has about 0.2 of these words
-_STOP_WORDS = {  # the most frequent function words; a language that is not here is judged without them
+_STOP_WORDS = {  # the most frequent function words; a language that is not listed is scored without them
     "en": "the of and to in a is that for it as with be are this on by not or have",
     "de": "der die und in den von zu das mit sich des auf für ist im dem nicht ein eine als",
     "fr": "de la le et les des en un une du est que dans pour qui par au sur pas ne",
@@ -60,8 +60,8 @@ class Params:
 
     `classifiers` maps a component name to a fastText model; `labels` names the label whose probability is that
     component (so a toxicity model names its *clean* label), `weights` its weight. A component that no weight
-    names has none. Documents that score below `minimum` are set aside: half is what real prose, PEPs and news
-    always pass here (lowest seen 0.6) and what tables, lists and repeated lines mostly do not.
+    names has none. Documents that score below `minimum` are rejected. On real prose, PEPs and news the lowest score
+    is 0.6; most tables, lists and repeated lines score below 0.5.
     """
 
     minimum: float = 0.5
@@ -76,7 +76,7 @@ def resources(params: Params) -> tuple[FilePath, ...]:
 
 
 def score(docs: Batches, *, params: Params) -> Batches:
-    """Append `score`, rounded to six digits; set aside rows below the bound with all components as evidence."""
+    """Append `score`, rounded to six digits; reject rows below the bound with all components as evidence."""
     models = {name: _load(params.classifiers[name]) for name in sorted(params.classifiers)}
     for batch in docs:
         parts = _components(batch)
@@ -182,8 +182,8 @@ def _stop_share(text: Any, words: Column, languages: list[str | None]) -> Column
         rows = np.flatnonzero(named == language)
         # \b is ASCII in RE2: spelled-out neighbors keep `é` a letter, and one space serves two words
         pattern = r"(?i)(?:^|[^\pL\pN])(?:" + "|".join(_STOP_WORDS[language].split()) + r")(?:[^\pL\pN]|$)"
-        found: Any = pc.fill_null(pc.count_substring_regex(text.take(pa.array(rows)), pattern), 0)
-        share[rows] = found.to_numpy(zero_copy_only=False) / np.maximum(words[rows], 1.0)
+        counts: Any = pc.fill_null(pc.count_substring_regex(text.take(pa.array(rows)), pattern), 0)
+        share[rows] = counts.to_numpy(zero_copy_only=False) / np.maximum(words[rows], 1.0)
     return share
 
 
@@ -233,16 +233,16 @@ def _load(path: FilePath) -> Any:  # noqa: ANN401 -- fasttext has no stubs
     try:
         return fasttext.load_model(path)
     except ValueError as error:
-        message = f"score_quality: {path} is no fastText model that can be read ({error}); correct `classifiers`"
+        message = f"score_quality: {path} is not a readable fastText model ({error}); correct `classifiers`"
         raise RecipeError(message) from error
 
 
 def _probability(model: Any, label: str, texts: list[str | None]) -> Column:  # noqa: ANN401 -- no stubs
     """Return the probability of `label` for each text, read as one line as fastText does; NaN without text."""
-    return np.array([_one_probability(model, label, text) for text in texts], np.float64)
+    return np.array([_probability_of_text(model, label, text) for text in texts], np.float64)
 
 
-def _one_probability(model: Any, label: str, text: str | None) -> float:  # noqa: ANN401 -- no stubs
+def _probability_of_text(model: Any, label: str, text: str | None) -> float:  # noqa: ANN401 -- no stubs
     line = " ".join((text or "").split())
     if not line:
         return float("nan")

@@ -1,4 +1,4 @@
-"""Brings all documents into one seeded random order."""
+"""Shuffle all documents into one seeded random order."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -13,9 +13,9 @@ from pipeline_tasks.text.base.sampling import uniform_draws
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Which of all orders (`seed`), and into how many shards (`buckets`); both decide the bytes.
+    """Seed of the order, and number of output shards; both decide the bytes.
 
-    One bucket is sorted in one worker's memory, so choose `buckets` for at most about a gigabyte of tokens each.
+    A bucket is sorted in the memory of one worker: choose `buckets` for at most about a gigabyte of tokens each.
     """
 
     seed: int = 0
@@ -28,23 +28,23 @@ def draw(docs: Batches, *, params: Params) -> Batches:
         yield batch.append_column("draw", pa.array(uniform_draws(batch["id"], params.seed)))
 
 
-def deal(docs: Batches) -> Batches:
-    """Yield the bucket's documents as they come, sorted by draw, without it."""
+def drop_draw(docs: Batches) -> Batches:
+    """Yield the documents of a bucket, which are sorted by draw, without the draw."""
     for batch in docs:
         yield batch.drop_columns(["draw"])
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Deal documents to buckets by a hash of their draw and sort each bucket by draw.
+    """Assign documents to buckets by a hash of their draw, and sort each bucket by draw.
 
-    Both follow from seed and id alone, so the output is the same bytes for any sharding of the
-    input. The locator behind the id orders documents that share one.
+    Both depend on seed and id only, so the output is the same bytes for any sharding of the input. Documents with the
+    same id are ordered by their locator.
     """
     if params.buckets < 1:
-        message = f"shuffle.buckets: {params.buckets}; the documents need at least 1 shard to go to"
+        message = f"shuffle.buckets: {params.buckets}; at least 1 is needed"
         raise RecipeError(message)
     drawn = on.map(partial(draw, params=params), shards)
-    return on.group(deal, drawn, by="draw", order=("id", "snapshot", "file", "offset"), buckets=params.buckets)
+    return on.group(drop_draw, drawn, by="draw", order=("id", "snapshot", "file", "offset"), buckets=params.buckets)
 
 
 _COLUMNS = pa.schema([*LOCATOR, pa.field("id", pa.string()), pa.field("n_tokens", pa.int64())])

@@ -1,4 +1,4 @@
-"""Turns each document's text into token ids that end with exactly one end token."""
+"""Encode the text of each document as token ids that end with exactly one end token."""
 
 import hashlib
 import json
@@ -18,36 +18,34 @@ from pipeline_tasks.stage import Batches, Engine, Section, Shards, Stage, reject
 from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
 
 TRAIN = {"vocab_size": 8192, "bytes": 50_000_000}
-"""What training means where the recipe does not say: entries of the vocabulary, bytes of text looked at."""
+"""Defaults of training: entries of the vocabulary, bytes of text to train on."""
 
 END_TOKENS = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "[SEP]")
-"""Looked for in this order when the recipe names no end token: GPT-2/NeoX, Llama 3, Llama 1-2/T5, Gemma, BERT."""
+"""End tokens to look up, in order, when the recipe names none: GPT-2/NeoX, Llama 3, Llama 1-2/T5, Gemma, BERT."""
 
-PROOF_DOCUMENTS = 16
-PROOF_SHARE = 64
+COMPARED_DOCUMENTS = 16
+COMPARED_SHARE = 64
 """`auto` compares the first 16 documents of a shard and one in 64 of all others, chosen by id."""
 
 Ids = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
-"""Token ids of several texts end to end, and the n + 1 offsets that part them."""
+"""Token ids of n texts, concatenated, and their n + 1 offsets."""
 
 Encoder = Callable[[list[str]], Ids]
 
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Which tokenizer, and which tokens frame a document.
+    """The tokenizer, and the tokens before and after a document.
 
-    `tokenizer` is the path of a `tokenizer.json`, a Hugging Face `name@revision`, or `tiktoken:NAME`.
-    Empty trains a byte-level BPE on the run's own documents as `train` says (`vocab_size`, `bytes`) and then
-    keeps to it: later snapshots with the same `train`, `eos` and `bos` reuse the earliest one remembered, so that
-    the vocabulary of a daily pipeline never moves. An end token `eos` of "" is looked up in `END_TOKENS`.
-    `bos` of "" puts no token before a document.
+    `tokenizer` is the path of a `tokenizer.json`, a Hugging Face `name@revision`, or `tiktoken:NAME`. Empty trains a
+    byte-level BPE on the documents of the first snapshot with `train` (`vocab_size`, `bytes`). Later snapshots with the
+    same `train`, `eos` and `bos` reuse it from history, so the vocabulary of a daily pipeline is stable. An empty end
+    token `eos` is looked up in `END_TOKENS`. An empty `bos` puts no token before a document.
 
-    `backend` is `auto` or `reference`. The ids are the reference's (Hugging Face tokenizers, or tiktoken for
-    its own vocabularies). `auto` lets fastokens, an order of magnitude faster, do a shard's work when it gave
-    identical ids for the first 16 documents of that shard and for one in 64 of the rest; one difference
-    and the reference does the whole shard. A difference that spares every compared document of a shard
-    would go unseen: who cannot accept that sets `reference`.
+    `backend` is `auto` or `reference`. The reference is Hugging Face tokenizers, or tiktoken for its own vocabularies.
+    `auto` encodes a shard with fastokens, an order of magnitude faster, if it gives identical ids for the first 16
+    documents of the shard and for one in 64 of the others; after one difference the reference encodes the whole shard.
+    A difference in no compared document is not detected: set `reference` if that is not acceptable.
     """
 
     tokenizer: str = ""
@@ -60,16 +58,16 @@ class Params:
 TOKENIZER = pa.schema(
     [
         pa.field("kind", pa.string()),  # `tokenizers` or `tiktoken`
-        pa.field("name", pa.string()),  # as the recipe says it; `trained`; or `sha256:...` for a file, wherever it lies
+        pa.field("name", pa.string()),  # as in the recipe; `trained`; or `sha256:...` of a file
         pa.field("definition", pa.large_binary()),  # tokenizer.json, or for tiktoken the JSON of `tiktoken_definition`
-        pa.field("vocab_size", pa.int64()),  # largest id + 1: what a dtype must hold
+        pa.field("vocab_size", pa.int64()),  # largest id + 1; decides the dtype of exported tokens
         pa.field("eos_id", pa.int32()),
         pa.field("bos_id", pa.int32()),  # null where documents have no first token
-        pa.field("request", pa.string()),  # what was asked of training, to know it again; empty when loaded
-        pa.field("documents", pa.int64()),  # documents trained on; 0 for a tokenizer that was loaded
+        pa.field("request", pa.string()),  # `request_of` a trained tokenizer; empty for a loaded one
+        pa.field("documents", pa.int64()),  # documents trained on; 0 for a loaded tokenizer
     ]
 )
-"""One row: all that is needed to encode and decode. The stage saves it as its history section `tokenizer`."""
+"""One row with everything that encoding and decoding need. The stage saves it as its history section `tokenizer`."""
 
 _SAMPLE = pa.schema([pa.field("id", pa.string()), pa.field("text", pa.large_string())])
 _SIZE = pa.schema([pa.field("bytes", pa.int64())])
@@ -82,31 +80,31 @@ def resources(params: Params) -> tuple[str, ...]:
     return (params.tokenizer,) if params.tokenizer.endswith(".json") else ()
 
 
-# --- Settling on a tokenizer ----------------------------------------------------------------------------------
+# --- Choosing a tokenizer -------------------------------------------------------------------------------------
 
 
 def request_of(params: Params) -> str:
-    """Return canonical JSON of what decides a trained vocabulary; equal text means the same vocabulary."""
-    asked = {"bos": params.bos, "eos": params.eos, "train": training(params)}
-    return json.dumps(asked, sort_keys=True, separators=(",", ":"))
+    """Return the params that decide a trained vocabulary, as canonical JSON."""
+    request = {"bos": params.bos, "eos": params.eos, "train": training(params)}
+    return json.dumps(request, sort_keys=True, separators=(",", ":"))
 
 
 def training(params: Params) -> dict[str, int]:
-    """Return `train` with what it leaves open filled in; RecipeError on other keys or on absurd numbers."""
+    """Return `train` with its defaults; RecipeError for unknown keys or numbers out of range."""
     unknown = sorted(set(params.train) - set(TRAIN))
     if unknown:
         message = f"tokenize.train: unknown keys {unknown}; it takes {sorted(TRAIN)}"
         raise RecipeError(message)
-    wanted = {**TRAIN, **params.train}
-    if wanted["vocab_size"] <= 256 or wanted["bytes"] <= 0:  # noqa: PLR2004 -- one entry per byte comes first
-        message = f"tokenize.train: {wanted}; vocab_size must be over 256 (the bytes) and bytes over 0"
+    settings = {**TRAIN, **params.train}
+    if settings["vocab_size"] <= 256 or settings["bytes"] <= 0:  # noqa: PLR2004 -- one entry per byte comes first
+        message = f"tokenize.train: {settings}; vocab_size must be over 256 (the bytes) and bytes over 0"
         raise RecipeError(message)
-    return wanted
+    return settings
 
 
-def weigh(docs: Batches, known: Batches | None = None, *, params: Params) -> Batches:
-    """Yield the shard's bytes of text, or 0 when a remembered tokenizer makes training needless."""
-    if known is not None and _remembered(known, params) is not None:
+def count_bytes(docs: Batches, history: Batches | None = None, *, params: Params) -> Batches:
+    """Yield the shard's bytes of text, or 0 when history has a tokenizer for the request."""
+    if history is not None and _from_history(history, params) is not None:
         yield _row(_SIZE, bytes=0)
         return
     sizes = (pc.sum(pc.binary_length(batch["text"])).as_py() or 0 for batch in docs)
@@ -114,11 +112,11 @@ def weigh(docs: Batches, known: Batches | None = None, *, params: Params) -> Bat
 
 
 def sample(docs: Batches, sizes: Batches, *, params: Params) -> Batches:
-    """Yield the documents to train on: all, or a share by draw of the id, about `train.bytes` in the whole run."""
-    weight = sum(sum(batch["bytes"].to_pylist()) for batch in sizes)
-    limit = min(DRAW_SPAN, training(params)["bytes"] * DRAW_SPAN // max(weight, 1))
+    """Yield the documents to train on: a share by draw of the id, about `train.bytes` in the whole run."""
+    total = sum(sum(batch["bytes"].to_pylist()) for batch in sizes)
+    limit = min(DRAW_SPAN, training(params)["bytes"] * DRAW_SPAN // max(total, 1))
     yield _empty(_SAMPLE)
-    if not weight:
+    if not total:
         return
     for batch in docs:
         chosen = batch.select(["id", "text"]).filter(pa.array(uniform_draws(batch["id"], 0) < limit))
@@ -126,24 +124,24 @@ def sample(docs: Batches, sizes: Batches, *, params: Params) -> Batches:
             yield pa.RecordBatch.from_arrays(chosen.columns, schema=_SAMPLE)
 
 
-def nothing(_docs: Batches) -> Batches:
-    """Yield no sample: the tokenizer is loaded, not trained."""
+def no_sample(_docs: Batches) -> Batches:
+    """Yield no rows: the tokenizer is loaded, not trained."""
     yield _empty(_SAMPLE)
 
 
-def settle(sampled: Batches, *, params: Params) -> Batches:
-    """Yield the one `TOKENIZER` row: loaded as the recipe says, or trained on `sampled` (sorted by id, then text)."""
+def make_tokenizer(sampled: Batches, *, params: Params) -> Batches:
+    """Yield the `TOKENIZER` row: loaded as the recipe says, or trained on `sampled` (sorted by id, then text)."""
     if params.tokenizer.startswith("tiktoken:"):
-        yield _settled_tiktoken(params)
+        yield _tiktoken_row(params)
     else:
-        yield _settled(params, *(_load(params.tokenizer) if params.tokenizer else train(sampled, params)))
+        yield _tokenizer_row(params, *(_load(params.tokenizer) if params.tokenizer else train(sampled, params)))
 
 
 def train(sampled: Batches, params: Params) -> tuple[str, int]:
-    """Return (tokenizer.json, documents seen) of a byte-level BPE; a function of the documents alone, not of order.
+    """Return (tokenizer.json, number of documents) of a byte-level BPE, whatever the order of documents.
 
     The trainer counts words, then merges the most frequent pair, the smaller ids first among equals; neither
-    depends on order or threads. The byte alphabet comes first, so that no text is ever unknown.
+    depends on order or threads. The byte alphabet comes first, so no text is unknown.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -168,22 +166,22 @@ def train(sampled: Batches, params: Params) -> tuple[str, int]:
     return bpe.to_str(), seen
 
 
-def recall(settled: Batches, known: Batches, *, params: Params) -> Batches:
-    """Yield the earliest remembered tokenizer that answers the same request, else the one just `settled`."""
-    found = _remembered(known, params)
-    if found is None:
-        yield from settled
+def prefer_history(trained: Batches, history: Batches, *, params: Params) -> Batches:
+    """Yield the earliest tokenizer of history for the same request, else `trained`."""
+    earlier = _from_history(history, params)
+    if earlier is None:
+        yield from trained
     else:
-        yield found
+        yield earlier
 
 
-def _remembered(known: Batches, params: Params) -> pa.RecordBatch | None:
-    """Return the first row trained on something for this request: a day without documents binds nobody."""
+def _from_history(history: Batches, params: Params) -> pa.RecordBatch | None:
+    """Return the first row for this request that was trained on documents; None if there is none."""
     request = request_of(params)
-    for batch in known:
-        for at in range(batch.num_rows):
-            if batch["request"][at].as_py() == request and batch["documents"][at].as_py() > 0:
-                return batch.slice(at, 1)
+    for batch in history:
+        for row in range(batch.num_rows):
+            if batch["request"][row].as_py() == request and batch["documents"][row].as_py() > 0:
+                return batch.slice(row, 1)
     return None
 
 
@@ -200,21 +198,22 @@ def _download(name: str) -> str:
     repository, at, revision = name.partition("@")
     if not at:
         message = (
-            f"tokenize.tokenizer: {name!r} moves; say {name}@REVISION (a commit, a tag, or main), or give a .json file"
+            f"tokenize.tokenizer: {name!r} has no revision; "
+            f"write {name}@REVISION (a commit, a tag, or main), or the path of a .json file"
         )
         raise RecipeError(message)
     try:
         return hf_hub_download(repository, "tokenizer.json", revision=revision)
     except (OSError, ValueError, HfHubHTTPError) as error:
-        message = f"tokenize.tokenizer: cannot fetch tokenizer.json of {name} ({error}); give the path of a .json file"
+        message = f"tokenize.tokenizer: cannot fetch tokenizer.json of {name} ({error}); write the path of a .json file"
         raise RecipeError(message) from error
 
 
-def _settled(params: Params, definition: str, documents: int) -> pa.RecordBatch:
+def _tokenizer_row(params: Params, definition: str, documents: int) -> pa.RecordBatch:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(definition)
-    tokenizer.no_truncation()  # published files often cut at 512 tokens; a cut would be silent
+    tokenizer.no_truncation()  # published files often truncate at 512 tokens without notice
     tokenizer.no_padding()
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
     content = tokenizer.to_str().encode()
@@ -248,14 +247,14 @@ def _token(vocabulary: Mapping[str, int], name: str, key: str) -> int:
     return vocabulary[name]
 
 
-def _settled_tiktoken(params: Params) -> pa.RecordBatch:
+def _tiktoken_row(params: Params) -> pa.RecordBatch:
     import tiktoken
 
     name = params.tokenizer.removeprefix("tiktoken:")
     try:
         encoding = tiktoken.get_encoding(name)
     except (OSError, ValueError) as error:
-        message = f"tokenize.tokenizer: tiktoken cannot give {name!r} ({error}); correct it, or set TIKTOKEN_CACHE_DIR"
+        message = f"tokenize.tokenizer: tiktoken cannot load {name!r} ({error}); correct it, or set TIKTOKEN_CACHE_DIR"
         raise RecipeError(message) from error
     specials = encoding._special_tokens  # noqa: SLF001 -- tiktoken has no public way to list ids by name
     return _row(
@@ -272,7 +271,7 @@ def _settled_tiktoken(params: Params) -> pa.RecordBatch:
 
 
 def tiktoken_definition(encoding: Any) -> bytes:  # noqa: ANN401 -- tiktoken.Encoding, not imported here
-    """Return JSON that makes `encoding` anew without the network: name, pattern, special tokens, ranks as hex."""
+    """Return JSON to build `encoding` again without the network: name, pattern, special tokens, ranks as hex."""
     parts = {
         "name": encoding.name,
         "pat_str": encoding._pat_str,  # noqa: SLF001 -- as tiktoken's own documentation extends encodings
@@ -287,7 +286,7 @@ def tiktoken_definition(encoding: Any) -> bytes:  # noqa: ANN401 -- tiktoken.Enc
 
 @lru_cache(maxsize=2)
 def reference(kind: str, definition: bytes) -> Encoder:
-    """Return the reference encoder; special tokens that stand in the text are encoded as the text they are."""
+    """Return the reference encoder; special tokens in a text are encoded as ordinary text."""
     if kind == "tiktoken":
         return _tiktoken(definition)
     from tokenizers import Tokenizer
@@ -296,7 +295,7 @@ def reference(kind: str, definition: bytes) -> Encoder:
     tokenizer.encode_special_tokens = True
 
     def encode_texts(texts: list[str]) -> Ids:
-        return _flat([one.ids for one in tokenizer.encode_batch_fast(texts, add_special_tokens=False)])
+        return _flat([encoded.ids for encoded in tokenizer.encode_batch_fast(texts, add_special_tokens=False)])
 
     return encode_texts
 
@@ -311,7 +310,7 @@ def _tiktoken(definition: bytes) -> Encoder:
         mergeable_ranks={bytes.fromhex(piece): rank for piece, rank in parts["ranks"].items()},
         special_tokens=parts["special_tokens"],
     )
-    return lambda texts: _flat([encoding.encode_ordinary(one) for one in texts])
+    return lambda texts: _flat([encoding.encode_ordinary(text) for text in texts])
 
 
 @lru_cache(maxsize=2)
@@ -335,15 +334,15 @@ def fast(kind: str, definition: bytes) -> Encoder | None:
 
 def _flat(lists: list[list[int]]) -> Ids:
     offsets = np.zeros(len(lists) + 1, np.int64)
-    np.cumsum([len(one) for one in lists], out=offsets[1:])
+    np.cumsum([len(ids_of_text) for ids_of_text in lists], out=offsets[1:])
     ids = np.empty(int(offsets[-1]), np.int32)
-    for at, one in enumerate(lists):
-        ids[offsets[at] : offsets[at + 1]] = one
+    for number, ids_of_text in enumerate(lists):
+        ids[offsets[number] : offsets[number + 1]] = ids_of_text
     return ids, offsets
 
 
-def prove(docs: Batches, tokenizer: Batches, *, params: Params) -> Batches:
-    """Yield which backend encodes this shard: fastokens if it agrees with the reference on every compared document."""
+def choose_backend(docs: Batches, tokenizer: Batches, *, params: Params) -> Batches:
+    """Yield the backend of this shard: fastokens if it agrees with the reference on every compared document."""
     kind, definition = _definition(tokenizer)
     quick = fast(kind, definition) if params.backend == "auto" else None
     if quick is None:
@@ -354,7 +353,7 @@ def prove(docs: Batches, tokenizer: Batches, *, params: Params) -> Batches:
 
 
 def agree(quick: Encoder, slow: Encoder, samples: Iterable[list[str]]) -> tuple[bool, int]:
-    """Return whether two encoders give the same ids for all `samples`, and how many texts were compared until then."""
+    """Return whether two encoders give the same ids for all `samples`, and how many texts were compared."""
     compared = 0
     for texts in samples:
         compared += len(texts)
@@ -365,18 +364,18 @@ def agree(quick: Encoder, slow: Encoder, samples: Iterable[list[str]]) -> tuple[
 
 
 def _compared(docs: Batches) -> Iterable[list[str]]:
-    """Yield the texts to compare: by place and id alone, so that batch sizes do not matter."""
+    """Yield the texts to compare, by row number and id, so that batch sizes do not matter."""
     before = 0
     for batch in docs:
-        first = np.arange(before, before + batch.num_rows) < PROOF_DOCUMENTS
-        chosen = first | (uniform_draws(batch["id"], 0) < DRAW_SPAN // PROOF_SHARE)
+        first = np.arange(before, before + batch.num_rows) < COMPARED_DOCUMENTS
+        chosen = first | (uniform_draws(batch["id"], 0) < DRAW_SPAN // COMPARED_SHARE)
         before += batch.num_rows
         if chosen.any():
             yield pc.fill_null(batch["text"].filter(pa.array(chosen)), "").to_pylist()
 
 
 def encode(docs: Batches, choices: Batches, tokenizer: Batches) -> Batches:
-    """Yield documents with `tokens` and `n_tokens` in place of their text; those without tokens are set aside."""
+    """Yield documents with `tokens` and `n_tokens` in place of their text, and reject those without tokens."""
     row = _only(tokenizer)
     kind, definition = row["kind"], row["definition"]
     backend = _only(choices)["backend"]
@@ -388,19 +387,19 @@ def encode(docs: Batches, choices: Batches, tokenizer: Batches) -> Batches:
 
 
 def framed(encoded: Ids, bos_id: int | None, eos_id: int) -> Ids:
-    """Return ids with `bos_id` (if any) before and `eos_id` after each text that has tokens; empty texts stay empty."""
+    """Return ids with `bos_id` (if any) before and `eos_id` after each text that has tokens."""
     ids, offsets = encoded
     extra = 1 if bos_id is None else 2
     lengths = np.diff(offsets)
-    there = lengths > 0
+    filled = lengths > 0
     ends = np.zeros(len(offsets), np.int64)
-    np.cumsum(np.where(there, lengths + extra, 0), out=ends[1:])
+    np.cumsum(np.where(filled, lengths + extra, 0), out=ends[1:])
     out = np.full(int(ends[-1]), eos_id, np.int32)
     text = np.ones(len(out), bool)
-    text[ends[1:][there] - 1] = False
+    text[ends[1:][filled] - 1] = False
     if bos_id is not None:
-        out[ends[:-1][there]] = bos_id
-        text[ends[:-1][there]] = False
+        out[ends[:-1][filled]] = bos_id
+        text[ends[:-1][filled]] = False
     out[text] = ids
     return out, ends
 
@@ -428,7 +427,7 @@ def _definition(tokenizer: Batches) -> tuple[str, bytes]:
 def _only(batches: Batches) -> dict[str, Any]:
     rows: list[dict[str, Any]] = [row for batch in batches for row in batch.to_pylist()]
     if len(rows) != 1:
-        message = f"tokenize: expected one row of plan and found {len(rows)}; remove this stage's output and run again"
+        message = f"tokenize: expected one row and got {len(rows)}; remove this stage's output and run again"
         raise ContractError(message)
     return rows[0]
 
@@ -442,11 +441,11 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Settle on one tokenizer for the whole run, remember it, and encode every shard with it."""
+    """Choose one tokenizer for the whole run, save it in history, and encode every shard with it."""
     _check(params)
     tokenizer = _tokenizer(shards, params, on)
     on.save_history("tokenizer", tokenizer)
-    choices = on.map(partial(prove, params=params), shards, broadcast=tokenizer)
+    choices = on.map(partial(choose_backend, params=params), shards, broadcast=tokenizer)
     return on.map(encode, shards, choices, broadcast=tokenizer)
 
 
@@ -458,14 +457,14 @@ def _check(params: Params) -> None:
 
 
 def _tokenizer(shards: Shards, params: Params, on: Engine) -> Shards:
-    settled = partial(settle, params=params)
+    make = partial(make_tokenizer, params=params)
     if params.tokenizer:
-        return on.group(settled, on.map(nothing, shards[:1]), by="id", order=("text",), buckets=1)
+        return on.group(make, on.map(no_sample, shards[:1]), by="id", order=("text",), buckets=1)
     earlier = sum(on.history("tokenizer"), ())
-    sizes = on.map(partial(weigh, params=params), shards, broadcast=earlier)
+    sizes = on.map(partial(count_bytes, params=params), shards, broadcast=earlier)
     sampled = on.map(partial(sample, params=params), shards, broadcast=sizes)
-    trained = on.group(settled, sampled, by="id", order=("text",), buckets=1)
-    return on.map(partial(recall, params=params), trained, broadcast=earlier) if earlier else trained
+    trained = on.group(make, sampled, by="id", order=("text",), buckets=1)
+    return on.map(partial(prefer_history, params=params), trained, broadcast=earlier) if earlier else trained
 
 
 _READS = pa.schema([*LOCATOR, pa.field("id", pa.string()), pa.field("text", pa.large_string())])

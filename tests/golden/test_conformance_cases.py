@@ -39,9 +39,9 @@ def gopher(cases: Sequence[Case], _: Path) -> list[bool]:
 
 def languages(cases: Sequence[Case], _: Path) -> list[bool]:
     """The language of each text, however short; scores are the model's own."""
-    params = filter_language.Params(keep=(), threshold=0.0, least=0)
+    params = filter_language.Params(keep=(), threshold=0.0, min_chars=0)
     batches = documents(texts_of(cases)).to_batches()
-    out = pa.Table.from_batches(filter_language.tell(iter(batches), params=params))
+    out = pa.Table.from_batches(filter_language.identify(iter(batches), params=params))
     expected = [case["expected"].get("language") or case["expected"]["ft_lang"] for case in cases]
     return [told == wanted for told, wanted in zip(out["language"].to_pylist(), expected, strict=True)]
 

@@ -208,7 +208,9 @@ def test_languages_keep_their_level(shared_data: Path) -> None:
         line for line in every if line["lang"] in CODES or (line["code"] == "iso639-1" and line["lang"] not in UNKNOWN)
     ]
     table = documents([line["text"] for line in gold]).combine_chunks()
-    told = pa.Table.from_batches(filter_language.tell(iter(table.to_batches()), params=filter_language.Params(keep=())))
+    told = pa.Table.from_batches(
+        filter_language.identify(iter(table.to_batches()), params=filter_language.Params(keep=()))
+    )
     languages = [CODES.get(line["lang"], line["lang"]) for line in gold]
     right = [want == one for want, one in zip(languages, told["language"].to_pylist(), strict=True)]
     kinds = {line["kind"] for line in gold}

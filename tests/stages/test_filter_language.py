@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import bind
 from pipeline_tasks.stage import FilePath
-from pipeline_tasks.stages.filter_language import STAGE, Params, packaged_model, resources, tell
+from pipeline_tasks.stages.filter_language import STAGE, Params, identify, packaged_model, resources
 from tests.documents import documents
 from tests.fasttext_file import write_model
 from tests.refining import given, refined, rows
@@ -34,7 +34,7 @@ WORDS = {"otter": "eng_Latn", "Dachs": "deu_Latn", "видра": "srp_Cyrl", "vi
 
 
 def told(texts: list[str | None], **params: object) -> pa.Table:
-    batches = tell(iter(documents(texts).to_batches()), params=Params(**params))  # type: ignore[arg-type]
+    batches = identify(iter(documents(texts).to_batches()), params=Params(**params))  # type: ignore[arg-type]
     return pa.Table.from_batches(batches)
 
 
@@ -207,7 +207,7 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
     st.sampled_from([(), ("en",), ("sr-Latn", "de")]),
 )
 def test_any_texts_are_told_one_by_one(model: str, texts: list[str | None], keep: tuple[str, ...]) -> None:
-    asked = {"model": FilePath(model), "windows": (0.0, 0.5), "window": 30, "least": 2, "keep": keep}
+    asked = {"model": FilePath(model), "windows": (0.0, 0.5), "window": 30, "min_chars": 2, "keep": keep}
     names = ["language", "language_score", "language_script", "language_mixed", "reason", "evidence"]
     whole = [told([text], **asked).select(names).to_pylist()[0] for text in texts]
     assert told(texts, **asked).select(names).to_pylist() == whole if texts else True
@@ -236,7 +236,7 @@ def test_conformance_cases(shared_data: Path) -> None:
     """The cases of stanford-cs336/assignment4-data; those of data-prep-kit are another model's output (`ko-Hang`)."""
     lines = gzip.decompress((shared_data / "conformance" / "cases.jsonl.gz").read_bytes()).splitlines()
     cases = [case for case in map(json.loads, lines) if case["rule"] == "langid"]
-    out = told([case["input"]["text"] for case in cases], keep=(), least=1)
+    out = told([case["input"]["text"] for case in cases], keep=(), min_chars=1)
     assert out["language"].to_pylist() == [case["expected"]["language"] for case in cases] == ["zh", "en"]
 
 
@@ -244,6 +244,6 @@ def test_accuracy_on_labeled_sentences_does_not_fall(shared_data: Path) -> None:
     """79 languages, single sentences: 0.779 when this was written."""
     lines = gzip.decompress((shared_data / "lid" / "lid-sentences.jsonl.gz").read_bytes()).splitlines()
     cases = [case for case in map(json.loads, lines) if case["kind"] == "sentence"]
-    out = told([case["text"] for case in cases], keep=(), least=1)
+    out = told([case["text"] for case in cases], keep=(), min_chars=1)
     right = sum(case["lang"] == found for case, found in zip(cases, out["language"].to_pylist(), strict=True))
     assert right / len(cases) >= 0.775

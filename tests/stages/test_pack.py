@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.stages.pack import SEQUENCE, chop
+from pipeline_tasks.stages.pack import SEQUENCE, split_tokens
 from tests.refining import given as landed
 from tests.refining import refined, rows
 
@@ -117,6 +117,6 @@ def unpacked(sequences: Sequence[dict[str, object]]) -> dict[str, list[int]]:
 def test_slices_of_a_batch_are_cut_like_their_own_rows() -> None:
     whole = table([(f"d{rank}", list(range(rank))) for rank in range(9)]).to_batches()[0]
     own = pa.RecordBatch.from_pylist(whole.slice(3, 4).to_pylist(), schema=whole.schema)
-    sliced = pa.Table.from_batches(chop(iter([whole.slice(3, 4)]), 5, 4))
-    assert sliced.to_pylist() == pa.Table.from_batches(chop(iter([own]), 5, 4)).to_pylist()
+    sliced = pa.Table.from_batches(split_tokens(iter([whole.slice(3, 4)]), 5, 4))
+    assert sliced.to_pylist() == pa.Table.from_batches(split_tokens(iter([own]), 5, 4)).to_pylist()
     assert np.asarray(sliced["n_tokens"]).sum() == 3 + 4 + 5 + 6

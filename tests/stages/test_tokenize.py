@@ -22,10 +22,10 @@ from pipeline_tasks.stages.tokenize import (
     TOKENIZER,
     Params,
     agree,
+    choose_backend,
     encode,
     fast,
     framed,
-    prove,
     reference,
     request_of,
     tiktoken_definition,
@@ -181,7 +181,7 @@ def chosen(texts: Sequence[str], definition: bytes, backend: str = "auto", size:
     row = {"kind": "tokenizers", "definition": definition, "eos_id": 0}
     tokenizer = pa.RecordBatch.from_pylist([row], schema=TOKENIZER)
     batches = iter(table(texts).to_batches(max_chunksize=size))
-    (out,) = partial(prove, params=Params(backend=backend))(batches, iter([tokenizer]))
+    (out,) = partial(choose_backend, params=Params(backend=backend))(batches, iter([tokenizer]))
     return dict(out.to_pylist()[0])
 
 

@@ -1,8 +1,8 @@
-"""Packs: what single languages are asked otherwise than all others, as data: bounds per profile, and stop words.
+"""Packs: bounds and stop words of single languages, as data.
 
-A file of packs is YAML: a language code of ISO 639 (or `any`: every language without an entry) over profiles over
-bounds, where null means that the rule is not asked, with `stop_words` beside the profiles. `source` says where the
-numbers of an entry come from.
+A file of packs is YAML: language code of ISO 639 -> profile -> bound. `any` is the entry of every language without one
+of its own. A bound of null switches the rule off. `stop_words` is on the level of the profiles, and `source` names the
+file that an entry's numbers come from.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.filters import Computed, Filter, Floats
+from pipeline_tasks.filters import Computed, Filter, Floats, StopWords
 from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.words.language_codes import SHORT
 from pipeline_tasks.text.words.languages import word_rules
@@ -26,15 +26,15 @@ from pipeline_tasks.text.words.languages import word_rules
 ANY = "any"
 NONE = "none"
 SETS = ("builtin", "fineweb2")
-"""Files of this folder, by name: languages that a rule does not fit skip it; FineWeb-2's bounds and stop words."""
+"""Files of this folder by name: rules that languages skip (`builtin`), FineWeb-2's bounds and stop words."""
 
 OUTSIDE = frozenset(("sh", "eml"))
-"""Two- and three-letter labels of lid.176 that are no code of ISO 639."""
+"""Labels of lid.176 that are not codes of ISO 639."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Bounds of one language by profile and limit (None: the rule is not asked), and its stop words (none: English)."""
+    """Bounds of one language by profile and limit (None: skip the rule), and its stop words (empty: English)."""
 
     bounds: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     stop_words: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ Packs = Mapping[str, Pack]
 
 
 def path_of(packs: str) -> str:
-    """Return the file that a recipe's `packs` means: a set's, a path as it is, nothing for `none`."""
+    """Return the file of a recipe's `packs`: that of a named set, the path itself, empty for `none`."""
     if packs in SETS:
         return str(Path(__file__).with_name(f"{packs}.yaml"))
     return "" if packs == NONE else packs
@@ -54,7 +54,7 @@ def path_of(packs: str) -> str:
 def load(packs: str, cards: Mapping[str, Filter]) -> Packs:
     """Read the packs that a recipe names: a set, `none`, or a path.
 
-    RecipeError says what in the file is wrong, FileNotFoundError that there is none.
+    Raises RecipeError for a file with an error, FileNotFoundError for a missing one.
     """
     path = path_of(packs)
     return cached(_read, path, tuple(cards.values())) if path else {}
@@ -71,47 +71,47 @@ def _read(path: str, cards: tuple[Filter, ...]) -> Packs:
         message = f"packs {path} are not YAML: {error}"
         raise RecipeError(message) from error
     named = {card.name: card for card in cards}
-    found = _mapping(raw, path)
-    return {known_language(code, path): _pack(entry, named, f"{path}: {code}") for code, entry in found.items()}
+    entries = _mapping(raw, path)
+    return {known_language(code, path): _pack(entry, named, f"{path}: {code}") for code, entry in entries.items()}
 
 
 def known_language(code: object, where: str) -> str:
-    """Return a code that `filter_language` may give; RecipeError for one that it never does."""
-    told = str(code) if code is not False else "no"  # YAML 1.1 reads Norwegian's code as a boolean
-    if told in SHORT:
-        message = f"{where}: write {SHORT[told]!r} for {told!r}: the shortest code of ISO 639 is the language's name"
+    """Return a code that `filter_language` may write; RecipeError for one that it never writes."""
+    name = str(code) if code is not False else "no"  # YAML 1.1 reads Norwegian's code as a boolean
+    if name in SHORT:
+        message = f"{where}: write {SHORT[name]!r} for {name!r}: the shortest code of ISO 639 is the language's name"
         raise RecipeError(message)
     known = {ANY, *SHORT.values(), *OUTSIDE}
-    if told in known or (len(told) == len("deu") and told.isascii() and told.islower()):
-        return told
-    near = get_close_matches(told, sorted(known), 1, cutoff=0)[0]
-    message = f"{where}: no language has the code {told!r}; the nearest is {near!r} (ISO 639, or {ANY!r})"
+    if name in known or (len(name) == len("deu") and name.isascii() and name.islower()):
+        return name
+    near = get_close_matches(name, sorted(known), 1, cutoff=0)[0]
+    message = f"{where}: no language has the code {name!r}; the nearest is {near!r} (ISO 639, or {ANY!r})"
     raise RecipeError(message)
 
 
 def _pack(entry: object, cards: Mapping[str, Filter], where: str) -> Pack:
-    asked = dict(_mapping(entry, where))
-    asked.pop("source", None)
-    words = asked.pop("stop_words", ())
+    profiles = dict(_mapping(entry, where))
+    profiles.pop("source", None)
+    words = profiles.pop("stop_words", ())
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) and word for word in words):
         message = f"{where}: stop_words must be a list of words (quote `no`, `on` and numbers), not {words!r}"
         raise RecipeError(message)
-    for name in asked:
+    for name in profiles:
         _known(name, cards, f"{where}: no profile")
     return Pack(
-        {name: _bounds(cards[name], bounds, f"{where}: {name}") for name, bounds in asked.items()}, tuple(words)
+        {name: _bounds(cards[name], bounds, f"{where}: {name}") for name, bounds in profiles.items()}, tuple(words)
     )
 
 
-def _bounds(card: Filter, asked: object, where: str) -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
-    for limit, bound in _mapping(asked, where).items():
+def _bounds(card: Filter, written: object, where: str) -> dict[str, float | None]:
+    bounds: dict[str, float | None] = {}
+    for limit, bound in _mapping(written, where).items():
         _known(limit, [rule.limit for rule in card.rules], f"{where}: no bound of a rule")
         if isinstance(bound, bool) or not isinstance(bound, (int, float, type(None))) or bound != bound:  # noqa: PLR0124  (NaN)
-            message = f"{where}: {limit} must be a number, or null for a rule that is not asked, not {bound!r}"
+            message = f"{where}: {limit} must be a number, or null to skip the rule, not {bound!r}"
             raise RecipeError(message)
-        found[limit] = bound
-    return found
+        bounds[limit] = bound
+    return bounds
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:
@@ -133,19 +133,18 @@ def _known(name: object, names: Iterable[str], what: str) -> None:
 
 
 def codes(packs: Packs) -> tuple[str, ...]:
-    """Return the languages that have an entry, in the order of columns 1, 2, ... of `table`."""
+    """Return the languages that have an entry, in the order of columns 1, 2, ... of `bounds_table`."""
     return tuple(code for code in packs if code != ANY)
 
 
 def bounds_table(card: Filter, limits: Any, packs: Packs) -> Floats:  # noqa: ANN401 -- a filter's Limits
-    """Return the bound of each rule per column of `columns`, NaN where it is not asked; shape (rules, languages + 1).
+    """Return the bound of each rule (rows) for each language (columns of `bound_columns`); NaN where it is skipped.
 
-    An entry's bound stands before that of `limits`: what is said of one language is nearer to it than what is said
-    of all.
+    Shape (rules, languages + 1). The bound of a language's entry wins over that of `limits`.
     """
     entries = [packs.get(ANY, Pack()), *(packs[code] for code in codes(packs))]
-    asked = [{**asdict(limits), **entry.bounds.get(card.name, {})} for entry in entries]
-    rows = [[_number(bounds[rule.limit]) for bounds in asked] for rule in card.rules]
+    by_entry = [{**asdict(limits), **entry.bounds.get(card.name, {})} for entry in entries]
+    rows = [[_number(bounds[rule.limit]) for bounds in by_entry] for rule in card.rules]
     return np.array(rows, np.float64).reshape(len(card.rules), len(entries))
 
 
@@ -154,27 +153,27 @@ def _number(bound: float | None) -> float:
 
 
 def bound_columns(languages: pa.Array, packs: Packs) -> npt.NDArray[np.intp]:
-    """Return per row the column of its language in `table`: 0 for one without an entry, and for null."""
-    places = pc.index_in(languages, value_set=pa.array(codes(packs), languages.type))
-    found: npt.NDArray[np.intp] = pc.fill_null(places, -1).to_numpy(zero_copy_only=False).astype(np.intp) + 1
-    return found
+    """Return per row the column of its language in `bounds_table`: 0 for a language without an entry, and for null."""
+    entries = pc.index_in(languages, value_set=pa.array(codes(packs), languages.type))
+    columns: npt.NDArray[np.intp] = pc.fill_null(entries, -1).to_numpy(zero_copy_only=False).astype(np.intp) + 1
+    return columns
 
 
 # --- Stop words -----------------------------------------------------------------------------------------------
 
 
 def stop_word_lists(card: Filter, limits: Any, packs: Packs) -> Mapping[str, tuple[str, ...]]:  # noqa: ANN401 -- a filter's Limits
-    """Return the lists of stop words that `card` counts, by language: those with a list that are asked the rule."""
+    """Return the stop words that `card` counts, by language: of languages with a list that do not skip the rule."""
     if card.stop_words is None:
         return {}
-    rules = [at for at, rule in enumerate(card.rules) if rule.signal == card.stop_words.signal]
-    asked = np.any(~np.isnan(bounds_table(card, limits, packs)[rules]), axis=0)
-    found = enumerate(codes(packs), start=1)
-    return {code: packs[code].stop_words for at, code in found if np.take(asked, at) and packs[code].stop_words}
+    rules = [number for number, rule in enumerate(card.rules) if rule.signal == card.stop_words.signal]
+    applies = np.any(~np.isnan(bounds_table(card, limits, packs)[rules]), axis=0)
+    languages = zip(codes(packs), applies[1:].tolist(), strict=True)
+    return {code: packs[code].stop_words for code, counts in languages if counts and packs[code].stop_words}
 
 
 def with_stop_words(card: Filter, limits: Any, packs: Packs) -> Filter:  # noqa: ANN401 -- a filter's Limits
-    """Return `card` counting each language's own stop words, where it has a list and the rule is asked of it."""
+    """Return `card` counting the stop words of `stop_word_lists` in texts of those languages."""
     lists = stop_word_lists(card, limits, packs)
     return replace(card, compute_signals=partial(_with_stop_words, card=card, lists=lists)) if lists else card
 
@@ -189,23 +188,32 @@ def _with_stop_words(
     lists: Mapping[str, tuple[str, ...]],
 ) -> Computed:
     """Compute the signals of `card`, then count the stop words of those languages that have a list."""
-    signals, left = card.compute_signals(texts, languages, words, limits)
-    places = pc.index_in(languages, value_set=pa.array(tuple(lists), languages.type))
-    rows = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
+    signals, edited = card.compute_signals(texts, languages, words, limits)
+    list_numbers = pc.index_in(languages, value_set=pa.array(tuple(lists), languages.type))
+    rows = np.flatnonzero(list_numbers.is_valid().to_numpy(zero_copy_only=False))
     if len(rows) and card.stop_words is not None:
-        from pipeline_tasks.text.base.buffers import replace_invalid_utf8
-        from pipeline_tasks.text.signals import stop_words
-        from pipeline_tasks.text.words.cutting import SPLIT
+        selected = texts.take(pa.array(rows)), languages.take(pa.array(rows)), list_numbers.drop_null()
+        counts = _count_stop_words(*selected, words, card.stop_words, tuple(lists.values()))
+        signals[rows, card.signals.index(card.stop_words.signal)] = counts
+    return Computed(signals, edited)
 
-        how = card.stop_words
-        chosen, told = texts.take(pa.array(rows)), languages.take(pa.array(rows))
-        spelled = [tuple(word.lower() for word in one) if how.any_case else one for one in lists.values()]
-        counts = stop_words.count_stop_words(
-            pc.utf8_lower(replace_invalid_utf8(chosen)) if how.any_case else chosen,
-            word_rules(told, words if how.distinct else SPLIT),
-            places.drop_null().to_numpy().astype(np.int64),
-            spelled,
-        )
-        column = stop_words.DIFFERENT if how.distinct else stop_words.EVERY
-        signals[rows, card.signals.index(how.signal)] = counts[:, column]
-    return Computed(signals, left)
+
+def _count_stop_words(
+    texts: pa.Array,
+    languages: pa.Array,
+    list_numbers: pa.Array,
+    words: int,
+    counting: StopWords,
+    lists: tuple[tuple[str, ...], ...],
+) -> Floats:
+    """Return per text how many words of its list it has, counted as `counting` says."""
+    from pipeline_tasks.text.base.buffers import replace_invalid_utf8
+    from pipeline_tasks.text.signals import stop_words
+    from pipeline_tasks.text.words.cutting import SPLIT
+
+    if counting.any_case:
+        texts = pc.utf8_lower(replace_invalid_utf8(texts))
+        lists = tuple(tuple(word.lower() for word in words_of_list) for words_of_list in lists)
+    rules = word_rules(languages, words if counting.distinct else SPLIT)
+    counts: Floats = stop_words.count_stop_words(texts, rules, list_numbers.to_numpy().astype(np.int64), list(lists))
+    return counts[:, stop_words.DIFFERENT if counting.distinct else stop_words.EVERY]
