@@ -73,6 +73,8 @@ def counts(manifest: Manifest) -> dict[str, dict[str, int]]:
 
 def count_lines(manifest: Manifest) -> Iterator[str]:
     """Yield the counts as lines for a person."""
+    if not manifest.rejected:
+        yield f"{manifest.stage} rejected no row"
     for kind, rows in counts(manifest).items():
         for name, count in rows.items():
             yield f"{kind.removesuffix('s'):<10}{name:<40}{count:>12,}"

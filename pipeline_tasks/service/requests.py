@@ -202,11 +202,11 @@ def _publish(request: Request) -> Reply:
 def _tend(request: Request) -> Reply:
     root = request["root"]
     made = compact(root, _engine(request)) if request.get("compact") else []
-    found = vacuum.survey(root, float(request.get("grace") or vacuum.GRACE), float(request.get("expire") or 0.0))
+    found = vacuum.find_orphans(root, float(request.get("grace") or vacuum.GRACE), float(request.get("expire") or 0.0))
     if request.get("delete"):
-        vacuum.sweep(root, found, float(request.get("limit") or vacuum.LIMIT))
+        vacuum.remove(root, found, float(request.get("limit") or vacuum.LIMIT))
     compacted = {one.fingerprint: list(one.parents) for one in made}
-    return {**vacuum.facts(found), "deleted": bool(request.get("delete")), "compacted": compacted}
+    return {**vacuum.orphan_facts(found), "deleted": bool(request.get("delete")), "compacted": compacted}
 
 
 VERBS: Mapping[str, tuple[Callable[[Request], Reply], tuple[str, ...]]] = {

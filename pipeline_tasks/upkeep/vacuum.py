@@ -1,4 +1,4 @@
-"""Sweeps what no manifest names: leftovers of killed attempts, of losers of a race, and of work that was given up."""
+"""Removes orphans: files that no manifest names, left by killed attempts, losers of a race, and abandoned work."""
 
 import argparse
 import uuid
@@ -18,35 +18,62 @@ from pipeline_tasks.upkeep.compact import in_use
 
 DAY = 86_400.0
 GRACE = 7 * DAY
-"""Seconds for which everything is left alone: far over twice what an attempt may take, by the store's own clock."""
+"""Seconds for which every file is kept: far over twice what an attempt may take, by the store's own clock."""
 
 LIMIT = 0.1
-"""A sweep in which more than this share of the stored bytes would be lost is refused: something is wrong then."""
+"""A vacuum that would lose more than this share of the stored bytes is refused: then something else is wrong."""
 
 UNNAMED = "not named by the stage's manifest"
-"""Why shards beside a committed manifest go: intermediate ones, which stages that group rows leave, and losers'."""
+"""Why shards next to a committed manifest go: intermediate shards of stages that group rows, and losers' shards."""
 
 SHARDS = ("data", "rejects", "quarantine", "scratch")
 
+IsOld = Callable[[Entry], bool]
+Orphan = tuple[Entry, str]
+"""A file, and why it goes."""
+
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
-    """What a sweep removes and why, and which homes it fences first; `kept` is the bytes that stay."""
+class Orphans:
+    """What a vacuum removes and why; `fenced` prefixes are closed for commits first; `kept` is the bytes that stay."""
 
-    doomed: tuple[tuple[Entry, str], ...]
+    files: tuple[Orphan, ...]
     fenced: tuple[str, ...]
     kept: int
 
     @property
     def bytes(self) -> int:
         """Bytes that go."""
-        return sum(entry.bytes for entry, _ in self.doomed)
+        return sum(entry.bytes for entry, _ in self.files)
 
     @property
     def lost(self) -> int:
-        """Bytes that somebody may miss: neither what stands unnamed beside a manifest, nor compactions."""
-        missed = (entry for entry, why in self.doomed if why != UNNAMED and not entry.path.startswith(f"{COMPACTED}/"))
+        """Bytes that somebody may miss: all but unnamed files next to a manifest, and compactions."""
+        missed = (entry for entry, why in self.files if why != UNNAMED and not entry.path.startswith(f"{COMPACTED}/"))
         return sum(entry.bytes for entry in missed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefix:
+    """A prefix `stage/fingerprint`, its files, and the manifests that are committed in it."""
+
+    name: str
+    entries: tuple[Entry, ...]
+    manifests: tuple[Manifest, ...]
+
+    def all_are(self, is_old: IsOld) -> bool:
+        """Whether every file passes a test of its age."""
+        return all(is_old(entry) for entry in self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """Which files may go by age, and which prefixes are in use: by dataset versions, or as compactions by runs."""
+
+    is_old: IsOld
+    is_expired: IsOld
+    published: frozenset[str]
+    compactions: frozenset[str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,100 +88,88 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Print what no manifest names; with `--delete`, remove it."""
-    found = survey(options.root, options.grace * DAY, options.expire * DAY)
-    print_result(options, facts(found), told(found))
+    """Print the orphans; with `--delete`, remove them."""
+    orphans = find_orphans(options.root, options.grace * DAY, options.expire * DAY)
+    print_result(options, orphan_facts(orphans), orphan_lines(orphans))
     if options.delete:
-        sweep(options.root, found, options.limit)
+        remove(options.root, orphans, options.limit)
     return 0
 
 
-def survey(root: str, grace: float = GRACE, expire: float = 0.0) -> Sweep:
-    """Find what can go: nothing younger than `grace` seconds, nothing that a committed manifest names.
+def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphans:
+    """Find what can go: no file younger than `grace` seconds, and no file that a committed manifest names.
 
-    Of compactions those go that no run may use any more: a larger one has their parts, or a part is no more history.
-    With `expire` above 0, a committed stage that no dataset version names and that is older than so many seconds goes
-    as well.
+    A compaction goes when no run may use it any more: a larger one has its parts, or a part is no longer history.
+    With `expire` above 0, a committed stage also goes if no dataset version names it and it is older than so many
+    seconds.
     """
     store = storage.connect(root)
-    old = _older(store, grace)
-    live, chosen = _referenced(root), in_use(root, old)
-    doomed: list[tuple[Entry, str]] = []
+    is_old = _older_than(store, grace)
+    rules = _Rules(
+        is_old,
+        is_expired=_older_than(store, expire) if expire else lambda _: False,
+        published=_published_prefixes(root),
+        compactions=in_use(root, is_old),
+    )
+    files: list[Orphan] = []
     fenced, total = [], 0
+    for prefix in _prefixes(store):
+        total += sum(entry.bytes for entry in prefix.entries)
+        if prefix.manifests:
+            files += _orphans_of_committed(prefix, rules)
+        elif prefix.all_are(is_old):
+            fenced.append(prefix.name)
+            files += [(entry, "abandoned before it was committed") for entry in prefix.entries if not _is_slot(entry)]
+    files += [(entry, "a cluster job's request or reply") for entry in store.list("requests") if is_old(entry)]
+    files += [(entry, "half-written") for entry in store.unfinished("") if is_old(entry)]
+    return Orphans(tuple(files), tuple(fenced), total - sum(entry.bytes for entry, _ in files))
+
+
+def _prefixes(store: Store) -> Iterator[_Prefix]:
     for stage in (*STAGES, COMPACTED):
-        for prefix, found in groupby(store.list(stage), key=lambda entry: "/".join(entry.path.split("/")[:2])):
-            entries = list(found)
-            total += sum(entry.bytes for entry in entries)
-            manifests = _committed(store, prefix, entries)
-            if manifests and stage == COMPACTED and prefix not in chosen and _all_old(entries, old):
-                doomed += [(entry, "no run would choose this compaction") for entry in _manifests_first(entries)]
-            elif manifests and (prefix in live | chosen or not expire or not _all_old(entries, _older(store, expire))):
-                doomed += _unnamed(prefix, entries, manifests, old)
-            elif manifests:
-                doomed += [(entry, "no version names this stage") for entry in _manifests_first(entries)]
-            elif _all_old(entries, old):
-                fenced.append(prefix)
-                doomed += [(entry, "given up before it was committed") for entry in entries if not _is_slot(entry.path)]
-    doomed += [(entry, "a cluster job's request or reply") for entry in store.list("requests") if old(entry)]
-    doomed += [(entry, "half-written") for entry in store.unfinished("") if old(entry)]
-    return Sweep(tuple(doomed), tuple(fenced), total - sum(entry.bytes for entry, _ in doomed))
+        for name, group in groupby(store.list(stage), key=lambda entry: _prefix_of(entry.path)):
+            entries = tuple(group)
+            yield _Prefix(name, entries, tuple(_committed(store, name, entries)))
 
 
-def sweep(root: str, found: Sweep, limit: float = LIMIT) -> None:
-    """Remove what a survey found: first fence the commit slots of what was given up, then delete.
-
-    A fenced attempt that still runs cannot commit any more: it finds its slot taken and is refined anew in the
-    next one. ContractError if more than `limit` of the stored bytes would be lost (`Sweep.lost`).
-    """
-    if found.lost > limit * max(found.bytes + found.kept, 1):
-        message = (
-            f"{root}: this sweep would remove {found.lost:,} of {found.bytes + found.kept:,} bytes, more than "
-            f"{limit:.0%}; look at its list, and raise --limit if it is right"
-        )
-        raise ContractError(message)
-    store = storage.connect(root)
-    for prefix in found.fenced:
-        _fence(store, *prefix.split("/"))
-    for entry, _ in found.doomed:
-        if not _committed_since(store, found, entry):
-            store.delete(entry.path)
+def _prefix_of(path: str) -> str:
+    return "/".join(path.split("/")[:2])
 
 
-def _fence(store: Store, stage: str, fingerprint: str) -> None:
-    slot = next(path for path in commit_slots(stage, fingerprint) if store.size(path) != len(ABANDONED))
-    store.create(slot, ABANDONED)
+def _committed(store: Store, prefix: str, entries: Iterable[Entry]) -> Iterator[Manifest]:
+    for entry in entries:
+        if _is_slot(entry) and entry.bytes != len(ABANDONED):
+            yield load(store.read(entry.path), f"{store.root}/{prefix}")
 
 
-def _committed_since(store: Store, found: Sweep, entry: Entry) -> bool:
-    """Tell whether a home that was to be fenced was committed in the meantime: then nothing of it may go."""
-    prefix = "/".join(entry.path.split("/")[:2])
-    if prefix not in found.fenced:
-        return False
-    return any(store.size(path) not in (None, len(ABANDONED)) for path in _slots_there(store, prefix))
+def _orphans_of_committed(prefix: _Prefix, rules: _Rules) -> Iterator[Orphan]:
+    is_compaction = prefix.name.startswith(f"{COMPACTED}/")
+    is_used = prefix.name in rules.published | rules.compactions
+    if is_compaction and not is_used and prefix.all_are(rules.is_old):
+        yield from _whole(prefix, "no run would choose this compaction")
+    elif not is_used and prefix.all_are(rules.is_expired):
+        yield from _whole(prefix, "no version names this stage")
+    else:
+        yield from _unnamed(prefix, rules.is_old)
 
 
-def _slots_there(store: Store, prefix: str) -> Iterator[str]:
-    for path in commit_slots(*prefix.split("/")):
-        yield path
-        if store.size(path) is None:
-            return
+def _whole(prefix: _Prefix, why: str) -> Iterator[Orphan]:
+    """Yield every file of a prefix, manifests first: without one, no run takes the rest for finished work."""
+    for entry in sorted(prefix.entries, key=lambda entry: not _is_slot(entry)):
+        yield entry, why
 
 
-def _older(store: Store, seconds: float) -> Callable[[Entry], bool]:
-    """Return a test of age by the store's clock: a fresh object tells what time it is there."""
-    probe = f"requests/clock-{uuid.uuid4().hex}"
-    store.create(probe, b"")
-    now = next(entry.modified for entry in store.list("requests") if entry.path == probe)
-    store.delete(probe)
-    return lambda entry: entry.modified < now - seconds
+def _unnamed(prefix: _Prefix, is_old: IsOld) -> Iterator[Orphan]:
+    """Yield the shards of a committed prefix that its manifest does not name: intermediate ones, or a loser's."""
+    named = {shard.path for manifest in prefix.manifests for shard in manifest.stored}
+    for entry in prefix.entries:
+        folder = entry.path.removeprefix(f"{prefix.name}/").split("/")[0]
+        if folder in SHARDS and entry.path not in named and is_old(entry):
+            yield entry, UNNAMED
 
 
-def _all_old(entries: Iterable[Entry], old: Callable[[Entry], bool]) -> bool:
-    return all(old(entry) for entry in entries)
-
-
-def _referenced(root: str) -> frozenset[str]:
-    """Return the homes that dataset versions name, each as `stage/fingerprint`."""
+def _published_prefixes(root: str) -> frozenset[str]:
+    """Return the prefixes that dataset versions name, each as `stage/fingerprint`."""
     paths = [
         path
         for recipe in version_log.recipes(root)
@@ -164,48 +179,84 @@ def _referenced(root: str) -> frozenset[str]:
     return frozenset(stage_prefix(*path.split("/")[:2]) for path in paths)
 
 
-def _is_slot(path: str) -> bool:
-    name = path.split("/", 2)[-1]
+def _older_than(store: Store, seconds: float) -> IsOld:
+    """Return a test of a file's age by the store's clock, which the time of a new file shows."""
+    probe = f"requests/clock-{uuid.uuid4().hex}"
+    store.create(probe, b"")
+    now = next(entry.modified for entry in store.list("requests") if entry.path == probe)
+    store.delete(probe)
+    return lambda entry: entry.modified < now - seconds
+
+
+def _is_slot(entry: Entry) -> bool:
+    name = entry.path.split("/", 2)[-1]
     return name.startswith("manifest.") and name.endswith(".json")
 
 
-def _committed(store: Store, prefix: str, entries: Iterable[Entry]) -> list[Manifest]:
-    there = [entry.path for entry in entries if _is_slot(entry.path) and entry.bytes != len(ABANDONED)]
-    return [load(store.read(path), f"{store.root}/{prefix}") for path in there]
+# --- Removing ---------------------------------------------------------------------------------------------------
 
 
-def _unnamed(
-    prefix: str, entries: Iterable[Entry], manifests: Iterable[Manifest], old: Callable[[Entry], bool]
-) -> Iterator[tuple[Entry, str]]:
-    """Yield the shards of a committed home that its manifest does not name: intermediate, or a loser's."""
-    named = {shard.path for manifest in manifests for shard in manifest.stored}
-    for entry in entries:
-        folder = entry.path.removeprefix(f"{prefix}/").split("/")[0]
-        if folder in SHARDS and entry.path not in named and old(entry):
-            yield entry, UNNAMED
+def remove(root: str, orphans: Orphans, limit: float = LIMIT) -> None:
+    """Remove orphans: first fence the commit slots of abandoned work, then delete.
+
+    A fenced attempt that still runs cannot commit any more: its slot is taken, and the work is done again in the next
+    slot. ContractError if more than `limit` of the stored bytes would be lost (`Orphans.lost`).
+    """
+    stored = orphans.bytes + orphans.kept
+    if orphans.lost > limit * max(stored, 1):
+        message = (
+            f"{root}: this vacuum would remove {orphans.lost:,} of {stored:,} bytes, more than {limit:.0%}; "
+            "check its list, and raise --limit if it is right"
+        )
+        raise ContractError(message)
+    store = storage.connect(root)
+    for prefix in orphans.fenced:
+        _fence(store, *prefix.split("/"))
+    for entry, _ in orphans.files:
+        if not _committed_since(store, orphans, entry):
+            store.delete(entry.path)
 
 
-def _manifests_first(entries: Iterable[Entry]) -> list[Entry]:
-    # Once the manifest is gone nobody takes the rest for finished work.
-    return sorted(entries, key=lambda entry: not _is_slot(entry.path))
+def _fence(store: Store, stage: str, fingerprint: str) -> None:
+    slot = next(path for path in commit_slots(stage, fingerprint) if store.size(path) != len(ABANDONED))
+    store.create(slot, ABANDONED)
 
 
-def told(found: Sweep) -> Iterator[str]:
-    """Yield a survey as lines for a person: bytes and objects by reason, largest first."""
+def _committed_since(store: Store, orphans: Orphans, entry: Entry) -> bool:
+    """Return whether a prefix that was to be fenced has been committed in the meantime: then nothing of it may go."""
+    prefix = _prefix_of(entry.path)
+    if prefix not in orphans.fenced:
+        return False
+    return any(store.size(path) not in (None, len(ABANDONED)) for path in _taken_slots(store, prefix))
+
+
+def _taken_slots(store: Store, prefix: str) -> Iterator[str]:
+    """Yield the commit slots of a prefix up to and with the first free one."""
+    for path in commit_slots(*prefix.split("/")):
+        yield path
+        if store.size(path) is None:
+            return
+
+
+# --- For a person or a program ----------------------------------------------------------------------------------
+
+
+def orphan_lines(orphans: Orphans) -> Iterator[str]:
+    """Yield bytes and objects by reason, largest first."""
     by_reason: dict[str, list[int]] = {}
-    for entry, why in found.doomed:
+    for entry, why in orphans.files:
         by_reason.setdefault(why, []).append(entry.bytes)
     for why, sizes in sorted(by_reason.items(), key=lambda pair: -sum(pair[1])):
         yield f"{sum(sizes):>14,} bytes in {len(sizes):>6,} objects: {why}"
-    yield f"{found.kept:>14,} bytes stay"
+    yield f"{orphans.kept:>14,} bytes stay"
 
 
-def facts(found: Sweep) -> Mapping[str, object]:
-    """Return a survey as JSON: what goes and why."""
+def orphan_facts(orphans: Orphans) -> Mapping[str, object]:
+    """Return the orphans as JSON values."""
     return {
-        "objects": len(found.doomed),
-        "bytes": found.bytes,
-        "kept": found.kept,
-        "fenced": list(found.fenced),
-        "doomed": [[entry.path, entry.bytes, why] for entry, why in found.doomed],
+        "objects": len(orphans.files),
+        "bytes": orphans.bytes,
+        "kept": orphans.kept,
+        "fenced": list(orphans.fenced),
+        "orphans": [[entry.path, entry.bytes, why] for entry, why in orphans.files],
     }

@@ -330,7 +330,7 @@ def test_a_merge_that_loses_rows_commits_nothing(by_three: None, tmp_path: Path)
     assert compactions(str(tmp_path)) == {}
 
 
-# --- Sweeping ----------------------------------------------------------------------------------------------------------
+# --- Vacuum ----------------------------------------------------------------------------------------------------------
 
 
 def age(folder: Path, days: float) -> None:
@@ -347,31 +347,33 @@ def test_what_a_larger_compaction_replaced_goes_when_that_is_old(seven_days: Pat
     age(seven_days / "compacted", 30)
     compact(seven_days)
     assert segments(seven_days) == [9]
-    assert not doomed(root)  # a run that began before may still use them
+    assert not orphans(root)  # a run that began before may still use them
     age(seven_days / "compacted", 30)
-    vacuum.sweep(root, vacuum.survey(root))
+    vacuum.remove(root, vacuum.find_orphans(root))
     assert segments(seven_days) == [9]
     assert not small & set(everything(root, "compacted"))
 
 
-def doomed(root: str, **how: float) -> list[str]:
-    return [entry.path for entry, _ in vacuum.survey(root, **how).doomed if entry.path.startswith("compacted/")]
+def orphans(root: str, **options: float) -> list[str]:
+    return [
+        entry.path for entry, _ in vacuum.find_orphans(root, **options).files if entry.path.startswith("compacted/")
+    ]
 
 
 def test_a_compaction_whose_part_is_no_history_any_more_goes(seven_days: Path) -> None:
     root = str(seven_days)
     age(seven_days / "compacted", 30)
-    assert not doomed(root)
-    assert not doomed(root, expire=vacuum.DAY)
+    assert not orphans(root)
+    assert not orphans(root, expire=vacuum.DAY)
     path, _, _ = refined(
         seven_days, refining.given(seven_days, [documents(["other"])], "anew"), history(seven_days, "d001")
     )
     publish(seven_days, "d001", path)
-    gone = doomed(root)
+    gone = orphans(root)
     assert len({one.split("/")[1] for one in gone}) == 1
-    vacuum.sweep(root, vacuum.survey(root))
+    vacuum.remove(root, vacuum.find_orphans(root))
     assert segments(seven_days) == [1, 1, 1, 3, 1]
-    assert not doomed(root)
+    assert not orphans(root)
 
 
 def test_half_a_compaction_is_fenced_and_made_again(by_three: None, tmp_path: Path) -> None:
@@ -380,7 +382,7 @@ def test_half_a_compaction_is_fenced_and_made_again(by_three: None, tmp_path: Pa
     [made] = compact(tmp_path)
     home = tmp_path / "compacted" / made.fingerprint
     (home / "manifest.json").unlink()
-    vacuum.sweep(str(tmp_path), vacuum.survey(str(tmp_path), EVERYTHING), limit=1.0)
+    vacuum.remove(str(tmp_path), vacuum.find_orphans(str(tmp_path), EVERYTHING), limit=1.0)
     assert (home / "manifest.json").read_bytes() == ABANDONED
     assert not list(home.rglob("*.segment"))
     assert segments(tmp_path) == [1, 1, 1]

@@ -1,4 +1,4 @@
-"""A sweep takes what no manifest names, and nothing else; what it gave up cannot commit any more."""
+"""Vacuum removes files that no manifest names, and no others; an attempt that it fenced cannot commit any more."""
 
 import os
 import time
@@ -22,11 +22,11 @@ from tests.toys import table
 pytestmark = pytest.mark.usefixtures("toys")
 
 EVERYTHING = -3600.0
-"""A grace that makes objects of this very second old."""
+"""A grace by which a file that was just written is old."""
 
 
 @pytest.fixture(autouse=True)
-def toy_homes(monkeypatch: pytest.MonkeyPatch) -> None:
+def toy_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vacuum, "STAGES", ("toy_map", "toy_group"))
 
 
@@ -35,87 +35,87 @@ def parent(tmp_path: Path) -> str:
     return given(tmp_path, [table(0, 120), table(120, 80)])
 
 
-def paths(found: vacuum.Sweep) -> list[str]:
-    return [entry.path for entry, _ in found.doomed]
+def paths(orphans: vacuum.Orphans) -> list[str]:
+    return [entry.path for entry, _ in orphans.files]
 
 
-def test_nothing_of_committed_work_goes(tmp_path: Path, parent: str) -> None:
-    _, made = refined(tmp_path, "toy_map", parent)
-    before = rows(tmp_path, made)
-    found = vacuum.survey(str(tmp_path), EVERYTHING)
-    vacuum.sweep(str(tmp_path), found, limit=1.0)
-    assert not found.doomed
-    assert rows(tmp_path, made).equals(before)
+def test_committed_files_stay(tmp_path: Path, parent: str) -> None:
+    _, manifest = refined(tmp_path, "toy_map", parent)
+    before = rows(tmp_path, manifest)
+    orphans = vacuum.find_orphans(str(tmp_path), EVERYTHING)
+    vacuum.remove(str(tmp_path), orphans, limit=1.0)
+    assert not orphans.files
+    assert rows(tmp_path, manifest).equals(before)
 
 
 def test_a_losers_shard_goes_and_the_winners_stay(tmp_path: Path, parent: str) -> None:
-    _, made = refined(tmp_path, "toy_map", parent)
-    loser = f"{Path(made.shards[0].path).parent}/{'0' * 32}.parquet"
+    _, manifest = refined(tmp_path, "toy_map", parent)
+    loser = f"{Path(manifest.shards[0].path).parent}/{'0' * 32}.parquet"
     storage.connect(str(tmp_path)).create(loser, b"other bytes")
-    found = vacuum.survey(str(tmp_path), EVERYTHING)
-    assert paths(found) == [loser]
-    vacuum.sweep(str(tmp_path), found)
+    orphans = vacuum.find_orphans(str(tmp_path), EVERYTHING)
+    assert paths(orphans) == [loser]
+    vacuum.remove(str(tmp_path), orphans)
     assert not (tmp_path / loser).exists()
-    assert rows(tmp_path, made).num_rows == made.rows
+    assert rows(tmp_path, manifest).num_rows == manifest.rows
 
 
-def test_what_is_young_is_left_alone(tmp_path: Path, parent: str) -> None:
+def test_young_files_stay(tmp_path: Path, parent: str) -> None:
     refined(tmp_path, "toy_map", parent)
     store = storage.connect(str(tmp_path))
     store.create("toy_group/abandoned/data/one.parquet", b"half a day's work")
     (tmp_path / "toy_group/abandoned/data/.tmp-half").write_bytes(b"half")
-    assert not vacuum.survey(str(tmp_path)).doomed
+    assert not vacuum.find_orphans(str(tmp_path)).files
     long_ago = time.time() - 8 * vacuum.DAY
     for name in ("one.parquet", ".tmp-half"):
         os.utime(tmp_path / "toy_group/abandoned/data" / name, (long_ago, long_ago))
-    assert {Path(path).name for path in paths(vacuum.survey(str(tmp_path)))} == {"one.parquet", ".tmp-half"}
+    assert {Path(path).name for path in paths(vacuum.find_orphans(str(tmp_path)))} == {"one.parquet", ".tmp-half"}
 
 
-def test_a_sweep_of_too_much_is_refused(tmp_path: Path) -> None:
+def test_removing_too_much_is_refused(tmp_path: Path) -> None:
     storage.connect(str(tmp_path)).create("toy_map/abandoned/data/one.parquet", bytes(1000))
-    found = vacuum.survey(str(tmp_path), EVERYTHING)
+    orphans = vacuum.find_orphans(str(tmp_path), EVERYTHING)
     with pytest.raises(ContractError, match="raise --limit if it is right"):
-        vacuum.sweep(str(tmp_path), found)
+        vacuum.remove(str(tmp_path), orphans)
     assert (tmp_path / "toy_map/abandoned/data/one.parquet").exists()
 
 
-def test_what_stages_leave_behind_is_no_loss(tmp_path: Path, parent: str) -> None:
-    _, made = refined(tmp_path, "toy_map", parent)
-    left = f"{Path(made.shards[0].path).parent}/{'0' * 32}.parquet"
-    storage.connect(str(tmp_path)).create(left, bytes(10 * made.bytes))
-    found = vacuum.survey(str(tmp_path), EVERYTHING)
-    assert (found.lost, found.bytes) == (0, 10 * made.bytes)
-    vacuum.sweep(str(tmp_path), found)
-    assert not (tmp_path / left).exists()
+def test_intermediate_shards_are_no_loss(tmp_path: Path, parent: str) -> None:
+    _, manifest = refined(tmp_path, "toy_map", parent)
+    intermediate = f"{Path(manifest.shards[0].path).parent}/{'0' * 32}.parquet"
+    storage.connect(str(tmp_path)).create(intermediate, bytes(10 * manifest.bytes))
+    orphans = vacuum.find_orphans(str(tmp_path), EVERYTHING)
+    assert (orphans.lost, orphans.bytes) == (0, 10 * manifest.bytes)
+    vacuum.remove(str(tmp_path), orphans)
+    assert not (tmp_path / intermediate).exists()
 
 
-class Sleeper(LocalEngine):
-    """An engine whose attempt is swept between its last shard and its commit."""
+class FencedEngine(LocalEngine):
+    """An engine whose attempt is fenced between its last shard and its commit."""
 
-    def map(self, *given: Any, **how: Any) -> Shards:
-        shards = super().map(*given, **how)
+    def map(self, *inputs: Any, **options: Any) -> Shards:
+        shards = super().map(*inputs, **options)
         root = self.tracker.place.root
-        vacuum.sweep(root, vacuum.survey(root, EVERYTHING), limit=1.0)
+        vacuum.remove(root, vacuum.find_orphans(root, EVERYTHING), limit=1.0)
         return shards
 
 
-def test_a_swept_attempt_cannot_commit_and_the_next_one_can(any_root: str, tmp_path: Path) -> None:
+def test_a_fenced_attempt_cannot_commit_and_the_next_one_can(any_root: str, tmp_path: Path) -> None:
     del tmp_path
     root = any_root
-    path = given(Path(root), [table(0, 50)]) if not root.startswith("s3://") else _given_on(root)
+    path = given(Path(root), [table(0, 50)]) if not root.startswith("s3://") else _parent_on(root)
     work = Work(root, "toy_map", {}, path)
     with pytest.raises(JobLost, match="was given up and swept while it ran"):
-        refine(work, Sleeper)
-    slot, made, meter = refine(work, LocalEngine)
+        refine(work, FencedEngine)
+    slot, manifest, meter = refine(work, LocalEngine)
     assert slot.endswith("/manifest.1.json")
     assert meter.ran == 1
     assert storage.connect(root).read(slot.replace("manifest.1", "manifest")) == ABANDONED
-    assert read_manifest(root, slot) == made
-    found = vacuum.survey(root, EVERYTHING)
-    assert not [entry for entry in paths(found) if "/data/" in entry]
+    assert read_manifest(root, slot) == manifest
+    orphans = vacuum.find_orphans(root, EVERYTHING)
+    assert not [entry for entry in paths(orphans) if "/data/" in entry]
 
 
-def _given_on(root: str) -> str:
+def _parent_on(root: str) -> str:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -126,23 +126,21 @@ def _given_on(root: str) -> str:
     return path
 
 
-@pytest.mark.parametrize("wrong", [["--grace", "-1"], ["--expire", "soon"], ["--limit", "7"], ["--limit", "nan"]])
-def test_numbers_that_make_no_sense_remove_nothing(
-    wrong: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("arguments", [["--grace", "-1"], ["--expire", "soon"], ["--limit", "7"], ["--limit", "nan"]])
+def test_invalid_numbers_are_refused(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["vacuum", str(tmp_path), "--delete", *wrong])
-    assert f"{wrong[1]!r} is no number of 0" in capsys.readouterr().err
+        main(["vacuum", str(tmp_path), "--delete", *arguments])
+    assert f"{arguments[1]!r} is no number of 0" in capsys.readouterr().err
 
 
-def test_an_unnamed_stage_expires_only_when_asked(tmp_path: Path, parent: str) -> None:
-    _, made = refined(tmp_path, "toy_map", parent)
-    assert not vacuum.survey(str(tmp_path), EVERYTHING).doomed
-    found = vacuum.survey(str(tmp_path), EVERYTHING, expire=0.000001)
-    assert not found.doomed or {why for _, why in found.doomed} == {"no version names this stage"}
+def test_an_unpublished_stage_expires_only_with_expire(tmp_path: Path, parent: str) -> None:
+    _, manifest = refined(tmp_path, "toy_map", parent)
+    assert not vacuum.find_orphans(str(tmp_path), EVERYTHING).files
+    orphans = vacuum.find_orphans(str(tmp_path), EVERYTHING, expire=0.000001)
+    assert not orphans.files or {why for _, why in orphans.files} == {"no version names this stage"}
     long_ago = time.time() - 40 * vacuum.DAY
-    for one in (tmp_path / "toy_map").rglob("*"):
-        os.utime(one, (long_ago, long_ago))
-    found = vacuum.survey(str(tmp_path), expire=30 * vacuum.DAY)
-    assert paths(found)[0].endswith("manifest.json")
-    assert {shard.path for shard in made.shards} <= set(paths(found))
+    for path in (tmp_path / "toy_map").rglob("*"):
+        os.utime(path, (long_ago, long_ago))
+    orphans = vacuum.find_orphans(str(tmp_path), expire=30 * vacuum.DAY)
+    assert paths(orphans)[0].endswith("manifest.json")
+    assert {shard.path for shard in manifest.shards} <= set(paths(orphans))
