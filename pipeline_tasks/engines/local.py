@@ -5,9 +5,10 @@ from functools import partial
 from typing import Any
 
 from pipeline_tasks.run.history import History
-from pipeline_tasks.run.task import Task, run, unchanged
+from pipeline_tasks.run.task import Task, run
 from pipeline_tasks.run.tracker import Tracker, gather_from_store, new_scratch, remove_scratch, scatter_to_store
 from pipeline_tasks.stage import Kernel, Shards
+from pipeline_tasks.text.base.tables import unchanged
 
 
 class LocalEngine:

@@ -150,11 +150,6 @@ def run_streams(task: Task, streams: Sequence[Batches | HistoryReader], *, lande
     return Outcome(receipt, time.perf_counter() - started, time.process_time() - cpu, dict(recalled))
 
 
-def unchanged(batches: Batches) -> Batches:
-    """Yield what comes: a kernel that only moves rows into another kind of shard."""
-    yield from batches
-
-
 def is_landed(inputs: Sequence[Shards]) -> bool:
     """Tell whether a task reads a file as it landed."""
     return any(shard.path.startswith(LANDING) for shard in inputs[0])

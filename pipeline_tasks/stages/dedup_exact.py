@@ -1,12 +1,12 @@
-"""Keeps one document of each normalized text, across snapshots too, and brings documents into home order."""
+"""Keeps one document of each normalized text, across snapshots too, and brings documents into id order."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
@@ -17,97 +17,99 @@ PLACE = ("snapshot", "file", "offset")
 """The columns that name one record; together they are unique."""
 
 SHOWN = ("snapshot", "file", "offset", "record_id", "url", "crawled_at")
-"""What is told, and remembered, of the document that was kept."""
+"""The columns of the kept document that evidence shows and history has."""
+
+KEPT = pa.schema([DOCUMENT.field(name) for name in ("id", *SHOWN)])
+"""What later snapshots see of a document that is kept."""
+
+pc: Any = pyarrow.compute
 
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Which of several equal documents stays, and into how many buckets documents are spread.
+    """Which of several equal documents is kept, and the number of buckets of documents.
 
-    `id` is already the hash of the normalized text, so equal texts share it. `oldest` keeps the first crawled,
-    `newest` the last (dates compare as text, which for WARC-Date is the order of time); ties go to the lowest
-    snapshot, file and offset. A document of an earlier snapshot
-    always stays: what was published never changes. `buckets` is how many shards come out; it bounds the memory
-    of every later verb that works by document, and the memory of this stage is kept in as many shards per
-    snapshot, so it must stay the same as long as there is history.
+    `id` is the hash of the normalized text, so equal texts share it. `oldest` keeps the first crawled, `newest` the
+    last (dates compare as text, which for WARC-Date is the order of time); ties go to the lowest snapshot, file and
+    offset. A document of an earlier snapshot is always kept: published documents never change. `buckets` is the number
+    of shards that come out. It bounds the memory of every later verb that works by document. History has as many
+    shards per snapshot, so it must stay the same as long as there is history.
     """
 
     keep: Literal["oldest", "newest"] = "oldest"
     buckets: int = 8
 
 
-def elect(docs: Batches) -> Batches:
+def with_age(documents: Batches) -> Batches:
+    """Append `age`, which sorts the last crawled first among equals; undated documents come last."""
+    from pipeline_tasks.text.base.timestamps import sortable_timestamps
+
+    for batch in documents:
+        yield replace_column(batch, "age", pc.negate(sortable_timestamps(batch.column("crawled_at"))))
+
+
+def keep_first(documents: Batches) -> Batches:
     """Keep the first row of each run of equal ids (as `group` sorted them); the others name it as the winner."""
     last: str | None = None
     winner: dict[str, Any] = {}
-    for batch in docs:
-        reasons: list[str | None] = []
-        proofs: list[str | None] = []
+    for batch in documents:
+        evidence: list[str | None] = []
         shown = batch.select([*SHOWN, "payload_digest"])
-        for row, one in enumerate(batch.column("id").to_pylist()):
-            if one != last:
-                last, winner = one, shown.slice(row, 1).to_pylist()[0]
-                reasons.append(None)
-                proofs.append(None)
+        for row, id_ in enumerate(batch.column("id").to_pylist()):
+            if id_ != last:
+                last, winner = id_, shown.slice(row, 1).to_pylist()[0]
+                evidence.append(None)
                 continue
             digest = shown.column("payload_digest")[row].as_py()
-            reasons.append(DUPLICATE)
-            proofs.append(_evidence(winner, same_payload=digest is not None and digest == winner["payload_digest"]))
-        marked = reject(batch, pa.array(reasons, pa.string()), pa.array(proofs, pa.string()))
+            evidence.append(_evidence(winner, same_payload=digest is not None and digest == winner["payload_digest"]))
+        marked = _rejected(batch, evidence, DUPLICATE)
         yield marked.select([name for name in marked.schema.names if name != "age"])
 
 
-def _evidence(winner: dict[str, Any], **facts: object) -> str:
-    told = {name: winner[name] for name in SHOWN}
-    return json.dumps({"winner": told, **facts}, sort_keys=True, separators=(",", ":"))
+def _rejected(batch: pa.RecordBatch, evidence: list[str | None], reason: str) -> pa.RecordBatch:
+    """Reject the rows that have evidence."""
+    reasons = pa.array([reason if proof else None for proof in evidence], pa.string())
+    return reject(batch, reasons, pa.array(evidence, pa.string()))
 
 
-def date(docs: Batches) -> Batches:
-    """Append `age`, which sorts the last crawled first among equals; undated documents come last."""
-    for batch in docs:
-        digits: Any = pc.replace_substring_regex(batch.column("crawled_at").fill_null(""), r"\D", "")
-        moments = pc.utf8_rpad(pc.utf8_slice_codeunits(digits, 0, 14), 14, "0").cast(pa.int64())
-        yield replace_column(batch, "age", pc.if_else(pc.equal(digits, pa.scalar("")), 0, pc.negate(moments)))
+def _evidence(winner: Mapping[str, Any], **facts: object) -> str:
+    shown = {name: winner[name] for name in SHOWN}
+    return json.dumps({"winner": shown, **facts}, sort_keys=True, separators=(",", ":"))
 
 
-def recall(docs: Batches, *remembered: HistoryReader) -> Batches:
-    """Set aside documents whose id an earlier snapshot kept; the earliest that did is the winner told."""
-    for batch in docs:
+def reject_seen_before(documents: Batches, *history: HistoryReader) -> Batches:
+    """Reject documents whose id an earlier snapshot kept; the earliest snapshot that did has the winner."""
+    for batch in documents:
         ids: Any = batch.column("id")
-        winners: dict[Any, dict[str, Any]] = {}
-        for one in remembered:
-            found = one.rows(ids).to_pylist()
-            winners = {row["id"]: row for row in reversed(found)} | winners
-        seen = [winners.get(one) for one in (ids.to_pylist() if winners else [None] * batch.num_rows)]
-        reasons = pa.array([SEEN_BEFORE if winner else None for winner in seen], pa.string())
-        yield reject(batch, reasons, pa.array([_evidence(winner) if winner else None for winner in seen], pa.string()))
+        winners: dict[Any, Mapping[str, Any]] = {}
+        for reader in history:
+            rows = reader.rows(ids).to_pylist()
+            winners = {row["id"]: row for row in reversed(rows)} | winners
+        seen = [winners.get(id_) for id_ in (ids.to_pylist() if winners else [None] * batch.num_rows)]
+        yield _rejected(batch, [_evidence(winner) if winner else None for winner in seen], SEEN_BEFORE)
 
 
-def jot(docs: Batches, *, buckets: int) -> Batches:
-    """Yield what later snapshots need to know: the id and whereabouts of each document that is kept."""
-    for batch in docs:
-        told = batch.select(["id", *SHOWN])
-        yield replace_column(told, "buckets", pa.array([buckets] * batch.num_rows, pa.int64()))
+def kept_documents(documents: Batches) -> Batches:
+    """Yield `KEPT`."""
+    for batch in documents:
+        yield batch.select(KEPT.names)
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Group by id, elect, recall what earlier snapshots kept, and remember what is kept now.
+    """Group by id, keep one document of each, reject what earlier snapshots kept, and save what is kept.
 
-    Of what earlier snapshots kept (about 100 bytes per document) it reads the pages that can hold the new ids.
-    Text is shuffled once, here, and never again.
+    Of history (about 100 bytes per document) it reads the pages that can have the new ids. Text is shuffled once,
+    here, and never again.
     """
     newest = params.keep == "newest"
-    dated = on.map(date, shards) if newest else shards
+    dated = on.map(with_age, shards) if newest else shards
     first = "age" if newest else "crawled_at"
-    home = on.group(elect, dated, by="id", order=(first, *PLACE), buckets=params.buckets)
+    documents = on.group(keep_first, dated, by="id", order=(first, *PLACE), buckets=params.buckets)
     if earlier := on.history("documents"):
-        home = on.map(recall, home, *earlier)
-    on.save_history("documents", on.map(partial(jot, buckets=params.buckets), home))
-    return home
+        documents = on.map(reject_seen_before, documents, *earlier)
+    on.save_history("documents", on.map(kept_documents, documents))
+    return documents
 
-
-KEPT = pa.schema([*(DOCUMENT.field(name) for name in ("id", *SHOWN)), pa.field("buckets", pa.int64())])
-"""What later snapshots see of a document that is kept."""
 
 STAGE = Stage(
     name="dedup_exact",

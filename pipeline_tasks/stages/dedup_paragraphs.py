@@ -14,6 +14,17 @@ import pyarrow.compute
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
+from pipeline_tasks.text.base.tables import (
+    Rows,
+    batch_of,
+    batches_of,
+    combined,
+    read_table,
+    run_numbers,
+    run_starts,
+    unchanged,
+    whole_numbers,
+)
 
 if TYPE_CHECKING:
     from pipeline_tasks.text.edits.paragraphs import Parts
@@ -35,6 +46,30 @@ SPAN = pa.struct(
 pc: Any = pyarrow.compute
 
 
+PARTS = pa.schema(
+    [
+        pa.field("hash", pa.int64()),  # two hashes of the part's bytes
+        pa.field("check", pa.int64()),
+        *(DOCUMENT.field(name) for name in ("id", "snapshot")),  # of the first document that has the part
+    ]
+)
+"""A part of a document; in history, one that no document of an earlier snapshot has."""
+
+WON_PARTS = pa.schema([*PARTS, pa.field("winner", pa.string()), pa.field("winner_snapshot", pa.string())])
+"""A part of one shard, and the document that keeps it."""
+
+LOST_PARTS = pa.schema(
+    [
+        pa.field("id", pa.string()),  # the first document of the shard that has the part
+        pa.field("hash", pa.int64()),
+        pa.field("check", pa.int64()),
+        pa.field("winner", pa.string()),  # the document that keeps it
+        pa.field("snapshot", pa.string()),  # of the winner
+    ]
+)
+"""A part that a shard has to give up."""
+
+
 @dataclass(frozen=True, slots=True)
 class Params:
     """What is compared, how long it must be, and how much of a document must be left.
@@ -42,13 +77,13 @@ class Params:
     A part is a `line`, which after `extract` is what a page shows as a paragraph, or for texts that have empty lines a
     `paragraph`. Only parts of at least `min_chars` code points are compared, byte by byte (by two 64-bit hashes); the
     default of 200 is about the 50 tokens of Lee et al., Deduplicating Training Data Makes Language Models Better
-    (2022). The first one stays: that of an earlier snapshot, else of the lowest id (within a bucket that is home
-    order), else the first in its document; all others are cut out with their line ends and told in `cut_spans`,
-    and the text keeps its id.
-    A document of which less than `min_left` code points would stay is set aside whole, as it came. `min_left` is at
-    most `min_chars`: so a document that keeps any part is never set aside, and no part is lost with it. `buckets` is
-    how many home shards there are and how the memory of earlier snapshots is cut: it must be that of `dedup_exact`,
-    and stay the same as long as there is history.
+    (2022). The first one is kept: that of an earlier snapshot, else of the lowest id (within a bucket that is the
+    order of documents), else the first in its document. All others are cut out with their line ends and listed in
+    `cut_spans`, and the text keeps its id.
+    A document of which less than `min_left` code points would be left is rejected whole, as it came. `min_left` is at
+    most `min_chars`: so a document that keeps any part is never rejected, and no part is lost with it. `buckets` is
+    the number of shards of documents and of history: it must be that of `dedup_exact`, and stay the same as long as
+    there is history.
     """
 
     unit: Literal["line", "paragraph"] = "line"
@@ -56,122 +91,122 @@ class Params:
     min_left: int = 100
     buckets: int = 8
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.min_left <= self.min_chars:
+            message = f"dedup_paragraphs: min_left {self.min_left} must be between 0 and min_chars {self.min_chars}"
+            raise RecipeError(message)
 
-# --- Which parts there are ------------------------------------------------------------------------------------
+
+# --- Which document keeps a part ------------------------------------------------------------------------------
 
 
-def survey(docs: Batches, *, params: Params) -> Batches:
-    """Yield (hash, check, id, snapshot) of every different part of a shard, with the first document that has it.
+def distinct_parts(documents: Batches, *, params: Params) -> Batches:
+    """Yield `PARTS`: every distinct part of a shard, with the first document that has it.
 
-    What a shard repeats within itself stays here, so a line that is on every page of a crawl travels once a shard.
+    Repetitions within a shard do not leave it, so a line that is on every page of a crawl travels once per shard.
     """
     from pipeline_tasks.text.edits.paragraphs import Seen
 
     seen = Seen()
-    for batch, parts in _parted(docs, params):
+    for batch, parts in _with_parts(documents, params):
         new = (seen.add(parts.hash, parts.check, parts.doc) < 0) & (parts.hash != 0)
-        told = batch.select(["id", "snapshot"]).take(pa.array(parts.doc[new]))
-        yield pa.RecordBatch.from_pydict(
-            {
-                "hash": pa.array(parts.hash[new]),
-                "check": pa.array(parts.check[new]),
-                "id": told.column("id"),
-                "snapshot": told.column("snapshot"),
-            }
+        owners = batch.select(["id", "snapshot"]).take(pa.array(parts.doc[new]))
+        yield batch_of(
+            PARTS,
+            hash=pa.array(parts.hash[new]),
+            check=pa.array(parts.check[new]),
+            id=owners.column("id"),
+            snapshot=owners.column("snapshot"),
         )
 
 
-def _parted(docs: Batches, params: Params) -> Iterator[tuple[pa.RecordBatch, "Parts"]]:
-    """Yield batches with their parts; ContractError where documents are not in home order."""
+def _with_parts(documents: Batches, params: Params) -> Iterator[tuple[pa.RecordBatch, "Parts"]]:
+    """Yield batches with their parts; ContractError where documents are not in id order."""
     from pipeline_tasks.text.edits import paragraphs
 
     last = ""
-    for batch in docs:
+    for batch in documents:
         ids = [last, *batch.column("id").to_pylist()]
         wrong = next((after for before, after in pairwise(ids) if not before < after), None)
         if wrong is not None:
-            message = f"dedup_paragraphs: document {wrong} is not in home order, or there twice; run dedup_exact before"
+            message = f"dedup_paragraphs: document {wrong} is not in id order, or there twice; run dedup_exact before"
             raise ContractError(message)
         last = ids[-1]
         yield batch, paragraphs.cut(batch.column("text"), BREAKS[params.unit], params.min_chars)
 
 
-def elect(rows: Batches) -> Batches:
-    """Append `winner` and `winner_snapshot`: the first row of each run of equal hashes (as `group` sorted them)."""
-    whole = pa.Table.from_batches(list(rows)).combine_chunks()
-    hashes = [whole.column(name).to_numpy() for name in ("hash", "check")]
-    differs = np.any([one[1:] != one[:-1] for one in hashes], axis=0)
-    starts = np.flatnonzero(np.concatenate([np.ones(min(whole.num_rows, 1), bool), differs]))
-    winners = whole.take(pa.array(np.repeat(starts, np.diff(np.append(starts, whole.num_rows)))))
-    told = whole.append_column("winner", winners.column("id"))
-    told = told.append_column("winner_snapshot", winners.column("snapshot")).combine_chunks()
-    yield from told.to_batches() or [pa.RecordBatch.from_pylist([], schema=told.schema)]
+def elect_winners(parts: Batches) -> Batches:
+    """Yield `WON_PARTS`: the first row of each run of equal hashes (as `group` sorted them) is the winner."""
+    rows = read_table(parts)
+    starts = run_starts(rows.column("hash"), rows.column("check"))
+    winners = rows.take(pa.array(starts[run_numbers(starts, rows.num_rows)]))
+    won = rows.append_column("winner", winners.column("id"))
+    yield from batches_of(won.append_column("winner_snapshot", winners.column("snapshot")).combine_chunks())
 
 
-def recall(rows: Batches, *remembered: HistoryReader) -> Batches:
-    """Exchange the winner for the document of an earlier snapshot that has the part, where there is one."""
-    for batch in rows:
-        found = [one.rows(batch.column("hash")).select(["hash", "check", "id", "snapshot"]) for one in remembered]
-        known = pa.concat_tables([pa.Table.from_batches([batch.select(found[0].schema.names).slice(0, 0)]), *found])
-        at = pc.index_in(_names(batch), value_set=_names(known.combine_chunks()))
-        told = known.take(at)
-        winner = pc.coalesce(told.column("id").combine_chunks(), batch.column("winner"))
-        snapshot = pc.coalesce(told.column("snapshot").combine_chunks(), batch.column("winner_snapshot"))
+def prefer_history(won: Batches, *history: HistoryReader) -> Batches:
+    """Replace the winner by the document of an earlier snapshot that has the part, where there is one."""
+    for batch in won:
+        saved = [reader.rows(batch.column("hash")).select(PARTS.names) for reader in history]
+        known = pa.concat_tables([PARTS.empty_table(), *saved]).combine_chunks()
+        earlier = known.take(pc.index_in(_both_hashes(batch), value_set=_both_hashes(known)))
+        winner = pc.coalesce(combined(earlier.column("id")), batch.column("winner"))
+        snapshot = pc.coalesce(combined(earlier.column("snapshot")), batch.column("winner_snapshot"))
         yield replace_column(replace_column(batch, "winner", winner), "winner_snapshot", snapshot)
 
 
-def _names(rows: pa.RecordBatch | pa.Table) -> Any:  # noqa: ANN401 -- an Arrow array
+def _both_hashes(rows: pa.RecordBatch | pa.Table) -> Any:  # noqa: ANN401 -- an Arrow array
     """Return both hashes of each row as 16 bytes."""
     pair = np.stack([rows.column(name).to_numpy() for name in ("hash", "check")], axis=1)
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), rows.num_rows, [None, pa.py_buffer(pair.tobytes())])
 
 
-def _stays(rows: pa.RecordBatch) -> Any:  # noqa: ANN401 -- an Arrow array
-    """Tell which rows are their own winner: the part stays in that document."""
-    same = [
-        pc.equal(rows.column(one), rows.column(other))
-        for one, other in (("id", "winner"), ("snapshot", "winner_snapshot"))
-    ]
-    return pc.and_(*same)
+def _is_winner(won: pa.RecordBatch) -> Any:  # noqa: ANN401 -- an Arrow array
+    """Return for each row whether its document keeps the part."""
+    same_id = pc.equal(won.column("id"), won.column("winner"))
+    return pc.and_(same_id, pc.equal(won.column("snapshot"), won.column("winner_snapshot")))
 
 
-def lose(rows: Batches) -> Batches:
-    """Yield (id, hash, check, winner, snapshot) of every part that a shard has and has to give up, first document."""
-    for batch in rows:
-        lost = batch.filter(pc.invert(_stays(batch)))
-        told = lost.select(["id", "hash", "check", "winner"])
-        yield replace_column(told, "snapshot", lost.column("winner_snapshot"))
+def lost_parts(won: Batches) -> Batches:
+    """Yield `LOST_PARTS`."""
+    for batch in won:
+        lost = batch.filter(pc.invert(_is_winner(batch)))
+        columns = {name: lost.column(name) for name in ("id", "hash", "check", "winner")}
+        yield batch_of(LOST_PARTS, **columns, snapshot=lost.column("winner_snapshot"))
 
 
-def jot(rows: Batches, *, buckets: int) -> Batches:
-    """Yield what later snapshots need to know: each part that nobody had before, and who has it."""
-    for batch in rows:
-        new = batch.filter(_stays(batch)).select(["hash", "check", "id", "snapshot"])
-        yield replace_column(new, "buckets", pa.array([buckets] * new.num_rows, pa.int64()))
+def new_parts(won: Batches) -> Batches:
+    """Yield the `PARTS` that no document had before."""
+    for batch in won:
+        yield batch.filter(_is_winner(batch)).select(PARTS.names)
 
 
 # --- Cutting --------------------------------------------------------------------------------------------------
 
 
-def cut(docs: Batches, lost: Batches, *, params: Params) -> Batches:
-    """Cut every part out that the shard gives up or has had before; append `cut_spans` and `cut_chars`."""
+def cut_parts(documents: Batches, lost: Batches, *, params: Params) -> Batches:
+    """Cut every part that the shard gives up or has had before; append `cut_spans` and `cut_chars`."""
     from pipeline_tasks.text.edits.paragraphs import Seen, remove
 
-    given_up = pa.Table.from_batches(list(lost)).combine_chunks()
+    given_up = read_table(lost)
+    # Each part that is seen has a holder: first those of `given_up`, then the documents of this shard.
     holders, seen = given_up.select(["winner", "snapshot"]), Seen()
-    hashes, checks = (given_up.column(name).to_numpy() for name in ("hash", "check"))
-    seen.add(hashes, checks, np.arange(given_up.num_rows))
+    seen.add(
+        whole_numbers(given_up.column("hash")),
+        whole_numbers(given_up.column("check")),
+        np.arange(given_up.num_rows),
+    )
     met = np.zeros(given_up.num_rows, bool)
-    for batch, parts in _parted(docs, params):
+    for batch, parts in _with_parts(documents, params):
         holder = seen.add(parts.hash, parts.check, parts.doc + holders.num_rows)
         here = batch.select(["id", "snapshot"]).rename_columns(["winner", "snapshot"])
         holders = pa.concat_tables([holders, pa.Table.from_batches([here])])
-        texts, spans = remove(batch.column("text"), parts, holder >= 0)
+        texts, bounds = remove(batch.column("text"), parts, holder >= 0)
         out = np.flatnonzero(holder >= 0)
         met[holder[out][holder[out] < len(met)]] = True
         winners = holders.take(pa.array(holder[out])).combine_chunks()
-        told = pa.table([spans[out, 0], spans[out, 1], parts.hash[out], *winners.columns], schema=pa.schema(SPAN))
-        yield _decided(batch, texts, _lists(told, parts.doc[out], batch.num_rows), params)
+        spans = pa.table([bounds[out, 0], bounds[out, 1], parts.hash[out], *winners.columns], schema=pa.schema(SPAN))
+        yield _shortened(batch, texts, _lists(spans, parts.doc[out], batch.num_rows), params)
     if not met.all():
         message = (
             "dedup_paragraphs: documents are not in their buckets; run dedup_exact before, with the same `buckets`"
@@ -179,69 +214,50 @@ def cut(docs: Batches, lost: Batches, *, params: Params) -> Batches:
         raise ContractError(message)
 
 
-def _lists(spans: pa.Table, docs: Any, rows: int) -> pa.ListArray:  # noqa: ANN401 -- a numpy array
-    """Return the spans of each document as a list."""
-    bounds = np.searchsorted(docs, np.arange(rows + 1)).astype(np.int32)
+def _lists(spans: pa.Table, rows_of_spans: Rows, rows: int) -> pa.ListArray:
+    """Return the spans of each of `rows` documents as a list."""
+    bounds = np.searchsorted(rows_of_spans, np.arange(rows + 1)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(bounds), spans.to_struct_array().combine_chunks())
 
 
-def _decided(batch: pa.RecordBatch, texts: Any, spans: pa.ListArray, params: Params) -> pa.RecordBatch:  # noqa: ANN401 -- Arrow
-    """Put the shorter texts in place, but set documents aside as they came where too little is left."""
+def _shortened(batch: pa.RecordBatch, texts: Any, spans: pa.ListArray, params: Params) -> pa.RecordBatch:  # noqa: ANN401 -- Arrow
+    """Put the shorter texts in place, but reject documents as they came where too little is left."""
     left = pc.utf8_length(texts).cast(pa.int64())
-    whole = pc.utf8_length(batch.column("text").fill_null("")).cast(pa.int64())
+    before = pc.utf8_length(batch.column("text").fill_null("")).cast(pa.int64())
     touched = pc.greater(pc.list_value_length(spans), 0)
     gone = pc.and_(touched, pc.less(left, params.min_left))
     changed = pc.and_(touched, pc.invert(gone))
     shorter = replace_column(batch, "text", pc.if_else(changed, texts, batch.column("text")))
     shorter = replace_column(shorter, "chars", pc.if_else(changed, left, batch.column("chars")))
-    told = replace_column(shorter, "cut_spans", spans)
-    told = replace_column(told, "cut_chars", pc.subtract(whole, left))
-    proofs = [
+    shorter = replace_column(shorter, "cut_spans", spans)
+    shorter = replace_column(shorter, "cut_chars", pc.subtract(before, left))
+    evidence = [
         json.dumps({"bound": params.min_left, "left": size}, separators=(",", ":")) if out else None
         for out, size in zip(gone.to_pylist(), left.to_pylist(), strict=True)
     ]
-    return reject(
-        told, pa.array([TOO_LITTLE_LEFT if one else None for one in proofs], pa.string()), pa.array(proofs, pa.string())
-    )
-
-
-def keep(rows: Batches) -> Batches:
-    """Yield rows as they come: what is wanted is `group`'s order."""
-    yield from rows
+    reasons = pa.array([TOO_LITTLE_LEFT if proof else None for proof in evidence], pa.string())
+    return reject(shorter, reasons, pa.array(evidence, pa.string()))
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Survey every shard, elect a winner per part by hash range, send what is lost home, and cut.
+    """Find the parts of every shard, elect a winner per part by hash range, send lost parts to their documents, cut.
 
-    The result depends on the set of documents and of remembered parts only. No task holds more than the different
-    parts of one shard or of one range of hashes (about 70 bytes each); text is read twice and never shuffled,
-    unless documents are not in home order. Every part of `min_chars` stays exactly once.
+    The result depends on the set of documents and of history only. No task has more than the distinct parts of one
+    shard or of one range of hashes (about 70 bytes each); text is read twice and never shuffled, unless documents are
+    not in id order. Every part of `min_chars` is kept exactly once.
     """
-    if not 0 <= params.min_left <= params.min_chars:
-        message = f"dedup_paragraphs: min_left {params.min_left} must be between 0 and min_chars {params.min_chars}"
-        raise RecipeError(message)
-    place = ("snapshot", "file", "offset")
-    home = shards
+    documents = shards
     if len(shards) != params.buckets:
-        home = on.group(keep, shards, by="id", order=place, buckets=params.buckets)
-    parts = on.map(partial(survey, params=params), home)
-    rows = on.group(elect, parts, by="hash", order=("check", "id"), buckets=params.buckets)
+        place = ("snapshot", "file", "offset")
+        documents = on.group(unchanged, shards, by="id", order=place, buckets=params.buckets)
+    parts = on.map(partial(distinct_parts, params=params), documents)
+    won = on.group(elect_winners, parts, by="hash", order=("check", "id"), buckets=params.buckets)
     if earlier := on.history("paragraphs"):
-        rows = on.map(recall, rows, *earlier)
-    on.save_history("paragraphs", on.map(partial(jot, buckets=params.buckets), rows))
-    lost = on.group(keep, on.map(lose, rows), by="id", order=("hash", "check"), buckets=params.buckets)
-    return on.map(partial(cut, params=params), home, lost)
+        won = on.map(prefer_history, won, *earlier)
+    on.save_history("paragraphs", on.map(new_parts, won))
+    lost = on.group(unchanged, on.map(lost_parts, won), by="id", order=("hash", "check"), buckets=params.buckets)
+    return on.map(partial(cut_parts, params=params), documents, lost)
 
-
-PARTS = pa.schema(
-    [
-        pa.field("hash", pa.int64()),
-        pa.field("check", pa.int64()),
-        *(DOCUMENT.field(name) for name in ("id", "snapshot")),
-        pa.field("buckets", pa.int64()),
-    ]
-)
-"""What later snapshots see of a part that no document had before, and of the document that has it."""
 
 STAGE = Stage(
     name="dedup_paragraphs",

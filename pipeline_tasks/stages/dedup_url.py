@@ -1,15 +1,18 @@
 """Keeps the newest document of each URL, across snapshots too, and records which earlier ones it supersedes."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
+from pipeline_tasks.text.base.tables import batch_of, combined, unchanged
 
 OLDER = "dedup_url:older"
 SEEN_BEFORE = "dedup_url:seen_before"
@@ -17,7 +20,22 @@ PLACE = ("snapshot", "file", "offset")
 """The columns that name one record; together they are unique."""
 
 SHOWN = ("id", "snapshot", "file", "offset", "record_id", "url", "crawled_at")
-"""What is told, and remembered, of the document that a URL has."""
+"""The columns of a URL's document that evidence shows and history has."""
+
+URLS = pa.schema([pa.field("url_key", pa.string()), *(DOCUMENT.field(name) for name in SHOWN)])
+"""What later snapshots see of the document that a URL has."""
+
+SUPERSEDED = pa.schema(
+    [
+        *(DOCUMENT.field(name) for name in ("id", "snapshot", "file", "offset", "url")),
+        pa.field("by_id", pa.string()),
+        pa.field("by_snapshot", pa.string()),
+    ]
+)
+"""An earlier document that a document of this snapshot supersedes."""
+
+COMPARED = pa.schema([*URLS, *(pa.field(f"was_{name}", DOCUMENT.field(name).type) for name in SHOWN)])
+"""A document of this snapshot, and what the last earlier snapshot has under its URL (`was_*`, null if nothing)."""
 
 NO_URL = " "
 """First character of the key of a document without a URL; the key of a URL is trimmed, so none begins like this."""
@@ -27,14 +45,14 @@ pc: Any = pyarrow.compute
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Which parameters of a URL say nothing about its page, and into how many buckets URLs are spread.
+    """Which parameters of a URL are no part of its page's identity, and the number of buckets of URLs.
 
     Two URLs are one when they differ only in `http` and `https`, the case of the host, a default port, the
     fragment, slashes at the end of the path, and parameters that `tracking` names (whatever their case; `utm_*`
-    stands for all that begin so). The last crawled document of a URL stays (dates compare as text; of equals the
-    one with the lowest file and offset). Documents without a URL all stay. A document of an earlier snapshot that
-    has the same text, or is newer, makes the new one `seen_before`; else the new one supersedes it: that is
-    remembered as (id, snapshot, file, offset, url, by_id, by_snapshot), and nothing that was published changes.
+    is all that begin so). The last crawled document of a URL is kept (dates compare as text; of equals the
+    one with the lowest file and offset). Documents without a URL are all kept. A document of an earlier snapshot that
+    has the same text, or is newer, makes the new one `seen_before`; else the new one supersedes it: history has
+    (id, snapshot, file, offset, url, by_id, by_snapshot) of it, and published documents do not change.
     `buckets` bounds the memory of a task and must stay the same as long as there is history.
     """
 
@@ -57,137 +75,107 @@ class Params:
     buckets: int = 8
 
 
-def key(docs: Batches, *, tracking: tuple[str, ...]) -> Batches:
+def with_url_key(documents: Batches, *, tracking: tuple[str, ...]) -> Batches:
     """Append `url_key`, and `age`, which sorts the last crawled first."""
     from pipeline_tasks.text.base.timestamps import sortable_timestamps
     from pipeline_tasks.text.urls.keys import keys
 
-    for batch in docs:
-        place = [batch.column(name).cast(pa.string()).fill_null("") for name in ("snapshot", "file", "offset")]
+    for batch in documents:
+        place = [batch.column(name).cast(pa.string()).fill_null("") for name in PLACE]
         own = pc.binary_join_element_wise(NO_URL, *place, "\t")
         keyed = replace_column(batch, "url_key", pc.coalesce(keys(batch.column("url"), tracking), own))
         yield replace_column(keyed, "age", pc.negate(sortable_timestamps(batch.column("crawled_at"))))
 
 
-def elect(docs: Batches) -> Batches:
+def keep_newest(documents: Batches) -> Batches:
     """Keep the first row of each run of equal keys (as `group` sorted them); the others name it as the winner."""
     winner: dict[str, Any] = {"url_key": None}
-    for batch in docs:
+    for batch in documents:
         shown = batch.select([*SHOWN, "url_key"])
-        proofs: list[str | None] = []
-        for row, one in enumerate(batch.column("url_key").to_pylist()):
-            again = one == winner["url_key"]
+        evidence: list[str | None] = []
+        for row, key in enumerate(batch.column("url_key").to_pylist()):
+            again = key == winner["url_key"]
             if not again:
                 winner = shown.slice(row, 1).to_pylist()[0]
-            proofs.append(_evidence(winner) if again else None)
-        reasons = pa.array([OLDER if one else None for one in proofs], pa.string())
-        yield reject(batch, reasons, pa.array(proofs, pa.string())).drop_columns("age")
+            evidence.append(_evidence(winner) if again else None)
+        yield _rejected(batch, evidence, OLDER).drop_columns("age")
 
 
-def _evidence(winner: dict[str, Any]) -> str:
+def _rejected(batch: pa.RecordBatch, evidence: list[str | None], reason: str) -> pa.RecordBatch:
+    """Reject the rows that have evidence."""
+    reasons = pa.array([reason if proof else None for proof in evidence], pa.string())
+    return reject(batch, reasons, pa.array(evidence, pa.string()))
+
+
+def _evidence(winner: Mapping[str, Any]) -> str:
     return json.dumps({"winner": {name: winner[name] for name in SHOWN}}, sort_keys=True, separators=(",", ":"))
 
 
-def probe(docs: Batches, *remembered: HistoryReader) -> Batches:
-    """Yield what is told of each document, with its key and what the last earlier snapshot kept under it (`was_*`)."""
-    for batch in docs:
-        told = batch.select(["url_key", *SHOWN])
-        keys: Any = told.column("url_key")
-        none = pa.Table.from_batches([told.slice(0, 0)])
-        # oldest snapshot first, within one shard too, so that the last row of a key is the latest
-        known = pa.concat_tables([none, *(one.rows(keys).select(told.schema.names) for one in remembered)])
-        at = pc.index_in(keys, value_set=_reversed(known.column("url_key")))
-        found = known.combine_chunks().take(pc.subtract(known.num_rows - 1, at))
-        for name in SHOWN:
-            told = told.append_column(f"was_{name}", found.column(name).combine_chunks())
-        yield told
+def compare_with_history(documents: Batches, *history: HistoryReader) -> Batches:
+    """Yield `COMPARED`."""
+    for batch in documents:
+        keys: Any = batch.column("url_key")
+        # Oldest snapshot first, within one shard too, so that the last row of a key is the latest.
+        known = pa.concat_tables([URLS.empty_table(), *(reader.rows(keys).select(URLS.names) for reader in history)])
+        backwards = known.take(pa.array(np.arange(known.num_rows)[::-1])).combine_chunks()
+        latest = backwards.take(pc.index_in(keys, value_set=combined(backwards.column("url_key"))))
+        was = {f"was_{name}": latest.column(name) for name in SHOWN}
+        yield batch_of(COMPARED, **{name: batch.column(name) for name in URLS.names}, **was)
 
 
-def _reversed(column: Any) -> Any:  # noqa: ANN401 -- an Arrow column
-    return column.take(pa.array(range(len(column) - 1, -1, -1), pa.int64()))
-
-
-def _stays(told: pa.RecordBatch | pa.Table) -> Any:  # noqa: ANN401 -- an Arrow array
-    """Tell which documents stay: no earlier snapshot has this text, or something as new, under their URL."""
+def _is_kept(compared: pa.RecordBatch | pa.Table) -> Any:  # noqa: ANN401 -- an Arrow array
+    """Return for each document whether no earlier snapshot has this text, or something as new, under its URL."""
     from pipeline_tasks.text.base.timestamps import sortable_timestamps
 
-    same = pc.equal(told.column("id"), told.column("was_id")).fill_null(fill_value=False)
-    now, then = (sortable_timestamps(told.column(name)) for name in ("crawled_at", "was_crawled_at"))
-    late = pc.and_(pc.is_valid(told.column("was_id")), pc.greater(then, now))
+    same = pc.equal(compared.column("id"), compared.column("was_id")).fill_null(fill_value=False)
+    now, then = (sortable_timestamps(compared.column(name)) for name in ("crawled_at", "was_crawled_at"))
+    late = pc.and_(pc.is_valid(compared.column("was_id")), pc.greater(then, now))
     return pc.invert(pc.or_(same, late))
 
 
-def jot(told: Batches, *, buckets: int) -> Batches:
-    """Yield what later snapshots need to know of the documents that stay and have a URL."""
-    for batch in told:
+def kept_urls(compared: Batches) -> Batches:
+    """Yield `URLS` of the documents that are kept and have a URL."""
+    for batch in compared:
         named = pc.invert(pc.starts_with(batch.column("url_key"), NO_URL))
-        stays = batch.filter(pc.and_(_stays(batch), named)).select(["url_key", *SHOWN])
-        yield replace_column(stays, "buckets", pa.array([buckets] * stays.num_rows, pa.int64()))
+        yield batch.filter(pc.and_(_is_kept(batch), named)).select(URLS.names)
 
 
-def supersede(told: Batches) -> Batches:
-    """Yield the earlier documents that those that stay supersede, and by which."""
-    for batch in told:
-        over = batch.filter(pc.and_(_stays(batch), pc.is_valid(batch.column("was_id"))))
-        told_of = {name: over.column(f"was_{name}") for name in ("id", "snapshot", "file", "offset", "url")}
-        yield pa.RecordBatch.from_pydict(
-            {**told_of, "by_id": over.column("id"), "by_snapshot": over.column("snapshot")}
-        )
+def superseded_documents(compared: Batches) -> Batches:
+    """Yield `SUPERSEDED`."""
+    for batch in compared:
+        over = batch.filter(pc.and_(_is_kept(batch), pc.is_valid(batch.column("was_id"))))
+        was = {name: over.column(f"was_{name}") for name in ("id", "snapshot", "file", "offset", "url")}
+        yield batch_of(SUPERSEDED, **was, by_id=over.column("id"), by_snapshot=over.column("snapshot"))
 
 
-def keep(rows: Batches) -> Batches:
-    """Yield rows as they come: what is wanted is `group`'s order."""
-    yield from rows
-
-
-def sift(docs: Batches, told: Batches) -> Batches:
-    """Set aside the documents that an earlier snapshot has, and leave the key behind."""
+def reject_seen_before(documents: Batches, compared: Batches) -> Batches:
+    """Reject the documents that an earlier snapshot has, and drop the key."""
     from pipeline_tasks.text.base.lookup import Lookup
 
-    table = Lookup(told, "url_key")
-    for batch in docs:
+    table = Lookup(compared, "url_key")
+    for batch in documents:
         rows = table.rows(batch.column("url_key"))
-        gone = pc.invert(_stays(rows)).to_pylist()
+        seen = pc.invert(_is_kept(rows)).to_pylist()
         was = rows.select([f"was_{name}" for name in SHOWN]).rename_columns(list(SHOWN))
-        proofs = [_evidence(was.slice(row, 1).to_pylist()[0]) if out else None for row, out in enumerate(gone)]
-        reasons = pa.array([SEEN_BEFORE if out else None for out in gone], pa.string())
-        yield reject(batch.drop_columns("url_key"), reasons, pa.array(proofs, pa.string()))
+        evidence = [_evidence(was.slice(row, 1).to_pylist()[0]) if again else None for row, again in enumerate(seen)]
+        yield _rejected(batch.drop_columns("url_key"), evidence, SEEN_BEFORE)
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Group by key, elect the newest, probe what earlier snapshots kept, and remember what is kept now.
+    """Group by key, keep the newest, compare it with what earlier snapshots kept, and save what is kept.
 
-    Stands before `dedup_exact`: were equal texts gone first, a text could leave with the outdated page that it was
-    kept under. So text is shuffled once here and once more there. Of what earlier snapshots remember (about 200
-    bytes per URL) it reads the pages that can hold the new keys.
+    It comes before `dedup_exact`: if equal texts went first, a text could leave with the outdated page that it was
+    kept under. So text is shuffled once here and once more there. Of history (about 200 bytes per URL) it reads the
+    pages that can have the new keys.
     """
-    keyed = on.map(partial(key, tracking=params.tracking), shards)
-    order = ("age", "snapshot", "file", "offset")
-    newest = on.group(elect, keyed, by="url_key", order=order, buckets=params.buckets)
-    told = on.map(probe, newest, *on.history("urls"))
-    on.save_history("urls", on.map(partial(jot, buckets=params.buckets), told))
-    over = on.group(keep, on.map(supersede, told), by="id", order=PLACE, buckets=params.buckets)
-    on.save_history("superseded", over)
-    return on.map(sift, newest, told)
+    keyed = on.map(partial(with_url_key, tracking=params.tracking), shards)
+    newest = on.group(keep_newest, keyed, by="url_key", order=("age", *PLACE), buckets=params.buckets)
+    compared = on.map(compare_with_history, newest, *on.history("urls"))
+    on.save_history("urls", on.map(kept_urls, compared))
+    superseded = on.map(superseded_documents, compared)
+    on.save_history("superseded", on.group(unchanged, superseded, by="id", order=PLACE, buckets=params.buckets))
+    return on.map(reject_seen_before, newest, compared)
 
-
-URLS = pa.schema(
-    [
-        pa.field("url_key", pa.string()),
-        *(DOCUMENT.field(name) for name in SHOWN),
-        pa.field("buckets", pa.int64()),
-    ]
-)
-"""What later snapshots see of the document that a URL has."""
-
-SUPERSEDED = pa.schema(
-    [
-        *(DOCUMENT.field(name) for name in ("id", "snapshot", "file", "offset", "url")),
-        pa.field("by_id", pa.string()),
-        pa.field("by_snapshot", pa.string()),
-    ]
-)
-"""An earlier document that a document of this snapshot supersedes."""
 
 STAGE = Stage(
     name="dedup_url",

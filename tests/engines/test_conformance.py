@@ -20,11 +20,12 @@ from pipeline_tasks.engines.spark import SparkEngine, session, task_batch
 from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost, RecipeError, RefineryError, Transient
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.run.runner import Meter, Work, refine
-from pipeline_tasks.run.task import Place, Task, unchanged
+from pipeline_tasks.run.task import Place, Task
 from pipeline_tasks.run.task import run as run_task
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
+from pipeline_tasks.text.base.tables import unchanged
 from tests.refining import given, refined, rows
 from tests.s3_server import free_port
 from tests.toys import table

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.stages.dedup_paragraphs import STAGE, Params, cut, survey
+from pipeline_tasks.stages.dedup_paragraphs import STAGE, Params, cut_parts, distinct_parts
 from pipeline_tasks.text.edits import paragraphs
 from tests import refining
 from tests.documents import documents
@@ -125,12 +125,12 @@ def test_a_part_that_is_kept_must_be_enough_to_keep_its_document(tmp_path: Path)
 def test_documents_out_of_home_order_are_refused(tmp_path: Path) -> None:
     batch = numbered(["some words", "other words"]).combine_chunks().to_batches()[0]
     with pytest.raises(ContractError, match="run dedup_exact before"):
-        list(survey(iter([batch.take(pa.array([1, 0]))]), params=Params(**BOUNDS)))
+        list(distinct_parts(iter([batch.take(pa.array([1, 0]))]), params=Params(**BOUNDS)))
     lost = pa.RecordBatch.from_pylist(
         [{"id": "elsewhere", "hash": 7, "check": 8, "winner": "w", "snapshot": "d1"}],
     )
     with pytest.raises(ContractError, match="not in their buckets"):
-        list(cut(iter([batch]), iter([lost]), params=Params(**BOUNDS)))
+        list(cut_parts(iter([batch]), iter([lost]), params=Params(**BOUNDS)))
 
 
 HASHES = [4889943090428182287, 6553971091377485215, 1054030320199923195, 0]
