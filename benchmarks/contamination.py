@@ -25,7 +25,7 @@ import documents
 import peers
 import pyarrow as pa
 
-from pipeline_tasks.stages.decontaminate import Params, bounds_of, inspect, jot, read_reference, read_texts
+from pipeline_tasks.stages.decontaminate import Params, bounds_of, inspect, read_reference, read_texts, sketch
 
 DATA = documents.ROOT.parent / "shared" / "data"
 METHODS = ("ngram", "sampled", "both")
@@ -58,13 +58,13 @@ def speeds(texts: Sequence[str], params: Params, runs: int, folder: Path) -> dic
     batches = table.to_batches(1024)
     size = sum(len(text.encode()) for text in texts) / 1e6
     reference, bounds = read_reference(params), bounds_of(params)
-    sketches = [batch.column("sketch") for batch in jot(iter(batches), params=params)]
-    prints = sum(len(sketch.values) for sketch in sketches)
+    sketches = [batch.column("sketch") for batch in sketch(iter(batches), params=params)]
+    prints = sum(len(sketched.values) for sketched in sketches)
     calls: dict[str, Callable[[], Any]] = {
         "index_s": lambda: read_reference(params),
         "screen": lambda: [inspect(batch.column("text"), reference, bounds) for batch in batches],
-        "sketch": lambda: drain(jot(iter(batches), params=params)),
-        "scan": lambda: [sift(sketch, reference.sieve) for sketch in sketches],
+        "sketch": lambda: drain(sketch(iter(batches), params=params)),
+        "scan": lambda: [sift(sketched, reference.sieve) for sketched in sketches],
     }
     peers.write_documents(folder / "texts.jsonl", texts)
     peers.write_documents(folder / "passages.jsonl", [text.text for text in read_texts(params)])
@@ -76,7 +76,7 @@ def speeds(texts: Sequence[str], params: Params, runs: int, folder: Path) -> dic
         files = [str(folder / name) for name in ("texts.jsonl", "passages.jsonl")]
         took["datatrove"].append(peers.run("peer_decontamination.py", *files, python=peer)["seconds"])
     median = {name: statistics.median(values) for name, values in took.items()}
-    candidates = sum(int(sift(sketch, reference.sieve).sum()) for sketch in sketches)
+    candidates = sum(int(sift(sketched, reference.sieve).sum()) for sketched in sketches)
     return {
         "mb": round(size, 1),
         "index_s": round(median["index_s"], 2),

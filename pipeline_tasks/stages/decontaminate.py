@@ -1,4 +1,4 @@
-"""Removes documents that hold items of evaluation sets, or cuts those passages out, with the place of every hit."""
+"""Reject documents with items of evaluation sets, or cut those passages out, and record the place of every hit."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,27 +25,27 @@ HITS_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Which evaluation sets to look for, and what counts as finding one.
+    """Which evaluation sets are searched, and what counts as a hit.
 
-    `benchmarks` maps a name to a JSONL file (plain, .gz, .bz2, .zst), one item a line; what stands in a field of
-    `questions`, `answers` or `passages` (a text or a list of texts) is looked for. Words are those of
-    `text.shingles`: case, punctuation and spacing do not matter.
+    `benchmarks` maps a name to a JSONL file (plain, .gz, .bz2, .zst) with one item per line. The fields `questions`,
+    `answers` and `passages` of an item (a text or a list of texts) are searched in the documents. Words are those of
+    `text.near.shingles`: case, punctuation and spacing do not matter.
 
-    `ngram` finds any `ngram` words in a row of a text (13, as GPT-3 and NeMo), and texts of at least `min_words`
-    that are shorter as a whole, if they make up at least the share `overlap` of its distinct n-grams.
-    `sampled` finds edited texts, in the manner of allenai/decon: n-grams of `gram` words with gaps of at most
-    `misses` are one place, scored by the share of the text's n-grams there, rare ones counting more. From a score
-    of `score` on it is a hit. A text of fewer than 20 n-grams scores in proportion less, but a question gains by an
-    answer and a passage within 50 words of it; a passage by itself is no hit. `both` is either.
+    `ngram` finds any `ngram` consecutive words of a text (13, as GPT-3 and NeMo). A shorter text of at least
+    `min_words` is found as a whole. The hits must cover at least the share `overlap` of the text's distinct n-grams.
+    `sampled` finds edited texts, as allenai/decon does: n-grams of `gram` words with gaps of at most `misses` form one
+    place. Its score is the share of the text's n-grams there, weighted by rarity. A place with a score of at least
+    `score` is a hit. A text of fewer than 20 n-grams scores in proportion less. A question gains by an answer or a
+    passage within 50 words of it. A passage alone is no hit. `both` is either.
 
-    Only documents with a reason to are looked at closely: those whose n-grams of `gram` words, sampled so that no
-    `min_words` words in a row escape, occur in the benchmarks, two of them near each other unless a text is so short
-    that it may have one only. All that `ngram` finds has such n-grams; an edited text without `min_words` words
-    in a row left may be missed. With `sketch` these samples (about one byte per word) are stored per document, so
-    that `refinery contamination --add` can tell what a later benchmark hits without reading texts.
+    Only candidate documents are searched closely. A document is a candidate when sampled n-grams of `gram` words occur
+    in the benchmarks, two of them near each other (one is enough where a text is too short for two). The samples miss
+    no run of `min_words` words, so all that `ngram` finds is in candidates. An edited text without a run of `min_words`
+    words may be missed. With `sketch` these samples (about one byte per word) are saved per document, so that
+    `refinery contamination --add` can list what a later benchmark hits without reading texts.
 
     n-grams in more than `max_items` texts of a benchmark are its template and no evidence; 0 counts them all.
-    `drop` sets the document aside; `cut` takes the matching words out and keeps the rest, under the same id.
+    `drop` rejects the document. `cut` removes the matching words and keeps the rest, under the same id.
     """
 
     benchmarks: Mapping[str, FilePath] = field(default_factory=dict)
@@ -68,8 +68,8 @@ class Params:
             message = f"decontaminate: min_words {self.min_words} must be between 1 and ngram {self.ngram}"
             raise RecipeError(message)
         if self.gram < 1 or self.misses < 0 or not 0 < self.score <= 1:
-            told = f"gram {self.gram} must be 1 or more, misses {self.misses} 0 or more, score {self.score} in (0, 1]"
-            message = f"decontaminate: {told}"
+            bounds = f"gram {self.gram} must be 1 or more, misses {self.misses} 0 or more, score {self.score} in (0, 1]"
+            message = f"decontaminate: {bounds}"
             raise RecipeError(message)
         for name in self.benchmarks:
             if "+" in name or not name:
@@ -83,15 +83,15 @@ def resources(params: Params) -> tuple[str, ...]:
 
 
 def screen(docs: Batches, *, params: Params) -> Batches:
-    """Sample every document in one compiled pass; only those that the samples point at are looked at again."""
+    """Sample every document in one compiled pass; search only the candidates closely."""
     if not params.benchmarks:
         for batch in docs:
             yield _drop(batch, {})
         return
     reference, bounds = read_reference(params), bounds_of(params)
     for batch in docs:
-        found = inspect(batch.column("text"), reference, bounds)
-        yield _drop(batch, found) if params.action == "drop" else _cut(batch, found)
+        matches = inspect(batch.column("text"), reference, bounds)
+        yield _drop(batch, matches) if params.action == "drop" else _cut(batch, matches)
 
 
 def inspect(texts: pa.Array, reference: "Reference", bounds: "Bounds") -> "dict[int, list[Match]]":
@@ -101,12 +101,12 @@ def inspect(texts: pa.Array, reference: "Reference", bounds: "Bounds") -> "dict[
 
     rules = reference.rules
     rows = np.flatnonzero(sift(sample(texts, rules.sampled, rules.every), reference.sieve))
-    found = find(texts.take(pa.array(rows)), reference, bounds) if len(rows) else {}
-    return {int(rows[at]): matches for at, matches in found.items()}
+    matches = find(texts.take(pa.array(rows)), reference, bounds) if len(rows) else {}
+    return {int(rows[at]): hits for at, hits in matches.items()}
 
 
-def jot(docs: Batches, *, params: Params) -> Batches:
-    """Yield one row per document that is kept, in the same order: `sketch`, its sampled n-grams in 32 bits each."""
+def sketch(docs: Batches, *, params: Params) -> Batches:
+    """Yield one row per kept document, in the same order: `sketch`, its sampled n-grams in 32 bits each."""
     from pipeline_tasks.text.near.sketches import sample
 
     rules = rules_of(params)
@@ -118,55 +118,55 @@ def jot(docs: Batches, *, params: Params) -> Batches:
 # --- Verdicts -------------------------------------------------------------------------------------------------
 
 
-def _drop(batch: pa.RecordBatch, found: "Mapping[int, list[Match]]") -> pa.RecordBatch:
+def _drop(batch: pa.RecordBatch, matches: "Mapping[int, list[Match]]") -> pa.RecordBatch:
     texts = batch.column("text")
-    told = {row: evidence(texts[row].as_py(), matches) for row, matches in found.items()}
-    reasons = _by_row(dict.fromkeys(found, CONTAMINATED), batch.num_rows)
-    return reject(_named(batch, found, {}), reasons, _by_row(told, batch.num_rows))
+    proofs = {row: evidence(texts[row].as_py(), hits) for row, hits in matches.items()}
+    reasons = _by_row(dict.fromkeys(matches, CONTAMINATED), batch.num_rows)
+    return reject(_named(batch, matches, {}), reasons, _by_row(proofs, batch.num_rows))
 
 
-def _cut(batch: pa.RecordBatch, found: "Mapping[int, list[Match]]") -> pa.RecordBatch:
-    """Take the matching bytes out of the texts; what was taken is told in `cut_evidence`."""
-    if not found:
+def _cut(batch: pa.RecordBatch, matches: "Mapping[int, list[Match]]") -> pa.RecordBatch:
+    """Remove the matching bytes from the texts; `cut_evidence` has their places."""
+    if not matches:
         return _named(batch, {}, {})
     texts, chars = batch.column("text").to_pylist(), batch.column("chars").to_pylist()
-    told = {row: evidence(texts[row], matches) for row, matches in found.items()}
-    for row, matches in found.items():
-        texts[row] = without(texts[row], matches)
+    proofs = {row: evidence(texts[row], hits) for row, hits in matches.items()}
+    for row, hits in matches.items():
+        texts[row] = without(texts[row], hits)
         chars[row] = len(texts[row])
-    shorter = replace_column(_named(batch, found, told), "text", pa.array(texts, pa.large_string()))
+    shorter = replace_column(_named(batch, matches, proofs), "text", pa.array(texts, pa.large_string()))
     return replace_column(shorter, "chars", pa.array(chars, pa.int64()))
 
 
-def without(text: str, found: "Sequence[Match]") -> str:
-    """Return the text without the words that match; words that a cut would join are kept apart by a space."""
+def without(text: str, matches: "Sequence[Match]") -> str:
+    """Return the text without the words that match; a space separates words that a cut would join."""
     from pipeline_tasks.text.near.matches import merged
 
     raw, at, rest = text.encode(), 0, ""
-    for start, end in merged(span for match in found for span in match.spans):
+    for start, end in merged(span for match in matches for span in match.spans):
         rest, at = _joined(rest, raw[at:start].decode()), end
     return _joined(rest, raw[at:].decode())
 
 
 def _joined(left: str, right: str) -> str:
-    glued = left[-1:].isalnum() and right[:1].isalnum()
-    return f"{left} {right}" if glued else left + right
+    needs_space = left[-1:].isalnum() and right[:1].isalnum()
+    return f"{left} {right}" if needs_space else left + right
 
 
-def _named(batch: pa.RecordBatch, found: "Mapping[int, list[Match]]", told: Mapping[int, str]) -> pa.RecordBatch:
-    names = {row: "+".join(sorted({one.part.benchmark for one in matches})) for row, matches in found.items()}
+def _named(batch: pa.RecordBatch, matches: "Mapping[int, list[Match]]", cuts: Mapping[int, str]) -> pa.RecordBatch:
+    names = {row: "+".join(sorted({hit.part.benchmark for hit in hits})) for row, hits in matches.items()}
     marked = replace_column(batch, "contaminated_by", _by_row(names, batch.num_rows))
-    return replace_column(marked, "cut_evidence", _by_row(told, batch.num_rows))
+    return replace_column(marked, "cut_evidence", _by_row(cuts, batch.num_rows))
 
 
 def _by_row(values: Mapping[int, str], rows: int) -> Any:  # noqa: ANN401 -- an Arrow array
     return pa.array([values.get(row) for row in range(rows)], pa.string()) if values else pa.nulls(rows, pa.string())
 
 
-def evidence(text: str, found: "Sequence[Match]") -> str:
+def evidence(text: str, matches: "Sequence[Match]") -> str:
     """Return canonical JSON of the matches: spans in characters of the text, never the text itself.
 
-    `passages` counts the texts of the benchmarks that were found; at most `HITS_SHOWN` hits and places are listed.
+    `passages` counts the benchmark texts with a hit; at most `HITS_SHOWN` hits and places are listed.
     """
     raw = text.encode()
     hits = [
@@ -179,9 +179,9 @@ def evidence(text: str, found: "Sequence[Match]") -> str:
             "score": round(match.score, 6),
             "spans": [[len(raw[:start].decode()), len(raw[:end].decode())] for start, end in match.spans[:HITS_SHOWN]],
         }
-        for match in found[:HITS_SHOWN]
+        for match in matches[:HITS_SHOWN]
     ]
-    passages = len({match.part for match in found})
+    passages = len({match.part for match in matches})
     return json.dumps({"hits": hits, "passages": passages}, sort_keys=True, separators=(",", ":"))
 
 
@@ -189,14 +189,14 @@ def evidence(text: str, found: "Sequence[Match]") -> str:
 
 
 def rules_of(params: Params) -> "Rules":
-    """Return how texts are known."""
+    """Return how texts are cut into n-grams and sampled."""
     from pipeline_tasks.text.near.evaluation_index import Rules
 
     return Rules(params.ngram, params.min_words, params.gram, params.misses, params.max_items)
 
 
 def bounds_of(params: Params) -> "Bounds":
-    """Return what counts as found."""
+    """Return which methods count, and from which share and score on."""
     from pipeline_tasks.text.near.matches import Bounds, Method
 
     methods = get_args(Method) if params.method == "both" else (params.method,)
@@ -211,22 +211,22 @@ def read_reference(params: Params) -> "Reference":
 
 
 def read_texts(params: Params) -> "Iterator[Text]":
-    """Yield every text of the evaluation sets that is looked for."""
+    """Yield every text of the evaluation sets that is searched."""
     from pipeline_tasks.text.near.evaluation_index import Text
 
     fields: dict[str, Kind] = dict.fromkeys(params.passages, "passage")
     fields.update(dict.fromkeys(params.answers, "answer"))
     fields.update(dict.fromkeys(params.questions, "question"))
     for benchmark, path in sorted(params.benchmarks.items()):
-        found = 0
+        count = 0
         for item, line in _items(path):
             for name, part in fields.items():
                 value = line.get(name)
                 for text in value if isinstance(value, list) else [value]:
                     if isinstance(text, str):
-                        found += 1
+                        count += 1
                         yield Text(benchmark, item, part, name, text)
-        if not found:
+        if not count:
             message = f"decontaminate: {path} has none of the fields {list(fields)}; name its own in the recipe"
             raise RecipeError(message)
 
@@ -250,15 +250,15 @@ def _items(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Screen shard by shard, then sketch what is kept; every task of the first indexes the evaluation sets once."""
+    """Screen shard by shard, then sketch the kept documents; every screening task indexes the evaluation sets once."""
     kept = on.map(partial(screen, params=params), shards)
     if params.sketch:
-        on.save_history("sketches", on.map(partial(jot, params=params), kept))
+        on.save_history("sketches", on.map(partial(sketch, params=params), kept))
     return kept
 
 
 SKETCHES = pa.schema([pa.field("sketch", pa.list_(pa.uint32()))])
-"""One row per document that is kept, in the same order: its sampled n-grams."""
+"""One row per kept document, in the same order: its sampled n-grams."""
 
 STAGE = Stage(
     name="decontaminate",
