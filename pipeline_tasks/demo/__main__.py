@@ -1,4 +1,4 @@
-"""`python -m pipeline_tasks.demo FOLDER` writes the demo's crawl into FOLDER and says what is in it."""
+"""`python -m pipeline_tasks.demo FOLDER` writes the demo's crawl into FOLDER and prints what is in it."""
 
 import argparse
 import sys
@@ -9,18 +9,18 @@ from pipeline_tasks.demo import write_crawl
 
 
 def main() -> int:
-    """Write the crawl that the arguments ask for."""
+    """Write a crawl of the given seed and scale."""
     parser = argparse.ArgumentParser(prog="python -m pipeline_tasks.demo", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, default=20261119)
     parser.add_argument("--scale", type=float, default=1.0, help="number of pages, relative to about 3,000")
-    asked = parser.parse_args()
-    truth = write_crawl(asked.folder, seed=asked.seed, scale=asked.scale)
+    options = parser.parse_args()
+    truth = write_crawl(options.folder, seed=options.seed, scale=options.scale)
     for snapshot, records in truth.records.items():
         counts = ", ".join(f"{count} {kind}" for kind, count in records.items())
         kinds = Counter(plant.kind for plant in truth.plants if plant.snapshot == snapshot)
         planted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-        sys.stdout.write(f"{asked.folder / snapshot}: {counts}\n  planted: {planted}\n")
+        sys.stdout.write(f"{options.folder / snapshot}: {counts}\n  planted: {planted}\n")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Collects real prose, in several languages, from the Python packages that are installed here anyway."""
+"""Collects real prose, in several languages, from installed Python packages."""
 
 import gzip
 import html
@@ -47,15 +47,15 @@ def english() -> dict[str, list[str]]:
     prose: dict[str, list[str]] = {}
     for name in PACKAGES:
         folder, size = _folder(name), 0
-        mine: list[str] = []
+        paragraphs: list[str] = []
         for path in sorted(folder.rglob("*.py")):
             if _SKIPPED & set(path.relative_to(folder).parts) or size > _PER_PACKAGE:
                 continue
             fresh = [text for text in dict.fromkeys(_docstrings(path)) if text not in seen]
             seen.update(fresh)
-            mine += fresh
+            paragraphs += fresh
             size += sum(map(len, fresh))
-        prose[name] = mine
+        prose[name] = paragraphs
     prose["aws"] = [text for text in dict.fromkeys(_manuals()) if text not in seen]
     return prose
 
@@ -91,7 +91,7 @@ def _docstrings(path: Path) -> Iterator[str]:
     source = path.read_text("utf-8", errors="replace")
     for match in _DOCSTRING.finditer(source):
         for block in re.split(r"\n\s*\n", textwrap.dedent("    " + match.group(1))):
-            text = " ".join(_MARKUP.sub(lambda found: next(filter(None, found.groups()), ""), block).split())
+            text = " ".join(_MARKUP.sub(lambda match: next(filter(None, match.groups()), ""), block).split())
             if _is_prose(text):
                 yield text
 
@@ -112,11 +112,15 @@ def foreign() -> dict[str, list[str]]:
     folders = sorted(_folder("airflow").glob("ui/**/i18n/locales"))
     prose = {}
     for language in LANGUAGES:
-        files = [path for folder in folders[:1] for path in sorted((folder / language).glob("*.json"))]
-        texts = dict.fromkeys(text for path in files for text in _strings(json.loads(path.read_text("utf-8"))))
         limit = _SENTENCE // 3 if language in ("ja", "ko", "zh-CN") else _SENTENCE
+        texts = dict.fromkeys(text for folder in folders[:1] for text in _translations(folder / language))
         prose[language] = [text for text in texts if len(text) >= limit]
     return {language: texts for language, texts in prose.items() if texts}
+
+
+def _translations(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.glob("*.json")):
+        yield from _strings(json.loads(path.read_text("utf-8")))
 
 
 def _strings(node: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON

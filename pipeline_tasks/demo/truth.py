@@ -3,7 +3,8 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ class Plant:
     """Records planted for one purpose, and what should become of them.
 
     `expected` lists what a reason may start with (`dedup_exact:`; `error:` is quarantine; `kept` is none).
-    `due` is how many of `records` should meet it: of a cluster of n duplicates, n - 1. A record that cannot
-    be read has no id, so `places` (file, offset, length) finds it. `counts` are planted personal data.
+    `due` is how many of `records` should have that outcome: of a cluster of n duplicates, n - 1. A record that cannot
+    be read has no id and is matched by `places` (file, offset, length). `counts` are planted personal data.
     """
 
     kind: str
@@ -47,52 +48,71 @@ class Truth:
 def load(path: Path) -> Truth:
     """Read `truth.json`."""
     facts = json.loads(path.read_text("utf-8"))
-    plants = [
-        Plant(**{**one, "places": tuple(map(tuple, one["places"]))} | {name: tuple(one[name]) for name in _TUPLES})
-        for one in facts["plants"]
-    ]
-    return Truth(facts["seed"], facts["records"], tuple(plants))
+    return Truth(facts["seed"], facts["records"], tuple(_plant(plant) for plant in facts["plants"]))
 
 
-_TUPLES = ("urls", "records", "expected")
+def _plant(facts: Mapping[str, Any]) -> Plant:
+    tuples = {name: tuple(facts[name]) for name in ("urls", "records", "expected")}
+    return Plant(**{**facts, **tuples, "places": tuple(map(tuple, facts["places"]))})
+
+
+@dataclass(slots=True)
+class _Outcomes:
+    """What became of records: the reason, or `kept`, by record id; and of damaged stretches, by place."""
+
+    snapshots: set[str] = field(default_factory=set)
+    by_record: dict[str, str] = field(default_factory=dict)
+    by_place: list[tuple[str, int, str]] = field(default_factory=list)
+
+    def of(self, plant: Plant) -> list[str]:
+        """Return the outcomes of a plant's records that are known, then those found at its places."""
+        known = [self.by_record[record] for record in plant.records if record in self.by_record]
+        return known + [reason for place in plant.places for reason in self._at(*place)]
+
+    def _at(self, name: str, start: int, length: int) -> list[str]:
+        """Return the first reason at a place; the offset of an unreadable stretch is within it."""
+        reasons = (
+            reason for file, offset, reason in self.by_place if file.endswith(name) and start <= offset < start + length
+        )
+        return list(islice(reasons, 1))
 
 
 def compare(truth: Truth, rejected: Iterable[Mapping[str, Any]], kept: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return one line per kind of plant: how many are due, found, set aside for another reason, or missed.
+    """Return one line per kind of plant: how many are due, found, rejected for another reason, or missed.
 
-    Rows carry the locator columns (`snapshot`, `file`, `offset`, `record_id`); rejected ones `reason` too,
-    kept ones the counts of `scrub_pii`. Only snapshots that occur in the rows are compared, so the findings
-    of one day's run may be given alone.
+    Rows have the locator columns (`snapshot`, `file`, `offset`, `record_id`); rejected rows also `reason`, and kept
+    rows the counts of `scrub_pii`. Only snapshots that occur in the rows are compared, so the rows of one snapshot's
+    run may be given alone.
     """
-    set_aside, survivors = list(rejected), list(kept)
-    outcomes = {_key(row): str(row["reason"]) for row in set_aside}
-    outcomes.update({_key(row): KEPT for row in survivors})
-    damaged = [(str(row["file"]), int(row["offset"]), str(row["reason"])) for row in set_aside]
-    seen = {str(row["snapshot"]) for row in [*set_aside, *survivors]}
+    survivors = list(kept)
+    outcomes = _outcomes(rejected, survivors)
+    plants = [plant for plant in truth.plants if plant.snapshot in outcomes.snapshots]
     due, found, elsewhere = Counter[str](), Counter[str](), Counter[str]()
-    for plant in truth.plants:
-        if plant.snapshot in seen:
-            results = [outcomes[record] for record in plant.records if record in outcomes] + _at(plant, damaged)
-            met = sum(result.startswith(plant.expected) for result in results)
-            due[plant.kind] += plant.due
-            found[plant.kind] += min(met, plant.due)
-            other = sum(result != KEPT and not result.startswith(plant.expected) for result in results)
-            elsewhere[plant.kind] += min(other, plant.due - min(met, plant.due))
+    for plant in plants:
+        reasons = outcomes.of(plant)
+        expected = [reason for reason in reasons if reason.startswith(plant.expected)]
+        others = [reason for reason in reasons if reason != KEPT and not reason.startswith(plant.expected)]
+        due[plant.kind] += plant.due
+        found[plant.kind] += min(len(expected), plant.due)
+        elsewhere[plant.kind] += min(len(others), plant.due - min(len(expected), plant.due))
     lines = [_line(kind, due[kind], found[kind], elsewhere[kind]) for kind in due if due[kind]]
-    return lines + _personal(truth, seen, survivors)
+    return lines + _personal_data(plants, survivors)
 
 
-def _key(row: Mapping[str, Any]) -> str:
+def _outcomes(rejected: Iterable[Mapping[str, Any]], kept: Iterable[Mapping[str, Any]]) -> _Outcomes:
+    outcomes = _Outcomes()
+    for row in rejected:
+        outcomes.snapshots.add(str(row["snapshot"]))
+        outcomes.by_record[_record_id(row)] = str(row["reason"])
+        outcomes.by_place.append((str(row["file"]), int(row["offset"]), str(row["reason"])))
+    for row in kept:
+        outcomes.snapshots.add(str(row["snapshot"]))
+        outcomes.by_record[_record_id(row)] = KEPT
+    return outcomes
+
+
+def _record_id(row: Mapping[str, Any]) -> str:
     return str(row["record_id"]).strip("<>")
-
-
-def _at(plant: Plant, damaged: list[tuple[str, int, str]]) -> list[str]:
-    """Return the first reason at each place of `plant`; offsets of unreadable stretches fall within it."""
-    reasons = []
-    for name, start, length in plant.places:
-        hits = [why for file, offset, why in damaged if file.endswith(name) and start <= offset < start + length]
-        reasons += hits[:1]
-    return reasons
 
 
 def _line(kind: str, due: int, found: int, elsewhere: int) -> str:
@@ -100,12 +120,12 @@ def _line(kind: str, due: int, found: int, elsewhere: int) -> str:
     return f"{kind:<22} planted {due:>5}   found {found:>5}   other reason {elsewhere:>4}   missed {missed:>4}"
 
 
-def _personal(truth: Truth, seen: set[str], survivors: list[Mapping[str, Any]]) -> list[str]:
+def _personal_data(plants: Iterable[Plant], kept: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return one line per kind of personal data, over the planted pages that were kept."""
-    rows = {_key(row): row for row in survivors}
+    rows = {_record_id(row): row for row in kept}
     due, found = Counter[str](), Counter[str]()
-    for plant in truth.plants:
-        if plant.snapshot in seen and plant.counts and plant.records[0] in rows:
+    for plant in plants:
+        if plant.counts and plant.records[0] in rows:
             for name, count in plant.counts.items():
                 due[name] += count
                 found[name] += min(count, int(rows[plant.records[0]].get(name) or 0))

@@ -1,4 +1,4 @@
-"""The demo's crawl is genuine WARC, the same every time, and knows what it planted."""
+"""The demo's crawl is valid WARC, the same every time, and its truth names what is planted in it."""
 
 import hashlib
 import json
@@ -11,7 +11,9 @@ import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecord
 
 from pipeline_tasks.demo import Plant, Truth, compare, load, write_crawl
-from pipeline_tasks.demo.crawl import BENCHMARK, DAMAGED, EXPECTED, jaccard_index
+from pipeline_tasks.demo.articles import jaccard_index
+from pipeline_tasks.demo.benchmark import BENCHMARK
+from pipeline_tasks.demo.crawl import DAMAGED, EXPECTED
 from pipeline_tasks.demo.truth import KEPT
 from pipeline_tasks.text.pii.candidates import Limits
 from pipeline_tasks.text.pii.findings import find_pii
@@ -35,7 +37,7 @@ def truth(crawl: Path) -> Truth:
 def members(folder: Path, truth: Truth, snapshot: str) -> dict[str, tuple[bytes, str]]:
     """Return body and type of every sound response and revisit by record id; unreadable ones are left out."""
     damaged = {record for plant in truth.plants if plant.kind in DAMAGED for record in plant.records}
-    found = {}
+    bodies = {}
     for path in sorted((folder / snapshot).glob("*.warc.gz")):
         data = path.read_bytes()
         starts = [at for at in range(len(data)) if data[at : at + 4] == b"\x1f\x8b\x08\x00"] + [len(data)]
@@ -43,8 +45,8 @@ def members(folder: Path, truth: Truth, snapshot: str) -> dict[str, tuple[bytes,
             record = readable(data[start:end])
             if record is not None and record.record_id.strip("<>") not in damaged:
                 record.parse_http()
-                found[record.record_id.strip("<>")] = (record.reader.read(), record.headers["WARC-Type"])
-    return found
+                bodies[record.record_id.strip("<>")] = (record.reader.read(), record.headers["WARC-Type"])
+    return bodies
 
 
 def readable(member: bytes) -> WarcRecord | None:
@@ -61,14 +63,14 @@ def test_same_seed_same_bytes(crawl: Path, tmp_path: Path) -> None:
     assert all((crawl / name).read_bytes() == (tmp_path / name).read_bytes() for name in files)
 
 
-def test_promise_names_every_file(crawl: Path) -> None:
+def test_snapshot_json_lists_every_file(crawl: Path) -> None:
     for snapshot in SNAPSHOTS:
         promise = json.loads((crawl / snapshot / "snapshot.json").read_text())
         assert promise["snapshot"] == snapshot
-        for one in promise["files"]:
-            data = (crawl / snapshot / one["path"]).read_bytes()
-            assert (one["bytes"], one["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
-        assert {one["path"] for one in promise["files"]} == {path.name for path in (crawl / snapshot).glob("*.gz")}
+        for file in promise["files"]:
+            data = (crawl / snapshot / file["path"]).read_bytes()
+            assert (file["bytes"], file["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+        assert {file["path"] for file in promise["files"]} == {path.name for path in (crawl / snapshot).glob("*.gz")}
 
 
 def test_a_whole_file_reads_with_valid_digests(crawl: Path, truth: Truth) -> None:
@@ -87,14 +89,14 @@ def test_a_whole_file_reads_with_valid_digests(crawl: Path, truth: Truth) -> Non
         assert kinds["request"] > 0
 
 
-def test_record_counts_are_true(crawl: Path, truth: Truth) -> None:
+def test_record_counts_match_the_plants(crawl: Path, truth: Truth) -> None:
     for snapshot in SNAPSHOTS:
         planted = sum(len(plant.records) for plant in truth.plants if plant.snapshot == snapshot)
         counts = truth.records[snapshot]
         assert counts["response"] + counts.get("revisit", 0) == planted
         undamaged = [p for p in truth.plants if p.snapshot == snapshot and p.kind not in DAMAGED]
-        found = members(crawl, truth, snapshot)
-        assert set(found) >= {record for plant in undamaged for record in plant.records}
+        records = members(crawl, truth, snapshot)
+        assert set(records) >= {record for plant in undamaged for record in plant.records}
 
 
 def test_every_kind_is_planted_with_an_outcome(truth: Truth) -> None:
@@ -155,7 +157,7 @@ def small_truth() -> Truth:
     return Truth(1, {}, plants)
 
 
-def test_compare_counts_found_elsewhere_and_missed() -> None:
+def test_compare_counts_found_other_and_missed() -> None:
     rejected = [
         row("r1", "dedup_exact:duplicate"),
         row("r4", "filter_quality:short"),
