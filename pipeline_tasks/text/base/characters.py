@@ -1,6 +1,6 @@
-"""Sorts every Unicode code point into the classes that word, line and sentence rules ask for."""
+"""Build the table of code point classes for word, line and sentence rules; decode UTF-8 inside compiled loops."""
 
-# ruff: noqa: RUF001 -- signs are told apart here
+# ruff: noqa: RUF001 -- lists of signs
 
 import functools
 import unicodedata
@@ -16,12 +16,17 @@ SPACE, ALPHA, PUNCTUATION, BREAK, WORD, UNSPACED, TERMINAL, DIGIT = (1 << bit fo
 digits, scripts written without spaces, ends of sentences, decimal digits."""
 
 LOWER, UPPER, QUOTE, PREFIX, SUFFIX, ICON, DOTTED, MARK = (1 << bit for bit in range(8, 16))
-"""Bits that `text.affixes` asks for: lower-case and upper-case letters (both: letters without case), quotes, what is
-cut off before and after words, symbols, what a full stop is cut off after, and Unicode's punctuation."""
+"""Bits for `words.spacy_affixes`: lower-case and upper-case letters (both: letters without case), quotes, prefixes and
+suffixes of words, symbols, characters before a full stop that is cut off, and Unicode's punctuation."""
 
 CASED_ANY = LOWER | UPPER
 
 BLANK, ASCII_END = 0x20, 0x80
+ZERO, NINE, SMALL_A, SMALL_Z = ord("0"), ord("9"), ord("a"), ord("z")
+CASE_BIT = 0x20
+"""The bit that turns an ASCII letter into its lower case."""
+
+ELLIPSIS_0, ELLIPSIS_1, ELLIPSIS_2 = "\u2026".encode()
 
 Classes = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]
 """(block of cp >> 8, classes of block * 256 + (cp & 255)); block 0 is ASCII and Latin-1."""
@@ -96,8 +101,8 @@ def classes() -> Classes:
         flags[codes.start : codes.stop] = [_class(chr(code)) for code in codes]
     for ranges, bits_of in ((CASED, _case), (ICONS, _icon)):
         for first, last in parse_ranges(ranges):
-            told = [bits_of(chr(code)) for code in range(first, last + 1)]
-            flags[first : last + 1] |= np.array(told, np.uint16)
+            bits_of_range = [bits_of(chr(code)) for code in range(first, last + 1)]
+            flags[first : last + 1] |= np.array(bits_of_range, np.uint16)
     listed = {
         BREAKS: BREAK,
         TERMINALS: TERMINAL | PUNCTUATION,
@@ -115,7 +120,7 @@ def classes() -> Classes:
 
 
 def _class(letter: str) -> int:
-    """Return the bits of `letter` that Python's own database knows."""
+    """Return the bits of `letter` in Python's Unicode database."""
     category = unicodedata.category(letter)
     mark = category[0] == "M"
     return (
@@ -128,12 +133,12 @@ def _class(letter: str) -> int:
 
 
 def _case(letter: str) -> int:
-    """Return whether `letter` is a lower-case or upper-case letter, which a full stop is cut off after or not."""
+    """Return the bits of a letter with case; a full stop is cut off after lower case only."""
     return (LOWER | DOTTED) * letter.islower() | UPPER * letter.isupper()
 
 
 def _icon(letter: str) -> int:
-    """Return whether `letter` is a symbol, which is a word of its own wherever it stands."""
+    """Return the bits of a symbol, which is a word of its own everywhere."""
     return (ICON | PREFIX | SUFFIX) * (unicodedata.category(letter) == "So")
 
 
@@ -170,6 +175,33 @@ def decode(data, at, end):
         code = high | (np.int64(data[at + 2] & 0x3F) << 6) | (data[at + 3] & 0x3F)
         return (code if code < 0x110000 else np.int64(0xFFFD)), 4
     return np.int64(0xFFFD), 1
+
+
+@inlined
+def is_digit(code):
+    """Return whether a byte or code point is an ASCII digit."""
+    return ZERO <= code <= NINE
+
+
+@inlined
+def is_alphanumeric(code):
+    """Return whether a byte or code point is an ASCII letter or digit."""
+    return SMALL_A <= code | CASE_BIT <= SMALL_Z or is_digit(code)
+
+
+@inlined
+def count_code_points(data, begin, end):
+    """Return how many code points begin in data[begin:end]."""
+    count = 0
+    for at in range(begin, end):
+        count += (data[at] & 0xC0) != 0x80
+    return count
+
+
+@inlined
+def is_ellipsis(data, at):
+    """Return whether the three bytes at `at`, which are there, are U+2026."""
+    return (data[at] == ELLIPSIS_0) & (data[at + 1] == ELLIPSIS_1) & (data[at + 2] == ELLIPSIS_2)
 
 
 @inlined

@@ -149,7 +149,7 @@ def _date(page, at, end):
 def _spells(page, at, end, letters):
     if at + len(letters) > end:
         return False
-    for nth in range(len(letters)):  # noqa: SIM110 -- compiled
+    for nth in range(len(letters)):
         if page[at + nth] != letters[nth]:
             return False
     return True

@@ -33,14 +33,20 @@ SPLIT: what `str.split` gives. UNICODE: runs of letters, marks, digits and `_`; 
 word of its own (so punctuation counts as words, as with the spaCy words of huggingface/datatrove); runs of scripts
 written without spaces are cut in pairs of code points, because their words are about two long. PAIRS: as SPLIT, and
 runs of those scripts are cut in pairs; punctuation belongs to the word before it, as it does in SPLIT. SPACY: the
-words of spaCy's blank English tokenizer (`text.affixes`), as huggingface/datatrove counts them.
+words of spaCy's blank English tokenizer (`spacy_tokens`), as huggingface/datatrove counts them.
 """
 
+OTHER, SPACED_SCRIPT, UNSPACED_SCRIPT = 0, 1, 2
+"""Scripts that rules compare: punctuation and signs; letters, marks and digits; letters of UNSPACED scripts."""
+
+PAIR = 2
+"""Code points of a word in an UNSPACED script."""
+
 LOW_BYTE = np.uint64(0xFF)
-"""The bits of a hash by which most words are told from stop words at once."""
+"""The bits of a hash that rule out most words that are no stop words."""
 
 SENTENCE_END, ALL_PUNCTUATION = 1 << 6, 1 << 7
-"""Bits of the kind of a SPACY word: it is one sign that ends sentences; it is all punctuation to Unicode."""
+"""Bits of the kind of a SPACY word: it is one character that ends sentences; all of it is punctuation to Unicode."""
 
 NO_SENTENCE_ENDS = np.array(
     [
@@ -62,26 +68,14 @@ Hashes = npt.NDArray[np.uint64]
 def cut_text(data, begin, end, rule, index, flags, lengths, hashes, kinds):
     """Write code points, hash and kind of every word of data[begin:end]; return the number of words.
 
-    A kind holds ALPHA if any character is a letter and SOLID if any is no punctuation.
+    A kind has ALPHA if any character is a letter and SOLID if any is no punctuation.
     """
-    count, length, script, kind, at = 0, 0, 0, 0, begin
+    count, length, script, kind, at = 0, 0, OTHER, 0, begin
     first = begin
     while at < end:
-        code, width = np.int64(data[at]), 1
-        if code >= ASCII_END:
-            code, width = decode(data, at, end)
+        code, width = decode(data, at, end)
         bits = class_of(index, flags, code)
-        ends = bits & SPACE
-        if rule != SPLIT:
-            group = 2 if bits & UNSPACED else (1 if bits & WORD else 0)
-            if rule == UNICODE:
-                ends |= group != script or group == 0 or (group == 2 and length == 2)
-                script = group
-            elif ends:
-                script = 0
-            elif group:
-                ends |= (script and group != script) or (group == 2 and length >= 2)
-                script = group
+        ends, script = _boundary(rule, bits, script, length)
         if ends and length:
             lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, first, at), kind
             count, length, kind = count + 1, 0, 0
@@ -95,6 +89,20 @@ def cut_text(data, begin, end, rule, index, flags, lengths, hashes, kinds):
         lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, first, end), kind
         count += 1
     return count
+
+
+@inlined
+def _boundary(rule, bits, script, length):
+    """Return whether a word of `length` code points ends before a character, and the script before the next one."""
+    space = (bits & SPACE) != 0
+    if rule == SPLIT:
+        return space, script
+    here = UNSPACED_SCRIPT if bits & UNSPACED else (SPACED_SCRIPT if bits & WORD else OTHER)
+    if rule == UNICODE:
+        return space or here != script or here == OTHER or (here == UNSPACED_SCRIPT and length == PAIR), here
+    if space or here == OTHER:
+        return space, OTHER if space else script
+    return script not in (OTHER, here) or (here == UNSPACED_SCRIPT and length >= PAIR), here
 
 
 @compiled
@@ -117,7 +125,7 @@ def cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds):
             ends = np.empty(2 * (stop - at), np.int64)
         pieces = cut_chunk(data, at, stop, index, flags, ends, 0)
         for piece in range(pieces):
-            _weigh(data, at, ends[piece], index, flags, lengths, hashes, kinds, count)
+            _write_word(data, at, ends[piece], index, flags, lengths, hashes, kinds, count)
             count += 1
             at = ends[piece]
         at = stop
@@ -125,8 +133,8 @@ def cut_spacy(data, begin, end, index, flags, lengths, hashes, kinds):
 
 
 @inlined
-def _stops(code):
-    """Tell whether a TERMINAL ends sentences to spaCy."""
+def _ends_sentences(code):
+    """Return whether a TERMINAL ends sentences in spaCy."""
     if code >= ASCII_END:
         for place in range(len(NO_SENTENCE_ENDS)):
             if NO_SENTENCE_ENDS[place] == code:
@@ -135,7 +143,7 @@ def _stops(code):
 
 
 @inlined
-def _weigh(data, begin, end, index, flags, lengths, hashes, kinds, count):
+def _write_word(data, begin, end, index, flags, lengths, hashes, kinds, count):
     """Write length, hash and kind of the word data[begin:end]."""
     any_bits, all_bits, lacks = np.int64(0), np.int64(0xFFFF), np.int64(0)
     length, at, code = 0, begin, np.int64(0)
@@ -150,18 +158,9 @@ def _weigh(data, begin, end, index, flags, lengths, hashes, kinds, count):
     kind = (any_bits & ALPHA) | (SOLID & lacks)
     if all_bits & MARK:
         kind |= ALL_PUNCTUATION
-    if length == 1 and any_bits & TERMINAL and _stops(code):
+    if length == 1 and any_bits & TERMINAL and _ends_sentences(code):
         kind |= SENTENCE_END
     lengths[count], hashes[count], kinds[count] = length, hash_bytes(data, begin, end), kind
-
-
-@compiled
-def longest(offsets):
-    """Return the bytes of the longest text, at least 1: room for the words of any of them."""
-    size = 1
-    for row in range(len(offsets) - 1):
-        size = max(size, offsets[row + 1] - offsets[row])
-    return size
 
 
 class Words(NamedTuple):
@@ -184,13 +183,13 @@ _NO_PIECES = (
     np.empty(0, np.uint64),
     np.empty(0, np.uint8),
 )
-"""What `_pieces` returns where no text asks for the rule SPACY, whose loops take seconds to compile."""
+"""The result of `_pieces` if no text has the rule SPACY, whose loops take seconds to compile."""
 
 _last: list[tuple[outline.Outline, npt.NDArray[np.uint8], Words]] = []
 
 
 def words_of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Words:
-    """Return the words of texts, cut by the rule of each; those asked about last are not cut again."""
+    """Return the words of texts, cut by the rule of each; those of the last call are not cut again."""
     found = outline.outline_of(offsets, data)
     if not rules.any():
         return Words(found.words_at, found.lengths, found.hashes, found.kinds, np.empty(0, np.int64))
@@ -214,7 +213,7 @@ def words_of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Wor
 
 @compiled
 def _room(offsets, rules, words_at):
-    """Return more words than there can be: a word has a byte."""
+    """Return an upper bound of the number of words: a word has a byte."""
     size = 1
     for row in range(len(offsets) - 1):
         size += words_at[row + 1] - words_at[row] if rules[row] == SPLIT else offsets[row + 1] - offsets[row]
@@ -223,10 +222,10 @@ def _room(offsets, rules, words_at):
 
 @compiled
 def _pieces(offsets, data, rules, found, index, flags):
-    """Cut each different word of the outline once, by the rule SPACY, for all texts that ask for it.
+    """Cut each different word of the outline once, by the rule SPACY, for all texts that have it.
 
     Returns the number of each word, where the pieces of each number end, and their code points, hashes and kinds.
-    Most words of prose were seen before, and to look one up is far cheaper than to cut it.
+    Most words of prose occurred before, and a look-up is far cheaper than a cut.
     """
     count, size = 0, 1
     for row in range(len(rules)):
@@ -280,7 +279,7 @@ def next_word(data, at, end, index, flags):
 def _cut_all(offsets, data, rules, found, pieces, index, flags, words):
     """Fill `words` text by text, those of the rule SPLIT from the outline, those of the rule SPACY from `pieces`."""
     names, piece_ends, lengths, hashes, kinds = pieces
-    count, asked = 0, 0
+    count, outlined = 0, 0
     for row in range(len(offsets) - 1):
         if rules[row] == SPLIT:
             begin, size = found.words_at[row], found.words_at[row + 1] - found.words_at[row]
@@ -290,13 +289,13 @@ def _cut_all(offsets, data, rules, found, pieces, index, flags, words):
         elif rules[row] == SPACY:
             size = 0
             for word in range(found.words_at[row], found.words_at[row + 1]):
-                name = names[asked]
+                name = names[outlined]
                 for piece in range(piece_ends[name - 1] if name else 0, piece_ends[name]):
                     at = count + size
                     words.lengths[at], words.hashes[at], words.kinds[at] = lengths[piece], hashes[piece], kinds[piece]
                     size += 1
                 words.ends[word] = count + size
-                asked += 1
+                outlined += 1
         else:
             room = words.lengths[count:], words.hashes[count:], words.kinds[count:]
             size = cut_text(data, offsets[row], offsets[row + 1], rules[row], index, flags, *room)

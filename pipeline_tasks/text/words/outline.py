@@ -12,6 +12,8 @@ from pipeline_tasks.text.base.characters import (
     BLANK,
     BREAK,
     PUNCTUATION,
+    SMALL_A,
+    SMALL_Z,
     SPACE,
     TERMINAL,
     WORD,
@@ -37,7 +39,7 @@ from pipeline_tasks.text.base.eight_bytes import (
 from pipeline_tasks.text.base.hashing import absorb
 
 SOLID = PUNCTUATION
-"""Bit of a word's kind, beside ALPHA: some character of it is no punctuation."""
+"""Bit of a word's kind, next to ALPHA: some character of it is no punctuation."""
 
 VISIBLE, ENDS = 1 << 3, 1 << 4
 """Bits of a word's kind: it has more than signs that end sentences, quotes and brackets that close; its last such sign
@@ -46,8 +48,14 @@ VISIBLE, ENDS = 1 << 3, 1 << 4
 WIDE, WIDE_STOP, ODD_BREAK = 1, 2, 4
 """Bits of a text: it is not all ASCII; ends of sentences in it are not ASCII; its lines break at more than newlines."""
 
-NEWLINE, RETURN = 0x0A, 0x0D
-QUOTE, APOSTROPHE, PARENTHESIS, BRACKET, CURLY_APOSTROPHE, CURLY_QUOTE = 0x22, 0x27, 0x29, 0x5D, 0x2019, 0x201D
+NEWLINE, RETURN = ord("\n"), ord("\r")
+FILE_SEPARATOR, RECORD_SEPARATOR = 0x1C, 0x1E
+ASCII_ENDS = (ord("!"), ord("."), ord("?"))
+CLOSERS = (ord('"'), ord("'"), ord(")"), ord("]"), ord("\u2019"), ord("\u201d"))
+"""Quotes and brackets that may follow the end of a sentence; the last two are the curly quotes."""
+
+NEXT_LINE_LEAD, OGHAM_LEAD, SEPARATOR_LEAD, IDEOGRAPHIC_LEAD = 0xC2, 0xE1, 0xE2, 0xE3
+"""First bytes of white space beyond ASCII: U+0085 and U+00A0, U+1680, U+2000 to U+205F, U+3000."""
 
 Counts = npt.NDArray[np.int64]
 
@@ -56,8 +64,8 @@ class Outline(NamedTuple):
     """The words (as `str.split` cuts) and line breaks (as `str.splitlines`) of texts.
 
     Text i has words `words_at[i]:words_at[i + 1]` and breaks `breaks_at[i]:breaks_at[i + 1]`; `traits[i]` has its bits.
-    Per word: code points, hash (`loads.hash_bytes`), kind (ALPHA, SOLID, VISIBLE, ENDS). Per break: the byte where it
-    begins, its bytes, and the number of the first word behind it.
+    Per word: code points, hash (`eight_bytes.hash_bytes`), kind (ALPHA, SOLID, VISIBLE, ENDS). Per break: the byte
+    where it begins, its bytes, and the number of the first word after it.
     """
 
     words_at: Counts
@@ -71,32 +79,33 @@ class Outline(NamedTuple):
     traits: npt.NDArray[np.uint8]
 
 
-class _Told(NamedTuple):
-    """The texts that were asked about last; held, so that no other texts can come to lie where they lie."""
+class _Cached(NamedTuple):
+    """The texts of the last outline. They are kept alive, so that no other texts can have their address."""
 
     offsets: Offsets
     data: Bytes
     outline: Outline
 
 
-_last: list[_Told] = []
+_last: list[_Cached] = []
 
 
 def outline_of(offsets: Offsets, data: Bytes) -> Outline:
-    """Return the outline of texts as `buffers.views` gives them; those asked about last are not read again."""
+    """Return the outline of texts as `buffers.views` gives them; those of the last call are not read again."""
     if _last and _same(_last[0].offsets, offsets) and _same(_last[0].data, data):
         return _last[0].outline
     return set_outline(offsets, data, read_outline(offsets, data))
 
 
 def set_outline(offsets: Offsets, data: Bytes, found: Outline) -> Outline:
-    """Let `found` be what `of` returns for these texts next."""
-    _last[:] = [_Told(offsets, data, found)]
+    """Let `outline_of` return `found` for these texts; return it."""
+    _last[:] = [_Cached(offsets, data, found)]
     return found
 
 
-def _same(one: npt.NDArray[np.generic], other: npt.NDArray[np.generic]) -> bool:
-    return len(one) == len(other) and one.ctypes.data == other.ctypes.data
+def _same(left: npt.NDArray[np.generic], right: npt.NDArray[np.generic]) -> bool:
+    """Return whether two arrays are views of the same memory."""
+    return len(left) == len(right) and left.ctypes.data == right.ctypes.data
 
 
 def read_outline(offsets: Offsets, data: Bytes) -> Outline:
@@ -109,7 +118,7 @@ def read_outline(offsets: Offsets, data: Bytes) -> Outline:
 
 
 def empty_outline(rows: int, words: int, breaks: int) -> Outline:
-    """Return an outline with room for so many."""
+    """Return an outline with room for this many rows, words and breaks."""
     return Outline(
         np.zeros(rows + 1, np.int64),
         np.empty(words, np.int32),
@@ -124,7 +133,7 @@ def empty_outline(rows: int, words: int, breaks: int) -> Outline:
 
 
 def trim_outline(found: Outline) -> Outline:
-    """Return `found` without the room that was not needed."""
+    """Return `found` without its unused room."""
     words, breaks = int(found.words_at[-1]), int(found.breaks_at[-1])
     sizes = dict.fromkeys(("lengths", "hashes", "kinds"), words)
     sizes |= dict.fromkeys(("places", "widths", "first_words"), breaks)
@@ -133,14 +142,15 @@ def trim_outline(found: Outline) -> Outline:
 
 @compiled
 def _room(offsets, data):
-    """Return more words and breaks than there can be: both need a byte that may begin white space."""
+    """Return an upper bound of words and of breaks: both need a byte that may begin white space."""
     text = data[offsets[0] : offsets[-1]]
     words, breaks = 0, 0
     for at in range(len(text)):
         byte = text[at]
-        wide = (byte == 0xC2) | (byte == 0xE2)
-        words += (byte <= BLANK) | wide | (byte == 0xE1) | (byte == 0xE3)
-        breaks += wide | ((byte >= NEWLINE) & (byte <= RETURN)) | ((byte >= 0x1C) & (byte <= 0x1E))
+        wide = (byte == NEXT_LINE_LEAD) | (byte == SEPARATOR_LEAD)
+        words += (byte <= BLANK) | wide | (byte == OGHAM_LEAD) | (byte == IDEOGRAPHIC_LEAD)
+        breaks += wide | ((byte >= NEWLINE) & (byte <= RETURN))
+        breaks += (byte >= FILE_SEPARATOR) & (byte <= RECORD_SEPARATOR)
     return words + len(offsets), breaks
 
 
@@ -157,24 +167,18 @@ def _outline(offsets, data, index, flags, found):
 @compiled
 def read_text(data, begin, end, index, flags, found, words, breaks):
     """Append the words and breaks of data[begin:end] to `found`; return how many it then has, and the text's bits."""
-    at, bits_of_text, safe = begin, np.int64(0), len(data) - 7
+    at, bits_of_text = begin, np.int64(0)
     lengths, hashes, kinds = found.lengths, found.hashes, found.kinds
     while True:
+        # white space and line breaks before the next word
         while at < end:
-            code, width = np.int64(byte_at(data, at)), 1
-            if code == BLANK:
+            if byte_at(data, at) == BLANK:
                 at += 1
                 continue
-            if BLANK < code < ASCII_END:
-                break
-            if code >= ASCII_END:
-                code, width = decode(data, at, end)
-            bits = class_of(index, flags, code)
-            if not bits & SPACE:
+            code, width, bits = _space_at(data, at, end, index, flags)
+            if width == 0:
                 break
             if bits & BREAK:
-                if code == RETURN and at + 1 < end and byte_at(data, at + 1) == NEWLINE:
-                    width = 2
                 found.places[breaks], found.widths[breaks], found.first_words[breaks] = at, width, words
                 breaks += 1
                 bits_of_text |= ODD_BREAK * (code != NEWLINE)
@@ -182,46 +186,81 @@ def read_text(data, begin, end, index, flags, found, words, breaks):
             at += width
         if at >= end:
             return words, breaks, bits_of_text
-        first, value = at, HASH_START
-        alpha, solid = np.uint64(0), np.uint64(0)
-        while True:
-            eight = load_eight(data, at) if at < safe else load_tail(data, at)
-            size = min(first_marked(mark_blanks(eight) | (eight & HIGH_BITS)), end - at)
-            if size < 8:
-                eight = keep_first(eight, size)
-            alpha |= mark_letters(eight)
-            solid |= mark_digits(eight)
-            if size:
-                value = absorb(value, eight)
-            at += size
-            if size < 8 or at == end:
-                break
-        code = np.int64(byte_at(data, at)) if at < end else np.int64(BLANK)
-        if code != BLANK and (code >= ASCII_END or not class_of(index, flags, code) & SPACE):
+        # the word: eight bytes at a time while it is ASCII, else code point by code point
+        first = at
+        at, value, alpha, digits = _ascii_run(data, at, end)
+        if _goes_on(data, at, end, index, flags):
             at, lengths[words], kinds[words], bits = _wide_word(data, first, end, index, flags)
             hashes[words] = hash_bytes(data, first, at)
             bits_of_text |= bits
         else:
-            kind = ALPHA * (alpha != np.uint64(0))
-            if (alpha | solid) != np.uint64(0):
-                kind |= SOLID | VISIBLE
-            last = byte_at(data, at - 1)
-            if kind == 0 or not 0x61 <= last <= 0x7A:
-                kind |= _ending(data, first, at)
-            lengths[words], hashes[words], kinds[words] = at - first, finish_hash(value, at - first), kind
+            lengths[words], hashes[words] = at - first, finish_hash(value, at - first)
+            kinds[words] = _ascii_kind(data, first, at, alpha, digits)
         words += 1
+
+
+@inlined
+def _space_at(data, at, end, index, flags):
+    """Return (code point, bytes, class) of the white space at `at`, no bytes if there is none; CR LF has two bytes."""
+    code, width = np.int64(byte_at(data, at)), 1
+    if BLANK < code < ASCII_END:
+        return code, 0, np.uint16(0)
+    if code >= ASCII_END:
+        code, width = decode(data, at, end)
+    bits = class_of(index, flags, code)
+    if not bits & SPACE:
+        return code, 0, bits
+    if code == RETURN and at + 1 < end and byte_at(data, at + 1) == NEWLINE:
+        width = 2
+    return code, width, bits
+
+
+@inlined
+def _ascii_run(data, at, end):
+    """Return (end, unfinished hash, marks of letters, marks of digits) of the visible ASCII from `at` on."""
+    value, alpha, digits, safe = HASH_START, np.uint64(0), np.uint64(0), len(data) - 7
+    while True:
+        eight = load_eight(data, at) if at < safe else load_tail(data, at)
+        size = min(first_marked(mark_blanks(eight) | (eight & HIGH_BITS)), end - at)
+        if size < 8:
+            eight = keep_first(eight, size)
+        alpha |= mark_letters(eight)
+        digits |= mark_digits(eight)
+        if size:
+            value = absorb(value, eight)
+        at += size
+        if size < 8 or at == end:
+            return at, value, alpha, digits
+
+
+@inlined
+def _goes_on(data, at, end, index, flags):
+    """Return whether a word goes on after its visible ASCII, which ends at `at`."""
+    code = np.int64(byte_at(data, at)) if at < end else np.int64(BLANK)
+    return code != BLANK and (code >= ASCII_END or not class_of(index, flags, code) & SPACE)
+
+
+@inlined
+def _ascii_kind(data, first, end, alpha, digits):
+    """Return the kind of an ASCII word; one that ends with a small letter ends no sentence."""
+    kind = ALPHA * (alpha != np.uint64(0))
+    if (alpha | digits) != np.uint64(0):
+        kind |= SOLID | VISIBLE
+    if kind == 0 or not SMALL_A <= byte_at(data, end - 1) <= SMALL_Z:
+        kind |= _ending(data, first, end)
+    return kind
 
 
 @inlined
 def _closes(code):
     """Return whether a code point is a quote or bracket that may follow the end of a sentence."""
-    return code in (QUOTE, APOSTROPHE, PARENTHESIS, BRACKET, CURLY_APOSTROPHE, CURLY_QUOTE)
+    return code in CLOSERS
 
 
 @inlined
 def _ends(byte):
     """Return whether an ASCII character ends sentences."""
-    return byte in (0x21, 0x2E, 0x3F)
+    return byte in ASCII_ENDS
 
 
 @inlined

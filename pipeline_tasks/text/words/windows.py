@@ -1,24 +1,15 @@
-"""Finds the stretches of a text that a language model reads, in bytes, and whether there is enough to read."""
+"""Finds the windows of a text that a language model reads, in bytes, and leaves out those with too little text."""
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline_tasks.text.base.characters import SPACE, class_of, classes, decode
+from pipeline_tasks.text.base.characters import SPACE, class_of, classes, count_code_points, decode
 from pipeline_tasks.text.base.compiled import compiled
 
 BLOCK = 256
-"""Bytes counted at once: the count is then a sum over a fixed stretch, which the compiler makes vectors of."""
+"""Bytes counted at once: the compiler vectorizes a sum over a fixed number of bytes."""
 
-Places = npt.NDArray[np.int64]
-
-
-@compiled
-def _starts(data, begin, end):
-    """Return how many code points begin in data[begin:end]."""
-    count = 0
-    for at in range(begin, end):
-        count += (data[at] & 0xC0) != 0x80
-    return count
+Bounds = npt.NDArray[np.int64]
 
 
 @compiled
@@ -28,7 +19,7 @@ def _after(data, begin, end, points):
         return end
     at, left = begin, points
     while end - at >= BLOCK:
-        count = _starts(data, at, at + BLOCK)
+        count = count_code_points(data, at, at + BLOCK)
         if count > left:
             break
         left -= count
@@ -54,14 +45,14 @@ def _visible(data, begin, end, index, flags, least):
 
 
 @compiled
-def _places(offsets, data, shares, size, least, index, flags, out):
-    """Fill out[row, window] with (begin, end), both -1 where there is nothing, or too little, to read."""
+def _fill_bounds(offsets, data, shares, size, least, index, flags, out):
+    """Fill out[row, window] with (begin, end), both -1 for a window with too little text."""
     for row in range(len(offsets) - 1):
         begin, end = offsets[row], offsets[row + 1]
         points = 0
         short = size == 0 or end - begin <= size
         if not short and (len(shares) > 1 or shares[0] > 0):
-            points = _starts(data, begin, end)
+            points = count_code_points(data, begin, end)
             short = points <= size
         for window in range(len(shares)):
             first, last = begin, end
@@ -82,7 +73,7 @@ def window_bounds(
     shares: tuple[float, ...],
     size: int,
     least: int,
-) -> Places:
+) -> Bounds:
     """Return (begin, end) in bytes of `size` code points from each share of each text on, shape (rows, shares, 2).
 
     A text of at most `size` code points is one window, the first, whatever the shares; so is every text if `size`
@@ -90,5 +81,5 @@ def window_bounds(
     points that are no white space.
     """
     out = np.empty((len(offsets) - 1, len(shares), 2), np.int64)
-    _places(offsets, data, np.asarray(shares, np.float64), size, least, *classes(), out)
+    _fill_bounds(offsets, data, np.asarray(shares, np.float64), size, least, *classes(), out)
     return out

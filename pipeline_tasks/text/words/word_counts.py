@@ -1,10 +1,10 @@
-"""Cuts texts into words as `str.split` or Unicode's word breaks do, knowing where each begins, and counts kinds."""
+"""Count the words of texts by kind, cut as `str.split`, fastText or the word breaks of UAX #29 cut them."""
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text.base import character_traits as kinds
-from pipeline_tasks.text.base.characters import class_of, decode
+from pipeline_tasks.text.base.characters import class_of, count_code_points, decode, is_ellipsis
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import hash_bytes
 from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
@@ -14,7 +14,8 @@ SPACE, ALPHA, ALNUM = np.uint16(kinds.SPACE), np.uint16(kinds.ALPHA), np.uint16(
 SHIFT = kinds.KIND_SHIFT
 LETTER, NUMBER, KATAKANA, CONNECTOR = kinds.LETTER, kinds.NUMBER, kinds.KATAKANA, kinds.CONNECTOR
 EXTEND, MID_LETTER, MID_NUMBER, MID_BOTH = kinds.EXTEND, kinds.MID_LETTER, kinds.MID_NUMBER, kinds.MID_BOTH
-HASH = 0x23
+HASH, UNDERSCORE = ord("#"), ord("_")
+NUL, TAB, RETURN, BLANK = 0, ord("\t"), ord("\r"), ord(" ")
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,6 +34,12 @@ COUNTS = (
 """Words of `str.split`; their code points; words with a letter; words that are a stop word, as spelled and in lower
 case; code points of the longest word and of the median one; words with `#` or an ellipsis character; words that are
 an ellipsis mark or have more runs of `#` than half their length; different words."""
+
+WORDS, POINTS, ALPHA_WORDS, STOPS, FOLDED_STOPS, LONGEST, MEDIAN, MARKED, MOSTLY_MARKS, DISTINCT = range(len(COUNTS))
+"""Columns of COUNTS."""
+
+LISTED, LISTED_DISTINCT = 1, 2
+"""Columns of `count_listed_words` after WORDS."""
 
 
 @inlined
@@ -68,6 +75,22 @@ def _peek(data, at, end, index, flags):
 
 
 @inlined
+def _join(before, kind):
+    """Return whether no word ends between two word break classes (WB5, WB8 to WB10, WB13 to WB13b of UAX #29)."""
+    letters = before in (LETTER, NUMBER) and kind in (LETTER, NUMBER)
+    connected = kind == CONNECTOR and before in (LETTER, NUMBER, KATAKANA, CONNECTOR)
+    connects = before == CONNECTOR and kind in (LETTER, NUMBER, KATAKANA)
+    return letters or connected or connects or before == kind == KATAKANA
+
+
+@inlined
+def _bridges(before, middle, following):
+    """Return whether a middle sign joins the letters or digits at its sides (WB6, WB7, WB11, WB12 of UAX #29)."""
+    inner = before == LETTER == following and middle != MID_NUMBER
+    return inner or (before == NUMBER == following and middle != MID_LETTER)
+
+
+@inlined
 def next_unicode_word(data, at, end, index, flags):
     """Return (begin, end, code points) of the next word of UAX #29 that begins with a letter or digit."""
     while at < end:
@@ -80,25 +103,17 @@ def next_unicode_word(data, at, end, index, flags):
             continue  # nothing joins it but what extends it
         at, width, kind = _peek(data, at, end, index, flags)
         while at < end:
-            if not (kind == LETTER == before):
-                letters = before in (LETTER, NUMBER) and kind in (LETTER, NUMBER)
-                connected = kind == CONNECTOR and before in (LETTER, NUMBER, KATAKANA, CONNECTOR)
-                connects = before == CONNECTOR and kind in (LETTER, NUMBER, KATAKANA)
-                if not (letters or connected or connects or before == kind == KATAKANA):
-                    if kind not in (MID_LETTER, MID_NUMBER, MID_BOTH):
-                        break
-                    ahead, wide, following = _peek(data, at + width, end, index, flags)
-                    inner = before == LETTER == following and kind != MID_NUMBER
-                    if not inner and not (before == NUMBER == following and kind != MID_LETTER):
-                        break
-                    at, width, kind = ahead, wide, following
+            if not (kind == LETTER == before) and not _join(before, kind):
+                if kind not in (MID_LETTER, MID_NUMBER, MID_BOTH):
+                    break
+                ahead, wide, following = _peek(data, at + width, end, index, flags)
+                if not _bridges(before, kind, following):
+                    break
+                at, width, kind = ahead, wide, following
             before = kind
             at, width, kind = _peek(data, at + width, end, index, flags)
         if trait & ALNUM:
-            points = 0
-            for byte in range(begin, at):
-                points += (data[byte] & 0xC0) != 0x80
-            return begin, at, points
+            return begin, at, count_code_points(data, begin, at)
     return end, end, 0
 
 
@@ -112,7 +127,7 @@ def _runs_of_hash(data, begin, end):
 
 
 @inlined
-def _is_one(data, begin, end, letters, ends, fold):
+def _is_listed(data, begin, end, letters, ends, fold):
     """Return whether data[begin:end] is one of the phrases."""
     for phrase in range(len(ends) - 1):
         size = ends[phrase + 1] - ends[phrase]
@@ -121,8 +136,17 @@ def _is_one(data, begin, end, letters, ends, fold):
     return False
 
 
+@inlined
+def _has_ellipsis(data, begin, end):
+    """Return whether data[begin:end] has the character U+2026."""
+    found = False
+    for at in range(begin, end - 2):
+        found |= is_ellipsis(data, at)
+    return found
+
+
 @compiled
-def _measure(offsets, data, index, flags, stops, marks, out):
+def _count_words(offsets, data, index, flags, stops, marks, out):
     """Fill out[row] with the COUNTS."""
     letters, ends = stops
     mark_letters, mark_ends = marks
@@ -142,19 +166,16 @@ def _measure(offsets, data, index, flags, stops, marks, out):
             count += 1
             points += length
             longest = max(longest, length)
-            out[row, 2] += alpha
-            out[row, 3] += _is_one(data, begin, at, letters, ends, 0)
-            out[row, 4] += _is_one(data, begin, at, letters, ends, 1)
             runs = _runs_of_hash(data, begin, at)
-            ellipsis = False
-            for byte in range(begin, at - 2):
-                ellipsis |= data[byte] == 0xE2 and data[byte + 1] == 0x80 and data[byte + 2] == 0xA6
-            out[row, 7] += runs > 0 or ellipsis
-            out[row, 8] += 2 * runs > length or _is_one(data, begin, at, mark_letters, mark_ends, 0)
-        out[row, 0], out[row, 1], out[row, 5] = count, points, longest
+            out[row, ALPHA_WORDS] += alpha
+            out[row, STOPS] += _is_listed(data, begin, at, letters, ends, 0)
+            out[row, FOLDED_STOPS] += _is_listed(data, begin, at, letters, ends, 1)
+            out[row, MARKED] += runs > 0 or _has_ellipsis(data, begin, at)
+            out[row, MOSTLY_MARKS] += 2 * runs > length or _is_listed(data, begin, at, mark_letters, mark_ends, 0)
+        out[row, WORDS], out[row, POINTS], out[row, LONGEST] = count, points, longest
         if count:
-            out[row, 6] = np.median(lengths[:count])
-            out[row, 9] = number_distinct(hashes, count, numbering_table(count), np.empty(count, np.int32))
+            out[row, MEDIAN] = np.median(lengths[:count])
+            out[row, DISTINCT] = number_distinct(hashes, count, numbering_table(count), np.empty(count, np.int32))
 
 
 def count_words(
@@ -162,19 +183,19 @@ def count_words(
 ) -> dict[str, Floats]:
     """Return the COUNTS of each text by name, shape (rows,) each; `marks` are the ellipsis marks, whole words."""
     out = np.zeros((len(offsets) - 1, len(COUNTS)))
-    _measure(offsets, data, *kinds.traits(), stops, marks, out)
+    _count_words(offsets, data, *kinds.traits(), stops, marks, out)
     return dict(zip(COUNTS, out.T, strict=True))
 
 
 @compiled
-def _fasttext(offsets, data, index, flags, out):
+def _count_fasttext(offsets, data, index, flags, out):
     """Fill out[row] with the words that begin with a letter or digit, parted by ASCII white space or NUL."""
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]
         inside = False
         while at < end:
             code, width = decode(data, at, end)
-            blank = code == 0x20 or 0x09 <= code <= 0x0D or code == 0
+            blank = code in (BLANK, NUL) or TAB <= code <= RETURN
             if not blank and not inside:
                 out[row] += (class_of(index, flags, code) & ALNUM) != 0
             inside = not blank
@@ -184,12 +205,12 @@ def _fasttext(offsets, data, index, flags, out):
 def count_fasttext_words(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floats:
     """Return per text the words that begin with a letter or digit, cut as fastText's tokenizer cuts, shape (rows,)."""
     out = np.zeros(len(offsets) - 1)
-    _fasttext(offsets, data, *kinds.traits(), out)
+    _count_fasttext(offsets, data, *kinds.traits(), out)
     return out
 
 
 @compiled
-def _listed(offsets, data, index, flags, known, out):
+def _count_listed(offsets, data, index, flags, known, out):
     """Fill out[row] with: runs of letters, digits and `_`; those whose hash is in `known`; different ones of these."""
     seen = np.zeros(len(known), np.int64)
     for row in range(len(offsets) - 1):
@@ -198,15 +219,15 @@ def _listed(offsets, data, index, flags, known, out):
             begin = at
             while at < end:
                 code, width = decode(data, at, end)
-                if not class_of(index, flags, code) & ALNUM and code != 0x5F:
+                if not class_of(index, flags, code) & ALNUM and code != UNDERSCORE:
                     break
                 at += width
             if at > begin:
-                out[row, 0] += 1
+                out[row, WORDS] += 1
                 place = np.searchsorted(known, hash_bytes(data, begin, at))
                 if place < len(known) and known[place] == hash_bytes(data, begin, at):
-                    out[row, 1] += 1
-                    out[row, 2] += seen[place] <= row
+                    out[row, LISTED] += 1
+                    out[row, LISTED_DISTINCT] += seen[place] <= row
                     seen[place] = row + 1
             else:
                 _, width = decode(data, at, end)
@@ -218,8 +239,8 @@ def count_listed_words(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint
 
     Shape (rows, 3). Words are compared as they are spelled.
     """
-    spelled = [np.frombuffer(word.encode(), np.uint8) for word in words]
-    known = np.unique(np.array([hash_bytes(letters, 0, len(letters)) for letters in spelled], np.uint64))
+    encoded = [np.frombuffer(word.encode(), np.uint8) for word in words]
+    known = np.unique(np.array([hash_bytes(letters, 0, len(letters)) for letters in encoded], np.uint64))
     out = np.zeros((len(offsets) - 1, 3))
-    _listed(offsets, data, *kinds.traits(), known, out)
+    _count_listed(offsets, data, *kinds.traits(), known, out)
     return out
