@@ -216,4 +216,4 @@ def _count_stop_words(
         lists = tuple(tuple(word.lower() for word in words_of_list) for words_of_list in lists)
     rules = word_rules(languages, words if counting.distinct else SPLIT)
     counts: Floats = stop_words.count_stop_words(texts, rules, list_numbers.to_numpy().astype(np.int64), list(lists))
-    return counts[:, stop_words.DIFFERENT if counting.distinct else stop_words.EVERY]
+    return counts[:, stop_words.DISTINCT if counting.distinct else stop_words.OCCURRENCES]

@@ -1,21 +1,32 @@
-"""Numbers 64-bit values by first occurrence and counts them, in a table of open addresses."""
+"""Number 64-bit values by first occurrence and count them, in a table of open addresses."""
+
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline_tasks.text.base.compiled import compiled
 
 FREE, FEW = -1, 64
-"""What a free slot of a table holds; slots that it begins with."""
+"""Content of a free slot; slots that a table begins with."""
 
 ONE = np.uint64(1)
 
 
-@compiled
-def number_distinct(values, count, table, names):
-    """Number values[:count] by first occurrence: the number of each goes to `names`.
+class Numbering(NamedTuple):
+    """A table of open addresses: slots with numbers; per number its value and how often the value occurs."""
 
-    Returns how many different ones there are; `table` (see `table_for`) then holds how often each occurs. The table
-    grows with the different values, so that the few of a usual text stay in the nearest cache.
+    slots: npt.NDArray[np.int32]
+    values: npt.NDArray[np.uint64]
+    counts: npt.NDArray[np.int32]
+
+
+@compiled
+def number_distinct(values, count, table, numbers):
+    """Write the number of each of values[:count] to `numbers`, by first occurrence; return the different values.
+
+    `table.counts` (see `numbering_table`) then has the occurrences of each number. The table grows with the different
+    values, so that the few of a usual text stay in the nearest cache.
     """
     slots, heads, times = table
     mask, different = np.uint64(FEW - 1), np.int64(0)
@@ -34,14 +45,14 @@ def number_distinct(values, count, table, names):
             if np.uint64(2 * different) > mask:
                 mask = ONE + mask * np.uint64(2)
                 _place_again(slots, heads, different, mask)
-        names[at] = known
+        numbers[at] = known
         times[np.uint64(known)] += 1
     return different
 
 
 @compiled
 def _place_again(slots, heads, different, mask):
-    """Find the slots of all known values anew in a table of mask + 1 slots."""
+    """Insert all known values into a table of mask + 1 slots."""
     slots[: np.int64(mask) + 1] = FREE
     for known in range(different):
         slot = heads[known] & mask
@@ -52,8 +63,8 @@ def _place_again(slots, heads, different, mask):
 
 @compiled
 def numbering_table(count):
-    """Return the table that `number` needs for up to `count` values: slots, values by number, times by number."""
+    """Return an empty table for up to `count` values."""
     size = FEW
     while size <= 2 * count:
         size *= 2
-    return np.empty(2 * size, np.int32), np.empty(count, np.uint64), np.empty(count, np.int32)
+    return Numbering(np.empty(2 * size, np.int32), np.empty(count, np.uint64), np.empty(count, np.int32))

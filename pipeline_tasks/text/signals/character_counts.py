@@ -1,4 +1,4 @@
-"""Counts characters by kind in one pass: what NeMo Curator's heuristics and the seed rules ask."""
+"""Count characters by kind in one pass, for NeMo Curator's heuristics and the seed rules."""
 
 import string
 
@@ -6,54 +6,74 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text.base import character_traits
-from pipeline_tasks.text.base.characters import ASCII_END, class_of, decode
+from pipeline_tasks.text.base.characters import (
+    ASCII_END,
+    CASE_BIT,
+    SMALL_A,
+    class_of,
+    decode,
+    is_alphanumeric,
+    is_digit,
+)
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.phrases import encode_phrases, ends_with
 
 COUNTS = ("points", "odd", "digits", "in_urls", "blanks", "brackets", "punctuation", "code", "solid")
 """Code points; those not of `[a-zA-Z0-9\\n?!,.]`; ASCII digits; characters of http(s) URLs; tab, newline, return,
-backspace and space; `{}[]()` and angle brackets U+27E8 and U+27E9; punctuation (`traits.PUNCTUATION`); symbols of
-program code; letters and digits of any script."""
+backspace and space; `{}[]()` and angle brackets U+27E8 and U+27E9; punctuation (`character_traits.PUNCTUATION`);
+symbols of program code; letters and digits of any script."""
 
-CODE = "{}[]<>=;|&^~\\$@#`"
+CODE_LETTERS = "{}[]<>=;|&^~\\$@#`"
 """Symbols that programs are full of and prose is not."""
 
-IN_URLS = string.ascii_letters + string.digits + "$-_@.&+/:=?#~!*(),"
-"""What URLs are made of beside `%` and two hexadecimal digits: `regex_url` of NVIDIA/NeMo-Curator since 1.3.0,
+URL_LETTERS = string.ascii_letters + string.digits + "$-_@.&+/:=?#~!*(),"
+"""What URLs are made of next to `%` and two hexadecimal digits: `regex_url` of NVIDIA/NeMo-Curator since 1.3.0,
 `nemo_curator/stages/text/utils/constants.py` (earlier ones also took `;<>[\\]^'` and any `%`, but no `#` and `~`)."""
 
-PERCENT = 0x25
-PUNCTUATION, ALNUM = np.uint16(character_traits.PUNCTUATION), np.uint16(character_traits.ALNUM)
+POINTS, ODD, DIGITS, IN_URL, BLANKS, BRACKETS, PUNCTUATION, CODE, SOLID = range(len(COUNTS))
+"""Columns of COUNTS."""
+
+PLAIN_SIGNS = (ord("\n"), ord("?"), ord("!"), ord(","), ord("."))
+BLANK_CODES = (ord("\b"), ord("\t"), ord("\n"), ord("\r"), ord(" "))
+BRACKET_CODES = (ord("("), ord(")"), ord("["), ord("]"), ord("{"), ord("}"), ord("\u27e8"), ord("\u27e9"))
+PERCENT, SMALL_F, SMALL_H = ord("%"), ord("f"), ord("h")
+
+PUNCTUATION_TRAIT, ALNUM_TRAIT = np.uint16(character_traits.PUNCTUATION), np.uint16(character_traits.ALNUM)
 
 
 @inlined
 def _is_hex(byte):
     """Return whether a byte is a hexadecimal digit."""
-    return 0x30 <= byte <= 0x39 or 0x61 <= byte | 0x20 <= 0x66
+    return is_digit(byte) or SMALL_A <= byte | CASE_BIT <= SMALL_F
+
+
+@inlined
+def _path_end(data, at, end, url_letters):
+    """Return where the characters of URLs that begin at `at` end."""
+    while at < end:
+        if data[at] < ASCII_END and url_letters[data[at]]:
+            at += 1
+        elif data[at] == PERCENT and at + 2 < end and _is_hex(data[at + 1]) and _is_hex(data[at + 2]):
+            at += 3
+        else:
+            break
+    return at
 
 
 @inlined
 def _url_end(data, at, end, schemes, ends, url_letters):
     """Return where the URL that begins at `at` ends, `at` if none does."""
     for scheme in range(len(ends) - 1):
-        size = ends[scheme + 1] - ends[scheme]
-        if at + size > end or not ends_with(data, at, at + size, schemes, ends[scheme], ends[scheme + 1], 0):
-            continue
-        tip = at + size
-        while tip < end:
-            if data[tip] < ASCII_END and url_letters[data[tip]]:
-                tip += 1
-            elif data[tip] == PERCENT and tip + 2 < end and _is_hex(data[tip + 1]) and _is_hex(data[tip + 2]):
-                tip += 3
-            else:
-                break
-        if tip > at + size:
-            return tip
+        path = at + ends[scheme + 1] - ends[scheme]
+        if path <= end and ends_with(data, at, path, schemes, ends[scheme], ends[scheme + 1], 0):
+            stop = _path_end(data, path, end, url_letters)
+            if stop > path:
+                return stop
     return at
 
 
 @compiled
-def _measure(offsets, data, index, flags, schemes, url_letters, code_letters, out):
+def _count_characters(offsets, data, index, flags, schemes, url_letters, code_letters, out):
     """Fill out[row] with the COUNTS."""
     letters, ends = schemes
     for row in range(len(offsets) - 1):
@@ -62,18 +82,17 @@ def _measure(offsets, data, index, flags, schemes, url_letters, code_letters, ou
         while at < end:
             code, width = decode(data, at, end)
             trait = class_of(index, flags, code)
-            if at >= url and code == 0x68:
+            if at >= url and code == SMALL_H:
                 url = _url_end(data, at, end, letters, ends, url_letters)
-            latin = 0x30 <= code <= 0x39 or 0x41 <= code <= 0x5A or 0x61 <= code <= 0x7A
-            out[row, 0] += 1
-            out[row, 1] += not latin and code not in (0x0A, 0x3F, 0x21, 0x2C, 0x2E)
-            out[row, 2] += 0x30 <= code <= 0x39
-            out[row, 3] += at < url
-            out[row, 4] += code in (0x08, 0x09, 0x0A, 0x0D, 0x20)
-            out[row, 5] += code in (0x28, 0x29, 0x5B, 0x5D, 0x7B, 0x7D, 0x27E8, 0x27E9)
-            out[row, 6] += (trait & PUNCTUATION) != 0
-            out[row, 7] += code < 0x80 and code_letters[code]
-            out[row, 8] += (trait & ALNUM) != 0
+            out[row, POINTS] += 1
+            out[row, ODD] += not is_alphanumeric(code) and code not in PLAIN_SIGNS
+            out[row, DIGITS] += is_digit(code)
+            out[row, IN_URL] += at < url
+            out[row, BLANKS] += code in BLANK_CODES
+            out[row, BRACKETS] += code in BRACKET_CODES
+            out[row, PUNCTUATION] += (trait & PUNCTUATION_TRAIT) != 0
+            out[row, CODE] += code < ASCII_END and code_letters[code]
+            out[row, SOLID] += (trait & ALNUM_TRAIT) != 0
             at += width
 
 
@@ -81,7 +100,9 @@ def count_characters(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
     """Return the COUNTS of each text by name, shape (rows,) each."""
     out = np.zeros((len(offsets) - 1, len(COUNTS)))
     schemes = encode_phrases(("https://", "http://"))
-    _measure(offsets, data, *character_traits.traits(), schemes, _among(IN_URLS), _among(CODE), out)
+    _count_characters(
+        offsets, data, *character_traits.traits(), schemes, _among(URL_LETTERS), _among(CODE_LETTERS), out
+    )
     return dict(zip(COUNTS, out.T, strict=True))
 
 

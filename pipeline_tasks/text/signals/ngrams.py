@@ -1,4 +1,6 @@
-"""Counts the characters that repeated word n-grams take up in each text."""
+"""Find repeated word n-grams, size by size, and count the characters that they take up by the Gopher rules."""
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -6,50 +8,73 @@ import numpy.typing as npt
 from pipeline_tasks.text.base.buffers import Bytes, Offsets
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.hashing import absorb
-from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
+from pipeline_tasks.text.base.numbering import Numbering, number_distinct, numbering_table
 from pipeline_tasks.text.words import cutting
 from pipeline_tasks.text.words.cutting import Floats
 
-TOP = (2, 3, 4)
-DUPLICATED = (5, 6, 7, 8, 9, 10)
+SMALLEST, TOP, LARGEST = 2, 4, 10
+"""Sizes of n-grams. Up to TOP words the most frequent n-gram counts, from the next size on all repeated ones."""
+
+SIZES = tuple(range(SMALLEST, LARGEST + 1))
+
+
+class Repeats(NamedTuple):
+    """Room for the repeated n-grams of a text, in order: their first words and numbers, and hashes of pairs.
+
+    `table.counts` has the occurrences of each number; `seen` is room for a mark per number.
+    """
+
+    places: npt.NDArray[np.int32]
+    numbers: npt.NDArray[np.int32]
+    pairs: npt.NDArray[np.uint64]
+    seen: npt.NDArray[np.bool_]
+    table: Numbering
+
+
+@compiled
+def repeats_for(words):
+    """Return room for the repeated n-grams of texts of up to `words` words."""
+    places, numbers, pairs = np.empty(words, np.int32), np.empty(words, np.int32), np.empty(words, np.uint64)
+    return Repeats(places, numbers, pairs, np.empty(words, np.bool_), numbering_table(words))
 
 
 @inlined
-def _repeated_words(hashes, count, table, places, names):
-    """Write place and number of every word that is said more than once; return how many."""
-    number_distinct(hashes, count, table, names)
-    times, kept = table[2], 0
+def repeated_words(hashes, count, places, numbers, table):
+    """Write place and number of every word that occurs more than once; return how many there are."""
+    number_distinct(hashes, count, table, numbers)
+    kept = 0
     for at in range(count):
-        name = np.uint64(names[at])
-        places[kept], names[kept] = at, name
-        kept += times[name] > 1
+        number = np.uint64(numbers[at])
+        places[kept], numbers[kept] = at, number
+        kept += table.counts[number] > 1
     return kept
 
 
 @inlined
-def _lengthen(places, names, kept, pairs, table):
-    """Turn repeated n-grams into those of one more word that are repeated; return (kept, times and place of the most).
+def lengthen(places, numbers, kept, pairs, table):
+    """Turn repeated n-grams into the repeated ones of one more word; return (kept, occurrences and place of the most).
 
     An n-gram is known by its first and its last n - 1 words, and is repeated only if both are: so each size looks at
-    fewer places than the one before, and equal numbers are equal words. Of equals the earliest is the most frequent.
-    What is not kept is written and overwritten: whether a place stays cannot be foretold, and a wrong guess costs more.
+    fewer places than the one before, and equal numbers are equal words. Of equals the earliest is the most frequent;
+    if none is repeated, it is that of place 0, which occurs once. Places are written before it is known whether they
+    are kept, because a branch that the processor cannot predict costs more.
     """
     found = 0
     for at in range(kept - 1):
         place = places[at]
-        pairs[found] = absorb(np.uint64(0), np.uint64(names[at]) << np.uint64(32) | np.uint64(names[at + 1]))
-        places[found] = place
+        pair = np.uint64(numbers[at]) << np.uint64(32) | np.uint64(numbers[at + 1])
+        pairs[found], places[found] = absorb(np.uint64(0), pair), place
         found += places[at + 1] == place + 1
-    number_distinct(pairs, found, table, names)
-    times, best, first, left = table[2], 1, 0, 0
+    number_distinct(pairs, found, table, numbers)
+    most, first, left = 1, 0, 0
     for at in range(found):
-        name = np.uint64(names[at])
-        often = times[name]
-        if often > best:
-            best, first = often, places[at]
-        places[left], names[left] = places[at], name
-        left += often > 1
-    return left, best, first
+        number = np.uint64(numbers[at])
+        times = table.counts[number]
+        if times > most:
+            most, first = times, places[at]
+        places[left], numbers[left] = places[at], number
+        left += times > 1
+    return left, most, first
 
 
 @inlined
@@ -62,58 +87,57 @@ def _points(lengths, at, n):
 
 
 @inlined
-def _greedy(places, names, kept, n, lengths, seen):
+def _greedy(places, numbers, kept, n, lengths, seen):
     """Return the code points in n-grams seen before, read left to right and skipping past each repeat."""
     repeated, free = np.int64(0), np.int64(0)
     for at in range(kept):
-        seen[names[at]] = False
+        seen[numbers[at]] = False
     for at in range(kept):
         if places[at] >= free:
-            if seen[names[at]]:
+            if seen[numbers[at]]:
                 repeated += _points(lengths, places[at], n)
                 free = places[at] + n
             else:
-                seen[names[at]] = True
+                seen[numbers[at]] = True
     return repeated
 
 
 @compiled
-def _measure_words(hashes, lengths, count, room, out):
-    """Fill `out` with the characters of the top 2-, 3- and 4-gram and of the repeated 5- to 10-grams of the words."""
-    table, places, names, pairs, seen = room
-    kept = _repeated_words(hashes, count, table, places, names)
-    for n in range(2, 11):
+def _count_gopher(hashes, lengths, count, repeats, out):
+    """Fill `out` with the characters of the top n-gram up to the size TOP, then of repeated n-grams."""
+    places, numbers, pairs, seen, table = repeats
+    kept = repeated_words(hashes, count, places, numbers, table)
+    for n in range(SMALLEST, LARGEST + 1):
         if count < n:
             return
-        kept, best, first = _lengthen(places, names, kept, pairs, table)
-        if n <= 4:
-            out[n - 2] = best * (_points(lengths, first, n) + n - 1)
+        kept, most, first = lengthen(places, numbers, kept, pairs, table)
+        if n <= TOP:
+            out[n - SMALLEST] = most * (_points(lengths, first, n) + n - 1)
         elif kept == 0:
             return
         else:
-            out[n - 2] = _greedy(places, names, kept, n, lengths, seen)
+            out[n - SMALLEST] = _greedy(places, numbers, kept, n, lengths, seen)
 
 
 @compiled
-def _measure(words, out):
-    """Fill out[row] with what `measure` returns."""
+def _count_all(words, out):
+    """Fill out[row] with what `gopher_ngrams` returns."""
     most = 1
     for row in range(len(words.at) - 1):
         most = max(most, words.at[row + 1] - words.at[row])
-    places, names, pairs = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.uint64)
-    room = numbering_table(most), places, names, pairs, np.empty(most, np.bool_)
+    repeats = repeats_for(most)
     for row in range(len(words.at) - 1):
         begin, end = words.at[row], words.at[row + 1]
-        _measure_words(words.hashes[begin:end], words.lengths[begin:end], end - begin, room, out[row])
+        _count_gopher(words.hashes[begin:end], words.lengths[begin:end], end - begin, repeats, out[row])
 
 
 def gopher_ngrams(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Floats:
-    """Return per text the characters of the most frequent n-gram times its count (n of TOP), then of repeats.
+    """Return per text the characters of the most frequent n-gram times its count up to TOP words, then of repeats.
 
-    Shape (rows, 9). The most frequent n-gram is joined by spaces, the earliest of equals. Repeats (n of DUPLICATED)
-    are joined without spaces and read left to right, each skipping past itself. Both as in huggingface/datatrove
+    Shape (rows, sizes). The most frequent n-gram is joined by spaces, the earliest of equals. Repeats are joined
+    without spaces and read left to right, each skipping past itself. Both as in huggingface/datatrove
     `src/datatrove/pipeline/filters/gopher_repetition_filter.py`, but n-grams are equal here when their words are.
     """
-    out = np.zeros((len(offsets) - 1, len(TOP) + len(DUPLICATED)))
-    _measure(cutting.words_of(offsets, data, rules), out)
+    out = np.zeros((len(offsets) - 1, len(SIZES)))
+    _count_all(cutting.words_of(offsets, data, rules), out)
     return out

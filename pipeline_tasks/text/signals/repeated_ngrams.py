@@ -1,93 +1,97 @@
-"""Measures repeated word n-grams as DCLM, Dolma and NeMo Curator do: three functions of one name."""
+"""Measure repeated word n-grams as DCLM, Dolma and NeMo Curator do, each by its own definition."""
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text.base import character_traits
-from pipeline_tasks.text.base.compiled import compiled
+from pipeline_tasks.text.base.characters import count_code_points
+from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import hash_bytes
-from pipeline_tasks.text.base.hashing import mix
-from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
 from pipeline_tasks.text.base.phrases import occurrences
+from pipeline_tasks.text.signals.ngrams import LARGEST, SIZES, SMALLEST, TOP, lengthen, repeated_words, repeats_for
 from pipeline_tasks.text.words.word_counts import next_unicode_word, next_word
 
 DCLM, DOLMA, NEMO = 0, 1, 2
-"""How repetition is measured; see `shares`."""
+"""The definition of repetition; see `ngram_shares`."""
 
-SIZES = tuple(range(2, 11))
-TOP = 4
-"""Up to this size the most frequent n-gram is measured, from the next on all repeated ones."""
-
-SPACE = 0x20
-ODD = np.uint64(0x9E3779B97F4A7C15)
+SPACE = ord(" ")
+FEW = 1024
+"""Words that there is room for at first."""
 
 
 @compiled
-def _cut(data, begin, end, style, index, flags, begins, ends, lengths, hashes):
-    """Write where the words of data[begin:end] begin and end, their code points and hashes; return how many there are.
+def _read_words(data, begin, end, style, index, flags, begins, ends, hashes, points):
+    """Write begin, end and hash of the words of data[begin:end], and the code points before each; return their number.
 
     Words beyond the room of the arrays are counted only.
     """
     count, at, room = 0, begin, len(begins)
     while True:
-        if style == 0:
-            first, at, points = next_unicode_word(data, at, end, index, flags)
+        if style == DCLM:
+            first, at, length = next_unicode_word(data, at, end, index, flags)
         else:
-            first, at, points, _ = next_word(data, at, end, index, flags)
+            first, at, length, _ = next_word(data, at, end, index, flags)
         if first == at:
             return count
         if count < room:
-            begins[count], ends[count], lengths[count] = first, at, points
-            hashes[count] = hash_bytes(data, first, at)
+            begins[count], ends[count], hashes[count] = first, at, hash_bytes(data, first, at)
+            points[count + 1] = points[count] + length
         count += 1
 
 
-@compiled
-def _best(often, slots, points, live, count, n, longest):
-    """Return (times, code points, position) of the most frequent n-gram: the longest of equals, or the earliest."""
-    best, most, first = 1, points[n], 0
-    for at in range(count):
-        if live[at]:
-            found, size = often[slots[at]], points[at + n] - points[at]
-            if found > best or (longest and found == best and size > most):
-                best, most, first = found, size, at
-    return best, most, first
+@inlined
+def _longest_top(places, numbers, kept, counts, points, n):
+    """Return (occurrences, code points) of the top n-gram, the longest of equals; (1, 0) if none is repeated."""
+    most, size = 1, np.int64(0)
+    for at in range(kept):
+        times, length = counts[numbers[at]], points[places[at] + n] - points[places[at]]
+        if times > most or (times == most and length > size):
+            most, size = times, length
+    return most, size
 
 
-@compiled
-def _covered(often, slots, points, live, count, n):
-    """Return the code points of words that lie in any n-gram that occurs more than once."""
-    total, reach = 0, 0
-    for at in range(count):
-        if live[at] and often[slots[at]] > 1:
-            total += points[at + n] - points[max(at, reach)]
-            reach = at + n
+@inlined
+def _covered(places, kept, points, n):
+    """Return the code points of words that are in any repeated n-gram, each word once."""
+    total, reach = np.int64(0), np.int64(0)
+    for at in range(kept):
+        first = np.int64(places[at])
+        total += points[first + n] - points[max(first, reach)]
+        reach = first + n
     return total
 
 
-@compiled
-def _overlapping(often, slots, points, live, count, n):
-    """Return (code points of n-grams that occur more than once, of all n-grams): words count once per n-gram."""
-    repeated, total = 0, 0
-    for at in range(count):
-        size = points[at + n] - points[at]
-        total += size
-        if live[at] and often[slots[at]] > 1:
-            repeated += size
-    return repeated, total
+@inlined
+def _overlapping(places, kept, points, n):
+    """Return the code points of repeated n-grams: a word counts once per n-gram."""
+    total = np.int64(0)
+    for at in range(kept):
+        total += points[places[at] + n] - points[places[at]]
+    return total
 
 
-@compiled
-def _later(slots, points, live, count, n, seen):
+@inlined
+def _all_ngrams(points, count, n):
+    """Return the code points of all n-grams: a word counts once per n-gram."""
+    total = np.int64(0)
+    for at in range(count - n + 1):
+        total += points[at + n] - points[at]
+    return total
+
+
+@inlined
+def _later(places, numbers, kept, points, n, seen):
     """Return the characters of n-grams that occurred before, spaces between words included, overlaps counted once."""
-    total, overlap = 0, 0
-    for at in range(count):
-        if live[at]:
-            if seen[slots[at]]:
-                total += points[at + n] - points[at + overlap] + min(n - overlap, n - 1)
-                overlap = n
-            seen[slots[at]] = True
-        overlap = max(overlap - 1, 0)
+    for at in range(kept):
+        seen[numbers[at]] = False
+    total, reach = np.int64(0), np.int64(0)
+    for at in range(kept):
+        first = np.int64(places[at])
+        if seen[numbers[at]]:
+            begin = max(first, reach)
+            total += points[first + n] - points[begin] + min(first + n - begin, n - 1)
+            reach = first + n
+        seen[numbers[at]] = True
     return total
 
 
@@ -106,65 +110,55 @@ def _replaced(data, begin, end, begins, ends, first, n, points):
     return occurrences(data, begin, end, gram, 0, size, 0) * (points + n - 1)
 
 
+@inlined
+def _repeated_share(style, places, numbers, kept, points, words, n, seen, characters):
+    """Return the share of repeated n-grams."""
+    if style == DCLM:
+        return _covered(places, kept, points, n) / points[words]
+    if style == DOLMA:
+        return _overlapping(places, kept, points, n) / _all_ngrams(points, words, n)
+    return _later(places, numbers, kept, points, n, seen) / characters
+
+
 @compiled
-def _shares(offsets, data, style, index, flags, out):
+def _word_room(words):
+    """Return room for begin, end and hash of so many words, and for the code points before each and after the last."""
+    begins, ends, hashes = np.empty(words, np.int64), np.empty(words, np.int64), np.empty(words, np.uint64)
+    return begins, ends, hashes, np.zeros(words + 1, np.int64)
+
+
+@compiled
+def _fill_shares(offsets, data, style, index, flags, out):
     """Fill out[row] with one share per size."""
-    room = 1024
-    begins, ends = np.empty(room, np.int64), np.empty(room, np.int64)
-    lengths, hashes = np.empty(room, np.int64), np.empty(room, np.uint64)
+    room = FEW
+    begins, ends, hashes, points = _word_room(room)
+    repeats = repeats_for(room)
     for row in range(len(offsets) - 1):
         begin, end = offsets[row], offsets[row + 1]
-        words = _cut(data, begin, end, style, index, flags, begins, ends, lengths, hashes)
+        words = _read_words(data, begin, end, style, index, flags, begins, ends, hashes, points)
         if words > room:
             room = words
-            begins, ends = np.empty(room, np.int64), np.empty(room, np.int64)
-            lengths, hashes = np.empty(room, np.int64), np.empty(room, np.uint64)
-            _cut(data, begin, end, style, index, flags, begins, ends, lengths, hashes)
-        characters = 0
-        for byte in range(begin, end):
-            characters += (data[byte] & 0xC0) != 0x80
-        points = np.zeros(words + 1, np.int64)
-        for word in range(words):
-            points[word + 1] = points[word] + lengths[word]
-        table, names = numbering_table(words), np.empty(words, np.int32)
-        often = table[2]
-        slots, live = np.empty(words, np.int32), np.ones(words, np.bool_)
-        grams, asked = hashes[:words].copy(), np.empty(words, np.uint64)
-        for n in range(2, 11):
-            count = words - n + 1
-            if count < 1:
-                out[row, n - 2] = 1.0 if style == 2 else 0.0
-                continue
-            living = 0
-            for at in range(count):
-                if live[at]:
-                    grams[at] = mix(grams[at] * ODD + hashes[at + n - 1])
-                    asked[living] = grams[at]
-                    living += 1
-            number_distinct(asked, living, table, names)
-            living = 0
-            for at in range(count):
-                if live[at]:
-                    slots[at] = names[living]
-                    living += 1
-            if n <= TOP:
-                best, most, first = _best(often, slots, points, live, count, n, style == 0)
-                if style == 0:
-                    out[row, n - 2] = best * most / points[words] if best > 1 else 0.0
-                elif style == 1:
-                    out[row, n - 2] = best * most / points[words]
-                else:
-                    shrunk = _replaced(data, begin, end, begins, ends, first, n, points[first + n] - points[first])
-                    out[row, n - 2] = shrunk / characters
-            elif style == 0:
-                out[row, n - 2] = _covered(often, slots, points, live, count, n) / points[words]
-            elif style == 1:
-                repeated, total = _overlapping(often, slots, points, live, count, n)
-                out[row, n - 2] = repeated / total
+            begins, ends, hashes, points = _word_room(room)
+            repeats = repeats_for(room)
+            _read_words(data, begin, end, style, index, flags, begins, ends, hashes, points)
+        characters = count_code_points(data, begin, end)
+        places, numbers, pairs, seen, table = repeats
+        kept = repeated_words(hashes, words, places, numbers, table)
+        for n in range(SMALLEST, LARGEST + 1):
+            if words < n:
+                share = 1.0 if style == NEMO else 0.0
             else:
-                out[row, n - 2] = _later(slots, points, live, count, n, np.zeros(words, np.bool_)) / characters
-            for at in range(count):
-                live[at] = live[at] and often[slots[at]] > 1
+                kept, most, first = lengthen(places, numbers, kept, pairs, table)
+                size = points[first + n] - points[first]
+                if n > TOP:
+                    share = _repeated_share(style, places, numbers, kept, points, words, n, seen, characters)
+                elif style == NEMO:
+                    share = _replaced(data, begin, end, begins, ends, first, n, size) / characters
+                else:
+                    if style == DCLM:
+                        most, size = _longest_top(places, numbers, kept, table.counts, points, n)
+                    share = most * size / points[words]
+            out[row, n - SMALLEST] = share
 
 
 def ngram_shares(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], style: int) -> npt.NDArray[np.float64]:
@@ -179,5 +173,5 @@ def ngram_shares(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], st
     by all characters; 1 for a text with fewer words than n. Its ties depend on Python's hash seed, here they do not.
     """
     out = np.zeros((len(offsets) - 1, len(SIZES)))
-    _shares(offsets, data, style, *character_traits.traits(), out)
+    _fill_shares(offsets, data, style, *character_traits.traits(), out)
     return out
