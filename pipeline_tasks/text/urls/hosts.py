@@ -92,7 +92,7 @@ def _host_end(data, first, end):
 
 @compiled
 def _has_space(data, begin, end):
-    for at in range(begin, end):  # noqa: SIM110 -- compiled
+    for at in range(begin, end):
         if TAB <= data[at] <= RETURN or data[at] == SPACE:
             return True
     return False
@@ -103,7 +103,7 @@ def _is_port(data, begin, end):
     """Return whether data[begin:end] is nothing, or a colon and digits."""
     if begin < end and data[begin] != COLON:
         return False
-    for at in range(begin + 1, end):  # noqa: SIM110 -- compiled
+    for at in range(begin + 1, end):
         if not is_digit(data[at]):
             return False
     return True
@@ -111,7 +111,7 @@ def _is_port(data, begin, end):
 
 @compiled
 def _is_one_line(data, begin, end):
-    for at in range(begin, end):  # noqa: SIM110 -- compiled
+    for at in range(begin, end):
         if data[at] == NEWLINE or data[at] == RETURN:
             return False
     return True

@@ -76,7 +76,7 @@ def _is_entry(letters, first, last, data, begin, end):
     """Return whether letters[first:last] equals data[begin:end]."""
     if last - first != end - begin:
         return False
-    for at in range(end - begin):  # noqa: SIM110 -- compiled
+    for at in range(end - begin):
         if letters[first + at] != data[begin + at]:
             return False
     return True
@@ -216,7 +216,7 @@ def _write_host(data, begin, end, out, at):
 @compiled
 def _is_odd_host(data, begin, end):
     """Return whether a host needs more than ASCII rules: letters beyond ASCII, or the colons of an IPv6 address."""
-    for place in range(begin, end):  # noqa: SIM110 -- compiled
+    for place in range(begin, end):
         if data[place] >= ASCII_END or data[place] == COLON:
             return True
     return False
