@@ -17,7 +17,7 @@ from refinery_operators import DocsLink, ManifestLink
 from refinery_run import base
 
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.gate.facts import share
+from pipeline_tasks.gate.subject import share
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.inspect import funnel
 from pipeline_tasks.inspect.trace import trace

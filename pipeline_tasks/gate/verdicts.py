@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.gate.facts import Facts, measure
+from pipeline_tasks.gate.facts import compute_facts
+from pipeline_tasks.gate.subject import Facts
 from pipeline_tasks.manifest import canonical, digest_of, stage_prefix
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
@@ -94,7 +95,7 @@ def judge(
     if store.size(f"{place}/verdict.json") is not None:
         return read_verdict(root, f"{place}/verdict.json")
     previous = read_manifest(root, previous_path) if previous_path else None
-    facts = measure(root, made, previous)
+    facts = compute_facts(root, made, previous)
     evaluated, skipped = _chosen(_bounded(expectations, bounds or {}, facts), facts)
     results, page = _validate(made.stage, made.fingerprint, facts, evaluated)
     failures = tuple(_failure(one, facts) for one, held in zip(evaluated, results, strict=True) if not held)

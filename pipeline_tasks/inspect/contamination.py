@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.gate.facts import parent_of
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, number, print_result, versions_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
@@ -24,7 +23,7 @@ from pipeline_tasks.recipe import bind, load_recipe
 from pipeline_tasks.stage import FilePath, Shard
 from pipeline_tasks.stages.decontaminate import STAGE, Params, bounds_of, evidence, read_reference, read_texts
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.reading import parent_of, read_manifest, read_shards
 
 WHO = ("id", "url", "file", "offset")
 AROUND = 60

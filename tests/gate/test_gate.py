@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.gate.facts import FACTS, measure, psi
+from pipeline_tasks.gate.comparison import psi
+from pipeline_tasks.gate.facts import FACTS, compute_facts
 from pipeline_tasks.gate.verdicts import EVERY, EXPECTATIONS, Verdict, judge, load_suite, read_verdict
 from pipeline_tasks.manifest import Manifest, digest_of, dump, manifest_path, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
@@ -304,7 +305,7 @@ def test_a_suite_has_a_reason_for_each_expectation(suite: str) -> None:
 
 
 def test_facts_and_their_meanings_are_the_same_names(tmp_path: Path) -> None:
-    facts = {name for stage in STAGES for name in measure(str(tmp_path), healthy(stage), healthy(stage))}
+    facts = {name for stage in STAGES for name in compute_facts(str(tmp_path), healthy(stage), healthy(stage))}
     patterns = [re.sub("<[a-z]+>", ".+", name) for names in FACTS for name in names.split(", ")]
     assert sorted(fact for fact in facts if not any(re.fullmatch(pattern, fact) for pattern in patterns)) == []
     assert [pattern for pattern in patterns if not any(re.fullmatch(pattern, fact) for fact in facts)] == []
@@ -511,8 +512,8 @@ def test_psi_is_zero_for_equal_and_grows_with_the_difference() -> None:
 
 def test_silent_rules_are_those_of_enabled_profiles(tmp_path: Path) -> None:
     good = healthy("filter_quality")
-    all_rules = measure(str(tmp_path), good)["silent_reasons"]
-    one_profile = measure(str(tmp_path), replace(good, params={"profiles": ["gopher_quality"]}))["silent_reasons"]
+    all_rules = compute_facts(str(tmp_path), good)["silent_reasons"]
+    one_profile = compute_facts(str(tmp_path), replace(good, params={"profiles": ["gopher_quality"]}))["silent_reasons"]
     fires = stage_card("filter_quality").reasons
     assert all_rules == len(fires) - 1
     assert one_profile == sum(why.startswith("gopher_quality:") and why not in good.rejected for why in fires)

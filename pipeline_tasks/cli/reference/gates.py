@@ -23,7 +23,7 @@ published snapshot; a population stability index is steady below 0.1 and has mov
 def gates_page() -> str:
     """Return the page as Markdown."""
     suites = [json.loads(path.read_text("utf-8")) for path in sorted(EXPECTATIONS.glob("*.json"))]
-    head = ["# Gates\n", generated_note("`expectations/` and `pipeline_tasks/gate/facts.py`"), HEAD.strip() + "\n"]
+    head = ["# Gates\n", generated_note("`expectations/` and `pipeline_tasks/gate/`"), HEAD.strip() + "\n"]
     rows = ([f"`{name}`", meaning] for name, meaning in FACTS.items())
     computed = ["## Facts\n", FACTS_HEAD.strip() + "\n", *table(("fact", "meaning"), rows)]
     return "\n".join([*head, *computed, *(line for suite in suites for line in _section(suite))]) + "\n"

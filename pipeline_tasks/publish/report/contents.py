@@ -7,13 +7,12 @@ from typing import Any
 
 import xxhash
 
-from pipeline_tasks.gate.facts import sampled
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.version_log import Retraction
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.stage import Shards
-from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.reading import read_manifest, read_shards, sampled
 
 SAMPLED_BYTES = 64 * 1024 * 1024
 """Whole shards of at most this many bytes per stage are read for samples."""

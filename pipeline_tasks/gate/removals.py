@@ -1,0 +1,94 @@
+"""Computes facts of deduplication: what sources and sites lost, cluster sizes, and removals without proof."""
+
+from pipeline_tasks.gate.subject import EMPTY, Facts, Family, Subject, profiles_of, share
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.profiles.columns import quantile
+from pipeline_tasks.profiles.removals import bins_of, losses
+from pipeline_tasks.store.reading import parent_of
+
+
+def count_losses(subject: Subject) -> Facts:
+    """Return the largest loss of a source and of a site; sources and sites count from 1,000 documents up."""
+    if "origins" not in subject.card.profiled:
+        return {}
+    facts: Facts = {}
+    for kind in ("source", "site"):
+        for own, name in ((False, f"{kind}_loss_max"), (True, f"{kind}_own_loss_max")):
+            facts[name] = max(losses(subject.manifest.metrics, kind, own=own).values(), default=None)
+    return facts
+
+
+LOSSES = Family(
+    count_losses,
+    {
+        "source_loss_max, site_loss_max": (
+            "largest share of the documents of a source or site that deduplication removed"
+        ),
+        "source_own_loss_max, site_own_loss_max": "the same, removed in favor of documents of the same snapshot",
+    },
+)
+
+
+def measure_clusters(subject: Subject) -> Facts:
+    """Return the share of rows that are in the largest cluster."""
+    if "clusters" not in subject.card.profiled:
+        return {}
+    largest = max(bins_of(subject.manifest.metrics, "rejects", "clusters").values(), default=0)
+    return {"cluster_share_max": share(largest + 1, subject.manifest.rows_in) if largest else 0.0}
+
+
+CLUSTERS = Family(measure_clusters, {"cluster_share_max": "share of the rows that are in the largest cluster"})
+
+
+def verify_similarity(subject: Subject) -> Facts:
+    """Return the removed rows without a similarity of at least the threshold, and quantiles of the similarity.
+
+    Similarities are counted by hundredths, so a threshold between two of them is rounded down.
+    """
+    if "similarity" not in subject.card.profiled:
+        return {}
+    manifest = subject.manifest
+    column = profiles_of(manifest, "rejects").get("similarity", EMPTY)
+    threshold = float(manifest.params.get("threshold", 0))
+    lowest_bin = int(threshold * 100 + 1e-9)
+    proven = sum(count for key, count in column["bins"].items() if threshold > 0 and int(key) >= lowest_bin)
+    facts: Facts = {"unverified_edges": sum(manifest.rejected.values()) - proven}
+    for at in (0.05, 0.5):
+        facts[f"similarity_p{round(at * 100):02d}"] = quantile(column, at) if column["count"] else None
+    return facts
+
+
+SIMILARITY = Family(
+    verify_similarity,
+    {
+        "unverified_edges": "removed rows without a similarity of at least the threshold",
+        "similarity_p05, similarity_p50": "quantiles of the similarity of removed rows",
+    },
+)
+
+
+def count_unsigned(subject: Subject) -> Facts:
+    """Return the documents too short to be signed, and those that no stage compared as whole texts."""
+    if "similarity" not in subject.card.profiled:
+        return {}
+    columns = [profiles_of(subject.manifest, rows).get("shingles") for rows in ("kept", "rejects")]
+    if not any(columns):
+        return {"unsigned": None, "bypassed": None}
+    unsigned = sum(column["bins"].get("0", 0) for column in columns if column)
+    compared = not unsigned or _has_ancestor(subject.root, subject.manifest, "dedup_exact")
+    return {"unsigned": unsigned, "bypassed": 0 if compared else unsigned}
+
+
+def _has_ancestor(root: str, manifest: Manifest, stage: str) -> bool:
+    """Return whether a manifest of `stage` is among the parents of a manifest and their parents."""
+    parent = parent_of(root, manifest)
+    return parent is not None and (parent.stage == stage or _has_ancestor(root, parent, stage))
+
+
+UNSIGNED = Family(
+    count_unsigned,
+    {
+        "unsigned": "documents too short to be signed",
+        "bypassed": "those of them that `dedup_exact` did not compare either",
+    },
+)

@@ -1,0 +1,99 @@
+"""Computes facts of rows: how many were read, kept and rejected, for which reasons, and with which columns."""
+
+from collections.abc import Iterable
+
+from pipeline_tasks.gate.subject import Facts, Family, Subject, share
+from pipeline_tasks.manifest import Manifest, Tally
+from pipeline_tasks.stage import Shard
+
+NOT_PAGES = ("ingest:not_page", "ingest:revisit", "ingest:unchanged")
+"""Reasons of records that were never pages to refine; they are left out of `page_retention`."""
+
+
+def count_rows(subject: Subject) -> Facts:
+    """Return how many rows a stage read, kept, rejected and quarantined, and whether all are accounted for."""
+    manifest = subject.manifest
+    rejected, quarantined = sum(manifest.rejected.values()), sum(manifest.quarantined.values())
+    pages = manifest.rows_in - sum(manifest.rejected.get(reason, 0) for reason in NOT_PAGES)
+    by_rows = subject.card.conserves == "rows"
+    unstored = rejected + quarantined - _rows(manifest.rejects) - _rows(manifest.quarantine)
+    return {
+        "rows_in": manifest.rows_in,
+        "rows": manifest.rows,
+        "bytes": manifest.bytes,
+        "bytes_per_row": share(manifest.bytes, manifest.rows),
+        "rejected": rejected,
+        "rejected_share": share(rejected, manifest.rows_in),
+        "quarantined": quarantined,
+        "quarantined_share": share(quarantined, manifest.rows_in),
+        "retention": share(manifest.rows, manifest.rows_in) if by_rows else None,
+        "page_retention": share(manifest.rows, pages) if by_rows else None,
+        "rows_unaccounted": manifest.rows_in - manifest.rows - rejected - quarantined if by_rows else None,
+        "rejects_unstored": unstored,
+    }
+
+
+def _rows(shards: Iterable[Shard]) -> int:
+    return sum(shard.rows for shard in shards)
+
+
+ROWS = Family(
+    count_rows,
+    {
+        "rows_in": "rows of the parent (of `ingest`: landed records)",
+        "rows": "rows kept",
+        "bytes": "bytes of the kept shards",
+        "bytes_per_row": "bytes per kept row",
+        "rejected": "rows rejected",
+        "rejected_share": "share of the rows that came in",
+        "quarantined": "rows quarantined",
+        "quarantined_share": "share of the rows that came in",
+        "retention": "share of the rows that were kept; none for stages that conserve tokens",
+        "page_retention": "as `retention`, without records that were never pages",
+        "rows_unaccounted": "rows that are neither kept, rejected nor quarantined",
+        "rejects_unstored": "rejected and quarantined rows that are in no shard",
+    },
+)
+
+
+def count_reasons(subject: Subject) -> Facts:
+    """Return the share of every reason that the stage declares or gave, and how many enabled reasons it never gave."""
+    manifest = subject.manifest
+    tally: Tally = {**manifest.rejected, **manifest.quarantined}
+    reasons = (*subject.card.reasons, *tally)
+    facts: Facts = {f"reason_share.{reason}": share(tally.get(reason, 0), manifest.rows_in) for reason in reasons}
+    shares = [rows / manifest.rows_in for rows in tally.values()] if manifest.rows_in else []
+    silent = [reason for reason in subject.card.reasons if _is_enabled(reason, manifest) and not tally.get(reason)]
+    return facts | {"reason_share_max": max(shares, default=0.0), "silent_reasons": len(silent)}
+
+
+def _is_enabled(reason: str, manifest: Manifest) -> bool:
+    """Return whether a reason's rule is enabled: a stage of several filters names them in its `profiles`."""
+    rule = reason.partition(":")[0]
+    return rule in (manifest.stage, *manifest.params.get("profiles", (rule,)))
+
+
+REASONS = Family(
+    count_reasons,
+    {
+        "reason_share.<reason>": "share of the rows that were rejected for this reason",
+        "reason_share_max": "the largest of them",
+        "silent_reasons": "reasons of enabled rules that rejected no row",
+    },
+)
+
+
+def compare_schema(subject: Subject) -> Facts:
+    """Return how many declared columns are missing, and how far the manifest's version is behind."""
+    written = dict(subject.manifest.schema)
+    missing = [field.name for field in subject.card.writes if written and written.get(field.name) != str(field.type)]
+    return {"columns_missing": len(missing), "version_gap": subject.card.version - subject.manifest.version}
+
+
+SCHEMA = Family(
+    compare_schema,
+    {
+        "columns_missing": "columns that the stage promises and did not write",
+        "version_gap": "version of the stage now - version that wrote the manifest",
+    },
+)

@@ -1,0 +1,55 @@
+"""Describes what facts are computed from, and what a family of facts is."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.recipe import stage_card
+from pipeline_tasks.stage import Stage
+from pipeline_tasks.store.reading import parent_of
+
+Facts = dict[str, float | None]
+"""Name -> number; None where there is nothing to compute from or to compare with."""
+
+EMPTY: Mapping[str, Any] = {"kind": "name", "count": 0, "bins": {}}
+"""The profile of a column that was not profiled."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A committed manifest, and the same stage's `previous` manifest if there is one."""
+
+    root: str
+    manifest: Manifest
+    previous: Manifest | None = None
+
+    @cached_property
+    def card(self) -> Stage[Any]:
+        """The card of the manifest's stage."""
+        return stage_card(self.manifest.stage)
+
+    @cached_property
+    def parent(self) -> Manifest | None:
+        """The manifest that the stage refined; None when it is gone."""
+        return parent_of(self.root, self.manifest)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Facts that are computed together: `meanings` has a sentence for each name, in which `<...>` stands for a name."""
+
+    compute: Callable[[Subject], Facts]
+    meanings: Mapping[str, str]
+
+
+def profiles_of(manifest: Manifest, rows: str = "kept") -> Mapping[str, Any]:
+    """Return the column profiles of `kept` rows or `rejects`, by column."""
+    profiles: Mapping[str, Any] = manifest.metrics.get(rows, {})
+    return profiles
+
+
+def share(part: float, whole: float) -> float | None:
+    """Return part / whole, None if the whole is 0."""
+    return part / whole if whole else None
