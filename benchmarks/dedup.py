@@ -36,7 +36,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.run.runner import EngineFactory, Work, refine
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import EngineFactory, refine
 from pipeline_tasks.stage import Kernel, Shards
 
 MEGABYTE = 1e6
@@ -69,7 +70,7 @@ def commit(root: Path, texts: list[str]) -> str:
     from tests.refining import given
 
     parent = given(root, [documents(texts)])
-    path, _, _ = refine(Work(str(root), "dedup_exact", {"buckets": BUCKETS}, parent), engine("local"))
+    path, _, _ = refine(RefineRequest(str(root), "dedup_exact", {"buckets": BUCKETS}, parent), engine("local"))
     return path
 
 
@@ -108,9 +109,10 @@ def peak_megabytes() -> float:
     return next(int(line.split()[1]) * 1024 / MEGABYTE for line in lines if line.startswith("VmHWM"))
 
 
-def work(root: Path, parent: str, params: Mapping[str, Any]) -> Work:
+def work(root: Path, parent: str, params: Mapping[str, Any]) -> RefineRequest:
     """Return the stage's run over a committed parent, with the peers' signatures."""
-    return Work(str(root), STAGE, {"ngram": NGRAM, "bands": BANDS, "rows": ROWS, "buckets": BUCKETS, **params}, parent)
+    signatures = {"ngram": NGRAM, "bands": BANDS, "rows": ROWS, "buckets": BUCKETS}
+    return RefineRequest(str(root), STAGE, {**signatures, **params}, parent)
 
 
 def exponent(documents: list[int], seconds: list[float]) -> float:
@@ -243,10 +245,10 @@ def case(name: str, on: str, folder: str) -> dict[str, Any]:
     shuffled = Shuffled()
     started = time.perf_counter()
     with watched_memory() as peak:
-        _, manifest, meter = refine(work(root, parent, params), shuffled.watched(engine(on)))
+        _, manifest, cost = refine(work(root, parent, params), shuffled.watched(engine(on)))
     wall = time.perf_counter() - started
     counted = {"rows": shuffled.rows, "mb": shuffled.bytes / MEGABYTE, "largest": shuffled.largest}
-    return {"documents": manifest.rows_in, "kept": manifest.rows, "wall_s": wall, "cpu_s": meter.cpu, **counted, **peak}
+    return {"documents": manifest.rows_in, "kept": manifest.rows, "wall_s": wall, "cpu_s": cost.cpu, **counted, **peak}
 
 
 def cases(on: str) -> None:

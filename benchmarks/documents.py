@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.landing import listing
-from pipeline_tasks.recipe import load_recipe
-from pipeline_tasks.run.runner import Budget, Work, refine
+from pipeline_tasks.recipe import ErrorBudget, load_recipe
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import refine
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 ROOT = Path(__file__).parent.parent
@@ -35,8 +36,13 @@ def after(stage: str, inputs: Sequence[Path], root: Path, columns: Sequence[str]
     for uri in map(str, inputs):
         path, _, _ = listing.land(str(root), uri)
         for step in recipe.steps:
-            work = Work(
-                str(root), step.stage, step.params, path, landing=listing.landing_of(uri), budget=Budget(share=1)
+            work = RefineRequest(
+                str(root),
+                step.stage,
+                step.params,
+                path,
+                landing=listing.landing_of(uri),
+                error_budget=ErrorBudget(share=1),
             )
             path, _, _ = refine(work, factory)
             if step.stage == stage:

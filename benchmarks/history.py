@@ -21,7 +21,8 @@ import pyarrow as pa
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.manifest import Manifest, dump, manifest_path
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.run.runner import Work, refine
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import refine
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
@@ -80,9 +81,9 @@ def refined(root: str, name: str, documents: Sequence[str]) -> tuple[dict[str, s
     path, manifests, read = given(root, name, documents), {}, Counter[str]()
     for stage in STAGES:
         before = tuple(version.manifests[stage] for version in version_log.earlier(root, RECIPE, name))
-        path, _, meter = refine(Work(root, stage, {}, path, before), engine("local"))
+        path, _, cost = refine(RefineRequest(root, stage, {}, path, before), engine("local"))
         manifests[stage] = path
-        read.update(meter.recalled)
+        read.update(cost.history_reads)
     return manifests, dict(read)
 
 

@@ -23,7 +23,9 @@ import pyarrow.parquet as pq
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.run.runner import Budget, Work, refine
+from pipeline_tasks.recipe import ErrorBudget
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import refine
 
 MEGABYTE = 1e6
 DOCUMENT, GROUP = 10_000, 1_000  # bytes of an ordinary document, rows of a row group
@@ -100,7 +102,7 @@ def refined(root: str, crawl: str, ingest: dict[str, Any]) -> Iterator[tuple[str
         params = ingest if stage == "ingest" else {}
         pa.default_memory_pool().release_unused()
         before = peak(anew=True)
-        work = Work(root, stage, params, path, landing=crawl, budget=Budget(share=1.0))
+        work = RefineRequest(root, stage, params, path, landing=crawl, error_budget=ErrorBudget(share=1.0))
         path, manifest, _ = refine(work, engine("local"))
         yield stage, manifest, before
 

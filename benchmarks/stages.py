@@ -23,8 +23,9 @@ from typing import Any
 
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.landing import listing
-from pipeline_tasks.recipe import Recipe, load_recipe
-from pipeline_tasks.run.runner import Budget, EngineFactory, Work, refine
+from pipeline_tasks.recipe import ErrorBudget, Recipe, load_recipe
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import EngineFactory, refine
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
@@ -71,9 +72,9 @@ def run(root: str, uri: str, recipe: Recipe, factory: EngineFactory) -> list[Tim
     path, _, _ = listing.land(root, uri)
     landing, timings = listing.landing_of(uri), []
     for step in recipe.steps:
-        work = Work(root, step.stage, step.params, path, landing=landing, budget=Budget(share=1.0))
-        path, manifest, meter = refine(work, factory)
-        timings.append(Timing(step.stage, meter.wall, meter.cpu, manifest.rows_in, manifest.rows, manifest.bytes))
+        work = RefineRequest(root, step.stage, step.params, path, landing=landing, error_budget=ErrorBudget(share=1.0))
+        path, manifest, cost = refine(work, factory)
+        timings.append(Timing(step.stage, cost.wall, cost.cpu, manifest.rows_in, manifest.rows, manifest.bytes))
     return timings
 
 

@@ -1,17 +1,15 @@
-"""Remove files that no manifest names, and compact the history of many snapshots.
-
-Orphans are shards of killed attempts and of losers of a race, and intermediate shards of stages that group rows.
+"""Remove what no manifest names (leftovers of killed attempts, of losers of a race), and compact history.
 
 **Runbook**
 
-- By default nothing is removed: the task returns the orphans, each with its reason. Set `delete` to remove them.
-- Nothing younger than `grace` days is removed, and nothing that a committed manifest names. Work that was never
-  committed is fenced first: its commit slot is taken, so an attempt that wakes up later cannot commit a manifest of
-  removed shards.
-- A removal of more than `limit` of the stored bytes is refused. Intermediate shards of a committed stage do not count.
-- `compact` merges the history of eight snapshots in a row, and eight such merges again, so that a lookup in a long
-  history reads a few pages and not one per snapshot. It adds files and changes none. What it replaced is removed later.
-- `expire` above 0 also removes stages that no dataset version names and that are older than so many days.
+- By default nothing is removed: the task `vacuum` returns what would go, with the reason. Set `delete` to remove it.
+- Nothing younger than `grace` days goes, and nothing that a committed manifest names. An attempt that never committed
+  is fenced first: its commit slot is taken, so it cannot commit later into what was removed.
+- A vacuum that would remove more than `limit` of the stored bytes is refused. Shards that a committed stage wrote and
+  does not name do not count.
+- `compact` merges the history of eight snapshots in a row, and eight such merges again. A lookup in a long history
+  then reads a few pages instead of one per day. It adds files and changes none; a vacuum removes what it replaced.
+- `expire` above 0 also removes stages that no dataset version names and that are older than that many days.
 """
 
 import os
@@ -19,26 +17,32 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, Param, get_current_context, task
+from refinery_launch import send
 from refinery_retry import RETRIES
+
+from pipeline_tasks.service.requests import CompactRequest, VacuumRequest
 
 DAY = 86_400.0
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
-def maintain() -> dict[str, Any]:
-    """List the orphans of the root; with `compact`, merge its history; with `delete`, remove the orphans."""
-    from refinery_launch import launch
-
+def compact() -> dict[str, Any]:
+    """Merge the history of many snapshots, unless the param `compact` is off."""
     params = get_current_context()["params"]
-    days = {name: float(params[name]) * DAY for name in ("grace", "expire")}
-    request = {"verb": "tend", "root": params["root"], "delete": params["delete"], "limit": params["limit"]}
-    request |= {"compact": params["compact"], **days}
-    return dict(launch(request))
+    return send(CompactRequest(params["root"])) if params["compact"] else {"compacted": {}}
+
+
+@task  # type: ignore[untyped-decorator]  # loaded lazily: Any
+def vacuum() -> dict[str, Any]:
+    """List what no manifest names, and remove it if the param `delete` is on."""
+    params = get_current_context()["params"]
+    grace, expire = (float(params[name]) * DAY for name in ("grace", "expire"))
+    return send(VacuumRequest(params["root"], grace, expire, float(params["limit"]), bool(params["delete"])))
 
 
 with DAG(
     "maintenance",
-    description="Remove files that no manifest names, and compact history",
+    description="Remove what no manifest names, and compact history",
     schedule="0 4 * * *",
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
@@ -48,13 +52,11 @@ with DAG(
         "root": Param(os.environ.get("REFINERY_ROOT", "s3://refinery/refined"), type="string"),
         "delete": Param(default=False, type="boolean", description="Remove; otherwise only list"),
         "compact": Param(default=True, type="boolean", description="Merge the history of many snapshots"),
-        "grace": Param(7, type="number", minimum=1, description="Days for which nothing is removed"),
-        "expire": Param(
-            0, type="number", minimum=0, description="Days after which unpublished stages are removed; 0: never"
-        ),
+        "grace": Param(7, type="number", minimum=1, description="Days for which everything is left alone"),
+        "expire": Param(0, type="number", minimum=0, description="Days after which unnamed stages go; 0: never"),
         "limit": Param(0.1, type="number", minimum=0, maximum=1, description="Largest share of bytes to remove"),
     },
     doc_md=__doc__,
     tags=["refinery"],
 ) as dag:
-    maintain()
+    compact() >> vacuum()

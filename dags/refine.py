@@ -19,20 +19,21 @@ dataset version is published. Committed work is found and not done again, so cle
 """
 
 import os
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 from airflow.sdk import DAG, Asset, Param, TaskGroup, XComArg
-from refinery_operators import Gate, Land, Publish, Refine, Seal, failed, retried
+from refinery_operators import Gate, Land, Publish, Refine, Seal, log_failure, log_retry
 from refinery_retry import RETRIES
 from refinery_sensor import SnapshotSensor
 
-from pipeline_tasks.recipe import MAX_PARTITIONS, Recipe, load_recipe, recipe_names, stage_card
+from pipeline_tasks.recipe import ENGINES, MAX_PARTITIONS, Recipe, load_recipe, recipe_names, stage_card
 
 DEFAULT = "web"
 
 
 def params() -> dict[str, Param]:
-    """Return what a run may be asked; the form in the web UI follows from it."""
+    """Return the params of a run, which the form in the web UI shows."""
     text = {"type": "string"}
     landing = os.environ.get("REFINERY_LANDING", "s3://refinery/landing")
     root = os.environ.get("REFINERY_ROOT", "s3://refinery/refined")
@@ -50,7 +51,7 @@ def params() -> dict[str, Param]:
         "engines": Param(
             {},
             type="object",
-            additionalProperties={"enum": ["local", "spark", "ray"]},
+            additionalProperties={"enum": list(ENGINES)},
             description="stage (or *): engine",
         ),
         "override": Param({}, type="object", additionalProperties=text, description="stage: why its gate may pass"),
@@ -62,7 +63,7 @@ def wire(recipe: Recipe) -> DAG:
     """Wire one recipe: sense, land, (stage, gate)*, publish."""
     name = "refine" if recipe.name == DEFAULT else f"refine_{recipe.name}"
     mapped = [recipe.partitions if stage_card(step.stage).splits else 0 for step in recipe.steps]
-    callbacks = {"on_failure_callback": failed, "on_retry_callback": retried}
+    callbacks = {"on_failure_callback": log_failure, "on_retry_callback": log_retry}
     with DAG(
         name,
         description=recipe.title or "Crawl snapshots in, packed training tokens out",
@@ -77,24 +78,24 @@ def wire(recipe: Recipe) -> DAG:
     ) as dag:
         land = Land(task_id="land", recipe=recipe.name, next_partitions=mapped[0])
         SnapshotSensor(task_id="sense") >> land
-        landed, came, gates = XComArg(land, key="landed"), land.output, {}
-        for step, partitions, after in zip(recipe.steps, mapped, [*mapped[1:], 0], strict=True):
-            work = {
+        landed, parts, gates = XComArg(land, key="landed"), land.output, {}
+        for step, partitions, next_partitions in zip(recipe.steps, mapped, [*mapped[1:], 0], strict=True):
+            settings = {
                 "params": dict(step.params),
                 "engine": step.engine,
-                "budget": dict(recipe.budget),
+                "error_budget": asdict(recipe.error_budget),
                 "bounds": dict(recipe.gates.get(step.stage, {})),
             }
-            facts = {"recipe": recipe.name, "stage": step.stage, "work": work, "landed": landed}
+            about = {"recipe": recipe.name, "stage": step.stage, "step": settings, "landed": landed}
             with TaskGroup(step.stage, tooltip=stage_card(step.stage).title):
                 if partitions:
                     name_of = {"map_index_template": "{{ part_name }}"}
-                    done = Refine.partial(task_id="partition", **facts, **name_of).expand(part=came)
-                    made = Seal(task_id="seal", came=came, done=done.output, **facts)
+                    mapped_task = Refine.partial(task_id="partition", **about, **name_of).expand(part=parts)
+                    whole = Seal(task_id="seal", parts_in=parts, refined=mapped_task.output, **about)
                 else:
-                    made = Refine(task_id="refine", part=came, **facts)
-                gate = Gate(task_id="gate", made=made.output, next_partitions=after, **facts)
-            came = gates[step.stage] = gate.output
+                    whole = Refine(task_id="refine", part=parts, **about)
+                gate = Gate(task_id="gate", refined=whole.output, next_partitions=next_partitions, **about)
+            parts = gates[step.stage] = gate.output
         tokens = Asset(name=f"{recipe.name}_tokens", group="refinery")  # a URI would load every provider
         Publish(task_id="publish", recipe=recipe.name, landed=landed, gates=gates, outlets=[tokens])
     return dag

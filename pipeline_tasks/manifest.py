@@ -1,4 +1,4 @@
-"""Manifests and receipts: what was made, from what, and where every row went."""
+"""Manifests: what a stage wrote, from what, and where every row went."""
 
 import hashlib
 import itertools
@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.stage import Shard, Shards
+from pipeline_tasks.stage import LANDING, Shard, Shards
 
 FORMAT = 2
 """Version of the manifest's own layout, stored as `format`; part of every fingerprint."""
@@ -57,6 +57,11 @@ class Manifest:
         return sum(shard.bytes for shard in self.shards)
 
     @property
+    def landed(self) -> bool:
+        """Tell whether the shards are files of a landed snapshot, whose rows are not counted yet."""
+        return any(shard.path.startswith(LANDING) for shard in self.shards)
+
+    @property
     def history_shards(self) -> Shards:
         """Every shard of the saved history, section by section."""
         return tuple(shard for name in sorted(self.history) for shard in self.history[name])
@@ -78,7 +83,7 @@ def manifest_path(stage: str, fingerprint: str) -> str:
 
 
 ABANDONED = b'{"abandoned":true}\n'
-"""What `tend` puts in the commit slot of work that it sweeps: whoever still works there can no longer commit."""
+"""What a vacuum puts in the commit slot of an attempt that it removes, so that the attempt can no longer commit."""
 
 
 def commit_slots(stage: str, fingerprint: str) -> Iterator[str]:
@@ -189,15 +194,15 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _require(value: object, holds: bool, what: str) -> None:
-    if not holds:
-        message = f"{what} cannot be {str(value)[:100]!r}"
+def _require(value: object, valid: bool, name: str) -> None:
+    if not valid:
+        message = f"{name} cannot be {str(value)[:100]!r}"
         raise ValueError(message)
 
 
 def schema_pairs(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
     """Return a schema as (name, type) pairs, as manifests hold it."""
-    return tuple((one.name, str(one.type)) for one in schema)
+    return tuple((column.name, str(column.type)) for column in schema)
 
 
 def total(tallies: Iterable[Tally]) -> dict[str, int]:

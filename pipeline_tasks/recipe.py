@@ -5,14 +5,17 @@ import importlib
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import yaml
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.stage import Stage
+from pipeline_tasks.stage import EngineName, Stage
+
+LAND = "land"
+"""What comes before every stage: its card is in `landing.listing`."""
 
 STAGES = (
     "ingest",
@@ -34,12 +37,23 @@ STAGES = (
 )
 """Every stage, in the order in which recipes use them: cheap and high-rejecting first."""
 
-ENGINES = ("local", "spark", "ray")
+ENGINES: tuple[EngineName, ...] = typing.get_args(EngineName)
+LOCAL, SPARK, RAY = ENGINES
 
 MAX_PARTITIONS = 1024
 """Partitions of a stage: Airflow's own bound on a mapped task."""
 
+T = TypeVar("T")
+
 RECIPES = Path(__file__).parent.parent / "dags" / "recipes"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBudget:
+    """How many quarantined records a partition bears: it fails above both `share` and `rows`."""
+
+    share: float = 0.01
+    rows: float = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +69,22 @@ class Step:
 class Recipe:
     """What to do: steps in order, how many partitions a stage is mapped over, and bounds that differ for its gates.
 
-    `partitions`, `engine`s and `budget` say how to run and are no part of identity.
+    `partitions`, `engine`s and `error_budget` say how to run and are no part of identity.
     """
 
     name: str
     title: str
     steps: tuple[Step, ...]
     partitions: int = 4
-    budget: Mapping[str, float] = field(default_factory=dict)
+    error_budget: ErrorBudget = field(default_factory=ErrorBudget)
     gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def step(self, stage: str) -> Step:
         """Return the step of `stage`; RecipeError if the recipe has none."""
-        for one in self.steps:
-            if one.stage == stage:
-                return one
-        message = f"recipe {self.name} has no stage {stage}; it has {', '.join(one.stage for one in self.steps)}"
+        for step in self.steps:
+            if step.stage == stage:
+                return step
+        message = f"recipe {self.name} has no stage {stage}; it has {', '.join(step.stage for step in self.steps)}"
         raise RecipeError(message)
 
 
@@ -104,10 +118,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     _known(run, ("partitions", "engines", "error_budget"), f"{where}: run")
     engines = _mapping(run.get("engines") or {}, f"{where}: run: engines")
     budget = _mapping(run.get("error_budget") or {}, f"{where}: run: error_budget")
-    _known(budget, ("share", "rows"), f"{where}: run: error_budget")
     _known(engines, tuple(stages), f"{where}: run: engines")
-    for name, value in budget.items():
-        _as(float, value, f"{where}: run: error_budget: {name}")
     gates = _mapping(top.get("gates") or {}, f"{where}: gates")
     for name, bounds in gates.items():
         _mapping(bounds, f"{where}: gates: {name}")
@@ -120,7 +131,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
         title=str(top.get("title") or ""),
         steps=tuple(_step(name, params, engines, where) for name, params in stages.items()),
         partitions=_positive(run.get("partitions", 4), f"{where}: run: partitions"),
-        budget=dict(budget),
+        error_budget=bind_fields(ErrorBudget, budget, f"{where}: run: error_budget"),
         gates=dict(gates),
     )
 
@@ -175,16 +186,21 @@ def stage_card(name: str) -> Stage[Any]:
 def bind(card: Stage[Any], written: Mapping[str, Any], where: str = "") -> Any:  # noqa: ANN401 -- the card's Params
     """Return the stage's frozen params from what a recipe says; RecipeError names a wrong key or type, and `where`."""
     where = where or card.name
-    written = _collected(card.params, written, where)
-    _known(written, tuple(one.name for one in fields(card.params)), where)
-    hints = typing.get_type_hints(card.params)
-    for one in fields(card.params):
-        if one.name not in written and one.default is MISSING and one.default_factory is MISSING:
-            message = f"{where}: {one.name} is required"
+    return bind_fields(card.params, _collected(card.params, written, where), where)
+
+
+def bind_fields(kind: type[T], written: Mapping[str, Any], where: str) -> T:
+    """Return an instance of the frozen dataclass `kind`; RecipeError for an unknown, missing or mistyped field."""
+    declared = fields(typing.cast("Any", kind))
+    _known(written, tuple(entry.name for entry in declared), where)
+    hints = typing.get_type_hints(kind)
+    for entry in declared:
+        if entry.name not in written and entry.default is MISSING and entry.default_factory is MISSING:
+            message = f"{where}: {entry.name} is required"
             raise RecipeError(message)
     values = {key: _as(hints[key], value, f"{where}: {key}") for key, value in written.items()}
     try:
-        return card.params(**values)
+        return kind(**values)
     except (ValueError, TypeError) as error:
         if isinstance(error, RecipeError):
             raise
@@ -217,13 +233,15 @@ def _checked(group: type, written: object, where: str) -> Mapping[str, Any]:
 def _as(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401, PLR0911 -- one return per kind of annotation
     """Return `value` as the annotation `hint` wants it (lists become tuples, whole numbers become floats)."""
     hint = getattr(hint, "__supertype__", hint)
+    if is_dataclass(hint) and isinstance(hint, type) and isinstance(value, Mapping):
+        return bind_fields(hint, value, where)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return value
     if origin in (types.UnionType, typing.Union):
         return _as_any(args, value, where)
     if origin is Literal:
-        _known((value,), [str(one) for one in args], where)
+        _known((value,), [str(choice) for choice in args], where)
         return value
     if origin is tuple:
         if isinstance(value, (str, bytes)) or not isinstance(value, (list, tuple)):
@@ -250,7 +268,7 @@ def _as_any(hints: Iterable[Any], value: Any, where: str) -> Any:  # noqa: ANN40
             return _as(hint, value, where)
         except RecipeError:
             continue
-    raise _wrong(where, " or ".join(getattr(one, "__name__", str(one)) for one in choices), value)
+    raise _wrong(where, " or ".join(getattr(choice, "__name__", str(choice)) for choice in choices), value)
 
 
 def _wrong(where: str, wanted: str, value: object) -> RecipeError:

@@ -9,7 +9,10 @@ import pyarrow as pa
 P = TypeVar("P")
 
 LANDING = "landing:"
-"""Prefix of the path of a landed file, which is relative to wherever the snapshot lies for this run."""
+"""Prefix of the path of a landed file: the rest is relative to the folder that the snapshot landed in."""
+
+EngineName = Literal["local", "spark", "ray"]
+"""The engines: each is the module of that name in `engines`."""
 
 Batches = Iterator[pa.RecordBatch]
 """A stream of record batches of one schema; never empty, so the schema is always known."""
@@ -127,7 +130,7 @@ class Stage(Generic[P]):
     reads_history: bool = True
     resources: Callable[[P], tuple[str, ...]] | None = None
     conserves: Literal["rows", "tokens"] = "rows"
-    engine: Literal["local", "spark", "ray"] = "spark"
+    engine: EngineName = "spark"
     profiled: tuple[str, ...] = ()
     reasons: tuple[str, ...] = field(default=())
     title: str = ""

@@ -16,33 +16,33 @@ EXTRAS = {
 """Fields of the connection's extra, named as the Amazon provider names them, and the variables that storage reads."""
 
 
-def wanted(*uris: object) -> bool:
-    """Tell whether S3 is spoken of and the environment does not say who is asking."""
+def missing(*uris: object) -> bool:
+    """Tell whether a URI needs S3 credentials that the environment does not have."""
     return any(str(uri).startswith("s3://") for uri in uris) and not os.environ.get("AWS_ACCESS_KEY_ID")
 
 
-def adopt(*uris: object) -> None:
-    """Let this process (and the warm host that it starts) use the connection's credentials for S3 URIs."""
-    if wanted(*uris):
+def adopt_credentials(*uris: object) -> None:
+    """Let this process (and the worker daemon that it starts) use the connection's credentials for S3 URIs."""
+    if missing(*uris):
         try:
             _export(Connection.get(CONNECTION))
         except AirflowNotFoundException:
-            return  # an instance profile or a credentials file may do, as boto3 finds them
+            return  # an instance profile or a credentials file may do, which boto3 finds by itself
 
 
-async def adopt_in_triggerer(*uris: object) -> None:
-    """As `adopt`, for triggers."""
-    if wanted(*uris):
+async def adopt_credentials_in_triggerer(*uris: object) -> None:
+    """As `adopt_credentials`, for triggers."""
+    if missing(*uris):
         try:
             _export(await Connection.async_get(CONNECTION))
         except AirflowNotFoundException:
             return
 
 
-def _export(found: Any) -> None:  # noqa: ANN401 -- an Airflow Connection
-    if not found.login:
+def _export(connection: Any) -> None:  # noqa: ANN401 -- an Airflow Connection
+    if not connection.login:
         return
-    settings = {"AWS_ACCESS_KEY_ID": found.login, "AWS_SECRET_ACCESS_KEY": found.password or ""}
-    extra = found.extra_dejson
+    settings = {"AWS_ACCESS_KEY_ID": connection.login, "AWS_SECRET_ACCESS_KEY": connection.password or ""}
+    extra = connection.extra_dejson
     settings |= {variable: str(extra[name]) for name, variable in EXTRAS.items() if extra.get(name)}
     os.environ.update(settings)

@@ -1,39 +1,40 @@
-"""Takes a request to wherever it should run: this process, this machine's warm host, Spark or Ray.
+"""Sends a request to where it runs: this process, the worker daemon of this machine, Spark or Ray.
 
 The connections `spark_default` and `ray_default` alone decide:
 
-`local[N]` / `local`          the warm host of this machine (`pipeline_tasks.service.daemon`); the embedded default
-`sc://host`                   the warm host, as a client of Spark Connect
+`local[N]` / `local`          the worker daemon of this machine (`pipeline_tasks.service.daemon`); the default
+`sc://host`                   the worker daemon, as a client of Spark Connect
 `spark://host` port 7077      spark-submit in client mode, as SparkSubmitOperator does it
 `http://ray-head` port 8265   a job of Ray's Jobs API, found again by its id when a try is repeated
 
 S3 credentials come from the environment, else from the connection `aws_default` (a cluster's workers need them in
 their own environment).
 
-Land, history, spans, seal, judge and publish are small and always run on this machine.
+Only `refine` runs on a cluster; all other requests are small and are handled on this machine.
 """
 
 import json
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowTaskTerminated
-from refinery_credentials import adopt
+from refinery_credentials import adopt_credentials
 
 from pipeline_tasks import errors
 from pipeline_tasks.errors import JobLost, RefineryError
 from pipeline_tasks.manifest import digest_of
+from pipeline_tasks.recipe import RAY, SPARK
+from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service import daemon
+from pipeline_tasks.service.requests import LandRequest, Reply, Request, encode
 from pipeline_tasks.store import storage
 
-Request = Mapping[str, Any]
-Reply = dict[str, Any]
-
 HERE = "REFINERY_LAUNCH_HERE"
-"""Set by `refinery run`: requests are answered in the process that asks."""
+"""Set by `refinery run`: requests are handled in this process."""
 
 ABOVE = "above, in the task's own"
 
@@ -41,32 +42,39 @@ POLL = 2.0
 """Seconds between two looks at a Ray job."""
 
 
-def launch(request: Request, try_number: int = 1) -> Reply:
-    """Answer a request where the connections say, and return the reply; a refusal is raised as its own class."""
-    adopt(request.get("root"), request.get("input"), request.get("landing"))
-    address = address_of(str(request.get("engine", ""))) if request["verb"] == "refine" else ""
-    request = {**request, "address": address}
+def send(request: Request, try_number: int = 1) -> Reply:
+    """Send a request where the connections say, and return the reply; a refusal is raised as its own class."""
+    adopt_credentials(*uris_of(request))
+    if isinstance(request, RefineRequest):
+        request = replace(request, address=address_of(request.engine))
     if os.environ.get(HERE):
-        from pipeline_tasks.service.requests import handle
+        from pipeline_tasks.service.handle import handle
 
         return handle(request)
-    if address.startswith("spark://"):
+    if isinstance(request, RefineRequest) and request.address.startswith("spark://"):
         return _spark_submit(request, try_number)
-    if address.startswith(("http://", "https://")):
-        return _ray_job(request, address, try_number)
+    if isinstance(request, RefineRequest) and request.address.startswith(("http://", "https://")):
+        return _ray_job(request, try_number)
     return daemon.send(request)
+
+
+def uris_of(request: Request) -> tuple[str, ...]:
+    """Return the URIs that a request reads or writes."""
+    if isinstance(request, LandRequest):
+        return (request.root, request.input)
+    return (request.root, request.landing) if isinstance(request, RefineRequest) else (request.root,)
 
 
 def address_of(engine: str) -> str:
     """Return the address of an engine from its connection; "" where none is set, which means this machine."""
-    if engine not in ("spark", "ray"):
+    if engine not in (SPARK, RAY):
         return ""
     try:
-        found = Connection.get(f"{engine}_default")
+        connection = Connection.get(f"{engine}_default")
     except AirflowNotFoundException:
         return ""
-    host, port = found.host or "", found.port
-    if found.conn_type == "spark_connect" and "://" not in host:
+    host, port = connection.host or "", connection.port
+    if connection.conn_type == "spark_connect" and "://" not in host:
         host = f"sc://{host}"
     return f"{host}:{port}" if port and "://" in host else host
 
@@ -74,11 +82,11 @@ def address_of(engine: str) -> str:
 # --- Clusters: the request and its reply travel as objects under the root -------------------------------------
 
 
-def _post(request: Request, job: str) -> tuple[str, str]:
+def _post(request: RefineRequest, job: str) -> tuple[str, str]:
     """Store a request where the cluster can read it; return the URIs of request and reply."""
-    folder = f"{request['root'].rstrip('/')}/requests"
+    folder = f"{request.root.rstrip('/')}/requests"
     reply = f"{folder}/{job}.reply.json"
-    body = json.dumps({**request, "reply": reply}, sort_keys=True).encode()
+    body = json.dumps({**encode(request), "reply": reply}, sort_keys=True).encode()
     storage.commit(storage.connect(folder), f"{job}.json", body)
     return f"{folder}/{job}.json", reply
 
@@ -89,7 +97,7 @@ def _collect(reply: str, log: str) -> Reply:
     try:
         body: Reply = json.loads(storage.connect(folder).read(name))
     except FileNotFoundError as error:
-        message = f"the job ended without a reply at {reply}; its log: {log}. What it finished is kept"
+        message = f"the job ended without a reply at {reply}; its log: {log}. Finished tasks are kept"
         raise JobLost(message) from error
     raise_refusal(body)
     return body
@@ -102,12 +110,12 @@ def raise_refusal(reply: Mapping[str, Any]) -> None:
         raise kind(str(reply["message"]))
 
 
-def job_id(request: Request, try_number: int) -> str:
-    """Return the id of a request's job: a later try of the same run works out the ids of the tries before it."""
-    return f"refinery-{request['stage']}-{digest_of(request, 16)}-{try_number}"
+def job_id(request: RefineRequest, try_number: int) -> str:
+    """Return the id of a request's job; a later try of the same run computes the ids of earlier tries."""
+    return f"refinery-{request.stage}-{digest_of(request, 16)}-{try_number}"
 
 
-def _spark_submit(request: Request, try_number: int) -> Reply:
+def _spark_submit(request: RefineRequest, try_number: int) -> Reply:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk.exceptions import AirflowException
 
@@ -123,9 +131,9 @@ def _spark_submit(request: Request, try_number: int) -> Reply:
     try:
         hook.submit(str(daemon.PACKAGE / "__main__.py"))
     except AirflowException as error:
-        if _there(reply):
+        if _exists(reply):
             return _collect(reply, ABOVE)
-        message = f"spark-submit of {job} failed ({str(error)[:300]}); its output is above. What it finished is kept"
+        message = f"spark-submit of {job} failed ({str(error)[:300]}); its output is above. Finished tasks are kept"
         raise JobLost(message) from error
     except AirflowTaskTerminated:
         hook.on_kill()
@@ -133,16 +141,16 @@ def _spark_submit(request: Request, try_number: int) -> Reply:
     return _collect(reply, ABOVE)
 
 
-def _there(uri: str) -> bool:
+def _exists(uri: str) -> bool:
     folder, _, name = uri.rpartition("/")
     return storage.connect(folder).size(name) is not None
 
 
-def _ray_job(request: Request, address: str, try_number: int) -> Reply:
+def _ray_job(request: RefineRequest, try_number: int) -> Reply:
     from ray.job_submission import JobSubmissionClient
 
     os.environ.setdefault("RAY_AUTH_MODE", "token")  # the token itself: RAY_AUTH_TOKEN or ~/.ray/auth_token
-    request = {**request, "address": "auto"}  # where the job runs, Ray is what it finds there
+    address, request = request.address, replace(request, address="auto")  # the job finds the Ray that it runs on
     try:
         client = JobSubmissionClient(address)
         job, reply = _running(client, request, try_number) or _submit(client, request, try_number)
@@ -153,16 +161,16 @@ def _ray_job(request: Request, address: str, try_number: int) -> Reply:
     return _collect(reply, log)
 
 
-def _submit(client: Any, request: Request, try_number: int) -> tuple[str, str]:  # noqa: ANN401 -- a JobSubmissionClient
+def _submit(client: Any, request: RefineRequest, try_number: int) -> tuple[str, str]:  # noqa: ANN401 -- a JobSubmissionClient
     job = job_id(request, try_number)
     uri, reply = _post(request, job)
     client.submit_job(entrypoint=f"python -m pipeline_tasks {uri}", submission_id=job)
     return job, reply
 
 
-def _running(client: Any, request: Request, try_number: int) -> tuple[str, str] | None:  # noqa: ANN401
+def _running(client: Any, request: RefineRequest, try_number: int) -> tuple[str, str] | None:  # noqa: ANN401
     """Return the job of this request that an earlier try left running when its worker died."""
-    known = {one.submission_id: str(one.status.value) for one in client.list_jobs()}
+    known = {job.submission_id: str(job.status.value) for job in client.list_jobs()}
     for number in range(try_number - 1, 0, -1):
         job = job_id(request, number)
         if known.get(job) in ("PENDING", "RUNNING"):

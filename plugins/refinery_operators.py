@@ -1,4 +1,4 @@
-"""The operators of the `refine` DAG: each makes one or two requests and hands on where their output is.
+"""The operators of the `refine` DAG: each sends one or two requests and returns where their output is.
 
 What flows between tasks is a list of parts: manifests that the next stage reads, whole or span by span.
 """
@@ -8,10 +8,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
-from refinery_launch import launch
+from refinery_launch import send
 from refinery_run import Run, base, run_of
 
 from pipeline_tasks.errors import GateRefused
+from pipeline_tasks.recipe import LAND, ErrorBudget
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.service.requests import (
+    HistoryRequest,
+    JudgeRequest,
+    LandRequest,
+    PublishRequest,
+    Reply,
+    Request,
+    SealRequest,
+    SpansRequest,
+)
 
 log = logging.getLogger("refinery")
 
@@ -51,45 +63,38 @@ def page(kind: str, path: str) -> str:
     return f"{base()}/{kind}/{path}" if path else ""
 
 
-class Asking(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
-    """What the operators share: they know their recipe, and make requests about it."""
+class RequestOperator(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
+    """What the operators share: they know their recipe, and send requests of a run."""
 
     def __init__(self, *, recipe: str, **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
         super().__init__(**kwargs)
         self.recipe = recipe
         self.manifest = ""
 
-    def ask(self, context: Context, run: Run, **request: Any) -> dict[str, Any]:  # noqa: ANN401 -- JSON
-        """Return the reply to a request about this run, and log what was asked and answered."""
-        about = {"root": run.root, "recipe": self.recipe, "snapshot": run.snapshot, "run": context["ti"].run_id}
-        return launch({**about, **request}, context["ti"].try_number)
+    def about(self, context: Context, run: Run) -> dict[str, Any]:
+        """Return the fields of every request: root, recipe, snapshot and run id."""
+        return {"root": run.root, "recipe": self.recipe, "snapshot": run.snapshot, "run_id": context["ti"].run_id}
 
-    def parts(self, context: Context, run: Run, made: "Made") -> list[Part]:
-        """Return what the next stage reads of a manifest: spans of it if that stage is mapped over partitions."""
-        whole = Part(manifest=made["manifest"], span=None, name="", of=1, verdict=made["verdict"])
-        if not made["partitions"]:
+    def send(self, context: Context, request: Request) -> Reply:
+        """Return the reply to a request."""
+        return send(request, context["ti"].try_number)
+
+    def parts(self, context: Context, run: Run, manifest: str, verdict: str, partitions: int) -> list[Part]:
+        """Return what the next stage reads of a manifest: spans of it if that stage is mapped over `partitions`."""
+        whole = Part(manifest=manifest, span=None, name="", of=1, verdict=verdict)
+        if not partitions:
             return [whole]
-        cut = self.ask(context, run, verb="spans", parent=made["manifest"], partitions=made["partitions"])
+        request = SpansRequest(parent=manifest, partitions=run.partitions or partitions, **self.about(context, run))
+        cut = self.send(context, request)
         of = len(cut["spans"])
-        pairs = zip(cut["spans"], cut["names"], strict=True)
-        return [{**whole, "span": span, "name": name, "of": of} for span, name in pairs]
+        return [
+            {**whole, "span": span, "name": name, "of": of}
+            for span, name in zip(cut["spans"], cut["names"], strict=True)
+        ]
 
 
-class Made(TypedDict):
-    """A manifest to hand on, its verdict, and over how many partitions the next stage is mapped (0: it is not)."""
-
-    manifest: str
-    verdict: str
-    partitions: int
-
-
-def partitions(run: Run, planned: int) -> int:
-    """Return over how many partitions to map a stage whose recipe plans `planned` (0: not mapped)."""
-    return planned and (run.partitions or planned)
-
-
-class Land(Asking):
-    """Commits the landed snapshot's manifest; also finds what earlier snapshots left for this one."""
+class Land(RequestOperator):
+    """Commits the landed snapshot's manifest, and names the history that earlier snapshots left for this one."""
 
     operator_extra_links = (ManifestLink(),)
 
@@ -98,43 +103,46 @@ class Land(Asking):
         self.next_partitions = next_partitions
 
     def execute(self, context: Context) -> list[Part]:
-        """Push `landed` (where the files lie, history per stage) and return the parts of the first stage."""
+        """Push `landed` (its manifest, the folder of the files, history per stage); return the first stage's parts."""
         run = run_of(context)
-        reply = self.ask(context, run, verb="land", input=run.landing)
+        about = self.about(context, run)
+        reply = self.send(context, LandRequest(input=run.input, **about))
         self.manifest = reply["manifest"]
-        past = self.ask(context, run, verb="history")
-        told(context, "land", reply, f"{reply['files']:,} files  {reply['bytes'] / 1e6:,.1f} MB")
+        history = self.send(context, HistoryRequest(**about))
+        log_reply(context, LAND, reply, f"{reply['files']:,} files  {reply['bytes'] / 1e6:,.1f} MB")
         for name in reply["ignored"]:
             log.warning("land  %s is no crawl file and was left out", name)
-        context["ti"].xcom_push(key="landed", value={"landing": reply["landing"], **past})
-        planned = partitions(run, self.next_partitions)
-        return self.parts(context, run, Made(manifest=reply["manifest"], verdict="", partitions=planned))
+        landed = {"manifest": self.manifest, "landing": reply["landing"], **history}
+        context["ti"].xcom_push(key="landed", value=landed)
+        return self.parts(context, run, self.manifest, "", self.next_partitions)
 
 
-class Step(Asking):
-    """What the operators of one stage share: the stage, its params and engine, and where its input is."""
+class StageOperator(RequestOperator):
+    """What the operators of one stage share: its name, its step of the recipe, and what landed."""
 
     operator_extra_links: tuple[BaseOperatorLink, ...] = (ManifestLink(),)
     template_fields: Sequence[str] = ("landed",)
 
-    def __init__(self, *, stage: str, work: Mapping[str, Any], landed: Any, **kwargs: Any) -> None:  # noqa: ANN401
+    def __init__(self, *, stage: str, step: Mapping[str, Any], landed: Any, **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(**kwargs)
-        self.stage, self.work, self.landed = stage, work, landed
+        self.stage, self.step, self.landed = stage, step, landed
 
-    def request(self, run: Run, part: Part) -> dict[str, Any]:
-        """Return what every request about this stage says."""
-        return {
-            "stage": self.stage,
-            "params": self.work["params"],
-            "budget": self.work["budget"],
-            "engine": run.engines.get(self.stage, run.engines.get("*", self.work["engine"])),
-            "parent": part["manifest"],
-            "history": self.landed["history"].get(self.stage, []),
-            "landing": self.landed["landing"],
-        }
+    def refine_request(self, context: Context, run: Run, part: Part) -> RefineRequest:
+        """Return the request to refine one part by this stage."""
+        return RefineRequest(
+            stage=self.stage,
+            params=self.step["params"],
+            parent=part["manifest"],
+            history=tuple(self.landed["history"].get(self.stage, ())),
+            landing=self.landed["landing"],
+            span=(part["span"][0], part["span"][1]) if part["span"] else None,
+            error_budget=ErrorBudget(**self.step["error_budget"]),
+            engine=run.engines.get(self.stage, run.engines.get("*", self.step["engine"])),
+            **self.about(context, run),
+        )
 
 
-class Refine(Step):
+class Refine(StageOperator):
     """Refines one part: a partition of a stage when mapped, else the whole of it."""
 
     template_fields = ("landed", "part")
@@ -147,76 +155,77 @@ class Refine(Step):
         """Return the reply of `refine`."""
         part: Part = self.part[0] if isinstance(self.part, list) else self.part
         context["part_name"] = part["name"]  # read by map_index_template
-        run = run_of(context)
-        reply = self.ask(context, run, verb="refine", span=part["span"], **self.request(run, part))
+        reply = self.send(context, self.refine_request(context, run_of(context), part))
         self.manifest = reply["manifest"]
-        told(context, self.stage, reply, funnel(reply), part)
-        return {**reply, "span": part["span"]}
-
-
-class Seal(Step):
-    """Concatenates the partitions of a stage into its manifest."""
-
-    template_fields = ("landed", "came", "done")
-
-    def __init__(self, *, came: Any, done: Any, **kwargs: Any) -> None:  # noqa: ANN401 -- XComArgs
-        super().__init__(**kwargs)
-        self.came, self.done = came, done
-
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Return the reply of `seal`."""
-        run = run_of(context)
-        cost = {key: sum(one[key] for one in self.done) for key in ("wall", "cpu")}
-        spans = [part["span"] for part in self.came]
-        reply = self.ask(context, run, verb="seal", spans=spans, **cost, **self.request(run, self.came[0]))
-        self.manifest = reply["manifest"]
-        told(context, self.stage, reply, funnel(reply))
+        log_reply(context, self.stage, reply, funnel_line(reply), part)
         return reply
 
 
-class Gate(Step):
+class Seal(StageOperator):
+    """Concatenates the partitions of a stage into its manifest."""
+
+    template_fields = ("landed", "parts_in", "refined")
+
+    def __init__(self, *, parts_in: Any, refined: Any, **kwargs: Any) -> None:  # noqa: ANN401 -- XComArgs
+        super().__init__(**kwargs)
+        self.parts_in, self.refined = parts_in, refined
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return the reply of `seal`."""
+        whole = Part(manifest=self.parts_in[0]["manifest"], span=None, name="", of=1, verdict="")
+        request = SealRequest(
+            stage=self.refine_request(context, run_of(context), whole),
+            spans=tuple((part["span"][0], part["span"][1]) for part in self.parts_in),
+            wall=sum(reply["wall"] for reply in self.refined),
+            cpu=sum(reply["cpu"] for reply in self.refined),
+        )
+        reply = self.send(context, request)
+        self.manifest = reply["manifest"]
+        log_reply(context, self.stage, reply, funnel_line(reply))
+        return reply
+
+
+class Gate(StageOperator):
     """Lets the stage's expectations read its manifest; hands it on to the next stage, or refuses."""
 
     operator_extra_links = (ManifestLink(), DocsLink())
-    template_fields = ("landed", "made")
+    template_fields = ("landed", "refined")
 
-    def __init__(self, *, made: Any, next_partitions: int, **kwargs: Any) -> None:  # noqa: ANN401 -- an XComArg
+    def __init__(self, *, refined: Any, next_partitions: int, **kwargs: Any) -> None:  # noqa: ANN401 -- an XComArg
         super().__init__(**kwargs)
-        self.made, self.next_partitions = made, next_partitions
+        self.refined, self.next_partitions = refined, next_partitions
 
     def execute(self, context: Context) -> list[Part]:
         """Return the parts of the next stage; GateRefused, which is never retried, when the data is unwelcome."""
         run = run_of(context)
-        verdict = self.ask(
-            context,
-            run,
-            verb="judge",
-            manifest=self.made["manifest"],
+        self.manifest = self.refined["manifest"]
+        request = JudgeRequest(
+            manifest=self.manifest,
             previous=self.landed["previous"].get(self.stage, ""),
-            bounds=self.work["bounds"],
+            bounds=self.step["bounds"],
             override=run.override.get(self.stage, ""),
+            **self.about(context, run),
         )
-        self.manifest, self.docs = self.made["manifest"], verdict["docs"]
-        told(context, f"{self.stage} gate", verdict, verdict["outcome"])
+        verdict = self.send(context, request)
+        self.docs = verdict["docs"]
+        log_reply(context, f"{self.stage} gate", verdict, verdict["outcome"])
         self._heed(verdict)
-        planned = partitions(run, self.next_partitions)
-        made = Made(manifest=self.made["manifest"], verdict=verdict["verdict"], partitions=planned)
-        return self.parts(context, run, made)
+        return self.parts(context, run, self.manifest, verdict["verdict"], self.next_partitions)
 
     def _heed(self, verdict: Mapping[str, Any]) -> None:
-        why = "; ".join(sentence(one) for one in verdict["failures"])
+        why = "; ".join(sentence(failure) for failure in verdict["failures"])
         if verdict["outcome"] == "warn":
             log.warning("%s gate  warns: %s", self.stage, why)
         if verdict["outcome"] == "refuse":
             message = (
-                f"the gate of {self.stage} refuses {self.made['manifest']}: {why}. Look at {verdict['docs']}; "
+                f"the gate of {self.stage} refuses {self.manifest}: {why}. Look at {verdict['docs']}; "
                 f'if the data is as it should be, run again with the param override={{"{self.stage}": "<why>"}} '
                 "(`refinery run --override`)"
             )
             raise GateRefused(message)
 
 
-class Publish(Asking):
+class Publish(RequestOperator):
     """Makes the snapshot's manifests the next version of the recipe's dataset."""
 
     template_fields: Sequence[str] = ("landed", "gates")
@@ -226,17 +235,17 @@ class Publish(Asking):
         self.landed, self.gates = landed, gates
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Return the reply of `publish`; whoever waits for the dataset learns of the snapshot by an asset event."""
+        """Return the reply of `publish`; an asset event tells who waits for the dataset of the new snapshot."""
         run = run_of(context)
-        reply = self.ask(
-            context,
-            run,
-            verb="publish",
+        manifests = {stage: parts[0]["manifest"] for stage, parts in self.gates.items()}
+        request = PublishRequest(
             landing=self.landed["landing"],
-            manifests={stage: parts[0]["manifest"] for stage, parts in self.gates.items()},
+            manifests={LAND: self.landed["manifest"], **manifests},
             verdicts={stage: parts[0]["verdict"] for stage, parts in self.gates.items()},
+            **self.about(context, run),
         )
-        told(context, "publish", reply, f"version {reply['version']}  {reply['tokens']:,} tokens")
+        reply = self.send(context, request)
+        log_reply(context, "publish", reply, f"version {reply['version']}  {reply['tokens']:,} tokens")
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra = {"version": reply["version"], "tokens": reply["tokens"]}
             context["outlet_events"][outlet].add_partitions([run.snapshot])
@@ -246,7 +255,7 @@ class Publish(Asking):
 # --- Lines -----------------------------------------------------------------------------------------------------
 
 
-def told(context: Context, stage: str, reply: Mapping[str, Any], text: str, part: Part | None = None) -> None:
+def log_reply(context: Context, stage: str, reply: Mapping[str, Any], text: str, part: Part | None = None) -> None:
     """Log a finished request as one line; `refinery run` shows these lines and adds them up."""
     number = context["ti"].map_index + 1
     which = f"partition {number}/{part['of']}" if part and number else ""
@@ -255,34 +264,35 @@ def told(context: Context, stage: str, reply: Mapping[str, Any], text: str, part
     log.info("%s", line, extra={"refinery": facts})
 
 
-def funnel(reply: Mapping[str, Any]) -> str:
-    """Return where the rows of a reply went, in words."""
-    counts = [("in", reply["rows_in"]), ("kept", reply["rows"])]
-    aside = [("rejected", sum(reply["rejected"].values())), ("quarantined", sum(reply["quarantined"].values()))]
-    told_ = "  ".join(f"{count:>7,} {what}" for what, count in [*counts, *(one for one in aside if one[1])])
-    again = "  (found done)" if reply["found"] and not reply["ran"] else ""
-    recalled = reply.get("recalled", {}).get("rows")
-    looked = f"  (looked at {recalled:,} remembered rows)" if recalled else ""
-    return f"{told_}  {reply['wall']:.1f} s{again}{looked}"
+def funnel_line(reply: Mapping[str, Any]) -> str:
+    """Return where the rows of a reply went, as text."""
+    counts = {"in": reply["rows_in"], "kept": reply["rows"]}
+    refused = {name: sum(reply[name].values()) for name in ("rejected", "quarantined")}
+    counts |= {name: rows for name, rows in refused.items() if rows}
+    rows = "  ".join(f"{count:>7,} {name}" for name, count in counts.items())
+    reused = "  (already done)" if reply["reused"] and not reply["ran"] else ""
+    looked_up = reply.get("history_reads", {}).get("rows")
+    history = f"  ({looked_up:,} rows of history read)" if looked_up else ""
+    return f"{rows}  {reply['wall']:.1f} s{reused}{history}"
 
 
 def sentence(failure: Mapping[str, Any]) -> str:
-    """Return one failed expectation of a verdict in words."""
+    """Return one failed expectation of a verdict as text."""
     bounds = ", ".join(f"{key.removesuffix('_value')} {value}" for key, value in failure["bound"].items())
     return f"{failure['column']} is {failure['observed']} ({bounds}): {failure['why']}"
 
 
-def failed(context: Context) -> None:
+def log_failure(context: Context) -> None:
     """Log why a task failed for good; `refinery run` takes its exit code from the exception."""
-    _tell(context, "failed", logging.ERROR)
+    _log_error(context, "failed", logging.ERROR)
 
 
-def retried(context: Context) -> None:
+def log_retry(context: Context) -> None:
     """Log that a task will be tried again, and why."""
-    _tell(context, "is tried again", logging.WARNING)
+    _log_error(context, "is tried again", logging.WARNING)
 
 
-def _tell(context: Context, what: str, level: int) -> None:
+def _log_error(context: Context, outcome: str, level: int) -> None:
     error, task = context.get("exception"), context["ti"].task_id
     facts = {"task": task, "error": error, "final": level == logging.ERROR}
-    log.log(level, "%s  %s: %s", task, what, error, extra={"refinery": facts})
+    log.log(level, "%s  %s: %s", task, outcome, error, extra={"refinery": facts})

@@ -1,4 +1,4 @@
-"""What a DAG run is asked to do: read from its params and dates in one place."""
+"""Reads the params and dates of a DAG run, in one place."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from airflow.sdk.configuration import conf
 from pipeline_tasks.errors import RecipeError
 
 SNAPSHOT = "{snapshot}"
-"""Stands in the param `input` for the run's snapshot."""
+"""Placeholder of the run's snapshot in the param `input`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: where its snapshot lands, where output goes, and how.
+    """One run: where its snapshot lands, the root of its dataset, and how it runs.
 
     `partitions` is 0 for as many as the recipe says. `engines` maps stages to engines that differ from the
     recipe's; `override` maps stages to the reason why a person lets a refused gate pass. `patience` is how
     many hours to wait for the snapshot; with 0 an absent snapshot is an error.
     """
 
-    landing: str
+    input: str
     root: str
     snapshot: str
     partitions: int
@@ -33,11 +33,11 @@ class Run:
 
 
 def run_of(context: Context) -> Run:
-    """Return what the run of a task's context is asked to do."""
+    """Return the run of a task's context."""
     params = context["params"]
     snapshot = snapshot_of(context["dag_run"], params)
     return Run(
-        landing=str(params["input"]).replace(SNAPSHOT, snapshot),
+        input=str(params["input"]).replace(SNAPSHOT, snapshot),
         root=str(params["root"]),
         snapshot=snapshot,
         partitions=int(params["partitions"]),
@@ -48,7 +48,7 @@ def run_of(context: Context) -> Run:
 
 
 def snapshot_of(dag_run: Any, params: Mapping[str, Any]) -> str:  # noqa: ANN401 -- Airflow's DagRun, of either side
-    """Return the snapshot a run is about: the param, else the run's partition key, else the date it is for."""
+    """Return a run's snapshot: the param, else the run's partition key, else the date it is for."""
     if params.get("snapshot"):
         return str(params["snapshot"])
     if dag_run.partition_key:

@@ -6,14 +6,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import load_recipe, stage_card
-from pipeline_tasks.service.requests import handle
+from pipeline_tasks.service.handle import handle
+from pipeline_tasks.service.requests import Reply, decode
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
@@ -87,15 +88,21 @@ class How:
 def refined(root: str, uri: str, how: How | None = None) -> Chain:
     """Land, refine by every stage of the recipe with all earlier snapshots as history, and publish."""
     how = how or How()
-    landed = handle({"verb": "land", "root": root, "input": uri})
+    landed = reply("land", root=root, input=uri)
     named = {"root": root, "recipe": how.recipe, "snapshot": landed["snapshot"]}
-    history = handle({"verb": "history", **named})["history"]
-    parent, manifests = landed["manifest"], {}
+    history = reply("history", **named)["history"]
+    parent = landed["manifest"]
+    manifests = {"land": parent}
     for stage, request in requests(named | {"landing": landed["landing"]}, how):
         request |= {"parent": parent, "history": history.get(stage, [])}
         parent = manifests[stage] = _refined(request, how)["manifest"]
-    handle({"verb": "publish", **named, "landing": landed["landing"], "manifests": manifests})
+    reply("publish", **named, landing=landed["landing"], manifests=manifests)
     return Chain(root, version_log.current(root, how.recipe, landed["snapshot"]))
+
+
+def reply(verb: str, **fields: Any) -> Reply:
+    """The reply to a request that is given as its JSON."""
+    return handle(decode({"verb": verb, **fields}))
 
 
 def requests(common: Mapping[str, Any], how: How) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -103,23 +110,23 @@ def requests(common: Mapping[str, Any], how: How) -> Iterator[tuple[str, dict[st
     recipe = load_recipe(how.recipe)
     for step in recipe.steps:
         params = {**step.params, **(how.changes or {}).get(step.stage, {})}
-        where = {"engine": how.on, "address": how.address, "budget": dict(recipe.budget)}
+        where = {"engine": how.on, "address": how.address, "error_budget": asdict(recipe.error_budget)}
         yield step.stage, {**common, **where, "stage": step.stage, "params": params}
 
 
 def _refined(request: dict[str, Any], how: How) -> dict[str, Any]:
     if how.partitions == 1 or not stage_card(request["stage"]).splits:
-        return handle({"verb": "refine", **request})
+        return reply("refine", **request)
     spans = cut(request, how.partitions)
     for span in reversed(spans):  # mapped tasks end in any order
-        handle({"verb": "refine", **request, "span": span})
-    return handle({"verb": "seal", **request, "spans": spans})
+        reply("refine", **request, span=span)
+    return reply("seal", stage=request, spans=spans)
 
 
 def cut(request: Mapping[str, Any], partitions: int) -> list[list[int]]:
-    spans: list[list[int]] = handle(
-        {"verb": "spans", "root": request["root"], "parent": request["parent"], "partitions": partitions}
-    )["spans"]
+    spans: list[list[int]] = reply("spans", root=request["root"], parent=request["parent"], partitions=partitions)[
+        "spans"
+    ]
     return spans
 
 

@@ -92,6 +92,6 @@ def ray(workers_find_tests: None) -> Iterator[str]:
     """The address of the one Ray of this test session, which starts at its first use."""
     yield "local"
     if "ray" in sys.modules:
-        from pipeline_tasks.engines.ray import disconnect
+        from pipeline_tasks.engines.ray import stop
 
-        disconnect()
+        stop()

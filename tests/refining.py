@@ -9,7 +9,8 @@ import pyarrow as pa
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, manifest_path, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
-from pipeline_tasks.run.runner import Work, refine
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import refine
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_shards
 from pipeline_tasks.store.shard_file import ShardWriter
@@ -62,7 +63,7 @@ def refined(
     landing: str = "",
 ) -> tuple[str, Manifest]:
     """Run one stage over a committed parent on an engine; return (manifest path, manifest)."""
-    work = Work(str(root), stage, params or {}, parent, tuple(history), landing=landing, batch_rows=batch_rows)
+    work = RefineRequest(str(root), stage, params or {}, parent, tuple(history), landing=landing, batch_rows=batch_rows)
     path, made, _ = refine(work, engine(on, address))
     return path, made
 

@@ -30,10 +30,9 @@ from pipeline_tasks.inspect.trace import trace
 from pipeline_tasks.publish.packed import read_published
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.service.requests import handle
 from pipeline_tasks.store import storage
 from tests import days as daily
-from tests.chain import PROJECT, Chain, How, Place, command, cut, refined, requests
+from tests.chain import PROJECT, Chain, How, Place, command, cut, refined, reply, requests
 
 pytestmark = [pytest.mark.slow]
 
@@ -369,12 +368,12 @@ def test_a_landing_of_objects_gives_the_same_bytes_as_a_folder(
 
 def test_a_killed_partition_alone_runs_again_and_only_what_it_lacked(crawl: Path, how: How, tmp_path: Path) -> None:
     root = str(tmp_path / "root")
-    landed = handle({"verb": "land", "root": root, "input": str(crawl / "2026-11-19")})
+    landed = reply("land", root=root, input=str(crawl / "2026-11-19"))
     asked = dict(requests({"root": root, "landing": landed["landing"]}, how))
-    ingested = handle({"verb": "refine", **asked["ingest"], "parent": landed["manifest"]})
+    ingested = reply("refine", **asked["ingest"], parent=landed["manifest"])
     extract = {**asked["extract"], "parent": ingested["manifest"]}
     spans = cut(extract, 2)
-    sound = handle({"verb": "refine", **extract, "span": spans[0]})
+    sound = reply("refine", **extract, span=spans[0])
     before = set(receipts(root))
 
     kill_at_first_receipt({"verb": "refine", **extract, "span": spans[1]}, root, before, tmp_path)
@@ -382,14 +381,14 @@ def test_a_killed_partition_alone_runs_again_and_only_what_it_lacked(crawl: Path
     shards = spans[1][1] - spans[1][0]
     assert 1 <= kept < shards, "the partition was not killed halfway"
 
-    again = [handle({"verb": "refine", **extract, "span": span}) for span in spans]
-    assert [(one["ran"], one["found"]) for one in again] == [(0, 0), (shards - kept, kept)]
+    again = [reply("refine", **extract, span=span) for span in spans]
+    assert [(refined["ran"], refined["reused"]) for refined in again] == [(0, 0), (shards - kept, kept)]
     assert again[0]["manifest"] == sound["manifest"]
-    sealed = handle({"verb": "seal", **extract, "spans": spans})["manifest"]
+    sealed = reply("seal", stage=extract, spans=spans)["manifest"]
     whole = str(tmp_path / "whole")
-    handle({"verb": "land", "root": whole, "input": str(crawl / "2026-11-19")})
+    reply("land", root=whole, input=str(crawl / "2026-11-19"))
     for request in (asked["ingest"] | {"parent": landed["manifest"]}, extract):
-        told = handle({"verb": "refine", **request, "root": whole})
+        told = reply("refine", **request | {"root": whole})
     assert told["manifest"] == sealed
     assert storage.connect(root).read(sealed) == storage.connect(whole).read(sealed)
 

@@ -10,7 +10,8 @@ import pytest
 from benchmarks import planted
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.run.runner import Work, refine
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import refine
 from pipeline_tasks.stage import Kernel, Shards
 from tests import refining
 from tests.documents import documents
@@ -56,7 +57,7 @@ def deduplicated(
     parent = refining.given(root, [documents(texts)])
     home, _ = refining.refined(root, "dedup_exact", parent, {"buckets": BUCKETS})
     shuffled = Shuffled()
-    work = Work(str(root), "dedup_minhash", {"buckets": BUCKETS, **params}, home)
+    work = RefineRequest(str(root), "dedup_minhash", {"buckets": BUCKETS, **params}, home)
     _, made, _ = refine(work, shuffled.watched(*on))
     return made, shuffled
 

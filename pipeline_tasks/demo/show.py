@@ -90,9 +90,7 @@ def compared(root: str, planted: truth.Truth, versions: Sequence[version_log.Ver
 
 
 def _rejected_rows(root: str, version: version_log.Version) -> Iterator[Mapping[str, Any]]:
-    for stage, path in version.manifests.items():
-        if stage == "land":
-            continue
+    for path in version.manifests.values():
         manifest = read_manifest(root, path)
         for batch in read_shards(root, (*manifest.rejects, *manifest.quarantine), [*LOCATOR, "reason"]):
             yield from batch.to_pylist()

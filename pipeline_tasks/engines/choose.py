@@ -1,23 +1,36 @@
 """Chooses an engine by name and address, importing only the one that is chosen."""
 
-from functools import partial
+import importlib
+import sys
+from typing import Any
 
-from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.recipe import ENGINES
 from pipeline_tasks.run.runner import EngineFactory
+
+MODULES = {name: f"pipeline_tasks.engines.{name}" for name in ENGINES}
 
 
 def engine(name: str, address: str = "") -> EngineFactory:
-    """Return the factory of engine `name` (`local`, `spark` or `ray`) at `address` (default: on this machine)."""
-    if name == "local":
-        return LocalEngine
-    if name == "spark":
-        from pipeline_tasks.engines.spark import SparkEngine
+    """Return the factory of engine `name` at `address` (default: on this machine)."""
+    factory: EngineFactory = _module(name).factory(address)
+    return factory
 
-        return partial(SparkEngine, master=address or "local[*]")
-    if name == "ray":
-        from pipeline_tasks.engines.ray import RayEngine
 
-        return partial(RayEngine, address=address or "local")
-    message = f"no engine {name!r}; engines are local, spark and ray"
-    raise RecipeError(message)
+def start(name: str, address: str = "") -> None:
+    """Start the engine in this process, so that later tasks share what is slow to start."""
+    _module(name).start(address)
+
+
+def stop_all() -> None:
+    """Stop every engine that was started in this process."""
+    for module in MODULES.values():
+        if module in sys.modules:
+            sys.modules[module].stop()
+
+
+def _module(name: str) -> Any:  # noqa: ANN401 -- a module with `factory`, `start` and `stop`
+    if name not in MODULES:
+        message = f"no engine {name!r}; engines are {', '.join(ENGINES)}"
+        raise RecipeError(message)
+    return importlib.import_module(MODULES[name])

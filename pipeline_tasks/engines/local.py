@@ -5,14 +5,16 @@ from functools import partial
 from typing import Any
 
 from pipeline_tasks.run.history import History
+from pipeline_tasks.run.runner import EngineFactory
+from pipeline_tasks.run.shuffle import gather_from_store, new_scratch, remove_scratch, scatter_to_store
 from pipeline_tasks.run.task import Task, run
-from pipeline_tasks.run.tracker import Tracker, gather_from_store, new_scratch, remove_scratch, scatter_to_store
+from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Kernel, Shards
 from pipeline_tasks.text.base.tables import unchanged
 
 
 class LocalEngine:
-    """Runs calls here and now; other engines replace `_each` (and `group`, where they have a shuffle)."""
+    """Runs tasks here and now; other engines replace `_each` (and `group`, where they have a shuffle)."""
 
     def __init__(self, tracker: Tracker, history: History | None = None) -> None:
         self.tracker = tracker
@@ -54,19 +56,32 @@ class LocalEngine:
         tasks = self.tracker.group_tasks(kernel, rows, by, order, buckets)
 
         def run_missing(missing: list[int]) -> list[Any]:
-            place, weight = self.tracker.place, sum(shard.bytes for shard in rows)
-            scratch = new_scratch(place)
-            scatters = [partial(scatter_to_store, place, shard, by, buckets, scratch) for shard in rows]
+            stage_io, weight = self.tracker.io, sum(shard.bytes for shard in rows)
+            scratch = new_scratch(stage_io)
+            scatters = [partial(scatter_to_store, stage_io, shard, by, buckets, scratch) for shard in rows]
             try:
-                pieces = [one for part in self._each(scatters, weight) for one in part]
+                pieces = [piece for part in self._each(scatters, weight) for piece in part]
                 drawn = {rank: tuple(piece for bucket, piece in pieces if bucket == rank) for rank in missing}
                 gathers = [partial(gather_from_store, tasks[rank], drawn[rank], by, tuple(order)) for rank in missing]
                 return self._each(gathers, weight)
             finally:
-                remove_scratch(place, scratch)
+                remove_scratch(stage_io, scratch)
 
         return self.tracker.complete(tasks, run_missing)
 
-    def _each(self, calls: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- for other engines
-        """Run the calls, which read about `weight` bytes together; return their results in order."""
-        return [call() for call in calls]
+    def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- for other engines
+        """Run the tasks, which read about `weight` bytes together; return their results in order."""
+        return [task() for task in tasks]
+
+
+def factory(address: str) -> EngineFactory:  # noqa: ARG001 -- this process has no address
+    """Return what makes this engine."""
+    return LocalEngine
+
+
+def start(address: str) -> None:
+    """Start nothing: this engine is the process itself."""
+
+
+def stop() -> None:
+    """Stop nothing."""

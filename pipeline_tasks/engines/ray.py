@@ -1,4 +1,4 @@
-"""The Ray engine: the reference engine with its calls spread over a Ray cluster."""
+"""The Ray engine: the reference engine with its tasks spread over a Ray cluster."""
 
 import os
 import secrets
@@ -12,34 +12,35 @@ from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, RefineryError
 from pipeline_tasks.run.history import History
+from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of
 
 RETRIES = 3
-"""How often Ray runs a call again whose worker died; receipts make a repeated call harmless."""
+"""How often Ray runs a task again whose worker died; receipts make a repeated task harmless."""
 
 
 class RayEngine(LocalEngine):
-    """Runs each call as a Ray task on the cluster at `address` (`local` starts one on this machine)."""
+    """Runs each task as a Ray task on the cluster at `address` (`local` starts one on this machine)."""
 
     def __init__(self, tracker: Tracker, history: History | None = None, *, address: str = "local") -> None:
         super().__init__(tracker, history)
         self._address = address
 
-    def _each(self, calls: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- Ray tasks cost little
+    def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- Ray tasks cost little
         connect(self._address)
         import ray
 
         remote = ray.remote(max_retries=RETRIES)(guarded)
         try:
-            return results_of(ray.get([remote.remote(call) for call in calls]))
+            return results_of(ray.get([remote.remote(task) for task in tasks]))
         except ray.exceptions.RayTaskError as error:
-            what = f"{type(error.cause).__name__}: {error.cause}"
-            message = f"{self.tracker.place.home}: a kernel failed in a Ray worker ({what})"
+            cause = f"{type(error.cause).__name__}: {error.cause}"
+            message = f"{self.tracker.io.prefix}: a kernel failed in a Ray worker ({cause})"
             raise RefineryError(message) from error
         except ray.exceptions.RayError as error:
             message = (
-                f"{self.tracker.place.home}: Ray workers died {RETRIES + 1} times in a row ({str(error)[:300]}); "
-                "give them more memory or fewer cores. What was finished is kept and will not run again"
+                f"{self.tracker.io.prefix}: Ray workers died {RETRIES + 1} times in a row ({str(error)[:300]}); "
+                "give them more memory or fewer cores. Finished tasks are kept and will not run again"
             )
             raise JobLost(message) from error
 
@@ -85,7 +86,7 @@ def _in_a_lasting_thread(start: Callable[[], object]) -> None:
     def last() -> None:
         try:
             start()
-        except BaseException as error:  # noqa: BLE001 -- raised where it was asked for
+        except BaseException as error:  # noqa: BLE001 -- raised in the thread that waits
             started.set_exception(error)
             return
         started.set_result(None)
@@ -95,7 +96,17 @@ def _in_a_lasting_thread(start: Callable[[], object]) -> None:
     started.result()
 
 
-def disconnect() -> None:
+def factory(address: str) -> EngineFactory:
+    """Return what makes this engine at `address` (default: a Ray of this machine)."""
+    return partial(RayEngine, address=address or "local")
+
+
+def start(address: str) -> None:
+    """Connect to the Ray at `address` (default: a Ray of this machine)."""
+    connect(address or "local")
+
+
+def stop() -> None:
     """Leave Ray, stopping it if this process started it."""
     import ray
 

@@ -1,6 +1,6 @@
-"""The Spark engine: calls run in `mapInArrow`, and grouped rows travel through Spark's own shuffle.
+"""The Spark engine: tasks run in `mapInArrow`, and grouped rows travel through Spark's own shuffle.
 
-Shards are read and written by our own workers (no JVM-side S3 libraries); Spark moves calls, receipts and,
+Shards are read and written by our own workers (no JVM-side S3 libraries); Spark moves tasks, receipts and,
 for `group`, Arrow streams that hold one shard's rows of one bucket. A stage has dozens of verbs, so each is as few
 Spark stages as it can be: one for a map, two for a group.
 """
@@ -28,7 +28,9 @@ from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
 from pipeline_tasks.run.history import History
-from pipeline_tasks.run.task import Outcome, Task, gather, scatter
+from pipeline_tasks.run.runner import EngineFactory
+from pipeline_tasks.run.shuffle import gather, scatter
+from pipeline_tasks.run.task import Outcome, Task
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of
 from pipeline_tasks.stage import Kernel, Shards
 
@@ -51,20 +53,20 @@ SOCKET_FOLDER = 60
 """Longest path of a folder for sockets: Spark adds 43 characters, and macOS takes 103 in all (Linux 107)."""
 
 TASK_BYTES = 4 * 1024 * 1024
-"""A Spark task is worth its 10 ms of overhead for about this many stored bytes; lighter calls share one."""
+"""A Spark task is worth its 10 ms of overhead for about this many stored bytes; lighter tasks of ours share one."""
 
 
 class SparkEngine(LocalEngine):
-    """Runs calls as Spark tasks on `master` (`local[N]`, `spark://host:port` or `sc://host:port`)."""
+    """Runs our tasks as Spark tasks on `master` (`local[N]`, `spark://host:port` or `sc://host:port`)."""
 
     def __init__(self, tracker: Tracker, history: History | None = None, *, master: str = "local[*]") -> None:
         super().__init__(tracker, history)
         self._master = master
 
-    def _each(self, calls: Sequence[partial[Any]], weight: int) -> list[Any]:
-        parts = self._parts(len(calls), weight)
-        frame = self._frame(parts).mapInArrow(partial(_run_calls, task_batch(calls, parts)), RESULT)
-        return self._collect(frame, range(len(calls)))
+    def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:
+        parts = self._parts(len(tasks), weight)
+        frame = self._frame(parts).mapInArrow(partial(_run_tasks, task_batch(tasks, parts)), RESULT)
+        return self._collect(frame, range(len(tasks)))
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
         """As the reference engine, with the rows shuffled by Spark: `repartitionById` takes our bucket as it is."""
@@ -72,10 +74,10 @@ class SparkEngine(LocalEngine):
 
         def run_missing(missing: list[int]) -> list[Any]:
             weight = sum(shard.bytes for shard in rows)
-            scatters = [partial(scatter, self.tracker.place, shard, by, buckets) for shard in rows]
-            givers = self._parts(len(rows), weight)
-            sent = task_batch(scatters, givers)
-            pieces = self._frame(givers).mapInArrow(partial(_run_scatters, sent, frozenset(missing)), PIECE)
+            scatters = [partial(scatter, self.tracker.io, shard, by, buckets) for shard in rows]
+            scatter_parts = self._parts(len(rows), weight)
+            batch = task_batch(scatters, scatter_parts)
+            pieces = self._frame(scatter_parts).mapInArrow(partial(_run_scatters, batch, frozenset(missing)), PIECE)
             chosen = {bucket: tasks[bucket] for bucket in missing}
             gathering = partial(_gather_buckets, chosen, by, tuple(order))
             parts = self._parts(buckets, weight)
@@ -85,15 +87,15 @@ class SparkEngine(LocalEngine):
 
         return self.tracker.complete(tasks, run_missing)
 
-    def _parts(self, calls: int, weight: int) -> int:
-        """Return how many Spark tasks share `calls` over `weight` bytes: one each, but fewer where they are light."""
+    def _parts(self, tasks: int, weight: int) -> int:
+        """Return how many Spark tasks share `tasks` of ours over `weight` bytes: fewer than one each for light ones."""
         cores = int(session(self._master).conf.get("spark.refinery.cores", str(os.cpu_count() or 1)))
-        return min(calls, max(cores, -(-weight // TASK_BYTES)))
+        return min(tasks, max(cores, -(-weight // TASK_BYTES)))
 
     def _frame(self, parts: int) -> Any:  # noqa: ANN401 -- a Spark DataFrame
         """Return the numbers below `parts`, each in a partition of its own.
 
-        The calls are no rows: rows made here would need a Spark stage with workers to make them, and one to cut them.
+        Our tasks are not rows: rows of the driver would need a Spark stage to make them, and one to cut them.
         """
         return session(self._master).range(0, parts, 1, parts)
 
@@ -102,23 +104,24 @@ class SparkEngine(LocalEngine):
         from pyspark.errors import PySparkException, PythonException
 
         try:
-            found = {row.rank: pickle.loads(row.result) for row in frame.collect()}  # noqa: S301 -- our own workers' words
+            collected = frame.collect()
+            results = {row.rank: pickle.loads(row.result) for row in collected}  # noqa: S301 -- our workers' own
         except PythonException as error:
-            message = f"{self.tracker.place.home}: a kernel failed in a Spark worker ({_first_lines(str(error))})"
+            message = f"{self.tracker.io.prefix}: a kernel failed in a Spark worker ({_first_lines(str(error))})"
             raise RefineryError(message) from error
         except (PySparkException, Py4JError) as error:
             message = (
-                f"{self.tracker.place.home}: the Spark job failed ({_first_lines(str(error))}); if workers were killed "
-                "give them more memory. What was finished is kept and will not run again"
+                f"{self.tracker.io.prefix}: the Spark job failed ({_first_lines(str(error))}); if workers were killed "
+                "give them more memory. Finished tasks are kept and will not run again"
             )
             raise JobLost(message) from error
-        if lost := [rank for rank in ranks if rank not in found]:  # a driver out of memory ends the stream early
+        if lost := [rank for rank in ranks if rank not in results]:  # a driver out of memory ends the stream early
             message = (
-                f"{self.tracker.place.home}: Spark returned {len(found)} of {len(found) + len(lost)} results; give its "
-                "driver more memory. What was finished is kept and will not run again"
+                f"{self.tracker.io.prefix}: Spark returned {len(results)} of {len(results) + len(lost)} results; give "
+                "its driver more memory. Finished tasks are kept and will not run again"
             )
             raise JobLost(message)
-        return results_of([found[rank] for rank in ranks])
+        return results_of([results[rank] for rank in ranks])
 
 
 def _expression(text: str) -> Any:  # noqa: ANN401 -- a Spark Column, classic or Connect
@@ -134,17 +137,17 @@ def _first_lines(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaskBatch:
-    """Calls on their way: those of each Spark task with their ranks, pickled, and what calls have in common, once.
+    """Tasks as they are sent: pickled with their ranks, one chunk per Spark task, and what they have in common, once.
 
-    Every Spark task is given all of it. What all shards need beside their own (a plan, a history of thousands of
-    shards) must not stand in it once per call.
+    Every Spark task is given all of it, so what all tasks share (a broadcast, a history of thousands of shards) must
+    not be in it once per task.
     """
 
     common: bytes
     chunks: tuple[bytes, ...]
 
-    def calls(self, part: int) -> list[tuple[int, Callable[[], Any]]]:
-        """Return the ranks and calls of a Spark task."""
+    def tasks(self, part: int) -> list[tuple[int, Callable[[], Any]]]:
+        """Return the ranks and tasks of one chunk."""
         reader = _Unpickler(io.BytesIO(self.chunks[part]))
         reader.common = pickle.loads(self.common)  # noqa: S301 -- sent by our own driver
         return cast("list[tuple[int, Callable[[], Any]]]", reader.load())
@@ -168,44 +171,44 @@ class _Unpickler(pickle.Unpickler):
         return self.common[rank]
 
 
-def task_batch(calls: Sequence[partial[Any]], parts: int) -> TaskBatch:
-    """Return calls as they are sent to `parts` Spark tasks; common are the first call's arguments, and their fields."""
-    common = [one for value in calls[0].args for one in (value, *_fields(value))] if calls else []
-    ranks = {id(one): rank for rank, one in enumerate(common)}
-    ranked = list(enumerate(calls))
+def task_batch(tasks: Sequence[partial[Any]], parts: int) -> TaskBatch:
+    """Return tasks as they are sent to `parts` Spark tasks; common are the first task's arguments, and their fields."""
+    common = [shared for value in tasks[0].args for shared in (value, *_fields(value))] if tasks else []
+    ranks = {id(shared): rank for rank, shared in enumerate(common)}
+    ranked = list(enumerate(tasks))
     return TaskBatch(pickle.dumps(common), tuple(_pickled(ranked[part::parts], ranks) for part in range(parts)))
 
 
-def _fields(value: Any) -> list[Any]:  # noqa: ANN401 -- any argument of a call
+def _fields(value: Any) -> list[Any]:  # noqa: ANN401 -- any argument of a task
     return [getattr(value, field.name) for field in fields(value)] if isinstance(value, Task) else []
 
 
-def _pickled(calls: Sequence[tuple[int, partial[Any]]], ranks: Mapping[int, int]) -> bytes:
+def _pickled(tasks: Sequence[tuple[int, partial[Any]]], ranks: Mapping[int, int]) -> bytes:
     sink = io.BytesIO()
     writer = _Pickler(sink)
     writer.ranks = ranks
-    writer.dump(calls)
+    writer.dump(tasks)
     return sink.getvalue()
 
 
-def _drawn(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Callable[[], Any]]]:
-    """Yield the ranks and calls that this Spark task was given."""
+def _unpacked(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Callable[[], Any]]]:
+    """Yield the ranks and tasks that this Spark task was given."""
     for batch in batches:
         for part in batch.column(0).to_pylist():
-            yield from sent.calls(part)
-    _spare(len(sys.modules))
+            yield from sent.tasks(part)
+    _freeze(len(sys.modules))
 
 
 @lru_cache(maxsize=1)
-def _spare(modules: int) -> None:  # noqa: ARG001 -- once per number of modules: kernels import more
-    """Spare what is imported by now from garbage collection: Spark's daemon collects after each task, 40 ms of it."""
+def _freeze(modules: int) -> None:  # noqa: ARG001 -- once per number of modules: kernels import more
+    """Exempt what is imported by now from garbage collection: Spark's daemon collects after each task, 40 ms of it."""
     gc.collect()
     gc.freeze()
 
 
-def _run_calls(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for rank, call in _drawn(sent, batches):
-        yield _result(rank, guarded(call))
+def _run_tasks(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for rank, task in _unpacked(sent, batches):
+        yield _result(rank, guarded(task))
 
 
 def _result(rank: int, result: object) -> pa.RecordBatch:
@@ -216,12 +219,12 @@ def _result(rank: int, result: object) -> pa.RecordBatch:
 def _run_scatters(
     sent: TaskBatch, wanted: frozenset[int], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    for rank, call in _drawn(sent, batches):
+    for rank, task in _unpacked(sent, batches):
         try:
-            for number, (bucket, _, body) in enumerate(call()):
+            for number, (bucket, _, body) in enumerate(task()):
                 if bucket in wanted:
                     yield _piece(bucket, rank, number, body)
-        except RefineryError as error:  # every bucket must hear of it: none may run on a part of its rows
+        except RefineryError as error:  # it goes to every bucket: none may run on a part of its rows
             for bucket in sorted(wanted):
                 yield _piece(bucket, REFUSED, rank, pickle.dumps(error))
 
@@ -311,8 +314,8 @@ def _local_sockets() -> dict[str, str]:
 
 def _with_retries(master: str) -> str:
     """Return `local[N]` as `local[N,3]`: a killed worker's task runs again, as it would on a cluster."""
-    found = re.fullmatch(r"local(?:\[([0-9]+|\*)\])?", master)
-    return f"local[{found.group(1) or 1},3]" if found else master
+    cores = re.fullmatch(r"local(?:\[([0-9]+|\*)\])?", master)
+    return f"local[{cores.group(1) or 1},3]" if cores else master
 
 
 def _require_java(master: str) -> None:
@@ -322,6 +325,16 @@ def _require_java(master: str) -> None:
         return
     message = f"{f'JAVA_HOME={home} holds no bin/java. ' if home else ''}{JAVA}"
     raise RecipeError(message)
+
+
+def factory(address: str) -> EngineFactory:
+    """Return what makes this engine at `address` (default: a Spark of this machine)."""
+    return partial(SparkEngine, master=address or "local[*]")
+
+
+def start(address: str) -> None:
+    """Start the session at `address` (default: a Spark of this machine)."""
+    session(address or "local[*]")
 
 
 def stop() -> None:

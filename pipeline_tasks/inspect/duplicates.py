@@ -20,7 +20,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.superseded import read_superseded
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES as ORDER
-from pipeline_tasks.run.task import bucket_of
+from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_history, read_manifest, read_shards
 

@@ -10,7 +10,7 @@ from pipeline_tasks.errors import ContractError, RefineryError
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, versions_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import STAGES, stage_card
+from pipeline_tasks.recipe import LAND, STAGES, stage_card
 from pipeline_tasks.run.runner import check_conservation
 from pipeline_tasks.stage import LANDING
 from pipeline_tasks.store import storage
@@ -57,7 +57,7 @@ def verify(root: str, version: version_log.Version) -> Account:
     """Re-read everything that a version names; problems are collected, not raised, so that all are reported."""
     account = Account(version)
     parent: Manifest | None = None
-    for stage in (stage for stage in ("land", *STAGES) if stage in version.manifests):
+    for stage in (stage for stage in (LAND, *STAGES) if stage in version.manifests):
         try:
             manifest = read_manifest(root, version.manifests[stage])
         except RefineryError as error:
@@ -90,7 +90,7 @@ def _check_link(parent: Manifest, manifest: Manifest, account: Account) -> None:
 
 
 def _count_rows(parent: Manifest, manifest: Manifest, account: Account) -> None:
-    if parent.stage == "land":
+    if parent.landed:
         account.records = manifest.rows_in
     for reason, count in (*manifest.rejected.items(), *manifest.quarantined.items()):
         key = reason if not reason.startswith("error:") else f"{manifest.stage} {reason}"

@@ -5,13 +5,15 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+
+import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, NothingLanded, SnapshotIncomplete
 from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, manifest_path
-from pipeline_tasks.stage import LANDING, Shard
+from pipeline_tasks.recipe import LAND
+from pipeline_tasks.stage import LANDING, Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
 
@@ -144,19 +146,45 @@ def _base(name: str) -> str:
     return name.rpartition("/")[2]
 
 
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Which snapshot landed."""
+
+    snapshot: str
+
+
+def run(shards: Shards, params: Params, on: Engine) -> Shards:  # noqa: ARG001 -- a stage's signature
+    """Return the landed files as they are: `ingest` reads them."""
+    return shards
+
+
+STAGE = Stage(
+    name=LAND,
+    run=run,
+    params=Params,
+    reads=pa.schema([]),
+    writes=pa.schema([]),
+    version=1,
+    splits=False,
+    reads_history=False,
+    engine="local",
+    title="The files of a snapshot",
+)
+
+
 def land(root: str, uri: str, snapshot: str = "") -> tuple[str, Manifest, Listing]:
-    """Commit the manifest of a landed snapshot; its fingerprint follows from names and content, not from the place."""
+    """Commit the manifest of a landed snapshot; its fingerprint follows from the names and bytes of its files."""
     uri = _absolute(uri)
     listing = list_snapshot(uri, snapshot)
     folder = _folder(uri, listing)
     shards = tuple(_shard(folder, name, size, digest) for name, size, digest in listing.files)
-    params: dict[str, Any] = {"snapshot": listing.snapshot}
-    identity = params | {"files": [[shard.path, shard.digest] for shard in shards]}
-    made = Manifest(
-        stage="land",
-        version=1,
-        fingerprint=fingerprint_of("land", 1, identity, (), {}),
-        params=params,
+    params = Params(listing.snapshot)
+    identity = {**asdict(params), "files": [[shard.path, shard.digest] for shard in shards]}
+    manifest = Manifest(
+        stage=STAGE.name,
+        version=STAGE.version,
+        fingerprint=fingerprint_of(STAGE.name, STAGE.version, identity, (), {}),
+        params=asdict(params),
         parents=(),
         covers=(),
         schema=(),
@@ -170,9 +198,9 @@ def land(root: str, uri: str, snapshot: str = "") -> tuple[str, Manifest, Listin
         quarantined={},
         metrics={"kept": {}, "rejects": {}},
     )
-    path = manifest_path("land", made.fingerprint)
-    storage.commit(storage.connect(root), path, dump(made))
-    return path, made, listing
+    path = manifest_path(STAGE.name, manifest.fingerprint)
+    storage.commit(storage.connect(root), path, dump(manifest))
+    return path, manifest, listing
 
 
 def landing_of(uri: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline_tasks.manifest import Manifest, digest_of, manifest_path
+from pipeline_tasks.manifest import Manifest, digest_of
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.exports.formats import export
 from pipeline_tasks.publish.exports.source import source_of
@@ -26,8 +26,7 @@ def publish(
     ledger: Ledger,
 ) -> dict[str, Any]:
     """Append a dataset version of the manifests; publishing the same manifests again returns the existing version."""
-    paths = _with_land(root, manifests)
-    by_stage = {stage: read_manifest(root, path) for stage, path in paths.items()}
+    by_stage = {stage: read_manifest(root, path) for stage, path in manifests.items()}
     prefix = _prefix(recipe, by_stage)
     if "pack" in by_stage:
         export(source_of(root, by_stage), prefix)
@@ -37,7 +36,7 @@ def publish(
             root=root,
             recipe=recipe,
             snapshot=snapshot,
-            paths=paths,
+            paths=manifests,
             verdict_paths=verdicts,
             out=f"{prefix}/report.html",
             costs=ledger.query("cost", recipe=recipe, snapshot=snapshot),
@@ -50,7 +49,7 @@ def publish(
             "recipe": recipe,
             "snapshot": snapshot,
             "landing": landing,
-            "manifests": paths,
+            "manifests": dict(manifests),
             "verdicts": dict(verdicts),
             "prefix": prefix,
             **_sizes(by_stage),
@@ -65,14 +64,6 @@ def publish(
         "report": report,
         **{name: getattr(version, name) for name in shown},
     }
-
-
-def _with_land(root: str, manifests: Mapping[str, str]) -> dict[str, str]:
-    """Return the manifests and that of the landed snapshot, which is the parent of `ingest`."""
-    paths = dict(manifests)
-    if "land" not in paths and "ingest" in paths:
-        paths["land"] = manifest_path("land", read_manifest(root, paths["ingest"]).parents[0])
-    return paths
 
 
 def _prefix(recipe: str, by_stage: Mapping[str, Manifest]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import canonical
+from pipeline_tasks.recipe import LAND
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
 
@@ -150,7 +151,7 @@ def append(root: str, entry: Mapping[str, Any]) -> Version:
         last = next((one for one in reversed(there) if one.snapshot == entry["snapshot"]), None)
         if isinstance(last, Version) and asdict(last) == asdict(Version(number=last.number, **entry)):
             return last
-        refuse_retracted(root, str(entry["recipe"]), str(entry["snapshot"]), str(entry["manifests"].get("land")))
+        refuse_retracted(root, str(entry["recipe"]), str(entry["snapshot"]), str(entry["manifests"].get(LAND)))
         version = Version(number=_next(there), **entry)
         if _put(root, version):
             return version
@@ -161,7 +162,7 @@ def refuse_retracted(root: str, recipe: str, snapshot: str, land: str) -> None:
     gone = retractions(root, recipe).get(snapshot)
     if gone is None:
         return
-    if any(one.manifests.get("land") == land for one in versions(root, recipe) if one.number in gone.retracts):
+    if any(one.manifests.get(LAND) == land for one in versions(root, recipe) if one.number in gone.retracts):
         message = f"{_gone(root, gone)}; to refine it anew, land other files than those that were retracted"
         raise RecipeError(message)
 

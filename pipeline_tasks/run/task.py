@@ -1,7 +1,6 @@
-"""The unit of work that an engine hands to a worker: one kernel over one shard or bucket, and its receipt."""
+"""Tasks, which an engine hands to workers: one kernel over one shard or bucket, and the receipt of what it stored."""
 
 import functools
-import io
 import itertools
 import json
 import time
@@ -10,10 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, BinaryIO, Self, cast
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import xxhash
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import canonical, digest_of, schema_pairs, shard_of
@@ -26,16 +23,17 @@ from pipeline_tasks.store.segment import Segment, Segments
 from pipeline_tasks.store.segment_writer import SegmentWriter
 from pipeline_tasks.store.shard_file import HashingStream, ShardWriter, read_shard
 
-PIECE_BYTES = 32 * 1024 * 1024
-"""A bucket's rows of one shard travel in Arrow streams of about this many bytes."""
-
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a task reads and writes, and how input is cut; never part of identity, but for `profiled`."""
+class StageIO:
+    """Where the tasks of one stage read and write, and how input is cut into batches.
+
+    `prefix` is the stage's own, relative to `root`; `profiled` names output columns to profile; `snapshot` and
+    `landing` are the id and the folder of the landed snapshot; `files` are the paths that params name, with digests.
+    """
 
     root: str
-    home: str
+    prefix: str
     profiled: tuple[str, ...] = ()
     batch_rows: int = 4096
     snapshot: str = ""
@@ -45,17 +43,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One kernel call. `inputs` has one tuple of shards per stream: one shard for map, pieces for gather.
+    """One kernel call, as a worker gets it. `inputs` has one tuple of shards per stream: one shard for map.
 
-    With `by`, what the kernel keeps is sorted by those columns and stored as a segment.
+    With `sorted_by`, what the kernel keeps is sorted by those columns and stored as a segment.
     """
 
-    place: Place
+    io: StageIO
     key: str
     kernel: Kernel
     inputs: tuple[Shards, ...]
     broadcast: Shards = ()
-    by: tuple[str, ...] = ()
+    sorted_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +75,13 @@ class Receipt:
 class Outcome:
     """A receipt, and what the attempt cost: seconds, and what it read of history (rows, pages, bytes, requests).
 
-    None of it is identity: history that was compacted meanwhile costs less and says the same.
+    The cost is not part of identity: compacted history costs less and has the same rows.
     """
 
     receipt: Receipt
     wall: float = 0.0
     cpu: float = 0.0
-    recalled: Mapping[str, int] = field(default_factory=dict)
+    history_reads: Mapping[str, int] = field(default_factory=dict)
 
 
 def task_key(kernel: Kernel, inputs: Sequence[Shards], broadcast: Shards, extra: Sequence[object] = ()) -> str:
@@ -101,9 +99,9 @@ def kernel_name(kernel: Kernel) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
-def receipt_path(home: str, key: str) -> str:
+def receipt_path(prefix: str, key: str) -> str:
     """Return where a task's receipt is kept."""
-    return f"{home}/receipts/{key}.json"
+    return f"{prefix}/receipts/{key}.json"
 
 
 def load_receipt(body: bytes, path: str = "receipt") -> Receipt:
@@ -115,7 +113,7 @@ def load_receipt(body: bytes, path: str = "receipt") -> Receipt:
         raw["schema"] = tuple((name, kind) for name, kind in raw["schema"])
         return Receipt(**raw)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        message = f"{path} is not a receipt ({error}); remove it and run again: only its shard is made anew"
+        message = f"{path} is not a receipt ({error}); remove it and run again: only its shard is written again"
         raise ContractError(message) from error
 
 
@@ -123,31 +121,31 @@ def load_receipt(body: bytes, path: str = "receipt") -> Receipt:
 
 
 def run(task: Task) -> Outcome:
-    """Read the input, run the kernel, store what it kept and set aside, then the receipt."""
-    streams = [_open_stream(task.place, shards) for shards in task.inputs]
+    """Read the input, run the kernel, store its kept and rejected rows, then the receipt."""
+    streams = [_open_stream(task.io, shards) for shards in task.inputs]
     return run_streams(task, streams, landed=is_landed(task.inputs))
 
 
 def run_streams(task: Task, streams: Sequence[Batches | HistoryReader], *, landed: bool = False) -> Outcome:
     """As `run`, over streams that are already open."""
     started, cpu = time.perf_counter(), time.process_time()
-    kernel = _with_local_files(task.kernel, task.place.files)
+    kernel = _with_local_files(task.kernel, task.io.files)
     counted = _Counted(streams[0])
     rest = [*streams[1:]]
     if task.broadcast:
-        rest.append(_open_beside(task.place, task.broadcast))
-    with _Split(task.place, task.by) as split:
+        rest.append(_open_broadcast(task.io, task.broadcast))
+    with _Split(task.io, task.sorted_by) as split:
         for batch in kernel(iter(counted), *rest):
             split.write(batch)
         for _ in counted:  # a kernel that stopped early has still been given every row
             pass
         receipt = split.receipt(task.key, counted.rows if landed else 0)
-    store = storage.connect(task.place.root)
-    storage.commit(store, receipt_path(task.place.home, task.key), canonical(asdict(receipt)))
-    recalled: Counter[str] = Counter()
+    store = storage.connect(task.io.root)
+    storage.commit(store, receipt_path(task.io.prefix, task.key), canonical(asdict(receipt)))
+    history_reads: Counter[str] = Counter()
     for stream in (streams[0], *rest):
-        recalled.update(stream.cost if isinstance(stream, Segment | Segments) else {})
-    return Outcome(receipt, time.perf_counter() - started, time.process_time() - cpu, dict(recalled))
+        history_reads.update(stream.cost if isinstance(stream, Segment | Segments) else {})
+    return Outcome(receipt, time.perf_counter() - started, time.process_time() - cpu, dict(history_reads))
 
 
 def is_landed(inputs: Sequence[Shards]) -> bool:
@@ -171,46 +169,47 @@ class _Counted:
         return self._batches
 
 
-def _open_stream(place: Place, shards: Shards) -> Batches | HistoryReader:
-    """Return one input of a kernel: of a segment also what reads a few keys of it."""
+def _open_stream(stage_io: StageIO, shards: Shards) -> Batches | HistoryReader:
+    """Return one input of a kernel: a `HistoryReader` if it is a segment, else its batches."""
     if len(shards) == 1 and shards[0].index_digest:
-        return Segment(place.root, shards[0], place.batch_rows)
-    return _read_stream(place, shards)
+        return Segment(stage_io.root, shards[0], stage_io.batch_rows)
+    return _read_stream(stage_io, shards)
 
 
-def _open_beside(place: Place, shards: Shards) -> Batches | HistoryReader:
-    """Return what every call of a kernel gets: of segments also what reads a few keys of all of them."""
+def _open_broadcast(stage_io: StageIO, shards: Shards) -> Batches | HistoryReader:
+    """Return the stream that every task gets: one `HistoryReader` if all shards are segments, else their batches."""
     if all(shard.index_digest for shard in shards):
-        return Segments(place.root, shards, place.batch_rows)
-    return _read_stream(place, shards)
+        return Segments(stage_io.root, shards, stage_io.batch_rows)
+    return _read_stream(stage_io, shards)
 
 
-def _read_stream(place: Place, shards: Shards) -> Batches:
-    return itertools.chain.from_iterable(_read_one(place, shard) for shard in shards)
+def _read_stream(stage_io: StageIO, shards: Shards) -> Batches:
+    return itertools.chain.from_iterable(read_input(stage_io, shard) for shard in shards)
 
 
-def _read_one(place: Place, shard: Shard) -> Batches:
+def read_input(stage_io: StageIO, shard: Shard) -> Batches:
+    """Yield the rows of a landed file, a piece of a bucket, or a committed shard."""
     if shard.path.startswith(LANDING):
-        return _read_landed(place, shard)
+        return _read_landed(stage_io, shard)
     if shard.path.endswith(".arrow"):
-        return _read_piece(place, shard)
-    return read_shard(place.root, shard, batch_rows=place.batch_rows)
+        return _read_piece(stage_io, shard)
+    return read_shard(stage_io.root, shard, batch_rows=stage_io.batch_rows)
 
 
-def _read_landed(place: Place, shard: Shard) -> Batches:
-    """Yield the records of a landed file, and see at its end that it is the file that was listed."""
+def _read_landed(stage_io: StageIO, shard: Shard) -> Batches:
+    """Yield the records of a landed file, and check at its end that it is the file that was listed."""
     from pipeline_tasks.landing import formats
 
     name = shard.path.removeprefix(LANDING)
-    uri = f"{place.landing}/{name}"
+    uri = f"{stage_io.landing}/{name}"
     with storage.open_landed(uri) as raw:
         stream = HashingStream(raw)
-        records = formats.read_records(name, cast("BinaryIO", stream), source="", snapshot=place.snapshot)
+        records = formats.read_records(name, cast("BinaryIO", stream), source="", snapshot=stage_io.snapshot)
         for batch in records:
-            yield from _sliced(batch, place.batch_rows)
-        found = stream.drain()
-    if shard.digest and found != shard.digest:
-        raise mismatch(uri, shard.digest, found)
+            yield from _sliced(batch, stage_io.batch_rows)
+        digest = stream.drain()
+    if shard.digest and digest != shard.digest:
+        raise mismatch(uri, shard.digest, digest)
 
 
 def _sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
@@ -218,8 +217,8 @@ def _sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, rows)
 
 
-def _read_piece(place: Place, shard: Shard) -> Batches:
-    yield from pa.ipc.open_stream(storage.connect(place.root).read(shard.path))
+def _read_piece(stage_io: StageIO, shard: Shard) -> Batches:
+    yield from pa.ipc.open_stream(storage.connect(stage_io.root).read(shard.path))
 
 
 def _with_local_files(kernel: Kernel, files: Iterable[tuple[str, str]]) -> Kernel:
@@ -248,9 +247,9 @@ def repoint(value: Any, moved: Mapping[str, str]) -> Any:  # noqa: ANN401 -- any
 class _Split:
     """Sends a kernel's rows to the kept, rejected and quarantined shards, and profiles what is kept."""
 
-    def __init__(self, place: Place, by: Sequence[str] = ()) -> None:
-        self._place = place
-        self._by = by
+    def __init__(self, stage_io: StageIO, sorted_by: Sequence[str] = ()) -> None:
+        self._io = stage_io
+        self._sorted_by = sorted_by
         self._writers: dict[str, ShardWriter | SegmentWriter] = {}
         self._tally: Counter[str] = Counter()
         self._profiles: list[Mapping[str, Any]] = []
@@ -275,16 +274,16 @@ class _Split:
             return
         reasons = batch.column("reason")
         self._keep(batch.filter(pc.is_null(reasons)).select(kept_names))
-        aside = batch.filter(pc.is_valid(reasons))
-        if aside.num_rows:
-            self._set_aside(aside)
+        rejected = batch.filter(pc.is_valid(reasons))
+        if rejected.num_rows:
+            self._reject(rejected)
 
     def _keep(self, batch: pa.RecordBatch) -> None:
         self._writers["data"].write(batch)
-        if self._place.profiled and batch.num_rows:
-            self._profiles.append(profile(batch, self._place.profiled))
+        if self._io.profiled and batch.num_rows:
+            self._profiles.append(profile(batch, self._io.profiled))
 
-    def _set_aside(self, batch: pa.RecordBatch) -> None:
+    def _reject(self, batch: pa.RecordBatch) -> None:
         damaged = pc.starts_with(batch.column("reason"), "error:")
         for folder, rows in (("quarantine", batch.filter(damaged)), ("rejects", batch.filter(pc.invert(damaged)))):
             if rows.num_rows:
@@ -293,22 +292,22 @@ class _Split:
         self._tally.update(
             dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True))
         )
-        if self._place.profiled:
-            self._reject_profiles.append(profile(batch, self._place.profiled))
+        if self._io.profiled:
+            self._reject_profiles.append(profile(batch, self._io.profiled))
 
     def _writer(self, folder: str, schema: pa.Schema) -> ShardWriter | SegmentWriter:
         if folder not in self._writers:
-            paged = self._by and folder == "data"
-            self._writers[folder] = SegmentWriter(schema, self._by) if paged else ShardWriter(schema)
+            paged = self._sorted_by and folder == "data"
+            self._writers[folder] = SegmentWriter(schema, self._sorted_by) if paged else ShardWriter(schema)
         return self._writers[folder]
 
     def receipt(self, key: str, landed_rows: int) -> Receipt:
         """Store the shards and describe them."""
         if self._kept_schema is None:
-            message = f"{self._place.home}: a kernel yielded nothing; even an empty shard needs one (empty) batch"
+            message = f"{self._io.prefix}: a kernel yielded nothing; even an empty shard needs one (empty) batch"
             raise ContractError(message)
-        home, root = self._place.home, self._place.root
-        stored = {folder: writer.store(root, f"{home}/{folder}") for folder, writer in self._writers.items()}
+        prefix, root = self._io.prefix, self._io.root
+        stored = {folder: writer.store(root, f"{prefix}/{folder}") for folder, writer in self._writers.items()}
         return Receipt(
             key=key,
             shard=stored["data"],
@@ -320,71 +319,3 @@ class _Split:
             kept_profile=merge(self._profiles),
             rejects_profile=merge(self._reject_profiles),
         )
-
-
-# --- Grouping -------------------------------------------------------------------------------------------------
-
-
-def bucket_of(values: pa.Array, buckets: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Return each value's bucket in [0, buckets): ours, so that every engine agrees.
-
-    Text hashes by XXH3-64 of its UTF-8 bytes, whole numbers by the splitmix64 finalizer; a bucket
-    is a range of the hash, so buckets in order are ranges in order. Nulls go where "" and 0 go.
-    """
-    if pa.types.is_integer(values.type):
-        whole = values.fill_null(0).to_numpy(zero_copy_only=False)
-        hashes = _mix(whole.astype(np.uint64, copy=False))
-    else:
-        digests = (xxhash.xxh3_64_intdigest((value or "").encode()) for value in values.to_pylist())
-        hashes = np.fromiter(digests, dtype=np.uint64, count=len(values))
-    return ((hashes >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)).astype(np.int64)
-
-
-def _mix(values: "np.ndarray[Any, np.dtype[np.uint64]]") -> "np.ndarray[Any, np.dtype[np.uint64]]":
-    # Steele, Lea, Flood 2014, the finalizer of splitmix64.
-    mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
-
-
-def scatter(place: Place, shard: Shard, by: str, buckets: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (bucket, rows, Arrow stream) pieces of one shard; each bucket gets at least one, so none lacks a schema."""
-    waiting: list[list[pa.RecordBatch]] = [[] for _ in range(buckets)]
-    weight = [0] * buckets
-    schema = None
-    for batch in _read_one(place, shard):
-        schema = batch.schema
-        chosen = bucket_of(batch.column(by), buckets)
-        for bucket in np.unique(chosen).tolist():
-            rows = batch.filter(pa.array(chosen == bucket))
-            waiting[bucket].append(rows)
-            weight[bucket] += rows.nbytes
-            if weight[bucket] >= PIECE_BYTES:
-                yield _piece(bucket, waiting[bucket], schema)
-                waiting[bucket], weight[bucket] = [], 0
-    for bucket in range(buckets):
-        yield _piece(bucket, waiting[bucket], cast("pa.Schema", schema))
-
-
-def _piece(bucket: int, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> tuple[int, int, bytes]:
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
-        for batch in batches:
-            stream.write_batch(batch)
-    return bucket, sum(batch.num_rows for batch in batches), sink.getvalue()
-
-
-def gather(task: Task, pieces: Iterable[bytes | pa.Buffer], by: str, order: Sequence[str]) -> Outcome:
-    """Sort one bucket's pieces by `by`, then `order`, and run the kernel over them."""
-    tables = [pa.ipc.open_stream(piece).read_all() for piece in pieces]
-    table = pa.concat_tables(tables)
-    keys = [(name, "ascending") for name in (by, *order)]
-    # Ties are broken by nothing, so the keys must order the rows totally; nulls come last on every engine.
-    table = table.take(pc.sort_indices(table, sort_keys=keys)).combine_chunks()
-    return run_streams(task, [_table_batches(table, task.place.batch_rows)])
-
-
-def _table_batches(table: pa.Table, rows: int) -> Batches:
-    if table.num_rows == 0:
-        yield pa.RecordBatch.from_pylist([], schema=table.schema)
-    yield from table.to_batches(max_chunksize=rows)

@@ -1,8 +1,8 @@
-"""This machine's warm host: answers requests in one long-lived process, so that tasks share what is slow to start.
+"""The worker daemon of this machine: handles requests in one long-lived process, so that tasks share slow starts.
 
-One Spark session, one Ray and one import of Great Expectations serve all tasks and runs of a user. The first task
-starts the host; it leaves when nothing was asked for ten minutes. A request that is lost with its host is `JobLost`,
-and is found half or wholly done when it is tried again.
+One Spark session, one Ray and one import of Great Expectations serve all tasks and runs of a user. The first request
+starts the daemon; it exits after ten minutes without a request. A request that is lost with its daemon is `JobLost`;
+tried again, it reuses what the lost one finished.
 """
 
 import contextlib
@@ -17,33 +17,33 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from pipeline_tasks import errors
 from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.service.requests import Reply, Request, decode, encode
 
 PACKAGE = Path(__file__).resolve().parents[1]
 IDLE = 600.0
-"""Seconds without a request after which the host leaves."""
+"""Seconds without a request after which the daemon exits."""
 PATIENCE = 120.0
-"""Seconds that a new host may take until it listens."""
-
-Reply = dict[str, Any]
+"""Seconds that a new daemon may take until it listens."""
 
 
-def send(request: Mapping[str, Any]) -> Reply:
-    """Return the warm host's reply to a request, starting the host if there is none; refusals are raised."""
+def send(request: Request) -> Reply:
+    """Return the daemon's reply to a request, starting the daemon if none runs; refusals are raised."""
     reply: Reply
     with _connected() as line:
         try:
-            line.send_bytes(json.dumps(request).encode())
+            line.send_bytes(json.dumps(encode(request)).encode())
             reply = json.loads(line.recv_bytes())
         except (EOFError, OSError) as error:
-            message = f"the warm host went away during {request.get('verb')} (out of memory?); its log: {_place()[1]}"
+            message = f"the worker daemon died during {request.verb} (out of memory?); its log: {_paths().log}"
             raise JobLost(message) from error
     if "error" in reply:
         kind = getattr(errors, str(reply["error"]), None)
@@ -51,10 +51,18 @@ def send(request: Mapping[str, Any]) -> Reply:
     return reply
 
 
-def _place() -> tuple[Path, Path, Path]:
-    """Return the paths of socket, log and lock of the host for this code and these credentials.
+class Paths(NamedTuple):
+    """A daemon's socket, log and lock."""
 
-    A host that was started with other credentials is another host; one that runs older code is replaced.
+    socket: Path
+    log: Path
+    lock: Path
+
+
+def _paths() -> Paths:
+    """Return the paths of the daemon for this code and these credentials.
+
+    Other credentials have another daemon; a daemon that runs older code is replaced.
     """
     folder = Path(tempfile.gettempdir()) / f"refinery-{os.getuid()}"
     with contextlib.suppress(FileExistsError):
@@ -65,7 +73,7 @@ def _place() -> tuple[Path, Path, Path]:
     settings = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith(("AWS_", "REFINERY_"))]
     who = _short([sys.executable, str(PACKAGE), os.environ.get("JAVA_HOME", ""), *settings])
     code = _short(f"{path.relative_to(PACKAGE)} {path.stat().st_mtime_ns}" for path in sorted(PACKAGE.rglob("*.py")))
-    return folder / f"{who}-{code}.sock", folder / f"{who}.log", folder / f"{who}.lock"
+    return Paths(folder / f"{who}-{code}.sock", folder / f"{who}.log", folder / f"{who}.lock")
 
 
 def _short(lines: Iterable[str]) -> str:
@@ -77,8 +85,8 @@ def _key(socket: Path) -> bytes:
 
 
 def _connected() -> Connection:
-    """Connect to the host, starting it under a lock if nobody listens."""
-    socket, log, lock = _place()
+    """Connect to the daemon, starting it under a lock if none listens."""
+    socket, log, lock = _paths()
     if (line := _dial(socket)) is not None:
         return line
     with lock.open("w") as stream:
@@ -97,32 +105,32 @@ def _dial(socket: Path) -> Connection | None:
 
 def _start(socket: Path, log: Path) -> Connection:
     for stale in socket.parent.glob(f"{log.stem}-*"):
-        stale.unlink(missing_ok=True)  # a host of older code leaves when its socket is gone and its work is done
+        stale.unlink(missing_ok=True)  # a daemon of older code exits when its socket is gone and its requests are done
     handle = os.open(socket.with_suffix(".key"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as key:
         key.write(secrets.token_bytes(32))
     with log.open("ab") as sink:
         command = [sys.executable, "-m", "pipeline_tasks.service.daemon", str(socket)]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")])}
-        host = subprocess.Popen(  # noqa: S603 -- our own interpreter and module
+        process = subprocess.Popen(  # noqa: S603 -- our own interpreter and module
             command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=env, start_new_session=True
         )
     deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and host.poll() is None:
+    while time.monotonic() < deadline and process.poll() is None:
         if (line := _dial(socket)) is not None:
-            host.returncode = 0  # it outlives this process: nobody here waits for it
+            process.returncode = 0  # it outlives this process: nobody here waits for it
             return line
         time.sleep(0.1)
-    message = f"the warm host did not start; its log: {log}"
+    message = f"the worker daemon did not start; its log: {log}"
     raise JobLost(message)
 
 
-# --- The host --------------------------------------------------------------------------------------------------
+# --- The daemon ------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class Host:
-    """What the threads of a host share: how many requests are under way, and when the last one ended."""
+class Daemon:
+    """What the threads of a daemon share: how many requests are under way, and when the last one ended."""
 
     active: int = 0
     last: float = field(default_factory=time.monotonic)
@@ -131,66 +139,63 @@ class Host:
     spoiled: threading.Event = field(default_factory=threading.Event)
 
     def serve(self, line: Connection) -> None:
-        """Answer the requests of one connection."""
+        """Handle the requests of one connection."""
         with self.lock:
             self.active += 1
         try:
             with line, contextlib.suppress(EOFError, OSError):
                 while True:
-                    line.send_bytes(json.dumps(self._answer(json.loads(line.recv_bytes()))).encode())
+                    line.send_bytes(json.dumps(self._reply(json.loads(line.recv_bytes()))).encode())
         finally:
             with self.lock:
                 self.active -= 1
                 self.last = time.monotonic()
 
-    def _answer(self, request: Mapping[str, Any]) -> Reply:
-        from pipeline_tasks.service.requests import handle
+    def _reply(self, raw: object) -> Reply:
+        from pipeline_tasks.service.handle import handle
 
         try:
-            self._warm(request)
+            request = decode(raw)
+            self._start_engine(request)
             return handle(request)
         except RefineryError as error:
             return {"error": type(error).__name__, "message": str(error)}
         except Exception as error:  # noqa: BLE001 -- a defect must reach the task that met it
             traceback.print_exc()
-            self.spoiled.set()  # its Spark or Ray may be gone: the next request gets a new host
+            self.spoiled.set()  # its Spark or Ray may be gone: the next request gets a new daemon
             lost = isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j")
             return {"error": "JobLost" if lost else type(error).__name__, "message": traceback.format_exc()}
 
-    def _warm(self, request: Mapping[str, Any]) -> None:
-        """Start an engine at its first request; two at once would start it twice."""
-        if request.get("verb") != "refine":
-            return
-        with self.starting:
-            if request.get("engine") == "spark":
-                from pipeline_tasks.engines.spark import session
+    def _start_engine(self, request: Request) -> None:
+        """Start the engine of a request, once: two requests at the same time would start it twice."""
+        if isinstance(request, RefineRequest):
+            from pipeline_tasks.engines.choose import start
 
-                session(request.get("address") or "local[*]")
-            if request.get("engine") == "ray":
-                from pipeline_tasks.engines.ray import connect
-
-                connect(request.get("address") or "local")
+            with self.starting:
+                start(request.engine, request.address)
 
     def idle(self) -> float:
-        """Return for how many seconds nothing has been asked; 0 while something is under way."""
+        """Return the seconds since the last request; 0 while one is under way."""
         with self.lock:
             return 0.0 if self.active else time.monotonic() - self.last
 
 
 def serve(socket: Path, idle: float = IDLE) -> None:
-    """Listen at `socket` until nothing was asked for `idle` seconds, or the socket is gone."""
-    host = Host()
+    """Listen at `socket` until no request came for `idle` seconds, or the socket is gone."""
+    from pipeline_tasks.engines.choose import stop_all
+
+    daemon = Daemon()
     listener = Listener(str(socket), family="AF_UNIX", backlog=64, authkey=_key(socket))
-    threading.Thread(target=_accept, args=(listener, host), daemon=True).start()
-    while not host.idle() or (host.idle() < idle and socket.exists()):
-        if host.spoiled.wait(min(1.0, idle / 4)):
+    threading.Thread(target=_accept, args=(listener, daemon), daemon=True).start()
+    while not daemon.idle() or (daemon.idle() < idle and socket.exists()):
+        if daemon.spoiled.wait(min(1.0, idle / 4)):
             socket.unlink(missing_ok=True)
             time.sleep(0.1)
     socket.unlink(missing_ok=True)
-    _leave()
+    stop_all()
 
 
-def _accept(listener: Listener, host: Host) -> None:
+def _accept(listener: Listener, daemon: Daemon) -> None:
     from multiprocessing import AuthenticationError
 
     while True:
@@ -198,24 +203,12 @@ def _accept(listener: Listener, host: Host) -> None:
             line = listener.accept()
         except (AuthenticationError, EOFError, OSError):
             continue
-        threading.Thread(target=host.serve, args=(line,), daemon=True).start()
-
-
-def _leave() -> None:
-    """Stop the engines that were started."""
-    if "pyspark" in sys.modules:
-        from pipeline_tasks.engines import spark
-
-        spark.stop()
-    if "ray" in sys.modules:
-        from pipeline_tasks.engines import ray
-
-        ray.disconnect()
+        threading.Thread(target=daemon.serve, args=(line,), daemon=True).start()
 
 
 def stop() -> None:
-    """Ask this user's host to leave; it does so within a second, once its requests are answered."""
-    _place()[0].unlink(missing_ok=True)
+    """Tell this user's daemon to exit; it does so within a second, once its requests are done."""
+    _paths().socket.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest, load, manifest_path
-from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.recipe import LAND, STAGES
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.shard_file import read_shard
@@ -40,7 +40,7 @@ def parent_of(root: str, manifest: Manifest) -> Manifest | None:
         return None
     store = storage.connect(root)
     earlier = STAGES[: STAGES.index(manifest.stage)] if manifest.stage in STAGES else STAGES
-    for stage in (*reversed(earlier), "land"):
+    for stage in (*reversed(earlier), LAND):
         path = manifest_path(stage, manifest.parents[0])
         if store.size(path) is not None:
             return load(store.read(path), f"{root}/{path}")

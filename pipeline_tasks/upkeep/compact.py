@@ -21,7 +21,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.run.history import Compactions, History, Run, compactions, cover, has_keys, saved_digests
 from pipeline_tasks.run.runner import EngineFactory
-from pipeline_tasks.run.task import Place
+from pipeline_tasks.run.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Section, Shards
 from pipeline_tasks.store import storage
@@ -106,7 +106,7 @@ def compact(root: str, factory: EngineFactory) -> list[Manifest]:
 def _compacted(root: str, run: Run, factory: EngineFactory) -> Manifest:
     parts = [manifest.history for _, manifest in cover(run.parts, compactions(root))]
     sections = stage_card(run.parts[0].stage).history
-    engine = factory(Tracker(Place(root=root, home=stage_prefix(COMPACTED, run.name))), History(sections))
+    engine = factory(Tracker(StageIO(root=root, prefix=stage_prefix(COMPACTED, run.name))), History(sections))
     for name, section in sections.items():
         lists = _lists(run, [history.get(name, ()) for history in parts])
         for _, alike in groupby(lists, key=len):

@@ -12,7 +12,7 @@ from pipeline_tasks.landing import listing
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import load_recipe
+from pipeline_tasks.recipe import LAND, load_recipe
 from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
@@ -120,7 +120,7 @@ def record(root: str, recipe: str, snapshot: str, reason: str = "", *, undo: boo
 
 def landed(root: str, version: Version) -> str:
     """Return the input URI of a version; RecipeError unless exactly the files that it was made of are still there."""
-    manifest = read_manifest(root, version.manifests["land"])
+    manifest = read_manifest(root, version.manifests[LAND])
     files = {shard.path.removeprefix(LANDING): shard.bytes for shard in manifest.shards}
     uris = [version.landing, *([f"{version.landing}/{name}" for name in files] if len(files) == 1 else [])]
     problem = "they are not the files that it was made of"

@@ -19,8 +19,9 @@ from pipeline_tasks.engines.ray import connect as connect_ray
 from pipeline_tasks.engines.spark import SparkEngine, session, task_batch
 from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost, RecipeError, RefineryError, Transient
 from pipeline_tasks.manifest import Manifest, manifest_path
-from pipeline_tasks.run.runner import Meter, Work, refine
-from pipeline_tasks.run.task import Place, Task
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import Cost, refine
+from pipeline_tasks.run.task import StageIO, Task
 from pipeline_tasks.run.task import run as run_task
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Shard
@@ -54,9 +55,9 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("golden")
 
 
-def run(root: Path, on: tuple[str, str], stage: str, parent: str, **how: object) -> tuple[str, Manifest, Meter]:
+def run(root: Path, on: tuple[str, str], stage: str, parent: str, **how: object) -> tuple[str, Manifest, Cost]:
     params = how.pop("params", {})
-    return refine(Work(str(root), stage, params, parent, **how), engine(*on))  # type: ignore[arg-type]
+    return refine(RefineRequest(str(root), stage, params, parent, **how), engine(*on))  # type: ignore[arg-type]
 
 
 def stored(root: Path, stage: str) -> dict[str, bytes]:
@@ -74,10 +75,10 @@ def test_every_engine_stores_what_the_local_one_stores(
     cluster: tuple[str, str], stage: str, batch_rows: int, golden: Path, tmp_path: Path
 ) -> None:
     refined(golden, stage, given(golden, TABLES))
-    _, made, meter = run(tmp_path, cluster, stage, given(tmp_path, TABLES), batch_rows=batch_rows)
+    _, made, cost = run(tmp_path, cluster, stage, given(tmp_path, TABLES), batch_rows=batch_rows)
     assert stored(tmp_path, stage) == stored(golden, stage)
     assert made.rows + sum(made.rejected.values()) + sum(made.quarantined.values()) == 65
-    assert meter.ran > 0
+    assert cost.ran > 0
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -117,9 +118,9 @@ def test_lookups_read_the_same_everywhere(cluster: tuple[str, str], tmp_path: Pa
         root = tmp_path / on[0]
         monday = run(root, ("local", ""), "toy_recall", given(root, [table(0, 6000)], "monday"))[0]
         tuesday = given(root, [table(100, 2), table(5995, 10)], "tuesday")
-        _, made, meter = run(root, on, "toy_recall", tuesday, history=(monday,))
+        _, made, cost = run(root, on, "toy_recall", tuesday, history=(monday,))
         assert made.rejected == {"toy_recall:seen": 7}
-        read.append(meter.recalled)
+        read.append(cost.history_reads)
     assert read[0] == read[1]
     assert 7 <= read[0]["rows"] <= 7 * 128
 
@@ -134,9 +135,9 @@ def test_an_engine_goes_on_where_another_stopped(cluster: tuple[str, str], stage
     before = stored(tmp_path, stage)
     (tmp_path / path).unlink()
     (tmp_path / made.shards[-1].path).unlink()
-    meter = run(tmp_path, cluster, stage, parent)[2]
+    cost = run(tmp_path, cluster, stage, parent)[2]
     assert stored(tmp_path, stage) == before
-    assert (meter.ran, meter.found) == (1, whole.ran - 1)
+    assert (cost.ran, cost.reused) == (1, whole.ran - 1)
 
 
 # --- Workers that die, and workers that refuse -----------------------------------------------------------------------------
@@ -188,9 +189,9 @@ def test_after_a_refusal_only_what_is_missing_runs(any_engine: tuple[str, str], 
     with pytest.raises(DigestMismatch):
         run(tmp_path, any_engine, "toy_map", parent)
     worst.write_bytes(body[worst])
-    made, meter = run(tmp_path, any_engine, "toy_map", parent)[1:]
+    made, cost = run(tmp_path, any_engine, "toy_map", parent)[1:]
     assert (made.rows_in, made.rows) == (65, 42)
-    assert meter.ran + meter.found == 3
+    assert cost.ran + cost.reused == 3
 
 
 # --- What an engine is like ---------------------------------------------------------------------------------------------
@@ -210,24 +211,24 @@ def test_spark_without_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def at_spark(spark: str, tmp_path: Path) -> SparkEngine:
-    """A Spark engine without a stage, for calls of any kind."""
-    return SparkEngine(Tracker(Place(str(tmp_path), "calls")), master=spark)
+    """A Spark engine without a stage, for tasks of any kind."""
+    return SparkEngine(Tracker(StageIO(str(tmp_path), "tasks")), master=spark)
 
 
-def test_spark_runs_even_the_smallest_calls_in_workers(at_spark: SparkEngine) -> None:
-    """A call that dies would take the driver with it, and the driver's clock counts what its other threads do."""
+def test_spark_runs_even_the_smallest_tasks_in_workers(at_spark: SparkEngine) -> None:
+    """A task that dies would take the driver with it, and the driver's clock counts what its other threads do."""
     assert os.getpid() not in at_spark._each([partial(os.getpid)] * 3, weight=0)
 
 
-def test_what_all_calls_need_is_sent_to_spark_once() -> None:
-    """Every Spark task is given the whole parcel: a history of thousands of shards must not stand in it once a call."""
+def test_what_all_tasks_share_is_sent_to_spark_once() -> None:
+    """Every Spark task is given the whole batch: a history of thousands of shards must not be in it once per task."""
     broadcast = tuple(Shard(f"some/{rank:064}", 1, 1, f"{rank:064}") for rank in range(2000))
-    place = Place("root", "home")
-    tasks = [Task(place, f"{rank}", unchanged, ((broadcast[rank],),), broadcast) for rank in range(100)]
+    stage_io = StageIO("root", "prefix")
+    tasks = [Task(stage_io, f"{rank}", unchanged, ((broadcast[rank],),), broadcast) for rank in range(100)]
     calls = [partial(run_task, task) for task in tasks]
     sent = task_batch(calls, 7)
     assert len(sent.common) + sum(map(len, sent.chunks)) < 1.2 * len(pickle.dumps(broadcast)) + 100 * 1000
-    back = sorted(pair for part in range(7) for pair in sent.calls(part))
+    back = sorted(pair for part in range(7) for pair in sent.tasks(part))
     assert [rank for rank, _ in back] == list(range(100))
     assert [call.args for _, call in back] == [call.args for call in calls]
 

@@ -13,7 +13,8 @@ import pytest
 
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.manifest import Manifest, load
-from pipeline_tasks.run.runner import Work, refine
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.task import load_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_shards
@@ -91,7 +92,7 @@ def read_all(root: str, made: Manifest) -> int:
 
 def require_golden(root: str, stage: str, parent: str, golden: Golden) -> None:
     """A further attempt ends with the undisturbed run's manifest, byte for byte."""
-    path, made, _ = refine(Work(root, stage, {}, parent), LocalEngine)
+    path, made, _ = refine(RefineRequest(root, stage, {}, parent), LocalEngine)
     assert path == golden.path
     assert storage.connect(root).read(path) == golden.body
     assert read_all(root, made) == 65

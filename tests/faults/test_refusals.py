@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError, Transient
-from pipeline_tasks.service.requests import handle
 from pipeline_tasks.store.reading import read_manifest
-from tests.chain import command, program
+from tests.chain import command, program, reply
 from tests.faulty_s3 import FaultyS3, faulty_s3
 from tests.s3_server import S3Server, free_port
 
@@ -37,10 +36,10 @@ def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def extracted(landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Request:
     """A root with a snapshot landed and refined as far as `extract`, as a request to the stage that comes next."""
     root = str(tmp_path_factory.mktemp("root"))
-    landed = handle({"verb": "land", "root": root, "input": str(landing)})
-    request = {"verb": "refine", "root": root, "landing": landed["landing"]}
-    parent = handle({**request, "stage": "ingest", "parent": landed["manifest"]})["manifest"]
-    return {**request, "parent": handle({**request, "stage": "extract", "parent": parent})["manifest"]}
+    landed = reply("land", root=root, input=str(landing))
+    request = {"verb": "refine", "root": root, "landing": landed["landing"], "params": {}}
+    parent = reply(**request, stage="ingest", parent=landed["manifest"])["manifest"]
+    return {**request, "parent": reply(**request, stage="extract", parent=parent)["manifest"]}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +48,7 @@ def scored(extracted: Request) -> Request:
     parent = extracted["parent"]
     for stage in ("filter_language", "filter_quality", "dedup_exact", "dedup_minhash", "score_quality"):
         params = {"profiles": []} if stage == "filter_quality" else {}
-        parent = handle({**extracted, "stage": stage, "parent": parent, "params": params})["manifest"]
+        parent = reply(**extracted | {"stage": stage, "parent": parent, "params": params})["manifest"]
     return {**extracted, "parent": parent}
 
 
@@ -259,7 +258,7 @@ def test_stages_in_the_wrong_order(extracted: Request, tmp_path: Path) -> None:
     ("request_", "said"),
     [
         ({"verb": "refin"}, "unknown verb 'refin'"),
-        ({"verb": "land", "root": "somewhere"}, "the request to land lacks input; it has verb, root"),
+        ({"verb": "land", "root": "somewhere"}, "the request to land: input is required"),
         (["land"], "is not a JSON object"),
     ],
 )

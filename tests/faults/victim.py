@@ -10,7 +10,8 @@ from typing import Any
 
 from pipeline_tasks import recipe
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.run.runner import Work, refine
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import refine
 from pipeline_tasks.store import local_store, s3_store
 from pipeline_tasks.upkeep.compact import compact
 from tests.toys import CARDS, MODULES
@@ -36,7 +37,7 @@ def main(  # noqa: PLR0917 -- a command line
     if stage == "compact":
         compact(root, engine(on, address))
     else:
-        refine(Work(root, stage, {}, parent), engine(on, address))
+        refine(RefineRequest(root, stage, {}, parent), engine(on, address))
     sys.stdout.write(f"{next(writes)}\n")
 
 

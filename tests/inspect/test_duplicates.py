@@ -13,8 +13,8 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.differences import changes, side_by_side
 from pipeline_tasks.inspect.duplicates import Cluster, duplicates, text_of
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.service.requests import handle
 from pipeline_tasks.text.page.identity import identity
+from tests.chain import reply
 
 RECIPE = "web"
 STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -54,14 +54,16 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def publish(root: str, uri: Path, *more: tuple[str, dict[str, Any]]) -> None:
-    landed = handle({"verb": "land", "root": root, "input": str(uri), "recipe": RECIPE})
-    named = {"root": root, "recipe": RECIPE, "snapshot": landed["snapshot"], "landing": landed["landing"]}
-    history = handle({"verb": "history", **named})["history"]
-    parent, manifests = landed["manifest"], {}
+    landed = reply("land", root=root, input=str(uri), recipe=RECIPE)
+    named = {"root": root, "recipe": RECIPE, "snapshot": landed["snapshot"]}
+    history = reply("history", **named)["history"]
+    named["landing"] = landed["landing"]
+    parent = landed["manifest"]
+    manifests = {"land": parent}
     for stage, params in (*STEPS, *more):
         request = {"stage": stage, "params": params, "parent": parent, "history": history.get(stage, [])}
-        parent = manifests[stage] = handle({"verb": "refine", **named, **request})["manifest"]
-    handle({"verb": "publish", **named, "manifests": manifests})
+        parent = manifests[stage] = reply("refine", **named, **request)["manifest"]
+    reply("publish", **named, manifests=manifests)
 
 
 def became(found: Cluster) -> dict[str, str]:

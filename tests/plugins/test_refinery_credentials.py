@@ -27,13 +27,13 @@ def connection(**extra: str) -> str:
 def test_a_connection_serves_where_the_environment_is_silent(
     monkeypatch: pytest.MonkeyPatch, *, in_triggerer: bool
 ) -> None:
-    from refinery_credentials import adopt, adopt_in_triggerer
+    from refinery_credentials import adopt_credentials, adopt_credentials_in_triggerer
 
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection(endpoint_url="http://127.0.0.1:9", region_name="eu-1"))
     if in_triggerer:
-        asyncio.run(adopt_in_triggerer("s3://refinery/landing"))
+        asyncio.run(adopt_credentials_in_triggerer("s3://refinery/landing"))
     else:
-        adopt("s3://refinery/root", None)
+        adopt_credentials("s3://refinery/root", None)
     assert {name: os.environ.get(name) for name in VARIABLES} == {
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",
@@ -45,33 +45,33 @@ def test_a_connection_serves_where_the_environment_is_silent(
 
 @pytest.mark.usefixtures("bare")
 def test_local_roots_need_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_credentials import adopt
+    from refinery_credentials import adopt_credentials
 
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection())
-    adopt("/data/root", None)
+    adopt_credentials("/data/root", None)
     assert "AWS_ACCESS_KEY_ID" not in os.environ
 
 
 def test_the_environment_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_credentials import adopt
+    from refinery_credentials import adopt_credentials
 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection())
-    adopt("s3://refinery/root")
+    adopt_credentials("s3://refinery/root")
     assert os.environ["AWS_ACCESS_KEY_ID"] == "mine"
 
 
 def test_storage_works_with_what_the_connection_says(
     s3_server: S3Server, s3_root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from refinery_credentials import adopt
+    from refinery_credentials import adopt_credentials
 
     from pipeline_tasks.store import storage
 
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)  # restored afterwards, whatever is set in between
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection(endpoint_url=s3_server.endpoint))
-    adopt(s3_root)
+    adopt_credentials(s3_root)
     assert os.environ["AWS_ENDPOINT_URL"] == s3_server.endpoint
     assert storage.connect(s3_root).create("one", b"1")
     assert storage.connect(s3_root).read("one") == b"1"

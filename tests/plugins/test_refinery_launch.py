@@ -1,13 +1,16 @@
 """Where requests run: the connections decide."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipeline_tasks.errors import GateRefused, RefineryError
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.service.requests import LandRequest, decode, encode
 
-REQUEST = {"verb": "refine", "root": "/r", "stage": "extract", "params": {}, "parent": "p", "engine": "spark"}
+REQUEST = RefineRequest("/r", "extract", {}, "p", engine="spark")
 
 
 @pytest.mark.parametrize(
@@ -39,8 +42,11 @@ def test_requests_that_need_no_engine_need_no_connection() -> None:
 def test_a_job_is_known_by_its_request_and_try() -> None:
     from refinery_launch import job_id
 
-    assert job_id(REQUEST, 1) == job_id(dict(reversed(REQUEST.items())), 1)
-    others = [job_id(REQUEST, 2), job_id(REQUEST | {"span": [0, 1]}, 1), job_id(REQUEST | {"parent": "q"}, 1)]
+    assert job_id(REQUEST, 1) == job_id(decode(json.loads(json.dumps(encode(REQUEST)))), 1)  # type: ignore[arg-type]
+    others = [
+        job_id(REQUEST, 2),
+        *(job_id(replace(REQUEST, **change), 1) for change in ({"span": (0, 1)}, {"parent": "q"})),
+    ]
     assert len({job_id(REQUEST, 1), *others}) == 4
 
 
@@ -55,10 +61,10 @@ def test_a_refusal_on_the_cluster_is_the_same_refusal_here() -> None:
 
 
 def test_in_a_run_of_one_process_requests_are_answered_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_launch import HERE, launch
+    from refinery_launch import HERE, send
 
     monkeypatch.setenv(HERE, "1")
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.jsonl").write_text('{"text": "hello"}\n')
-    reply = launch({"verb": "land", "root": str(tmp_path / "root"), "input": str(tmp_path / "in"), "snapshot": "s"})
+    reply = send(LandRequest(str(tmp_path / "root"), str(tmp_path / "in"), snapshot="s"))
     assert (reply["snapshot"], reply["files"]) == ("s", 1)

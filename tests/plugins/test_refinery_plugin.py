@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.service.requests import handle
 from tests.archives import http, response, zipped
+from tests.chain import reply
 
 SCRIPT = "<script>alert(1)</script>"
 
 
 def request(root: Path, **asked: Any) -> dict[str, Any]:
-    return handle({"root": str(root), "recipe": "small", "snapshot": "2026-11-19", "engine": "local"} | asked)
+    return reply(**{"root": str(root), "recipe": "small", "snapshot": "2026-11-19"} | asked)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "a.warc.gz").write_bytes(b"".join(zipped(pages)))
     root = tmp_path_factory.mktemp("root")
     landed = request(root, verb="land", input=str(folder))
-    manifests, verdicts, parent = {}, {}, landed["manifest"]
+    manifests, verdicts, parent = {"land": landed["manifest"]}, {}, landed["manifest"]
     for stage, params in (("ingest", {}), ("extract", {"min_chars": 20})):
         made = request(root, verb="refine", stage=stage, params=params, parent=parent, landing=landed["landing"])
         judged = request(root, verb="judge", manifest=made["manifest"], override="a test")

@@ -40,8 +40,8 @@ def test_a_run_is_about_the_named_snapshot_else_its_key_else_its_date(
 ) -> None:
     from refinery_run import run_of
 
-    asked = run_of({"params": PARAMS | params, "dag_run": run})  # type: ignore[typeddict-item]
-    assert (asked.snapshot, asked.landing) == (expected, f"s3://crawl/{expected}")
+    settings = run_of({"params": PARAMS | params, "dag_run": run})  # type: ignore[typeddict-item]
+    assert (settings.snapshot, settings.input) == (expected, f"s3://crawl/{expected}")
 
 
 def test_a_run_without_a_date_must_name_its_snapshot() -> None:
@@ -88,6 +88,6 @@ def test_a_snapshot_that_did_not_come_skips_the_run() -> None:
     from refinery_sensor import SnapshotSensor
 
     context = {"params": PARAMS, "dag_run": dag_run(partition_key="2026-11-01")}
-    with pytest.raises(AirflowSkipException, match=r"2026-11-01 did not come to s3://crawl/2026-11-01 within 20 hours"):
+    with pytest.raises(AirflowSkipException, match=r"2026-11-01 did not land at s3://crawl/2026-11-01 within 20 hours"):
         SnapshotSensor(task_id="sense").resume(context, {"complete": False})
     SnapshotSensor(task_id="sense").resume(context, {"complete": True})

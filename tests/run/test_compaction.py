@@ -22,13 +22,14 @@ from pipeline_tasks.errors import DigestMismatch, JobLost, RowsVanished
 from pipeline_tasks.manifest import ABANDONED, Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.run.history import compactions, cover
-from pipeline_tasks.run.runner import Meter, Work, refine
-from pipeline_tasks.service.requests import handle
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import Cost, refine
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep import compact as compaction
 from pipeline_tasks.upkeep import vacuum
 from tests import refining
+from tests.chain import reply
 from tests.documents import documents
 from tests.faulty_s3 import FaultyS3
 
@@ -52,8 +53,8 @@ def day(root: Any, number: int, docs: int = 30, seed: int | None = None, **param
     return path
 
 
-def refined(root: str | Path, parent: str, before: Sequence[str], **params: int) -> tuple[str, Manifest, Meter]:
-    return refine(Work(str(root), STAGE, {"buckets": 2, **params}, parent, tuple(before)), LocalEngine)
+def refined(root: str | Path, parent: str, before: Sequence[str], **params: int) -> tuple[str, Manifest, Cost]:
+    return refine(RefineRequest(str(root), STAGE, {"buckets": 2, **params}, parent, tuple(before)), LocalEngine)
 
 
 def history(root: str | Path, name: str) -> list[str]:
@@ -205,7 +206,7 @@ def test_a_day_reads_by_its_own_size_and_not_by_that_of_history(by_two: None, tm
         for docs in (20, 40):
             draws = random.Random(docs)
             new = refining.given(tmp_path, [documents([f"new {draws.random()}" for _ in range(docs)])], f"new{docs}")
-            spent[days, docs] = refined(tmp_path, new, history(tmp_path, "z"))[2].recalled
+            spent[days, docs] = refined(tmp_path, new, history(tmp_path, "z"))[2].history_reads
     for (days, docs), read in spent.items():
         # Of two shards each: one page for each new id, one of the index at most (8 x 6000 / 128 pages), its root, and
         # its first row's page.
@@ -394,8 +395,7 @@ def test_half_a_compaction_is_fenced_and_made_again(by_three: None, tmp_path: Pa
 def test_a_request_compacts(by_three: None, tmp_path: Path) -> None:
     for number in range(3):
         day(tmp_path, number)
-    assert handle({"verb": "tend", "root": str(tmp_path)})["compacted"] == {}
-    compacted = handle({"verb": "tend", "root": str(tmp_path), "compact": True})["compacted"]
+    compacted = reply("compact", root=str(tmp_path))["compacted"]
     assert [len(parts) for parts in compacted.values()] == [3]
     assert segments(tmp_path) == [3]
 

@@ -10,7 +10,8 @@ import pytest
 
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.run.runner import Meter, Work, refine
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import Cost, refine
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.upkeep import compact
 from tests import refining
@@ -30,7 +31,7 @@ def near(text: str, last: str = "other") -> str:
     return f"{text.rpartition(' ')[0]} {last}"
 
 
-def refined(root: Path, name: str, these: Sequence[str]) -> dict[str, tuple[str, Meter]]:
+def refined(root: Path, name: str, these: Sequence[str]) -> dict[str, tuple[str, Cost]]:
     """Deduplicate a day's texts against all published days before it."""
     table = documents(these)
     at = table.schema.get_field_index("snapshot")
@@ -38,8 +39,8 @@ def refined(root: Path, name: str, these: Sequence[str]) -> dict[str, tuple[str,
     parent, made = refining.given(root, [table], f"given-{name}"), {}
     for stage in STAGES:
         before = tuple(version.manifests[stage] for version in version_log.earlier(str(root), "ours", name))
-        parent, _, meter = refine(Work(str(root), stage, {"buckets": BUCKETS}, parent, before), LocalEngine)
-        made[stage] = parent, meter
+        parent, _, cost = refine(RefineRequest(str(root), stage, {"buckets": BUCKETS}, parent, before), LocalEngine)
+        made[stage] = parent, cost
     return made
 
 
@@ -83,7 +84,7 @@ def test_a_day_reads_by_its_own_size_and_not_by_that_of_history(
         compact.compact(str(tmp_path), LocalEngine)
         for docs in (4, 8):
             new = [*texts(100 + docs, docs), near(texts(0, 1)[0])]
-            spent[days, docs] = refined(tmp_path, f"new{docs}-{days}", new)["dedup_minhash"][1].recalled
+            spent[days, docs] = refined(tmp_path, f"new{docs}-{days}", new)["dedup_minhash"][1].history_reads
     for (days, docs), read in spent.items():
         keys = 14 * (docs + 1)
         # Per bucket and section: a root, the first page, and pages of the index.

@@ -20,7 +20,10 @@ from pipeline_tasks.errors import (
     SchemaBroken,
 )
 from pipeline_tasks.manifest import Manifest, dump
-from pipeline_tasks.run.runner import Budget, Meter, Work, partition_path, plan, refine, seal, tracker_for
+from pipeline_tasks.recipe import ErrorBudget
+from pipeline_tasks.run.plan import RefineRequest, plan
+from pipeline_tasks.run.runner import Cost, partition_path, refine, seal
+from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
 from tests.refining import given, refined, rows
@@ -37,9 +40,9 @@ def parent(tmp_path: Path) -> str:
 
 def run(
     root: Path, stage: str, parent: str, *, span: tuple[int, int] | None = None, **how: Any
-) -> tuple[str, Manifest, Meter]:
+) -> tuple[str, Manifest, Cost]:
     params = how.pop("params", {})
-    return refine(Work(str(root), stage, params, parent, **how), LocalEngine, span)
+    return refine(RefineRequest(str(root), stage, params, parent, span=span, **how), LocalEngine)
 
 
 def committed(root: Path, stage: str) -> list[str]:
@@ -102,20 +105,20 @@ def test_a_missing_parent_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("budget", "passes"),
     [
-        (Budget(share=0.0, rows=1), False),
-        (Budget(share=0.0, rows=2), True),
-        (Budget(share=0.04, rows=0), True),
-        (Budget(share=0.03, rows=0), False),
+        (ErrorBudget(share=0.0, rows=1), False),
+        (ErrorBudget(share=0.0, rows=2), True),
+        (ErrorBudget(share=0.04, rows=0), True),
+        (ErrorBudget(share=0.03, rows=0), False),
     ],
 )
 def test_a_partition_fails_above_both_bounds_of_its_budget(
-    tmp_path: Path, parent: str, budget: Budget, passes: bool
+    tmp_path: Path, parent: str, budget: ErrorBudget, passes: bool
 ) -> None:
     if passes:
-        assert run(tmp_path, "toy_map", parent, budget=budget)[1].quarantined == {"error:damaged": 2}
+        assert run(tmp_path, "toy_map", parent, error_budget=budget)[1].quarantined == {"error:damaged": 2}
         return
     with pytest.raises(BudgetExceeded, match=r"2 of 65 records of this partition are damaged .*error_budget"):
-        run(tmp_path, "toy_map", parent, budget=budget)
+        run(tmp_path, "toy_map", parent, error_budget=budget)
     assert committed(tmp_path, "toy_map") == []
 
 
@@ -175,10 +178,10 @@ def test_only_what_is_missing_runs_again(tmp_path: Path, parent: str, stage: str
     body = (tmp_path / path).read_bytes()
     (tmp_path / path).unlink()
     (tmp_path / made.shards[0].path).unlink()
-    _, again, meter = run(tmp_path, stage, parent)
+    _, again, cost = run(tmp_path, stage, parent)
     assert again == made
     assert (tmp_path / path).read_bytes() == body
-    assert (meter.ran, meter.found) == (1, whole.ran - 1)
+    assert (cost.ran, cost.reused) == (1, whole.ran - 1)
 
 
 def test_a_group_leaves_no_scratch(tmp_path: Path, parent: str) -> None:
@@ -202,13 +205,13 @@ def test_a_racing_group_does_not_take_the_others_scratch(tmp_path: Path, parent:
                 run(tmp_path, "toy_group", parent)
             return done
 
-    path, made, _ = refine(Work(str(tmp_path), "toy_group", {}, parent), Raced)
+    path, made, _ = refine(RefineRequest(str(tmp_path), "toy_group", {}, parent), Raced)
     assert inside
     assert (tmp_path / path).read_bytes() == dump(made)
 
 
 def test_a_second_attempt_with_other_bytes_is_refused(tmp_path: Path, parent: str) -> None:
-    path = plan(Work(str(tmp_path), "toy_map", {}, parent)).path
+    path = plan(RefineRequest(str(tmp_path), "toy_map", {}, parent)).path
 
     class Late(LocalEngine):
         """Another attempt commits something else just before this one."""
@@ -219,7 +222,7 @@ def test_a_second_attempt_with_other_bytes_is_refused(tmp_path: Path, parent: st
             return kept
 
     with pytest.raises(DeterminismViolation, match="the first stays"):
-        refine(Work(str(tmp_path), "toy_map", {}, parent), Late)
+        refine(RefineRequest(str(tmp_path), "toy_map", {}, parent), Late)
     assert (tmp_path / path).read_bytes() == b"{}"
 
 
@@ -234,14 +237,14 @@ def test_sealed_partitions_are_the_whole_run(tmp_path: Path, spans: list[tuple[i
     parent = given(split_root, tables)
     for span in spans:
         run(split_root, "toy_map", parent, span=span)
-    sealed, _ = seal(Work(str(split_root), "toy_map", {}, parent), spans)
+    sealed, _, _ = seal(RefineRequest(str(split_root), "toy_map", {}, parent), spans)
     assert sealed == path
     assert (split_root / sealed).read_bytes() == (whole_root / path).read_bytes()
 
 
 def test_a_partition_is_named_by_what_it_covers(tmp_path: Path, parent: str) -> None:
     path, made, _ = run(tmp_path, "toy_map", parent, span=(1, 3))
-    assert path == partition_path(plan(Work(str(tmp_path), "toy_map", {}, parent)), (1, 3))
+    assert path == partition_path(plan(RefineRequest(str(tmp_path), "toy_map", {}, parent)), (1, 3))
     assert made.rows_in == 25
     assert run(tmp_path, "toy_map", parent, span=(1, 3))[2].ran == 0
 
@@ -253,14 +256,14 @@ def test_partitions_that_do_not_cover_the_input_once_are_not_sealed(
     for span in spans:
         run(tmp_path, "toy_map", parent, span=span)
     with pytest.raises(RowsVanished, match="do not cover the 3 input shards once"):
-        seal(Work(str(tmp_path), "toy_map", {}, parent), spans)
+        seal(RefineRequest(str(tmp_path), "toy_map", {}, parent), spans)
     assert not [path for path in committed(tmp_path, "toy_map") if path.endswith("manifest.json")]
 
 
 def test_sealing_waits_for_every_partition(tmp_path: Path, parent: str) -> None:
     run(tmp_path, "toy_map", parent, span=(0, 1))
     with pytest.raises(RecipeError, match="no such manifest; refine that stage first"):
-        seal(Work(str(tmp_path), "toy_map", {}, parent), [(0, 1), (1, 3)])
+        seal(RefineRequest(str(tmp_path), "toy_map", {}, parent), [(0, 1), (1, 3)])
 
 
 def test_a_stage_that_groups_is_not_split(tmp_path: Path, parent: str) -> None:
@@ -273,7 +276,7 @@ def test_a_stage_that_groups_is_not_split(tmp_path: Path, parent: str) -> None:
 
 def fingerprint(root: Path, parent: str, **how: Any) -> str:
     params = how.pop("params", {})
-    return plan(Work(str(root), "toy_map", params, parent, **how)).fingerprint
+    return plan(RefineRequest(str(root), "toy_map", params, parent, **how)).fingerprint
 
 
 def test_where_when_and_how_are_no_part_of_identity(tmp_path: Path, parent: str) -> None:
@@ -281,7 +284,7 @@ def test_where_when_and_how_are_no_part_of_identity(tmp_path: Path, parent: str)
     shutil.copytree(tmp_path, tmp_path.parent / f"{tmp_path.name}-moved")
     moved = tmp_path.parent / f"{tmp_path.name}-moved"
     assert fingerprint(moved, parent) == before
-    assert fingerprint(tmp_path, parent, batch_rows=7, budget=Budget(1.0, 9), landing="/elsewhere") == before
+    assert fingerprint(tmp_path, parent, batch_rows=7, error_budget=ErrorBudget(1.0, 9), landing="/elsewhere") == before
     assert fingerprint(tmp_path, parent, params={"every": 3}) == before  # the default, said aloud
 
 
@@ -307,8 +310,8 @@ def filed(toys: None, monkeypatch: pytest.MonkeyPatch) -> None:
         model: str = ""
 
     module = sys.modules["pipeline_tasks.stages.toy_map"]
-    monkeypatch.setattr(module, "STAGE", dataclasses.replace(CARDS[0], params=Params))
-    monkeypatch.setattr(module, "resources", lambda params: (params.model,), raising=False)
+    card = dataclasses.replace(CARDS[0], params=Params, resources=lambda params: (params.model,))
+    monkeypatch.setattr(module, "STAGE", card)
 
 
 @pytest.mark.usefixtures("filed")
@@ -370,6 +373,6 @@ def test_a_stage_over_no_shards_is_whole(tmp_path: Path) -> None:
 
 
 def test_map_refuses_inputs_of_different_lengths(tmp_path: Path, parent: str) -> None:
-    plan_ = plan(Work(str(tmp_path), "toy_map", {}, parent))
+    plan_ = plan(RefineRequest(str(tmp_path), "toy_map", {}, parent))
     with pytest.raises(ContractError, match=r"zips its inputs shard by shard, but they have \[1, 3\] shards"):
-        LocalEngine(tracker_for(plan_)).map(learn, plan_.parent.shards, plan_.parent.shards[:1])
+        LocalEngine(Tracker(plan_.io)).map(learn, plan_.parent.shards, plan_.parent.shards[:1])

@@ -1,4 +1,4 @@
-"""The warm host: one process answers all tasks of a user, and losing it is a transient error."""
+"""The worker daemon: one process handles all requests of a user, and losing it is a transient error."""
 
 import os
 import signal
@@ -6,6 +6,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -13,121 +14,128 @@ import pytest
 
 from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.errors import JobLost, RecipeError
+from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service import daemon
+from pipeline_tasks.service.requests import LandRequest
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     """A folder of the test's own for the socket, whose path may have only about a hundred characters."""
-    with tempfile.TemporaryDirectory(prefix="warm-") as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tempfile, "tempdir", folder)
+    with tempfile.TemporaryDirectory(prefix="daemon-") as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", name)
         patch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-        yield Path(folder)
-        for host in hosts(Path(folder)):
-            host.kill()
-            host.wait()
+        yield Path(name)
+        for process in daemons(Path(name)):
+            process.kill()
+            process.wait()
 
 
-def hosts(place: Path) -> list[psutil.Process]:
-    alive = [one for one in psutil.Process().children(recursive=True) if one.status() != psutil.STATUS_ZOMBIE]
-    return [one for one in alive if str(place) in " ".join(one.cmdline())]
+def daemons(folder: Path) -> list[psutil.Process]:
+    children = psutil.Process().children(recursive=True)
+    alive = [process for process in children if process.status() != psutil.STATUS_ZOMBIE]
+    return [process for process in alive if str(folder) in " ".join(process.cmdline())]
 
 
-def land(place: Path, name: str) -> dict[str, object]:
-    (place / name).mkdir()
-    (place / name / "a.jsonl").write_text('{"text": "hello"}\n')
-    return {"verb": "land", "root": str(place / "root"), "input": str(place / name), "snapshot": name}
+def land(folder: Path, name: str) -> LandRequest:
+    (folder / name).mkdir()
+    (folder / name / "a.jsonl").write_text('{"text": "hello"}\n')
+    return LandRequest(str(folder / "root"), str(folder / name), snapshot=name)
 
 
-def test_tasks_that_ask_at_once_share_one_host_that_only_its_user_reaches(place: Path) -> None:
-    asked = [land(place, f"s{number}") for number in range(4)]
+def test_requests_at_the_same_time_share_one_daemon_that_only_its_user_reaches(folder: Path) -> None:
+    requests = [land(folder, f"s{number}") for number in range(4)]
     replies: list[object] = []
-    threads = [threading.Thread(target=lambda one=one: replies.append(daemon.send(one)["snapshot"])) for one in asked]
+    threads = [
+        threading.Thread(target=lambda request=request: replies.append(daemon.send(request)["snapshot"]))
+        for request in requests
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert sorted(map(str, replies)) == ["s0", "s1", "s2", "s3"]
-    assert len(hosts(place)) == 1
-    folder = place / f"refinery-{os.getuid()}"
-    assert folder.stat().st_mode & 0o077 == 0
-    assert [path.stat().st_mode & 0o077 for path in folder.glob("*.key")] == [0]
+    assert len(daemons(folder)) == 1
+    private = folder / f"refinery-{os.getuid()}"
+    assert private.stat().st_mode & 0o077 == 0
+    assert [path.stat().st_mode & 0o077 for path in private.glob("*.key")] == [0]
 
 
-def test_ray_outlives_the_request_that_started_it(place: Path) -> None:
+def test_ray_outlives_the_request_that_started_it(folder: Path) -> None:
     """Linux kills Ray's own processes with the thread that started them, and a request's thread ends with it."""
-    landed = daemon.send(land(place, "day"))
-    asked = {"verb": "refine", "root": str(place / "root"), "recipe": "web", "snapshot": "day", "engine": "ray"}
-    asked["landing"] = str(place / "day")
-    made = daemon.send({**asked, "stage": "ingest", "parent": landed["manifest"]})
-    again = daemon.send({**asked, "stage": "extract", "parent": made["manifest"]})
-    assert (made["rows"], again["rows_in"], again["ran"]) == (1, 1, 1)
+    landed = daemon.send(land(folder, "day"))
+    ingest = RefineRequest(str(folder / "root"), "ingest", {}, landed["manifest"], landing=str(folder / "day"))
+    ingested = daemon.send(replace(ingest, engine="ray", recipe="web", snapshot="day"))
+    extracted = daemon.send(replace(ingest, engine="ray", stage="extract", parent=ingested["manifest"]))
+    assert (ingested["rows"], extracted["rows_in"], extracted["ran"]) == (1, 1, 1)
 
 
-def test_a_refusal_comes_back_as_itself(place: Path) -> None:
-    with pytest.raises(RecipeError, match="unknown verb 'dance'"):
-        daemon.send({"verb": "dance"})
+def test_a_refusal_comes_back_as_itself(folder: Path) -> None:
+    with pytest.raises(RecipeError, match="does not exist; name a folder"):
+        daemon.send(LandRequest(str(folder / "root"), str(folder / "nowhere")))
 
 
-def test_a_host_that_was_killed_is_replaced(place: Path) -> None:
-    assert daemon.send(land(place, "before"))["snapshot"] == "before"
-    (first,) = hosts(place)
+def test_a_daemon_that_was_killed_is_replaced(folder: Path) -> None:
+    assert daemon.send(land(folder, "before"))["snapshot"] == "before"
+    (first,) = daemons(folder)
     first.send_signal(signal.SIGKILL)
     first.wait()
-    assert daemon.send(land(place, "after"))["snapshot"] == "after"
+    assert daemon.send(land(folder, "after"))["snapshot"] == "after"
 
 
-def test_a_request_that_is_lost_with_its_host_may_be_tried_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_is_lost_with_its_daemon_may_be_tried_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
         lost: list[BaseException] = []
 
-        def ask() -> None:
+        def send() -> None:
             try:
-                daemon.send({"verb": "land", "root": str(place / "root"), "input": "s3://crawl/s"})
+                daemon.send(LandRequest(str(folder / "root"), "s3://crawl/s"))
             except JobLost as error:
                 lost.append(error)
 
-        asking = threading.Thread(target=ask)
-        asking.start()
-        line, _ = silent.accept()  # the host is at work: it asks the object store, which never answers
+        sending = threading.Thread(target=send)
+        sending.start()
+        line, _ = silent.accept()  # the daemon waits for the object store, which never answers
         with line:
-            (host,) = hosts(place)
-            host.send_signal(signal.SIGKILL)
-            host.wait()
-            asking.join()
-    assert "went away during land" in str(lost[0])
+            (process,) = daemons(folder)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            sending.join()
+    assert "died during land" in str(lost[0])
 
 
-def test_a_defect_is_told_with_its_trace_and_the_next_request_gets_a_new_host(place: Path) -> None:
+def test_a_defect_comes_back_with_its_trace_and_the_next_request_gets_a_new_daemon(folder: Path) -> None:
     with pytest.raises(RuntimeError, match=r"AttributeError: Traceback"):
-        daemon.send(land(place, "before") | {"root": 5})
-    for host in hosts(place):
-        host.wait(timeout=30)
-    assert daemon.send(land(place, "after"))["snapshot"] == "after"
+        daemon.send(replace(land(folder, "before"), root=str(folder / "before" / "a.jsonl")))
+    for process in daemons(folder):
+        process.wait(timeout=30)
+    assert daemon.send(land(folder, "after"))["snapshot"] == "after"
 
 
-def test_a_host_of_older_code_is_replaced(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (place / "code").mkdir()
-    (place / "code" / "older.py").touch()
+def test_a_daemon_of_older_code_is_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "code").mkdir()
+    (folder / "code" / "older.py").touch()
     with monkeypatch.context() as patch:
-        patch.setattr(daemon, "PACKAGE", place / "code")
+        patch.setattr(daemon, "PACKAGE", folder / "code")
         patch.setenv("PYTHONPATH", str(PROJECT))
-        daemon.send(land(place, "before"))
-        (older,) = hosts(place)
-        (place / "code" / "newer.py").touch()
-        daemon.send(land(place, "after"))
+        daemon.send(land(folder, "before"))
+        (older,) = daemons(folder)
+        (folder / "code" / "newer.py").touch()
+        daemon.send(land(folder, "after"))
     older.wait(timeout=30)
-    assert len(hosts(place)) == 1
+    assert len(daemons(folder)) == 1
 
 
-def test_a_host_leaves_when_it_is_asked_to(place: Path) -> None:
-    daemon.send(land(place, "s"))
-    (host,) = hosts(place)
+def test_a_daemon_exits_when_it_is_stopped(folder: Path) -> None:
+    daemon.send(land(folder, "s"))
+    (process,) = daemons(folder)
     daemon.stop()
-    host.wait(timeout=30)
-    assert hosts(place) == []
+    process.wait(timeout=30)
+    assert daemons(folder) == []

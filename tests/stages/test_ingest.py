@@ -11,7 +11,8 @@ import pytest
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.landing.listing import land
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.run.runner import Meter, Work, refine
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import Cost, refine
 from pipeline_tasks.schema import PAGE, RECORD
 from pipeline_tasks.stages.ingest import DAMAGE, STAGE, Params, jot, sift
 from pipeline_tasks.store.reading import read_manifest
@@ -147,13 +148,15 @@ def test_the_next_snapshot_meets_what_this_one_kept(tmp_path: Path) -> None:
     assert sorted(rows(tmp_path / "root", made)["url"].to_pylist()) == [URL + "c", URL + "gone"]
 
 
-def published(root: Path, name: str, landing: str) -> Meter:
+def published(root: Path, name: str, landing: str) -> Cost:
     """Ingest a crawl after all that were published before it, and publish it."""
     before = tuple(version.manifests["ingest"] for version in version_log.earlier(str(root), "ours", name))
-    path, _, meter = refine(Work(str(root), "ingest", {}, land(str(root), landing)[0], before, landing), LocalEngine)
+    path, _, cost = refine(
+        RefineRequest(str(root), "ingest", {}, land(str(root), landing)[0], before, landing), LocalEngine
+    )
     facts = {"recipe": "ours", "snapshot": name, "landing": landing, "verdicts": {}, "prefix": "", "documents": 0}
     version_log.append(str(root), {**facts, "manifests": {"ingest": path}, "tokens": 0, "sequences": 0})
-    return meter
+    return cost
 
 
 def pages(name: str, count: int) -> bytes:
@@ -172,7 +175,7 @@ def test_a_file_asks_history_for_its_own_pages(tmp_path: Path, monkeypatch: pyte
     assert (merged.rows_in, len(merged.history_shards)) == (600 * sum(1 + number % 3 for number in range(8)), 1)
     news = zipped([response(f"{URL}{name}/0") for name in ("0/0", "4/1", "7/1", "new")])
     last = crawl(tmp_path, "last", b"".join(news), pages("other", 5))
-    spent = {one: published(one, "last", last).recalled for one in (root, apart)}
+    spent = {one: published(one, "last", last).history_reads for one in (root, apart)}
     paths = {one: version_log.current(str(one), "ours").manifests["ingest"] for one in (root, apart)}
     assert (root / paths[root]).read_bytes() == (apart / paths[apart]).read_bytes()
     made = read_manifest(str(root), paths[root])

@@ -17,10 +17,10 @@ from pipeline_tasks.inspect.verify import verify
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.superseded import read_superseded
-from pipeline_tasks.service.requests import handle
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep import retract
+from tests.chain import reply
 
 RECIPE = "web"
 STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -52,16 +52,16 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def refine(root: str, uri: Path, recipe: str = RECIPE) -> version_log.Version:
     """Refine one day as its DAG does: land, stages with all earlier days as history, publish."""
-    landed = handle({"verb": "land", "root": root, "input": str(uri), "recipe": recipe})
+    landed = reply("land", root=root, input=str(uri), recipe=recipe)
     named = {"root": root, "recipe": recipe, "snapshot": landed["snapshot"]}
-    history = handle({"verb": "history", **named})["history"]
-    parent, manifests = landed["manifest"], {}
+    history = reply("history", **named)["history"]
+    parent = landed["manifest"]
+    manifests = {"land": parent}
     for stage, params in STEPS:
         request = {"stage": stage, "params": params, "parent": parent, "history": history.get(stage, [])}
-        parent = manifests[stage] = handle({"verb": "refine", **named, **request, "landing": landed["landing"]})[
-            "manifest"
-        ]
-    handle({"verb": "publish", **named, "landing": landed["landing"], "manifests": manifests})
+        refined = reply("refine", **named, **request, landing=landed["landing"])
+        parent = manifests[stage] = refined["manifest"]
+    reply("publish", **named, landing=landed["landing"], manifests=manifests)
     return version_log.current(root, recipe, landed["snapshot"])
 
 

@@ -11,7 +11,8 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import ContractError, JobLost
 from pipeline_tasks.manifest import ABANDONED
-from pipeline_tasks.run.runner import Work, refine
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import refine
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
@@ -103,12 +104,12 @@ def test_a_fenced_attempt_cannot_commit_and_the_next_one_can(any_root: str, tmp_
     del tmp_path
     root = any_root
     path = given(Path(root), [table(0, 50)]) if not root.startswith("s3://") else _parent_on(root)
-    work = Work(root, "toy_map", {}, path)
-    with pytest.raises(JobLost, match="was given up and swept while it ran"):
+    work = RefineRequest(root, "toy_map", {}, path)
+    with pytest.raises(JobLost, match="removed this attempt.s shards while it ran"):
         refine(work, FencedEngine)
-    slot, manifest, meter = refine(work, LocalEngine)
+    slot, manifest, cost = refine(work, LocalEngine)
     assert slot.endswith("/manifest.1.json")
-    assert meter.ran == 1
+    assert cost.ran == 1
     assert storage.connect(root).read(slot.replace("manifest.1", "manifest")) == ABANDONED
     assert read_manifest(root, slot) == manifest
     orphans = vacuum.find_orphans(root, EVERYTHING)

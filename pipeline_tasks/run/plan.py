@@ -1,0 +1,145 @@
+"""Plans one stage over one input: checks the request, and computes the fingerprint and where shards go."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pipeline_tasks.errors import RecipeError, SchemaBroken
+from pipeline_tasks.manifest import Manifest, canonical, fingerprint_of, manifest_path, stage_prefix
+from pipeline_tasks.recipe import LOCAL, ErrorBudget, bind, stage_card
+from pipeline_tasks.run.task import StageIO, repoint
+from pipeline_tasks.stage import Shards, Stage
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
+
+Span = tuple[int, int]
+"""Shards [start, stop) of a manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefineRequest:
+    """Run a stage over its input, or over one span of its shards.
+
+    `root`, `stage`, `params`, `parent` and `history` decide the output: `parent` and `history` are manifest paths
+    relative to `root`, and `history` lists this stage's manifests of earlier snapshots, oldest first. The rest says
+    how to run and is not part of identity. `landing` is the folder of the snapshot's landed files; `recipe`,
+    `snapshot` and `run_id` name the run that the request belongs to.
+    """
+
+    verb: ClassVar[str] = "refine"
+
+    root: str
+    stage: str
+    params: Mapping[str, Any]
+    parent: str
+    history: tuple[str, ...] = ()
+    landing: str = ""
+    span: Span | None = None
+    error_budget: ErrorBudget = field(default_factory=ErrorBudget)
+    batch_rows: int = 4096
+    engine: str = LOCAL
+    address: str = ""
+    recipe: str = ""
+    snapshot: str = ""
+    run_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A request with what follows from it: card, checked params, parent, history, fingerprint, and where shards go."""
+
+    request: RefineRequest
+    card: Stage[Any]
+    params: Any
+    parent: Manifest
+    history: tuple[Manifest, ...]
+    resources: Mapping[str, str]
+    fingerprint: str
+    io: StageIO
+
+    @property
+    def path(self) -> str:
+        """Path of the manifest that commits the whole stage."""
+        return manifest_path(self.card.name, self.fingerprint)
+
+    @property
+    def identity(self) -> Any:  # noqa: ANN401 -- JSON
+        """The params as the fingerprint sees them."""
+        return _identity(self.params, self.resources)
+
+    def inputs(self, span: Span | None) -> Shards:
+        """Return the parent's shards of a span, or all of them."""
+        return self.parent.shards if span is None else self.parent.shards[slice(*span)]
+
+
+def plan(request: RefineRequest) -> Plan:
+    """Check a request and compute the fingerprint; nothing is read but manifests and resource files."""
+    card = stage_card(request.stage)
+    params = bind(card, request.params)
+    parent = read_manifest(request.root, request.parent)
+    history = tuple(read_manifest(request.root, path) for path in request.history) if card.reads_history else ()
+    _check_reads(card, parent)
+    params, resources = _resources(card, params)
+    parents = [parent.fingerprint, *(earlier.fingerprint for earlier in history)]
+    by_rank = {str(rank): digest for rank, digest in enumerate(sorted(resources.values()))}
+    fingerprint = fingerprint_of(card.name, card.version, _identity(params, resources), parents, by_rank)
+    io = _io(request, card, parent, resources, fingerprint)
+    return Plan(request, card, params, parent, history, resources, fingerprint, io)
+
+
+def _io(
+    request: RefineRequest, card: Stage[Any], parent: Manifest, resources: Mapping[str, str], fingerprint: str
+) -> StageIO:
+    return StageIO(
+        root=request.root,
+        prefix=stage_prefix(card.name, fingerprint),
+        profiled=card.profiled,
+        batch_rows=request.batch_rows,
+        snapshot=str(parent.params.get("snapshot", "")) if parent.landed else "",
+        landing=request.landing,
+        files=tuple(resources.items()),
+    )
+
+
+def _check_reads(card: Stage[Any], parent: Manifest) -> None:
+    columns = dict(parent.schema)
+    missing = [column.name for column in card.reads if parent.schema and column.name not in columns]
+    if missing:
+        message = (
+            f"{card.name} reads columns {missing} that {parent.stage}/{parent.fingerprint} does not have; "
+            "put the stage that writes them before it in the recipe"
+        )
+        raise SchemaBroken(message)
+
+
+def _resources(card: Stage[Any], params: Any) -> tuple[Any, dict[str, str]]:  # noqa: ANN401 -- the card's Params
+    """Return the params with absolute paths, and {path: SHA-256} of every file that they name."""
+    named = card.resources(params) if card.resources else ()
+    params = repoint(params, {path: _absolute(path) for path in named})
+    digests = {}
+    for path in map(_absolute, named):
+        try:
+            digests[path] = storage.digest_of_file(path)[1]
+        except FileNotFoundError as error:
+            message = f"{card.name}: cannot read {path}; correct the path in the recipe"
+            raise RecipeError(message) from error
+    return params, digests
+
+
+def _absolute(path: str) -> str:
+    return path if storage.is_absolute(path) else str(Path(path).absolute())
+
+
+def _identity(params: Any, resources: Mapping[str, str]) -> Any:  # noqa: ANN401 -- the card's Params
+    """Return the params with every resource path replaced by its digest: identity is the content, not the path."""
+    return _replace_paths(json.loads(canonical(params)), resources)
+
+
+def _replace_paths(value: Any, resources: Mapping[str, str]) -> Any:  # noqa: ANN401 -- JSON
+    if isinstance(value, dict):
+        return {key: _replace_paths(item, resources) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replace_paths(item, resources) for item in value]
+    return f"sha256:{resources[value]}" if isinstance(value, str) and value in resources else value

@@ -1,0 +1,121 @@
+"""Brings equal keys into one bucket: cuts shards into pieces by bucket, and sorts the pieces of a bucket."""
+
+import hashlib
+import io
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+from pipeline_tasks.run.task import Outcome, StageIO, Task, read_input, run_streams
+from pipeline_tasks.stage import Batches, Shard, Shards
+from pipeline_tasks.store import storage
+
+PIECE_BYTES = 32 * 1024 * 1024
+"""A bucket's rows of one shard travel in Arrow streams of about this many bytes."""
+
+
+def bucket_of(values: pa.Array, buckets: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Return each value's bucket in [0, buckets): ours, so that every engine agrees.
+
+    Text hashes by XXH3-64 of its UTF-8 bytes, whole numbers by the splitmix64 finalizer; a bucket
+    is a range of the hash, so buckets in order are ranges in order. Nulls go where "" and 0 go.
+    """
+    if pa.types.is_integer(values.type):
+        whole = values.fill_null(0).to_numpy(zero_copy_only=False)
+        hashes = _mix(whole.astype(np.uint64, copy=False))
+    else:
+        digests = (xxhash.xxh3_64_intdigest((value or "").encode()) for value in values.to_pylist())
+        hashes = np.fromiter(digests, dtype=np.uint64, count=len(values))
+    return ((hashes >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)).astype(np.int64)
+
+
+def _mix(values: "np.ndarray[Any, np.dtype[np.uint64]]") -> "np.ndarray[Any, np.dtype[np.uint64]]":
+    # Steele, Lea, Flood 2014, the finalizer of splitmix64.
+    mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def scatter(stage_io: StageIO, shard: Shard, by: str, buckets: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yield (bucket, rows, Arrow stream) pieces of one shard; each bucket gets at least one, so none lacks a schema."""
+    waiting: list[list[pa.RecordBatch]] = [[] for _ in range(buckets)]
+    weight = [0] * buckets
+    schema = None
+    for batch in read_input(stage_io, shard):
+        schema = batch.schema
+        chosen = bucket_of(batch.column(by), buckets)
+        for bucket in np.unique(chosen).tolist():
+            rows = batch.filter(pa.array(chosen == bucket))
+            waiting[bucket].append(rows)
+            weight[bucket] += rows.nbytes
+            if weight[bucket] >= PIECE_BYTES:
+                yield _piece(bucket, waiting[bucket], schema)
+                waiting[bucket], weight[bucket] = [], 0
+    for bucket in range(buckets):
+        yield _piece(bucket, waiting[bucket], cast("pa.Schema", schema))
+
+
+def _piece(bucket: int, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> tuple[int, int, bytes]:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+        for batch in batches:
+            stream.write_batch(batch)
+    return bucket, sum(batch.num_rows for batch in batches), sink.getvalue()
+
+
+def gather(task: Task, pieces: Iterable[bytes | pa.Buffer], by: str, order: Sequence[str]) -> Outcome:
+    """Sort one bucket's pieces by `by`, then `order`, and run the kernel over them."""
+    tables = [pa.ipc.open_stream(piece).read_all() for piece in pieces]
+    table = pa.concat_tables(tables)
+    keys = [(name, "ascending") for name in (by, *order)]
+    # Ties are broken by nothing, so the keys must order the rows totally; nulls come last on every engine.
+    table = table.take(pc.sort_indices(table, sort_keys=keys)).combine_chunks()
+    return run_streams(task, [_table_batches(table, task.io.batch_rows)])
+
+
+def _table_batches(table: pa.Table, rows: int) -> Batches:
+    if table.num_rows == 0:
+        yield pa.RecordBatch.from_pylist([], schema=table.schema)
+    yield from table.to_batches(max_chunksize=rows)
+
+
+# --- Pieces as objects under the root, for engines without a shuffle of their own -------------------------------
+
+
+def new_scratch(stage_io: StageIO) -> str:
+    """Return a folder for the pieces of one group; no other attempt has it, so each may remove its own."""
+    return f"{stage_io.prefix}/scratch/{uuid.uuid4().hex}"
+
+
+def scatter_to_store(stage_io: StageIO, shard: Shard, by: str, buckets: int, folder: str) -> list[tuple[int, Shard]]:
+    """Store one shard's pieces as objects in the scratch `folder`; returns (bucket, piece) pairs."""
+    store, pieces = storage.connect(stage_io.root), []
+    for bucket, rows, body in scatter(stage_io, shard, by, buckets):
+        digest = hashlib.sha256(body).hexdigest()
+        path = f"{folder}/{digest[:32]}.arrow"
+        with tempfile.NamedTemporaryFile(prefix="refinery-") as local:
+            local.write(body)
+            local.flush()
+            store.put_file(path, Path(local.name), digest)
+        pieces.append((bucket, Shard(path, rows, len(body), digest)))
+    return pieces
+
+
+def gather_from_store(task: Task, pieces: Shards, by: str, order: Sequence[str]) -> Outcome:
+    """Read one bucket's pieces back and run the kernel over them."""
+    store = storage.connect(task.io.root)
+    return gather(task, [store.read(piece.path) for piece in pieces], by, order)
+
+
+def remove_scratch(stage_io: StageIO, folder: str) -> None:
+    """Remove the pieces of a group that is finished or has failed."""
+    store = storage.connect(stage_io.root)
+    for entry in list(store.list(folder)):
+        store.delete(entry.path)

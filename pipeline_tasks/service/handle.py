@@ -1,0 +1,233 @@
+"""Handles requests: each verb's work, and the program that a cluster runs.
+
+land     list a landed snapshot and commit its manifest
+history  name what earlier snapshots of a recipe left for this one
+spans    cut a stage's input into at most n partitions of about equal bytes
+refine   run a stage over its input, or over one span of it
+seal     concatenate a stage's partitions into its manifest
+judge    let the stage's gate read a manifest
+publish  make a dataset version of a snapshot's manifests
+compact  merge the history of many snapshots
+vacuum   list or remove what no manifest names
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.gate import verdicts
+from pipeline_tasks.landing import listing
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.publishing import publish
+from pipeline_tasks.run.plan import RefineRequest, Span
+from pipeline_tasks.run.runner import Cost, Refined, refine, seal
+from pipeline_tasks.service.requests import (
+    CompactRequest,
+    HistoryRequest,
+    JudgeRequest,
+    LandRequest,
+    PublishRequest,
+    Reply,
+    Request,
+    SealRequest,
+    SpansRequest,
+    VacuumRequest,
+    decode,
+)
+from pipeline_tasks.stage import LANDING, Shards
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.upkeep import vacuum
+from pipeline_tasks.upkeep.compact import compact
+
+
+def handle(request: Request) -> Reply:
+    """Do what a request says and return its reply; RefineryError if it cannot be done."""
+    return HANDLERS[type(request)](request)
+
+
+def _land(request: LandRequest) -> Reply:
+    path, manifest, landed = listing.land(request.root, request.input, request.snapshot)
+    version_log.refuse_retracted(request.root, request.recipe, landed.snapshot, path)
+    return {
+        "manifest": path,
+        "snapshot": landed.snapshot,
+        "landing": listing.landing_of(request.input),
+        "files": len(manifest.shards),
+        "bytes": manifest.bytes,
+        "ignored": list(landed.ignored),
+    }
+
+
+def _history(request: HistoryRequest) -> Reply:
+    earlier = version_log.earlier(request.root, request.recipe, request.snapshot)
+    history: dict[str, list[str]] = {}
+    for version in earlier:
+        for stage, path in version.manifests.items():
+            if read_manifest(request.root, path).history:
+                history.setdefault(stage, []).append(path)
+    previous = dict(earlier[-1].manifests) if earlier else {}
+    return {"history": history, "previous": previous}
+
+
+def _spans(request: SpansRequest) -> Reply:
+    parent = read_manifest(request.root, request.parent)
+    cut = spans(parent.shards, request.partitions)
+    return {"spans": [list(span) for span in cut], "names": [_span_name(parent, span) for span in cut]}
+
+
+def spans(shards: Shards, partitions: int) -> list[Span]:
+    """Cut shards into at most `partitions` spans [start, stop) of about equal bytes, none empty."""
+    wanted = max(1, min(partitions, len(shards)))
+    total = sum(shard.bytes for shard in shards) or 1
+    cut: list[Span] = []
+    start, spent = 0, 0
+    for rank, shard in enumerate(shards):
+        spent += shard.bytes
+        left = len(shards) - rank - 1
+        due = spent * wanted >= total * (len(cut) + 1)
+        if (due or left < wanted - len(cut)) and len(cut) < wanted - 1:
+            cut.append((start, rank + 1))
+            start = rank + 1
+    return [*cut, (start, len(shards))] if start < len(shards) or not cut else cut
+
+
+def _span_name(parent: Manifest, span: Span) -> str:
+    if not parent.landed:
+        return f"shards {span[0] + 1}-{span[1]} of {len(parent.shards)}"
+    ends = (parent.shards[span[0]], parent.shards[span[1] - 1])
+    names = [shard.path.removeprefix(LANDING).rpartition("/")[2] for shard in ends]
+    return names[0] if ends[0] == ends[1] else f"{names[0]} .. {names[1]}"
+
+
+def _refine(request: RefineRequest) -> Reply:
+    refined = refine(request, engine(request.engine, request.address))
+    if request.span is None:
+        _record(request, refined)
+    return _refined_reply(refined)
+
+
+def _seal(request: SealRequest) -> Reply:
+    path, manifest, _ = seal(request.stage, request.spans)
+    sealed = Refined(path, manifest, Cost(request.wall, request.cpu))
+    _record(request.stage, sealed)
+    return _refined_reply(sealed)
+
+
+def _refined_reply(refined: Refined) -> Reply:
+    manifest, cost = refined.manifest, refined.cost
+    return {
+        "manifest": refined.path,
+        "rows_in": manifest.rows_in,
+        "rows": manifest.rows,
+        "rejected": dict(manifest.rejected),
+        "quarantined": dict(manifest.quarantined),
+        "bytes": manifest.bytes,
+        "ran": cost.ran,
+        "reused": cost.reused,
+        "history_reads": dict(cost.history_reads),
+        "wall": round(cost.wall, 3),
+        "cpu": round(cost.cpu, 3),
+    }
+
+
+def _record(request: RefineRequest, refined: Refined) -> None:
+    with Ledger.open(ledger_of(request.root)) as ledger:
+        ledger.record_stage(
+            refined.path,
+            refined.manifest,
+            wall=refined.cost.wall,
+            cpu=refined.cost.cpu,
+            snapshot=request.snapshot,
+            recipe=request.recipe,
+            engine=request.engine,
+        )
+
+
+def _judge(request: JudgeRequest) -> Reply:
+    verdict = verdicts.judge(request.root, request.manifest, request.previous, request.bounds, request.override)
+    with Ledger.open(ledger_of(request.root)) as ledger:
+        ledger.record_verdict(verdict, snapshot=request.snapshot, recipe=request.recipe)
+    return {
+        "outcome": verdict.outcome,
+        "failures": [asdict(failure) for failure in verdict.failures],
+        "verdict": verdict.path,
+        "docs": verdict.docs,
+    }
+
+
+def _publish(request: PublishRequest) -> Reply:
+    with Ledger.open(ledger_of(request.root)) as ledger:
+        return publish(
+            request.root,
+            recipe=request.recipe,
+            snapshot=request.snapshot,
+            landing=request.landing,
+            manifests=request.manifests,
+            verdicts=request.verdicts,
+            ledger=ledger,
+        )
+
+
+def _compact(request: CompactRequest) -> Reply:
+    merged = compact(request.root, engine(request.engine, request.address))
+    return {"compacted": {manifest.fingerprint: list(manifest.parents) for manifest in merged}}
+
+
+def _vacuum(request: VacuumRequest) -> Reply:
+    orphans = vacuum.find_orphans(request.root, request.grace, request.expire)
+    if request.delete:
+        vacuum.remove(request.root, orphans, request.limit)
+    return {**vacuum.orphan_facts(orphans), "deleted": request.delete}
+
+
+HANDLERS: Mapping[type[Request], Callable[[Any], Reply]] = {
+    LandRequest: _land,
+    HistoryRequest: _history,
+    SpansRequest: _spans,
+    RefineRequest: _refine,
+    SealRequest: _seal,
+    JudgeRequest: _judge,
+    PublishRequest: _publish,
+    CompactRequest: _compact,
+    VacuumRequest: _vacuum,
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Handle the request in a file or URI, store the reply at its `reply`, and return the exit code."""
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m pipeline_tasks request.json\n")
+        return RecipeError.exit_code
+    reply_to, code = "", 0
+    try:
+        raw = _read_json(arguments[0])
+        reply_to = str(raw.pop("reply", "")) if isinstance(raw, dict) else ""
+        reply = handle(decode(raw))
+    except RefineryError as error:
+        reply, code = {"error": type(error).__name__, "message": str(error), "exit": error.exit_code}, error.exit_code
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+    if reply_to:
+        folder, _, name = reply_to.rpartition("/")
+        storage.commit(storage.connect(folder), name, json.dumps(reply, sort_keys=True).encode())
+    else:
+        sys.stdout.write(json.dumps(reply, sort_keys=True) + "\n")
+    return code
+
+
+def _read_json(uri: str) -> object:
+    folder, slash, name = uri.rpartition("/")
+    try:
+        return json.loads(storage.connect(folder or slash or ".").read(name))
+    except FileNotFoundError as error:
+        message = f"{uri}: no such request; give the path or URI of a JSON file"
+        raise RecipeError(message) from error
+    except ValueError as error:
+        message = f"{uri} is not JSON ({error}); a request is one JSON object"
+        raise RecipeError(message) from error
