@@ -95,7 +95,7 @@ class FencedEngine(LocalEngine):
 
     def map(self, *inputs: Any, **options: Any) -> Shards:
         shards = super().map(*inputs, **options)
-        root = self.tracker.place.root
+        root = self.tracker.io.root
         vacuum.remove(root, vacuum.find_orphans(root, EVERYTHING), limit=1.0)
         return shards
 
