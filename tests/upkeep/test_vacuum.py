@@ -105,7 +105,7 @@ def test_a_fenced_attempt_cannot_commit_and_the_next_one_can(any_root: str, tmp_
     root = any_root
     path = given(Path(root), [table(0, 50)]) if not root.startswith("s3://") else _parent_on(root)
     work = RefineRequest(root, "toy_map", {}, path)
-    with pytest.raises(JobLost, match="removed this attempt.s shards while it ran"):
+    with pytest.raises(JobLost, match="shards while it ran"):
         refine(work, FencedEngine)
     slot, manifest, cost = refine(work, LocalEngine)
     assert slot.endswith("/manifest.1.json")
