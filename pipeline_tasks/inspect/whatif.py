@@ -1,4 +1,4 @@
-"""Predicts what other bounds of `filter_quality` would keep, from the signals that are stored with every row."""
+"""Predict which rows other bounds of `filter_quality` would keep, from the signals that are stored with every row."""
 
 import argparse
 import difflib
@@ -37,15 +37,15 @@ SHORT = {
     "gopher_quality.min_words": "gopher_quality.min_doc_words",
     "gopher_quality.max_words": "gopher_quality.max_doc_words",
 }
-"""What people call a bound, and its key: a document's words are what first comes to mind."""
+"""Common names of bounds, and their keys."""
 
 Failures = dict[str, npt.NDArray[np.bool_]]
-"""Reason -> which rows fail that rule, in the order in which rules are asked."""
+"""Reason -> which rows fail that rule, in the order of the rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How many rows there are, how many are kept now, and how many would be."""
+    """Rows, rows kept now, and rows kept with the changed bounds."""
 
     rows: int
     now: int
@@ -54,11 +54,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What changed bounds would do to one published snapshot, counted in rows.
+    """The effect of changed bounds on one published snapshot, counted in rows.
 
-    `bounds` holds (now, then) per changed key (NaN: a rule is not asked), `packs` what they are now and then. `reasons`
-    counts rows by the first rule that they fail, as manifests do; `fails` every row that fails the rule, whatever else
-    it fails.
+    `bounds` is (now, then) per changed key (NaN: the rule is skipped), `packs` is (now, then). `reasons` counts rows by
+    the first rule that they fail, as manifests do; `fails` counts every row that fails the rule.
     """
 
     recipe: str
@@ -74,7 +73,7 @@ class Forecast:
 
 
 class Decision(NamedTuple):
-    """What decides: a stage's params, and the packs that they name as they are read (or changed)."""
+    """The params of the stage, and the packs that they name, as loaded or changed."""
 
     params: Params
     packs: packs.Packs
@@ -95,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Print what the changed bounds would keep."""
     forecast = whatif(options.root, version_of(options), options.set)
-    print_result(options, facts(forecast), told(forecast))
+    print_result(options, forecast_facts(forecast), forecast_lines(forecast))
     return 0
 
 
@@ -106,21 +105,21 @@ def whatif(root: str, version: version_log.Version, changes: Sequence[str]) -> F
     `language.profile.bound=value` for one, or `packs=NAME_OR_PATH`. Only stored signals are read, no text. RecipeError
     for a key that is unknown, or that no stored signal can answer.
     """
-    path, made, params = published(root, version)
-    named = [one.partition("=")[2].strip() for one in changes if one.partition("=")[0].strip() == "packs"]
-    now = decision(params, FilePath(named[-1]) if named else params.packs)
-    then = _repacked(now, FilePath(named[-1])) if named else now
-    wanted = dict(_change(one, then.params) for one in changes if not one.strip().startswith("packs="))
-    bounds = {key: (_bound(now, key), value) for key, value in wanted.items()}
-    for key, value in wanted.items():
-        then = _changed(then, key, value)
+    path, manifest, params = published(root, version)
+    pairs = [(key.strip(), value.strip()) for key, _, value in (change.partition("=") for change in changes)]
+    names = [FilePath(value) for key, value in pairs if key == "packs"]
+    now = decision_of(params, names[-1] if names else params.packs)
+    then = _with_packs(now, names[-1]) if names else now
+    values = dict(
+        _parse_change(change, then.params) for change, (key, _) in zip(changes, pairs, strict=True) if key != "packs"
+    )
+    bounds = {key: (_bound(now, key), value) for key, value in values.items()}
+    for key, value in values.items():
+        then = _with_bound(then, key, value)
     tally = _Tally()
-    for batch in stored_signals(root, made, params):
+    for batch in stored_signals(root, manifest, params):
         tally.add(batch, failures(batch, now), failures(batch, then))
-    told = {why: count for why, (count, _) in tally.reasons().items() if count}
-    if told != dict(made.rejected):
-        message = f"{root}/{path}: its signals explain {told}, it says {dict(made.rejected)}; refine the snapshot again"
-        raise ContractError(message)
+    _require_explained(f"{root}/{path}", manifest, tally.reasons())
     return Forecast(
         recipe=version.recipe,
         snapshot=version.snapshot,
@@ -135,29 +134,37 @@ def whatif(root: str, version: version_log.Version, changes: Sequence[str]) -> F
     )
 
 
-def decision(params: Params, named: FilePath) -> Decision:
-    """Return what decided with `params` of a manifest, which names a file of packs by its digest; `named` is the file.
+def _require_explained(path: str, manifest: Manifest, reasons: Mapping[str, tuple[int, int]]) -> None:
+    """Raise ContractError unless the stored signals give the reasons of the manifest."""
+    now = {reason: count for reason, (count, _) in reasons.items() if count}
+    if now != dict(manifest.rejected):
+        message = f"{path}: its signals explain {now}, it says {dict(manifest.rejected)}; refine the snapshot again"
+        raise ContractError(message)
 
-    RecipeError if it is not.
+
+def decision_of(params: Params, name: FilePath) -> Decision:
+    """Return the decision of a manifest's `params`; `name` is the file of packs whose digest they have.
+
+    RecipeError if the file has another digest.
     """
     if params.packs.startswith(DIGEST):
-        path = packs.path_of(named)
-        if named == params.packs or not path or f"{DIGEST}{storage.digest_of_file(path)[1]}" != params.packs:
+        path = packs.path_of(name)
+        if name == params.packs or not path or f"{DIGEST}{storage.digest_of_file(path)[1]}" != params.packs:
             message = f"this snapshot was refined with a file of packs ({params.packs}); name it: --set packs=PATH"
             raise RecipeError(message)
-        params = replace(params, packs=named)
+        params = replace(params, packs=name)
     return Decision(params, packs.load(params.packs, FILTERS))
 
 
-def _repacked(now: Decision, named: FilePath) -> Decision:
-    """Return `now` with other packs; RecipeError if they ask for stop words that were not counted."""
-    then = Decision(replace(now.params, packs=named), packs.load(named, FILTERS))
+def _with_packs(now: Decision, name: FilePath) -> Decision:
+    """Return `now` with other packs; RecipeError if they need stop words that were not counted."""
+    then = Decision(replace(now.params, packs=name), packs.load(name, FILTERS))
     for card, limits, _ in resolve_profiles(then.params, then.packs):
-        had, wants = packs.stop_word_lists(card, limits, now.packs), packs.stop_word_lists(card, limits, then.packs)
-        if unknown := sorted(code for code, words in wants.items() if had.get(code) != words):
+        counted, needed = (packs.stop_word_lists(card, limits, choice.packs) for choice in (now, then))
+        if unknown := sorted(code for code, words in needed.items() if counted.get(code) != words):
             message = (
-                f"--set packs={named}: it counts stop words of {', '.join(unknown)} for {card.name} that no stored "
-                "signal tells; only a run with it in the recipe does"
+                f"--set packs={name}: it counts stop words of {', '.join(unknown)} for {card.name} that no stored "
+                "signal has; run the recipe with these packs instead"
             )
             raise RecipeError(message)
     return then
@@ -169,8 +176,8 @@ def published(root: str, version: version_log.Version) -> tuple[str, Manifest, P
     if path is None:
         message = f"{root}: version {version.number} of recipe {version.recipe} has no {STAGE.name}, so no signals"
         raise RecipeError(message)
-    made = read_manifest(root, path)
-    return path, made, bind(STAGE, made.params, f"{root}/{path}: params")
+    manifest = read_manifest(root, path)
+    return path, manifest, bind(STAGE, manifest.params, f"{root}/{path}: params")
 
 
 def stored_signals(root: str, manifest: Manifest, params: Params) -> Iterator[pa.RecordBatch]:
@@ -179,11 +186,11 @@ def stored_signals(root: str, manifest: Manifest, params: Params) -> Iterator[pa
     yield from read_shards(root, (*manifest.shards, *manifest.rejects), columns)
 
 
-def failures(batch: pa.RecordBatch, decides: Decision) -> Failures:
+def failures(batch: pa.RecordBatch, decision: Decision) -> Failures:
     """Return which rows fail which rule, from their stored signals alone."""
     failed: Failures = {}
-    columns = packs.bound_columns(batch.column("language"), decides.packs)
-    for card, _, bounds in resolve_profiles(*decides):
+    columns = packs.bound_columns(batch.column("language"), decision.packs)
+    for card, _, bounds in resolve_profiles(*decision):
         signals = batch.column(signals_column(card.name))
         for rule, row_bounds in zip(card.rules, bounds, strict=True):
             values = signals.field(rule.signal).to_numpy(zero_copy_only=False)
@@ -192,27 +199,24 @@ def failures(batch: pa.RecordBatch, decides: Decision) -> Failures:
     return failed
 
 
-def first(failed: Failures, rows: int) -> npt.NDArray[np.str_]:
+def first_reasons(failed: Failures, rows: int) -> npt.NDArray[np.str_]:
     """Return per row the first reason against it, or `KEPT`."""
     names = np.array([*failed, KEPT])
     stacked = np.vstack([*failed.values(), np.ones(rows, np.bool_)])
-    found: npt.NDArray[np.str_] = names[stacked.argmax(axis=0)]
-    return found
+    reasons: npt.NDArray[np.str_] = names[stacked.argmax(axis=0)]
+    return reasons
 
 
 # --- Keys -----------------------------------------------------------------------------------------------------
 
 
 def decisive(card: Filter) -> tuple[str, ...]:
-    """Return the limits of a profile that are bounds on stored signals; all others shape what is measured."""
+    """Return the limits of a profile that are bounds on stored signals; the others decide how signals are computed."""
     return tuple(dict.fromkeys(rule.limit for rule in card.rules))
 
 
-def _change(written: str, now: Params) -> tuple[str, float]:
-    """Return (`profile.bound` or `language.profile.bound`, value) of what was written.
-
-    RecipeError names the nearest key or says why not.
-    """
+def _parse_change(written: str, now: Params) -> tuple[str, float]:
+    """Return (`profile.bound` or `language.profile.bound`, value); RecipeError with the nearest key or the cause."""
     key, equals, value = written.partition("=")
     key = key.strip().removeprefix(f"{STAGE.name}.")
     language, dot, rest = key.partition(".")
@@ -222,25 +226,30 @@ def _change(written: str, now: Params) -> tuple[str, float]:
         key = f"{language}.{plain}"
     else:
         key = plain = SHORT.get(key, key)
-    known = [f"{name}.{one.name}" for name, card in FILTERS.items() for one in fields(card.limits)]
-    if key in {one.name for one in fields(Params)}:
-        message = f"--set {key}: it decides what is measured, not a bound; a snapshot refined with it tells"
+    known = [f"{name}.{field.name}" for name, card in FILTERS.items() for field in fields(card.limits)]
+    if key in {field.name for field in fields(Params)}:
+        message = f"--set {key}: it decides how signals are computed and is not a bound; run the recipe with it instead"
         raise RecipeError(message)
     if not equals or not dot or plain not in known:
         near = difflib.get_close_matches(plain, known, 3, cutoff=0)
         message = f"--set {written!r}: write PROFILE.BOUND=NUMBER; nearest to {plain!r}: {', '.join(near)}"
         raise RecipeError(message)
     profile, limit = plain.split(".")
-    if profile not in now.profiles:
-        message = f"--set {key}: {profile} is not one of the profiles of this recipe ({', '.join(now.profiles)})"
+    _require_bound(key, profile, limit, now.profiles)
+    return key, _number(key, value)
+
+
+def _require_bound(key: str, profile: str, limit: str, profiles: Sequence[str]) -> None:
+    """Raise RecipeError unless the profile was applied and the limit is a bound on a stored signal."""
+    if profile not in profiles:
+        message = f"--set {key}: {profile} is not one of the profiles of this recipe ({', '.join(profiles)})"
         raise RecipeError(message)
     if limit not in decisive(FILTERS[profile]):
         message = (
-            f"--set {key}: it decides which lines are removed or how they are counted, so no stored signal tells; only "
-            f"a run with it in the recipe does. From signals: {', '.join(decisive(FILTERS[profile]))}"
+            f"--set {key}: it decides how lines are removed or counted, so stored signals do not show its effect; run "
+            f"the recipe with it instead. Bounds on signals: {', '.join(decisive(FILTERS[profile]))}"
         )
         raise RecipeError(message)
-    return key, _number(key, value)
 
 
 def _number(key: str, value: str) -> float:
@@ -254,24 +263,24 @@ def _number(key: str, value: str) -> float:
     return number
 
 
-def _changed(decides: Decision, key: str, value: float) -> Decision:
+def _with_bound(decision: Decision, key: str, value: float) -> Decision:
     *language, profile, limit = key.split(".")
     if not language:
-        limits = {**decides.params.limits, profile: {**decides.params.limits.get(profile, {}), limit: value}}
-        return decides._replace(params=replace(decides.params, limits=limits))
+        limits = {**decision.params.limits, profile: {**decision.params.limits.get(profile, {}), limit: value}}
+        return decision._replace(params=replace(decision.params, limits=limits))
     (code,) = language
-    pack = decides.packs.get(code, decides.packs.get(packs.ANY, packs.Pack()))
+    pack = decision.packs.get(code, decision.packs.get(packs.ANY, packs.Pack()))
     changed = {**pack.bounds, profile: {**pack.bounds.get(profile, {}), limit: value}}
-    return decides._replace(packs={**decides.packs, code: replace(pack, bounds=changed)})
+    return decision._replace(packs={**decision.packs, code: replace(pack, bounds=changed)})
 
 
-def _bound(decides: Decision, key: str) -> float:
-    """Return a bound as it is asked: of one language, or in general; NaN if it is not."""
+def _bound(decision: Decision, key: str) -> float:
+    """Return the bound of one language, or of all others; NaN if the rule is skipped."""
     *language, profile, limit = key.split(".")
-    general = getattr(decides.params.limits_of(profile), limit)
+    general = getattr(decision.params.limits_of(profile), limit)
     if not language:
         return float(general)
-    pack = decides.packs.get(language[0], decides.packs.get(packs.ANY, packs.Pack()))
+    pack = decision.packs.get(language[0], decision.packs.get(packs.ANY, packs.Pack()))
     bound = pack.bounds.get(profile, {}).get(limit, general)
     return math.nan if bound is None else float(bound)
 
@@ -280,7 +289,7 @@ def _bound(decides: Decision, key: str) -> float:
 
 
 class _Tally:
-    """Adds up batches: rows by what they are and what becomes of them now and then."""
+    """Counts rows by language, source and reason, now and with the changed bounds."""
 
     def __init__(self) -> None:
         self._rows: Counter[tuple[str, str, str]] = Counter()
@@ -289,17 +298,20 @@ class _Tally:
 
     def add(self, batch: pa.RecordBatch, now: Failures, then: Failures) -> None:
         rows = batch.num_rows
-        firsts = first(now, rows), first(then, rows)
-        states = ["rows" + "n" * bool(a) + "t" * bool(b) for a, b in zip(*(one == KEPT for one in firsts), strict=True)]
+        firsts = first_reasons(now, rows), first_reasons(then, rows)
+        states = [
+            "rows" + "n" * bool(a) + "t" * bool(b)
+            for a, b in zip(*(reasons == KEPT for reasons in firsts), strict=True)
+        ]
         self._rows.update(("whole", "", state) for state in states)
         for column in ("language", "source"):
             names = [name or "(none)" for name in batch.column(column).to_pylist()]
             self._rows.update((column, name, state) for name, state in zip(names, states, strict=True))
         for reason in now:
-            pair = self._reasons.setdefault(reason, [0, 0]), self._fails.setdefault(reason, [0, 0])
-            for side, (one, failed) in enumerate(zip(firsts, (now, then), strict=True)):
-                pair[0][side] += int((one == reason).sum())
-                pair[1][side] += int(failed[reason].sum())
+            counts = self._reasons.setdefault(reason, [0, 0]), self._fails.setdefault(reason, [0, 0])
+            for side, (first, failed) in enumerate(zip(firsts, (now, then), strict=True)):
+                counts[0][side] += int((first == reason).sum())
+                counts[1][side] += int(failed[reason].sum())
 
     def change(self, column: str, name: str = "") -> Change:
         count = {state: self._rows[column, name, state] for state in ("rows", "rowsn", "rowst", "rowsnt")}
@@ -307,9 +319,9 @@ class _Tally:
         return Change(sum(count.values()), count["rowsn"] + both, count["rowst"] + both)
 
     def changes(self, column: str) -> dict[str, Change]:
-        names = sorted({name for one, name, _ in self._rows if one == column})
-        found = {name: self.change(column, name) for name in names}
-        return dict(sorted(found.items(), key=lambda pair: (-pair[1].rows, pair[0])))
+        names = sorted({name for counted, name, _ in self._rows if counted == column})
+        changes = {name: self.change(column, name) for name in names}
+        return dict(sorted(changes.items(), key=lambda pair: (-pair[1].rows, pair[0])))
 
     def reasons(self) -> dict[str, tuple[int, int]]:
         return {why: (now, then) for why, (now, then) in self._reasons.items()}
@@ -318,11 +330,11 @@ class _Tally:
         return {why: (now, then) for why, (now, then) in self._fails.items()}
 
 
-def told(forecast: Forecast) -> Iterator[str]:
+def forecast_lines(forecast: Forecast) -> Iterator[str]:
     """Yield the forecast as lines for a person."""
     yield f"{forecast.snapshot} of {forecast.recipe}: {forecast.manifest}"
     for key, (now, then) in forecast.bounds.items():
-        yield f"{key}: {'not asked' if math.isnan(now) else f'{now:g}'} -> {then:g}"
+        yield f"{key}: {'skipped' if math.isnan(now) else f'{now:g}'} -> {then:g}"
     if len(set(forecast.packs)) > 1:
         yield f"packs: {forecast.packs[0]} -> {forecast.packs[1]}"
     yield ""
@@ -337,24 +349,28 @@ def told(forecast: Forecast) -> Iterator[str]:
         yield from (f"{why:<38}{now:>9,}{then:>9,}{then - now:>+9,}" for why, (now, then) in moved.items())
 
 
-def _lines(what: str, changes: Mapping[str, Change]) -> Iterable[str]:
-    return (_line(f"{what} {name}", one) for name, one in changes.items())
+def _lines(column: str, changes: Mapping[str, Change]) -> Iterable[str]:
+    return (_line(f"{column} {name}", change) for name, change in changes.items())
 
 
-def _line(name: str, one: Change) -> str:
-    now, then = one.now / max(one.rows, 1), one.then / max(one.rows, 1)
-    return f"{name:<28}{one.rows:>9,}{one.now:>10,}{one.then:>9,}{one.then - one.now:>+9,}{now:>9.1%}{then:>8.1%}"
+def _line(name: str, change: Change) -> str:
+    rows, now, then = change.rows, change.now, change.then
+    shares = f"{now / max(rows, 1):>9.1%}{then / max(rows, 1):>8.1%}"
+    return f"{name:<28}{rows:>9,}{now:>10,}{then:>9,}{then - now:>+9,}{shares}"
 
 
-def facts(forecast: Forecast) -> dict[str, Any]:
+def forecast_facts(forecast: Forecast) -> dict[str, Any]:
     """Return the forecast as plain JSON values."""
     changes = {
-        name: {key: _plain(one) for key, one in getattr(forecast, name).items()} for name in ("languages", "sources")
+        name: {key: _plain(change) for key, change in getattr(forecast, name).items()}
+        for name in ("languages", "sources")
     }
     pairs = {name: {key: list(pair) for key, pair in getattr(forecast, name).items()} for name in ("reasons", "fails")}
-    pairs["bounds"] = {key: [None if math.isnan(one) else one for one in pair] for key, pair in forecast.bounds.items()}
+    bounds: dict[str, list[float | None]] = {}
+    for key, pair in forecast.bounds.items():
+        bounds[key] = [None if math.isnan(bound) else bound for bound in pair]
     names = {name: getattr(forecast, name) for name in ("recipe", "snapshot", "manifest")}
-    return {**names, "packs": list(forecast.packs), **_plain(forecast.whole), **changes, **pairs}
+    return {**names, "packs": list(forecast.packs), **_plain(forecast.whole), **changes, **pairs, "bounds": bounds}
 
 
 def _plain(change: Change) -> dict[str, int]:

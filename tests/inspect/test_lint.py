@@ -29,7 +29,7 @@ def recipe(folder: Path, quality: dict[str, Any], stages: dict[str, Any] = UP_TO
 
 
 def faults(found: list[Finding]) -> dict[str, str]:
-    return {one.where: one.what for one in found if one.fault}
+    return {one.where: one.message for one in found if one.fault}
 
 
 @pytest.mark.parametrize("name", [name for name in recipe_names() if name != "demo"])
@@ -53,7 +53,7 @@ def test_our_own_recipes_are_sound(name: str) -> None:
 def test_a_planted_rule_is_found(tmp_path: Path, quality: dict[str, Any], where: str, what: str) -> None:
     (found,) = lint(recipe(tmp_path, quality))
     assert (found.fault, found.where) == (True, where)
-    assert re.search(what, found.what)
+    assert re.search(what, found.message)
     assert lint(recipe(tmp_path, quality), allow=[where]) == []
 
 
@@ -75,29 +75,29 @@ def test_a_planted_rule_is_found(tmp_path: Path, quality: dict[str, Any], where:
         ("any: {fineweb: {new_line_ratio: null}}", "fineweb:list_ratio", "packs let every language skip it"),
     ],
 )
-def test_what_is_wrong_with_packs_is_found(tmp_path: Path, content: str, where: str, what: str) -> None:
+def test_faults_of_packs_are_found(tmp_path: Path, content: str, where: str, what: str) -> None:
     (tmp_path / "packs.yaml").write_text(content)
     found = faults(lint(recipe(tmp_path, {"packs": str(tmp_path / "packs.yaml")})))
     assert list(found) == ([where] if what else [])
     assert not what or what in found[where]
 
 
-def test_bounds_that_packs_overrule_are_told(tmp_path: Path) -> None:
+def test_bounds_that_packs_override_are_noted(tmp_path: Path) -> None:
     asked = {"packs": "fineweb2", "fineweb": {"new_line_ratio": 0.4}}
     (note,) = lint(recipe(tmp_path, asked))
     assert not note.fault
     assert note.where == "fineweb"
-    assert note.what.startswith("new_line_ratio=0.4 is not asked of ar, bg, cs,")
+    assert note.message.startswith("new_line_ratio=0.4 does not apply to ar, bg, cs,")
 
 
 def test_rules_are_tried_with_the_packs_of_the_recipe(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("de: {gopher_quality: {min_doc_words: 1}}\nany: {gopher_quality: {min_stop_words: null}}\n")
     published(tmp_path, {"packs": str(path)})
-    notes = {one.where: one.what for one in lint(recipe(tmp_path, {"packs": str(path)}), str(tmp_path))}
+    notes = {one.where: one.message for one in lint(recipe(tmp_path, {"packs": str(path)}), str(tmp_path))}
     assert "gopher_quality:long_doc" in notes
     (note,) = lint(recipe(tmp_path, {}), str(tmp_path))
-    assert "measured was set otherwise" in note.what
+    assert "was refined with other settings of its signals" in note.message
 
 
 def test_a_profile_that_is_asked_twice_is_shadowed(tmp_path: Path) -> None:
@@ -110,23 +110,23 @@ def test_stages_out_of_order_are_found(tmp_path: Path) -> None:
     swapped = {"ingest": {}, "extract": {}, "filter_url": {}}
     found = lint(recipe(tmp_path, {}, swapped))
     assert [(one.fault, one.where) for one in found] == [(True, "filter_quality")]
-    assert "needs language, which no stage before it writes; put it after filter_language" in found[0].what
+    assert "needs language, which no stage before it writes; put it after filter_language" in found[0].message
     path = tmp_path / "late.yaml"
     path.write_text("stages: {ingest: {}, filter_language: {}, extract: {}, filter_quality: {}}")
     found = lint(str(path))
     assert [one.where for one in found] == ["filter_language", "filter_quality"]
-    assert "id, title, chars" in found[0].what
-    assert "put it after extract" in found[0].what
+    assert "id, title, chars" in found[0].message
+    assert "put it after extract" in found[0].message
 
 
-def test_a_file_that_is_not_there_is_found(tmp_path: Path) -> None:
+def test_a_missing_file_is_found(tmp_path: Path) -> None:
     stages = UP_TO_QUALITY | {"filter_url": {"domains": str(tmp_path / "no.txt")}}
     found = faults(lint(recipe(tmp_path, {}, stages)))
     assert list(found) == ["filter_url"]
     assert "no.txt" in found["filter_url"]
 
 
-def test_what_is_no_recipe_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_recipe_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = recipe(tmp_path, {"gopher_quality": {"min_doc_word": 3}})
     assert "did you mean 'min_doc_words'" in faults(lint(path))[path]
     assert main(["lint", path]) == 78
@@ -137,7 +137,7 @@ def test_what_is_no_recipe_is_found(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_rules_are_tried_on_stored_signals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     published(tmp_path)
     sound = recipe(tmp_path, {"gopher_quality": {"min_doc_words": 200}})
-    notes = {one.where: one.what for one in lint(sound, str(tmp_path)) if not one.fault}
+    notes = {one.where: one.message for one in lint(sound, str(tmp_path)) if not one.fault}
     assert notes["gopher_quality:long_doc"].startswith("never fired: none of 16")
     assert notes["c4:too_few_sentences"].startswith("never decides: all")
     assert "gopher_quality:short_doc" not in notes
@@ -148,16 +148,16 @@ def test_rules_are_tried_on_stored_signals(tmp_path: Path, capsys: pytest.Captur
     assert {one["where"] for one in json.loads(capsys.readouterr().out)["notes"]} == set(notes)
 
 
-def test_signals_measured_otherwise_are_not_used(tmp_path: Path) -> None:
+def test_signals_of_other_settings_are_not_used(tmp_path: Path) -> None:
     published(tmp_path)
     (note,) = lint(recipe(tmp_path, {"c4": {"min_words_per_line": 9}}), str(tmp_path))
     assert not note.fault
-    assert "measured was set otherwise" in note.what
+    assert "was refined with other settings of its signals" in note.message
     (note,) = lint("web_en", str(tmp_path))
-    assert "has no published web_en" in note.what
+    assert "has no published web_en" in note.message
 
 
-def test_what_is_named_and_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_snapshots_and_reasons_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     published(tmp_path)
     sound = recipe(tmp_path, {})
     assert main(["lint", sound, "--root", str(tmp_path), "--snapshot", "2026-45"]) == 78

@@ -122,14 +122,12 @@ def test_a_forecast_per_language_is_what_a_run_with_such_packs_does(
     assert kept(found.languages) == by(tmp_path, then, "language")
 
 
-def test_packs_that_signals_cannot_tell_are_refused(tmp_path: Path) -> None:
+def test_packs_with_uncounted_stop_words_are_refused(tmp_path: Path) -> None:
     mine, other = tmp_path / "mine.yaml", tmp_path / "other.yaml"
     mine.write_text("de: {}")
     other.write_text("fr: {}")
     _, version = published(tmp_path)
-    with pytest.raises(
-        RecipeError, match=r"counts stop words of ar, .* for gopher_quality that no stored signal tells"
-    ):
+    with pytest.raises(RecipeError, match=r"counts stop words of ar, .* for gopher_quality that no stored signal has"):
         whatif(str(tmp_path), version, ["packs=fineweb2"])
     with pytest.raises(RecipeError, match="write 'de' for 'deu'"):
         whatif(str(tmp_path), version, ["deu.gopher_quality.min_doc_words=3"])
@@ -169,13 +167,13 @@ def test_some_bounds_matter(tmp_path: Path) -> None:
         ("gopher_quality.min_doc_words", "PROFILE.BOUND=NUMBER"),
         ("gopher_quality.min_doc_words=few", "must be a number"),
         ("gopher_quality.min_doc_words=nan", "must be a number"),
-        ("c4.min_words_per_line=5", "decides which lines are removed.*no stored signal tells.*min_num_sentences"),
-        ("fineweb.short_line_length=20", "no stored signal tells"),
-        ("words=unicode", "decides what is measured"),
+        ("c4.min_words_per_line=5", "decides how lines are removed.*stored signals do not show.*min_num_sentences"),
+        ("fineweb.short_line_length=20", "stored signals do not show"),
+        ("words=unicode", "decides how signals are computed"),
         ("fineweb.line_punct_thr=0", "not one of the profiles of this recipe"),
     ],
 )
-def test_what_signals_cannot_tell_is_refused(tmp_path: Path, change: str, said: str) -> None:
+def test_changes_that_signals_do_not_show_are_refused(tmp_path: Path, change: str, said: str) -> None:
     profiles = ["gopher_quality", "c4"] if change.startswith("fineweb.line") else ["gopher_quality", "c4", "fineweb"]
     _, version = published(tmp_path, {"profiles": profiles})
     with pytest.raises(RecipeError, match=said):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pipeline_tasks.cli.reference.engines import engines_page
+from pipeline_tasks.cli.reference.exports import exports_page
 from pipeline_tasks.cli.reference.filters import filters_page
 from pipeline_tasks.cli.reference.gates import gates_page
 from pipeline_tasks.cli.reference.options import options_page
@@ -20,6 +21,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "gates.md": gates_page,
     "engines.md": engines_page,
     "options.md": options_page,
+    "exports.md": exports_page,
 }
 """The generated pages by file name."""
 
