@@ -34,7 +34,7 @@ def compact() -> dict[str, Any]:
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
 def vacuum() -> dict[str, Any]:
-    """List what no manifest names, and remove it if the param `delete` is on."""
+    """List the files that no manifest names, and remove them if the param `delete` is on."""
     params = get_current_context()["params"]
     grace, expire = (float(params[name]) * DAY for name in ("grace", "expire"))
     return send(VacuumRequest(params["root"], grace, expire, float(params["limit"]), bool(params["delete"])))
@@ -42,7 +42,7 @@ def vacuum() -> dict[str, Any]:
 
 with DAG(
     "maintenance",
-    description="Remove what no manifest names, and compact history",
+    description="Remove files that no manifest names, and compact history",
     schedule="0 4 * * *",
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
@@ -52,8 +52,8 @@ with DAG(
         "root": Param(os.environ.get("REFINERY_ROOT", "s3://refinery/refined"), type="string"),
         "delete": Param(default=False, type="boolean", description="Remove; otherwise only list"),
         "compact": Param(default=True, type="boolean", description="Merge the history of many snapshots"),
-        "grace": Param(7, type="number", minimum=1, description="Days for which everything is left alone"),
-        "expire": Param(0, type="number", minimum=0, description="Days after which unnamed stages go; 0: never"),
+        "grace": Param(7, type="number", minimum=1, description="Days for which nothing is removed"),
+        "expire": Param(0, type="number", minimum=0, description="Days until unpublished stages are removed; 0: never"),
         "limit": Param(0.1, type="number", minimum=0, maximum=1, description="Largest share of bytes to remove"),
     },
     doc_md=__doc__,
