@@ -187,24 +187,29 @@ def lines(merged: Iterable[Manifest]) -> Iterator[str]:
 
 
 def merge(*streams: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Merge streams that are each sorted by `keys` into one that is; holds one batch of each stream."""
-    waiting = [iter(one) for one in streams]
-    held = [next(one) for one in waiting]
+    """Merge streams that are each sorted by `keys` into one sorted stream; holds one batch of each stream."""
+    iterators = [iter(stream) for stream in streams]
+    held = [next(iterator) for iterator in iterators]
     yield held[0].slice(0, 0)
-    while True:
-        for rank, stream in enumerate(waiting):
-            while not held[rank].num_rows and (after := next(stream, None)) is not None:
-                held[rank] = after
-        live = [rank for rank, batch in enumerate(held) if batch.num_rows]
-        if not live:
-            return
-        # The lowest last row of all bounds what can still come: up to it, everything is here.
+    order = [(name, "ascending") for name in keys]
+    while live := _refill(held, iterators):
+        # No later batch has a row below the lowest last row, so rows up to it are complete.
         bound = min(tuple(held[rank].column(name)[-1].as_py() for name in keys) for rank in live)
-        cuts = {rank: _up_to(held[rank], keys, bound) for rank in live}
-        parts = pa.Table.from_batches([held[rank].slice(0, cut) for rank, cut in cuts.items()])
-        held = [batch.slice(cuts.get(rank, 0)) for rank, batch in enumerate(held)]
-        ordered = parts.take(pc.sort_indices(parts, sort_keys=[(name, "ascending") for name in keys]))
-        yield from ordered.combine_chunks().to_batches()
+        parts = []
+        for rank in live:
+            cut = _up_to(held[rank], keys, bound)
+            parts.append(held[rank].slice(0, cut))
+            held[rank] = held[rank].slice(cut)
+        table = pa.Table.from_batches(parts)
+        yield from table.take(pc.sort_indices(table, sort_keys=order)).combine_chunks().to_batches()
+
+
+def _refill(held: list[pa.RecordBatch], iterators: Sequence[Iterator[pa.RecordBatch]]) -> list[int]:
+    """Replace each empty batch by the next one of its stream; return the ranks of streams that have rows left."""
+    for rank, iterator in enumerate(iterators):
+        while not held[rank].num_rows and (batch := next(iterator, None)) is not None:
+            held[rank] = batch
+    return [rank for rank, batch in enumerate(held) if batch.num_rows]
 
 
 def _up_to(batch: pa.RecordBatch, keys: Sequence[str], bound: Sequence[Any]) -> int:

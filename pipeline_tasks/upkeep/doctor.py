@@ -14,6 +14,10 @@ from importlib.metadata import version
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.inspect.command import print_lines
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import Store
+
+OLDEST_JAVA = 17
+"""The oldest Java that Spark runs on."""
 
 WRITERS = 16
 ROUNDS = 10
@@ -22,11 +26,11 @@ ROUNDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing checked: what was found, or what to do about it."""
+    """The result of one check; `message` is the version or state, or what to do about a failure."""
 
     name: str
     ok: bool
-    found: str
+    message: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +43,7 @@ def answer(options: argparse.Namespace) -> int:
     failed = False
     for check in checks(options.root):
         failed |= not check.ok
-        print_lines([f"{'ok  ' if check.ok else 'FAIL'}  {check.name:<14}{check.found}"])
+        print_lines([f"{'ok  ' if check.ok else 'FAIL'}  {check.name:<14}{check.message}"])
     return RecipeError.exit_code if failed else 0
 
 
@@ -60,24 +64,25 @@ def _guarded(name: str, check: Callable[[], Check]) -> Check:
     try:
         return check()
     except RefineryError as error:
-        return Check(name, ok=False, found=str(error))
+        return Check(name, ok=False, message=str(error))
 
 
 def _java() -> Check:
     java = shutil.which("java")
     if java is None:
-        return Check("java", ok=False, found="none; install openjdk-17-jre-headless for Spark")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603
-    number = re.search(r'version "(\d+)', told)
-    found = int(number.group(1)) if number else 0
-    return Check("java", found >= 17, f"{found}" if found >= 17 else f"{found}; Spark needs 17 or newer")  # noqa: PLR2004
+        return Check("java", ok=False, message="none; install openjdk-17-jre-headless for Spark")
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603
+    match = re.search(r'version "(\d+)', output)
+    release = int(match.group(1)) if match else 0
+    ok = release >= OLDEST_JAVA
+    return Check("java", ok, f"{release}" if ok else f"{release}; Spark needs {OLDEST_JAVA} or newer")
 
 
 def _packages(name: str, *packages: str) -> Check:
-    found = {package: version(package) for package in packages}
-    same = len(set(found.values())) == 1
-    told = ", ".join(f"{package} {number}" for package, number in found.items())
-    return Check(name, same, told if same else f"{told}: versions must be equal; install requirements.txt again")
+    versions = {package: version(package) for package in packages}
+    equal = len(set(versions.values())) == 1
+    text = ", ".join(f"{package} {number}" for package, number in versions.items())
+    return Check(name, equal, text if equal else f"{text}: versions must be equal; install requirements.txt again")
 
 
 def _tokenizer() -> Check:
@@ -89,23 +94,29 @@ def _tokenizer() -> Check:
 
 def _storage(root: str) -> Check:
     store, name = storage.connect(root), f"doctor/{uuid.uuid4().hex}"
-    made = store.create(name, b"refinery")
-    same = store.read(name) == b"refinery"
+    created = store.create(name, b"refinery")
+    equal = store.read(name) == b"refinery"
     store.delete(name)
-    gone = store.size(name) is None
-    return Check("storage", made and same and gone, f"{store.root} can be written, read and deleted")
+    deleted = store.size(name) is None
+    ok = created and equal and deleted
+    return Check("storage", ok, f"{store.root} can{'' if ok else 'not'} be written, read and deleted")
 
 
 def _race(root: str) -> Check:
     store = storage.connect(root)
-    worst = 1
     with ThreadPoolExecutor(WRITERS) as pool:
-        for _ in range(ROUNDS):
-            name = f"doctor/{uuid.uuid4().hex}"
-            won = sum(pool.map(lambda rank, name=name: store.create(name, f"writer {rank}".encode()), range(WRITERS)))
-            store.delete(name)
-            worst = won if won != 1 else worst
-    told = f"{ROUNDS} races of {WRITERS} writers, one winner each"
-    if worst != 1:
-        told = f"{worst} of {WRITERS} racing writers won: this server's If-None-Match is not safe; use another server"
-    return Check("put-if-absent", worst == 1, told)
+        winners = [_winners(store, pool) for _ in range(ROUNDS)]
+    wrong = [number for number in winners if number != 1]
+    if wrong:
+        message = f"{wrong[-1]} of {WRITERS} racing writers won: If-None-Match is not safe here; use another server"
+        return Check("put-if-absent", ok=False, message=message)
+    return Check("put-if-absent", ok=True, message=f"{ROUNDS} races of {WRITERS} writers, one winner each")
+
+
+def _winners(store: Store, pool: ThreadPoolExecutor) -> int:
+    """Let all writers create the same file at once; return how many of them succeeded."""
+    name = f"doctor/{uuid.uuid4().hex}"
+    created = pool.map(lambda rank: store.create(name, f"writer {rank}".encode()), range(WRITERS))
+    winners = sum(created)
+    store.delete(name)
+    return winners

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from pipeline_tasks.embedded.dag_run import RunOptions, absolute, run
 from pipeline_tasks.errors import RecipeError, RefineryError
@@ -41,29 +42,34 @@ def answer(options: argparse.Namespace) -> int:
     name = recipe if recipe in version_log.recipes(root) else load_recipe(recipe).name
     stale = later(root, name, snapshot, undo=options.undo)
     print_lines([opening(root, name, snapshot, undo=options.undo), *plan_lines(snapshot, stale)])
-    if stale:
-        load_recipe(recipe)  # refused here, before anything is recorded
-    for earlier in stale:
-        landed(root, earlier.version)
+    _require_refinable(root, recipe, stale)
     if options.dry_run:
         return 0
     with Ledger.open(ledger_of(root)) as ledger:
         record(root, name, snapshot, options.reason, undo=options.undo, ledger=ledger)
+    again = RunOptions("", root, recipe=recipe, engine=options.engine, override=overrides)
     while (due := next_due(root, name, snapshot)) is not None:
-        request = RunOptions(
-            input=landed(root, due.version),
-            root=root,
-            snapshot=due.version.snapshot,
-            recipe=recipe,
-            engine=options.engine,
-            override=overrides,
-        )
-        if code := run(request):
-            sys.stderr.write("refinery: later snapshots are not refined yet; the same command continues from there\n")
+        if code := _refine_again(root, name, due.version, again):
             return code
-        after = version_log.current(root, name, due.version.snapshot)
-        _require_change(due.version, after)
-        print_lines([comparison(root, due.version, after)])
+    return 0
+
+
+def _require_refinable(root: str, recipe: str, stale: Sequence[StaleVersion]) -> None:
+    """Raise RecipeError, before anything is recorded, unless the recipe and all files are there."""
+    if stale:
+        load_recipe(recipe)
+    for due in stale:
+        landed(root, due.version)
+
+
+def _refine_again(root: str, recipe: str, before: Version, options: RunOptions) -> int:
+    """Refine a version's snapshot again and print what changed; return the exit code."""
+    if code := run(replace(options, input=landed(root, before), snapshot=before.snapshot)):
+        sys.stderr.write("refinery: later snapshots are not refined yet; the same command continues from there\n")
+        return code
+    after = version_log.current(root, recipe, before.snapshot)
+    _require_change(before, after)
+    print_lines([comparison(root, before, after)])
     return 0
 
 

@@ -34,7 +34,7 @@ def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def extracted(landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Request:
-    """A root with a snapshot landed and refined as far as `extract`, as a request to the stage that comes next."""
+    """A request to the stage after `extract`, in a root that is refined as far as that."""
     root = str(tmp_path_factory.mktemp("root"))
     landed = reply("land", root=root, input=str(landing))
     request = {"verb": "refine", "root": root, "landing": landed["landing"], "params": {}}
@@ -52,20 +52,20 @@ def scored(extracted: Request) -> Request:
     return {**extracted, "parent": parent}
 
 
-def refused(folder: Path, request: Request, code: int, *said: str, **environment: str) -> None:
-    """Answer a request in its own process; it must be refused in one paragraph that holds all of `said`."""
-    done = program(folder, request, **environment)
-    assert done.returncode == code, done.stderr[-2000:]
-    told = json.loads(done.stdout)
-    assert told["exit"] == code
-    one_paragraph(done.stderr, told["message"], *said)
+def refused(folder: Path, request: Request, code: int, *words: str, **environment: str) -> None:
+    """Answer a request in its own process; it must be refused in one paragraph that contains all of `words`."""
+    process = program(folder, request, **environment)
+    assert process.returncode == code, process.stderr[-2000:]
+    reply = json.loads(process.stdout)
+    assert reply["exit"] == code
+    one_paragraph(process.stderr, reply["message"], *words)
 
 
-def one_paragraph(text: str, *said: str) -> None:
+def one_paragraph(text: str, *phrases: str) -> None:
     assert "Traceback" not in text, text[-2000:]
     assert len(text.strip().splitlines()) == 1, text
-    for words in said:
-        assert words in text
+    for phrase in phrases:
+        assert phrase in text
 
 
 # --- The snapshot ---------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_unknown_key_of_a_stage(extracted: Request, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("stages:\n  ingest: {}\n  extrakt: {}\n", "did you mean 'extract'?"),
         ("stages:\n  extract: {min_char: 3}\n", "did you mean 'min_chars'?"),
@@ -115,22 +115,22 @@ def test_unknown_key_of_a_stage(extracted: Request, tmp_path: Path) -> None:
         ("stages: [ingest\n", "is not YAML"),
     ],
 )
-def test_recipe_that_makes_no_sense(text: str, said: str, landing: Path, tmp_path: Path) -> None:
+def test_invalid_recipe(text: str, message: str, landing: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(text)
-    done = command(
+    process = command(
         "-m", "pipeline_tasks.cli", "run", "--input", str(landing), "--output", str(tmp_path / "root"),
         "--recipe", str(tmp_path / "mine.yaml"),
     )  # fmt: skip
-    assert done.returncode == RecipeError.exit_code, done.stderr[-2000:]
-    assert "Traceback" not in done.stderr
-    assert said in done.stderr
-    assert "mine.yaml" in done.stderr
+    assert process.returncode == RecipeError.exit_code, process.stderr[-2000:]
+    assert "Traceback" not in process.stderr
+    assert message in process.stderr
+    assert "mine.yaml" in process.stderr
 
 
 def test_unknown_recipe(landing: Path, tmp_path: Path) -> None:
-    done = command("-m", "pipeline_tasks.cli", "run", "--input", str(landing), "--recipe", "web_eng")
-    assert done.returncode == RecipeError.exit_code
-    one_paragraph(done.stderr, "no recipe 'web_eng'", "did you mean 'web_en'?")
+    process = command("-m", "pipeline_tasks.cli", "run", "--input", str(landing), "--recipe", "web_eng")
+    assert process.returncode == RecipeError.exit_code
+    one_paragraph(process.stderr, "no recipe 'web_eng'", "did you mean 'web_en'?")
 
 
 def text_file(folder: Path) -> str:
@@ -192,19 +192,19 @@ def test_java_that_does_not_run(extracted: Request, tmp_path: Path) -> None:
     java.parent.mkdir()
     java.write_text("#!/bin/sh\nexit 1\n")
     java.chmod(0o755)
-    done = program(
+    process = program(
         tmp_path,
         {**extracted, "stage": "filter_language", "params": {"threshold": 0.1}, "engine": "spark"},
         JAVA_HOME=str(tmp_path),
     )
-    assert done.returncode == RecipeError.exit_code, done.stderr[-2000:]
-    assert "Traceback" not in done.stderr
-    assert "Spark did not start" in done.stderr
+    assert process.returncode == RecipeError.exit_code, process.stderr[-2000:]
+    assert "Traceback" not in process.stderr
+    assert "Spark did not start" in process.stderr
 
 
 @pytest.fixture
 def faults(s3_root: str, s3_server: S3Server) -> Iterator[FaultyS3]:
-    """A proxy before the S3 server that refuses what a test tells it to."""
+    """A proxy in front of the S3 server that refuses the requests that a test names."""
     with faulty_s3(s3_server.endpoint) as proxy:
         yield proxy
 
@@ -222,7 +222,7 @@ def test_wrong_credentials(landing: Path, s3_root: str, faults: FaultyS3, tmp_pa
     )
 
 
-def test_a_store_that_does_not_answer(landing: Path, s3_root: str, tmp_path: Path) -> None:
+def test_unreachable_store(landing: Path, s3_root: str, tmp_path: Path) -> None:
     endpoint = f"http://127.0.0.1:{free_port()}"
     request = {"verb": "land", "root": s3_root, "input": str(landing)}
     code = Transient.exit_code
@@ -255,37 +255,37 @@ def test_stages_in_the_wrong_order(extracted: Request, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "said"),
+    ("request_", "message"),
     [
         ({"verb": "refin"}, "unknown verb 'refin'"),
         ({"verb": "land", "root": "somewhere"}, "the request to land: input is required"),
         (["land"], "is not a JSON object"),
     ],
 )
-def test_request_that_makes_no_sense(request_: object, said: str, tmp_path: Path) -> None:
-    done = program(tmp_path, request_)
-    assert done.returncode == RecipeError.exit_code
-    one_paragraph(done.stderr, said)
+def test_invalid_request(request_: object, message: str, tmp_path: Path) -> None:
+    process = program(tmp_path, request_)
+    assert process.returncode == RecipeError.exit_code
+    one_paragraph(process.stderr, message)
 
 
-def test_request_that_cannot_be_read(tmp_path: Path) -> None:
-    for path, said in ((tmp_path / "none.json", "no such request"), (Path(text_file(tmp_path)), "is not JSON")):
-        done = command("-m", "pipeline_tasks", str(path))
-        assert done.returncode == RecipeError.exit_code
-        one_paragraph(done.stderr, str(path), said)
+def test_unreadable_request(tmp_path: Path) -> None:
+    for path, message in ((tmp_path / "none.json", "no such request"), (Path(text_file(tmp_path)), "is not JSON")):
+        process = command("-m", "pipeline_tasks", str(path))
+        assert process.returncode == RecipeError.exit_code
+        one_paragraph(process.stderr, str(path), message)
 
 
-@pytest.mark.parametrize("wrong", [["--engine", "flink"], ["--partitions", "1025"], ["--partitions", "-1"]])
-def test_a_run_that_cannot_be(wrong: list[str], landing: Path, tmp_path: Path) -> None:
-    done = command("-m", "pipeline_tasks.cli", "run", "--input", str(landing), "--output", str(tmp_path), *wrong)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert f"argument {wrong[0]}: " in done.stderr
-    assert wrong[1] in done.stderr
+@pytest.mark.parametrize("option", [["--engine", "flink"], ["--partitions", "1025"], ["--partitions", "-1"]])
+def test_invalid_option_of_run(option: list[str], landing: Path, tmp_path: Path) -> None:
+    process = command("-m", "pipeline_tasks.cli", "run", "--input", str(landing), "--output", str(tmp_path), *option)
+    assert process.returncode == 2
+    assert "Traceback" not in process.stderr
+    assert f"argument {option[0]}: " in process.stderr
+    assert option[1] in process.stderr
 
 
-@pytest.mark.parametrize("look", [["status"], ["funnel"], ["verify"], ["report"], ["trace", "--random", "1"]])
-def test_nothing_is_published_there(look: list[str], tmp_path: Path) -> None:
-    done = command("-m", "pipeline_tasks.cli", look[0], str(tmp_path), *look[1:])
-    assert done.returncode == RecipeError.exit_code
-    one_paragraph(done.stderr, str(tmp_path), "has not been published", "refinery run")
+@pytest.mark.parametrize("arguments", [["status"], ["funnel"], ["verify"], ["report"], ["trace", "--random", "1"]])
+def test_nothing_is_published(arguments: list[str], tmp_path: Path) -> None:
+    process = command("-m", "pipeline_tasks.cli", arguments[0], str(tmp_path), *arguments[1:])
+    assert process.returncode == RecipeError.exit_code
+    one_paragraph(process.stderr, str(tmp_path), "has not been published", "refinery run")

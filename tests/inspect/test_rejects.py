@@ -1,4 +1,4 @@
-"""What a stage set aside is there, whole, by language, and can be refined again."""
+"""Rejected rows are exported whole, by language, and can be refined again."""
 
 import json
 from collections import Counter
@@ -41,16 +41,16 @@ def text(word: str) -> str:
 
 @settings(max_examples=25, deadline=None)
 @drawn(words=st.lists(st.sampled_from([*FILES]), max_size=10))
-def test_every_unwanted_document_is_in_the_file_of_its_language(
+def test_every_rejected_document_is_in_the_file_of_its_language(
     model: str, words: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     root = tmp_path_factory.mktemp("root")
     published(root, [text(word) for word in words], model)
     to = root / "rejects"
     assert main(["rejects", str(root), "--to", str(to)]) == 0
-    found = {file.stem: pq.read_table(file)["text"].to_pylist() for file in to.iterdir()}
+    exported = {file.stem: pq.read_table(file)["text"].to_pylist() for file in to.iterdir()}
     expected = Counter((FILES[word], text(word)) for word in words if word != "otter")
-    assert Counter((name, one) for name, texts in found.items() for one in texts) == expected
+    assert Counter((name, document) for name, texts in exported.items() for document in texts) == expected
 
 
 def test_counts_and_choices(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,7 +61,7 @@ def test_counts_and_choices(model: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads(capsys.readouterr().out) == {"reasons": reasons, "languages": {"de": 2, "sr": 1, "und": 1}}
     assert main(["rejects", str(tmp_path)]) == 0
     assert "language  de" in capsys.readouterr().out
-    asked = ["rejects", str(tmp_path), "--json", "--to"]
+    export = ["rejects", str(tmp_path), "--json", "--to"]
     for choice, files in (
         (["--language", "deu_Latn"], {"de": 2}),
         (["--language", "sr", "--language", "und"], {"sr": 1, "und": 1}),
@@ -69,15 +69,15 @@ def test_counts_and_choices(model: str, tmp_path: Path, capsys: pytest.CaptureFi
         (["--reason", "filter_language:unsure", "--language", "de"], {}),
     ):
         to = tmp_path / "-".join(choice)
-        assert main([*asked, str(to), *choice]) == 0
+        assert main([*export, str(to), *choice]) == 0
         assert json.loads(capsys.readouterr().out) == files
         assert sorted(file.name for file in to.iterdir()) == sorted(f"{name}.parquet" for name in files)
-    assert main([*asked, str(to), "--reason", "none"]) == RecipeError.exit_code
-    assert main([*asked, str(tmp_path)]) == RecipeError.exit_code
+    assert main([*export, str(to), "--reason", "none"]) == RecipeError.exit_code
+    assert main([*export, str(tmp_path)]) == RecipeError.exit_code
     assert main(["rejects", str(tmp_path), "--stage", "extract"]) == RecipeError.exit_code
 
 
-def test_what_was_set_aside_is_a_snapshot_of_its_own(model: str, tmp_path: Path) -> None:
+def test_exported_rejects_are_a_snapshot(model: str, tmp_path: Path) -> None:
     published(tmp_path, [text("otter"), text("Dachs"), text("видра")], model)
     to = tmp_path / "other"
     assert main(["rejects", str(tmp_path), "--language", "de", "--to", str(to)]) == 0
@@ -85,7 +85,7 @@ def test_what_was_set_aside_is_a_snapshot_of_its_own(model: str, tmp_path: Path)
     landing = listing.landing_of(str(to))
     path, _ = refined(tmp_path, "ingest", path, landing=landing)
     path, _ = refined(tmp_path, "extract", path)
-    _, made = refined(tmp_path, "filter_language", path, {"model": model, "keep": ["de"]})
-    (kept,) = rows(tmp_path, made).to_pylist()
+    _, manifest = refined(tmp_path, "filter_language", path, {"model": model, "keep": ["de"]})
+    (kept,) = rows(tmp_path, manifest).to_pylist()
     assert kept["text"] == text("Dachs")
     assert kept["url"] == "https://example.org/1"

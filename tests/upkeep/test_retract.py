@@ -1,4 +1,4 @@
-"""Taking a snapshot back equals never having had it, whatever day it is, and bringing it back equals having kept it."""
+"""Retracting any snapshot equals never having had it, and restoring it equals never having retracted it."""
 
 import json
 import random
@@ -35,10 +35,10 @@ DAYS = ("2026-11-19", "2026-11-20", "2026-11-21", "2026-11-22")
 @pytest.fixture(scope="module")
 def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four days of the same pages, edited and copied: every day equals, resembles and supersedes some of another."""
-    place, draws = tmp_path_factory.mktemp("crawl"), random.Random(3)
+    folder, draws = tmp_path_factory.mktemp("crawl"), random.Random(3)
     pages = [[f"word{draws.randrange(10**6)}" for _ in range(80)] for _ in range(12)]
     for number, name in enumerate(DAYS):
-        (place / name).mkdir()
+        (folder / name).mkdir()
         texts = []
         for page in draws.sample(pages, 8):
             extra = [f"day{number}"] * draws.randrange(3)
@@ -46,8 +46,8 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lines = [
             json.dumps({"text": text, "url": f"https://example.org/{number}/{at}"}) for at, text in enumerate(texts)
         ]
-        (place / name / "pages.jsonl").write_text("\n".join(lines))
-    return place
+        (folder / name / "pages.jsonl").write_text("\n".join(lines))
+    return folder
 
 
 def refine(root: str, uri: Path, recipe: str = RECIPE) -> version_log.Version:
@@ -66,66 +66,69 @@ def refine(root: str, uri: Path, recipe: str = RECIPE) -> version_log.Version:
 
 
 def record(root: str, day: str, reason: str = "", *, undo: bool = False) -> None:
-    """Record in log and ledger that a day is retracted, or back, as `refinery retract` does."""
+    """Record in log and ledger that a day is retracted or restored, as `refinery retract` does."""
     with Ledger.open(ledger_of(root)) as ledger:
         retract.record(root, RECIPE, day, reason, undo=undo, ledger=ledger)
 
 
-def stands(root: str, day: str) -> tuple[int | None, str | None]:
-    """The version of a day that the ledger calls published, and why it is retracted if it is."""
+def ledger_status(root: str, day: str) -> tuple[int | None, str | None]:
+    """The version of a day that is published according to the ledger, and why it is retracted if it is."""
     with Ledger.open(ledger_of(root)) as ledger:
-        (row,) = [one for one in ledger.query("status", recipe=RECIPE) if one["snapshot"] == day]
+        (row,) = [row for row in ledger.query("status", recipe=RECIPE) if row["snapshot"] == day]
     return row["version"], row["retraction_reason"]
 
 
 def redo(root: str, snapshot: str) -> list[str]:
-    """Refine again what is due, as `refinery retract` does; return which days that were."""
-    done = []
+    """Refine stale days again, as `refinery retract` does; return those days."""
+    days = []
     while (due := retract.next_due(root, RECIPE, snapshot)) is not None:
         refine(root, Path(retract.landed(root, due.version)))
-        done.append(due.version.snapshot)
-    return done
+        days.append(due.version.snapshot)
+    return days
 
 
 def stale(root: str) -> list[str]:
     """The snapshots that were refined with another history than there is now."""
     versions = version_log.latest_by_snapshot(root, RECIPE)
-    return [version.version.snapshot for version in stale_versions(root, versions)]
+    return [stale_version.version.snapshot for stale_version in stale_versions(root, versions)]
 
 
-def holds(root: str) -> set[str]:
+def dataset(root: str) -> set[str]:
     """The documents of the dataset: what every day kept, less what later days superseded."""
     kept = {
-        one
+        document
         for version in version_log.latest_by_snapshot(root, RECIPE)
         for batch in read_shards(root, read_manifest(root, version.manifests["dedup_minhash"]).shards, ["id"])
-        for one in batch.column("id").to_pylist()
+        for document in batch.column("id").to_pylist()
     }
-    gone = set(read_superseded(root, RECIPE).column("id").to_pylist())
-    assert gone <= kept
-    return kept - gone
+    superseded = set(read_superseded(root, RECIPE).column("id").to_pylist())
+    assert superseded <= kept
+    return kept - superseded
 
 
-def sealed(root: str) -> dict[str, tuple[str, int, int]]:
-    """What each live day's last stage is, and what its version says of it."""
+def summaries(root: str) -> dict[str, tuple[str, int, int]]:
+    """Each live day's last manifest, and the counts of its version."""
     live = version_log.latest_by_snapshot(root, RECIPE)
-    return {one.snapshot: (one.manifests["dedup_minhash"], one.documents, one.superseded) for one in live}
+    return {
+        version.snapshot: (version.manifests["dedup_minhash"], version.documents, version.superseded)
+        for version in live
+    }
+
+
+def without(day: str) -> tuple[str, ...]:
+    return tuple(other for other in DAYS if other != day)
 
 
 @pytest.fixture(scope="module")
 def full(crawl: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], tuple[set[str], Any]]:
-    """What the dataset holds after every set of days that the tests compare with."""
-    found = {}
-    for days in [DAYS, *(tuple(one for one in DAYS if one != gone) for gone in DAYS)]:
+    """The dataset after each set of days that the tests compare with."""
+    datasets = {}
+    for days in [DAYS, *map(without, DAYS)]:
         root = str(tmp_path_factory.mktemp("plain"))
         for day in days:
             refine(root, crawl / day)
-        found[days] = holds(root), sealed(root)
-    return found
-
-
-def without(day: str) -> tuple[str, ...]:
-    return tuple(one for one in DAYS if one != day)
+        datasets[days] = dataset(root), summaries(root)
+    return datasets
 
 
 @pytest.mark.parametrize("day", DAYS)
@@ -133,62 +136,62 @@ def test_retracting_a_day_equals_never_having_had_it(
     day: str, crawl: Path, tmp_path: Path, full: dict[tuple[str, ...], tuple[set[str], Any]]
 ) -> None:
     root = str(tmp_path)
-    before = [refine(root, crawl / one) for one in DAYS]
-    assert (holds(root), sealed(root)) == full[DAYS]
-    planned = [one.version.snapshot for one in retract.later(root, RECIPE, day)]
+    before = [refine(root, crawl / name) for name in DAYS]
+    assert (dataset(root), summaries(root)) == full[DAYS]
+    planned = [due.version.snapshot for due in retract.later(root, RECIPE, day)]
     record(root, day, "a test day")
-    assert redo(root, day) == planned == [one for one in DAYS if one > day]
-    assert (holds(root), sealed(root)) == full[without(day)]
+    assert redo(root, day) == planned == [other for other in DAYS if other > day]
+    assert (dataset(root), summaries(root)) == full[without(day)]
     assert stale(root) == []
-    assert stands(root, day) == (None, "a test day")
+    assert ledger_status(root, day) == (None, "a test day")
     assert version_log.versions(root, RECIPE)[: len(DAYS)] == before, "published versions never change"
-    assert all(not verify(root, one).problems for one in version_log.latest_by_snapshot(root, RECIPE))
+    assert all(not verify(root, version).problems for version in version_log.latest_by_snapshot(root, RECIPE))
     page = storage.connect(root).read(f"{version_log.latest_by_snapshot(root, RECIPE)[-1].prefix}/report.html").decode()
     assert ("a test day" in page) == (day < DAYS[-1])
 
     record(root, day, undo=True)
     redo(root, day)
-    assert (holds(root), sealed(root)) == full[DAYS]
-    assert stands(root, day) == (version_log.current(root, RECIPE, day).number, None)
+    assert (dataset(root), summaries(root)) == full[DAYS]
+    assert ledger_status(root, day) == (version_log.current(root, RECIPE, day).number, None)
 
 
-def test_a_dataset_of_which_all_is_retracted_still_has_a_status(
+def test_a_dataset_with_every_snapshot_retracted_has_a_status(
     crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = str(tmp_path)
     refine(root, crawl / DAYS[0])
     record(root, DAYS[0])
     assert main(["status", root]) == 0
-    told = version_log.retractions(root, RECIPE)[DAYS[0]].account
-    assert re.fullmatch(r"retracted on \d{4}-\d\d-\d\d \d\d:\d\d UTC", told)
-    assert f"{DAYS[0]:<20}{told}" in capsys.readouterr().out
+    account = version_log.retractions(root, RECIPE)[DAYS[0]].account
+    assert re.fullmatch(r"retracted on \d{4}-\d\d-\d\d \d\d:\d\d UTC", account)
+    assert f"{DAYS[0]:<20}{account}" in capsys.readouterr().out
     assert main(["status", root, "--json"]) == 0
-    (gone,) = json.loads(capsys.readouterr().out)
-    assert {**gone, "retracted_at": ""} == {
+    (retracted,) = json.loads(capsys.readouterr().out)
+    assert {**retracted, "retracted_at": ""} == {
         "recipe": RECIPE,
         "snapshot": DAYS[0],
-        "note": told,
+        "note": account,
         "retracted_at": "",
         "reason": "",
     }
-    assert gone["retracted_at"][:16].replace("T", " ") in told
+    assert retracted["retracted_at"][:16].replace("T", " ") in account
     assert main(["report", root]) == RecipeError.exit_code
-    assert f"snapshot {DAYS[0]} of recipe {RECIPE} was {told}" in capsys.readouterr().err
+    assert f"snapshot {DAYS[0]} of recipe {RECIPE} was {account}" in capsys.readouterr().err
 
 
 def test_days_supersede_each_other_and_versions_count_it(
     crawl: Path, tmp_path: Path, full: dict[tuple[str, ...], tuple[set[str], Any]]
 ) -> None:
     root = str(tmp_path)
-    versions = [refine(root, crawl / one) for one in DAYS]
+    versions = [refine(root, crawl / name) for name in DAYS]
     superseded = read_superseded(root, RECIPE).to_pylist()
-    assert len(superseded) == sum(one.superseded for one in versions) > 0
-    assert all(0 < one.superseding <= one.superseded for one in versions if one.superseded)
+    assert len(superseded) == sum(version.superseded for version in versions) > 0
+    assert all(0 < version.superseding <= version.superseded for version in versions if version.superseded)
     for row in superseded:
         assert row["similarity"] >= 0.8
         assert row["bands"] > 0
         assert row["snapshot"] < row["winner_snapshot"]
-    (last,) = [one for one in versions if one.snapshot == superseded[0]["winner_snapshot"]]
+    (last,) = [version for version in versions if version.snapshot == superseded[0]["winner_snapshot"]]
     page = storage.connect(root).read(f"{last.prefix}/report.html").decode()
     assert "Superseded" in page
     assert superseded[0]["snapshot"] in page
@@ -197,10 +200,10 @@ def test_days_supersede_each_other_and_versions_count_it(
     assert lines[2].strip() == "a note"
 
 
-def test_a_retraction_is_recorded_once_and_goes_on_where_it_was_interrupted(crawl: Path, tmp_path: Path) -> None:
+def test_a_retraction_is_recorded_once_and_continues_where_it_was_interrupted(crawl: Path, tmp_path: Path) -> None:
     root = str(tmp_path)
-    for one in DAYS[:3]:
-        refine(root, crawl / one)
+    for day in DAYS[:3]:
+        refine(root, crawl / day)
     for _ in range(2):
         record(root, DAYS[0], "spam")
     assert len(version_log.log(root, RECIPE)) == 4
@@ -227,25 +230,25 @@ def test_a_retracted_day_is_neither_shown_nor_refined_again_from_the_same_files(
     with pytest.raises(RecipeError, match="land other files"):
         refine(root, day)
     assert main(["status", root]) == 0
-    told = capsys.readouterr().out
-    assert re.search("retracted on .* UTC: spam", told)
-    assert "stale from ingest on" in told
+    printed = capsys.readouterr().out
+    assert re.search("retracted on .* UTC: spam", printed)
+    assert "stale from ingest on" in printed
     (day / "pages.jsonl").write_text(text.replace("word", "cure"))
     assert refine(root, day).number == 4
     assert version_log.retractions(root, RECIPE) == {}
-    assert stands(root, DAYS[0]) == (4, None)
+    assert ledger_status(root, DAYS[0]) == (4, None)
 
 
-def test_a_ledger_that_missed_a_retraction_is_told_again(crawl: Path, tmp_path: Path) -> None:
+def test_a_ledger_that_missed_a_retraction_gets_it_later(crawl: Path, tmp_path: Path) -> None:
     root = str(tmp_path)
     refine(root, crawl / DAYS[0])
     version_log.retract(root, RECIPE, DAYS[0], "spam")  # and here the power fails
-    assert stands(root, DAYS[0]) == (1, None)
+    assert ledger_status(root, DAYS[0]) == (1, None)
     record(root, DAYS[0], "not the reason that is in the log")
-    assert stands(root, DAYS[0]) == (None, "spam")
+    assert ledger_status(root, DAYS[0]) == (None, "spam")
     version_log.restore(root, RECIPE, DAYS[0])  # and here again
     record(root, DAYS[0], undo=True)
-    assert stands(root, DAYS[0]) == (3, None)
+    assert ledger_status(root, DAYS[0]) == (3, None)
 
 
 def unknown(root: str, arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -253,7 +256,9 @@ def unknown(root: str, arguments: Sequence[str], capsys: pytest.CaptureFixture[s
     return capsys.readouterr().err
 
 
-def test_what_cannot_be_retracted_is_refused(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_snapshots_that_cannot_be_retracted_are_refused(
+    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = str(tmp_path / "root")
     assert "published here: nothing" in unknown(root, ["2026-11-19"], capsys)
     moved = tmp_path / DAYS[1]
@@ -269,16 +274,19 @@ def test_what_cannot_be_retracted_is_refused(crawl: Path, tmp_path: Path, capsys
         version_log.restore(root, RECIPE, DAYS[0])
 
 
-def test_a_recipe_of_ones_own_is_asked_for_where_something_is_refined_again(
+def test_a_custom_recipe_must_be_named_if_a_snapshot_is_refined_again(
     crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = str(tmp_path)
     for day in DAYS[:2]:
         refine(root, crawl / day, "ours")
     assert "published here: ours" in unknown(root, [DAYS[0], "--recipe", "web"], capsys)
-    for words in (["retract", "--dry-run", DAYS[1], root, "more"], ["retract", DAYS[1], "--dry-run", "--none", root]):
+    for arguments in (
+        ["retract", "--dry-run", DAYS[1], root, "more"],
+        ["retract", DAYS[1], "--dry-run", "--none", root],
+    ):
         with pytest.raises(SystemExit, match="2"):
-            main(words)
+            main(arguments)
     assert "unrecognized arguments: more" in capsys.readouterr().err
     assert "give the path of its YAML file" in unknown(root, [DAYS[0]], capsys)
     assert version_log.retractions(root, "ours") == {}
@@ -287,7 +295,7 @@ def test_a_recipe_of_ones_own_is_asked_for_where_something_is_refined_again(
         assert list(version_log.retractions(root, "ours")) == ([] if undo else [DAYS[1]])
 
 
-def test_a_dry_run_tells_what_would_be_refined_again(
+def test_a_dry_run_lists_what_would_be_refined_again(
     crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = str(tmp_path)
@@ -300,30 +308,34 @@ def test_a_dry_run_tells_what_would_be_refined_again(
     assert len(version_log.log(root, RECIPE)) == 2
 
 
-def test_what_is_done_already_is_said(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_repeated_retraction_prints_that_it_is_recorded(
+    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = str(tmp_path)
     refine(root, crawl / DAYS[0])
     assert main(["retract", DAYS[0], root, "--undo"]) == 0
     assert "is not retracted" in capsys.readouterr().out
-    for said in ("retracting 2026-11-19 of", r"2026-11-19 of .* was retracted on .* UTC: spam"):
+    for line in ("retracting 2026-11-19 of", r"2026-11-19 of .* was retracted on .* UTC: spam"):
         assert main(["retract", DAYS[0], root, "--reason", "spam"]) == 0
-        assert re.search(said, capsys.readouterr().out)
+        assert re.search(line, capsys.readouterr().out)
     assert main(["retract", DAYS[0], root, "--undo"]) == 0
     assert re.search("restoring .* UTC: spam", capsys.readouterr().out)
-    assert stands(root, DAYS[0]) == (3, None)
+    assert ledger_status(root, DAYS[0]) == (3, None)
 
 
-def test_what_is_shown_says_of_which_snapshot(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_print_which_snapshot_they_read(
+    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = str(tmp_path)
-    made = refine(root, crawl / DAYS[0])
+    version = refine(root, crawl / DAYS[0])
     assert main(["report", root, "--json"]) == 0
-    place = {"recipe": RECIPE, "snapshot": DAYS[0], "version": 1}
-    assert json.loads(capsys.readouterr().out) == {**place, "report": f"{root}/{made.prefix}/report.html"}
+    named = {"recipe": RECIPE, "snapshot": DAYS[0], "version": 1}
+    assert json.loads(capsys.readouterr().out) == {**named, "report": f"{root}/{version.prefix}/report.html"}
     assert main(["funnel", root]) == 0
     assert capsys.readouterr().out.startswith(f"{RECIPE} version 1, snapshot {DAYS[0]}\ningest ")
     assert main(["trace", root, "--token", "0"]) == RecipeError.exit_code
     assert f"version 1 of recipe {RECIPE} has no packed tokens" in capsys.readouterr().err
     assert main(["verify", root, "--json"]) == 0
     (account,) = json.loads(capsys.readouterr().out)
-    assert account.items() >= {**place, "records": 8, "problems": []}.items()
+    assert account.items() >= {**named, "records": 8, "problems": []}.items()
     assert account["published"] + sum(account["rejected"].values()) == 8
