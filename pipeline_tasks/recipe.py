@@ -97,9 +97,9 @@ def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
     """Read a recipe by name, or by path when `name` ends in `.yaml`."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
     if not path.is_file():
-        there = recipe_names(folder)
+        names = recipe_names(folder)
         way_out = "; for one of your own give the path of its YAML file" if path.parent == folder else ""
-        message = f"no recipe {name!r}{_nearest(name, there)}; recipes are: {', '.join(there)}{way_out}"
+        message = f"no recipe {name!r}{_nearest(name, names)}; recipes are: {', '.join(names)}{way_out}"
         raise RecipeError(message)
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -210,11 +210,11 @@ def bind_fields(kind: type[T], written: Mapping[str, Any], where: str) -> T:
 
 def _collected(params: type, written: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """Move the keys that one field collects (its metadata `keys`: key -> dataclass) into that field, checked."""
-    collecting = next((one for one in fields(params) if "keys" in one.metadata), None)
+    collecting = next((declared for declared in fields(params) if "keys" in declared.metadata), None)
     if collecting is None:
         return written
     keys: Mapping[str, type] = collecting.metadata["keys"]
-    _known(written, (*(one.name for one in fields(params)), *keys), where)
+    _known(written, (*(declared.name for declared in fields(params)), *keys), where)
     groups = {**_mapping(written.get(collecting.name, {}), f"{where}: {collecting.name}")}
     groups |= {key: value for key, value in written.items() if key in keys}
     _known(groups, keys, f"{where}: {collecting.name}")
@@ -225,7 +225,7 @@ def _collected(params: type, written: Mapping[str, Any], where: str) -> Mapping[
 def _checked(group: type, written: object, where: str) -> Mapping[str, Any]:
     """Return the fields of the dataclass `group` that are written, with their types checked."""
     values = _mapping(written, where)
-    _known(values, tuple(one.name for one in fields(group)), where)
+    _known(values, tuple(declared.name for declared in fields(group)), where)
     hints = typing.get_type_hints(group)
     return {key: _as(hints[key], value, f"{where}: {key}") for key, value in values.items()}
 

@@ -43,22 +43,22 @@ class Chain:
         shards = getattr(self.manifest(stage), part)
         return [row for batch in read_shards(self.root, shards, columns) for row in batch.to_pylist()]
 
-    def aside(self, stage: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+    def rejected_rows(self, stage: str, columns: Sequence[str]) -> list[dict[str, Any]]:
         return [*self.rows(stage, "rejects", columns), *self.rows(stage, "quarantine", columns)]
 
     def by_place(self, stage: str, columns: Sequence[str], part: str = "shards") -> dict[Place, dict[str, Any]]:
-        """Rows of a stage by the landed record that they came from."""
+        """Rows of a stage by the landed record they were read from."""
         return {(row["file"], row["offset"]): row for row in self.rows(stage, part, ["file", "offset", *columns])}
 
     def outcomes(self) -> dict[Place, str]:
         """`kept`, or the reason, of every landed record; AssertionError if one has no outcome, or two."""
-        found = [(_place(row), "kept") for row in self.rows("shuffle", columns=["file", "offset"])]
+        outcomes = [(_place(row), "kept") for row in self.rows("shuffle", columns=["file", "offset"])]
         for stage in self.stages():
             if stage_card(stage).conserves == "rows":
                 columns = ["file", "offset", "reason"]
-                found += [(_place(row), row["reason"]) for row in self.aside(stage, columns)]
-        places = dict(found)
-        assert len(places) == len(found), "a record has two outcomes"
+                outcomes += [(_place(row), row["reason"]) for row in self.rejected_rows(stage, columns)]
+        places = dict(outcomes)
+        assert len(places) == len(outcomes), "a record has two outcomes"
         assert len(places) == self.manifest("ingest").rows_in, "a record has no outcome"
         return places
 

@@ -27,7 +27,7 @@ class Days:
     partitions: int = 1
     exact: list[str] = field(default_factory=list)
     near: list[str] = field(default_factory=list)
-    made: list[Manifest] = field(default_factory=list)
+    manifests: list[Manifest] = field(default_factory=list)
     dataset: set[str] = field(default_factory=set)
 
     def add(self, name: str, table: pa.Table) -> Manifest:
@@ -38,23 +38,23 @@ class Days:
         given = refining.given(self.root, [named.slice(at, end - at) for at, end in itertools.pairwise(ends)])
         buckets = {"buckets": self.params.get("buckets", 2)}
         how = {"on": self.on[0], "address": self.on[1]}
-        home, _ = refining.refined(self.root, "dedup_exact", given, buckets, history=self.exact, **how)  # type: ignore[arg-type]
-        path, made = refining.refined(
+        documents, _ = refining.refined(self.root, "dedup_exact", given, buckets, history=self.exact, **how)  # type: ignore[arg-type]
+        path, manifest = refining.refined(
             self.root,
             NEAR,
-            home,
+            documents,
             {**buckets, **self.params},
             history=self.near,
             **how,  # type: ignore[arg-type]
         )
-        self.exact.append(home)
+        self.exact.append(documents)
         self.near.append(path)
-        self.made.append(made)
-        self.dataset |= kept(self.root, made)
-        gone = {row["id"] for row in superseded(self.root, made)}
-        assert gone <= self.dataset, "only documents of the dataset can be superseded"
-        self.dataset -= gone
-        return made
+        self.manifests.append(manifest)
+        self.dataset |= kept(self.root, manifest)
+        lost_ids = {row["id"] for row in superseded(self.root, manifest)}
+        assert lost_ids <= self.dataset, "only documents of the dataset can be superseded"
+        self.dataset -= lost_ids
+        return manifest
 
 
 def refined(
@@ -71,23 +71,25 @@ def refined(
     return run
 
 
-def kept(root: Path, made: Manifest) -> set[str]:
-    return set(refining.rows(root, made).column("id").to_pylist())
+def kept(root: Path, manifest: Manifest) -> set[str]:
+    return set(refining.rows(root, manifest).column("id").to_pylist())
 
 
-def removed(root: Path, made: Manifest) -> list[dict[str, Any]]:
+def removed(root: Path, manifest: Manifest) -> list[dict[str, Any]]:
     """Rejected rows, with their evidence as `proof`."""
-    return [row | {"proof": json.loads(row["evidence"])} for row in refining.rows(root, made, "rejects").to_pylist()]
+    return [
+        row | {"proof": json.loads(row["evidence"])} for row in refining.rows(root, manifest, "rejects").to_pylist()
+    ]
 
 
-def superseded(root: Path, made: Manifest) -> list[dict[str, Any]]:
+def superseded(root: Path, manifest: Manifest) -> list[dict[str, Any]]:
     """The winners of earlier days that a day superseded, as its history has them."""
-    return [row for batch in read_history(str(root), made, "superseded") for row in batch.to_pylist()]
+    return [row for batch in read_history(str(root), manifest, "superseded") for row in batch.to_pylist()]
 
 
-def unsettled(made: Manifest) -> int:
+def unsettled(manifest: Manifest) -> int:
     """Unsettled bands, summed over documents."""
-    return sum(made.metrics[part].get("unsettled_bands", {}).get("sum", 0) for part in ("kept", "rejects"))
+    return sum(manifest.metrics[part].get("unsettled_bands", {}).get("sum", 0) for part in ("kept", "rejects"))
 
 
 # --- The oracle -----------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def given(root: Path, tables: Sequence[pa.Table], name: str = "given") -> str:
             writer.write(batch)
         shards.append(writer.store(str(root), f"{name}/data"))
     print_ = fingerprint_of(name, 1, [shard.digest for shard in shards], (), {})
-    made = Manifest(
+    manifest = Manifest(
         stage=name,
         version=1,
         fingerprint=print_,
@@ -46,7 +46,7 @@ def given(root: Path, tables: Sequence[pa.Table], name: str = "given") -> str:
         metrics={"kept": merge(profile(table, MEASURED) for table in tables), "rejects": {}},
     )
     path = manifest_path(name, print_)
-    storage.commit(storage.connect(str(root)), path, dump(made))
+    storage.commit(storage.connect(str(root)), path, dump(manifest))
     return path
 
 
@@ -64,8 +64,8 @@ def refined(
 ) -> tuple[str, Manifest]:
     """Run one stage over a committed parent on an engine; return (manifest path, manifest)."""
     work = RefineRequest(str(root), stage, params or {}, parent, tuple(history), landing=landing, batch_rows=batch_rows)
-    path, made, _ = refine(work, engine(on, address))
-    return path, made
+    path, manifest, _ = refine(work, engine(on, address))
+    return path, manifest
 
 
 def rows(root: Path, manifest: Manifest, part: str = "shards") -> pa.Table:

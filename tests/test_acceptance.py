@@ -69,8 +69,8 @@ def real(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Days:
 
 @pytest.fixture(params=["demo", "real"])
 def days(request: pytest.FixtureRequest) -> Days:
-    found: Days = request.getfixturevalue(request.param)
-    return found
+    results: Days = request.getfixturevalue(request.param)
+    return results
 
 
 # --- Nothing is lost ------------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_every_stage_accounts_for_its_rows(days: Days) -> None:
         for stage in day.stages():
             made = day.manifest(stage)
             if stage_card(stage).conserves == "rows":
-                stored = Counter(row["reason"] for row in day.aside(stage, ["reason"]))
+                stored = Counter(row["reason"] for row in day.rejected_rows(stage, ["reason"]))
                 assert stored == {**made.rejected, **made.quarantined}
                 assert made.rows_in == made.rows + stored.total()
                 assert parent is None or made.rows_in == parent.rows
@@ -151,17 +151,17 @@ def test_random_tokens_lead_back_to_their_records(days: Days) -> None:
     for day in days:
         texts = day.by_place("decontaminate", ["text", "id"])
         for position in [0, day.version.tokens - 1, *(draw.randrange(day.version.tokens) for _ in range(20))]:
-            found = trace(day.root, day.version, position)
-            document = texts[found.file, found.offset]
-            told = found.text.removesuffix(_end(found.text)).strip("\N{REPLACEMENT CHARACTER}")
+            results = trace(day.root, day.version, position)
+            document = texts[results.file, results.offset]
+            told = results.text.removesuffix(_end(results.text)).strip("\N{REPLACEMENT CHARACTER}")
             assert told in document["text"]
-            assert document["id"] == found.document
-            assert any(found.record in line for line in found.header)
-            with Path(found.landed).open("rb") as stream:
-                stream.seek(found.offset)
+            assert document["id"] == results.document
+            assert any(results.record in line for line in results.header)
+            with Path(results.landed).open("rb") as stream:
+                stream.seek(results.offset)
                 record = next(iter(ArchiveIterator(stream)))
-            assert record.record_id.strip("<>") == found.record.strip("<>")
-            assert record.headers["WARC-Target-URI"] == found.url
+            assert record.record_id.strip("<>") == results.record.strip("<>")
+            assert record.headers["WARC-Target-URI"] == results.url
 
 
 def _end(text: str) -> str:
@@ -180,17 +180,21 @@ def planted(crawl: Path) -> Truth:
 
 def test_every_planted_record_has_one_outcome(demo: Days, planted: Truth) -> None:
     for day in demo:
-        plants = [one for one in planted.plants if one.snapshot == day.version.snapshot]
+        plants = [plant for plant in planted.plants if plant.snapshot == day.version.snapshot]
         outcomes = day.outcomes()
-        seen = Counter(row["record_id"] for stage in day.stages()[:-1] for row in day.aside(stage, ["record_id"]))
+        seen = Counter(
+            row["record_id"] for stage in day.stages()[:-1] for row in day.rejected_rows(stage, ["record_id"])
+        )
         seen += Counter(row["record_id"] for row in day.rows("shuffle", columns=["record_id"]))
         ids = {name.strip("<>") for name in seen if name}
-        damaged = {name for one in plants if one.kind in {"flipped", "short", "long", "cut"} for name in one.records}
-        assert {name for one in plants for name in one.records} - damaged <= ids
-        for one in plants:
-            for file, start, length in one.places:
+        damaged = {
+            name for plant in plants if plant.kind in {"flipped", "short", "long", "cut"} for name in plant.records
+        }
+        assert {name for plant in plants for name in plant.records} - damaged <= ids
+        for plant in plants:
+            for file, start, length in plant.places:
                 hits = [place for place in outcomes if place[0] == file and start <= place[1] < start + length]
-                assert hits, f"{one.kind} at {file}:{start} left no row"
+                assert hits, f"{plant.kind} at {file}:{start} left no row"
 
 
 def test_planted_records_meet_what_is_due(demo: Days, planted: Truth) -> None:
@@ -212,7 +216,7 @@ def test_just_the_pages_planted_as_unchanged_are_unchanged(demo: Days, planted: 
         for row in second.rows("ingest", "rejects", ["record_id", "reason"])
         if row["reason"] == "ingest:unchanged"
     ]
-    due = [name for one in planted.plants if one.kind in {"unchanged", "revisit"} for name in one.records]
+    due = [name for plant in planted.plants if plant.kind in {"unchanged", "revisit"} for name in plant.records]
     assert Counter(ids) == Counter(due)
 
 
@@ -230,8 +234,8 @@ def lines(path: Path) -> list[Row]:
 def test_just_the_unchanged_pages_of_a_real_recrawl_are_unchanged(real: Days, shared_data: Path) -> None:
     pages = listed(shared_data, real[1])
     due = {place for place, row in pages.items() if row["status"] == "unchanged"}
-    found = real[1].by_place("ingest", ["url", "reason", "payload_digest"], "rejects")
-    unchanged = {place: row for place, row in found.items() if row["reason"] == "ingest:unchanged"}
+    results = real[1].by_place("ingest", ["url", "reason", "payload_digest"], "rejects")
+    unchanged = {place: row for place, row in results.items() if row["reason"] == "ingest:unchanged"}
     assert unchanged.keys() == due
     assert len(due) == 175
     assert sum(pages[place]["record"] == "revisit" for place in due) == 23
@@ -244,8 +248,8 @@ def test_copies_of_earlier_documents_are_recognized_by_content(days: Days) -> No
     first, second = days
     before = {row["id"]: row for row in first.rows("dedup_exact", columns=["id", "file", "offset"])}
     came = second.by_place("filter_quality", ["id"])
-    aside = second.by_place("dedup_exact", ["id", "reason", "evidence"], "rejects")
-    seen = {place: row for place, row in aside.items() if row["reason"] == "dedup_exact:seen_before"}
+    rejected_rows = second.by_place("dedup_exact", ["id", "reason", "evidence"], "rejects")
+    seen = {place: row for place, row in rejected_rows.items() if row["reason"] == "dedup_exact:seen_before"}
     assert seen.keys() == {place for place, row in came.items() if row["id"] in before}
     assert seen
     for row in seen.values():
@@ -275,13 +279,13 @@ def test_changed_pages_of_a_real_recrawl_are_near_duplicates_as_their_similarity
         if original is None or page not in came:
             continue
         proof = json.loads(near[page]["evidence"]) if page in near else {}
-        found = original["id"] in {proof.get("winner"), proof.get("near")}
+        results = original["id"] in {proof.get("winner"), proof.get("near")}
         if pair["jaccard_word5"] >= 0.85:
-            similar, missed = similar + 1, missed + (not found)
+            similar, missed = similar + 1, missed + (not results)
         elif pair["jaccard_word5"] < 0.75:
             different += 1
-            assert not found, f"{page} is no near duplicate: {pair['jaccard_word5']}"
-        if found:
+            assert not results, f"{page} is no near duplicate: {pair['jaccard_word5']}"
+        if results:
             assert proof["jaccard"] >= 0.8
     assert (similar > 250, different > 30) == (True, True)
     assert missed <= 0.012 * similar, f"{missed} of {similar} missed; 14 bands of 8 rows find 98.8% at 0.85"
@@ -290,13 +294,13 @@ def test_changed_pages_of_a_real_recrawl_are_near_duplicates_as_their_similarity
 def test_real_crawls_in_days_keep_what_one_batch_of_them_keeps(real: Days, tmp_path: Path) -> None:
     """Every page of both snapshots, dealt out to two days: their dataset is what comparing all with all would keep."""
     pages = {row["id"]: row for day in real for row in day.rows("extract", columns=DOCUMENT.names)}
-    table = pa.Table.from_pylist([pages[one] for one in sorted(pages)], DOCUMENT)
+    table = pa.Table.from_pylist([pages[name] for name in sorted(pages)], DOCUMENT)
     dealt = Random(1).sample(range(table.num_rows), table.num_rows)
     params = {"buckets": 2, "policy": ["longest"]}
     run = daily.refined(tmp_path, [table.take(pa.array(dealt[part::2])) for part in range(2)], params)
     assert run.dataset == daily.winners(table, params)
-    assert len(daily.superseded(tmp_path, run.made[1])) > 50
-    assert sum(map(daily.unsettled, run.made)) == 0
+    assert len(daily.superseded(tmp_path, run.manifests[1])) > 50
+    assert sum(map(daily.unsettled, run.manifests)) == 0
 
 
 # --- Real archives, damaged ones among them -------------------------------------------------------------------
@@ -309,10 +313,10 @@ def test_every_real_archive_is_read_and_none_ends_the_run(shared_data: Path, tmp
     rows = Counter(file for file, _ in outcomes)
     assert rows.keys() == {path.name for path in folder.iterdir()} - {"INDEX.json"}
     assert {reason.partition(":")[0] for reason in outcomes.values()} >= {"kept", "ingest", "error"}
-    for one in json.loads((folder / "INDEX.json").read_text()):
-        if not one["warcio_error"] and one["file"] not in UNEVEN:
-            records = sum(count for kind, count in one["records"].items() if not kind.startswith("html"))
-            assert rows[one["file"]] == records, one["file"]
+    for entry in json.loads((folder / "INDEX.json").read_text()):
+        if not entry["warcio_error"] and entry["file"] not in UNEVEN:
+            records = sum(count for kind, count in entry["records"].items() if not kind.startswith("html"))
+            assert rows[entry["file"]] == records, entry["file"]
     assert verify.verify(day.root, day.version).problems == []
 
 

@@ -101,8 +101,8 @@ def test_what_a_service_names_exists(written: dict[str, Any]) -> None:
     for name, service in written["services"].items():
         assert set(service.get("depends_on", {})) <= set(written["services"]), name
         assert set(service["networks"]) <= set(written["networks"]), name
-        assert {one["source"] for one in service.get("configs", [])} <= set(written["configs"]), name
-        assert {one.split(":")[0] for one in service.get("volumes", [])} <= set(written["volumes"]), name
+        assert {config["source"] for config in service.get("configs", [])} <= set(written["configs"]), name
+        assert {volume.split(":")[0] for volume in service.get("volumes", [])} <= set(written["volumes"]), name
 
 
 def test_who_is_waited_for_can_be_waited_for(written: dict[str, Any]) -> None:
@@ -195,7 +195,9 @@ def test_every_part_holds_the_same_keys(filled: dict[str, Any], env: Mapping[str
         assert not any(isinstance(value, bool) for value in given.values())
     assert env["SPARK_SECRET"] in filled["configs"]["spark-defaults"]["content"]
     with_secret = [
-        name for name in OURS if {"spark-defaults"} & {one["source"] for one in filled["services"][name]["configs"]}
+        name
+        for name in OURS
+        if {"spark-defaults"} & {config["source"] for config in filled["services"][name]["configs"]}
     ]
     assert sorted(with_secret) == sorted(OURS)
 
@@ -229,7 +231,7 @@ def natively(command: list[str], where: Mapping[str, str]) -> list[str]:
     bin_ = Path(sys.executable).parent
     program = sys.executable if command[0] == "python" else str(bin_ / command[0])
     swapped = re.compile("|".join(map(re.escape, where)))
-    return [program, *(swapped.sub(lambda found: where[found.group()], one) for one in command[1:])]
+    return [program, *(swapped.sub(lambda found: where[found.group()], word) for word in command[1:])]
 
 
 @contextlib.contextmanager
@@ -383,5 +385,5 @@ def test_airflows_components_take_their_flags(filled: dict[str, Any], name: str,
             [*natively(command, {"no such host": ""}), "--help"], env=env, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr[-2000:]
-        for flag in [one for one in command if one.startswith("--")]:
+        for flag in [word for word in command if word.startswith("--")]:
             assert flag in done.stdout

@@ -223,7 +223,7 @@ def test_a_quantile_is_the_bin_of_the_value_at_that_rank(values: list[int], shar
 
 
 def test_a_quantile_of_a_share_is_in_hundredths() -> None:
-    column = profiled([(None, one / 100, None) for one in range(100)])["share"]
+    column = profiled([(None, number / 100, None) for number in range(100)])["share"]
     assert [quantile(column, share) for share in (0.01, 0.5, 1.0)] == [0.0, 0.49, 0.99]
 
 

@@ -32,10 +32,10 @@ def table(start: int, rows: int) -> pa.Table:
     return pa.table(
         {
             "id": list(ids),
-            "key": [None if one % 11 == 0 else f"key {one % 7}" for one in ids],
-            "text": [None if one % 13 == 0 else f"text {one} " + "ż" * (one % 40) for one in ids],
-            "n": [None if one % 17 == 0 else one * one for one in ids],
-            "share": [one % 100 / 100 for one in ids],
+            "key": [None if number % 11 == 0 else f"key {number % 7}" for number in ids],
+            "text": [None if number % 13 == 0 else f"text {number} " + "ż" * (number % 40) for number in ids],
+            "n": [None if number % 17 == 0 else number * number for number in ids],
+            "share": [number % 100 / 100 for number in ids],
         },
         schema=ROWS,
     )
@@ -55,16 +55,16 @@ class MapParams:
 def judge(batches: Batches, params: MapParams) -> Batches:
     for batch in batches:
         ids = batch.column("id").to_pylist()
-        reasons = [_judged(one, params) for one in ids]
-        proof = [f'{{"id":{one}}}' if why else None for one, why in zip(ids, reasons, strict=True)]
+        reasons = [_judged(row_id, params) for row_id in ids]
+        proof = [f'{{"id":{row_id}}}' if why else None for row_id, why in zip(ids, reasons, strict=True)]
         sized = replace_column(batch, "size", pc.utf8_length(batch.column("text")).cast(pa.int64()))
         yield reject(sized, pa.array(reasons, pa.string()), pa.array(proof, pa.string()))
 
 
-def _judged(one: int, params: MapParams) -> str | None:
-    if params.damaged and one % params.damaged == 0:
+def _judged(row_id: int, params: MapParams) -> str | None:
+    if params.damaged and row_id % params.damaged == 0:
         return "error:damaged"
-    return "toy_map:third" if one % params.every == 0 else None
+    return "toy_map:third" if row_id % params.every == 0 else None
 
 
 def run_map(shards: Shards, params: MapParams, on: Engine) -> Shards:
@@ -103,7 +103,7 @@ class RecallParams:
     buckets: int = 3
 
 
-# --- beside: each shard's rows learn the sum over all shards --------------------------------------------------------
+# --- broadcast: each shard's rows learn the sum over all shards --------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +124,17 @@ def learn(batches: Batches, twins: Batches, totals: Batches) -> Batches:
         yield replace_column(known, "twins", pa.array([rest] * batch.num_rows, pa.int64()))
 
 
-def run_beside(shards: Shards, _: NoParams, on: Engine) -> Shards:
+def run_broadcast(shards: Shards, _: NoParams, on: Engine) -> Shards:
     return on.map(learn, shards, shards, broadcast=on.map(add_up, shards))
 
 
-# --- history: what earlier snapshots had is set aside ----------------------------------------------------------------
+# --- history: rows of earlier snapshots are rejected ----------------------------------------------------------------
 
 
 def sift(batches: Batches, *seen: Batches) -> Batches:
-    known = {one for stream in seen for batch in stream for one in batch.column("id").to_pylist()}
+    known = {row_id for stream in seen for batch in stream for row_id in batch.column("id").to_pylist()}
     for batch in batches:
-        reasons = ["toy_history:seen" if one in known else None for one in batch.column("id").to_pylist()]
+        reasons = ["toy_history:seen" if row_id in known else None for row_id in batch.column("id").to_pylist()]
         yield reject(batch, pa.array(reasons, pa.string()))
 
 
@@ -152,11 +152,11 @@ def run_history(shards: Shards, _: NoParams, on: Engine) -> Shards:
 # --- recall: as history, but by looking up keys -----------------------------------------------------------------------
 
 
-def recall(batches: Batches, *remembered: HistoryReader) -> Batches:
+def recall(batches: Batches, *earlier: HistoryReader) -> Batches:
     for batch in batches:
         ids = batch.column("id")
-        known = {one for table in remembered for one in table.rows(ids).column("id").to_pylist()}
-        reasons = ["toy_recall:seen" if one in known else None for one in ids.to_pylist()]
+        known = {row_id for table in earlier for row_id in table.rows(ids).column("id").to_pylist()}
+        reasons = ["toy_recall:seen" if row_id in known else None for row_id in ids.to_pylist()]
         yield reject(batch, pa.array(reasons, pa.string()))
 
 
@@ -176,7 +176,7 @@ def run_recall(shards: Shards, params: RecallParams, on: Engine) -> Shards:
 
 @dataclass(frozen=True, slots=True)
 class BadParams:
-    """What to do wrong; `marker` is a file that remembers that it was done once."""
+    """What to do wrong; `marker` is a file that exists once it was done."""
 
     how: str
     marker: str = ""
@@ -234,7 +234,7 @@ IDS_BY_KEY = {"ids": Section(pa.schema([ROWS.field("id")]), key="id")}
 CARDS: tuple[Stage[Any], ...] = (
     Stage("toy_map", run_map, MapParams, ROWS, SIZED, 1, splits=True, profiled=(*MEASURES, "size"), engine="local"),
     Stage("toy_group", run_group, GroupParams, ROWS, ROWS, 1, splits=False, profiled=MEASURES, engine="local"),
-    Stage("toy_beside", run_beside, NoParams, ROWS, LEARNED, 1, splits=False, profiled=MEASURES, engine="local"),
+    Stage("toy_broadcast", run_broadcast, NoParams, ROWS, LEARNED, 1, splits=False, profiled=MEASURES, engine="local"),
     Stage("toy_history", run_history, NoParams, ROWS, ROWS, 1, splits=False, engine="local", history=IDS),
     Stage("toy_recall", run_recall, RecallParams, ROWS, ROWS, 1, splits=False, engine="local", history=IDS_BY_KEY),
     Stage("toy_bad", run_bad, BadParams, ROWS, ROWS, 1, splits=True, engine="local"),

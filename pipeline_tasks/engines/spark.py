@@ -320,10 +320,10 @@ def _with_retries(master: str) -> str:
 
 def _require_java(master: str) -> None:
     home = os.environ.get("JAVA_HOME", "")
-    there = os.access(f"{home}/bin/java", os.X_OK) if home else shutil.which("java")  # Spark looks in this order too
-    if master.startswith("sc://") or there:
+    java = os.access(f"{home}/bin/java", os.X_OK) if home else shutil.which("java")  # Spark looks in this order too
+    if master.startswith("sc://") or java:
         return
-    message = f"{f'JAVA_HOME={home} holds no bin/java. ' if home else ''}{JAVA}"
+    message = f"{f'JAVA_HOME={home} has no bin/java. ' if home else ''}{JAVA}"
     raise RecipeError(message)
 
 

@@ -23,8 +23,8 @@ def parse(env: dict[str, str]) -> dict[str, Any]:
     command = [sys.executable, str(Path(__file__).with_name("parse.py")), str(PROJECT / "dags")]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, cwd=PROJECT)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
-    return found
+    parsed: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+    return parsed
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_nothing_heavy_is_imported_when_dags_are_parsed(parsed: dict[str, Any]) 
 def test_parsing_again_gives_the_same_dags(parsed: dict[str, Any], env: dict[str, str]) -> None:
     again = parse(env | {"PYTHONHASHSEED": "7"})
     first, second = (
-        {name: json.loads(dag["serialized"]) for name, dag in one["dags"].items()} for one in (parsed, again)
+        {name: json.loads(dag["serialized"]) for name, dag in dags["dags"].items()} for dags in (parsed, again)
     )
     assert first == second
 

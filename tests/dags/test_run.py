@@ -103,7 +103,7 @@ def test_a_day_is_taken_back_and_the_next_one_refined_again(tmp_path: Path, craw
     for day in (crawl, later):
         assert run(tmp_path, day).returncode == 0
     root = str(tmp_path / "root")
-    assert [one.documents for one in version_log.latest_by_snapshot(root, "small")] == [9, 0]
+    assert [version.documents for version in version_log.latest_by_snapshot(root, "small")] == [9, 0]
     command = [sys.executable, "-m", "pipeline_tasks.cli", "retract", "2026-11-19", root, "--engine", "local"]
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
     env = keep | {"PYTHONPATH": str(PROJECT)}
@@ -118,6 +118,6 @@ def test_a_day_is_taken_back_and_the_next_one_refined_again(tmp_path: Path, craw
     assert taken.returncode == 0, taken.stderr
     assert "2026-11-20: refined again from ingest on (now version 2)" in taken.stdout
     assert "2026-11-20: version 2 -> 4" in taken.stdout
-    assert [(one.snapshot, one.documents) for one in version_log.latest_by_snapshot(root, "small")] == [
+    assert [(version.snapshot, version.documents) for version in version_log.latest_by_snapshot(root, "small")] == [
         ("2026-11-20", 6)
     ]

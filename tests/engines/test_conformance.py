@@ -33,7 +33,7 @@ from tests.toys import table
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
 
-STAGES = ("toy_map", "toy_group", "toy_beside", "toy_history", "toy_recall")
+STAGES = ("toy_map", "toy_group", "toy_broadcast", "toy_history", "toy_recall")
 TABLES = [table(0, 40), table(40, 0), table(40, 25)]
 
 
@@ -75,9 +75,9 @@ def test_every_engine_stores_what_the_local_one_stores(
     cluster: tuple[str, str], stage: str, batch_rows: int, golden: Path, tmp_path: Path
 ) -> None:
     refined(golden, stage, given(golden, TABLES))
-    _, made, cost = run(tmp_path, cluster, stage, given(tmp_path, TABLES), batch_rows=batch_rows)
+    _, manifest, cost = run(tmp_path, cluster, stage, given(tmp_path, TABLES), batch_rows=batch_rows)
     assert stored(tmp_path, stage) == stored(golden, stage)
-    assert made.rows + sum(made.rejected.values()) + sum(made.quarantined.values()) == 65
+    assert manifest.rows + sum(manifest.rejected.values()) + sum(manifest.quarantined.values()) == 65
     assert cost.ran > 0
 
 
@@ -99,17 +99,19 @@ def test_groups_do_not_see_how_their_input_was_cut(any_engine: tuple[str, str], 
 @pytest.mark.parametrize("by", ["key", "n"])
 def test_rows_without_a_key_are_one_group(any_engine: tuple[str, str], by: str, tmp_path: Path) -> None:
     parent = given(tmp_path, TABLES)
-    made = run(tmp_path, any_engine, "toy_group", parent, params={"by": by, "buckets": 4})[1]
-    values = rows(tmp_path, made).column(by).to_pylist()
+    manifest = run(tmp_path, any_engine, "toy_group", parent, params={"by": by, "buckets": 4})[1]
+    values = rows(tmp_path, manifest).column(by).to_pylist()
     assert values.count(None) == 1
     assert len(values) == len(set(values))
 
 
 def test_history_is_the_same_everywhere(any_engine: tuple[str, str], tmp_path: Path) -> None:
     monday = run(tmp_path, any_engine, "toy_history", given(tmp_path, TABLES, "monday"))[0]
-    made = run(tmp_path, any_engine, "toy_history", given(tmp_path, [table(50, 30)], "tuesday"), history=(monday,))[1]
-    assert made.rejected == {"toy_history:seen": 15}
-    assert rows(tmp_path, made).column("id").to_pylist() == list(range(65, 80))
+    manifest = run(tmp_path, any_engine, "toy_history", given(tmp_path, [table(50, 30)], "tuesday"), history=(monday,))[
+        1
+    ]
+    assert manifest.rejected == {"toy_history:seen": 15}
+    assert rows(tmp_path, manifest).column("id").to_pylist() == list(range(65, 80))
 
 
 def test_lookups_read_the_same_everywhere(cluster: tuple[str, str], tmp_path: Path) -> None:
@@ -118,8 +120,8 @@ def test_lookups_read_the_same_everywhere(cluster: tuple[str, str], tmp_path: Pa
         root = tmp_path / on[0]
         monday = run(root, ("local", ""), "toy_recall", given(root, [table(0, 6000)], "monday"))[0]
         tuesday = given(root, [table(100, 2), table(5995, 10)], "tuesday")
-        _, made, cost = run(root, on, "toy_recall", tuesday, history=(monday,))
-        assert made.rejected == {"toy_recall:seen": 7}
+        _, manifest, cost = run(root, on, "toy_recall", tuesday, history=(monday,))
+        assert manifest.rejected == {"toy_recall:seen": 7}
         read.append(cost.history_reads)
     assert read[0] == read[1]
     assert 7 <= read[0]["rows"] <= 7 * 128
@@ -131,10 +133,10 @@ def test_lookups_read_the_same_everywhere(cluster: tuple[str, str], tmp_path: Pa
 @pytest.mark.parametrize("stage", STAGES)
 def test_an_engine_goes_on_where_another_stopped(cluster: tuple[str, str], stage: str, tmp_path: Path) -> None:
     parent = given(tmp_path, TABLES)
-    path, made, whole = run(tmp_path, ("local", ""), stage, parent)
+    path, manifest, whole = run(tmp_path, ("local", ""), stage, parent)
     before = stored(tmp_path, stage)
     (tmp_path / path).unlink()
-    (tmp_path / made.shards[-1].path).unlink()
+    (tmp_path / manifest.shards[-1].path).unlink()
     cost = run(tmp_path, cluster, stage, parent)[2]
     assert stored(tmp_path, stage) == before
     assert (cost.ran, cost.reused) == (1, whole.ran - 1)
@@ -166,7 +168,7 @@ def test_a_refusal_in_a_worker_arrives_as_what_it_is(any_engine: tuple[str, str]
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_damaged_shard_is_named_by_every_engine(any_engine: tuple[str, str], stage: str, tmp_path: Path) -> None:
     parent = given(tmp_path, TABLES)
-    shard = max(tmp_path.glob("given/data/*.parquet"), key=lambda one: one.stat().st_size)
+    shard = max(tmp_path.glob("given/data/*.parquet"), key=lambda path: path.stat().st_size)
     shard.write_bytes(shard.read_bytes()[:-9] + b"\0" * 9)
     with pytest.raises(DigestMismatch, match=rf"^{shard}: SHA-256 is"):
         run(tmp_path, any_engine, stage, parent)
@@ -189,8 +191,8 @@ def test_after_a_refusal_only_what_is_missing_runs(any_engine: tuple[str, str], 
     with pytest.raises(DigestMismatch):
         run(tmp_path, any_engine, "toy_map", parent)
     worst.write_bytes(body[worst])
-    made, cost = run(tmp_path, any_engine, "toy_map", parent)[1:]
-    assert (made.rows_in, made.rows) == (65, 42)
+    manifest, cost = run(tmp_path, any_engine, "toy_map", parent)[1:]
+    assert (manifest.rows_in, manifest.rows) == (65, 42)
     assert cost.ran + cost.reused == 3
 
 
@@ -256,12 +258,12 @@ def test_spark_works_where_a_socket_has_no_room_and_leaves_no_folder(tmp_path: P
     scratch = tmp_path / ("long" * 20)
     scratch.mkdir()
     roots = [tmp_path / "here", tmp_path / "there"]
-    made, _, _ = run(roots[0], ("local", ""), "toy_group", given(roots[0], TABLES))
-    asked = [str(roots[1]), "toy_group", given(roots[1], TABLES), "", "", "-1", "spark", "local[1]"]
-    command, env = [sys.executable, "-m", "tests.faults.victim", *asked], os.environ | {"TMPDIR": str(scratch)}
+    manifest, _, _ = run(roots[0], ("local", ""), "toy_group", given(roots[0], TABLES))
+    arguments = [str(roots[1]), "toy_group", given(roots[1], TABLES), "", "", "-1", "spark", "local[1]"]
+    command, env = [sys.executable, "-m", "tests.faults.victim", *arguments], os.environ | {"TMPDIR": str(scratch)}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert (roots[1] / made).read_bytes() == (roots[0] / made).read_bytes()
+    assert (roots[1] / manifest).read_bytes() == (roots[0] / manifest).read_bytes()
     assert list(scratch.glob("refinery-*")) == []
 
 
@@ -287,11 +289,11 @@ def test_a_ray_of_our_own_lets_nobody_in_without_its_token(ray_processes: list[p
     import ray
 
     address = ray.get_runtime_context().gcs_address
-    asked = "import ray, sys; ray.init(address=sys.argv[1], configure_logging=False); print('in', len(ray.nodes()))"
+    program = "import ray, sys; ray.init(address=sys.argv[1], configure_logging=False); print('in', len(ray.nodes()))"
     for token, inside in (("0" * 64, False), (os.environ["RAY_AUTH_TOKEN"], True)):
         env = os.environ | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
         done = subprocess.run(
-            [sys.executable, "-c", asked, address], env=env, capture_output=True, text=True, check=False
+            [sys.executable, "-c", program, address], env=env, capture_output=True, text=True, check=False
         )
         assert ("in 1" in done.stdout) is inside
         assert inside or "nauthen" in done.stderr
@@ -312,6 +314,6 @@ def test_golden_is_what_it_was(golden: Path) -> None:
     shutil.copytree(golden / "given", again / "given")
     parent = next(path for path in again.rglob("manifest.json")).relative_to(again)
     for stage in STAGES:
-        path, made = refined(again, stage, str(parent))
-        assert path == manifest_path(stage, made.fingerprint)
+        path, manifest = refined(again, stage, str(parent))
+        assert path == manifest_path(stage, manifest.fingerprint)
         assert stored(again, stage) == stored(golden, stage)

@@ -47,15 +47,15 @@ def victim(root: str, stage: str, parent: str, *strike: str) -> "subprocess.Pope
 
 @pytest.fixture(scope="module")
 def golden(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Golden]:
-    found = {}
+    golden = {}
     for stage in STAGES:
         root = str(tmp_path_factory.mktemp(stage))
         process = victim(root, stage, land(root))
         said, errors = process.communicate()
         assert process.returncode == 0, errors
         [path] = [entry.path for entry in storage.connect(root).list(stage) if entry.path.endswith("manifest.json")]
-        found[stage] = Golden(path, storage.connect(root).read(path), int(said))
-    return found
+        golden[stage] = Golden(path, storage.connect(root).read(path), int(said))
+    return golden
 
 
 def write_number(golden: Golden, point: str) -> int:
@@ -84,18 +84,18 @@ def require_whole(root: str, stage: str) -> None:
             assert read_all(root, load(body, entry.path)) == 65
 
 
-def read_all(root: str, made: Manifest) -> int:
+def read_all(root: str, manifest: Manifest) -> int:
     """Read every row that a manifest names, digests checked; return how many there are."""
-    shards = (*made.shards, *made.rejects, *made.quarantine)
+    shards = (*manifest.shards, *manifest.rejects, *manifest.quarantine)
     return sum(pa.Table.from_batches(list(read_shards(root, [shard]))).num_rows for shard in shards)
 
 
 def require_golden(root: str, stage: str, parent: str, golden: Golden) -> None:
     """A further attempt ends with the undisturbed run's manifest, byte for byte."""
-    path, made, _ = refine(RefineRequest(root, stage, {}, parent), LocalEngine)
+    path, manifest, _ = refine(RefineRequest(root, stage, {}, parent), LocalEngine)
     assert path == golden.path
     assert storage.connect(root).read(path) == golden.body
-    assert read_all(root, made) == 65
+    assert read_all(root, manifest) == 65
     require_whole(root, stage)
 
 

@@ -184,7 +184,7 @@ def test_no_java(extracted: Request, tmp_path: Path) -> None:
 def test_java_home_without_java(extracted: Request, tmp_path: Path) -> None:
     request = {**extracted, "stage": "filter_language", "params": {"threshold": 0.1}, "engine": "spark"}
     home = str(tmp_path)
-    refused(tmp_path, request, RecipeError.exit_code, f"JAVA_HOME={home} holds no", JAVA_HOME=home)
+    refused(tmp_path, request, RecipeError.exit_code, f"JAVA_HOME={home} has no", JAVA_HOME=home)
 
 
 def test_java_that_does_not_run(extracted: Request, tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from tests.chain import reply
 SCRIPT = "<script>alert(1)</script>"
 
 
-def request(root: Path, **asked: Any) -> dict[str, Any]:
-    return reply(**{"root": str(root), "recipe": "small", "snapshot": "2026-11-19"} | asked)
+def request(root: Path, **fields: Any) -> dict[str, Any]:
+    return reply(**{"root": str(root), "recipe": "small", "snapshot": "2026-11-19"} | fields)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Compactions: the same bytes from fewer places, chosen for exactly their parts, whole or not there at all."""
+"""Compactions: the same bytes in fewer entries, used for exactly their parts, and committed whole or not at all."""
 
 import os
 import random
@@ -40,7 +40,7 @@ EVERYTHING = -3600.0
 
 
 def day(root: Any, number: int, docs: int = 30, seed: int | None = None, **params: int) -> str:
-    """Refine a day of texts, of which some were there the day before, after all days before it; publish it."""
+    """Refine and publish a day of texts, some of them of the day before, with all earlier days as history."""
     draws = random.Random(number if seed is None else seed)
     texts = [f"text {number} {draws.random()}" for _ in range(docs)]
     texts += [f"text {number - 1} {random.Random(number - 1).random()}"]
@@ -71,9 +71,9 @@ def compact(root: str | Path) -> list[Manifest]:
 
 
 def segments(root: str | Path) -> list[int]:
-    """How many snapshots stand in each place that a run after all of them reads."""
-    made = [read_manifest(str(root), path) for path in history(root, "z")]
-    return [len(run.parts) for run, _ in cover(made, compactions(str(root)))]
+    """How many snapshots each entry has that a run after all of them reads."""
+    manifests = [read_manifest(str(root), path) for path in history(root, "z")]
+    return [len(run.parts) for run, _ in cover(manifests, compactions(str(root)))]
 
 
 def everything(root: str | Path, prefix: str) -> dict[str, bytes]:
@@ -104,24 +104,27 @@ def test_a_day_is_the_same_with_and_without_compaction(seven_days: Path) -> None
     assert segments(seven_days) == [3, 3, 1]
     apart = seven_days.parent / "apart"
     assert day(seven_days, 7) == day(apart, 7)
-    made = read_manifest(str(apart), history(apart, "z")[-1])
-    assert made.rejected == {"dedup_exact:seen_before": 1}
-    home = history(apart, "z")[-1].rpartition("/")[0]
+    manifest = read_manifest(str(apart), history(apart, "z")[-1])
+    assert manifest.rejected == {"dedup_exact:seen_before": 1}
+    prefix = history(apart, "z")[-1].rpartition("/")[0]
     for part in ("data", "rejects", "manifest.json"):
-        assert everything(seven_days, f"{home}/{part}") == everything(apart, f"{home}/{part}")
+        assert everything(seven_days, f"{prefix}/{part}") == everything(apart, f"{prefix}/{part}")
 
 
 def test_compactions_hold_the_rows_of_their_parts_in_order(seven_days: Path) -> None:
     known = compactions(str(seven_days))
-    assert [len(made.parents) for made in known.values()] == [3, 3]
+    assert [len(manifest.parents) for manifest in known.values()] == [3, 3]
     parts = {
-        one.fingerprint: one for one in (read_manifest(str(seven_days), path) for path in history(seven_days, "z"))
+        manifest.fingerprint: manifest
+        for manifest in (read_manifest(str(seven_days), path) for path in history(seven_days, "z"))
     }
-    for fingerprints, made in known.items():
-        for rank, shard in enumerate(made.history["documents"]):
+    for fingerprints, manifest in known.items():
+        for rank, shard in enumerate(manifest.history["documents"]):
             merged = rows(seven_days, [shard])
             assert merged == sorted(merged)
-            assert merged == sorted(rows(seven_days, [parts[one].history["documents"][rank] for one in fingerprints]))
+            assert merged == sorted(
+                rows(seven_days, [parts[fingerprint].history["documents"][rank] for fingerprint in fingerprints])
+            )
 
 
 def rows(root: Path, shards: Any) -> list[tuple[str, str]]:
@@ -138,17 +141,17 @@ def test_there_are_few_places_however_many_days(by_three: None, tmp_path: Path) 
 
 def test_a_run_uses_only_what_is_exactly_its_history(seven_days: Path) -> None:
     paths = history(seven_days, "z")
-    made = [read_manifest(str(seven_days), path) for path in paths]
+    manifests = [read_manifest(str(seven_days), path) for path in paths]
     known = compactions(str(seven_days))
 
-    def cut(these: Sequence[Manifest]) -> list[int]:
-        return [len(run.parts) for run, _ in cover(these, known)]
+    def cut(days: Sequence[Manifest]) -> list[int]:
+        return [len(run.parts) for run, _ in cover(days, known)]
 
-    assert cut(made[:2]) == [1, 1]
-    assert cut(made[:4]) == [3, 1]
-    assert cut([made[0], *made[2:]]) == [1, 1, 3, 1]  # the second day was retracted
-    assert cut([*made[:3], made[6], *made[3:6]]) == [3, 1, 3]  # a backfill came between
-    assert cut([made[1], made[0], *made[2:]]) == [1, 1, 1, 3, 1]
+    assert cut(manifests[:2]) == [1, 1]
+    assert cut(manifests[:4]) == [3, 1]
+    assert cut([manifests[0], *manifests[2:]]) == [1, 1, 3, 1]  # the second day was retracted
+    assert cut([*manifests[:3], manifests[6], *manifests[3:6]]) == [3, 1, 3]  # a backfill came between
+    assert cut([manifests[1], manifests[0], *manifests[2:]]) == [1, 1, 1, 3, 1]
     assert cut([]) == []
 
 
@@ -178,13 +181,15 @@ def test_days_of_other_params_are_not_merged(by_three: None, tmp_path: Path) -> 
 def test_merging_sorts_whatever_is_sorted(streams: list[list[tuple[int, int]]], size: int) -> None:
     tables = [
         pa.Table.from_pylist(
-            [{"k": k, "n": n} for k, n in sorted(one)], pa.schema([("k", pa.int64()), ("n", pa.int64())])
+            [{"k": k, "n": n} for k, n in sorted(stream)], pa.schema([("k", pa.int64()), ("n", pa.int64())])
         )
-        for one in streams
+        for stream in streams
     ]
-    batches = [one.to_batches(max_chunksize=size) or [pa.RecordBatch.from_pylist([], one.schema)] for one in tables]
+    batches = [
+        table.to_batches(max_chunksize=size) or [pa.RecordBatch.from_pylist([], table.schema)] for table in tables
+    ]
     merged = pa.Table.from_batches(list(compaction.merge(*map(iter, batches), keys=("k", "n"))))
-    assert [tuple(row.values()) for row in merged.to_pylist()] == sorted(pair for one in streams for pair in one)
+    assert [tuple(row.values()) for row in merged.to_pylist()] == sorted(pair for stream in streams for pair in stream)
 
 
 # --- What it costs ---------------------------------------------------------------------------------------------------
@@ -243,8 +248,8 @@ def test_a_killed_compaction_is_no_compaction_and_is_made_again(
     write: int, when: str, eight_days: Path, tmp_path: Path
 ) -> None:
     root, calm = tmp_path / "root", tmp_path / "calm"
-    for one in (root, calm):
-        shutil.copytree(eight_days, one)
+    for folder in (root, calm):
+        shutil.copytree(eight_days, folder)
     compact(calm)
     struck = victim(root, "die", when, str(write))  # two shards with their receipts, then the manifest
     _, errors = struck.communicate()
@@ -336,8 +341,8 @@ def test_a_merge_that_loses_rows_commits_nothing(by_three: None, tmp_path: Path)
 
 def age(folder: Path, days: float) -> None:
     long_ago = time.time() - days * vacuum.DAY
-    for one in folder.rglob("*"):
-        os.utime(one, (long_ago, long_ago))
+    for path in folder.rglob("*"):
+        os.utime(path, (long_ago, long_ago))
 
 
 def test_what_a_larger_compaction_replaced_goes_when_that_is_old(seven_days: Path) -> None:
@@ -370,8 +375,8 @@ def test_a_compaction_whose_part_is_no_history_any_more_goes(seven_days: Path) -
         seven_days, refining.given(seven_days, [documents(["other"])], "anew"), history(seven_days, "d001")
     )
     publish(seven_days, "d001", path)
-    gone = orphans(root)
-    assert len({one.split("/")[1] for one in gone}) == 1
+    orphan_paths = orphans(root)
+    assert len({path.split("/")[1] for path in orphan_paths}) == 1
     vacuum.remove(root, vacuum.find_orphans(root))
     assert segments(seven_days) == [1, 1, 1, 3, 1]
     assert not orphans(root)
@@ -380,15 +385,15 @@ def test_a_compaction_whose_part_is_no_history_any_more_goes(seven_days: Path) -
 def test_half_a_compaction_is_fenced_and_made_again(by_three: None, tmp_path: Path) -> None:
     for number in range(3):
         day(tmp_path, number)
-    [made] = compact(tmp_path)
-    home = tmp_path / "compacted" / made.fingerprint
-    (home / "manifest.json").unlink()
+    [manifest] = compact(tmp_path)
+    prefix = tmp_path / "compacted" / manifest.fingerprint
+    (prefix / "manifest.json").unlink()
     vacuum.remove(str(tmp_path), vacuum.find_orphans(str(tmp_path), EVERYTHING), limit=1.0)
-    assert (home / "manifest.json").read_bytes() == ABANDONED
-    assert not list(home.rglob("*.segment"))
+    assert (prefix / "manifest.json").read_bytes() == ABANDONED
+    assert not list(prefix.rglob("*.segment"))
     assert segments(tmp_path) == [1, 1, 1]
-    assert compact(tmp_path) == [made]
-    assert (home / "manifest.1.json").exists()
+    assert compact(tmp_path) == [manifest]
+    assert (prefix / "manifest.1.json").exists()
     assert segments(tmp_path) == [3]
 
 

@@ -31,21 +31,21 @@ def near(text: str, last: str = "other") -> str:
     return f"{text.rpartition(' ')[0]} {last}"
 
 
-def refined(root: Path, name: str, these: Sequence[str]) -> dict[str, tuple[str, Cost]]:
+def refined(root: Path, name: str, new: Sequence[str]) -> dict[str, tuple[str, Cost]]:
     """Deduplicate a day's texts against all published days before it."""
-    table = documents(these)
+    table = documents(new)
     at = table.schema.get_field_index("snapshot")
     table = table.set_column(at, "snapshot", pa.array([name] * table.num_rows, pa.string()))
-    parent, made = refining.given(root, [table], f"given-{name}"), {}
+    parent, manifest = refining.given(root, [table], f"given-{name}"), {}
     for stage in STAGES:
         before = tuple(version.manifests[stage] for version in version_log.earlier(str(root), "ours", name))
         parent, _, cost = refine(RefineRequest(str(root), stage, {"buckets": BUCKETS}, parent, before), LocalEngine)
-        made[stage] = parent, cost
-    return made
+        manifest[stage] = parent, cost
+    return manifest
 
 
-def publish(root: Path, name: str, these: Sequence[str]) -> None:
-    manifests = {stage: path for stage, (path, _) in refined(root, name, these).items()}
+def publish(root: Path, name: str, new: Sequence[str]) -> None:
+    manifests = {stage: path for stage, (path, _) in refined(root, name, new).items()}
     facts = {"recipe": "ours", "snapshot": name, "landing": "", "verdicts": {}, "prefix": "", "documents": 0}
     version_log.append(str(root), {**facts, "manifests": manifests, "tokens": 0, "sequences": 0})
 
@@ -58,12 +58,12 @@ def test_near_duplicates_are_the_same_with_and_without_compaction(
     for number in range(4):
         publish(root, f"d{number}", [*texts(number, 40), *map(near, texts(number - 1, 6)), *texts(number - 2, 3)])
     shutil.copytree(root, apart)
-    made = compact.compact(str(root), LocalEngine)
-    assert sorted((one.stage, len(one.parents)) for one in made) == [(stage, 3) for stage in STAGES]
+    manifest = compact.compact(str(root), LocalEngine)
+    assert sorted((merged.stage, len(merged.parents)) for merged in manifest) == [(stage, 3) for stage in STAGES]
     # Each is near what a compaction has, or a single day, or both.
     last = [*texts(9, 5), *(near(texts(number, 1)[0], "new") for number in (0, 2, 3)), *texts(1, 2)]
-    for one in (root, apart):
-        publish(one, "d5", last)
+    for folder in (root, apart):
+        publish(folder, "d5", last)
     for stage in STAGES:
         path = version_log.current(str(root), "ours").manifests[stage]
         assert (root / path).read_bytes() == (apart / path).read_bytes()

@@ -1,4 +1,4 @@
-"""The runner's promises: identity, conservation, commits that are whole or not there, and work that is done once."""
+"""The runner's promises: identity, conservation, commits that are whole or not at all, and tasks that run once."""
 
 import dataclasses
 import json
@@ -47,28 +47,28 @@ def run(
 
 def committed(root: Path, stage: str) -> list[str]:
     """Return the manifests of a stage, whole or partitions, that a reader could see."""
-    there = [entry.path for entry in storage.connect(str(root)).list(stage)]
-    return [path for path in there if path.endswith("manifest.json") or "/partitions/" in path]
+    paths = [entry.path for entry in storage.connect(str(root)).list(stage)]
+    return [path for path in paths if path.endswith("manifest.json") or "/partitions/" in path]
 
 
 # --- What came in is kept, rejected or quarantined ---------------------------------------------------------------
 
 
 def test_every_row_is_kept_rejected_or_quarantined(tmp_path: Path, parent: str) -> None:
-    _, made, _ = run(tmp_path, "toy_map", parent)
-    assert made.rows_in == 65
-    assert made.rejected == {"toy_map:third": 21}
-    assert made.quarantined == {"error:damaged": 2}
-    assert made.rows == 65 - 21 - 2
-    kept, rejects, quarantine = (rows(tmp_path, made, part) for part in ("shards", "rejects", "quarantine"))
-    ids = [one for part in (kept, rejects, quarantine) for one in part.column("id").to_pylist()]
+    _, manifest, _ = run(tmp_path, "toy_map", parent)
+    assert manifest.rows_in == 65
+    assert manifest.rejected == {"toy_map:third": 21}
+    assert manifest.quarantined == {"error:damaged": 2}
+    assert manifest.rows == 65 - 21 - 2
+    kept, rejects, quarantine = (rows(tmp_path, manifest, part) for part in ("shards", "rejects", "quarantine"))
+    ids = [row_id for part in (kept, rejects, quarantine) for row_id in part.column("id").to_pylist()]
     assert sorted(ids) == list(range(65))
     assert kept.schema.names == [*ROWS.names, "size"]
     assert rejects.schema.names == [*ROWS.names, "size", "reason", "evidence"]
     assert set(rejects.column("evidence").to_pylist()) == {
-        f'{{"id":{one}}}' for one in range(65) if one % 3 == 0 and one % 50
+        f'{{"id":{number}}}' for number in range(65) if number % 3 == 0 and number % 50
     }
-    assert [shard.rows for shard in made.shards] == [26, 0, 16]
+    assert [shard.rows for shard in manifest.shards] == [26, 0, 16]
 
 
 @pytest.mark.parametrize("how", ["lose", "repeat"])
@@ -136,10 +136,10 @@ def test_a_changed_shard_is_named_and_nothing_is_committed(tmp_path: Path, paren
 
 
 def test_a_committed_stage_whose_shard_is_gone_says_so(tmp_path: Path, parent: str) -> None:
-    path, made, _ = run(tmp_path, "toy_map", parent)
-    (tmp_path / made.shards[0].path).unlink()
+    path, manifest, _ = run(tmp_path, "toy_map", parent)
+    (tmp_path / manifest.shards[0].path).unlink()
     with pytest.raises(
-        ContractError, match=rf"names {made.shards[0].path}, which is missing or cut short; remove {path}"
+        ContractError, match=rf"names {manifest.shards[0].path}, which is missing or cut short; remove {path}"
     ):
         run(tmp_path, "toy_map", parent)
 
@@ -164,22 +164,22 @@ def test_committed_work_is_found(tmp_path: Path, parent: str) -> None:
 
 
 def test_empty_objects_of_killed_writers_are_not_taken_for_work(tmp_path: Path, parent: str) -> None:
-    path, made = refined(tmp_path, "toy_map", parent)
+    path, manifest = refined(tmp_path, "toy_map", parent)
     before = (tmp_path / path).read_bytes()
-    for one in (tmp_path / path, *(tmp_path / path).parent.glob("receipts/*.json")):
-        one.write_bytes(b"")
-    assert refined(tmp_path, "toy_map", parent) == (path, made)
+    for stored in (tmp_path / path, *(tmp_path / path).parent.glob("receipts/*.json")):
+        stored.write_bytes(b"")
+    assert refined(tmp_path, "toy_map", parent) == (path, manifest)
     assert (tmp_path / path).read_bytes() == before
 
 
-@pytest.mark.parametrize("stage", ["toy_map", "toy_group", "toy_beside", "toy_history"])
+@pytest.mark.parametrize("stage", ["toy_map", "toy_group", "toy_broadcast", "toy_history"])
 def test_only_what_is_missing_runs_again(tmp_path: Path, parent: str, stage: str) -> None:
-    path, made, whole = run(tmp_path, stage, parent)
+    path, manifest, whole = run(tmp_path, stage, parent)
     body = (tmp_path / path).read_bytes()
     (tmp_path / path).unlink()
-    (tmp_path / made.shards[0].path).unlink()
+    (tmp_path / manifest.shards[0].path).unlink()
     _, again, cost = run(tmp_path, stage, parent)
-    assert again == made
+    assert again == manifest
     assert (tmp_path / path).read_bytes() == body
     assert (cost.ran, cost.reused) == (1, whole.ran - 1)
 
@@ -188,7 +188,7 @@ def test_a_group_leaves_no_scratch(tmp_path: Path, parent: str) -> None:
     run(tmp_path, "toy_group", parent)
     with pytest.raises(LookupError):
         run(tmp_path, "toy_bad_group", parent, params={"how": "defect"})
-    assert [one.path for one in storage.connect(str(tmp_path)).list("") if "/scratch/" in one.path] == []
+    assert [entry.path for entry in storage.connect(str(tmp_path)).list("") if "/scratch/" in entry.path] == []
 
 
 def test_a_racing_group_does_not_take_the_others_scratch(tmp_path: Path, parent: str) -> None:
@@ -205,9 +205,9 @@ def test_a_racing_group_does_not_take_the_others_scratch(tmp_path: Path, parent:
                 run(tmp_path, "toy_group", parent)
             return done
 
-    path, made, _ = refine(RefineRequest(str(tmp_path), "toy_group", {}, parent), Raced)
+    path, manifest, _ = refine(RefineRequest(str(tmp_path), "toy_group", {}, parent), Raced)
     assert inside
-    assert (tmp_path / path).read_bytes() == dump(made)
+    assert (tmp_path / path).read_bytes() == dump(manifest)
 
 
 def test_a_second_attempt_with_other_bytes_is_refused(tmp_path: Path, parent: str) -> None:
@@ -243,9 +243,9 @@ def test_sealed_partitions_are_the_whole_run(tmp_path: Path, spans: list[tuple[i
 
 
 def test_a_partition_is_named_by_what_it_covers(tmp_path: Path, parent: str) -> None:
-    path, made, _ = run(tmp_path, "toy_map", parent, span=(1, 3))
+    path, manifest, _ = run(tmp_path, "toy_map", parent, span=(1, 3))
     assert path == partition_path(plan(RefineRequest(str(tmp_path), "toy_map", {}, parent)), (1, 3))
-    assert made.rows_in == 25
+    assert manifest.rows_in == 25
     assert run(tmp_path, "toy_map", parent, span=(1, 3))[2].ran == 0
 
 
@@ -322,9 +322,9 @@ def test_a_file_is_identity_by_its_content_and_not_its_place(tmp_path: Path, par
         fingerprint(tmp_path, parent, params={"model": str(tmp_path / name)}) for name in ("a.bin", "b.bin", "c.bin")
     ]
     assert prints[0] == prints[1] != prints[2]
-    made = run(tmp_path, "toy_map", parent, params={"model": str(tmp_path / "a.bin")})[1]
-    assert made.params["model"].startswith("sha256:")
-    assert str(tmp_path) not in json.dumps(json.loads(dump(made))["params"])
+    manifest = run(tmp_path, "toy_map", parent, params={"model": str(tmp_path / "a.bin")})[1]
+    assert manifest.params["model"].startswith("sha256:")
+    assert str(tmp_path) not in json.dumps(json.loads(dump(manifest))["params"])
 
 
 @pytest.mark.usefixtures("filed")
@@ -334,7 +334,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, parent: str) -> None:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, 10_000])
-@pytest.mark.parametrize("stage", ["toy_map", "toy_group", "toy_beside", "toy_history"])
+@pytest.mark.parametrize("stage", ["toy_map", "toy_group", "toy_broadcast", "toy_history"])
 def test_batches_of_any_size_give_the_same_bytes(tmp_path: Path, stage: str, batch_rows: int) -> None:
     tables = [table(0, 40), table(40, 0), table(40, 25)]
     one, other = tmp_path / "one", tmp_path / "other"
@@ -355,24 +355,26 @@ def test_nothing_of_the_place_or_the_clock_is_in_a_manifest(tmp_path: Path, pare
 
 
 def test_history_is_what_earlier_snapshots_remembered(tmp_path: Path) -> None:
-    monday, made, _ = run(tmp_path, "toy_history", given(tmp_path, [table(0, 30)], "monday"))
-    assert made.rejected == {}
-    tuesday, made, _ = run(tmp_path, "toy_history", given(tmp_path, [table(20, 30)], "tuesday"), history=(monday,))
-    assert made.rejected == {"toy_history:seen": 10}
-    _, made, _ = run(tmp_path, "toy_history", given(tmp_path, [table(0, 60)], "wednesday"), history=(monday, tuesday))
-    assert made.rejected == {"toy_history:seen": 50}
-    assert rows(tmp_path, made).column("id").to_pylist() == list(range(50, 60))
+    monday, manifest, _ = run(tmp_path, "toy_history", given(tmp_path, [table(0, 30)], "monday"))
+    assert manifest.rejected == {}
+    tuesday, manifest, _ = run(tmp_path, "toy_history", given(tmp_path, [table(20, 30)], "tuesday"), history=(monday,))
+    assert manifest.rejected == {"toy_history:seen": 10}
+    _, manifest, _ = run(
+        tmp_path, "toy_history", given(tmp_path, [table(0, 60)], "wednesday"), history=(monday, tuesday)
+    )
+    assert manifest.rejected == {"toy_history:seen": 50}
+    assert rows(tmp_path, manifest).column("id").to_pylist() == list(range(50, 60))
 
 
 def test_a_stage_over_no_shards_is_whole(tmp_path: Path) -> None:
     parent = given(tmp_path, [table(0, 0)])
-    for stage in ("toy_map", "toy_group", "toy_beside", "toy_history"):
-        _, made, _ = run(tmp_path, stage, parent)
-        assert (made.rows_in, made.rows, made.rejected) == (0, 0, {})
-        assert made.schema
+    for stage in ("toy_map", "toy_group", "toy_broadcast", "toy_history"):
+        _, manifest, _ = run(tmp_path, stage, parent)
+        assert (manifest.rows_in, manifest.rows, manifest.rejected) == (0, 0, {})
+        assert manifest.schema
 
 
 def test_map_refuses_inputs_of_different_lengths(tmp_path: Path, parent: str) -> None:
-    plan_ = plan(RefineRequest(str(tmp_path), "toy_map", {}, parent))
+    planned = plan(RefineRequest(str(tmp_path), "toy_map", {}, parent))
     with pytest.raises(ContractError, match=r"zips its inputs shard by shard, but they have \[1, 3\] shards"):
-        LocalEngine(Tracker(plan_.io)).map(learn, plan_.parent.shards, plan_.parent.shards[:1])
+        LocalEngine(Tracker(planned.io)).map(learn, planned.parent.shards, planned.parent.shards[:1])

@@ -59,7 +59,7 @@ def test_days_in_any_cut_keep_what_one_batch_keeps(
             table.take(pa.array([row for row in order if parts[row] == part], pa.int64())) for part in range(count)
         ]
         run = days.refined(Path(folder), split, params)
-        assert sum(map(days.unsettled, run.made)) == 0
+        assert sum(map(days.unsettled, run.manifests)) == 0
         assert run.dataset == days.winners(table, params)
 
 
@@ -93,8 +93,8 @@ def test_the_development_corpus_in_days_keeps_what_one_batch_keeps(
         split = [corpus.take(pa.array(rows[part::count])) for part in range(count)]
         run = days.refined(tmp_path / f"{count}-{seed}", split, params)
         assert run.dataset == expected
-        assert sum(map(days.unsettled, run.made)) == 0
-        assert sum(made.rows + sum(made.rejected.values()) for made in run.made) == corpus.num_rows
+        assert sum(map(days.unsettled, run.manifests)) == 0
+        assert sum(made.rows + sum(made.rejected.values()) for made in run.manifests) == corpus.num_rows
 
 
 # --- Engines --------------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def test_the_development_corpus_in_days_keeps_what_one_batch_keeps(
 
 def stored(run: days.Days) -> list[Any]:
     """Digests of the shards, rejects and history of every day."""
-    return [[one.digest for one in (*made.shards, *made.rejects, *made.history_shards)] for made in run.made]
+    return [[one.digest for one in (*made.shards, *made.rejects, *made.history_shards)] for made in run.manifests]
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ LONGEST = {"buckets": 2, "policy": ["longest", "lowest_id"]}
 @pytest.fixture(scope="module")
 def reference(two_days: list[pa.Table], tmp_path_factory: pytest.TempPathFactory) -> days.Days:
     run = days.refined(tmp_path_factory.mktemp("reference"), two_days, LONGEST)
-    assert days.superseded(run.root, run.made[1]), "the second day supersedes winners of the first"
+    assert days.superseded(run.root, run.manifests[1]), "the second day supersedes winners of the first"
     return run
 
 
