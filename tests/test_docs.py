@@ -4,6 +4,8 @@ import argparse
 import io
 import re
 from collections.abc import Iterator
+from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,21 +38,21 @@ def commands() -> list[str]:
 
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
-    (found,) = (one for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))
-    return dict(found.choices)
+    (commands,) = (action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction))
+    return dict(commands.choices)
 
 
 def command_lines(text: str) -> list[tuple[str, str]]:
-    """Return the `refinery` commands of code blocks and code spans, each with its arguments; old names are history."""
+    """Return the `refinery` commands of code blocks and code spans, each with its arguments."""
     blocks = re.findall(r"```\n(.*?)```", text, re.DOTALL) + re.findall(r"^ {4}(refinery .*)$", text, re.MULTILINE)
     lines = [line.replace("\\\n", " ") for block in blocks for line in re.split(r"(?<!\\)\n", block)]
     spans = re.findall(r"`(refinery [^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
-    found = (re.match(r"(?:\.venv/bin/)?refinery ([a-z][a-z-]*)(.*)", line, re.DOTALL) for line in [*lines, *spans])
-    return [(match[1], match[2].partition("  #")[0]) for match in found if match]
+    matches = (re.match(r"(?:\.venv/bin/)?refinery ([a-z][a-z-]*)(.*)", line, re.DOTALL) for line in [*lines, *spans])
+    return [(match[1], match[2].partition("  #")[0]) for match in matches if match]
 
 
 def code(page: str, language: str) -> Iterator[str]:
-    return (found[1] for found in re.finditer(rf"```{language}\n(.*?)```", TEXTS[page], re.DOTALL))
+    return (match[1] for match in re.finditer(rf"```{language}\n(.*?)```", TEXTS[page], re.DOTALL))
 
 
 @pytest.mark.parametrize("name", reference.PAGES)
@@ -126,6 +128,14 @@ def test_commands_that_the_docs_name_exist(page: str) -> None:
     assert [command for command, _ in command_lines(TEXTS[page]) if command not in parsers()] == []
 
 
+def test_bounds_that_the_docs_set_exist() -> None:
+    named = set(re.findall(r"--set (?:[a-z]{2,3}\.)?(\w+)\.(\w+)=", ALL))
+    assert named
+    limits = {profile: import_module(f"pipeline_tasks.filters.{profile}").FILTER.limits for profile, _ in named}
+    known = {(profile, field.name) for profile, cls in limits.items() for field in fields(cls)}
+    assert named <= known
+
+
 @pytest.mark.parametrize("page", TEXTS)
 def test_paths_that_the_docs_name_exist(page: str) -> None:
     named = re.findall(r"`((?:pipeline_tasks|plugins|dags|expectations|sql|tests|benchmarks)/[\w./-]*)`", TEXTS[page])
@@ -169,7 +179,7 @@ def test_the_examples_of_reading_tokens_run(tmp_path: Path, capsys: pytest.Captu
         assert replaced == 1
         names: dict[str, Any] = {}
         exec(compile(here, "guide.md", "exec"), names)
-    told = capsys.readouterr().out
-    assert "1 sequences of" in told
-    assert PROSE in told
-    assert "https://example.org/ <urn:r> f.warc.gz 7" in told
+    printed = capsys.readouterr().out
+    assert "1 sequences of" in printed
+    assert PROSE in printed
+    assert "https://example.org/ <urn:r> f.warc.gz 7" in printed
