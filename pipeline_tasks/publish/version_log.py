@@ -1,10 +1,10 @@
 """Dataset versions: an append-only log per recipe; each entry publishes one snapshot's manifests, or retracts them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import canonical
@@ -13,7 +13,7 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
 
 NAMED = 5
-"""Snapshots or recipes that a refusal names: the newest, or last by name."""
+"""Snapshots or recipes that an error names: the newest, or last by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Retraction:
-    """From here on a snapshot is as if it had never been: no history, no part of the dataset; `reason` says why.
+    """An entry that takes a snapshot out of the dataset and out of the history of later snapshots.
 
-    `retracts` are the numbers of its versions, which stay as they are; `at` is when, ISO 8601 in UTC.
+    `retracts` are the numbers of its versions, whose files are not changed; `at` is the time, ISO 8601 in UTC.
     """
 
     number: int
@@ -57,37 +57,41 @@ class Retraction:
 
     @property
     def account(self) -> str:
-        """When and why, for a person: `retracted on 2026-11-21 14:30 UTC: spam`."""
+        """The time and the reason as text: `retracted on 2026-11-21 14:30 UTC: spam`."""
         when = f" on {self.at[:16].replace('T', ' ')} UTC" if self.at else ""
         return f"retracted{when}{f': {self.reason}' if self.reason else ''}"
 
 
 def version_path(recipe: str, number: int) -> str:
-    """Return where a version's entry is kept."""
+    """Return the path of a version's entry."""
     return f"datasets/{recipe}/{number:012d}.json"
 
 
 def log(root: str, recipe: str) -> list[Version | Retraction]:
     """Return all entries of a recipe, oldest first."""
     store = storage.connect(root)
-    entries = [one for one in store.list(f"datasets/{recipe}") if one.path.endswith(".json")]
+    entries = [entry for entry in store.list(f"datasets/{recipe}") if entry.path.endswith(".json")]
     return [_read(store, entry.path) for entry in entries]
 
 
 def versions(root: str, recipe: str) -> list[Version]:
-    """Return a recipe's versions, oldest first, those of retracted snapshots too."""
-    return [one for one in log(root, recipe) if isinstance(one, Version)]
+    """Return a recipe's versions, oldest first, with those of retracted snapshots."""
+    return [entry for entry in log(root, recipe) if isinstance(entry, Version)]
 
 
 def retractions(root: str, recipe: str) -> dict[str, Retraction]:
-    """Return the snapshots that are retracted now, each with the entry that says so."""
-    last = {one.snapshot: one for one in log(root, recipe)}
-    return {snapshot: one for snapshot, one in sorted(last.items()) if isinstance(one, Retraction)}
+    """Return the current retractions by snapshot."""
+    newest = _newest_by_snapshot(log(root, recipe))
+    return {snapshot: entry for snapshot, entry in newest.items() if isinstance(entry, Retraction)}
 
 
 def recipes(root: str) -> list[str]:
     """Return the recipes that have published into `root`."""
-    return sorted({one.path.split("/")[1] for one in storage.connect(root).list("datasets")})
+    return sorted({entry.path.split("/")[1] for entry in storage.connect(root).list("datasets")})
+
+
+def _newest_by_snapshot(entries: Iterable[Version | Retraction]) -> dict[str, Version | Retraction]:
+    return dict(sorted({entry.snapshot: entry for entry in entries}.items()))
 
 
 def _read(store: Store, path: str) -> Version | Retraction:
@@ -97,40 +101,48 @@ def _read(store: Store, path: str) -> Version | Retraction:
             return Retraction(**raw | {"retracts": tuple(raw["retracts"])})
         return Version(**raw)
     except (ValueError, TypeError) as error:
-        message = f"{store.root}/{path} is not a dataset version ({error}); restore it from a backup"
+        message = (
+            f"{store.root}/{path} is not a dataset version of this release ({error}); restore it from a backup, "
+            "or publish into another root if an earlier release wrote it"
+        )
         raise ContractError(message) from error
 
 
 def current(root: str, recipe: str, snapshot: str = "") -> Version:
     """Return the newest version of a recipe (of one snapshot, if named); RecipeError when there is none."""
     entries = log(root, recipe)
-    gone = {one.snapshot: one for one in entries}
-    found = [one for one in entries if snapshot in ("", one.snapshot) and isinstance(gone[one.snapshot], Version)]
-    if not found:
-        raise RecipeError(_nothing(root, recipe, snapshot, gone))
-    return next(one for one in reversed(found) if isinstance(one, Version))
+    newest = _newest_by_snapshot(entries)
+    for entry in reversed(entries):
+        published = isinstance(entry, Version) and isinstance(newest[entry.snapshot], Version)
+        if published and snapshot in ("", entry.snapshot):
+            return cast("Version", entry)
+    raise RecipeError(_unpublished(root, recipe, snapshot, newest))
 
 
-def _nothing(root: str, recipe: str, snapshot: str, last: Mapping[str, Version | Retraction]) -> str:
-    """Say why there is no version to show, and what there is; `last` is the last entry of every snapshot."""
-    gone = [one for _, one in sorted(last.items()) if isinstance(one, Retraction) and snapshot in ("", one.snapshot)]
-    if gone:
-        return "; ".join(_gone(root, one) for one in gone[-NAMED:])
-    what = f"snapshot {snapshot} of recipe {recipe}" if snapshot else f"recipe {recipe}"
-    there = sorted(name for name, one in last.items() if isinstance(one, Version)) if last else recipes(root)
-    known = f" (published: {', '.join(there[-NAMED:])})" if there else ""
-    return f"{root}: {what} has not been published{known}; publish it with `refinery run --input ... --output {root}`"
+def _unpublished(root: str, recipe: str, snapshot: str, newest: Mapping[str, Version | Retraction]) -> str:
+    """Return the message for a recipe or snapshot without a version: retracted, or never published."""
+    retracted = [
+        entry for entry in newest.values() if isinstance(entry, Retraction) and snapshot in ("", entry.snapshot)
+    ]
+    if retracted:
+        return "; ".join(_retracted(root, entry) for entry in retracted[-NAMED:])
+    subject = f"snapshot {snapshot} of recipe {recipe}" if snapshot else f"recipe {recipe}"
+    names = [name for name, entry in newest.items() if isinstance(entry, Version)] if newest else recipes(root)
+    published = f" (published: {', '.join(names[-NAMED:])})" if names else ""
+    return (
+        f"{root}: {subject} has not been published{published}; "
+        f"publish it with `refinery run --input ... --output {root}`"
+    )
 
 
-def _gone(root: str, one: Retraction) -> str:
-    back = f"refinery retract --undo {one.snapshot} {root} --recipe {one.recipe}"
-    return f"{root}: snapshot {one.snapshot} of recipe {one.recipe} was {one.account}; `{back}` brings it back"
+def _retracted(root: str, entry: Retraction) -> str:
+    undo = f"refinery retract --undo {entry.snapshot} {root} --recipe {entry.recipe}"
+    return f"{root}: snapshot {entry.snapshot} of recipe {entry.recipe} was {entry.account}; `{undo}` brings it back"
 
 
 def latest_by_snapshot(root: str, recipe: str) -> list[Version]:
     """Return the newest version of every snapshot that is not retracted, by snapshot."""
-    newest = {one.snapshot: one for one in log(root, recipe)}
-    return [one for _, one in sorted(newest.items()) if isinstance(one, Version)]
+    return [entry for entry in _newest_by_snapshot(log(root, recipe)).values() if isinstance(entry, Version)]
 
 
 def earlier(root: str, recipe: str, snapshot: str) -> list[Version]:
@@ -138,73 +150,73 @@ def earlier(root: str, recipe: str, snapshot: str) -> list[Version]:
 
     Snapshots are ordered as text, so that dates and `CC-MAIN-2026-45` come in order of time.
     """
-    return [one for one in latest_by_snapshot(root, recipe) if one.snapshot < snapshot]
+    return [version for version in latest_by_snapshot(root, recipe) if version.snapshot < snapshot]
 
 
-def append(root: str, entry: Mapping[str, Any]) -> Version:
-    """Publish an entry as the next version; an entry equal to its snapshot's newest version is that version.
+def append(root: str, fields: Mapping[str, Any]) -> Version:
+    """Publish `fields` (those of `Version` but `number`) as the next version of their recipe.
 
-    RecipeError if the snapshot is retracted and the entry comes from the same landed files.
+    Returns the snapshot's newest version instead if it has the same fields. RecipeError if the snapshot is retracted
+    and the fields come from the same landed files.
     """
+    recipe, snapshot = str(fields["recipe"]), str(fields["snapshot"])
     while True:
-        there = log(root, str(entry["recipe"]))
-        last = next((one for one in reversed(there) if one.snapshot == entry["snapshot"]), None)
-        if isinstance(last, Version) and asdict(last) == asdict(Version(number=last.number, **entry)):
-            return last
-        refuse_retracted(root, str(entry["recipe"]), str(entry["snapshot"]), str(entry["manifests"].get(LAND)))
-        version = Version(number=_next(there), **entry)
-        if _put(root, version):
+        entries = log(root, recipe)
+        newest = _newest_by_snapshot(entries).get(snapshot)
+        if isinstance(newest, Version) and asdict(newest) == asdict(Version(number=newest.number, **fields)):
+            return newest
+        refuse_retracted(root, recipe, snapshot, str(fields["manifests"].get(LAND)))
+        version = Version(number=_next_number(entries), **fields)
+        if _create(root, version):
             return version
 
 
 def refuse_retracted(root: str, recipe: str, snapshot: str, land: str) -> None:
-    """Raise RecipeError if the snapshot is retracted and `land` is the manifest of the very files that it had."""
-    gone = retractions(root, recipe).get(snapshot)
-    if gone is None:
+    """Raise RecipeError if the snapshot is retracted and `land` is the manifest of the same landed files."""
+    retraction = retractions(root, recipe).get(snapshot)
+    if retraction is None:
         return
-    if any(one.manifests.get(LAND) == land for one in versions(root, recipe) if one.number in gone.retracts):
-        message = f"{_gone(root, gone)}; to refine it anew, land other files than those that were retracted"
+    retracted = [version for version in versions(root, recipe) if version.number in retraction.retracts]
+    if any(version.manifests.get(LAND) == land for version in retracted):
+        message = f"{_retracted(root, retraction)}; to refine it anew, land other files than those that were retracted"
         raise RecipeError(message)
 
 
 def retract(root: str, recipe: str, snapshot: str, reason: str = "") -> Retraction:
-    """Retract a snapshot; the entry that is there if it is retracted already. RecipeError if it was never published."""
+    """Retract a snapshot; return the existing entry if it is retracted. RecipeError if it was never published."""
     while True:
-        there = log(root, recipe)
-        mine = [one for one in there if one.snapshot == snapshot]
-        if not mine:
-            names = sorted({one.snapshot for one in there})
-            message = (
-                f"{root}: recipe {recipe} has published no snapshot {snapshot!r}; "
-                f"it has {', '.join(names) or 'published nothing'}"
-            )
+        entries = log(root, recipe)
+        own = [entry for entry in entries if entry.snapshot == snapshot]
+        if not own:
+            names = ", ".join(sorted({entry.snapshot for entry in entries})) or "published nothing"
+            message = f"{root}: recipe {recipe} has published no snapshot {snapshot!r}; it has {names}"
             raise RecipeError(message)
-        if isinstance(mine[-1], Retraction):
-            return mine[-1]
-        numbers = tuple(one.number for one in mine if isinstance(one, Version))
+        if isinstance(own[-1], Retraction):
+            return own[-1]
+        numbers = tuple(entry.number for entry in own if isinstance(entry, Version))
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        entry = Retraction(_next(there), recipe, snapshot, numbers, reason, now)
-        if _put(root, entry):
-            return entry
+        retraction = Retraction(_next_number(entries), recipe, snapshot, numbers, reason, now)
+        if _create(root, retraction):
+            return retraction
 
 
 def restore(root: str, recipe: str, snapshot: str) -> Version:
     """Publish the last version of a retracted snapshot again; RecipeError if it is not retracted."""
     while True:
-        there = log(root, recipe)
+        entries = log(root, recipe)
         if snapshot not in retractions(root, recipe):
             message = f"{root}: snapshot {snapshot!r} of recipe {recipe} is not retracted; there is nothing to undo"
             raise RecipeError(message)
-        last = [one for one in there if isinstance(one, Version) and one.snapshot == snapshot][-1]
-        version = replace(last, number=_next(there))
-        if _put(root, version):
+        last = [entry for entry in entries if isinstance(entry, Version) and entry.snapshot == snapshot][-1]
+        version = replace(last, number=_next_number(entries))
+        if _create(root, version):
             return version
 
 
-def _next(there: list[Version | Retraction]) -> int:
-    return (there[-1].number if there else 0) + 1
+def _next_number(entries: Sequence[Version | Retraction]) -> int:
+    return (entries[-1].number if entries else 0) + 1
 
 
-def _put(root: str, entry: Version | Retraction) -> bool:
-    """Append an entry, if no other took its number first."""
+def _create(root: str, entry: Version | Retraction) -> bool:
+    """Append an entry; False if another process has taken its number."""
     return storage.connect(root).create(version_path(entry.recipe, entry.number), canonical(entry))

@@ -14,7 +14,8 @@ import pytest
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.comparison import psi
 from pipeline_tasks.gate.facts import FACTS, compute_facts
-from pipeline_tasks.gate.verdicts import EVERY, EXPECTATIONS, Verdict, judge, load_suite, read_verdict
+from pipeline_tasks.gate.suites import EVERY, EXPECTATIONS, load_suite
+from pipeline_tasks.gate.verdicts import Verdict, judge, read_verdict
 from pipeline_tasks.manifest import Manifest, digest_of, dump, manifest_path, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.removals import losses

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline_tasks.cli.reference.markdown import generated_note, table
 from pipeline_tasks.gate.facts import FACTS
-from pipeline_tasks.gate.verdicts import EXPECTATIONS
+from pipeline_tasks.gate.suites import EXPECTATIONS
 
 HEAD = """
 After each stage a gate computes facts of the manifest and bounds them by two suites: `every_stage` and the stage's own.

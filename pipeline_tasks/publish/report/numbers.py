@@ -139,7 +139,7 @@ def reasons(contents: Contents) -> Iterator[Html]:
     """Show how many rows each stage rejected or quarantined, by reason."""
     rows = [row for manifest in contents.manifests.values() for row in _reason_rows(manifest)]
     if rows:
-        lead = "Per stage, the first rule that a row failed, and the share of these rows among those that it read."
+        lead = "The first rule that a row failed, by stage, and its share of the rows that the stage read."
         yield section("Why rows were rejected", lead, table(REASON_HEAD, rows, numeric=(2, 4), wide=3))
 
 

@@ -1,0 +1,137 @@
+"""Validates facts with Great Expectations, and makes its Data Docs page stand alone."""
+
+import logging
+import os
+import tempfile
+import threading
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.gate.subject import Facts
+from pipeline_tasks.gate.suites import Expectation
+
+_GX = threading.Lock()  # Great Expectations keeps its current context in a module
+
+
+def validate(stage: str, run: str, facts: Facts, expectations: list[Expectation]) -> tuple[list[bool], bytes]:
+    """Return whether each expectation is met by the facts, and the Data Docs page of the validation.
+
+    RecipeError when an expectation cannot be evaluated.
+    """
+    with _GX, tempfile.TemporaryDirectory(prefix="refinery-gate-") as site:
+        results = _run_checkpoint(stage, run, facts, expectations, site)
+        ordered = sorted(results, key=lambda result: int(result.expectation_config.meta["rank"]))
+        return [_is_met(result, stage) for result in ordered], _page(Path(site), stage)
+
+
+def _run_checkpoint(stage: str, run: str, facts: Facts, expectations: list[Expectation], site: str) -> list[Any]:
+    """Validate a one-row frame of facts, and write its Data Docs into the folder `site`."""
+    gx = _great_expectations()
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+    context.add_data_docs_site("refinery", _site(site))
+    asset = context.data_sources.add_pandas("facts").add_dataframe_asset(stage)
+    configured = [_configured(rank, expectation) for rank, expectation in enumerate(expectations)]
+    suite = context.suites.add(gx.ExpectationSuite(name=stage, expectations=configured))
+    definition = context.validation_definitions.add(
+        gx.ValidationDefinition(name=stage, data=asset.add_batch_definition_whole_dataframe("all"), suite=suite)
+    )
+    checkpoint = context.checkpoints.add(
+        gx.Checkpoint(
+            name=stage,
+            validation_definitions=[definition],
+            actions=[gx.checkpoint.UpdateDataDocsAction(name="docs", site_names=["refinery"])],
+            result_format={"result_format": "BASIC", "partial_unexpected_count": 0},
+        )
+    )
+    ran = checkpoint.run(batch_parameters={"dataframe": _frame(facts)}, run_id=gx.RunIdentifier(run_name=run))
+    (validated,) = ran.run_results.values()
+    return list(validated.results)
+
+
+@lru_cache(maxsize=1)
+def _great_expectations() -> Any:  # noqa: ANN401 -- imported at run time: it takes eight seconds
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    logging.getLogger("great_expectations._docs_decorators").setLevel(logging.WARNING)  # 200 lines at import
+    gx = import_module("great_expectations")
+    for noisy in ("great_expectations", "great_expectations.data_context.types.base"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    return gx
+
+
+def _frame(facts: Facts) -> Any:  # noqa: ANN401 -- pandas.DataFrame
+    import pandas as pd
+
+    return pd.DataFrame([facts], dtype="float64")
+
+
+def _configured(rank: int, expectation: Expectation) -> dict[str, Any]:
+    """Return an expectation as Great Expectations reads it; `rank` identifies its result."""
+    return {
+        "type": expectation["type"],
+        "kwargs": {key: value for key, value in expectation["kwargs"].items() if value is not None},
+        "severity": expectation["severity"],
+        "notes": expectation["notes"],
+        "meta": {"rank": rank},
+    }
+
+
+def _is_met(result: Any, stage: str) -> bool:  # noqa: ANN401 -- ExpectationValidationResult
+    if result.exception_info.get("raised_exception"):
+        message = (
+            f"expectations of {stage}: {result.expectation_config.type} of "
+            f"{result.expectation_config.kwargs.get('column')!r} cannot be evaluated "
+            f"({str(result.exception_info.get('exception_message'))[:300]}); correct the suite or the recipe's gates"
+        )
+        raise RecipeError(message)
+    return bool(result.success)
+
+
+def _site(folder: str) -> dict[str, Any]:
+    store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": folder}
+    index = {"class_name": "DefaultSiteIndexBuilder"}
+    return {"class_name": "SiteBuilder", "store_backend": store, "site_index_builder": index}
+
+
+UNWANTED = (
+    "//script | //link | //style | //img | //nav | //footer | //form | //button | //label"
+    " | //a[@data-toggle='collapse'] | //div[contains(@class, 'collapse')] | //div[contains(@class, 'sticky')]"
+)
+"""Parts of a Data Docs page that load a file from elsewhere, or need such a file to work."""
+
+HEAD = """<head><meta charset="utf-8"><title>Gate of STAGE</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+:root { color-scheme: light dark; --line: #8884; --soft: #8882; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h4, h5, h6 { margin: 1rem 0 .3rem; } h4 { font-size: 1.4rem; } h5 { font-size: 1.05rem; }
+.alert { border-bottom: 1px solid var(--line); margin-top: 1.2rem; }
+i { font-style: normal; }
+table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .25rem .8rem .25rem 0; }
+th { font-weight: 600; font-size: .8rem; opacity: .7; } td:first-child { width: 12rem; } td:last-child { width: 9rem; }
+.badge { background: var(--soft); border-radius: .3rem; padding: 0 .35rem; font-variant-numeric: tabular-nums; }
+.fa-check-circle::before { content: "holds"; color: #2e7d4f; }
+.fa-times::before { content: "fails"; color: #c0392b; font-weight: 600; }
+.fa-exclamation-triangle::before { content: "error"; color: #b26a00; }
+</style></head>"""
+"""The page opens offline: it has its own style, and may fetch nothing."""
+
+
+def _page(site: Path, stage: str) -> bytes:
+    """Return the validation page of a Data Docs site as a file that needs no other file."""
+    from lxml import html
+
+    (page,) = (site / "validations").rglob("*.html")
+    body = html.document_fromstring(page.read_bytes().decode()).body
+    for element in body.xpath(UNWANTED):
+        element.drop_tree()
+    for link in body.xpath("//a[@href]"):
+        link.drop_tag()
+    for styled in body.xpath("//*[@style]"):
+        del styled.attrib["style"]
+    content = html.tostring(body, encoding="unicode")
+    return f'<!DOCTYPE html>\n<html lang="en">{HEAD.replace("STAGE", stage)}\n{content}</html>\n'.encode()
