@@ -1,0 +1,55 @@
+"""An outline has the words of `str.split` and the line breaks of `str.splitlines`."""
+
+from hypothesis import given
+
+from pipeline_tasks.text.base.eight_bytes import hash_bytes
+from pipeline_tasks.text.words import outline
+from tests.text.plain import SYMBOLS
+from tests.text.texts import BATCHES, PROPERTY, views
+
+
+@PROPERTY
+@given(BATCHES)
+def test_words(texts: list[str]) -> None:
+    read = outline.read_outline(*views(texts))
+    for row, text in enumerate(texts):
+        rows = slice(read.words_at[row], read.words_at[row + 1])
+        words, kinds = text.split(), read.kinds[rows].tolist()
+        assert read.lengths[rows].tolist() == [len(word) for word in words]
+        encoded = [views([word]) for word in words]
+        assert read.hashes[rows].tolist() == [hash_bytes(data, *offsets) for offsets, data in encoded]
+        assert [bool(kind & outline.ALPHA) for kind in kinds] == [any(map(str.isalpha, word)) for word in words]
+        assert [bool(kind & outline.SOLID) for kind in kinds] == [not SYMBOLS.issuperset(word) for word in words]
+
+
+@PROPERTY
+@given(BATCHES)
+def test_line_breaks(texts: list[str]) -> None:
+    offsets, data = views(texts)
+    read = outline.read_outline(offsets, data)
+    for row, text in enumerate(texts):
+        at, lines = offsets[row], []
+        for line in range(read.breaks_at[row], read.breaks_at[row + 1]):
+            before = bytes(data[offsets[row] : read.places[line]]).decode()
+            assert read.first_words[line] - read.words_at[row] == len(before.split())
+            lines.append(bytes(data[at : read.places[line]]).decode())
+            at = read.places[line] + read.widths[line]
+        rest = bytes(data[at : offsets[row + 1]]).decode()
+        assert [*lines, rest] == [*text.splitlines(), ""] if not rest else [*text.splitlines()]
+
+
+@PROPERTY
+@given(BATCHES)
+def test_bits_of_texts(texts: list[str]) -> None:
+    read = outline.read_outline(*views(texts))
+    assert [bool(bits & outline.WIDE) for bits in read.traits] == [not text.isascii() for text in texts]
+    odd = [any(end.splitlines() and end.splitlines()[0] == "" and end != "\n" for end in text) for text in texts]
+    assert [bool(bits & outline.ODD_BREAK) for bits in read.traits] == odd
+
+
+def test_the_last_outline_is_kept() -> None:
+    offsets, data = views(["one two", "three"])
+    assert outline.outline_of(offsets, data) is outline.outline_of(offsets, data)
+    other = outline.read_outline(*views(["four"]))
+    assert outline.set_outline(offsets, data, other) is outline.outline_of(offsets, data) is other
+    assert outline.outline_of(*views(["five six"])).words_at.tolist() == [0, 2]

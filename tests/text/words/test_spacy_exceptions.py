@@ -1,0 +1,37 @@
+"""Exceptions and units are found by their spelling, with the sizes of their parts."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline_tasks.text.words.spacy_english import AFTER_DIGIT, exceptions
+from pipeline_tasks.text.words.spacy_exceptions import LONGEST, exception_parts, is_unit
+from tests.text.texts import PROPERTY
+
+
+def parts(word: str) -> list[str]:
+    data = b"(" + word.encode() + b")"
+    packed, at, cut = int(exception_parts(np.frombuffer(data, np.uint8), 1, len(data) - 1)), 1, []
+    while packed:
+        cut.append(data[at : at + packed % 256].decode())
+        at, packed = at + packed % 256, packed // 256
+    return cut
+
+
+def test_every_exception_has_its_parts() -> None:
+    for word, cut in exceptions().items():
+        assert len(word.encode()) <= LONGEST
+        assert parts(word) == list(cut)
+
+
+@PROPERTY
+@given(st.text(min_size=1, max_size=5))
+def test_other_words_are_no_exception(word: str) -> None:
+    assert parts(word) == list(exceptions().get(word, ()))
+
+
+@PROPERTY
+@given(st.text(min_size=1, max_size=3) | st.sampled_from(AFTER_DIGIT))
+def test_units(word: str) -> None:
+    data = np.frombuffer(word.encode(), np.uint8)
+    assert is_unit(data, 0, len(data)) == (word in AFTER_DIGIT)
