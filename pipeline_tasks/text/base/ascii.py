@@ -2,12 +2,15 @@
 
 from pipeline_tasks.text.base.compiled import inlined
 
-TAB, NEWLINE, VERTICAL_TAB, FORM_FEED, RETURN, SPACE, DELETE = 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x20, 0x7F
+NUL, TAB, NEWLINE, VERTICAL_TAB, FORM_FEED, RETURN = (ord(sign) for sign in "\0\t\n\v\f\r")
+SPACE, DELETE = 0x20, 0x7F
 EXCLAMATION_MARK, QUOTE, HASH, DOLLAR, PERCENT, APOSTROPHE = (ord(sign) for sign in "!\"#$%'")
-OPENING_PARENTHESIS, CLOSING_PARENTHESIS, PLUS, COMMA, HYPHEN, DOT, SLASH = (ord(sign) for sign in "()+,-./")
-ZERO, TWO, NINE, COLON, LESS, GREATER, QUESTION_MARK, AT_SIGN = (ord(sign) for sign in "029:<>?@")
-UPPER_A, UPPER_Z, OPENING_BRACKET, CLOSING_BRACKET, UNDERSCORE = (ord(sign) for sign in "AZ[]_")
-LOWER_A, LOWER_Z, OPENING_BRACE = (ord(sign) for sign in "az{")
+OPENING_PARENTHESIS, CLOSING_PARENTHESIS, STAR, PLUS, COMMA, HYPHEN, DOT, SLASH = (ord(sign) for sign in "()*+,-./")
+ZERO, TWO, NINE, COLON, LESS, EQUAL, GREATER, QUESTION_MARK, AT_SIGN = (ord(sign) for sign in "029:<=>?@")
+UPPER_A, UPPER_C, UPPER_S, UPPER_U, UPPER_Z = (ord(letter) for letter in "ACSUZ")
+OPENING_BRACKET, CLOSING_BRACKET, CARET, UNDERSCORE = (ord(sign) for sign in "[]^_")
+LOWER_A, LOWER_F, LOWER_H, LOWER_S, LOWER_Z = (ord(letter) for letter in "afhsz")
+OPENING_BRACE, CLOSING_BRACE, TILDE = (ord(sign) for sign in "{}~")
 CASE_BIT = 0x20
 """The bit by which a lower-case letter differs from its upper-case one."""
 

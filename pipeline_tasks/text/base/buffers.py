@@ -1,4 +1,4 @@
-"""Views the bytes of an Arrow text column as numpy arrays, without copying them."""
+"""View the bytes of an Arrow text column as numpy arrays, without copying them."""
 
 from collections.abc import Sequence
 
@@ -28,19 +28,19 @@ def views(texts: pa.Array) -> tuple[Offsets, Bytes]:
 def replace_invalid_utf8(texts: pa.Array) -> pa.Array:
     """Return a string column with U+FFFD for what is no UTF-8; nulls stay.
 
-    Arrow's own functions refuse such bytes, which a Parquet file may hold in a string column; loops here do not.
+    Arrow's own functions refuse such bytes, which a string column of a Parquet file may have; loops here do not.
     """
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
         raw = texts.cast(pa.large_binary()).to_pylist()
-        mended = [None if one is None else one.decode("utf-8", "replace") for one in raw]
-        return pa.array(mended, pa.large_string())
+        replaced = [None if text is None else text.decode("utf-8", "replace") for text in raw]
+        return pa.array(replaced, pa.large_string())
     return texts
 
 
 def replace_rows(column: pa.Array, rows: Sequence[int], values: pa.Array) -> pa.Array:
-    """Return `column` with `values` in the place of `rows`, which ascend; unlike `take`, it copies whole stretches."""
+    """Return `column` with `values` in place of `rows`, which ascend; unlike `take`, it copies whole slices."""
     pieces, at = [], 0
     for nth, row in enumerate(rows):
         pieces += [column[at:row], values[nth : nth + 1]]

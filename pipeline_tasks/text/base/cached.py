@@ -1,4 +1,4 @@
-"""Keeps what is dear to load (models, lists) for the next shard of the same process."""
+"""Cache loaded models and word lists per process, for the next shards."""
 
 from collections.abc import Callable, Hashable
 from functools import lru_cache
@@ -8,19 +8,19 @@ from typing import TypeVar
 T = TypeVar("T")
 
 MAX_ENTRIES = 16
-"""Things kept at once: the files of one recipe's filters; the least recently used goes first."""
+"""Entries of the cache: the files of one recipe's filters. The least recently used one is evicted."""
 
 
-def cached(load: Callable[..., T], path: str, *how: Hashable) -> T:
-    """Return `load(path, *how)`, made once per process as long as the file at `path` stays the same.
+def cached(load: Callable[..., T], path: str, *arguments: Hashable) -> T:
+    """Return `load(path, *arguments)`, cached as long as the file at `path` keeps its size, time and inode.
 
-    What is returned is shared: callers only read it.
+    Callers share the value and must not change it.
     """
-    found = Path(path).stat()
-    made: T = _made(load, path, how, (found.st_size, found.st_mtime_ns, found.st_ino))
-    return made
+    stat = Path(path).stat()
+    value: T = _load(load, path, arguments, (stat.st_size, stat.st_mtime_ns, stat.st_ino))
+    return value
 
 
 @lru_cache(maxsize=MAX_ENTRIES)
-def _made(load: Callable[..., T], path: str, how: tuple[Hashable, ...], state: tuple[int, ...]) -> T:  # noqa: ARG001 -- part of the key
-    return load(path, *how)
+def _load(load: Callable[..., T], path: str, arguments: tuple[Hashable, ...], state: tuple[int, ...]) -> T:  # noqa: ARG001 -- part of the key
+    return load(path, *arguments)

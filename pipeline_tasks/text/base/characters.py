@@ -8,6 +8,7 @@ import unicodedata
 import numpy as np
 import numpy.typing as npt
 
+from pipeline_tasks.text.base.ascii import starts_character
 from pipeline_tasks.text.base.compiled import inlined
 from pipeline_tasks.text.base.eight_bytes import byte_at
 
@@ -22,10 +23,6 @@ suffixes of words, symbols, characters before a full stop that is cut off, and U
 CASED_ANY = LOWER | UPPER
 
 BLANK, ASCII_END = 0x20, 0x80
-ZERO, NINE, SMALL_A, SMALL_Z = ord("0"), ord("9"), ord("a"), ord("z")
-CASE_BIT = 0x20
-"""The bit that turns an ASCII letter into its lower case."""
-
 ELLIPSIS_0, ELLIPSIS_1, ELLIPSIS_2 = "\u2026".encode()
 
 Classes = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]
@@ -178,23 +175,11 @@ def decode(data, at, end):
 
 
 @inlined
-def is_digit(code):
-    """Return whether a byte or code point is an ASCII digit."""
-    return ZERO <= code <= NINE
-
-
-@inlined
-def is_alphanumeric(code):
-    """Return whether a byte or code point is an ASCII letter or digit."""
-    return SMALL_A <= code | CASE_BIT <= SMALL_Z or is_digit(code)
-
-
-@inlined
 def count_code_points(data, begin, end):
     """Return how many code points begin in data[begin:end]."""
     count = 0
     for at in range(begin, end):
-        count += (data[at] & 0xC0) != 0x80
+        count += starts_character(data[at])
     return count
 
 

@@ -1,4 +1,4 @@
-"""Reads eight bytes of a text at once, and asks questions of all eight together."""
+"""Read eight bytes of a text at once, and mark, count or hash all eight together."""
 
 import numpy as np
 from llvmlite import ir

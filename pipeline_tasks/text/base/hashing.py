@@ -1,7 +1,7 @@
-"""Hashes 64-bit words the same way on every machine, forever: the family that dedup and decontamination stand on.
+"""Hash 64-bit words the same way on every machine and release, as the histories of dedup and decontamination need.
 
 All arithmetic is modulo 2**64 by definition, so nothing can overflow. The constants are pinned;
-`tests/text/near/test_minhash.py` freezes vectors, because remembered signatures outlive any release.
+`tests/text/near/test_minhash.py` freezes vectors, because saved signatures outlive any release.
 """
 
 import numba

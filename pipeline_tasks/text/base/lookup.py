@@ -1,4 +1,4 @@
-"""Looks up ascending keys in a sorted stream of batches, reading it once and holding little of it."""
+"""Look up ascending keys in a sorted stream of batches, reading it once and holding little of it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 
 class Lookup:
-    """A stream sorted by the unique text column `key`, read forward as keys are asked for."""
+    """A stream sorted by the unique text column `key`, read forward as keys are looked up."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], key: str) -> None:
         self._batches = batches
@@ -23,17 +23,17 @@ class Lookup:
         self.read += batch.num_rows if batch is not None else 0
         return batch
 
-    def rows(self, wanted: pa.Array) -> pa.Table:
-        """Return the rows whose key is in `wanted`; no later call may ask for a key below the highest of this one."""
-        found: list[pa.RecordBatch] = []
-        high = pc.max(wanted).as_py() if len(wanted) else None
+    def rows(self, keys: pa.Array) -> pa.Table:
+        """Return the rows whose key is in `keys`; keys of later calls must not be below the highest of this call."""
+        batches: list[pa.RecordBatch] = []
+        high = pc.max(keys).as_py() if len(keys) else None
         while high is not None and self._batch is not None:
-            keys: Any = self._batch.column(self._key)
-            found.append(self._batch.filter(pc.is_in(keys, value_set=wanted)))
-            if len(keys) and keys[-1].as_py() >= high:
+            column: Any = self._batch.column(self._key)
+            batches.append(self._batch.filter(pc.is_in(column, value_set=keys)))
+            if len(column) and column[-1].as_py() >= high:
                 break
             self._batch = self._next()
-        return pa.Table.from_batches(found, schema=self.schema)
+        return pa.Table.from_batches(batches, schema=self.schema)
 
     def finish(self) -> int:
         """Read to the end of the stream; return how many rows it had."""

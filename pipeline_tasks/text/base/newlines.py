@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from pipeline_tasks.text.base.ascii import NEWLINE
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import HIGH_BITS, LOW_BITS, byte_at, first_marked, load_eight
 
-NEWLINE = ord("\n")
 NEWLINES = np.uint64(0x0101010101010101 * NEWLINE)
 
 

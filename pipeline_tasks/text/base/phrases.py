@@ -1,8 +1,9 @@
-"""Counts fixed phrases in texts."""
+"""Find fixed phrases in texts, and count them."""
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline_tasks.text.base.ascii import lower
 from pipeline_tasks.text.base.compiled import compiled, inlined
 
 Phrases = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
@@ -10,7 +11,7 @@ Phrases = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 
 
 def encode_phrases(phrases: tuple[str, ...]) -> Phrases:
-    """Return phrases as the compiled loops take them."""
+    """Return phrases as arrays for compiled loops."""
     letters = [phrase.encode() for phrase in phrases]
     ends = np.cumsum([0, *(len(phrase) for phrase in letters)]).astype(np.int64)
     return np.frombuffer(b"".join(letters), np.uint8), ends
@@ -24,8 +25,8 @@ def ends_with(data, begin, end, letters, first, last, fold):
         return False
     for place in range(size):
         letter = data[end - size + place]
-        if fold and 0x41 <= letter <= 0x5A:
-            letter |= 0x20
+        if fold:
+            letter = lower(letter)
         if letter != letters[first + place]:
             return False
     return True
@@ -34,15 +35,15 @@ def ends_with(data, begin, end, letters, first, last, fold):
 @inlined
 def occurrences(data, begin, end, letters, first, last, fold):
     """Return how often letters[first:last] occurs in data[begin:end], as `str.count` counts."""
-    size, found = last - first, 0
+    size, times = last - first, 0
     at = begin
     while at + size <= end:
         if ends_with(data, at, at + size, letters, first, last, fold):
-            found += 1
+            times += 1
             at += size
         else:
             at += 1
-    return found
+    return times
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Reads UTF-8 by whole characters, or eight bytes at a time where they are ASCII, inside compiled loops."""
+"""Read UTF-8 by whole characters, or eight bytes at a time where they are ASCII, inside compiled loops."""
 
 import numba
 import numpy as np
@@ -19,7 +19,7 @@ BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)  # Arrow buffers m
 
 @inlined
 def eight_at(data, at):
-    """Return the bytes from `at` on, the first lowest; zeros stand for what lies past the end of `data`."""
+    """Return the bytes from `at` on, the first lowest; zeros for bytes past the end of `data`."""
     return load_eight(data, at) if at + 8 <= data.size else load_tail(data, at)
 
 

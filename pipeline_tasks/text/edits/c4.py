@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.text.base.ascii import NEWLINE
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.characters import (
     ASCII_END,
@@ -24,7 +25,7 @@ from pipeline_tasks.text.base.eight_bytes import byte_at, copy
 from pipeline_tasks.text.base.phrases import encode_phrases
 from pipeline_tasks.text.words import cutting, outline
 from pipeline_tasks.text.words.cutting import ALL_PUNCTUATION, SENTENCE_END, SPACY, SPLIT, Floats, cut_text, next_word
-from pipeline_tasks.text.words.outline import ENDS, NEWLINE, ODD_BREAK, VISIBLE, WIDE_STOP, read_text
+from pipeline_tasks.text.words.outline import ENDS, ODD_BREAK, VISIBLE, WIDE_STOP, read_text
 
 PHRASES = (
     "lorem ipsum",

@@ -6,15 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text.base import character_traits
-from pipeline_tasks.text.base.characters import (
-    ASCII_END,
-    CASE_BIT,
-    SMALL_A,
-    class_of,
-    decode,
-    is_alphanumeric,
-    is_digit,
-)
+from pipeline_tasks.text.base.ascii import CASE_BIT, LOWER_A, LOWER_F, LOWER_H, PERCENT, is_alphanumeric, is_digit
+from pipeline_tasks.text.base.characters import ASCII_END, class_of, decode
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.phrases import encode_phrases, ends_with
 
@@ -33,10 +26,9 @@ URL_LETTERS = string.ascii_letters + string.digits + "$-_@.&+/:=?#~!*(),"
 POINTS, ODD, DIGITS, IN_URL, BLANKS, BRACKETS, PUNCTUATION, CODE, SOLID = range(len(COUNTS))
 """Columns of COUNTS."""
 
-PLAIN_SIGNS = (ord("\n"), ord("?"), ord("!"), ord(","), ord("."))
-BLANK_CODES = (ord("\b"), ord("\t"), ord("\n"), ord("\r"), ord(" "))
-BRACKET_CODES = (ord("("), ord(")"), ord("["), ord("]"), ord("{"), ord("}"), ord("\u27e8"), ord("\u27e9"))
-PERCENT, SMALL_F, SMALL_H = ord("%"), ord("f"), ord("h")
+PLAIN_SIGNS = tuple(map(ord, "\n?!,."))
+BLANK_CODES = tuple(map(ord, "\b\t\n\r "))
+BRACKET_CODES = tuple(map(ord, "()[]{}\u27e8\u27e9"))
 
 PUNCTUATION_TRAIT, ALNUM_TRAIT = np.uint16(character_traits.PUNCTUATION), np.uint16(character_traits.ALNUM)
 
@@ -44,7 +36,7 @@ PUNCTUATION_TRAIT, ALNUM_TRAIT = np.uint16(character_traits.PUNCTUATION), np.uin
 @inlined
 def _is_hex(byte):
     """Return whether a byte is a hexadecimal digit."""
-    return is_digit(byte) or SMALL_A <= byte | CASE_BIT <= SMALL_F
+    return is_digit(byte) or LOWER_A <= byte | CASE_BIT <= LOWER_F
 
 
 @inlined
@@ -82,7 +74,7 @@ def _count_characters(offsets, data, index, flags, schemes, url_letters, code_le
         while at < end:
             code, width = decode(data, at, end)
             trait = class_of(index, flags, code)
-            if at >= url and code == SMALL_H:
+            if at >= url and code == LOWER_H:
                 url = _url_end(data, at, end, letters, ends, url_letters)
             out[row, POINTS] += 1
             out[row, ODD] += not is_alphanumeric(code) and code not in PLAIN_SIGNS

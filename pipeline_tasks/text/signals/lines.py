@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from pipeline_tasks.text.base.ascii import DOT, HASH, HYPHEN, starts_character
 from pipeline_tasks.text.base.characters import TERMINAL, class_of, classes, decode, is_ellipsis, trim
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import byte_at, finish_hash, hash_and_points
@@ -12,7 +13,7 @@ from pipeline_tasks.text.words import outline
 from pipeline_tasks.text.words.cutting import Floats
 from pipeline_tasks.text.words.outline import WIDE
 
-DOT, HASH, DASH, BULLET = ord("."), ord("#"), ord("-"), ord("\u2022")
+BULLET = ord("\u2022")
 ELLIPSIS_SIZE = 3
 """Bytes of `...` and of U+2026."""
 
@@ -79,7 +80,7 @@ def _is_bulleted(data, first, last):
     if first == last:
         return False
     code, _ = decode(data, first, last)
-    return code in (BULLET, DASH)
+    return code in (BULLET, HYPHEN)
 
 
 @inlined
@@ -92,23 +93,23 @@ def _trails_off(data, first, last):
 
 
 @compiled
-def _fill_shapes(offsets, data, found, index, flags, out):
+def _fill_shapes(offsets, data, text_outline, index, flags, out):
     """Fill out[row] with: lines, bulleted lines, lines that trail off, `#`, ellipses."""
     for row in range(len(offsets) - 1):
         at, end = offsets[row], offsets[row + 1]
         lines, bullets, trailing = 0, 0, 0
-        for line in range(found.breaks_at[row], found.breaks_at[row + 1] + 1):
-            last_line = line == found.breaks_at[row + 1]
+        for line in range(text_outline.breaks_at[row], text_outline.breaks_at[row + 1] + 1):
+            last_line = line == text_outline.breaks_at[row + 1]
             if last_line and at == end:
                 break
-            stop = end if last_line else found.places[line]
+            stop = end if last_line else text_outline.places[line]
             first, last = trim(data, at, stop, index, flags)
             lines += 1
             bullets += _is_bulleted(data, first, last)
             trailing += _trails_off(data, first, last)
-            at = end if last_line else stop + found.widths[line]
+            at = end if last_line else stop + text_outline.widths[line]
         out[row, 0], out[row, 1], out[row, 2] = lines, bullets, trailing
-        out[row, 3], out[row, 4] = _count_marks(data[offsets[row] : end], found.traits[row] & WIDE)
+        out[row, 3], out[row, 4] = _count_marks(data[offsets[row] : end], text_outline.traits[row] & WIDE)
 
 
 def line_shapes(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Floats:
@@ -224,7 +225,7 @@ def repeated_parts(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) 
 def _ends_sentence(data, at, stop, index, flags):
     """Return whether the last code point of data[at:stop] ends a sentence."""
     tail = stop - 1
-    while (byte_at(data, tail) & 0xC0) == 0x80 and tail > at:
+    while tail > at and not starts_character(byte_at(data, tail)):
         tail -= 1
     code, _ = decode(data, tail, stop)
     return (class_of(index, flags, code) & TERMINAL) != 0

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text.base import character_traits
+from pipeline_tasks.text.base.ascii import SPACE
 from pipeline_tasks.text.base.characters import count_code_points
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import hash_bytes
@@ -14,7 +15,6 @@ from pipeline_tasks.text.words.word_counts import next_unicode_word, next_word
 DCLM, DOLMA, NEMO = 0, 1, 2
 """The definition of repetition; see `ngram_shares`."""
 
-SPACE = ord(" ")
 FEW = 1024
 """Words that there is room for at first."""
 

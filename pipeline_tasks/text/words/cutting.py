@@ -1,4 +1,4 @@
-"""Cuts texts into words and measures them in one pass: lengths, hashes, letters, symbols."""
+"""Cut texts into words by the rule of each text; return their lengths, hashes and kinds, and counts of them."""
 
 from typing import NamedTuple
 
@@ -46,7 +46,7 @@ LOW_BYTE = np.uint64(0xFF)
 """The bits of a hash that rule out most words that are no stop words."""
 
 SENTENCE_END, ALL_PUNCTUATION = 1 << 6, 1 << 7
-"""Bits of the kind of a SPACY word: it is one character that ends sentences; all of it is punctuation to Unicode."""
+"""Bits of the kind of a SPACY word: it is one character that ends sentences; all of it is punctuation in Unicode."""
 
 NO_SENTENCE_ENDS = np.array(
     [
@@ -190,24 +190,25 @@ _last: list[tuple[outline.Outline, npt.NDArray[np.uint8], Words]] = []
 
 def words_of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Words:
     """Return the words of texts, cut by the rule of each; those of the last call are not cut again."""
-    found = outline.outline_of(offsets, data)
+    text_outline = outline.outline_of(offsets, data)
     if not rules.any():
-        return Words(found.words_at, found.lengths, found.hashes, found.kinds, np.empty(0, np.int64))
-    if _last and _last[0][0] is found and np.array_equal(_last[0][1], rules):
+        words_at, lengths, hashes, kinds = text_outline[:4]
+        return Words(words_at, lengths, hashes, kinds, np.empty(0, np.int64))
+    if _last and _last[0][0] is text_outline and np.array_equal(_last[0][1], rules):
         return _last[0][2]
-    room = _room(offsets, rules, found.words_at)
+    room = _room(offsets, rules, text_outline.words_at)
     words = Words(
         np.zeros(len(offsets), np.int64),
         np.empty(room, np.int32),
         np.empty(room, np.uint64),
         np.empty(room, np.uint8),
-        np.empty(len(found.lengths), np.int64),
+        np.empty(len(text_outline.lengths), np.int64),
     )
-    pieces = _pieces(offsets, data, rules, found, *classes()) if (rules == SPACY).any() else _NO_PIECES
-    _cut_all(offsets, data, rules, found, pieces, *classes(), words)
+    pieces = _pieces(offsets, data, rules, text_outline, *classes()) if (rules == SPACY).any() else _NO_PIECES
+    _cut_all(offsets, data, rules, text_outline, pieces, *classes(), words)
     count = int(words.at[-1])
     words = Words(words.at, words.lengths[:count], words.hashes[:count], words.kinds[:count], words.ends)
-    _last[:] = [(found, rules, words)]
+    _last[:] = [(text_outline, rules, words)]
     return words
 
 
@@ -221,7 +222,7 @@ def _room(offsets, rules, words_at):
 
 
 @compiled
-def _pieces(offsets, data, rules, found, index, flags):
+def _pieces(offsets, data, rules, text_outline, index, flags):
     """Cut each different word of the outline once, by the rule SPACY, for all texts that have it.
 
     Returns the number of each word, where the pieces of each number end, and their code points, hashes and kinds.
@@ -230,14 +231,14 @@ def _pieces(offsets, data, rules, found, index, flags):
     count, size = 0, 1
     for row in range(len(rules)):
         if rules[row] == SPACY:
-            count += found.words_at[row + 1] - found.words_at[row]
+            count += text_outline.words_at[row + 1] - text_outline.words_at[row]
             size += offsets[row + 1] - offsets[row]
     values, names, table = np.empty(count, np.uint64), np.empty(count, np.int32), numbering_table(count)
     at = 0
     for row in range(len(rules)):
         if rules[row] == SPACY:
-            words = found.words_at[row + 1] - found.words_at[row]
-            copy(found.hashes, found.words_at[row], words, values, at)
+            words = text_outline.words_at[row + 1] - text_outline.words_at[row]
+            copy(text_outline.hashes, text_outline.words_at[row], words, values, at)
             at += words
     different = number_distinct(values, count, table, names)
     lengths, hashes, kinds = np.empty(size, np.int32), np.empty(size, np.uint64), np.empty(size, np.uint8)
@@ -246,7 +247,7 @@ def _pieces(offsets, data, rules, found, index, flags):
         if rules[row] != SPACY:
             continue
         place = offsets[row]
-        for _ in range(found.words_at[row + 1] - found.words_at[row]):
+        for _ in range(text_outline.words_at[row + 1] - text_outline.words_at[row]):
             place, stop = next_word(data, place, offsets[row + 1], index, flags)
             if names[word] == known:
                 room = lengths[pieces:], hashes[pieces:], kinds[pieces:]
@@ -276,19 +277,19 @@ def next_word(data, at, end, index, flags):
 
 
 @compiled
-def _cut_all(offsets, data, rules, found, pieces, index, flags, words):
+def _cut_all(offsets, data, rules, text_outline, pieces, index, flags, words):
     """Fill `words` text by text, those of the rule SPLIT from the outline, those of the rule SPACY from `pieces`."""
     names, piece_ends, lengths, hashes, kinds = pieces
     count, outlined = 0, 0
     for row in range(len(offsets) - 1):
         if rules[row] == SPLIT:
-            begin, size = found.words_at[row], found.words_at[row + 1] - found.words_at[row]
-            copy(found.lengths, begin, size, words.lengths, count)
-            copy(found.hashes, begin, size, words.hashes, count)
-            copy(found.kinds, begin, size, words.kinds, count)
+            begin, size = text_outline.words_at[row], text_outline.words_at[row + 1] - text_outline.words_at[row]
+            copy(text_outline.lengths, begin, size, words.lengths, count)
+            copy(text_outline.hashes, begin, size, words.hashes, count)
+            copy(text_outline.kinds, begin, size, words.kinds, count)
         elif rules[row] == SPACY:
             size = 0
-            for word in range(found.words_at[row], found.words_at[row + 1]):
+            for word in range(text_outline.words_at[row], text_outline.words_at[row + 1]):
                 name = names[outlined]
                 for piece in range(piece_ends[name - 1] if name else 0, piece_ends[name]):
                     at = count + size
@@ -344,5 +345,5 @@ def word_signals(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8], st
 
 def hash_words(words: tuple[str, ...]) -> Hashes:
     """Return the hashes that `cut` gives these words."""
-    spelled = [np.frombuffer(word.encode(), np.uint8) for word in words]
-    return np.array([hash_bytes(letters, 0, len(letters)) for letters in spelled], np.uint64)
+    encoded = [np.frombuffer(word.encode(), np.uint8) for word in words]
+    return np.array([hash_bytes(letters, 0, len(letters)) for letters in encoded], np.uint64)

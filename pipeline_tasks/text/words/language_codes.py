@@ -1,4 +1,4 @@
-"""Writes what models call a language in one form: its shortest ISO 639 code, and its script apart."""
+"""Write the language labels of models in one form: the shortest ISO 639 code, and the script separately."""
 
 import re
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ _LABEL = re.compile(r"(?P<code>[A-Za-z]{2,3})(?:[_-](?P<script>[A-Za-z]{4}))?(?:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Language:
-    """A language, and the script that it is written in, empty where a model does not say."""
+    """A language and its script; the script is empty if the label has none."""
 
     language: str
     script: str = ""
@@ -60,10 +60,10 @@ def parse_language(label: str) -> Language:
 
     Languages without an ISO 639-1 code keep their ISO 639-3 code; what has not the form of a code comes as it is.
     """
-    found = _LABEL.fullmatch(label)
-    if not found:
+    match = _LABEL.fullmatch(label)
+    if not match:
         return Language(label)
-    code, script = found["code"].lower(), (found["script"] or "").title()
+    code, script = match["code"].lower(), (match["script"] or "").title()
     if code == ALEMANNIC and not script:
         return Language(code)
     return Language(MEMBERS.get(code) or SHORT.get(code, code), script)

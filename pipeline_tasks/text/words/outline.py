@@ -1,10 +1,11 @@
-"""Finds the words and line breaks of texts in one pass, for all filters that read the same texts."""
+"""Find the words and line breaks of texts in one pass, for all filters that read the same texts."""
 
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline_tasks.text.base.ascii import LOWER_A, LOWER_Z, NEWLINE, RETURN
 from pipeline_tasks.text.base.buffers import Bytes, Offsets
 from pipeline_tasks.text.base.characters import (
     ALPHA,
@@ -12,8 +13,6 @@ from pipeline_tasks.text.base.characters import (
     BLANK,
     BREAK,
     PUNCTUATION,
-    SMALL_A,
-    SMALL_Z,
     SPACE,
     TERMINAL,
     WORD,
@@ -48,7 +47,6 @@ VISIBLE, ENDS = 1 << 3, 1 << 4
 WIDE, WIDE_STOP, ODD_BREAK = 1, 2, 4
 """Bits of a text: it is not all ASCII; ends of sentences in it are not ASCII; its lines break at more than newlines."""
 
-NEWLINE, RETURN = ord("\n"), ord("\r")
 FILE_SEPARATOR, RECORD_SEPARATOR = 0x1C, 0x1E
 ASCII_ENDS = (ord("!"), ord("."), ord("?"))
 CLOSERS = (ord('"'), ord("'"), ord(")"), ord("]"), ord("\u2019"), ord("\u201d"))
@@ -97,10 +95,10 @@ def outline_of(offsets: Offsets, data: Bytes) -> Outline:
     return set_outline(offsets, data, read_outline(offsets, data))
 
 
-def set_outline(offsets: Offsets, data: Bytes, found: Outline) -> Outline:
-    """Let `outline_of` return `found` for these texts; return it."""
-    _last[:] = [_Cached(offsets, data, found)]
-    return found
+def set_outline(offsets: Offsets, data: Bytes, outline: Outline) -> Outline:
+    """Let `outline_of` return `outline` for these texts; return it."""
+    _last[:] = [_Cached(offsets, data, outline)]
+    return outline
 
 
 def _same(left: npt.NDArray[np.generic], right: npt.NDArray[np.generic]) -> bool:
@@ -112,9 +110,9 @@ def read_outline(offsets: Offsets, data: Bytes) -> Outline:
     """Read the texts once and return their outline."""
     rows = len(offsets) - 1
     words, breaks = _room(offsets, data)
-    found = empty_outline(rows, words, breaks)
-    _outline(offsets, data, *classes(), found)
-    return trim_outline(found)
+    target = empty_outline(rows, words, breaks)
+    _read_texts(offsets, data, *classes(), target)
+    return trim_outline(target)
 
 
 def empty_outline(rows: int, words: int, breaks: int) -> Outline:
@@ -132,12 +130,12 @@ def empty_outline(rows: int, words: int, breaks: int) -> Outline:
     )
 
 
-def trim_outline(found: Outline) -> Outline:
-    """Return `found` without its unused room."""
-    words, breaks = int(found.words_at[-1]), int(found.breaks_at[-1])
+def trim_outline(outline: Outline) -> Outline:
+    """Return `outline` without its unused room."""
+    words, breaks = int(outline.words_at[-1]), int(outline.breaks_at[-1])
     sizes = dict.fromkeys(("lengths", "hashes", "kinds"), words)
     sizes |= dict.fromkeys(("places", "widths", "first_words"), breaks)
-    return found._replace(**{name: getattr(found, name)[:size] for name, size in sizes.items()})
+    return outline._replace(**{name: getattr(outline, name)[:size] for name, size in sizes.items()})
 
 
 @compiled
@@ -155,20 +153,20 @@ def _room(offsets, data):
 
 
 @compiled
-def _outline(offsets, data, index, flags, found):
+def _read_texts(offsets, data, index, flags, target):
     """Fill the outline text by text."""
     words, breaks = 0, 0
     for row in range(len(offsets) - 1):
         begin, end = offsets[row], offsets[row + 1]
-        words, breaks, found.traits[row] = read_text(data, begin, end, index, flags, found, words, breaks)
-        found.words_at[row + 1], found.breaks_at[row + 1] = words, breaks
+        words, breaks, target.traits[row] = read_text(data, begin, end, index, flags, target, words, breaks)
+        target.words_at[row + 1], target.breaks_at[row + 1] = words, breaks
 
 
 @compiled
-def read_text(data, begin, end, index, flags, found, words, breaks):
-    """Append the words and breaks of data[begin:end] to `found`; return how many it then has, and the text's bits."""
+def read_text(data, begin, end, index, flags, target, words, breaks):
+    """Append the words and breaks of data[begin:end] to `target`; return its words, its breaks and the text's bits."""
     at, bits_of_text = begin, np.int64(0)
-    lengths, hashes, kinds = found.lengths, found.hashes, found.kinds
+    lengths, hashes, kinds = target.lengths, target.hashes, target.kinds
     while True:
         # white space and line breaks before the next word
         while at < end:
@@ -179,7 +177,7 @@ def read_text(data, begin, end, index, flags, found, words, breaks):
             if width == 0:
                 break
             if bits & BREAK:
-                found.places[breaks], found.widths[breaks], found.first_words[breaks] = at, width, words
+                target.places[breaks], target.widths[breaks], target.first_words[breaks] = at, width, words
                 breaks += 1
                 bits_of_text |= ODD_BREAK * (code != NEWLINE)
             bits_of_text |= WIDE * (code >= ASCII_END)
@@ -246,7 +244,7 @@ def _ascii_kind(data, first, end, alpha, digits):
     kind = ALPHA * (alpha != np.uint64(0))
     if (alpha | digits) != np.uint64(0):
         kind |= SOLID | VISIBLE
-    if kind == 0 or not SMALL_A <= byte_at(data, end - 1) <= SMALL_Z:
+    if kind == 0 or not LOWER_A <= byte_at(data, end - 1) <= LOWER_Z:
         kind |= _ending(data, first, end)
     return kind
 

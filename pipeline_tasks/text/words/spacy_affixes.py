@@ -5,6 +5,29 @@ The rules are those of explosion/spaCy 3.8 `spacy/lang/punctuation.py` and `spac
 
 import numpy as np
 
+from pipeline_tasks.text.base.ascii import (
+    APOSTROPHE,
+    CARET,
+    COLON,
+    COMMA,
+    DOLLAR,
+    DOT,
+    EQUAL,
+    GREATER,
+    HYPHEN,
+    LESS,
+    LOWER_S,
+    PLUS,
+    SLASH,
+    STAR,
+    TILDE,
+    UPPER_A,
+    UPPER_C,
+    UPPER_S,
+    UPPER_U,
+    is_digit,
+    starts_character,
+)
 from pipeline_tasks.text.base.characters import (
     ASCII_END,
     CASED_ANY,
@@ -17,17 +40,11 @@ from pipeline_tasks.text.base.characters import (
     UPPER,
     class_of,
     decode,
-    is_digit,
 )
 from pipeline_tasks.text.base.compiled import inlined
 from pipeline_tasks.text.words.spacy_exceptions import is_unit
 
-DOT, COMMA, COLON, SLASH, UNDERSCORE = ord("."), ord(","), ord(":"), ord("/"), ord("_")
-PLUS, MINUS, STAR, CARET, TILDE = ord("+"), ord("-"), ord("*"), ord("^"), ord("~")
-LESS, EQUAL, GREATER = ord("<"), ord("="), ord(">")
-DOLLAR, LETTER_A, LETTER_C, LETTER_U = ord("$"), ord("A"), ord("C"), ord("U")
-LETTER_S, SMALL_S = ord("S"), ord("s")
-APOSTROPHE, CURLY_APOSTROPHE = ord("'"), ord("\u2019")
+CURLY_APOSTROPHE = ord("\u2019")
 EN_DASH, EM_DASH, ELLIPSIS = ord("\u2013"), ord("\u2014"), ord("\u2026")
 ELLIPSIS_SIZE = 3
 
@@ -39,7 +56,7 @@ FARTHEST_DIGIT = 10
 def last_start(data, begin, end):
     """Return where the last code point of data[begin:end] begins."""
     last = end - 1
-    while last > begin and (data[last] & 0xC0) == 0x80:
+    while last > begin and not starts_character(data[last]):
         last -= 1
     return last
 
@@ -80,9 +97,9 @@ def _dots(data, at, end):
 def _lettered_dollar(data, begin, end):
     """Return the bytes of `US$`, `A$` or `C$` at `begin`, 0 for none."""
     lead = data[begin]
-    if lead == LETTER_U and begin + 2 < end and data[begin + 1] == LETTER_S and data[begin + 2] == DOLLAR:
+    if lead == UPPER_U and begin + 2 < end and data[begin + 1] == UPPER_S and data[begin + 2] == DOLLAR:
         return 3
-    if lead in (LETTER_A, LETTER_C) and begin + 1 < end and data[begin + 1] == DOLLAR:
+    if lead in (UPPER_A, UPPER_C) and begin + 1 < end and data[begin + 1] == DOLLAR:
         return 2
     return 0
 
@@ -99,7 +116,7 @@ def suffix_size(data, begin, end, index, flags):
     code, width = decode(data, last, end)
     if code == DOT and last > begin:
         return _stop_size(data, begin, last, index, flags)
-    if code in (SMALL_S, LETTER_S) and last > begin:
+    if code in (LOWER_S, UPPER_S) and last > begin:
         return _possessive_size(data, begin, last)
     if not class_of(index, flags, code) & SUFFIX:
         return 0
@@ -180,7 +197,7 @@ def _infix_between(data, begin, at, end, code, width, index, flags):
         return 0
     if code in (COLON, LESS, EQUAL, GREATER, SLASH):
         return 1 if right & CASED_ANY else 0
-    if code in (MINUS, EN_DASH, EM_DASH, TILDE):
+    if code in (HYPHEN, EN_DASH, EM_DASH, TILDE):
         return _dash_size(data, at, end, code, width, index, flags)
     return 0
 
@@ -188,15 +205,15 @@ def _infix_between(data, begin, at, end, code, width, index, flags):
 @inlined
 def _is_operator(data, code, after, end):
     """Return whether a sign after a digit is an operator before another number: `2*3`, `2^-1`."""
-    if code not in (PLUS, MINUS, STAR, CARET) or after >= end:
+    if code not in (PLUS, HYPHEN, STAR, CARET) or after >= end:
         return False
-    return is_digit(data[after]) or data[after] == MINUS
+    return is_digit(data[after]) or data[after] == HYPHEN
 
 
 @inlined
 def _dash_size(data, at, end, code, width, index, flags):
     """Return the bytes of the dashes at `at` before a letter: at most three `-`, two em dashes, one of others."""
-    most = 3 if code == MINUS else (2 if code == EM_DASH else 1)
+    most = 3 if code == HYPHEN else (2 if code == EM_DASH else 1)
     tip, times = at, 0
     while times < most and tip < end:
         same, _ = decode(data, tip, end)

@@ -1,9 +1,9 @@
-"""What spaCy's English tokenizer keeps whole or cuts its own way, as data: contractions, abbreviations, faces, units.
+"""List the exceptions of spaCy's English tokenizer: contractions, abbreviations, emoticons, units.
 
 After explosion/spaCy 3.8 (MIT) `spacy/lang/en/tokenizer_exceptions.py` and `spacy/lang/tokenizer_exceptions.py`.
 """
 
-# ruff: noqa: RUF001, SIM905 -- signs are told apart here, and lists of words read best as text
+# ruff: noqa: RUF001, SIM905 -- lists of signs, and lists of words read best as text
 
 from collections.abc import Iterator
 

@@ -8,7 +8,7 @@ IP numbers, and exceptions that upstream leaves cut apart because the word befor
 
 import numpy as np
 
-from pipeline_tasks.text.base.characters import is_alphanumeric
+from pipeline_tasks.text.base.ascii import is_alphanumeric
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.words.spacy_affixes import infix_size, prefix_size, suffix_size
 from pipeline_tasks.text.words.spacy_exceptions import LONGEST, exception_parts

@@ -3,11 +3,24 @@
 The rules are those of `URL_PATTERN` in explosion/spaCy 3.8 `spacy/lang/tokenizer_exceptions.py` (MIT).
 """
 
-from pipeline_tasks.text.base.characters import LOWER, WORD, ZERO, class_of, decode, is_alphanumeric, is_digit
+from pipeline_tasks.text.base.ascii import (
+    AT_SIGN,
+    COLON,
+    DOT,
+    HASH,
+    HYPHEN,
+    PLUS,
+    QUESTION_MARK,
+    SLASH,
+    UNDERSCORE,
+    ZERO,
+    is_alphanumeric,
+    is_digit,
+    starts_character,
+)
+from pipeline_tasks.text.base.characters import LOWER, WORD, class_of, decode
 from pipeline_tasks.text.base.compiled import inlined
-from pipeline_tasks.text.words.spacy_affixes import COLON, DOT, MINUS, PLUS, SLASH, UNDERSCORE, class_at
-
-AT_SIGN, QUESTION_MARK, HASH = ord("@"), ord("?"), ord("#")
+from pipeline_tasks.text.words.spacy_affixes import class_at
 
 HOST_FIRST, HOST_LAST = 0xA1, 0xFFFF
 """Code points beyond ASCII that a host may have."""
@@ -35,7 +48,7 @@ def is_url(data, begin, end, index, flags):
     _, width = decode(data, begin, end)
     second = begin + width
     for at in range(begin + 1, end - 3):
-        if (data[at] & 0xC0) == 0x80:
+        if not starts_character(data[at]):
             continue
         named = scheme and at > second and data[at] == COLON and data[at + 1] == SLASH and data[at + 2] == SLASH
         if named and _is_host(data, at + 3, end, index, flags):
@@ -49,7 +62,7 @@ def is_url(data, begin, end, index, flags):
 @inlined
 def _in_scheme(data, at, end, index, flags):
     """Return whether the character at `at` may be part of a scheme."""
-    return class_at(data, at, end, index, flags) & WORD != 0 or data[at] in (PLUS, MINUS, DOT)
+    return class_at(data, at, end, index, flags) & WORD != 0 or data[at] in (PLUS, HYPHEN, DOT)
 
 
 @inlined
@@ -77,13 +90,13 @@ def _is_host(data, begin, end, index, flags):
 @inlined
 def _in_host(code):
     """Return whether a code point may be part of a label."""
-    return is_alphanumeric(code) or HOST_FIRST <= code <= HOST_LAST or code in (MINUS, UNDERSCORE)
+    return is_alphanumeric(code) or HOST_FIRST <= code <= HOST_LAST or code in (HYPHEN, UNDERSCORE)
 
 
 @inlined
 def _is_label(data, begin, end):
     """Return whether data[begin:end] is not empty and neither begins nor ends with a hyphen or underscore."""
-    return end > begin and data[end - 1] not in (MINUS, UNDERSCORE) and data[begin] not in (MINUS, UNDERSCORE)
+    return end > begin and data[end - 1] not in (HYPHEN, UNDERSCORE) and data[begin] not in (HYPHEN, UNDERSCORE)
 
 
 @inlined

@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from pipeline_tasks.text.base.ascii import starts_character
 from pipeline_tasks.text.base.characters import SPACE, class_of, classes, count_code_points, decode
 from pipeline_tasks.text.base.compiled import compiled
 
@@ -25,7 +26,7 @@ def _after(data, begin, end, points):
         left -= count
         at += BLOCK
     while at < end:
-        if (data[at] & 0xC0) != 0x80:
+        if starts_character(data[at]):
             if left == 0:
                 break
             left -= 1

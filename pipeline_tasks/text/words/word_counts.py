@@ -4,7 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text.base import character_traits as kinds
-from pipeline_tasks.text.base.characters import class_of, count_code_points, decode, is_ellipsis
+from pipeline_tasks.text.base.ascii import HASH, NUL, RETURN, TAB, UNDERSCORE
+from pipeline_tasks.text.base.characters import BLANK, class_of, count_code_points, decode, is_ellipsis
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import hash_bytes
 from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
@@ -14,8 +15,6 @@ SPACE, ALPHA, ALNUM = np.uint16(kinds.SPACE), np.uint16(kinds.ALPHA), np.uint16(
 SHIFT = kinds.KIND_SHIFT
 LETTER, NUMBER, KATAKANA, CONNECTOR = kinds.LETTER, kinds.NUMBER, kinds.KATAKANA, kinds.CONNECTOR
 EXTEND, MID_LETTER, MID_NUMBER, MID_BOTH = kinds.EXTEND, kinds.MID_LETTER, kinds.MID_NUMBER, kinds.MID_BOTH
-HASH, UNDERSCORE = ord("#"), ord("_")
-NUL, TAB, RETURN, BLANK = 0, ord("\t"), ord("\r"), ord(" ")
 
 Floats = npt.NDArray[np.float64]
 
@@ -139,10 +138,10 @@ def _is_listed(data, begin, end, letters, ends, fold):
 @inlined
 def _has_ellipsis(data, begin, end):
     """Return whether data[begin:end] has the character U+2026."""
-    found = False
+    has = False
     for at in range(begin, end - 2):
-        found |= is_ellipsis(data, at)
-    return found
+        has |= is_ellipsis(data, at)
+    return has
 
 
 @compiled

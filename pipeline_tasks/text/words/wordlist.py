@@ -1,4 +1,4 @@
-"""Reads word, host and URL lists: one item per line, plain or gzipped."""
+"""Read word, host and URL lists: one item per line, plain or gzipped."""
 
 import pyarrow as pa
 
