@@ -1,4 +1,4 @@
-"""Indexes evaluation sets by the word n-grams of their questions, answers and passages."""
+"""Index evaluation sets by the word n-grams of their questions, answers and passages."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.text.near.overlap import Grams, Hashes, Positions, Table, grams_of, table_of
+from pipeline_tasks.text.near.overlap import FREE, Grams, Hashes, Positions, Table, grams_of, table_of
 from pipeline_tasks.text.near.sketches import Prints, Sieve, prints_of, sieve_of
 
 Kind = Literal["question", "answer", "passage"]
@@ -16,7 +16,7 @@ Weights = npt.NDArray[np.float64]
 
 
 class Text(NamedTuple):
-    """One text of an evaluation set: which item (its line, from 0), what it is there, and in which field."""
+    """One text of an evaluation set: the item (its line, from 0), the text's role in it, and the field."""
 
     benchmark: str
     item: int
@@ -26,7 +26,7 @@ class Text(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A text that is looked for, once however many items hold it; `item` is the first. `whole` hashes its words."""
+    """A text to look for, once however many items have it; `item` is the first. `whole` hashes its words."""
 
     benchmark: str
     item: int
@@ -38,10 +38,10 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How texts are known: `ngram` words in a row, all of a text of at least `min_words`, and `gram` words scored.
+    """How texts are recognized: `ngram` words in a row, all of a text of at least `min_words`, and `gram` words scored.
 
     An n-gram in more than `max_items` texts of one benchmark is its template and no evidence; 0 counts them all.
-    Matches of one text that lie more than `misses` n-grams apart are different places.
+    Matches of one text that are more than `misses` n-grams apart are different places.
     """
 
     ngram: int = 13
@@ -63,9 +63,9 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """Which parts hold which n-gram: those of keys[i] are owners[starts[i]:starts[i + 1]], each with its weight.
+    """Which parts have which n-gram: those of keys[i] are owners[starts[i]:starts[i + 1]], each with its weight.
 
-    A weight is ln(1 + parts of the benchmark / parts of it that hold the n-gram); `sizes` and `totals` are the
+    A weight is ln(1 + parts of the benchmark / parts of it that have the n-gram); `sizes` and `totals` are the
     n-grams of each part, counted and weighed.
     """
 
@@ -80,7 +80,7 @@ class Postings:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Everything that is looked for. `companions` maps a question to the answers and passages that stand with it."""
+    """Everything to look for. `companions` maps a question to the answers and passages of its items."""
 
     parts: Sequence[Part]
     companions: dict[int, tuple[int, ...]]
@@ -91,9 +91,9 @@ class Reference:
 
 
 def index(texts: Iterable[Text], rules: Rules) -> Reference:
-    """Index the texts of evaluation sets; what is known of one benchmark does not depend on the others."""
+    """Index the texts of evaluation sets; the matches of one benchmark do not depend on the others."""
     given = list(texts)
-    column = pa.array([one.text for one in given], pa.large_string())
+    column = pa.array([text.text for text in given], pa.large_string())
     runs = grams_of(column, rules.min_words, rules.ngram)
     first, parts = _distinct(given, runs)
     rows = pa.array(sorted(set(first)), pa.int64())
@@ -110,47 +110,50 @@ def index(texts: Iterable[Text], rules: Rules) -> Reference:
     )
 
 
-def _distinct(given: Sequence[Text], found: Grams) -> tuple[list[int], list[Part]]:
+def _distinct(texts: Sequence[Text], grams: Grams) -> tuple[list[int], list[Part]]:
     """Return for each text the first row with the same words in the same role, and those rows as parts."""
     seen: dict[tuple[str, str, int], int] = {}
     first, parts = [], []
-    for row, (one, whole, words) in enumerate(zip(given, found.wholes.tolist(), found.words.tolist(), strict=True)):
-        key = (one.benchmark, one.part, whole)
+    for row, (text, whole, words) in enumerate(zip(texts, grams.wholes.tolist(), grams.words.tolist(), strict=True)):
+        key = (text.benchmark, text.part, whole)
         if key not in seen:
             seen[key] = row
-            parts.append(Part(one.benchmark, one.item, one.part, one.field, words, whole))
+            parts.append(Part(text.benchmark, text.item, text.part, text.field, words, whole))
         first.append(seen[key])
     return first, parts
 
 
-def _companions(given: Sequence[Text], first: Sequence[int]) -> dict[int, tuple[int, ...]]:
+def _companions(texts: Sequence[Text], first: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    """Return for each question, by number of its part, the answers and passages of all items that have it."""
     rank = {row: number for number, row in enumerate(sorted(set(first)))}
     items: dict[tuple[str, int], list[int]] = {}
-    for row, one in enumerate(given):
-        items.setdefault((one.benchmark, one.item), []).append(row)
-    found: dict[int, set[int]] = {}
+    for row, text in enumerate(texts):
+        items.setdefault((text.benchmark, text.item), []).append(row)
+    companions: dict[int, set[int]] = {}
     for rows in items.values():
-        others = {rank[first[row]] for row in rows if given[row].part != "question"}
+        others = {rank[first[row]] for row in rows if texts[row].part != "question"}
         for row in rows:
-            if given[row].part == "question":
-                found.setdefault(rank[first[row]], set()).update(others)
-    return {question: tuple(sorted(others)) for question, others in found.items()}
+            if texts[row].part == "question":
+                companions.setdefault(rank[first[row]], set()).update(others)
+    return {question: tuple(sorted(others)) for question, others in companions.items()}
 
 
-def _postings(found: Grams, parts: Sequence[Part], rules: Rules) -> Postings:
+def _postings(grams: Grams, parts: Sequence[Part], rules: Rules) -> Postings:
     names = sorted({part.benchmark for part in parts})
     benchmark = np.array([names.index(part.benchmark) for part in parts], np.int64)
-    each = np.diff(found.ends)
+    # One row per n-gram and part, sorted by n-gram, benchmark and part.
+    each = np.diff(grams.ends)
     owners = np.repeat(np.arange(len(parts)), each)
-    order = np.lexsort((owners, benchmark[owners], found.hashes))
-    hashes, owners = found.hashes[order], owners[order]
-    fresh = _starts(hashes, owners) & (hashes != 0)
-    hashes, owners = hashes[fresh], owners[fresh]
+    order = np.lexsort((owners, benchmark[owners], grams.hashes))
+    hashes, owners = grams.hashes[order], owners[order]
+    first = _starts(hashes, owners) & (hashes != FREE)
+    hashes, owners = hashes[first], owners[first]
+    # Weigh by how many parts of the benchmark have the n-gram, and drop what too many have.
     group = np.cumsum(_starts(hashes, benchmark[owners])) - 1
-    often = np.bincount(group)[group] if len(group) else group
-    many = np.bincount(benchmark[each > 0], minlength=len(names))
-    weights = np.log1p(many[benchmark[owners]] / np.maximum(often, 1))
-    kept = often <= (rules.max_items or len(parts))
+    holders = np.bincount(group)[group] if len(group) else group
+    counted = np.bincount(benchmark[each > 0], minlength=len(names))
+    weights = np.log1p(counted[benchmark[owners]] / np.maximum(holders, 1))
+    kept = holders <= (rules.max_items or len(parts))
     hashes, owners, weights = hashes[kept], owners[kept], weights[kept]
     starts = np.flatnonzero(_starts(hashes))
     keys = hashes[starts]
@@ -163,7 +166,7 @@ def _postings(found: Grams, parts: Sequence[Part], rules: Rules) -> Postings:
         weights,
         sizes,
         np.bincount(owners, weights, minlength=len(parts)).astype(np.float64),
-        table_of(keys, sorted({int(one) for one in lengths[sizes > 0]})),
+        table_of(keys, sorted({int(length) for length in lengths[sizes > 0]})),
     )
 
 
@@ -177,9 +180,9 @@ def _starts(*columns: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
 
 
 def _sieve(grams: Grams, rules: Rules) -> Sieve:
-    """A run that makes a match is at least as long as the n-gram that it is known by, or as the whole short text.
+    """Return the sieve: a run that makes a match is at least as long as its n-gram, or as the whole short text.
 
-    Where it surely holds two samples, one alone is no reason to look closer.
+    Where it surely has two samples, one alone is no reason to look closer.
     """
     known = np.minimum(grams.words, rules.ngram)
     counted = np.repeat(grams.words >= rules.min_words, np.diff(grams.ends))

@@ -1,8 +1,8 @@
-"""Finds the parts of evaluation items in texts: by n-grams, and by clusters of n-grams that may hold edits.
+"""Find the parts of evaluation items in texts: by n-grams, and by clusters of n-grams that may have edits.
 
 Clusters follow allenai/decon's description of its method: from a hit the match grows to both sides until too many
-n-grams in a row miss; what it holds of an item is weighed by how rare each n-gram is among the items; a question is
-supported by its answer and its passage when they stand near it.
+n-grams in a row miss; what it has of an item is weighed by how rare each n-gram is among the items; a question is
+supported by its answer and its passage when they are near it.
 """
 
 from bisect import bisect_left
@@ -24,7 +24,7 @@ Span = tuple[int, int]
 Cuts = npt.NDArray[np.bool_]
 
 CONFIDENT = 20
-"""n-grams from which on a part speaks for itself; decon trusts a question less below 20."""
+"""n-grams from which on a part needs no support; decon trusts a question less below 20."""
 
 NEAR = 50
 """Words between a question and what supports it: decon's window for short answers."""
@@ -35,7 +35,7 @@ SHARES = {
     frozenset(("question", "passage")): {"question": 0.85, "passage": 0.15},
     frozenset(("question", "answer", "passage")): {"question": 0.7, "answer": 0.2, "passage": 0.1},
 }
-"""What each part of an item counts for when it stands with others: the weights that decon documents."""
+"""What each part of an item counts for when it is found with others: the weights that decon documents."""
 
 
 class Match(NamedTuple):
@@ -57,7 +57,7 @@ class Bounds:
 
 
 class Cluster(NamedTuple):
-    """Where n-grams of one part stand together: words and bytes from first to past-last, and their weighed share."""
+    """Where n-grams of one part are together: words and bytes from first to past-last, and their weighed share."""
 
     words: Span
     span: Span
@@ -70,14 +70,16 @@ Clusters = Mapping[int, Sequence[Cluster]]
 
 def find(texts: pa.Array, reference: Reference, bounds: Bounds) -> dict[int, list[Match]]:
     """Return the matches in each text that has any, by row; in order of part, then method."""
-    found: dict[int, list[Match]] = defaultdict(list)
+    by_row: dict[int, list[Match]] = defaultdict(list)
     if "ngram" in bounds.methods:
         for row, match in _by_runs(texts, reference, bounds.overlap):
-            found[row].append(match)
+            by_row[row].append(match)
     if "sampled" in bounds.methods:
         for row, match in _by_clusters(texts, reference, bounds.score):
-            found[row].append(match)
-    return {row: sorted(matches, key=lambda one: (one.part, one.method)) for row, matches in sorted(found.items())}
+            by_row[row].append(match)
+    return {
+        row: sorted(matches, key=lambda match: (match.part, match.method)) for row, matches in sorted(by_row.items())
+    }
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
@@ -91,8 +93,8 @@ def merged(spans: Iterable[Span]) -> list[Span]:
     return apart
 
 
-class _Held(NamedTuple):
-    """Hits with each part that holds them, sorted by text, part and word; where the pairs of text and part begin."""
+class _OwnedHits(NamedTuple):
+    """Hits with each part that has their n-gram, sorted by text, part and word."""
 
     docs: Positions
     owners: Positions
@@ -102,7 +104,7 @@ class _Held(NamedTuple):
     weights: Weights
 
 
-def _held(hits: Hits, postings: Postings) -> _Held:
+def _owned(hits: Hits, postings: Postings) -> _OwnedHits:
     at = np.searchsorted(postings.keys, hits.hashes)
     each = postings.starts[at + 1] - postings.starts[at]
     rows = np.repeat(np.arange(len(at)), each)
@@ -112,7 +114,7 @@ def _held(hits: Hits, postings: Postings) -> _Held:
     order = np.lexsort((hits.words[rows], owners, hits.docs[rows]))
     rows, place = rows[order], place[order]
     spans = np.stack([hits.starts, hits.ends], axis=1)[rows]
-    return _Held(hits.docs[rows], owners[order], at[rows], hits.words[rows], spans, postings.weights[place])
+    return _OwnedHits(hits.docs[rows], owners[order], at[rows], hits.words[rows], spans, postings.weights[place])
 
 
 def _edges(*columns: Positions, apart: Cuts | None = None) -> list[Span]:
@@ -127,40 +129,40 @@ def _edges(*columns: Positions, apart: Cuts | None = None) -> list[Span]:
 
 
 def _by_runs(texts: pa.Array, reference: Reference, overlap: float) -> Iterable[tuple[int, Match]]:
-    held = _held(probe(texts, reference.runs.table), reference.runs)
-    for start, stop in _edges(held.docs, held.owners):
-        owner = int(held.owners[start])
-        share = len(np.unique(held.keys[start:stop])) / int(reference.runs.sizes[owner])
+    owned = _owned(probe(texts, reference.runs.table), reference.runs)
+    for start, stop in _edges(owned.docs, owned.owners):
+        owner = int(owned.owners[start])
+        share = len(np.unique(owned.keys[start:stop])) / int(reference.runs.sizes[owner])
         if share >= overlap:
-            spans = merged((begin, end) for begin, end in held.spans[start:stop].tolist())
-            yield int(held.docs[start]), Match(reference.parts[owner], "ngram", share, spans)
+            spans = merged((begin, end) for begin, end in owned.spans[start:stop].tolist())
+            yield int(owned.docs[start]), Match(reference.parts[owner], "ngram", share, spans)
 
 
 def _by_clusters(texts: pa.Array, reference: Reference, score: float) -> Iterable[tuple[int, Match]]:
     grams, gram = reference.grams, reference.rules.sampled
-    held = _held(probe(texts, grams.table), grams)
-    apart = np.diff(held.words) - 1 > reference.rules.misses
-    found: dict[int, dict[int, list[Cluster]]] = defaultdict(lambda: defaultdict(list))
-    for start, stop in _edges(held.docs, held.owners, apart=apart):
-        owner = int(held.owners[start])
-        once = np.unique(held.keys[start:stop], return_index=True)[1]
-        share = float(held.weights[start:stop][np.sort(once)].sum()) / float(grams.totals[owner])
-        span = (int(held.spans[start, 0]), int(held.spans[start:stop, 1].max()))
-        words = (int(held.words[start]), int(held.words[stop - 1]) + gram)
-        found[int(held.docs[start])][owner].append(Cluster(words, span, share))
-    for doc, clusters in found.items():
-        there = {**clusters, **_short(texts, doc, clusters, reference, score)}
+    owned = _owned(probe(texts, grams.table), grams)
+    apart = np.diff(owned.words) - 1 > reference.rules.misses
+    by_text: dict[int, dict[int, list[Cluster]]] = defaultdict(lambda: defaultdict(list))
+    for start, stop in _edges(owned.docs, owned.owners, apart=apart):
+        owner = int(owned.owners[start])
+        once = np.unique(owned.keys[start:stop], return_index=True)[1]
+        share = float(owned.weights[start:stop][np.sort(once)].sum()) / float(grams.totals[owner])
+        span = (int(owned.spans[start, 0]), int(owned.spans[start:stop, 1].max()))
+        words = (int(owned.words[start]), int(owned.words[stop - 1]) + gram)
+        by_text[int(owned.docs[start])][owner].append(Cluster(words, span, share))
+    for doc, clusters in by_text.items():
+        with_short = {**clusters, **_short(texts, doc, clusters, reference, score)}
         for owner in sorted(clusters):
-            match = _scored(owner, there, reference, score)
+            match = _scored(owner, with_short, reference, score)
             if match:
                 yield doc, match
 
 
 def _short(texts: pa.Array, doc: int, clusters: Clusters, reference: Reference, score: float) -> Clusters:
-    """Return where parts too short for an n-gram stand, all their words, if they go with a question that is there."""
+    """Return where parts too short for an n-gram are, with all their words, if their question was found."""
     parts, least = reference.parts, reference.rules.sampled
-    asked = [owner for owner, ones in clusters.items() if max(one.share for one in ones) >= score]
-    wanted = {other for owner in asked for other in reference.companions.get(owner, ())}
+    questions = [owner for owner, places in clusters.items() if max(place.share for place in places) >= score]
+    wanted = {other for owner in questions for other in reference.companions.get(owner, ())}
     short: dict[int, list[int]] = defaultdict(list)
     for other in sorted(wanted):
         if 0 < parts[other].words < least:
@@ -169,12 +171,12 @@ def _short(texts: pa.Array, doc: int, clusters: Clusters, reference: Reference, 
         return {}
     lengths = [parts[others[0]].words for others in short.values()]
     hits = probe(texts.slice(doc, 1), table_of(np.array(list(short), np.uint64), lengths))
-    found: dict[int, list[Cluster]] = defaultdict(list)
+    places: dict[int, list[Cluster]] = defaultdict(list)
     columns = (hits.hashes, hits.words, hits.starts, hits.ends)
     for whole, word, start, end in zip(*(column.tolist() for column in columns), strict=True):
         for other in short[whole]:
-            found[other].append(Cluster((word, word + parts[other].words), (start, end), 1.0))
-    return found
+            places[other].append(Cluster((word, word + parts[other].words), (start, end), 1.0))
+    return places
 
 
 def _scored(owner: int, clusters: Clusters, reference: Reference, score: float) -> Match | None:
@@ -182,21 +184,21 @@ def _scored(owner: int, clusters: Clusters, reference: Reference, score: float) 
     part = reference.parts[owner]
     best = 0.0
     spans: list[Span] = []
-    for one in clusters[owner]:
-        value, places = one.share * min(1.0, int(reference.grams.sizes[owner]) / CONFIDENT), [one.span]
+    for cluster in clusters[owner]:
+        value, places = cluster.share * min(1.0, int(reference.grams.sizes[owner]) / CONFIDENT), [cluster.span]
         if part.part == "passage":  # where a passage comes from, the web may have it too
             value = 0.0
-        if part.part == "question" and value < 1 and one.share >= score:
-            together, support = _together(owner, one, clusters, reference)
+        if part.part == "question" and value < 1 and cluster.share >= score:
+            together, support = _together(owner, cluster, clusters, reference)
             if together > value:
-                value, places = together, [one.span, *support]
+                value, places = together, [cluster.span, *support]
         if value >= score and value > 0:
             best, spans = max(best, value), [*spans, *places]
     return Match(part, "sampled", best, merged(spans)) if spans else None
 
 
 def _together(owner: int, question: Cluster, clusters: Clusters, reference: Reference) -> tuple[float, list[Span]]:
-    """Return the score of a question with its best answer and passage near it, and where those stand."""
+    """Return the score of a question with its best answer and passage near it, and where those are."""
     others = reference.companions.get(owner, ())
     if not others:
         return 0.0, []
@@ -206,10 +208,10 @@ def _together(owner: int, question: Cluster, clusters: Clusters, reference: Refe
     known, spans = int(reference.grams.sizes[owner]), []
     for kind in ("answer", "passage"):
         near = [
-            (found.share, other, found.span)
+            (cluster.share, other, cluster.span)
             for other in others
             if parts[other].part == kind
-            for found in _near(clusters.get(other, ()), question)
+            for cluster in _near(clusters.get(other, ()), question)
         ]
         if near:
             share, other, span = max(near)
@@ -220,9 +222,9 @@ def _together(owner: int, question: Cluster, clusters: Clusters, reference: Refe
 
 
 def _near(ordered: Sequence[Cluster], question: Cluster) -> Iterator[Cluster]:
-    """Yield those clusters of one part, in order of place, that stand near a question."""
+    """Yield those clusters of one part, in order of place, that are near a question."""
     first, last = question.words
-    for at in range(bisect_left(ordered, first - NEAR, key=lambda one: one.words[1]), len(ordered)):
+    for at in range(bisect_left(ordered, first - NEAR, key=lambda cluster: cluster.words[1]), len(ordered)):
         if ordered[at].words[0] > last + NEAR:
             return
         yield ordered[at]

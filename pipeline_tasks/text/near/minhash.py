@@ -1,4 +1,4 @@
-"""Signs documents with banded MinHash and compares their shingle sets exactly, in compiled loops.
+"""Sign documents with banded MinHash, and compare their shingle sets exactly, in compiled loops.
 
 Permutation i of a 32-bit shingle x is p(x) = ((x ^ c) * a ^ ((x ^ c) * a >> 16)) * b modulo 2**32 with odd a and b:
 a bijection, so the minimum is a true MinHash, and no intermediate can overflow its definition.
@@ -59,6 +59,7 @@ def sort_distinct(values, count, out, tally):
     The values are hashes, so one scatter by leading bits leaves an almost sorted array for insertion.
     `tally` must hold the next power of two above `count`, plus one.
     """
+    # Scatter: count the values of each leading bits, then place them one after the other.
     bits = 1
     while (1 << bits) < count:
         bits += 1
@@ -73,6 +74,7 @@ def sort_distinct(values, count, out, tally):
         slot = np.int64(values[at] >> shift)
         out[tally[slot]] = values[at]
         tally[slot] += 1
+    # Insertion sort: every value is near its place.
     for at in range(1, count):
         value = out[at]
         back = at - 1
@@ -80,6 +82,7 @@ def sort_distinct(values, count, out, tally):
             out[back + 1] = out[back]
             back -= 1
         out[back + 1] = value
+    # Drop repetitions, which are neighbors now.
     kept = min(count, 1)
     for at in range(1, count):
         if out[at] != out[kept - 1]:
@@ -90,8 +93,9 @@ def sort_distinct(values, count, out, tally):
 
 @compiled_as(numba.uint32(numba.uint64, numba.uint32, numba.uint32, numba.uint32))
 def _permuted(shingle, xor, first, second):
-    h = np.uint32((np.uint32(shingle & np.uint64(0xFFFFFFFF)) ^ xor) * first)
-    return np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * second)
+    low = np.uint32(shingle & np.uint64(0xFFFFFFFF))
+    product = np.uint32((low ^ xor) * first)
+    return np.uint32(np.uint32(product ^ (product >> np.uint32(16))) * second)
 
 
 @compiled_as(
@@ -104,15 +108,16 @@ def minima(shingles, count, xors, firsts, seconds, out):
     out[:] = np.uint32(0xFFFFFFFF)
     whole = count - count % 4
     for at in range(0, whole, 4):
-        one, two, three, four = shingles[at], shingles[at + 1], shingles[at + 2], shingles[at + 3]
-        for n in range(out.size):
-            xor, first, second = xors[n], firsts[n], seconds[n]
-            left = min(_permuted(one, xor, first, second), _permuted(two, xor, first, second))
-            right = min(_permuted(three, xor, first, second), _permuted(four, xor, first, second))
-            out[n] = min(out[n], left, right)
+        shingle0, shingle1, shingle2, shingle3 = shingles[at], shingles[at + 1], shingles[at + 2], shingles[at + 3]
+        for permutation in range(out.size):
+            xor, first, second = xors[permutation], firsts[permutation], seconds[permutation]
+            left = min(_permuted(shingle0, xor, first, second), _permuted(shingle1, xor, first, second))
+            right = min(_permuted(shingle2, xor, first, second), _permuted(shingle3, xor, first, second))
+            out[permutation] = min(out[permutation], left, right)
     for at in range(whole, count):
-        for n in range(out.size):
-            out[n] = min(out[n], _permuted(shingles[at], xors[n], firsts[n], seconds[n]))
+        for permutation in range(out.size):
+            value = _permuted(shingles[at], xors[permutation], firsts[permutation], seconds[permutation])
+            out[permutation] = min(out[permutation], value)
 
 
 @compiled_as(
@@ -142,12 +147,14 @@ def _sign(data, offsets, table, by_word, ngram, rows, xors, firsts, seconds, shi
     filled = 0
     ends[0] = 0
     for doc in range(offsets.size - 1):
+        # Cut the text into words or characters, and those into shingles.
         if by_word:
             count = scan(data, offsets[doc], offsets[doc + 1], table, units, starts, stops)
         else:
             count = spell(data, offsets[doc], offsets[doc + 1], table, units)
-        made = ngram_hashes(units, count, ngram, hashes)
-        kept = sort_distinct(hashes, made, shingles[filled:], tally) if made else 0
+        ngrams = ngram_hashes(units, count, ngram, hashes)
+        kept = sort_distinct(hashes, ngrams, shingles[filled:], tally) if ngrams else 0
+        # Sign the set: the minima of the rows of a band make its key.
         if kept:
             minima(shingles[filled:], kept, xors, firsts, seconds, least)
             for band in range(keys.shape[1]):
@@ -197,15 +204,15 @@ def sign(texts: pa.Array, family: Family) -> tuple[pa.ListArray, pa.LargeBinaryA
 )
 def _jaccard(left, left_ends, left_rows, right, right_ends, right_rows, out):
     for pair in range(out.size):
-        a, a_end = left_ends[left_rows[pair]], left_ends[left_rows[pair] + 1]
-        b, b_end = right_ends[right_rows[pair]], right_ends[right_rows[pair] + 1]
-        total = a_end - a + b_end - b
+        at, end = left_ends[left_rows[pair]], left_ends[left_rows[pair] + 1]
+        other, other_end = right_ends[right_rows[pair]], right_ends[right_rows[pair] + 1]
+        total = end - at + other_end - other
         both = 0
-        while a < a_end and b < b_end:
-            x, y = left[a], right[b]
-            both += x == y
-            a += x <= y
-            b += y <= x
+        while at < end and other < other_end:  # merge the two sorted sets
+            hash_, other_hash = left[at], right[other]
+            both += hash_ == other_hash
+            at += hash_ <= other_hash
+            other += other_hash <= hash_
         out[pair] = both / (total - both) if total else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Finds word n-grams of a small reference in many texts, in one compiled pass over their buffers."""
+"""Find word n-grams of a small reference in many texts, in one compiled pass over their buffers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.text.base.buffers import views
-from pipeline_tasks.text.base.compiled import compiled_as
+from pipeline_tasks.text.base.compiled import compiled_as, inlined
 from pipeline_tasks.text.base.hashing import ngram_hashes
 from pipeline_tasks.text.near.shingles import READ_BYTES, READ_HASHES, READ_OFFSETS, fold_table, longest, scan
 
 Hashes = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]
+
+FREE = np.uint64(0)
+"""The hash that marks a free slot; it is left out of every table (1 in 2**64)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Where n-grams of the reference stand: document, word, hash, first and past-last byte within the document."""
+    """Where n-grams of the reference are: document, word, hash, first and past-last byte within the document."""
 
     docs: Positions
     hashes: Hashes
@@ -50,21 +53,27 @@ class Grams:
 
 
 def table_of(hashes: Hashes, lengths: Sequence[int]) -> Table:
-    """Return a table of `hashes` at most half full; the hash 0 marks an empty slot and is left out (1 in 2**64)."""
+    """Return a table of `hashes` at most half full, less the hash `FREE`."""
     size = 1 << max(4, len(hashes).bit_length() + 1)
     slots = np.zeros(size, np.uint64)
-    _fill(hashes[hashes != 0], slots)
+    _fill(hashes[hashes != FREE], slots)
     return Table(slots, np.array(sorted(set(lengths)), np.int64))
+
+
+@inlined
+def _slot_of(slots, hash_):
+    """Return the slot of a table that has a hash, or the free one where it would be."""
+    mask = np.uint64(slots.size - 1)
+    slot = hash_ & mask
+    while slots[slot] != FREE and slots[slot] != hash_:
+        slot = (slot + np.uint64(1)) & mask
+    return slot
 
 
 @compiled_as(numba.void(numba.uint64[::1], numba.uint64[::1]))
 def _fill(hashes, slots):
-    mask = np.uint64(slots.size - 1)
-    for at in range(hashes.size):
-        slot = hashes[at] & mask
-        while slots[slot] != 0 and slots[slot] != hashes[at]:
-            slot = (slot + np.uint64(1)) & mask
-        slots[slot] = hashes[at]
+    for hash_ in hashes:
+        slots[_slot_of(slots, hash_)] = hash_
 
 
 @compiled_as(
@@ -87,26 +96,22 @@ def _probe(data, offsets, table, slots, lengths, room, docs, hashes, places, sta
     words = np.empty(room, np.uint64)
     firsts = np.empty(room, np.int64)
     stops = np.empty(room, np.int64)
-    made = np.empty(room, np.uint64)
-    mask = np.uint64(slots.size - 1)
-    found = 0
+    ngrams = np.empty(room, np.uint64)
+    hits = 0
     for doc in range(offsets.size - 1):
         count = scan(data, offsets[doc], offsets[doc + 1], table, words, firsts, stops)
         for length in lengths:
-            for at in range(ngram_hashes(words, count, length, made)):
-                slot = made[at] & mask
-                while slots[slot] != 0 and slots[slot] != made[at]:
-                    slot = (slot + np.uint64(1)) & mask
-                if slots[slot] == 0 or made[at] == 0:
+            for word in range(ngram_hashes(words, count, length, ngrams)):
+                if slots[_slot_of(slots, ngrams[word])] == FREE:
                     continue
-                if found < docs.size:
-                    docs[found] = doc
-                    hashes[found] = made[at]
-                    places[found] = at
-                    starts[found] = firsts[at] - offsets[doc]
-                    ends[found] = stops[at + length - 1] - offsets[doc]
-                found += 1
-    return found
+                if hits < docs.size:
+                    docs[hits] = doc
+                    hashes[hits] = ngrams[word]
+                    places[hits] = word
+                    starts[hits] = firsts[word] - offsets[doc]
+                    ends[hits] = stops[word + length - 1] - offsets[doc]
+                hits += 1
+    return hits
 
 
 def probe(texts: pa.Array, table: Table) -> Hits:
@@ -116,7 +121,7 @@ def probe(texts: pa.Array, table: Table) -> Hits:
     while True:
         docs, places, starts, ends = (np.zeros(room, np.int64) for _ in range(4))
         hashes = np.zeros(room, np.uint64)
-        found = _probe(
+        count = _probe(
             data,
             offsets,
             fold_table(),
@@ -129,9 +134,9 @@ def probe(texts: pa.Array, table: Table) -> Hits:
             starts,
             ends,
         )
-        if found <= room:
-            return Hits(docs[:found], hashes[:found], places[:found], starts[:found], ends[:found])
-        room = found
+        if count <= room:
+            return Hits(docs[:count], hashes[:count], places[:count], starts[:count], ends[:count])
+        room = count
 
 
 @compiled_as(
@@ -152,17 +157,17 @@ def _cut(data, offsets, table, least, most, room, hashes, ends, counts, wholes):
     words = np.empty(room, np.uint64)
     starts = np.empty(room, np.int64)
     stops = np.empty(room, np.int64)
-    made = np.empty(room, np.uint64)
+    ngrams = np.empty(room, np.uint64)
     filled = 0
     for text in range(offsets.size - 1):
         count = scan(data, offsets[text], offsets[text + 1], table, words, starts, stops)
         counts[text] = count
-        if ngram_hashes(words, count, count, made):
-            wholes[text] = made[0]
+        if ngram_hashes(words, count, count, ngrams):  # all words as one n-gram
+            wholes[text] = ngrams[0]
         if count >= least:
-            found = ngram_hashes(words, count, min(count, most), made)
-            hashes[filled : filled + found] = made[:found]
-            filled += found
+            kept = ngram_hashes(words, count, min(count, most), ngrams)
+            hashes[filled : filled + kept] = ngrams[:kept]
+            filled += kept
         ends[text + 1] = filled
 
 

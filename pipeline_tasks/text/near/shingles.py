@@ -1,4 +1,4 @@
-"""Cuts text into folded words, or their characters, over raw UTF-8 buffers, for everything that compares texts.
+"""Cut text into folded words, or their characters, over raw UTF-8 buffers, for everything that compares texts.
 
 A word is a run of letters, digits and marks, lower-cased and brought to its compatibility form where
 that is one code point (full-width Latin, ligature-free cases). Ideographs, kana and the letters of
@@ -13,6 +13,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from pipeline_tasks.text.base.ascii import SPACE
+from pipeline_tasks.text.base.characters import ASCII_END
 from pipeline_tasks.text.base.compiled import compiled_as, inlined
 from pipeline_tasks.text.base.hashing import absorb, mix
 from pipeline_tasks.text.base.utf8 import BYTES, decode_valid, eight_at, encode, leading_alphanumerics
@@ -47,7 +49,7 @@ def fold_table() -> npt.NDArray[np.uint32]:
 
 
 def _folded(point: int) -> int:
-    if 0xD800 <= point <= 0xDFFF:  # surrogates never stand in UTF-8
+    if 0xD800 <= point <= 0xDFFF:  # surrogates do not occur in UTF-8
         return 0
     category = unicodedata.category(chr(point))
     if category[0] in "ZPSC":
@@ -81,6 +83,12 @@ def _append(state, waiting, size, count, octets):
     return absorb(state, whole), left, size - np.uint64(8)
 
 
+@inlined
+def _word_hash(state, waiting):
+    """Return the hash of a word of which `waiting` bytes were not taken in yet."""
+    return mix(absorb(state, waiting))
+
+
 @compiled_as(
     numba.int64(
         READ_BYTES, numba.int64, numba.int64, numba.uint32[::1], numba.uint64[::1], numba.int64[::1], numba.int64[::1]
@@ -98,20 +106,22 @@ def scan(data, start, end, table, words, starts, ends):
     at = start
     while at < end:
         begin = at
-        if data[np.uint64(at)] < 0x80:
+        # Read a run of ASCII letters and digits, up to eight bytes at a time, or any other character.
+        if data[np.uint64(at)] < ASCII_END:
             taken, octets = leading_alphanumerics(eight_at(data, at), np.uint64(end - at))
             at += np.int64(taken)
             kind = LETTER
-            over = taken < 8 and (at == end or data[np.uint64(at)] < 0x80)  # a separator, if anything, comes next
+            over = taken < 8 and (at == end or data[np.uint64(at)] < ASCII_END)  # a separator, if anything, comes next
         else:
             point, at = decode_valid(data, at)
             kind, point = _classed(point, table)
             taken, octets = encode(point)
             over = kind == ALONE
-            if inside and kind in (ALONE, SEPARATOR):
-                words[count] = mix(absorb(state, waiting))
+            if inside and kind in (ALONE, SEPARATOR):  # the word before ends here
+                words[count] = _word_hash(state, waiting)
                 count += 1
                 inside = False
+        # Add what was read to the word, or begin one.
         if taken and (kind in (LETTER, ALONE) or (kind == MARK and inside)):
             if not inside:
                 starts[count] = begin
@@ -119,14 +129,15 @@ def scan(data, start, end, table, words, starts, ends):
                 inside = True
             state, waiting, size = _append(state, waiting, size, taken, octets)
             ends[count] = at
+        # End the word before a separator, and pass over that.
         if over:
             if inside:
-                words[count] = mix(absorb(state, waiting))
+                words[count] = _word_hash(state, waiting)
                 count += 1
                 inside = False
             at += kind == LETTER
     if inside:
-        words[count] = mix(absorb(state, waiting))
+        words[count] = _word_hash(state, waiting)
         count += 1
     return count
 
@@ -138,7 +149,7 @@ def spell(data, start, end, table, units):
     `units` must hold end - start of them. Characters of scripts written without spaces follow one another.
     """
     count = 0
-    apart = False
+    apart = False  # a separator came since the last character
     at = start
     while at < end:
         point, at = decode_valid(data, at)
@@ -147,7 +158,7 @@ def spell(data, start, end, table, units):
             apart = count > 0
         elif kind in (LETTER, ALONE) or (kind == MARK and count > 0 and not apart):
             if apart:
-                units[count] = np.uint64(0x20)
+                units[count] = np.uint64(SPACE)
                 count += 1
                 apart = False
             units[count] = np.uint64(folded)

@@ -1,6 +1,6 @@
-"""Sketches texts by every m-th word n-gram, and sieves texts by their sketches alone.
+"""Sketch texts by every m-th word n-gram, and sieve texts by their sketches alone.
 
-A run of n + m - 1 words has a sampled n-gram wherever it stands, so a text that shares such a run with a reference is
+A run of n + m - 1 words has a sampled n-gram wherever it is, so a text that shares such a run with a reference is
 never missed; a run of n + k m - 1 words has k of them, m words apart. What is looked up is every n-gram of the
 reference, so only the texts need sampling, and their sketches serve references that are not known yet.
 """
@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.text.base.ascii import NEWLINE, SPACE
 from pipeline_tasks.text.base.buffers import views
-from pipeline_tasks.text.base.compiled import compiled_as
+from pipeline_tasks.text.base.compiled import compiled_as, inlined
 from pipeline_tasks.text.base.hashing import ngram_hashes
 from pipeline_tasks.text.near.shingles import READ_BYTES, READ_OFFSETS, fold_table, scan
 
@@ -24,13 +25,13 @@ READ_ENDS = numba.types.Array(numba.int64, 1, "C", readonly=True)
 PIECE = 1 << 20
 """Bytes of a text that are cut into words at a time, so that memory does not grow with the longest text."""
 
-MEMBER, ALONE = 1, 2
-"""What a print of the reference stands for: evidence beside another one, or evidence by itself."""
+FREE, MEMBER, ALONE = 0, 1, 2
+"""What a slot's print is: nothing, evidence near another one, or evidence by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sieve:
-    """The prints of a reference: a bit per possible place, an open-addressing table, and what each stands for.
+    """The prints of a reference: a bit per possible place, an open-addressing table, and what each is evidence for.
 
     `near` is how many samples apart two members are evidence together.
     """
@@ -50,7 +51,7 @@ def prints_of(hashes: npt.NDArray[np.uint64]) -> Prints:
 def _piece(data, at, end):
     """Return where the piece of data[at:end] ends that begins at `at`: at white space, so that no word is cut."""
     stop = min(at + PIECE, end)
-    while stop < end and data[stop] != 0x20 and data[stop] != 0x0A:
+    while stop < end and data[stop] != SPACE and data[stop] != NEWLINE:
         stop += 1
     return stop
 
@@ -84,17 +85,17 @@ def _sample(data, offsets, table, gram, every, room, prints, ends):
     words = np.empty(room + gram, np.uint64)
     starts = np.empty(room + gram, np.int64)
     stops = np.empty(room + gram, np.int64)
-    made = np.empty(room + gram, np.uint64)
+    ngrams = np.empty(room + gram, np.uint64)
     filled = 0
     ends[0] = 0
     for doc in range(offsets.size - 1):
         at, end = offsets[doc], offsets[doc + 1]
-        carried, first = 0, 0
+        carried, first = 0, 0  # words of the piece before, and the number in the text of the first of them
         while at < end:
             stop = _piece(data, at, end)
             count = carried + scan(data, at, stop, table, words[carried:], starts[carried:], stops[carried:])
-            for place in range(-first % every, ngram_hashes(words, count, gram, made), every):
-                prints[filled] = np.uint32(made[place] >> np.uint64(32))
+            for place in range(-first % every, ngram_hashes(words, count, gram, ngrams), every):
+                prints[filled] = np.uint32(ngrams[place] >> np.uint64(32))
                 filled += 1
             left = min(count, gram - 1)
             words[:left] = words[count - left : count].copy()
@@ -116,15 +117,29 @@ def sample(texts: pa.Array, gram: int, every: int) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(prints[:filled]))
 
 
+@inlined
+def _bit_of(bits, print_):
+    """Return the word of a bit array and the bit in it of a print."""
+    place = np.uint64(print_) & np.uint64(bits.size * 64 - 1)
+    return place >> np.uint64(6), np.uint64(1) << (place & np.uint64(63))
+
+
+@inlined
+def _slot_of(slots, kinds, print_):
+    """Return the slot of a table that has a print, or the free one where it would be."""
+    mask = np.uint64(slots.size - 1)
+    slot = np.uint64(print_) & mask
+    while kinds[slot] != FREE and slots[slot] != print_:
+        slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
 @compiled_as(numba.void(numba.uint32[::1], numba.uint8[::1], numba.uint64[::1], numba.uint32[::1], numba.uint8[::1]))
 def _fill(prints, marks, bits, slots, kinds):
-    mask, wide = np.uint64(slots.size - 1), np.uint64(bits.size * 64 - 1)
     for at in range(prints.size):
-        place = np.uint64(prints[at]) & wide
-        bits[place >> np.uint64(6)] |= np.uint64(1) << (place & np.uint64(63))
-        slot = np.uint64(prints[at]) & mask
-        while kinds[slot] != 0 and slots[slot] != prints[at]:
-            slot = (slot + np.uint64(1)) & mask
+        word, bit = _bit_of(bits, prints[at])
+        bits[word] |= bit
+        slot = _slot_of(slots, kinds, prints[at])
         slots[slot] = prints[at]
         kinds[slot] |= marks[at]
 
@@ -135,7 +150,7 @@ def sieve_of(members: Prints, lone: Prints, near: int) -> Sieve:
     marks = np.full(len(prints), ALONE, np.uint8)
     marks[: len(members)] = MEMBER
     size = 1 << max(6, len(prints).bit_length() + 1)
-    bits = np.zeros(size // 8, np.uint64)  # eight bits per slot: one look in nine finds a bit that is another's
+    bits = np.zeros(size // 8, np.uint64)  # eight bits per slot: one in nine bits that are set is of another print
     slots, kinds = np.zeros(size, np.uint32), np.zeros(size, np.uint8)
     _fill(prints, marks, bits, slots, kinds)
     return Sieve(bits, slots, kinds, near)
@@ -153,27 +168,23 @@ def sieve_of(members: Prints, lone: Prints, near: int) -> Sieve:
     )
 )
 def _sift(prints, ends, bits, slots, kinds, near, out):
-    mask, wide = np.uint64(slots.size - 1), np.uint64(bits.size * 64 - 1)
     for doc in range(out.size):
-        last = ends[doc] - near - 1
+        last = ends[doc] - near - 1  # place of the last member that was seen
         for at in range(ends[doc], ends[doc + 1]):
-            value = prints[at]
-            place = np.uint64(value) & wide
-            if (bits[place >> np.uint64(6)] >> (place & np.uint64(63))) & np.uint64(1) == 0:
+            word, bit = _bit_of(bits, prints[at])
+            if bits[word] & bit == np.uint64(0):
                 continue
-            slot = np.uint64(value) & mask
-            while kinds[slot] != 0 and slots[slot] != value:
-                slot = (slot + np.uint64(1)) & mask
-            if kinds[slot] == 0:
+            kind = kinds[_slot_of(slots, kinds, prints[at])]
+            if kind == FREE:  # the bit was another print's
                 continue
-            if kinds[slot] & ALONE or at - last <= near:
+            if kind & ALONE or at - last <= near:
                 out[doc] = True
                 break
             last = at
 
 
 def sift(sketches: pa.ListArray, sieve: Sieve) -> npt.NDArray[np.bool_]:
-    """Return which texts hold, by their sketches, two members near each other or one lone print of the reference."""
+    """Return which texts have, by their sketches, two members near each other or one lone print of the reference."""
     ends = sketches.offsets.to_numpy().astype(np.int64)
     prints = sketches.values.to_numpy()
     out = np.zeros(len(sketches), np.bool_)

@@ -2,7 +2,6 @@
 
 import math
 import random
-import re
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base import hashing
-from pipeline_tasks.text.near import minhash, shingles
-from pipeline_tasks.text.near.clusters import lowest_of_cluster
+from pipeline_tasks.text.near import minhash
 
 FOX = "the quick brown fox jumps over the lazy dog"
 FOX_KEYS = [
@@ -40,7 +38,7 @@ def test_generator_is_splitmix64() -> None:
     assert hashing.splitmix64(0, 2) == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4]
 
 
-def test_vectors_are_frozen_because_remembered_signatures_outlive_releases() -> None:
+def test_vectors_are_frozen_because_saved_signatures_outlive_releases() -> None:
     keys, packed = minhash.sign(pa.array([FOX]), minhash.Family())
     assert keys.to_pylist() == [FOX_KEYS]
     assert packed[0].as_py().hex() == FOX_SHINGLES
@@ -55,59 +53,6 @@ def test_vectors_of_characters_are_frozen_too() -> None:
     keys, packed = minhash.sign(pa.array([FOX]), minhash.Family(ngram=24, bands=3, rows=4, shingle="char"))
     assert keys.to_pylist() == [FOX_BY_CHARACTER]
     assert len(packed[0].as_py()) == 8 * (len(FOX) - 24 + 1)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Hello, World!", "hello world"),
-        ("\uff46\uff55\uff4c\uff4c width", "FULL WIDTH"),
-        ("so\u00adft\u200b hyphen", "soft hyphen"),
-        ("naïve ÉCOLE", "NAÏVE école"),
-        ("tab\tand\nline", "tab and line"),
-    ],
-)
-def test_case_width_and_spacing_do_not_matter(one: str, other: str) -> None:
-    assert [word for word, _ in shingles.words(one)] == [word for word, _ in shingles.words(other)]
-    assert shingles.characters(one) == shingles.characters(other)
-
-
-def test_scripts_without_spaces_have_a_word_per_character() -> None:
-    assert [text for _, text in shingles.words("日本語です。Python 3")] == ["日", "本", "語", "で", "す", "Python", "3"]
-    assert len(shingles.words("ภาษาไทย")) == 7
-    assert [text for _, text in shingles.words("한국어 문서")] == ["한국어", "문서"]
-    assert [text for _, text in shingles.words("हिन्दी में")] == ["हिन्दी", "में"]
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=0x17F), max_size=60))
-def test_latin_words_are_the_runs_of_letters_and_digits(text: str) -> None:
-    text = text.replace("\u00ad", "")
-    assert [word for _, word in shingles.words(text)] == re.findall(r"[^\W_]+", text)
-
-
-def test_characters_are_folded_with_one_space_between_words() -> None:
-    assert shingles.characters("  Héllo,\n Wörld! 日本 語x so\u00adft ") == "héllo wörld 日本 語x soft"
-    assert shingles.characters("-- !") == ""
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    st.lists(
-        st.sampled_from(["a", "Z", "0", "é", "\uff21", "日", "𐐀", "𠀀", "\u0301", "\u00ad", " ", "-", "\x00"]),
-        max_size=40,
-    )
-)
-def test_words_hash_alike_wherever_they_stand(parts: list[str]) -> None:
-    text = "".join(parts)
-    found = shingles.words(text)
-    hashes = {piece: hash_ for hash_, piece in found}
-    assert [hash_ for hash_, _ in found] == [hashes[piece] for _, piece in found]
-    for hash_, piece in found:
-        assert shingles.words(piece) == [(hash_, piece)]
-        assert shingles.words(f"{piece} and what follows")[0] == (hash_, piece)
-    folded = {hash_: shingles.characters(piece) for hash_, piece in found}
-    assert len(set(folded.values())) == len(folded)
 
 
 @settings(max_examples=100, deadline=None)
@@ -171,14 +116,3 @@ def test_share_of_candidates_follows_the_curve(similarity: float) -> None:
 def test_curve_and_midpoint_are_the_published_ones() -> None:
     assert [round(minhash.curve(s, 14, 8), 3) for s in (0.5, 0.7, 0.8)] == [0.053, 0.565, 0.924]
     assert [round(minhash.midpoint(b, 8), 3) for b in (14, 16, 32)] == [0.719, 0.707, 0.648]
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=30))
-def test_clusters_are_the_connected_components(pairs: list[tuple[int, int]]) -> None:
-    lefts, rights = np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64)
-    lowest = list(range(16))
-    for _ in range(16):
-        for a, b in pairs:
-            lowest[a] = lowest[b] = min(lowest[a], lowest[b])
-    assert lowest_of_cluster(lefts, rights, 16).tolist() == lowest
