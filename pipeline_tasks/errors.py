@@ -26,7 +26,7 @@ class RecipeError(RefineryError, ValueError):
 
 
 class NothingLanded(RecipeError):
-    """There is nothing at the place that should hold a snapshot."""
+    """No snapshot has landed at the input."""
 
 
 class ContractError(RefineryError, ValueError):

@@ -25,8 +25,8 @@ class Manifest:
     """The only thing that flows between tasks, by path: one stage's output over the shards that it covers.
 
     `rows_in == rows kept + rejected + quarantined` (or tokens, for a stage that conserves tokens).
-    `history` holds the shards that the stage saved for later snapshots, by section; no section is empty.
-    `metrics` holds whole numbers only, so that merging is exact in any order.
+    `history` has the shards that the stage saved for later snapshots, by section; no section is empty.
+    `metrics` has whole numbers only, so that merging is exact in any order.
     """
 
     stage: str
@@ -151,10 +151,10 @@ def load(body: bytes, path: str = "manifest") -> Manifest:
         raise ContractError(message) from error
 
 
-def _require_format(found: object, path: str) -> None:
-    if found != FORMAT:
+def _require_format(written: object, path: str) -> None:
+    if written != FORMAT:
         message = (
-            f"{path} is not a manifest of format {FORMAT} but of format {found}; refine again into a new root, "
+            f"{path} is not a manifest of format {FORMAT} but of format {written}; refine again into a new root, "
             "or read this one with the version of Refinery that wrote it"
         )
         raise ContractError(message)

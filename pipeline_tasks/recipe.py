@@ -69,7 +69,7 @@ class Step:
 class Recipe:
     """What to do: steps in order, how many partitions a stage is mapped over, and bounds that differ for its gates.
 
-    `partitions`, `engine`s and `error_budget` say how to run and are no part of identity.
+    `partitions`, `engine`s and `error_budget` decide how to run and are not part of identity.
     """
 
     name: str
@@ -184,7 +184,7 @@ def stage_card(name: str) -> Stage[Any]:
 
 
 def bind(card: Stage[Any], written: Mapping[str, Any], where: str = "") -> Any:  # noqa: ANN401 -- the card's Params
-    """Return the stage's frozen params from what a recipe says; RecipeError names a wrong key or type, and `where`."""
+    """Return the stage's frozen params from a recipe's keys; RecipeError names a wrong key or type, and `where`."""
     where = where or card.name
     return bind_fields(card.params, _collected(card.params, written, where), where)
 

@@ -4,14 +4,14 @@ import pyarrow as pa
 
 LOCATOR = pa.schema(
     [
-        pa.field("source", pa.string()),  # where the recipe says documents come from, e.g. `crawl`
+        pa.field("source", pa.string()),  # the recipe's name of where documents come from, e.g. `crawl`
         pa.field("snapshot", pa.string()),  # the landed snapshot, e.g. `2026-11-20` or `CC-MAIN-2026-45`
         pa.field("file", pa.string()),  # name of the landed file, relative to the snapshot
         pa.field("offset", pa.int64()),  # first byte of the record in that file (a row number for Parquet)
         pa.field("length", pa.int64()),  # bytes of the record in that file
         pa.field("record_id", pa.string()),  # WARC-Record-ID, or `file:offset` where the format has none
         pa.field("url", pa.string()),
-        pa.field("crawled_at", pa.string()),  # WARC-Date as it stands in the record
+        pa.field("crawled_at", pa.string()),  # WARC-Date of the record, unchanged
         pa.field("payload_digest", pa.string()),  # `sha1:BASE32` of the HTTP body as transferred
     ]
 )
@@ -25,7 +25,7 @@ RECORD = pa.schema(
         pa.field("content_type", pa.string()),  # HTTP Content-Type as sent
         pa.field("payload", pa.large_binary()),  # HTTP body after transfer and content decoding; null for text records
         pa.field("text", pa.large_string()),  # text of WET, JSONL and Parquet records; null for payload records
-        pa.field("metadata", pa.string()),  # JSON of the fields that no column holds
+        pa.field("metadata", pa.string()),  # JSON of the fields that have no column
         pa.field("error", pa.string()),  # why it cannot be used (`gzip_truncated`, `bad_length`, ...); null = sound
         pa.field("error_detail", pa.string()),  # at most 200 characters, never content
     ]
@@ -57,14 +57,14 @@ DOCUMENT = pa.schema(
 EDIT_SPAN = pa.struct(
     [
         pa.field("rule", pa.string()),  # `<filter>:<why>`
-        pa.field("start", pa.int64()),  # first code point that it took, of the text as that filter found it
+        pa.field("start", pa.int64()),  # first code point that was removed, of the text that the filter got
         pa.field("end", pa.int64()),  # past the last one
     ]
 )
 """A stretch of a text that a filter took out."""
 
 VERDICT = pa.schema([pa.field("reason", pa.string()), pa.field("evidence", pa.string())])
-"""Appended by kernels that set rows aside; the runner splits on it and it is never part of kept shards."""
+"""Appended by kernels that reject rows; tasks split rows on it, and it is never part of kept shards."""
 
 REASON_PATTERN = r"^[a-z][a-z0-9_]*:[a-z0-9_]+$"
 """`<stage or filter>:<why>`; the prefix `error` means quarantine."""

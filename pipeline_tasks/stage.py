@@ -1,4 +1,4 @@
-"""The words everything else is written in: shards, kernels, engines and the card of a stage."""
+"""The vocabulary of every other module: shards, kernels, engines, and the card of a stage."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

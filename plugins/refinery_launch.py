@@ -43,7 +43,7 @@ POLL = 2.0
 
 
 def send(request: Request, try_number: int = 1) -> Reply:
-    """Send a request where the connections say, and return the reply; a refusal is raised as its own class."""
+    """Send a request to where the connections point, and return the reply; a refusal is raised as its own class."""
     adopt_credentials(*uris_of(request))
     if isinstance(request, RefineRequest):
         request = replace(request, address=address_of(request.engine))
@@ -92,7 +92,7 @@ def _post(request: RefineRequest, job: str) -> tuple[str, str]:
 
 
 def _collect(reply: str, log: str) -> Reply:
-    """Return a job's reply, or raise what it reports; `log` says where (or what) its log is."""
+    """Return a job's reply, or raise what it reports; `log` is the path of its log, or its text."""
     folder, _, name = reply.rpartition("/")
     try:
         body: Reply = json.loads(storage.connect(folder).read(name))

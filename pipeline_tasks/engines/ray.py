@@ -55,7 +55,9 @@ def connect(address: str) -> None:
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # a job raises its first failure, which is enough
     options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "ignore_reinit_error": True}
     if address == "local":
-        if os.environ.setdefault("RAY_AUTH_MODE", "token") == "token":  # said aloud, so that Ray does not announce it
+        if (
+            os.environ.setdefault("RAY_AUTH_MODE", "token") == "token"
+        ):  # set explicitly, so that Ray does not announce it
             os.environ.setdefault(
                 "RAY_AUTH_TOKEN", secrets.token_hex(32)
             )  # else Ray leaves one in ~/.ray for all to read

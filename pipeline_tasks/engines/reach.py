@@ -1,4 +1,4 @@
-"""Asks whether a cluster answers, before an engine's own client waits minutes to say that it does not."""
+"""Checks that a cluster answers, before an engine's own client waits minutes to report that it does not."""
 
 import socket
 
@@ -10,10 +10,10 @@ PATIENCE = 10.0
 
 def require_answer(address: str) -> None:
     """Raise JobLost unless something listens at `scheme://host:port` (or one of several, between commas)."""
-    places = address.rpartition("://")[2].split("/")[0].split(",")
+    endpoints = address.rpartition("://")[2].split("/")[0].split(",")
     failures = []
-    for place in places:
-        host, _, port = place.rpartition(":")
+    for endpoint in endpoints:
+        host, _, port = endpoint.rpartition(":")
         if not host or not port.isdigit():
             message = f"{address}: a cluster's address is host:port, such as spark://spark-master:7077"
             raise RecipeError(message)
@@ -21,6 +21,6 @@ def require_answer(address: str) -> None:
             with socket.create_connection((host.strip("[]"), int(port)), PATIENCE):
                 return
         except OSError as error:
-            failures.append(f"{place}: {error}")
+            failures.append(f"{endpoint}: {error}")
     message = f"{address} does not answer ({'; '.join(failures)}); start that cluster, or correct its address"
     raise JobLost(message)

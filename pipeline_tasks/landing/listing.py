@@ -213,9 +213,9 @@ def _absolute(uri: str) -> str:
 
 
 def _folder(uri: str, listing: Listing) -> str:
-    place = uri.rstrip("/")
-    alone = len(listing.files) == 1 and place.endswith(f"/{listing.files[0][0]}")
-    return place.rpartition("/")[0] if alone else place
+    folder = uri.rstrip("/")
+    alone = len(listing.files) == 1 and folder.endswith(f"/{listing.files[0][0]}")
+    return folder.rpartition("/")[0] if alone else folder
 
 
 def _shard(folder: str, name: str, size: int, digest: str) -> Shard:

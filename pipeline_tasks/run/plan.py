@@ -23,8 +23,8 @@ class RefineRequest:
     """Run a stage over its input, or over one span of its shards.
 
     `root`, `stage`, `params`, `parent` and `history` decide the output: `parent` and `history` are manifest paths
-    relative to `root`, and `history` lists this stage's manifests of earlier snapshots, oldest first. The rest says
-    how to run and is not part of identity. `landing` is the folder of the snapshot's landed files; `recipe`,
+    relative to `root`, and `history` lists this stage's manifests of earlier snapshots, oldest first. The rest
+    decides how to run and is not part of identity. `landing` is the folder of the snapshot's landed files; `recipe`,
     `snapshot` and `run_id` name the run that the request belongs to.
     """
 

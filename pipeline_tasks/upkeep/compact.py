@@ -18,7 +18,7 @@ from pipeline_tasks.errors import RowsVanished
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.manifest import ABANDONED, Manifest, canonical, commit_slots, dump, stage_prefix
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import stage_card
+from pipeline_tasks.recipe import LOCAL, stage_card
 from pipeline_tasks.run.history import Compactions, History, Run, compactions, cover, has_keys, saved_digests
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.task import StageIO
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Merge what is due and print it."""
-    merged = compact(options.root, choose.engine("local"))
+    merged = compact(options.root, choose.engine(LOCAL))
     facts = {manifest.fingerprint: list(manifest.parents) for manifest in merged}
     print_result(options, facts, [*lines(merged)] or ["nothing to compact"])
     return 0

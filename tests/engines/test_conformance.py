@@ -200,7 +200,7 @@ def test_after_a_refusal_only_what_is_missing_runs(any_engine: tuple[str, str], 
 
 
 def test_an_engine_of_another_name_is_refused() -> None:
-    with pytest.raises(RecipeError, match="no engine 'dask'; engines are local, spark and ray"):
+    with pytest.raises(RecipeError, match="no engine 'dask'; engines are local, spark, ray"):
         engine("dask")
 
 
