@@ -231,11 +231,17 @@ def _impossible(rules: Sequence[BoundRule]) -> Iterator[Finding]:
     for upper in (bounded for bounded in rules if bounded.rule.side == "max"):
         cause = f"{upper.rule.limit} is {{bound:g}}, and {upper.rule.signal} is never below 0"
         yield from _nothing_passes(upper, upper.bounds < 0, cause)
-        for lower in (bounded for bounded in minima if bounded.signal == upper.signal):
-            crossed = lower.bounds > upper.bounds
-            minimum = lower.bounds[crossed][0] if crossed.any() else 0
-            cause = f"{{bound:g}} at most, but {lower.reason} wants {minimum:g} at least"
-            yield from _nothing_passes(upper, crossed, cause)
+        for lower in minima:
+            yield from _crossed(lower, upper)
+
+
+def _crossed(lower: BoundRule, upper: BoundRule) -> Iterator[Finding]:
+    """Find a minimum and a maximum of the same signal that no value meets."""
+    if lower.signal == upper.signal:
+        crossed = lower.bounds > upper.bounds
+        minimum = lower.bounds[crossed][0] if crossed.any() else 0
+        cause = f"{{bound:g}} at most, but {lower.reason} wants {minimum:g} at least"
+        yield from _nothing_passes(upper, crossed, cause)
 
 
 def _nothing_passes(bounded: BoundRule, where: npt.NDArray[np.bool_], cause: str) -> Iterator[Finding]:

@@ -106,16 +106,7 @@ def whatif(root: str, version: version_log.Version, changes: Sequence[str]) -> F
     for a key that is unknown, or that no stored signal can answer.
     """
     path, manifest, params = published(root, version)
-    pairs = [(key.strip(), value.strip()) for key, _, value in (change.partition("=") for change in changes)]
-    names = [FilePath(value) for key, value in pairs if key == "packs"]
-    now = decision_of(params, names[-1] if names else params.packs)
-    then = _with_packs(now, names[-1]) if names else now
-    values = dict(
-        _parse_change(change, then.params) for change, (key, _) in zip(changes, pairs, strict=True) if key != "packs"
-    )
-    bounds = {key: (_bound(now, key), value) for key, value in values.items()}
-    for key, value in values.items():
-        then = _with_bound(then, key, value)
+    now, then, bounds = _decisions(params, changes)
     tally = _Tally()
     for batch in stored_signals(root, manifest, params):
         tally.add(batch, failures(batch, now), failures(batch, then))
@@ -132,6 +123,21 @@ def whatif(root: str, version: version_log.Version, changes: Sequence[str]) -> F
         reasons=tally.reasons(),
         fails=tally.fails(),
     )
+
+
+def _decisions(params: Params, changes: Sequence[str]) -> tuple[Decision, Decision, dict[str, tuple[float, float]]]:
+    """Return the decision of `params`, that with the changes, and (now, then) of every changed bound."""
+    pairs = [(key.strip(), value.strip()) for key, _, value in (change.partition("=") for change in changes)]
+    names = [FilePath(value) for key, value in pairs if key == "packs"]
+    now = decision_of(params, names[-1] if names else params.packs)
+    then = _with_packs(now, names[-1]) if names else now
+    bounds = {}
+    for change, (key, _) in zip(changes, pairs, strict=True):
+        if key != "packs":
+            changed, value = _parse_change(change, then.params)
+            bounds[changed] = _bound(now, changed), value
+            then = _with_bound(then, changed, value)
+    return now, then, bounds
 
 
 def _require_explained(path: str, manifest: Manifest, reasons: Mapping[str, tuple[int, int]]) -> None:

@@ -54,6 +54,14 @@ Failure = dict[str, float | str]
 """A failed rule of a row: `rule`, `value`, `bound`."""
 
 
+class Applied(NamedTuple):
+    """The result of all profiles for a batch: signals by profile, edits in order, failed rules per row."""
+
+    signals: dict[str, Floats]
+    edits: list[Edit]
+    failures: list[list[Failure]]
+
+
 WORDS = {"split": 0, "unicode": 1, "spacy": 3}
 """Word rules of `text.words` by name."""
 
@@ -160,23 +168,31 @@ def _filter_batch(
     batch: pa.RecordBatch, profiles: list[Profile], words: int, columns: npt.NDArray[np.intp], *, edit_spans: bool
 ) -> pa.RecordBatch:
     """Return `batch` with signals, verdicts and edits; `columns` is the column of `Profile.bounds` for each row."""
-    texts, languages = batch.column("text"), batch.column("language")
-    failures: list[list[Failure]] = [[] for _ in range(batch.num_rows)]
-    signals, edits = {}, []
-    for card, limits, bounds in profiles:
-        before = texts
-        signals[card.name], texts = card.compute_signals(texts, languages, words, limits)
-        _collect_failures(card, bounds[:, columns], signals[card.name], failures)
-        if texts is not before:
-            edits.append(Edit(card, limits, before, texts))
+    languages = batch.column("language")
+    signals, edits, failures = _apply(profiles, batch.column("text"), languages, words, columns)
     kept = pa.array([not failed for failed in failures], pa.bool_())
     if edits:
-        batch = _replace_text(batch, texts, kept)
+        batch = _replace_text(batch, edits[-1].after, kept)
     for name, values in signals.items():
         batch = replace_column(batch, signals_column(name), _signals_struct(FILTERS[name], values))
     batch = replace_column(batch, SPANS.name, _edit_spans(edits if edit_spans else [], kept, languages))
     reasons = pa.array([failed[0]["rule"] if failed else None for failed in failures], pa.string())
     return reject(batch, reasons, pa.array([_evidence(failed) for failed in failures], pa.string()))
+
+
+def _apply(
+    profiles: list[Profile], texts: pa.Array, languages: pa.Array, words: int, columns: npt.NDArray[np.intp]
+) -> Applied:
+    """Apply profiles in order; each gets the texts as the profiles before it left them."""
+    applied = Applied({}, [], [[] for _ in range(len(texts))])
+    for card, limits, bounds in profiles:
+        signals, edited = card.compute_signals(texts, languages, words, limits)
+        applied.signals[card.name] = signals
+        _collect_failures(card, bounds[:, columns], signals, applied.failures)
+        if edited is not texts:
+            applied.edits.append(Edit(card, limits, texts, edited))
+        texts = edited
+    return applied
 
 
 def _replace_text(batch: pa.RecordBatch, texts: pa.Array, kept: pa.Array) -> pa.RecordBatch:

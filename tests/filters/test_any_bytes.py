@@ -41,10 +41,10 @@ def column(raw: list[bytes]) -> pa.Array:
 
 def signals(card: Filter, texts: pa.Array, languages: list[str | None], words: int) -> npt.NDArray[np.float64]:
     codes, limits = pa.array(languages, pa.string()), LIMITS.get(card.name, card.limits())
-    found: npt.NDArray[np.float64] = card.compute_signals(texts, codes, words, limits).signals
+    values: npt.NDArray[np.float64] = card.compute_signals(texts, codes, words, limits).signals
     if card.cuts is not None:
         assert len(card.cuts.trace(texts, codes, limits)) == sum(map(len, texts.cast(pa.large_binary()).to_pylist()))
-    return found
+    return values
 
 
 @EVERY
@@ -52,13 +52,13 @@ def signals(card: Filter, texts: pa.Array, languages: list[str | None], words: i
 @settings(max_examples=30, deadline=None)
 @given(raw=st.lists(BROKEN, max_size=4))
 @example(raw=[b"\xed\xa0\xbd\xed\xb8\x80", b"\xe2\x80", b"\xf0\x9f\x98"])
-def test_bytes_that_are_no_utf8_are_measured_alone_as_in_company(card: Filter, words: int, raw: list[bytes]) -> None:
+def test_invalid_utf8_has_the_same_signals_alone_and_in_a_batch(card: Filter, words: int, raw: list[bytes]) -> None:
     """Surrogates of UTF-16 come as three bytes each, which are no UTF-8."""
     languages = [LANGUAGES[at % len(LANGUAGES)] for at in range(len(raw))]
     whole = signals(card, column(raw), languages, words)
     assert np.isfinite(whole).all()
     assert (whole >= 0).all()
-    alone = [signals(card, column([one]), [told], words)[0] for one, told in zip(raw, languages, strict=True)]
+    alone = [signals(card, column([text]), [language], words)[0] for text, language in zip(raw, languages, strict=True)]
     assert whole.tolist() == [row.tolist() for row in alone]
 
 
@@ -66,7 +66,7 @@ def test_bytes_that_are_no_utf8_are_measured_alone_as_in_company(card: Filter, w
 @WORDS
 @settings(max_examples=30, deadline=None)
 @given(texts=st.lists(ODD, max_size=5), seed=st.randoms(use_true_random=False))
-def test_odd_texts_are_measured_the_same_in_any_order(card: Filter, words: int, texts: list[str], seed: object) -> None:
+def test_odd_texts_have_the_same_signals_in_any_order(card: Filter, words: int, texts: list[str], seed: object) -> None:
     languages = [LANGUAGES[len(text) % len(LANGUAGES)] for text in texts]
     order = list(range(len(texts)))
     seed.shuffle(order)  # type: ignore[attr-defined]
@@ -84,7 +84,7 @@ def test_verdicts_are_the_same_alone_or_in_company(packs: str, rows: list[tuple[
     params = Params(profiles=profiles, packs=packs, edit_spans=True)  # type: ignore[arg-type]
 
     def judged(some: list[tuple[str, str | None]]) -> list[dict[str, object]]:
-        docs = documents([text for text, _ in some], language=pa.array([told for _, told in some], pa.string()))
+        docs = documents([text for text, _ in some], language=pa.array([language for _, language in some], pa.string()))
         batches = docs.combine_chunks().to_batches()
         kept = pa.Table.from_batches(filter_texts(iter(batches), params=params)) if batches else pa.table({})
         return (
@@ -99,7 +99,7 @@ def test_verdicts_are_the_same_alone_or_in_company(packs: str, rows: list[tuple[
 
 
 @EVERY
-def test_a_huge_line_and_a_million_words_are_measured(card: Filter) -> None:
+def test_a_huge_line_and_a_million_words_have_signals(card: Filter) -> None:
     texts = ["x" * 3_000_000, "ab " * 1_000_000, "a\n" * 300_000, "中" * 300_000]
-    found = signals(card, pa.array(texts, pa.large_string()), ["en", "en", "en", "zh"], 0)
-    assert np.isfinite(found).all()
+    values = signals(card, pa.array(texts, pa.large_string()), ["en", "en", "en", "zh"], 0)
+    assert np.isfinite(values).all()

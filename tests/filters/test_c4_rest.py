@@ -63,9 +63,9 @@ def draws(texts: list[str], languages: list[str | None]) -> list[float]:
 @given(st.lists(st.tuples(TEXTS, st.sampled_from(["en", "ja", "de", "fr", None])), max_size=5))
 @example([("damn", "en"), ("damned", "en"), ("x_damn", "en"), ("e\u0301damn", "en"), ("bad  word", "en")])
 def test_bad_words_are_found_as_upstream_finds_them(rows: list[tuple[str, str | None]]) -> None:
-    found = draws([text for text, _ in rows], [language for _, language in rows])
-    assert [draw > 0 for draw in found] == [has_bad_word(*row) for row in rows]
-    assert all(0 <= draw <= 1 for draw in found)
+    computed = draws([text for text, _ in rows], [language for _, language in rows])
+    assert [draw > 0 for draw in computed] == [has_bad_word(*row) for row in rows]
+    assert all(0 <= draw <= 1 for draw in computed)
 
 
 def test_a_share_of_texts_with_bad_words_stays_the_same_ones_in_any_company() -> None:
@@ -79,28 +79,28 @@ def test_a_share_of_texts_with_bad_words_stays_the_same_ones_in_any_company() ->
 
 def test_lists_are_asked_of_their_language_and_are_identity(tmp_path: Path) -> None:
     table = documents(["Oh damn it", "Oh verdammt", "fine"], language=pa.array(["en", "de", "en"]))
-    made = []
+    manifests = []
     for words in ("damn\n", "darn\n"):
         path = tmp_path / f"{words.strip()}.txt"
         path.write_text(words)
-        asked = {"profiles": ["c4_badwords"], "c4_badwords": {"bad_words": {"en": str(path)}}}
-        made.append(refined(tmp_path, "filter_quality", parent_of(tmp_path, [table]), asked)[1])
-    assert [one.rejected for one in made] == [{"c4_badwords:document_removed_with_badwords": 1}, {}]
-    assert made[0].fingerprint != made[1].fingerprint
+        params = {"profiles": ["c4_badwords"], "c4_badwords": {"bad_words": {"en": str(path)}}}
+        manifests.append(refined(tmp_path, "filter_quality", parent_of(tmp_path, [table]), params)[1])
+    assert [manifest.rejected for manifest in manifests] == [{"c4_badwords:document_removed_with_badwords": 1}, {}]
+    assert manifests[0].fingerprint != manifests[1].fingerprint
     with pytest.raises(RecipeError, match=r"bad_words: \{en: PATH\}"):
         Params(profiles=("c4_badwords",))
 
 
 def test_published_lists_are_read(shared_data: Path, tmp_path: Path) -> None:
     lines = gzip.decompress((shared_data / "resources" / "badwords.jsonl.gz").read_bytes()).splitlines()
-    lists = {one["lang"]: one["words"] for one in map(json.loads, lines)}
+    lists = {entry["lang"]: entry["words"] for entry in map(json.loads, lines)}
     paths = {}
     for language, words in lists.items():
         (tmp_path / language).write_text("\n".join(words))
         paths[language] = str(tmp_path / language)
     spelled = {language: [word for word in words if word == word.lower()] for language, words in lists.items()}
-    told = [language for language, words in spelled.items() for _ in words]
-    table = documents([f"{word}." for words in spelled.values() for word in words], language=pa.array(told))
+    codes = [language for language, words in spelled.items() for _ in words]
+    table = documents([f"{word}." for words in spelled.values() for word in words], language=pa.array(codes))
     params = Params(profiles=("c4_badwords",), limits={"c4_badwords": {"bad_words": paths}})
     (out,) = filter_texts(iter(table.combine_chunks().to_batches()), params=params)
     passed = [
@@ -114,7 +114,9 @@ def test_published_lists_are_read(shared_data: Path, tmp_path: Path) -> None:
 def test_paragraphs_are_counted_as_upstream_judges_them(rows: list[list[int]]) -> None:
     texts = ["\n".join("é" * points for points in row) for row in rows]
     limits = c4_paragraphs.Limits(min_paragraph_len=4)
-    found = c4_paragraphs.compute_signals(pa.array(texts, pa.large_string()), pa.nulls(len(texts)), 0, limits).signals
-    for text, (long,) in zip(texts, found, strict=True):
+    computed = c4_paragraphs.compute_signals(
+        pa.array(texts, pa.large_string()), pa.nulls(len(texts)), 0, limits
+    ).signals
+    for text, (long,) in zip(texts, computed, strict=True):
         lengths = [len(line) for line in text.split("\n")]
         assert (long >= 3) == (len(lengths) >= 3 and min(heapq.nlargest(3, lengths)) >= 4)

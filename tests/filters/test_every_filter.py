@@ -30,7 +30,7 @@ EVERY = pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
 PROPERTY = settings(max_examples=40, deadline=None)
 
 
-def measured(card: Filter, rows: list[tuple[str | None, str | None]], words: int = 0) -> Computed:
+def computed(card: Filter, rows: list[tuple[str | None, str | None]], words: int = 0) -> Computed:
     texts = pa.array([text for text, _ in rows], pa.large_string())
     return card.compute_signals(texts, pa.array([language for _, language in rows], pa.string()), words, card.limits())
 
@@ -55,7 +55,7 @@ def test_rules_name_signals_limits_and_fitting_reasons(card: Filter) -> None:
 def test_one_finite_row_of_signals_per_text(
     card: Filter, rows: list[tuple[str | None, str | None]], words: int
 ) -> None:
-    signals, texts = measured(card, rows, words)
+    signals, texts = computed(card, rows, words)
     assert signals.shape == (len(rows), len(card.signals))
     assert len(texts) == len(rows)
     assert np.isfinite(signals).all()
@@ -66,7 +66,7 @@ def test_one_finite_row_of_signals_per_text(
 @PROPERTY
 @given(rows=ROWS, at=st.integers(0, 5))
 def test_halves_are_the_whole(card: Filter, rows: list[tuple[str | None, str | None]], at: int) -> None:
-    whole, first, second = measured(card, rows), measured(card, rows[:at]), measured(card, rows[at:])
+    whole, first, second = computed(card, rows), computed(card, rows[:at]), computed(card, rows[at:])
     assert np.vstack([first.signals, second.signals]).tolist() == whole.signals.tolist()
     assert [*first.texts.to_pylist(), *second.texts.to_pylist()] == whole.texts.to_pylist()
 
@@ -77,12 +77,12 @@ def test_halves_are_the_whole(card: Filter, rows: list[tuple[str | None, str | N
 def test_permuted_rows_permute_signals(card: Filter, rows: list[tuple[str | None, str | None]], seed: object) -> None:
     order = list(range(len(rows)))
     seed.shuffle(order)  # type: ignore[attr-defined]
-    whole, permuted = measured(card, rows), measured(card, [rows[at] for at in order])
+    whole, permuted = computed(card, rows), computed(card, [rows[at] for at in order])
     assert permuted.signals.tolist() == whole.signals[order].tolist()
     assert permuted.texts.to_pylist() == [whole.texts[at].as_py() for at in order]
 
 
 @EVERY
-def test_nulls_and_empty_texts_measure_the_same(card: Filter) -> None:
-    signals, _ = measured(card, [(None, "en"), ("", "en")])
+def test_nulls_and_empty_texts_have_the_same_signals(card: Filter) -> None:
+    signals, _ = computed(card, [(None, "en"), ("", "en")])
     assert signals[0].tolist() == signals[1].tolist()

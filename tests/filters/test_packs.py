@@ -54,7 +54,7 @@ def test_every_entry_of_fineweb2_with_numbers_names_its_source() -> None:
     numbered = {
         code
         for code, entry in entries.items()
-        if code not in UNSPACED and any(isinstance(one, dict) and any(one.values()) for one in entry.values())
+        if code not in UNSPACED and any(isinstance(bounds, dict) and any(bounds.values()) for bounds in entry.values())
     }
     assert numbered <= sourced
     assert len(sourced - {ANY}) == 30
@@ -75,7 +75,7 @@ def test_any_is_every_language_without_an_entry(tmp_path: Path) -> None:
     assert reasons(GERMAN, "de", packs=path) == {"enough_stop_words"}
 
 
-def test_what_is_said_of_a_language_stands_before_what_a_recipe_says_of_all(tmp_path: Path) -> None:
+def test_a_bound_of_a_language_wins_over_the_recipe(tmp_path: Path) -> None:
     path = written(tmp_path, "de: {gopher_quality: {min_doc_words: 10}}\nfr: {}\n")
     bounds = {"min_doc_words": 1000, "min_stop_words": 0}
     assert reasons(GERMAN, "de", packs=path, gopher_quality=bounds) == set()
@@ -111,7 +111,7 @@ def test_each_profile_counts_stop_words_its_own_way(
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("de: {gopher_quality: {min_dok_words: 3}}", "nearest is 'min_doc_words'"),
         ("de: {c4: {min_words_per_line: 3}}", "no bound of a rule is called 'min_words_per_line'"),
@@ -130,9 +130,9 @@ def test_each_profile_counts_stop_words_its_own_way(
         ("", "must be a mapping"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, content: str, said: str) -> None:
+def test_a_broken_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
     path = written(tmp_path, content)
-    with pytest.raises(RecipeError, match=said) as refused:
+    with pytest.raises(RecipeError, match=message) as refused:
         resources(Params(packs=path))  # type: ignore[arg-type]
     assert path in str(refused.value)
 
@@ -143,17 +143,17 @@ def test_norwegian_needs_no_quotes(tmp_path: Path) -> None:
 
 def test_the_content_of_packs_is_identity(tmp_path: Path) -> None:
     parent = parent_of(tmp_path, [documents([GERMAN], language=pa.array(["de"]))])
-    made = []
+    fingerprints = []
     for number, content in enumerate(("de: {}", "fr: {}", "de: {}")):
         path = tmp_path / f"{number}.yaml"
         path.write_text(content)
-        made.append(refined(tmp_path, "filter_quality", parent, {"packs": str(path)})[1].fingerprint)
+        fingerprints.append(refined(tmp_path, "filter_quality", parent, {"packs": str(path)})[1].fingerprint)
     named = [refined(tmp_path, "filter_quality", parent, {"packs": name})[1].fingerprint for name in (*SETS, "none")]
-    assert made[0] == made[2] != made[1]
-    assert len({*made, *named}) == 5
+    assert fingerprints[0] == fingerprints[2] != fingerprints[1]
+    assert len({*fingerprints, *named}) == 5
 
 
-def test_packs_that_are_nowhere_are_refused(tmp_path: Path) -> None:
+def test_missing_packs_are_refused(tmp_path: Path) -> None:
     parent = parent_of(tmp_path, [documents(["x"], language=pa.array(["de"]))])
     with pytest.raises(RecipeError, match=r"cannot read .*nowhere\.yaml"):
         refined(tmp_path, "filter_quality", parent, {"packs": str(tmp_path / "nowhere.yaml")})
@@ -192,5 +192,5 @@ def test_stop_words_are_counted_by_the_list_of_each_row(rows: list[tuple[str, in
     which = np.array([at for _, at in rows], np.int64)
     counts = stop_words.count_stop_words(texts, np.zeros(len(rows), np.uint8), which, lists)
     for (text, at), (different, every) in zip(rows, counts, strict=True):
-        found = [word for word in text.split() if word in lists[at]]
-        assert (different, every) == (len(set(found)), len(found))
+        words = [word for word in text.split() if word in lists[at]]
+        assert (different, every) == (len(set(words)), len(words))

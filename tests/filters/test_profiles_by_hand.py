@@ -10,8 +10,8 @@ from pipeline_tasks.stage import FilePath
 
 
 def signals(card: Filter, text: str, language: str = "en") -> dict[str, float]:
-    measured = card.compute_signals(pa.array([text], pa.large_string()), pa.array([language]), 0, card.limits())
-    return dict(zip(card.signals, measured.signals[0].tolist(), strict=True))
+    computed = card.compute_signals(pa.array([text], pa.large_string()), pa.array([language]), 0, card.limits())
+    return dict(zip(card.signals, computed.signals[0].tolist(), strict=True))
 
 
 def test_a_line_said_twice_in_four_is_a_quarter_or_a_half() -> None:
@@ -88,9 +88,9 @@ def test_nemo_replaces_inside_words_too() -> None:
 
 
 def test_dolma_counts_empty_lines_and_may_exceed_one() -> None:
-    found = signals(dolma.FILTER, "a a a a\n\na a a a\n")
-    assert found["dup_line_frac"] == 1
-    assert found["dup_line_char_frac"] == pytest.approx(14 / 8)
+    values = signals(dolma.FILTER, "a a a a\n\na a a a\n")
+    assert values["dup_line_frac"] == 1
+    assert values["dup_line_char_frac"] == pytest.approx(14 / 8)
 
 
 def test_a_text_of_one_line_repeats_nothing_to_dclm() -> None:
@@ -101,35 +101,35 @@ def test_dclm_counts_words_that_begin_with_a_letter_or_digit() -> None:
     assert signals(dclm.FILTER, '"Yes" we (can) -- 3 x')["words"] == 3
 
 
-def test_dclm_removes_lines_and_measures_what_they_held() -> None:
+def test_dclm_removes_lines_and_counts_their_words() -> None:
     text = "This line of prose is kept as it is.\nMENU AND MORE\n1234\n1.2K likes\nHome\n3 items in cart\nSign-in here"
-    measured = dclm.compute_signals(pa.array([text], pa.large_string()), pa.array(["en"]), 0, dclm.Limits())
-    found = dict(zip(dclm.SIGNALS, measured.signals[0].tolist(), strict=True))
-    assert measured.texts.to_pylist() == ["This line of prose is kept as it is.\n3\nhere"]
-    assert [found[f"{why}_lines"] for why in ("uppercase", "numeric", "counter", "short")] == [1, 1, 1, 1]
-    assert [found[f"{why}_lines"] for why in ("cart", "more", "sign_in")] == [1, 0, 1]
-    assert found["removed_ratio"] == pytest.approx((22 - 11) / 22)
+    computed = dclm.compute_signals(pa.array([text], pa.large_string()), pa.array(["en"]), 0, dclm.Limits())
+    values = dict(zip(dclm.SIGNALS, computed.signals[0].tolist(), strict=True))
+    assert computed.texts.to_pylist() == ["This line of prose is kept as it is.\n3\nhere"]
+    assert [values[f"{why}_lines"] for why in ("uppercase", "numeric", "counter", "short")] == [1, 1, 1, 1]
+    assert [values[f"{why}_lines"] for why in ("cart", "more", "sign_in")] == [1, 0, 1]
+    assert values["removed_ratio"] == pytest.approx((22 - 11) / 22)
 
 
-def test_dclm_takes_urls_out_before_it_measures() -> None:
+def test_dclm_removes_urls_before_it_counts() -> None:
     text = "This line has 9 words and http://a.com/b two addresses.\nSee 10.0.0.1 here"
     texts, languages = pa.array([text], pa.large_string()), pa.array(["en"])
-    measured = dclm.compute_signals(texts, languages, 0, dclm.Limits())
-    found = dict(zip(dclm.SIGNALS, measured.signals[0].tolist(), strict=True))
-    assert measured.texts.to_pylist() == ["This line has 9 words and two addresses.\nSee here"]
-    assert (found["words"], found["urls"], found["addresses"]) == (10, 1, 1)
+    computed = dclm.compute_signals(texts, languages, 0, dclm.Limits())
+    values = dict(zip(dclm.SIGNALS, computed.signals[0].tolist(), strict=True))
+    assert computed.texts.to_pylist() == ["This line has 9 words and two addresses.\nSee here"]
+    assert (values["words"], values["urls"], values["addresses"]) == (10, 1, 1)
     left = dclm.compute_signals(texts, languages, 0, dclm.Limits(remove_urls=0))
     assert left.texts.to_pylist() == [text]
 
 
 def test_nemo_counts_characters_of_its_own_kinds() -> None:
     text = "See http://a.b/c (1)\n[x]"
-    found = signals(nemo.FILTER, text)
-    assert found["url_ratio"] == pytest.approx(len("http://a.b/c") / len(text))
-    assert found["parentheses_ratio"] == pytest.approx(4 / len(text))
-    assert found["number_ratio"] == pytest.approx(1 / len(text))
-    assert found["white_space_ratio"] == pytest.approx(3 / len(text))
-    assert found["non_alpha_numeric"] == pytest.approx(len(":// /()[] ") / len(text) - 0 / len(text))
+    values = signals(nemo.FILTER, text)
+    assert values["url_ratio"] == pytest.approx(len("http://a.b/c") / len(text))
+    assert values["parentheses_ratio"] == pytest.approx(4 / len(text))
+    assert values["number_ratio"] == pytest.approx(1 / len(text))
+    assert values["white_space_ratio"] == pytest.approx(3 / len(text))
+    assert values["non_alpha_numeric"] == pytest.approx(len(":// /()[] ") / len(text) - 0 / len(text))
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ def test_nemo_counts_characters_of_its_own_kinds() -> None:
     ],
 )
 def test_nemo_digits_and_urls_are_ascii(text: str, digits: int, in_urls: int) -> None:
-    found = signals(nemo.FILTER, text)
-    assert found["number_ratio"] == pytest.approx(digits / len(text))
-    assert found["url_ratio"] == pytest.approx(in_urls / len(text))
+    values = signals(nemo.FILTER, text)
+    assert values["number_ratio"] == pytest.approx(digits / len(text))
+    assert values["url_ratio"] == pytest.approx(in_urls / len(text))
 
 
 def test_nemo_boilerplate_is_a_share_of_paragraphs() -> None:
@@ -157,10 +157,10 @@ def test_nemo_boilerplate_is_a_share_of_paragraphs() -> None:
 
 def test_cc_net_keeps_the_first_of_equal_paragraphs() -> None:
     text = "_Hello\n_World\n\nI'm original, 12。\n_world\ni'm Original, 34\nend"
-    measured = cc_net.compute_signals(pa.array([text], pa.large_string()), pa.array(["en"]), 0, cc_net.Limits())
-    assert measured.texts.to_pylist() == ["_Hello\n_World\n\nI'm original, 12。\nend"]
+    computed = cc_net.compute_signals(pa.array([text], pa.large_string()), pa.array(["en"]), 0, cc_net.Limits())
+    assert computed.texts.to_pylist() == ["_Hello\n_World\n\nI'm original, 12。\nend"]
     length = len(text.replace("\n\n", "\n"))
-    assert measured.signals[0].tolist() == [6, length, 2]
+    assert computed.signals[0].tolist() == [6, length, 2]
 
 
 @pytest.mark.parametrize("other", ["\x85 one", "one\x1c", "\u3000ONE\u2028", "\x0bone"])
@@ -185,29 +185,29 @@ def test_cc_net_may_write_punctuation_in_ascii_and_leave_repeats() -> None:
 
 def test_seeds() -> None:
     text = "def f(x): return x; x x (const)"
-    found = signals(seeds.FILTER, text)
-    assert (found["chars"], found["words"], found["code_keywords"]) == (len(text), 7, 3)
-    assert found["punctuation"] == pytest.approx(6 / len(text))
-    assert found["distinct_words"] == pytest.approx(6 / 7)
-    assert found["code_symbols"] == pytest.approx(1 / len(text))
-    assert found["signal_density"] == pytest.approx(19 / len(text))
+    values = signals(seeds.FILTER, text)
+    assert (values["chars"], values["words"], values["code_keywords"]) == (len(text), 7, 3)
+    assert values["punctuation"] == pytest.approx(6 / len(text))
+    assert values["distinct_words"] == pytest.approx(6 / 7)
+    assert values["code_symbols"] == pytest.approx(1 / len(text))
+    assert values["signal_density"] == pytest.approx(19 / len(text))
 
 
 def test_seeds_looks_for_listed_words_in_any_case(tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("DARN\ntwo words\n")
     texts = pa.array(["Darn it, darn! Darned"], pa.large_string())
-    found = seeds.compute_signals(texts, pa.array(["en"]), 0, seeds.Limits(toxic_words=FilePath(str(words))))
-    assert found.signals[0, seeds.SIGNALS.index("listed_words")] == pytest.approx(2 / 4)
+    values = seeds.compute_signals(texts, pa.array(["en"]), 0, seeds.Limits(toxic_words=FilePath(str(words))))
+    assert values.signals[0, seeds.SIGNALS.index("listed_words")] == pytest.approx(2 / 4)
 
 
 def test_a_text_of_nothing_is_empty_to_gopher_and_the_worst_to_dclm() -> None:
     def failed(card: Filter, text: str) -> set[str]:
-        found, limits = signals(card, text), card.limits()
+        values, limits = signals(card, text), card.limits()
         return {
             rule.why
             for rule in card.rules
-            if (found[rule.signal] - getattr(limits, rule.limit)) * (1 if rule.side == "max" else -1) > 0
+            if (values[rule.signal] - getattr(limits, rule.limit)) * (1 if rule.side == "max" else -1) > 0
         }
 
     assert failed(gopher_repetition.FILTER, "") == {"empty"}

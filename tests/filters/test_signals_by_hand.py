@@ -7,22 +7,22 @@ from pipeline_tasks.filters import Filter, c4, fineweb, gopher_quality, gopher_r
 
 
 def signals(card: Filter, text: str, language: str = "en", words: int = 0) -> dict[str, float]:
-    measured = card.compute_signals(pa.array([text], pa.large_string()), pa.array([language]), words, card.limits())
-    return dict(zip(card.signals, measured.signals[0].tolist(), strict=True))
+    computed = card.compute_signals(pa.array([text], pa.large_string()), pa.array([language]), words, card.limits())
+    return dict(zip(card.signals, computed.signals[0].tolist(), strict=True))
 
 
 def test_gopher_quality() -> None:
     # all words: the, fox..., #1, --, and, …, dog; `--` and `…` are all punctuation; `#1` has no letter
     text = "the fox... #1 --\n- and …\n  • dog ..."
-    found = signals(gopher_quality.FILTER, text)
-    assert found["words"] == 6  # the, fox..., #1, and, •, dog: a bullet is no punctuation to the source
-    assert found["word_length"] == pytest.approx((3 + 6 + 2 + 3 + 1 + 3) / 6)
-    assert found["hash_ratio"] == pytest.approx(1 / 10)
-    assert found["ellipsis_ratio"] == pytest.approx(3 / 10)
-    assert found["bullet_line_ratio"] == pytest.approx(2 / 3)
-    assert found["ellipsis_line_ratio"] == pytest.approx(2 / 3)
-    assert found["alpha_word_ratio"] == pytest.approx(4 / 10)
-    assert found["stop_words"] == 2
+    values = signals(gopher_quality.FILTER, text)
+    assert values["words"] == 6  # the, fox..., #1, and, •, dog: a bullet is no punctuation to the source
+    assert values["word_length"] == pytest.approx((3 + 6 + 2 + 3 + 1 + 3) / 6)
+    assert values["hash_ratio"] == pytest.approx(1 / 10)
+    assert values["ellipsis_ratio"] == pytest.approx(3 / 10)
+    assert values["bullet_line_ratio"] == pytest.approx(2 / 3)
+    assert values["ellipsis_line_ratio"] == pytest.approx(2 / 3)
+    assert values["alpha_word_ratio"] == pytest.approx(4 / 10)
+    assert values["stop_words"] == 2
 
 
 def test_unicode_words_count_punctuation() -> None:
@@ -33,15 +33,15 @@ def test_unicode_words_count_punctuation() -> None:
 
 def test_gopher_repetition() -> None:
     text = "one two\nx\none two\n\n\none two\nx\none two\n\nend"
-    found = signals(gopher_repetition.FILTER, text)
+    values = signals(gopher_repetition.FILTER, text)
     first = len("one two\nx\none two")
-    assert found["dup_para_frac"] == pytest.approx(1 / 3)
-    assert found["dup_para_char_frac"] == pytest.approx(first / len(text))
-    assert found["dup_line_frac"] == pytest.approx(4 / 7)
-    assert found["dup_line_char_frac"] == pytest.approx((7 * 3 + 1) / len(text))
-    assert found["top_2_gram"] == pytest.approx(4 * len("one two") / len(text))
-    assert found["duplicated_5_n_grams"] == pytest.approx(len("onetwoxonetwo") / len(text))
-    assert found["duplicated_6_n_grams"] == 0
+    assert values["dup_para_frac"] == pytest.approx(1 / 3)
+    assert values["dup_para_char_frac"] == pytest.approx(first / len(text))
+    assert values["dup_line_frac"] == pytest.approx(4 / 7)
+    assert values["dup_line_char_frac"] == pytest.approx((7 * 3 + 1) / len(text))
+    assert values["top_2_gram"] == pytest.approx(4 * len("one two") / len(text))
+    assert values["duplicated_5_n_grams"] == pytest.approx(len("onetwoxonetwo") / len(text))
+    assert values["duplicated_6_n_grams"] == 0
 
 
 def test_c4_removes_lines_in_the_order_of_the_source() -> None:
@@ -54,12 +54,12 @@ def test_c4_removes_lines_in_the_order_of_the_source() -> None:
         "  Another line,   kept as it is  ",
     ]
     card = c4.FILTER
-    measured = card.compute_signals(
+    computed = card.compute_signals(
         pa.array(["\r\n".join(lines)], pa.large_string()), pa.array(["en"]), 0, card.limits()
     )
-    found = dict(zip(card.signals, measured.signals[0].tolist(), strict=True))
-    assert measured.texts.to_pylist() == ["A sentence that stays. And more.\nAnother line,   kept as it is"]
-    assert found == {
+    values = dict(zip(card.signals, computed.signals[0].tolist(), strict=True))
+    assert computed.texts.to_pylist() == ["A sentence that stays. And more.\nAnother line,   kept as it is"]
+    assert values == {
         "lines": 6,
         "long_word_lines": 1,
         "no_terminal_lines": 0,
@@ -101,12 +101,12 @@ def test_c4_counts_sentences_of_spacy_words(text: str, sentences: int) -> None:
 
 
 def test_fineweb() -> None:
-    found = signals(fineweb.FILTER, "short.\n\nthis line has more than thirty characters\nshort.\n")
-    assert found["prose_lines"] == 3
-    assert found["line_punct_ratio"] == pytest.approx(2 / 3)
-    assert found["short_line_ratio"] == pytest.approx(2 / 3)
-    assert found["char_dup_ratio"] == pytest.approx(6 / (6 + 41 + 6))
-    assert found["list_ratio"] == pytest.approx(4 / 9)
+    values = signals(fineweb.FILTER, "short.\n\nthis line has more than thirty characters\nshort.\n")
+    assert values["prose_lines"] == 3
+    assert values["line_punct_ratio"] == pytest.approx(2 / 3)
+    assert values["short_line_ratio"] == pytest.approx(2 / 3)
+    assert values["char_dup_ratio"] == pytest.approx(6 / (6 + 41 + 6))
+    assert values["list_ratio"] == pytest.approx(4 / 9)
 
 
 def test_words_of_unspaced_scripts_are_pairs() -> None:

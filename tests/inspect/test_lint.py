@@ -28,8 +28,8 @@ def recipe(folder: Path, quality: dict[str, Any], stages: dict[str, Any] = UP_TO
     return str(path)
 
 
-def faults(found: list[Finding]) -> dict[str, str]:
-    return {one.where: one.message for one in found if one.fault}
+def faults(findings: list[Finding]) -> dict[str, str]:
+    return {finding.where: finding.message for finding in findings if finding.fault}
 
 
 @pytest.mark.parametrize("name", [name for name in recipe_names() if name != "demo"])
@@ -38,7 +38,7 @@ def test_our_own_recipes_are_sound(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("quality", "where", "what"),
+    ("quality", "where", "message"),
     [
         ({"gopher_quality": {"min_doc_words": 0}}, "gopher_quality:short_doc", "cannot fire.*never below 0"),
         ({"gopher_quality": {"max_bullet_lines_ratio": 1}}, "gopher_quality:too_many_bullets", "cannot fire.*is 1"),
@@ -50,15 +50,15 @@ def test_our_own_recipes_are_sound(name: str) -> None:
         ({"gopher_quality": {"min_doc_words": 9, "max_doc_words": 8}}, "gopher_quality:long_doc", "nothing can pass"),
     ],
 )
-def test_a_planted_rule_is_found(tmp_path: Path, quality: dict[str, Any], where: str, what: str) -> None:
-    (found,) = lint(recipe(tmp_path, quality))
-    assert (found.fault, found.where) == (True, where)
-    assert re.search(what, found.message)
+def test_a_planted_rule_is_found(tmp_path: Path, quality: dict[str, Any], where: str, message: str) -> None:
+    (finding,) = lint(recipe(tmp_path, quality))
+    assert (finding.fault, finding.where) == (True, where)
+    assert re.search(message, finding.message)
     assert lint(recipe(tmp_path, quality), allow=[where]) == []
 
 
 @pytest.mark.parametrize(
-    ("content", "where", "what"),
+    ("content", "where", "message"),
     [
         ("de: {gopher_quality: {min_dok_words: 3}}", "filter_quality", "nearest is 'min_doc_words'"),
         (
@@ -75,16 +75,16 @@ def test_a_planted_rule_is_found(tmp_path: Path, quality: dict[str, Any], where:
         ("any: {fineweb: {new_line_ratio: null}}", "fineweb:list_ratio", "packs let every language skip it"),
     ],
 )
-def test_faults_of_packs_are_found(tmp_path: Path, content: str, where: str, what: str) -> None:
+def test_faults_of_packs_are_found(tmp_path: Path, content: str, where: str, message: str) -> None:
     (tmp_path / "packs.yaml").write_text(content)
-    found = faults(lint(recipe(tmp_path, {"packs": str(tmp_path / "packs.yaml")})))
-    assert list(found) == ([where] if what else [])
-    assert not what or what in found[where]
+    findings = faults(lint(recipe(tmp_path, {"packs": str(tmp_path / "packs.yaml")})))
+    assert list(findings) == ([where] if message else [])
+    assert not message or message in findings[where]
 
 
 def test_bounds_that_packs_override_are_noted(tmp_path: Path) -> None:
-    asked = {"packs": "fineweb2", "fineweb": {"new_line_ratio": 0.4}}
-    (note,) = lint(recipe(tmp_path, asked))
+    quality = {"packs": "fineweb2", "fineweb": {"new_line_ratio": 0.4}}
+    (note,) = lint(recipe(tmp_path, quality))
     assert not note.fault
     assert note.where == "fineweb"
     assert note.message.startswith("new_line_ratio=0.4 does not apply to ar, bg, cs,")
@@ -94,36 +94,36 @@ def test_rules_are_tried_with_the_packs_of_the_recipe(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("de: {gopher_quality: {min_doc_words: 1}}\nany: {gopher_quality: {min_stop_words: null}}\n")
     published(tmp_path, {"packs": str(path)})
-    notes = {one.where: one.message for one in lint(recipe(tmp_path, {"packs": str(path)}), str(tmp_path))}
+    notes = {finding.where: finding.message for finding in lint(recipe(tmp_path, {"packs": str(path)}), str(tmp_path))}
     assert "gopher_quality:long_doc" in notes
     (note,) = lint(recipe(tmp_path, {}), str(tmp_path))
     assert "was refined with other settings of its signals" in note.message
 
 
 def test_a_profile_that_is_asked_twice_is_shadowed(tmp_path: Path) -> None:
-    found = faults(lint(recipe(tmp_path, {"profiles": ["fineweb", "c4", "fineweb"]})))
-    assert len(found) == 5
-    assert "never decides: fineweb:list_ratio before it" in found["fineweb:list_ratio"]
+    findings = faults(lint(recipe(tmp_path, {"profiles": ["fineweb", "c4", "fineweb"]})))
+    assert len(findings) == 5
+    assert "never decides: fineweb:list_ratio before it" in findings["fineweb:list_ratio"]
 
 
 def test_stages_out_of_order_are_found(tmp_path: Path) -> None:
     swapped = {"ingest": {}, "extract": {}, "filter_url": {}}
-    found = lint(recipe(tmp_path, {}, swapped))
-    assert [(one.fault, one.where) for one in found] == [(True, "filter_quality")]
-    assert "needs language, which no stage before it writes; put it after filter_language" in found[0].message
+    findings = lint(recipe(tmp_path, {}, swapped))
+    assert [(finding.fault, finding.where) for finding in findings] == [(True, "filter_quality")]
+    assert "needs language, which no stage before it writes; put it after filter_language" in findings[0].message
     path = tmp_path / "late.yaml"
     path.write_text("stages: {ingest: {}, filter_language: {}, extract: {}, filter_quality: {}}")
-    found = lint(str(path))
-    assert [one.where for one in found] == ["filter_language", "filter_quality"]
-    assert "id, title, chars" in found[0].message
-    assert "put it after extract" in found[0].message
+    findings = lint(str(path))
+    assert [finding.where for finding in findings] == ["filter_language", "filter_quality"]
+    assert "id, title, chars" in findings[0].message
+    assert "put it after extract" in findings[0].message
 
 
 def test_a_missing_file_is_found(tmp_path: Path) -> None:
     stages = UP_TO_QUALITY | {"filter_url": {"domains": str(tmp_path / "no.txt")}}
-    found = faults(lint(recipe(tmp_path, {}, stages)))
-    assert list(found) == ["filter_url"]
-    assert "no.txt" in found["filter_url"]
+    findings = faults(lint(recipe(tmp_path, {}, stages)))
+    assert list(findings) == ["filter_url"]
+    assert "no.txt" in findings["filter_url"]
 
 
 def test_an_unreadable_recipe_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,7 +137,7 @@ def test_an_unreadable_recipe_is_found(tmp_path: Path, capsys: pytest.CaptureFix
 def test_rules_are_tried_on_stored_signals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     published(tmp_path)
     sound = recipe(tmp_path, {"gopher_quality": {"min_doc_words": 200}})
-    notes = {one.where: one.message for one in lint(sound, str(tmp_path)) if not one.fault}
+    notes = {finding.where: finding.message for finding in lint(sound, str(tmp_path)) if not finding.fault}
     assert notes["gopher_quality:long_doc"].startswith("never fired: none of 16")
     assert notes["c4:too_few_sentences"].startswith("never decides: all")
     assert "gopher_quality:short_doc" not in notes
@@ -145,7 +145,7 @@ def test_rules_are_tried_on_stored_signals(tmp_path: Path, capsys: pytest.Captur
     assert main(["lint", sound, "--root", str(tmp_path), "--strict"]) == 78
     capsys.readouterr()
     assert main(["lint", sound, "--root", str(tmp_path), "--json"]) == 0
-    assert {one["where"] for one in json.loads(capsys.readouterr().out)["notes"]} == set(notes)
+    assert {finding["where"] for finding in json.loads(capsys.readouterr().out)["notes"]} == set(notes)
 
 
 def test_signals_of_other_settings_are_not_used(tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ SOURCES = (["crawl", "crawl", "books"] * len(TEXTS))[: len(TEXTS)]
 
 
 def table() -> pa.Table:
-    made = documents(TEXTS, language=pa.array(LANGUAGES, pa.string()))
-    return made.set_column(0, "source", pa.array(SOURCES, pa.string()))
+    documents_ = documents(TEXTS, language=pa.array(LANGUAGES, pa.string()))
+    return documents_.set_column(0, "source", pa.array(SOURCES, pa.string()))
 
 
 def published(root: Path, params: Mapping[str, Any] | None = None) -> tuple[str, version_log.Version]:
@@ -47,12 +47,12 @@ def published(root: Path, params: Mapping[str, Any] | None = None) -> tuple[str,
     return parent, version_log.append(str(root), entry | {"prefix": "", "documents": 0, "tokens": 0, "sequences": 0})
 
 
-def by(root: Path, made: Manifest, column: str) -> dict[str, int]:
-    return dict(Counter(one or "(none)" for one in rows(root, made).to_pydict().get(column, [])))
+def by(root: Path, manifest: Manifest, column: str) -> dict[str, int]:
+    return dict(Counter(name or "(none)" for name in rows(root, manifest).to_pydict().get(column, [])))
 
 
-def kept(found: Mapping[str, Any]) -> dict[str, int]:
-    return {name: one.then for name, one in found.items() if one.then}
+def kept(changes: Mapping[str, Any]) -> dict[str, int]:
+    return {name: change.then for name, change in changes.items() if change.then}
 
 
 @pytest.mark.parametrize(
@@ -84,18 +84,18 @@ def test_a_forecast_is_what_a_run_then_does(
     tmp_path: Path, base: dict[str, Any], changes: list[str], params: dict[str, Any]
 ) -> None:
     parent, version = published(tmp_path, base)
-    found = whatif(str(tmp_path), version, changes)
+    forecast = whatif(str(tmp_path), version, changes)
     _, now = refined(tmp_path, "filter_quality", parent, base)
     _, then = refined(tmp_path, "filter_quality", parent, base | params)
-    assert (found.whole.rows, found.whole.now, found.whole.then) == (len(TEXTS), now.rows, then.rows)
-    assert {why: pair[0] for why, pair in found.reasons.items() if pair[0]} == now.rejected
-    assert {why: pair[1] for why, pair in found.reasons.items() if pair[1]} == then.rejected
-    assert kept(found.languages) == by(tmp_path, then, "language")
-    assert kept(found.sources) == by(tmp_path, then, "source")
-    assert sum(one.rows for one in found.languages.values()) == len(TEXTS)
-    aside = [json.loads(one) for one in rows(tmp_path, then, "rejects")["evidence"].to_pylist()]
-    fails = Counter(rule["rule"] for one in aside for rule in one)
-    assert {why: pair[1] for why, pair in found.fails.items() if pair[1]} == fails
+    assert (forecast.whole.rows, forecast.whole.now, forecast.whole.then) == (len(TEXTS), now.rows, then.rows)
+    assert {why: pair[0] for why, pair in forecast.reasons.items() if pair[0]} == now.rejected
+    assert {why: pair[1] for why, pair in forecast.reasons.items() if pair[1]} == then.rejected
+    assert kept(forecast.languages) == by(tmp_path, then, "language")
+    assert kept(forecast.sources) == by(tmp_path, then, "source")
+    assert sum(change.rows for change in forecast.languages.values()) == len(TEXTS)
+    evidence = [json.loads(failed) for failed in rows(tmp_path, then, "rejects")["evidence"].to_pylist()]
+    fails = Counter(rule["rule"] for failed in evidence for rule in failed)
+    assert {why: pair[1] for why, pair in forecast.fails.items() if pair[1]} == fails
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_a_forecast_per_language_is_what_a_run_with_such_packs_does(
         new = tmp_path / "new.yaml"
         new.write_text(params[:-1] + ", any: {gopher_quality: {min_stop_words: null}}}")
         params, changes = {"packs": str(new)}, [f"packs={old}", *changes]
-    found = whatif(str(tmp_path), version, changes)
+    forecast = whatif(str(tmp_path), version, changes)
     _, then = refined(tmp_path, "filter_quality", parent, params)
-    assert {why: pair[1] for why, pair in found.reasons.items() if pair[1]} == then.rejected
-    assert kept(found.languages) == by(tmp_path, then, "language")
+    assert {why: pair[1] for why, pair in forecast.reasons.items() if pair[1]} == then.rejected
+    assert kept(forecast.languages) == by(tmp_path, then, "language")
 
 
 def test_packs_with_uncounted_stop_words_are_refused(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_some_bounds_matter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ("gopher_quality.min_dok_words=3", r"nearest to .*: gopher_quality\.min_doc_words"),
         ("gofer_quality.min_doc_words=3", r"nearest to .*: gopher_quality\.min_doc_words"),
@@ -173,10 +173,10 @@ def test_some_bounds_matter(tmp_path: Path) -> None:
         ("fineweb.line_punct_thr=0", "not one of the profiles of this recipe"),
     ],
 )
-def test_changes_that_signals_do_not_show_are_refused(tmp_path: Path, change: str, said: str) -> None:
+def test_changes_that_signals_do_not_show_are_refused(tmp_path: Path, change: str, message: str) -> None:
     profiles = ["gopher_quality", "c4"] if change.startswith("fineweb.line") else ["gopher_quality", "c4", "fineweb"]
     _, version = published(tmp_path, {"profiles": profiles})
-    with pytest.raises(RecipeError, match=said):
+    with pytest.raises(RecipeError, match=message):
         whatif(str(tmp_path), version, [change])
 
 
@@ -197,7 +197,7 @@ def test_signals_that_do_not_explain_the_decisions_are_refused(tmp_path: Path) -
 
 def test_the_command_prints_both_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, version = published(tmp_path)
-    asked = [
+    arguments = [
         "whatif",
         str(tmp_path),
         "--recipe",
@@ -207,12 +207,16 @@ def test_the_command_prints_both_forms(tmp_path: Path, capsys: pytest.CaptureFix
         "--set",
         "gopher_quality.min_doc_words=1000",
     ]
-    assert main(asked) == 0
+    assert main(arguments) == 0
     assert "gopher_quality.min_doc_words: 50 -> 1000" in capsys.readouterr().out
-    assert main([*asked, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (told["rows"], told["then"], told["bounds"]) == (len(TEXTS), 0, {"gopher_quality.min_doc_words": [50, 1000]})
-    assert set(told["languages"]) == {"en", "de", "zh", "(none)"}
+    assert main([*arguments, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (answer["rows"], answer["then"], answer["bounds"]) == (
+        len(TEXTS),
+        0,
+        {"gopher_quality.min_doc_words": [50, 1000]},
+    )
+    assert set(answer["languages"]) == {"en", "de", "zh", "(none)"}
     assert main(["whatif", str(tmp_path), "--set", "nothing=1"]) == 78
     assert "nearest to 'nothing'" in capsys.readouterr().err
     assert version.recipe == "web"

@@ -33,7 +33,7 @@ OTHER, UNSURE, MIXED = (f"filter_language:{why}" for why in ("other", "unsure", 
 WORDS = {"otter": "eng_Latn", "Dachs": "deu_Latn", "видра": "srp_Cyrl", "vidra": "srp_Latn", "水獺": "zho_Hant"}
 
 
-def told(texts: list[str | None], **params: object) -> pa.Table:
+def identified(texts: list[str | None], **params: object) -> pa.Table:
     batches = identify(iter(documents(texts).to_batches()), params=Params(**params))  # type: ignore[arg-type]
     return pa.Table.from_batches(batches)
 
@@ -45,7 +45,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_languages_and_reasons() -> None:
-    out = told(TEXTS[:6])
+    out = identified(TEXTS[:6])
     assert out["language"].to_pylist() == ["en", "de", "ja", "und", "und", "und"]
     assert out["reason"].to_pylist() == [None, OTHER, OTHER, UNSURE, UNSURE, UNSURE]
     assert json.loads(out["evidence"][1].as_py()) == [{"bound": "en", "rule": OTHER, "value": "de"}]
@@ -55,26 +55,26 @@ def test_languages_and_reasons() -> None:
 
 
 def test_no_wanted_language_keeps_all_that_are_sure() -> None:
-    assert told(TEXTS[:4], keep=())["reason"].to_pylist() == [None, None, None, UNSURE]
+    assert identified(TEXTS[:4], keep=())["reason"].to_pylist() == [None, None, None, UNSURE]
 
 
 def test_thresholds_of_single_languages() -> None:
-    score = told(TEXTS[:1])["language_score"][0].as_py()
+    score = identified(TEXTS[:1])["language_score"][0].as_py()
     assert 0.65 < score < 1
-    assert told(TEXTS[:1], thresholds={"en": 1.0})["reason"].to_pylist() == [UNSURE]
-    assert told(TEXTS[:1], thresholds={"de": 1.0})["reason"].to_pylist() == [None]
-    assert told(TEXTS[3:4], thresholds={"und": 0.0})["reason"].to_pylist() == [None]
+    assert identified(TEXTS[:1], thresholds={"en": 1.0})["reason"].to_pylist() == [UNSURE]
+    assert identified(TEXTS[:1], thresholds={"de": 1.0})["reason"].to_pylist() == [None]
+    assert identified(TEXTS[3:4], thresholds={"und": 0.0})["reason"].to_pylist() == [None]
 
 
 def test_newlines_are_spaces_and_only_the_window_is_read() -> None:
     english, german = (text or "" for text in TEXTS[:2])
-    assert told([english.replace(" ", "\n")])["language_score"] == told([english])["language_score"]
-    longer = told([english + german * 50], window=len(english))
-    assert longer["language_score"] == told([english])["language_score"]
+    assert identified([english.replace(" ", "\n")])["language_score"] == identified([english])["language_score"]
+    longer = identified([english + german * 50], window=len(english))
+    assert longer["language_score"] == identified([english])["language_score"]
 
 
 def test_scores_have_six_digits() -> None:
-    for score in told(TEXTS)["language_score"].to_pylist():
+    for score in identified(TEXTS)["language_score"].to_pylist():
         assert score == round(score, 6)
         assert 0 <= score <= 1
 
@@ -89,7 +89,7 @@ def test_model_file_is_a_resource() -> None:
 
 def test_labels_of_other_models_are_the_same_languages(model: str) -> None:
     texts = ["otter " * 9, "Dachs " * 9, "видра " * 9, "vidra " * 9, "水獺 " * 20, "neither " * 9]
-    out = told([*texts], model=FilePath(model), keep=())
+    out = identified([*texts], model=FilePath(model), keep=())
     assert out["language"].to_pylist() == ["en", "de", "sr", "sr", "zh", "und"]
     assert out["language_script"].to_pylist() == ["Latn", "Latn", "Cyrl", "Latn", "Hant", None]
 
@@ -97,33 +97,35 @@ def test_labels_of_other_models_are_the_same_languages(model: str) -> None:
 @pytest.mark.parametrize("name", ["sr", "srp", "sr-Cyrl", "srp_Cyrl", "sr_cyrl"])
 def test_recipes_may_name_a_language_in_any_form(model: str, name: str) -> None:
     latin = None if name in ("sr", "srp") else OTHER
-    out = told(["видра " * 9, "vidra " * 9], model=FilePath(model), keep=(name,))
+    out = identified(["видра " * 9, "vidra " * 9], model=FilePath(model), keep=(name,))
     assert out["reason"].to_pylist() == [None, latin]
     assert latin is None or json.loads(out["evidence"][1].as_py())[0]["value"] == "sr-Latn"
     unsure = UNSURE if latin is None else None
-    out = told(["видра " * 9, "vidra " * 9], model=FilePath(model), keep=(), thresholds={name: 1.1})
+    out = identified(["видра " * 9, "vidra " * 9], model=FilePath(model), keep=(), thresholds={name: 1.1})
     assert out["reason"].to_pylist() == [UNSURE, unsure]
 
 
 def test_a_script_has_its_own_threshold_before_its_language(model: str) -> None:
-    out = told(["видра " * 9, "vidra " * 9], model=FilePath(model), keep=(), thresholds={"sr": 1.1, "sr-Latn": 0.5})
+    out = identified(
+        ["видра " * 9, "vidra " * 9], model=FilePath(model), keep=(), thresholds={"sr": 1.1, "sr-Latn": 0.5}
+    )
     assert out["reason"].to_pylist() == [UNSURE, None]
 
 
 def test_packs_hold_for_languages_that_the_recipe_does_not_name(model: str) -> None:
     texts = ["otter " * 9, "Dachs " * 23 + "otter " * 21, "видра " * 9]
-    asked = {"model": FilePath(model), "keep": (), "packs": "fineweb2"}
-    out = told([*texts], **asked)
+    params = {"model": FilePath(model), "keep": (), "packs": "fineweb2"}
+    out = identified([*texts], **params)
     assert 0.65 < out["language_score"][1].as_py() < 0.821
     assert out["reason"].to_pylist() == [None, UNSURE, None]
     assert json.loads(out["evidence"][1].as_py())[0]["bound"] == 0.821
-    assert told([*texts], **asked, thresholds={"deu": 0.5})["reason"].to_pylist() == [None] * 3
-    assert told([*texts], **asked, threshold=1.1)["reason"].to_pylist() == [UNSURE] * 3
+    assert identified([*texts], **params, thresholds={"deu": 0.5})["reason"].to_pylist() == [None] * 3
+    assert identified([*texts], **params, threshold=1.1)["reason"].to_pylist() == [UNSURE] * 3
 
 
 def test_a_model_that_does_not_know_says_so(tmp_path: Path) -> None:
     path = FilePath(write_model(tmp_path / "model.bin", {"hm": "und_Latn", "otter": "eng_Latn"}))
-    out = told(["hm " * 20], model=path, keep=())
+    out = identified(["hm " * 20], model=path, keep=())
     assert out["language"].to_pylist() == ["und"]
     assert out["language_script"].to_pylist() == [None]
     assert out["reason"].to_pylist() == [UNSURE]
@@ -132,7 +134,7 @@ def test_a_model_that_does_not_know_says_so(tmp_path: Path) -> None:
 def test_a_model_that_changed_in_place_is_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "model.bin"
     for label in ("fr", "es_Latn"):
-        out = told(["mot " * 9], model=FilePath(write_model(path, {"mot": label, "x": "y"})), keep=())
+        out = identified(["mot " * 9], model=FilePath(write_model(path, {"mot": label, "x": "y"})), keep=())
         assert out["language"].to_pylist() == [label[:2]]
 
 
@@ -151,7 +153,7 @@ def test_windows_begin_at_shares_of_the_text_and_vote(model: str) -> None:
         ((0.0, 0.5), 0, "de", 1.0, False),
         ((0.0, 0.5), 2400, "de", 1.0, False),
     ):
-        out = told([text], windows=windows, window=size, **every)
+        out = identified([text], windows=windows, window=size, **every)
         assert out["language"].to_pylist() == [language], (windows, size)
         assert out["language_score"][0].as_py() == pytest.approx(score, abs=1e-4)
         assert out["language_mixed"].to_pylist() == [mixed]
@@ -159,16 +161,16 @@ def test_windows_begin_at_shares_of_the_text_and_vote(model: str) -> None:
 
 def test_only_windows_that_are_sure_make_a_text_mixed(model: str) -> None:
     half = "otter " * 100 + "otter Dachs Dachs " * 30 + "Dachs otter otter otter " * 30
-    asked = {"model": FilePath(model), "keep": (), "windows": (0.0, 0.5, 0.9), "window": 60}
-    assert told(["otter " * 200 + "Dachs " * 200], **asked)["language_mixed"].to_pylist() == [True]
-    assert told([half], **asked, thresholds={"de": 1.1})["language_mixed"].to_pylist() == [False]
-    out = told(["otter " * 200 + "Dachs " * 200], **asked, mixed="reject", thresholds={"de": 0.3, "en": 0.3})
+    params = {"model": FilePath(model), "keep": (), "windows": (0.0, 0.5, 0.9), "window": 60}
+    assert identified(["otter " * 200 + "Dachs " * 200], **params)["language_mixed"].to_pylist() == [True]
+    assert identified([half], **params, thresholds={"de": 1.1})["language_mixed"].to_pylist() == [False]
+    out = identified(["otter " * 200 + "Dachs " * 200], **params, mixed="reject", thresholds={"de": 0.3, "en": 0.3})
     assert out["reason"].to_pylist() == [MIXED]
 
 
 def test_windows_count_characters_not_bytes(model: str) -> None:
     text = "水獺 " * 400 + "видра " * 200
-    out = told([text], model=FilePath(model), keep=(), windows=(0.5,), window=1200)
+    out = identified([text], model=FilePath(model), keep=(), windows=(0.5,), window=1200)
     assert out["language"].to_pylist() == ["sr"]
     assert out["language_score"][0].as_py() > 0.999
 
@@ -183,7 +185,7 @@ def test_windows_that_are_none_are_refused(wrong: dict[str, object]) -> None:
 
 
 def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
-    made = []
+    runs = []
     for batch_rows in (1, 7, 10_000):
         root = tmp_path / str(batch_rows)
         parent = given(root, [documents(TEXTS), documents([])])
@@ -192,8 +194,8 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
         assert kept.schema.names == STAGE.writes.names
         assert kept["language"].to_pylist() == ["en", "ja"]
         assert kept.num_rows + sum(manifest.rejected.values()) == len(TEXTS)
-        made.append((kept.to_pylist(), manifest.rejected, manifest.fingerprint))
-    assert made[0] == made[1] == made[2]
+        runs.append((kept.to_pylist(), manifest.rejected, manifest.fingerprint))
+    assert runs[0] == runs[1] == runs[2]
 
 
 @settings(max_examples=60, deadline=None)
@@ -207,10 +209,10 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
     st.sampled_from([(), ("en",), ("sr-Latn", "de")]),
 )
 def test_any_texts_are_told_one_by_one(model: str, texts: list[str | None], keep: tuple[str, ...]) -> None:
-    asked = {"model": FilePath(model), "windows": (0.0, 0.5), "window": 30, "min_chars": 2, "keep": keep}
+    params = {"model": FilePath(model), "windows": (0.0, 0.5), "window": 30, "min_chars": 2, "keep": keep}
     names = ["language", "language_score", "language_script", "language_mixed", "reason", "evidence"]
-    whole = [told([text], **asked).select(names).to_pylist()[0] for text in texts]
-    assert told(texts, **asked).select(names).to_pylist() == whole if texts else True
+    whole = [identified([text], **params).select(names).to_pylist()[0] for text in texts]
+    assert identified(texts, **params).select(names).to_pylist() == whole if texts else True
     for row in whole:
         assert (row["reason"] is None) == (row["evidence"] is None)
 
@@ -222,11 +224,11 @@ def test_unwanted_languages_are_kept_apart_and_whole(
 ) -> None:
     root = tmp_path_factory.mktemp("root")
     parent = given(root, [documents(texts)])
-    _, made = refined(root, "filter_language", parent, {"keep": ["en"], "model": model})
-    kept, aside = rows(root, made), rows(root, made, "rejects")
-    both = [row["text"] for table in (kept, aside) for row in table.to_pylist()]
+    _, manifest = refined(root, "filter_language", parent, {"keep": ["en"], "model": model})
+    kept, rejected = rows(root, manifest), rows(root, manifest, "rejects")
+    both = [row["text"] for table in (kept, rejected) for row in table.to_pylist()]
     assert Counter(both) == Counter(texts)
-    for row in aside.to_pylist():
+    for row in rejected.to_pylist():
         if row["reason"] == OTHER:
             assert WORDS[row["text"].split()[0]][:2] == row["language"][:2] or row["language"] == "zh"
             assert row["language"] != "en"
@@ -236,7 +238,7 @@ def test_conformance_cases(shared_data: Path) -> None:
     """The cases of stanford-cs336/assignment4-data; those of data-prep-kit are another model's output (`ko-Hang`)."""
     lines = gzip.decompress((shared_data / "conformance" / "cases.jsonl.gz").read_bytes()).splitlines()
     cases = [case for case in map(json.loads, lines) if case["rule"] == "langid"]
-    out = told([case["input"]["text"] for case in cases], keep=(), min_chars=1)
+    out = identified([case["input"]["text"] for case in cases], keep=(), min_chars=1)
     assert out["language"].to_pylist() == [case["expected"]["language"] for case in cases] == ["zh", "en"]
 
 
@@ -244,6 +246,6 @@ def test_accuracy_on_labeled_sentences_does_not_fall(shared_data: Path) -> None:
     """79 languages, single sentences: 0.779 when this was written."""
     lines = gzip.decompress((shared_data / "lid" / "lid-sentences.jsonl.gz").read_bytes()).splitlines()
     cases = [case for case in map(json.loads, lines) if case["kind"] == "sentence"]
-    out = told([case["text"] for case in cases], keep=(), min_chars=1)
+    out = identified([case["text"] for case in cases], keep=(), min_chars=1)
     right = sum(case["lang"] == found for case, found in zip(cases, out["language"].to_pylist(), strict=True))
     assert right / len(cases) >= 0.775

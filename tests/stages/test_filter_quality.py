@@ -67,9 +67,9 @@ def test_c4_edits_the_text_that_is_kept_and_later_profiles_judge_the_rest() -> N
 
 def test_a_rejected_text_is_not_edited() -> None:
     text = f"Home\n{PROSE}\nThe end of {{all}} things."
-    aside = judged([text])
-    assert aside["reason"].to_pylist() == ["c4:curly_bracket"]
-    assert aside["text"].to_pylist() == [text]
+    rejected = judged([text])
+    assert rejected["reason"].to_pylist() == ["c4:curly_bracket"]
+    assert rejected["text"].to_pylist() == [text]
 
 
 def test_every_failing_rule_is_evidence_in_order() -> None:
@@ -152,7 +152,7 @@ def test_reasons_are_on_the_card_and_fit_the_pattern() -> None:
 
 
 def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
-    made = []
+    runs = []
     for batch_rows in (1, 7, 10_000):
         root = tmp_path / str(batch_rows)
         parent = given(root, [table(), table(TEXTS[:0], [])])
@@ -161,10 +161,10 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
         assert kept.num_rows + sum(manifest.rejected.values()) == len(TEXTS)
         assert {name for name in kept.column_names if name.startswith("signals_")} == set(map(signals_column, FINEWEB))
         assert kept.schema.field("signals_c4").type == pa.struct([(signal, pa.float64()) for signal in c4.SIGNALS])
-        made.append(
+        runs.append(
             (kept.to_pylist(), rows(root, manifest, "rejects").to_pylist(), manifest.rejected, manifest.fingerprint)
         )
-    assert made[0] == made[1] == made[2]
+    assert runs[0] == runs[1] == runs[2]
 
 
 def test_gopher_conformance_cases(shared_data: Path) -> None:
@@ -187,24 +187,24 @@ def test_punctuation_is_no_word_of_a_language_without_spaces() -> None:
 @pytest.mark.parametrize("profile", ["dclm", "dolma", "nemo", "cc_net", "seeds"])
 def test_each_profile_keeps_prose_and_gives_reasons_of_its_own(profile: str) -> None:
     out = judged([PROSE, "Short."], profiles=(profile,))
-    kept, aside = out["reason"].to_pylist()
+    kept, rejected = out["reason"].to_pylist()
     assert kept is None
-    assert aside.startswith(f"{profile}:")
+    assert rejected.startswith(f"{profile}:")
     assert {rule.partition(":")[0] for rule in rules("Short.", profiles=(profile,))} == {profile}
 
 
-def test_dclm_cuts_furniture_from_what_it_keeps_and_sets_aside_what_is_mostly_furniture() -> None:
+def test_dclm_removes_furniture_and_rejects_texts_that_are_mostly_furniture() -> None:
     assert judged([f"HOME\n{PROSE}\n12 likes"], profiles=("dclm",))["text"].to_pylist() == [PROSE]
     buttons = "\n".join(f"Button{number}" for number in range(20))
     assert rules(f"{PROSE}\n{buttons}", profiles=("dclm",)) == ["dclm:removed_words"]
 
 
 def test_words_of_a_list_are_toxic_in_any_case_and_the_list_is_identity(tmp_path: Path) -> None:
-    made = []
+    manifests = []
     for number, listed in enumerate(("herons\n# a comment\nOTTERS\n", "weasels\n")):
         path = tmp_path / f"list{number}"
         path.write_text(listed)
         params = {"profiles": ["seeds"], "seeds": {"toxic_words": str(path)}}
-        made.append(refined(tmp_path, "filter_quality", given(tmp_path, [table([PROSE], ["en"])]), params)[1])
-    assert [manifest.rejected for manifest in made] == [{"seeds:listed_words": 1}, {}]
-    assert made[0].fingerprint != made[1].fingerprint
+        manifests.append(refined(tmp_path, "filter_quality", given(tmp_path, [table([PROSE], ["en"])]), params)[1])
+    assert [manifest.rejected for manifest in manifests] == [{"seeds:listed_words": 1}, {}]
+    assert manifests[0].fingerprint != manifests[1].fingerprint

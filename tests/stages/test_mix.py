@@ -78,31 +78,31 @@ def mixed(root: Path, shards: list[pa.Table], batch_rows: int = 4096, **params: 
 
 
 def test_without_weights_or_budget_everything_stays(tmp_path: Path) -> None:
-    made = mixed(tmp_path, [documents({"en": 5})])
-    assert (made.rows, dict(made.rejected)) == (5, {})
+    manifest = mixed(tmp_path, [documents({"en": 5})])
+    assert (manifest.rows, dict(manifest.rejected)) == (5, {})
 
 
 def test_weights_are_met_and_the_rest_is_accounted_for(tmp_path: Path) -> None:
-    made = mixed(tmp_path, [documents({"en": 3000, "de": 1000, "fr": 10})], weights={"en": 0.5, "de": 0.5})
-    kept = rows(tmp_path, made)["language"].to_pylist()
+    manifest = mixed(tmp_path, [documents({"en": 3000, "de": 1000, "fr": 10})], weights={"en": 0.5, "de": 0.5})
+    kept = rows(tmp_path, manifest)["language"].to_pylist()
     assert kept.count("de") == 1000
     assert 990 <= kept.count("en") <= 1000  # at most the share, at least all but one range of draws
-    assert made.rejected == {"mix:over_budget": 3000 - kept.count("en"), "mix:unlisted": 10}
+    assert manifest.rejected == {"mix:over_budget": 3000 - kept.count("en"), "mix:unlisted": 10}
 
 
 def test_evidence_shows_draw_and_share(tmp_path: Path) -> None:
-    made = mixed(tmp_path, [documents({"en": 50})], budget_tokens=250)
-    proofs = [json.loads(one) for one in rows(tmp_path, made, "rejects")["evidence"].to_pylist()]
+    manifest = mixed(tmp_path, [documents({"en": 50})], budget_tokens=250)
+    proofs = [json.loads(proof) for proof in rows(tmp_path, manifest, "rejects")["evidence"].to_pylist()]
     assert len(proofs) == 25
-    assert all(one["draw"] >= one["share"] > 0 and one["group"] == "en" for one in proofs)
+    assert all(proof["draw"] >= proof["share"] > 0 and proof["group"] == "en" for proof in proofs)
 
 
 def test_the_same_documents_stay_for_any_sharding_and_batch_size(tmp_path: Path) -> None:
     whole = documents({"en": 40, "de": 20})
-    one = mixed(tmp_path / "one", [whole], budget_tokens=300)
+    first = mixed(tmp_path / "one", [whole], budget_tokens=300)
     two = mixed(tmp_path / "two", [whole.slice(0, 7), whole.slice(7)], batch_rows=3, budget_tokens=300)
-    assert rows(tmp_path / "one", one).equals(rows(tmp_path / "two", two))
-    assert 0 < one.rows < 60
+    assert rows(tmp_path / "one", first).equals(rows(tmp_path / "two", two))
+    assert 0 < first.rows < 60
 
 
 def test_a_bigger_budget_keeps_what_a_smaller_one_kept(tmp_path: Path) -> None:

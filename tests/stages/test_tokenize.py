@@ -37,7 +37,7 @@ WORDS = ["the cat sat", "on the mat", "", "the end", "a<|endoftext|>b", "héllo 
 
 
 def table(texts: Sequence[str | None], name: str = "d", **columns: Sequence[Any]) -> pa.Table:
-    located = {one.name: pa.nulls(len(texts), one.type) for one in LOCATOR}
+    located = {field.name: pa.nulls(len(texts), field.type) for field in LOCATOR}
     ids = [f"{name}{rank:031x}" for rank in range(len(texts))]
     return pa.table(
         {**located, "id": pa.array(ids, pa.string()), "text": pa.array(texts, pa.large_string()), **columns}
@@ -59,35 +59,35 @@ def tokenized(root: Path, shards: Sequence[pa.Table], params: dict[str, Any] | N
     return refined(root, "tokenize", landed(root, shards), params, **how)
 
 
-def tokenizer_row(root: Path, made: Manifest) -> dict[str, Any]:
-    (row,) = rows(root, made, "tokenizer").to_pylist()
+def tokenizer_row(root: Path, manifest: Manifest) -> dict[str, Any]:
+    (row,) = rows(root, manifest, "tokenizer").to_pylist()
     return dict(row)
 
 
 def test_ids_end_with_one_end_token_and_nothing_is_cut(tmp_path: Path) -> None:
     params = {"tokenizer": words_json(tmp_path)}
     shards = [table(["the cat sat", "dog the </s>"]), table([None, "sat"], "e")]
-    made = tokenized(tmp_path, shards, params)[1]
-    out = rows(tmp_path, made)
+    manifest = tokenized(tmp_path, shards, params)[1]
+    out = rows(tmp_path, manifest)
     assert out["tokens"].to_pylist() == [[1, 2, 3, 0], [4, 1, 4, 4, 4, 0], [3, 0]]
     assert out["n_tokens"].to_pylist() == [4, 6, 2]
-    assert made.rejected == {"tokenize:empty": 1}
+    assert manifest.rejected == {"tokenize:empty": 1}
     assert out.schema.names == [*LOCATOR.names, "id", "tokens", "n_tokens"]
 
 
 def test_bos_and_passed_columns(tmp_path: Path) -> None:
     docs = table(["the cat"], language=["en"], score=[0.5], title=["gone"], published=["2020-01-02"])
-    made = tokenized(tmp_path, [docs], {"tokenizer": words_json(tmp_path), "bos": "<s>"})[1]
-    (row,) = rows(tmp_path, made).to_pylist()
+    manifest = tokenized(tmp_path, [docs], {"tokenizer": words_json(tmp_path), "bos": "<s>"})[1]
+    (row,) = rows(tmp_path, manifest).to_pylist()
     assert (row["tokens"], row["language"], row["score"], "title" in row) == ([5, 1, 2, 0], "en", 0.5, False)
     assert row["published"] == "2020-01-02"
 
 
 def test_a_file_is_known_by_content_and_not_by_place(tmp_path: Path) -> None:
     (tmp_path / "moved").mkdir()
-    made = [tokenized(tmp_path, [table(["the cat"])], {"tokenizer": words_json(at)})[1] for at in
+    manifest = [tokenized(tmp_path, [table(["the cat"])], {"tokenizer": words_json(at)})[1] for at in
             (tmp_path, tmp_path / "moved")]  # fmt: skip
-    assert made[0] == made[1]
+    assert manifest[0] == manifest[1]
 
 
 @pytest.mark.parametrize(
@@ -123,20 +123,20 @@ SMALL = {"train": {"vocab_size": 300}}
 
 
 def test_a_trained_tokenizer_decodes_every_text(tmp_path: Path) -> None:
-    made = tokenized(tmp_path, [table(WORDS)], SMALL)[1]
-    row = tokenizer_row(tmp_path, made)
+    manifest = tokenized(tmp_path, [table(WORDS)], SMALL)[1]
+    row = tokenizer_row(tmp_path, manifest)
     tokenizer = Tokenizer.from_str(row["definition"].decode())
-    tokens = rows(tmp_path, made)["tokens"].to_pylist()
-    assert [tokenizer.decode(one[:-1], skip_special_tokens=False) for one in tokens] == [one for one in WORDS if one]
-    assert all(one.count(row["eos_id"]) == 1 and one[-1] == row["eos_id"] for one in tokens)
+    tokens = rows(tmp_path, manifest)["tokens"].to_pylist()
+    assert [tokenizer.decode(ids[:-1], skip_special_tokens=False) for ids in tokens] == [text for text in WORDS if text]
+    assert all(ids.count(row["eos_id"]) == 1 and ids[-1] == row["eos_id"] for ids in tokens)
     assert (row["vocab_size"], row["documents"]) == (tokenizer.get_vocab_size(), len(WORDS))
 
 
 def test_text_that_spells_the_end_token_is_text(tmp_path: Path) -> None:
-    made = tokenized(tmp_path, [table(["<|endoftext|>"])], SMALL)[1]
-    (tokens,) = rows(tmp_path, made)["tokens"].to_pylist()
+    manifest = tokenized(tmp_path, [table(["<|endoftext|>"])], SMALL)[1]
+    (tokens,) = rows(tmp_path, manifest)["tokens"].to_pylist()
     assert len(tokens) > 2
-    assert tokens.count(tokenizer_row(tmp_path, made)["eos_id"]) == 1
+    assert tokens.count(tokenizer_row(tmp_path, manifest)["eos_id"]) == 1
 
 
 @settings(max_examples=6, deadline=None)
@@ -147,15 +147,15 @@ def test_training_does_not_see_shards_or_their_order(
     apart, whole, docs = tmp_path_factory.mktemp("apart"), tmp_path_factory.mktemp("whole"), table(WORDS * 5)
     split = tokenized(apart, [docs.slice(cut), docs.slice(0, cut)], SMALL, batch_rows=batch)[1]
     full = tokenized(whole, [docs], SMALL)[1]
-    assert [one.digest for one in split.history_shards] == [one.digest for one in full.history_shards]
+    assert [shard.digest for shard in split.history_shards] == [shard.digest for shard in full.history_shards]
     assert rows(apart, split).sort_by("id").equals(rows(whole, full).sort_by("id"))
 
 
 def test_training_looks_at_a_share_when_there_is_too_much(tmp_path: Path) -> None:
     docs = table([f"word{rank} and more" for rank in range(400)])
-    made = tokenized(tmp_path, [docs], {"train": {"vocab_size": 300, "bytes": 1000}})[1]
+    manifest = tokenized(tmp_path, [docs], {"train": {"vocab_size": 300, "bytes": 1000}})[1]
     share = 1000 / sum(len(text) for text in docs["text"].to_pylist())
-    assert tokenizer_row(tmp_path, made)["documents"] == pytest.approx(400 * share, rel=0.4)
+    assert tokenizer_row(tmp_path, manifest)["documents"] == pytest.approx(400 * share, rel=0.4)
 
 
 def test_later_days_keep_the_first_vocabulary(tmp_path: Path) -> None:
@@ -169,8 +169,8 @@ def test_later_days_keep_the_first_vocabulary(tmp_path: Path) -> None:
 def test_another_request_or_an_empty_day_binds_nobody(tmp_path: Path) -> None:
     empty, _ = tokenized(tmp_path, [table([])], SMALL)
     other, _ = tokenized(tmp_path, [table(WORDS)], {"train": {"vocab_size": 280}})
-    made = tokenized(tmp_path, [table(WORDS)], SMALL, history=[empty, other])[1]
-    row = tokenizer_row(tmp_path, made)
+    manifest = tokenized(tmp_path, [table(WORDS)], SMALL, history=[empty, other])[1]
+    row = tokenizer_row(tmp_path, manifest)
     assert (row["documents"], row["request"]) == (len(WORDS), request_of(Params(**SMALL)))
 
 
@@ -204,10 +204,10 @@ def test_fast_ids_are_the_reference_ids_on_real_text(shared_data: Path) -> None:
 
 def test_auto_compares_a_sample_that_batches_do_not_change(shared_data: Path) -> None:
     definition, texts = gpt_neo(shared_data), ["some words"] * 3000
-    found = chosen(texts, definition)
-    assert found["backend"] == "fastokens"
-    assert 16 + 20 < found["compared"] < 16 + 80  # 16 first ones and one in 64 of 2,984
-    assert chosen(texts, definition, size=7) == found
+    choice = chosen(texts, definition)
+    assert choice["backend"] == "fastokens"
+    assert 16 + 20 < choice["compared"] < 16 + 80  # 16 first ones and one in 64 of 2,984
+    assert chosen(texts, definition, size=7) == choice
     assert chosen(texts, definition, "reference") == {"backend": "reference", "compared": 0}
 
 
@@ -228,17 +228,19 @@ def test_auto_leaves_what_fastokens_does_not_know_to_the_reference(tmp_path: Pat
 
 
 def test_tiktoken_vocabularies_travel_whole() -> None:
-    ranks = {bytes([one]): one for one in range(256)} | {b"th": 256, b"the": 257, b" t": 258}
-    made = tiktoken.Encoding("tiny", pat_str=r"\s?\w+|.", mergeable_ranks=ranks, special_tokens={"<|endoftext|>": 259})
-    ids, offsets = reference("tiktoken", tiktoken_definition(made))(["the", "", "a the"])
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"th": 256, b"the": 257, b" t": 258}
+    encoding = tiktoken.Encoding(
+        "tiny", pat_str=r"\s?\w+|.", mergeable_ranks=ranks, special_tokens={"<|endoftext|>": 259}
+    )
+    ids, offsets = reference("tiktoken", tiktoken_definition(encoding))(["the", "", "a the"])
     assert ids.tolist() == [257, ord("a"), ord(" "), 257]
     assert offsets.tolist() == [0, 1, 1, 4]
 
 
 def test_frames_only_texts_that_have_tokens() -> None:
     ids, offsets = np.array([7, 8, 9], np.int32), np.array([0, 2, 2, 3], np.int64)
-    assert [one.tolist() for one in framed((ids, offsets), 1, 0)] == [[1, 7, 8, 0, 1, 9, 0], [0, 4, 4, 7]]
-    assert [one.tolist() for one in framed((ids, offsets), None, 0)] == [[7, 8, 0, 9, 0], [0, 3, 3, 5]]
+    assert [part.tolist() for part in framed((ids, offsets), 1, 0)] == [[1, 7, 8, 0, 1, 9, 0], [0, 4, 4, 7]]
+    assert [part.tolist() for part in framed((ids, offsets), None, 0)] == [[7, 8, 0, 9, 0], [0, 3, 3, 5]]
 
 
 def test_encode_does_the_same_with_either_backend(shared_data: Path) -> None:
