@@ -39,7 +39,7 @@ class RowGroups:
             start = stop
 
     def rest(self) -> Iterator[pa.Table]:
-        """Yield the rows that wait for a group to be full, as one, if there are any."""
+        """Yield the rows that wait for a group to be full as the last group, if there are any."""
         if self._waiting:
             group = pa.Table.from_batches(self._waiting, schema=self._schema)
             self._waiting, self._rows, self._weight = [], 0, 0

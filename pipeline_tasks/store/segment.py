@@ -28,10 +28,10 @@ TAIL = 16 * 1024
 """Bytes that are fetched to find the root: enough for any index over text keys of up to 40 characters."""
 
 STEP = 128
-"""Pages that are asked for, and decoded, at once: at most 2 MB, but for rows that are larger than a page."""
+"""Pages that are requested and decoded together: at most 2 MB, unless a row is larger than a page."""
 
-HELD = 128
-"""Pages that a reader holds: keys come in order, so the next ones often need the page of the last, and its index."""
+CACHED_PAGES = 128
+"""Pages that a reader caches: keys come in order, so the next key often needs the pages of the last."""
 
 COMPACTED = "compacted"
 """Prefix of segments that stand for several (see `compaction`); their parts are still there."""
@@ -40,7 +40,7 @@ LENGTH = 8
 """Bytes that tell the length of the root, at the end of the file, and of a page as it was, before it; lowest first."""
 
 CODEC = pa.Codec("zstd", compression_level=1)
-"""A page is compressed as one: many small buffers each by itself take three times as long, and are larger."""
+"""A page is compressed as a whole: its many small buffers, each by itself, take three times as long and are larger."""
 
 
 def decoded(page: bytes, schema: pa.Schema) -> pa.RecordBatch:
@@ -63,14 +63,14 @@ class Root:
 
 
 class Segment:
-    """A remembered shard: all of its rows as a stream, or those of some keys from the pages that can hold them.
+    """A shard of history: all of its rows as a stream, or the rows of some keys from the pages that can have them.
 
     `cost` counts what was read: rows, pages, bytes and requests. Opening one reads nothing.
     """
 
     def __init__(self, root: str, shard: Shard, batch_rows: int = 4096) -> None:
         self._root_uri, self._shard, self._batch_rows = root, shard, batch_rows
-        self._held: dict[int, pa.RecordBatch] = {}
+        self._cached: dict[int, pa.RecordBatch] = {}
         self.cost: Counter[str] = Counter()
 
     @cached_property
@@ -99,17 +99,17 @@ class Segment:
         kind = self.root.schema.field(by).type
         keys = pc.unique(wanted).cast(kind).drop_null()
         keys = keys.take(pc.array_sort_indices(keys))
-        found = [pa.Table.from_batches([], schema=self.root.schema)]
+        tables = [pa.Table.from_batches([], schema=self.root.schema)]
         for pages in self._leaves(self.root.entries, self.root.depth, keys):
             table = pa.Table.from_batches(pages, schema=self.root.schema)
-            held = table.column(by)
-            near = keys.slice(pc.search_sorted(keys, held[0]).as_py())
-            near = near.slice(0, pc.search_sorted(near, held[-1], side="right").as_py())
-            found.append(table.filter(pc.is_in(held, value_set=near)))
-        return pa.concat_tables(found)
+            column = table.column(by)
+            near = keys.slice(pc.search_sorted(keys, column[0]).as_py())
+            near = near.slice(0, pc.search_sorted(near, column[-1], side="right").as_py())
+            tables.append(table.filter(pc.is_in(column, value_set=near)))
+        return pa.concat_tables(tables)
 
     def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
-        """Return what the first row holds in `column`, or None if there are no rows."""
+        """Return the value of `column` in the first row, or None if there are no rows."""
         entries = self.root.entries.slice(0, 1)
         for _ in range(self.root.depth):
             entries = self._pages(entries, index=True)[0].slice(0, 1)
@@ -129,9 +129,9 @@ class Segment:
         depth: int,
         keys: Any = None,  # noqa: ANN401 -- an Arrow array
     ) -> Iterator[list[pa.RecordBatch]]:
-        """Yield the pages of rows below `entries` that can hold `keys` (all without), at most `STEP` at a time."""
+        """Yield the pages of rows below `entries` that can have `keys` (all without), at most `STEP` at a time."""
         if keys is not None:
-            entries = entries.filter(pa.array(_reached(entries, keys)))
+            entries = entries.filter(pa.array(_overlaps(entries, keys)))
         for start in range(0, entries.num_rows, STEP):
             pages = self._pages(entries.slice(start, STEP), index=depth > 0)
             if depth:
@@ -141,11 +141,11 @@ class Segment:
                 yield pages
 
     def _pages(self, entries: pa.RecordBatch, *, index: bool = False) -> list[pa.RecordBatch]:
-        """Return the pages that entries name; those that lie side by side come in one request."""
-        places = [(one["at"], one["bytes"], one["digest"]) for one in entries.to_pylist()]
-        pages = {at: self._held.pop(at) for at, *_ in places if at in self._held}
+        """Return the pages that entries name; adjacent pages are read in one request."""
+        locations = [(entry["at"], entry["bytes"], entry["digest"]) for entry in entries.to_pylist()]
+        pages = {at: self._cached.pop(at) for at, *_ in locations if at in self._cached}
         schema = entries.schema if index else self.root.schema
-        runs = list(_runs([place for place in places if place[0] not in pages]))
+        runs = list(_runs([location for location in locations if location[0] not in pages]))
         bodies = self._fetch([(run[0][0], run[-1][0] + run[-1][1]) for run in runs])
         for run, body in zip(runs, bodies, strict=True):
             for at, size, digest in run:
@@ -154,10 +154,10 @@ class Segment:
                 pages[at] = decoded(page, schema)
                 self.cost["rows"] += 0 if index else pages[at].num_rows
             self.cost["pages"] += len(run)
-        self._held.update({at: pages[at] for at, *_ in places})
-        for at in list(self._held)[:-HELD]:
-            del self._held[at]
-        return [pages[at] for at, *_ in places]
+        self._cached.update({at: pages[at] for at, *_ in locations})
+        for at in list(self._cached)[:-CACHED_PAGES]:
+            del self._cached[at]
+        return [pages[at] for at, *_ in locations]
 
     def _fetch(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         if not ranges:
@@ -173,30 +173,30 @@ class Segment:
     def _gone(self) -> Exception:
         where = f"{self._root_uri}/{self._shard.path}"
         if self._shard.path.startswith(f"{COMPACTED}/"):
-            return JobLost(f"{where} was swept while this run used it; run again: its parts are read instead")
+            return JobLost(f"{where} was removed by a vacuum during this run; run again: its parts are read instead")
         message = (
-            f"{where}: what an earlier snapshot remembered is gone; restore it, or remove its stage's manifest "
+            f"{where}: the history of an earlier snapshot is missing; restore it, or remove its stage's manifest "
             "and refine that snapshot again"
         )
         return ContractError(message)
 
-    def _require(self, body: bytes, promised: bytes, what: str) -> None:
-        found = hashlib.sha256(body).digest()
-        if found == promised:
+    def _require(self, body: bytes, promised: bytes, part: str) -> None:
+        actual = hashlib.sha256(body).digest()
+        if actual == promised:
             return
-        where = f"{self._root_uri}/{self._shard.path}, {what}"
+        where = f"{self._root_uri}/{self._shard.path}, {part}"
         if not self._shard.path.startswith(f"{COMPACTED}/"):
-            raise mismatch(where, promised.hex(), found.hex())
-        home = "/".join(self._shard.path.split("/")[:2])
+            raise mismatch(where, promised.hex(), actual.hex())
+        prefix = "/".join(self._shard.path.split("/")[:2])
         message = (
-            f"{where}: SHA-256 is {found.hex()}, its index promised {promised.hex()}; remove {self._root_uri}/{home}: "
-            "its parts are still there and are read instead"
+            f"{where}: SHA-256 is {actual.hex()}, its index promised {promised.hex()}; "
+            f"remove {self._root_uri}/{prefix}: its parts are still there and are read instead"
         )
         raise DigestMismatch(message)
 
 
 class Segments:
-    """Several remembered shards as one: a stream of each after the other, or the rows of some keys in all of them."""
+    """Several shards of history: a stream of one after the other, or the rows of some keys in all of them."""
 
     def __init__(self, root: str, shards: Sequence[Shard], batch_rows: int = 4096) -> None:
         self._open = partial(Segment, root, batch_rows=batch_rows)
@@ -204,7 +204,7 @@ class Segments:
         self.cost: Counter[str] = Counter()
 
     def _each(self) -> Iterator[Segment]:
-        """Yield the shards one by one; each lets go of its pages before the next one is read."""
+        """Yield the shards in order; the pages of a shard are freed before the next shard is read."""
         for shard in self._shards:
             segment = self._open(shard)
             yield segment
@@ -220,20 +220,21 @@ class Segments:
         return pa.concat_tables([segment.rows(wanted) for segment in self._each()])
 
     def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
-        """Return what the first row of the first shard that has rows holds in `column`, or None."""
-        return next((found for segment in self._each() if (found := segment.first(column)) is not None), None)
+        """Return the value of `column` in the first row of the first shard that has rows, or None."""
+        return next((value for segment in self._each() if (value := segment.first(column)) is not None), None)
 
 
-def _runs(places: Sequence[tuple[int, int, bytes]]) -> Iterator[list[tuple[int, int, bytes]]]:
-    """Cut places in the file into runs without a gap."""
-    breaks = [rank + 1 for rank, (one, other) in enumerate(pairwise(places)) if one[0] + one[1] != other[0]]
-    for start, stop in pairwise([0, *breaks, len(places)]):
+def _runs(locations: Sequence[tuple[int, int, bytes]]) -> Iterator[list[tuple[int, int, bytes]]]:
+    """Cut locations in the file into runs without a gap."""
+    pairs = enumerate(pairwise(locations), start=1)
+    breaks = [rank for rank, (left, right) in pairs if left[0] + left[1] != right[0]]
+    for start, stop in pairwise([0, *breaks, len(locations)]):
         if start < stop:
-            yield list(places[start:stop])
+            yield list(locations[start:stop])
 
 
-def _reached(entries: pa.RecordBatch, keys: Any) -> npt.NDArray[np.bool_]:  # noqa: ANN401 -- a sorted Arrow array
-    """Return which entries can hold one of `keys`: those with a key between their first and last."""
+def _overlaps(entries: pa.RecordBatch, keys: Any) -> npt.NDArray[np.bool_]:  # noqa: ANN401 -- a sorted Arrow array
+    """Return which entries can have rows of `keys`: those with a key between their first and last."""
     below = pc.search_sorted(keys, entries.column("first"))
     above = pc.search_sorted(keys, entries.column("last"), side="right")
     return np.asarray(pc.less(below, above).to_numpy(zero_copy_only=False))

@@ -22,7 +22,7 @@ from pipeline_tasks.store.segment import CODEC, LENGTH
 PAGE_ROWS = 128
 PAGE_BYTES = 16 * 1024
 """A page ends at the first row that reaches either bound, so its borders follow from the rows alone. A key costs one
-page of rows and one of each index level that is not held, so small pages make a day's cost small: 128 band keys are
+page of rows and one of each index level that is not cached, so small pages make a day's cost small: 128 band keys are
 about 5 kB as stored, and the index over them adds 1 %."""
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=3), use_threads=False)
@@ -61,10 +61,10 @@ class SegmentWriter:
         rows = pa.Table.from_batches(both).combine_chunks()
         ascends = pa.array(np.ones(max(rows.num_rows - 1, 0), bool))
         for column in reversed(rows.columns):
-            one, other = column.slice(0, rows.num_rows - 1), column.slice(1)
-            ascends = pc.or_(pc.less(one, other), pc.and_(pc.equal(one, other), ascends))
+            before, after = column.slice(0, rows.num_rows - 1), column.slice(1)
+            ascends = pc.or_(pc.less(before, after), pc.and_(pc.equal(before, after), ascends))
         if any(column.null_count for column in rows.columns) or not pc.all(ascends, min_count=0).as_py():
-            message = f"rows to be remembered by {', '.join(self._keys)} are not sorted by them; group by them before"
+            message = f"rows of history by {', '.join(self._keys)} are not sorted by them; group by them before"
             raise ContractError(message)
         self._last = columns.slice(batch.num_rows - 1)
 
@@ -74,10 +74,10 @@ class SegmentWriter:
         keys = page.column(self._keys[0])
         self._add(0, page, {"first": keys[0].as_py(), "last": keys[-1].as_py(), "rows": page.num_rows})
 
-    def _add(self, level: int, page: pa.RecordBatch, told: dict[str, Any]) -> None:
+    def _add(self, level: int, page: pa.RecordBatch, content: dict[str, Any]) -> None:
         """Write a page, and its entry into the level above, which is written in turn when it has a page full."""
         body = _encoded(page)
-        entry = {**told, "at": self._at, "bytes": len(body), "digest": hashlib.sha256(body).digest()}
+        entry = {**content, "at": self._at, "bytes": len(body), "digest": hashlib.sha256(body).digest()}
         self._put(body)
         if level == len(self._levels):
             self._levels.append([])
@@ -88,8 +88,9 @@ class SegmentWriter:
     def _lift(self, level: int) -> None:
         """Write the entries that wait at `level` as a page of the index."""
         entries, self._levels[level] = self._levels[level], []
-        told = {"first": entries[0]["first"], "last": entries[-1]["last"], "rows": sum(one["rows"] for one in entries)}
-        self._add(level + 1, self._index(entries), told)
+        rows = sum(entry["rows"] for entry in entries)
+        content = {"first": entries[0]["first"], "last": entries[-1]["last"], "rows": rows}
+        self._add(level + 1, self._index(entries), content)
 
     def _index(self, entries: Sequence[dict[str, Any]]) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist(list(entries), schema=_entries_schema(self.schema.field(self._keys[0]).type))
@@ -114,7 +115,7 @@ class SegmentWriter:
             self.discard()
 
     def _finish(self) -> str:
-        """Write what waits, then the root; return the root's SHA-256."""
+        """Write the waiting rows and entries, then the root; return the root's SHA-256."""
         for group in self._groups.rest():
             self._page(group)
         for level in range(len(self._levels) - 1):

@@ -20,8 +20,8 @@ from pipeline_tasks.store.protocol import mismatch
 from pipeline_tasks.store.row_groups import RowGroups, no_space
 from pipeline_tasks.store.segment import Segment
 
-HELD_BYTES = 64 * 1024 * 1024
-"""A shard up to this size is read at once; of a larger one, memory holds a row group at a time."""
+IN_MEMORY_BYTES = 64 * 1024 * 1024
+"""A shard up to this size is read at once; of a larger shard, a row group at a time is in memory."""
 
 CHUNK = 8 * 1024 * 1024
 GROUP_ROWS = 4096
@@ -67,9 +67,9 @@ def read_shard(
 
 @contextlib.contextmanager
 def _checked(root: str, shard: Shard) -> Iterator[pa.NativeFile | BinaryIO]:
-    """Open a shard whose bytes have been seen to be the promised ones: in memory, a large one in a file of its own."""
+    """Open a shard after checking its digest: a small shard in memory, a large shard in a temporary copy."""
     store = storage.connect(root)
-    if shard.bytes <= HELD_BYTES:
+    if shard.bytes <= IN_MEMORY_BYTES:
         body = store.read(shard.path)
         _compare(root, shard, hashlib.sha256(body).hexdigest())
         yield pa.BufferReader(body)
@@ -87,10 +87,10 @@ def _checked(root: str, shard: Shard) -> Iterator[pa.NativeFile | BinaryIO]:
         yield copy
 
 
-def _compare(root: str, shard: Shard, found: str) -> None:
-    if found != shard.digest:
+def _compare(root: str, shard: Shard, actual: str) -> None:
+    if actual != shard.digest:
         where = f"{root}/{shard.path}"
-        raise mismatch(where, shard.digest, found)
+        raise mismatch(where, shard.digest, actual)
 
 
 def _rows(file: pq.ParquetFile, batch_rows: int, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,8 @@ import pytest
 from pipeline_tasks.errors import RecipeError, StorageBusy
 from pipeline_tasks.gate.verdicts import Failure, Verdict
 from pipeline_tasks.manifest import Manifest, manifest_path
-from pipeline_tasks.publish.ledger import SQL, Ledger, queries
+from pipeline_tasks.publish.database import SQL
+from pipeline_tasks.publish.ledger import Ledger, queries
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.stage import Shard
 
@@ -325,7 +326,7 @@ def test_a_ledger_of_an_earlier_release_is_migrated_and_keeps_its_rows(
     for migration in sorted((tmp_path / "sql" / "ledger").glob("*.sql"))[1:]:
         migration.unlink()
     with monkeypatch.context() as first:
-        first.setattr("pipeline_tasks.publish.ledger.SQL", tmp_path / "sql")
+        first.setattr("pipeline_tasks.publish.database.SQL", tmp_path / "sql")
         Ledger.open(dsn).close()
     execute(dsn, EARLIER_RELEASE)
     with Ledger.open(dsn) as ledger:

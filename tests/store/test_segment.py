@@ -1,4 +1,4 @@
-"""Segments: the rows of a few keys from a few pages, the same bytes for the same rows, and no damage unnoticed."""
+"""Segments: the rows of a few keys from a few pages, the same bytes for the same rows, and damage that is noticed."""
 
 import hashlib
 import os
@@ -29,8 +29,8 @@ def table(keys: Sequence[Any], kind: pa.DataType | None = None) -> pa.Table:
     columns = {
         "key": pa.array(sorted(keys), kind or pa.int64()),
         "number": pa.array(numbers, pa.int64()),
-        "text": pa.array([None if one % 5 == 0 else f"text {one}" for one in numbers], pa.large_string()),
-        "many": pa.array([list(range(one % 4)) for one in numbers], pa.list_(pa.int32())),
+        "text": pa.array([None if number % 5 == 0 else f"text {number}" for number in numbers], pa.large_string()),
+        "many": pa.array([list(range(number % 4)) for number in numbers], pa.list_(pa.int32())),
     }
     return pa.table(columns)
 
@@ -51,7 +51,7 @@ def of(rows: pa.Table, keys: Sequence[Any]) -> pa.Table:
     return rows.filter(pc.is_in(rows.column("key"), value_set=pa.array(keys, kind))).combine_chunks()
 
 
-# --- What is there is found, from few pages ------------------------------------------------------------------------
+# --- Rows are read from few pages ------------------------------------------------------------------------
 
 
 @settings(max_examples=60, deadline=None)
@@ -65,18 +65,19 @@ def of(rows: pa.Table, keys: Sequence[Any]) -> pa.Table:
 def test_any_keys_give_the_rows_that_a_filter_gives(
     keys: list[int], wanted: list[list[int]], page: int, batches: tuple[int, int], *, text: bool
 ) -> None:
-    rows = table([f"ż{one:03}" for one in keys] if text else keys, pa.string() if text else pa.int64())
+    rows = table([f"ż{key:03}" for key in keys] if text else keys, pa.string() if text else pa.int64())
     with TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
         patch.setattr(segment_writer, "PAGE_ROWS", page)
-        shard, again = (stored(root, rows, one) for one in batches)
+        shard, again = (stored(root, rows, size) for size in batches)
         assert shard == again
         assert shard.rows == len(keys)
         assert read(root, shard).equals(rows)
-        found = Segment(root, shard)
-        for one in wanted:
-            asked: list[Any] = [f"ż{key:03}" for key in one] if text else one
-            assert found.rows(pa.array(asked, rows.schema.field("key").type)).combine_chunks().equals(of(rows, asked))
-        assert found.first("text") == (rows.column("text")[0].as_py() if keys else None)
+        segment = Segment(root, shard)
+        for numbers in wanted:
+            chosen: list[Any] = [f"ż{key:03}" for key in numbers] if text else numbers
+            array = pa.array(chosen, rows.schema.field("key").type)
+            assert segment.rows(array).combine_chunks().equals(of(rows, chosen))
+        assert segment.first("text") == (rows.column("text")[0].as_py() if keys else None)
 
 
 def test_a_key_costs_a_page_and_one_of_each_index_level(tmp_path: Path) -> None:
@@ -84,49 +85,49 @@ def test_a_key_costs_a_page_and_one_of_each_index_level(tmp_path: Path) -> None:
     rows = table(draws.sample(range(2**40), 40_000))
     shard = stored(tmp_path, rows)
     keys = draws.sample(rows.column("key").to_pylist(), 5) + draws.sample(range(2**40), 5)
-    found = Segment(str(tmp_path), shard)
-    assert found.root.depth == 1
-    assert found.rows(pa.array(keys)).combine_chunks().equals(of(rows, keys))
-    assert found.cost["rows"] <= 10 * segment_writer.PAGE_ROWS
-    assert found.cost["pages"] <= 10 + 3 + 1  # rows, index (40,000 / 128 / 128 pages), root
-    assert found.cost["requests"] <= found.cost["pages"]
-    assert found.cost["bytes"] < shard.bytes / 5
-    spent = dict(found.cost)
-    found.rows(pa.array(keys))
-    assert found.cost == spent
+    segment = Segment(str(tmp_path), shard)
+    assert segment.root.depth == 1
+    assert segment.rows(pa.array(keys)).combine_chunks().equals(of(rows, keys))
+    assert segment.cost["rows"] <= 10 * segment_writer.PAGE_ROWS
+    assert segment.cost["pages"] <= 10 + 3 + 1  # rows, index (40,000 / 128 / 128 pages), root
+    assert segment.cost["requests"] <= segment.cost["pages"]
+    assert segment.cost["bytes"] < shard.bytes / 5
+    spent = dict(segment.cost)
+    segment.rows(pa.array(keys))
+    assert segment.cost == spent
 
 
 def test_pages_side_by_side_come_in_one_request(tmp_path: Path) -> None:
     rows = table(range(10_000))
-    found = Segment(str(tmp_path), stored(tmp_path, rows))
-    assert found.rows(rows.column("key")).combine_chunks().equals(rows)
-    assert found.cost == {"rows": 10_000, "pages": 80, "bytes": found.cost["bytes"], "requests": 2}
+    segment = Segment(str(tmp_path), stored(tmp_path, rows))
+    assert segment.rows(rows.column("key")).combine_chunks().equals(rows)
+    assert segment.cost == {"rows": 10_000, "pages": 80, "bytes": segment.cost["bytes"], "requests": 2}
 
 
-def test_a_reader_holds_little_however_much_it_reads(tmp_path: Path) -> None:
+def test_a_reader_caches_little_however_much_it_reads(tmp_path: Path) -> None:
     rows = table(range(100_000))
     shard = stored(tmp_path, rows)
-    found, before, most = Segment(str(tmp_path), shard), pa.total_allocated_bytes(), 0
+    segment, before, most = Segment(str(tmp_path), shard), pa.total_allocated_bytes(), 0
     for start in range(0, 100_000, 500):
-        assert found.rows(rows.column("key").slice(start, 500)).num_rows == 500
+        assert segment.rows(rows.column("key").slice(start, 500)).num_rows == 500
         most = max(most, pa.total_allocated_bytes() - before)
     assert most < rows.nbytes / 5
-    assert found.cost["rows"] == 100_000
-    assert found.cost["pages"] == 782 + 7 + 1
+    assert segment.cost["rows"] == 100_000
+    assert segment.cost["pages"] == 782 + 7 + 1
 
 
 def test_large_rows_make_small_pages(tmp_path: Path) -> None:
     rows = table(range(50)).set_column(2, "text", pa.array([os.urandom(9000).hex() for _ in range(50)]))
-    found = Segment(str(tmp_path), stored(tmp_path, rows))
-    assert found.rows(pa.array([7])).combine_chunks().equals(of(rows, [7]))
-    assert found.cost["rows"] == 1
+    segment = Segment(str(tmp_path), stored(tmp_path, rows))
+    assert segment.rows(pa.array([7])).combine_chunks().equals(of(rows, [7]))
+    assert segment.cost["rows"] == 1
 
 
 def test_a_root_that_is_larger_than_the_tail_is_read_whole(tmp_path: Path) -> None:
     keys = [os.urandom(300).hex() for _ in range(60)]
     rows = table(keys, pa.string())
-    found = Segment(str(tmp_path), stored(tmp_path, rows))
-    assert found.rows(pa.array(keys[:3])).combine_chunks().equals(of(rows, keys[:3]))
+    segment = Segment(str(tmp_path), stored(tmp_path, rows))
+    assert segment.rows(pa.array(keys[:3])).combine_chunks().equals(of(rows, keys[:3]))
     assert read(tmp_path, stored(tmp_path, rows)).equals(rows)
 
 
@@ -145,8 +146,8 @@ def test_rows_that_are_not_sorted_are_refused(keys: list[int | None], tmp_path: 
 # --- Damage ----------------------------------------------------------------------------------------------------------
 
 
-def ask(root: str | Path, shard: Shard, rows: pa.Table) -> bool:
-    """Read some keys and then all rows; whatever comes is right. Tells whether any was refused."""
+def is_refused(root: str | Path, shard: Shard, rows: pa.Table) -> bool:
+    """Read some keys and then all rows, which are right; return whether a read was refused."""
     try:
         assert Segment(str(root), shard).rows(pa.array([3, 150, 151])).combine_chunks().equals(of(rows, [3, 150, 151]))
         assert read(root, shard).equals(rows)
@@ -164,13 +165,13 @@ def test_no_changed_byte_gives_a_wrong_row(tmp_path: Path, monkeypatch: pytest.M
     body = path.read_bytes()
     for at in range(0, len(body), 7):
         path.write_bytes(body[:at] + bytes([body[at] ^ 16]) + body[at + 1 :])
-        assert ask(tmp_path, shard, rows), at
+        assert is_refused(tmp_path, shard, rows), at
     path.write_bytes(body)
-    assert not ask(tmp_path, shard, rows)
+    assert not is_refused(tmp_path, shard, rows)
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda body: body[:-20] + bytes(12) + body[-8:], r"\.segment, root: SHA-256 is"),
         (lambda body: body[:-8] + (2**40).to_bytes(8, "little"), "root: SHA-256 is"),
@@ -181,13 +182,13 @@ def test_no_changed_byte_gives_a_wrong_row(tmp_path: Path, monkeypatch: pytest.M
     ],
     ids=["root", "length", "no length", "page", "cut", "empty"],
 )
-def test_damage_is_named_with_the_way_out(damage: Any, said: str, any_root: str) -> None:
+def test_damage_is_named_with_the_way_out(damage: Any, message: str, any_root: str) -> None:
     shard = stored(any_root, table(range(300)))
     store = storage.connect(any_root)
     body = damage(store.read(shard.path))
     store.delete(shard.path)
     store.create(shard.path, body)
-    with pytest.raises(DigestMismatch, match=said):
+    with pytest.raises(DigestMismatch, match=message):
         Segment(any_root, shard).rows(pa.array([3]))
 
 
@@ -202,16 +203,18 @@ def test_damage_of_pages_that_are_not_read_does_no_harm(tmp_path: Path) -> None:
 
 
 def test_another_segment_in_its_place_is_noticed(tmp_path: Path) -> None:
-    one, other = stored(tmp_path, table(range(300))), stored(tmp_path, table(range(1, 301)))
-    (tmp_path / one.path).write_bytes((tmp_path / other.path).read_bytes().ljust(one.bytes, b"\0")[: one.bytes])
+    shard, other = stored(tmp_path, table(range(300))), stored(tmp_path, table(range(1, 301)))
+    (tmp_path / shard.path).write_bytes((tmp_path / other.path).read_bytes().ljust(shard.bytes, b"\0")[: shard.bytes])
     with pytest.raises(DigestMismatch, match="root"):
-        Segment(str(tmp_path), one).rows(pa.array([3]))
+        Segment(str(tmp_path), shard).rows(pa.array([3]))
 
 
 def test_a_missing_segment_is_named(any_root: str) -> None:
     shard = stored(any_root, table(range(300)))
     storage.connect(any_root).delete(shard.path)
-    with pytest.raises(ContractError, match="an earlier snapshot remembered is gone; restore it, or remove its stage"):
+    with pytest.raises(
+        ContractError, match="the history of an earlier snapshot is missing; restore it, or remove its stage"
+    ):
         Segment(any_root, shard).rows(pa.array([3]))
 
 
@@ -219,20 +222,20 @@ def test_damage_of_a_compaction_says_that_its_parts_are_there(tmp_path: Path) ->
     shard = stored(tmp_path, table(range(300)))
     body = (tmp_path / shard.path).read_bytes()
     moved = Shard("compacted/f00/data/a.segment", shard.rows, shard.bytes, shard.digest, shard.index_digest)
-    with pytest.raises(JobLost, match="was swept while this run used it; run again"):
+    with pytest.raises(JobLost, match="was removed by a vacuum during this run; run again"):
         Segment(str(tmp_path), moved).rows(pa.array([3]))
     storage.connect(str(tmp_path)).create(moved.path, body[:-20] + bytes(20))
     with pytest.raises(DigestMismatch, match=r"remove .*/compacted/f00: its parts are still there"):
         Segment(str(tmp_path), moved).rows(pa.array([3]))
 
 
-def test_ranges_that_fail_are_asked_for_again(s3_root: str, faults: FaultyS3) -> None:
+def test_ranges_that_fail_are_requested_again(s3_root: str, faults: FaultyS3) -> None:
     rows = table(range(3000))
     shard = stored(s3_root, rows)
     for fault in ("short_body", "lost_answer", "lost_request", (503, "SlowDown"), (500, "InternalError")):
         faults.coming += [("GET", fault)] * 2
-        found = Segment(s3_root, shard).rows(pa.array([3, 1500, 2999]))
-        assert found.combine_chunks().equals(of(rows, [3, 1500, 2999]))
+        segment = Segment(s3_root, shard).rows(pa.array([3, 1500, 2999]))
+        assert segment.combine_chunks().equals(of(rows, [3, 1500, 2999]))
     assert len(faults.happened) == 10
     faults.coming += [("GET", (503, "SlowDown"))] * 9
     with pytest.raises(StorageBusy, match=r"\.segment: the object store did not answer"):
@@ -247,7 +250,7 @@ def test_a_full_disk_stops_a_segment(tmp_path: Path) -> None:
 
 
 def test_the_format_is_what_it_was(tmp_path: Path) -> None:
-    """A change of these bytes is a new FORMAT of compactions, and new versions of the stages that remember by key."""
+    """A change of these bytes is a new FORMAT of compactions, and new versions of the stages whose history has keys."""
     shard = stored(tmp_path, table(range(300)))
     assert hashlib.sha256((tmp_path / shard.path).read_bytes()).hexdigest() == shard.digest
     assert shard.digest[:12] == "098bcd228297"

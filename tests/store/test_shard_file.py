@@ -22,17 +22,17 @@ def stored(root: Path) -> Shard:
     return writer.store(str(root), "data")
 
 
-@pytest.mark.parametrize("held", [0, 1 << 30])
-def test_a_shard_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int) -> None:
-    monkeypatch.setattr(shard_file, "HELD_BYTES", held)
+@pytest.mark.parametrize("in_memory", [0, 1 << 30])
+def test_a_shard_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: int) -> None:
+    monkeypatch.setattr(shard_file, "IN_MEMORY_BYTES", in_memory)
     shard = stored(tmp_path)
     assert pa.Table.from_batches(list(read_shard(str(tmp_path), shard, batch_rows=999))).equals(TABLE)
     assert next(read_shard(str(tmp_path), shard, columns=["id"])).schema.names == ["id"]
 
 
-@pytest.mark.parametrize("held", [0, 1 << 30])
-def test_a_changed_shard_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int) -> None:
-    monkeypatch.setattr(shard_file, "HELD_BYTES", held)
+@pytest.mark.parametrize("in_memory", [0, 1 << 30])
+def test_a_changed_shard_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: int) -> None:
+    monkeypatch.setattr(shard_file, "IN_MEMORY_BYTES", in_memory)
     shard = stored(tmp_path)
     path = tmp_path / shard.path
     path.write_bytes(path.read_bytes() + b"x")
@@ -40,8 +40,8 @@ def test_a_changed_shard_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         next(read_shard(str(tmp_path), shard))
 
 
-def test_a_copy_without_room_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard_file, "HELD_BYTES", 0)
+def test_a_copy_without_room_is_no_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard_file, "IN_MEMORY_BYTES", 0)
     shard = stored(tmp_path)
     monkeypatch.setattr(shard_file.tempfile, "TemporaryFile", lambda **_: Path("/dev/full").open("wb", buffering=0))  # noqa: SIM115 -- what is under test closes it
     with pytest.raises(NoSpace, match="set TMPDIR"):
