@@ -5,11 +5,9 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from importlib.metadata import version
 from typing import NamedTuple, Protocol, cast
 
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.inspect.command import default_root
 
 
 class Entry(NamedTuple):
@@ -58,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = build_parser({name} & COMMANDS.keys())
     options = _parse(parser, arguments)
     if options.version:
+        from importlib.metadata import version
+
         sys.stdout.write(f"refinery {version('refinery')}\n")
         return 0
     if options.command is None:
@@ -97,9 +97,14 @@ def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpars
     argparse gives an optional positional its default as soon as the one before it is read, and ignores it later.
     """
     options, rest = parser.parse_known_args(arguments)
-    has_default_root = getattr(options, "root", None) == default_root()
-    if has_default_root and len(rest) == 1 and not rest[0].startswith("-"):
+    if len(rest) == 1 and not rest[0].startswith("-") and _has_default_root(options):
         options.root = rest.pop()
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     return options
+
+
+def _has_default_root(options: argparse.Namespace) -> bool:
+    from pipeline_tasks.inspect.command import default_root
+
+    return getattr(options, "root", None) == default_root()

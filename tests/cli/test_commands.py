@@ -1,0 +1,80 @@
+"""`refinery` lists its commands without importing them, parses ROOT anywhere, and prints errors in one paragraph."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from pipeline_tasks.cli import main as cli
+from pipeline_tasks.cli.main import COMMANDS, build_parser, main
+from pipeline_tasks.errors import RecipeError
+
+HEAVY = ("pyarrow", "numpy", "airflow", "pyspark", "ray")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_a_module_with_arguments_and_an_answer(name: str) -> None:
+    command = cli._module(name)
+    assert callable(command.answer)
+    assert f"usage: refinery {name}" in _help(name)
+
+
+def _help(name: str) -> str:
+    parser = build_parser([name])
+    (commands,) = (action.choices for action in parser._actions if action.dest == "command")
+    return str(commands[name].format_help())  # type: ignore[call-overload, index]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], []])
+def test_help_lists_every_command_and_imports_no_heavy_library(arguments: list[str]) -> None:
+    program = f"""
+import json, sys
+from pipeline_tasks.cli.main import main
+try:
+    main({arguments})
+finally:
+    print(json.dumps([name for name in {HEAVY} if name in sys.modules]))
+"""
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    *lines, imported = process.stdout.splitlines()
+    assert json.loads(imported) == []
+    assert {line.split()[0] for line in lines if line.startswith("    ")} >= COMMANDS.keys()
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("refinery 0.")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["retract", "day", "root"], ["retract", "day", "--dry-run", "root"], ["retract", "--dry-run", "day", "root"]],
+)
+def test_the_root_may_follow_options(arguments: list[str]) -> None:
+    options = cli._parse(build_parser(["retract"]), arguments)
+    assert (options.snapshot, options.root) == ("day", "root")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["status", "root", "more"], ["funnel", "--none"], ["lint", "web", "root"], ["nothing"]]
+)
+def test_unknown_arguments_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert arguments[-1] in capsys.readouterr().err
+
+
+def test_an_error_is_one_paragraph_and_its_exit_code(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["funnel", str(tmp_path)]
+    assert main(arguments) == RecipeError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"refinery: {tmp_path}: ")
+    with pytest.raises(RecipeError):
+        main(["--debug", *arguments])
+
+
+def test_an_override_needs_a_stage_and_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    for override in ("extract", "=why", "extract= "):
+        assert main(["run", "--input", "nowhere", "--override", override]) == RecipeError.exit_code
+        assert "write STAGE=WHY" in capsys.readouterr().err
