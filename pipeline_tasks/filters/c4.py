@@ -91,7 +91,7 @@ def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[n
     from pipeline_tasks.text.words.cutting import SPLIT
 
     view = views(texts)
-    cut = spans.lines(*view)
+    cut = spans.split_lines(*view)
     signals = compute_signals(
         cut.texts, languages.take(pa.array(cut.rows)), SPLIT, limits
     ).signals  # the rules are about lines
@@ -99,7 +99,7 @@ def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[n
     removed = signals[:, first : first + 5] > 0
     reasons = np.where(removed.any(axis=1), removed.argmax(axis=1) + 1, 0).astype(np.uint8)
     edges = TAKEN.index("citation") + 1, TAKEN.index("blank") + 1
-    return spans.by_lines(view, cut, reasons, edges, cited=bool(limits.remove_citations))
+    return spans.mark_lines(view, cut, reasons, edges, cited=bool(limits.remove_citations))
 
 
 FILTER = Filter("c4", SIGNALS, Limits, RULES, compute_signals, cuts=Cuts(TAKEN, trace))

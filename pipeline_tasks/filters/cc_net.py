@@ -35,7 +35,7 @@ def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Li
     """Return the SIGNALS of each text, shape (rows, 3), and the texts without repeated paragraphs."""
     from pipeline_tasks.text.edits import cc_net
 
-    unrepeated, counts = cc_net.unrepeat(texts)
+    unrepeated, counts = cc_net.remove_repeats(texts)
     edited = unrepeated if limits.remove_repeats else texts
     return Computed(np.ascontiguousarray(counts), cc_net.ascii_marks(edited) if limits.ascii_punctuation else edited)
 
@@ -49,7 +49,7 @@ def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[n
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.edits import cc_net
 
-    return cc_net.trace(texts) if limits.remove_repeats else np.zeros(len(views(texts)[1]), np.uint8)
+    return cc_net.mark_repeats(texts) if limits.remove_repeats else np.zeros(len(views(texts)[1]), np.uint8)
 
 
 FILTER = Filter("cc_net", SIGNALS, Limits, RULES, compute_signals, cuts=Cuts(TAKEN, trace))

@@ -160,7 +160,7 @@ def _without_urls(texts: pa.Array, limits: Limits) -> "inline_urls.Removed":
     from pipeline_tasks.text.edits import inline_urls
 
     if limits.remove_urls:
-        return inline_urls.remove(texts)
+        return inline_urls.remove_urls(texts)
     return inline_urls.Removed(texts, np.zeros(0, np.uint8), np.zeros((len(texts), 2)))
 
 

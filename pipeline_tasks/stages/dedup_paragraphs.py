@@ -132,7 +132,7 @@ def _with_parts(documents: Batches, params: Params) -> Iterator[tuple[pa.RecordB
             message = f"dedup_paragraphs: document {wrong} is not in id order, or there twice; run dedup_exact before"
             raise ContractError(message)
         last = ids[-1]
-        yield batch, paragraphs.cut(batch.column("text"), BREAKS[params.unit], params.min_chars)
+        yield batch, paragraphs.cut_parts(batch.column("text"), BREAKS[params.unit], params.min_chars)
 
 
 def elect_winners(parts: Batches) -> Batches:
@@ -186,7 +186,7 @@ def new_parts(won: Batches) -> Batches:
 
 def cut_parts(documents: Batches, lost: Batches, *, params: Params) -> Batches:
     """Cut every part that the shard gives up or has had before; append `cut_spans` and `cut_chars`."""
-    from pipeline_tasks.text.edits.paragraphs import Seen, remove
+    from pipeline_tasks.text.edits.paragraphs import Seen, remove_parts
 
     given_up = read_table(lost)
     # Each part that is seen has a holder: first those of `given_up`, then the documents of this shard.
@@ -201,7 +201,7 @@ def cut_parts(documents: Batches, lost: Batches, *, params: Params) -> Batches:
         holder = seen.add(parts.hash, parts.check, parts.doc + holders.num_rows)
         here = batch.select(["id", "snapshot"]).rename_columns(["winner", "snapshot"])
         holders = pa.concat_tables([holders, pa.Table.from_batches([here])])
-        texts, bounds = remove(batch.column("text"), parts, holder >= 0)
+        texts, bounds = remove_parts(batch.column("text"), parts, holder >= 0)
         out = np.flatnonzero(holder >= 0)
         met[holder[out][holder[out] < len(met)]] = True
         winners = holders.take(pa.array(holder[out])).combine_chunks()

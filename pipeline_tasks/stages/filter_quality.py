@@ -215,9 +215,9 @@ def _edit_spans(edits: Sequence[Edit], kept: pa.Array, languages: pa.Array) -> p
         rows = pc.indices_nonzero(pc.and_(kept, shorter))
         texts = before.take(rows)
         marks = card.cuts.trace(texts, languages.take(rows), limits)
-        cut = spans.spans(*views(texts), marks, tuple(f"{card.name}:{rule}" for rule in card.cuts.rules))
+        cut = spans.find_spans(*views(texts), marks, tuple(f"{card.name}:{rule}" for rule in card.cuts.rules))
         removed.append(cut._replace(rows=rows.to_numpy().astype(np.int64)[cut.rows]))
-    return spans.listed(removed, len(kept))
+    return spans.span_lists(removed, len(kept))
 
 
 def _collect_failures(card: Filter, bounds: Floats, signals: Floats, failures: list[list[Failure]]) -> None:

@@ -137,7 +137,7 @@ AGREEMENTS: dict[str, Agreement] = {
     "parse_wet": wet,
     "replace_unicode_punct": ascii_marks,
     "normalize_numbers": written_by(cc_net_edits.zero_digits),
-    "normalize_for_dedup": written_by(cc_net_edits.keys),
+    "normalize_for_dedup": written_by(cc_net_edits.line_keys),
     "minhash": near_duplicates,
     "exact_line_corpus": nothing_of_the_kind,
     "exact_line_first_kept": nothing_of_the_kind,

@@ -139,7 +139,7 @@ CHECKS = [2379191871516399003, 1037944260968408393, 2949848018324600275, 0]
 
 def test_hashes_are_frozen() -> None:
     """They are remembered: other hashes would part every day from those before it."""
-    parts = paragraphs.cut(pa.array(["shared words\n\n12345678\n\n日本語です", None], pa.large_string()), 2, 1)
+    parts = paragraphs.cut_parts(pa.array(["shared words\n\n12345678\n\n日本語です", None], pa.large_string()), 2, 1)
     assert parts.hash.tolist() == HASHES
     assert parts.check.tolist() == CHECKS
     assert np.array_equal(parts.points, [[0, 12, 14], [14, 22, 24], [24, 29, 29], [0, 0, 0]])

@@ -6,42 +6,35 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.text.base.ascii import NEWLINE
+from pipeline_tasks.text.base.ascii import APOSTROPHE, DOT, EXCLAMATION_MARK, NEWLINE, QUESTION_MARK, QUOTE
 from pipeline_tasks.text.base.buffers import views
-from pipeline_tasks.text.base.characters import (
-    ASCII_END,
-    BLANK,
-    DIGIT,
-    SPACE,
-    TERMINAL,
-    WORD,
-    class_of,
-    classes,
-    decode,
-    trim,
-)
+from pipeline_tasks.text.base.characters import classes, trim
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.base.eight_bytes import byte_at, copy
+from pipeline_tasks.text.base.eight_bytes import copy
 from pipeline_tasks.text.base.phrases import encode_phrases
-from pipeline_tasks.text.words import cutting, outline
-from pipeline_tasks.text.words.cutting import ALL_PUNCTUATION, SENTENCE_END, SPACY, SPLIT, Floats, cut_text, next_word
-from pipeline_tasks.text.words.outline import ENDS, ODD_BREAK, VISIBLE, WIDE_STOP, read_text
-
-PHRASES = (
-    "lorem ipsum",
-    "javascript",
-    "{",
-    "terms of use",
-    "privacy policy",
-    "cookie policy",
-    "uses cookies",
-    "use of cookies",
-    "use cookies",
+from pipeline_tasks.text.edits.c4_phrases import (
+    BLOCK,
+    BRACE,
+    CITED,
+    JAVASCRIPT_PHRASE,
+    LOREM_IPSUM,
+    PHRASED,
+    POLICY_PHRASES,
+    find_phrases,
+    mark_blocks,
+    marked,
+    searched,
 )
-"""What C4 looks for in a line, in lower case; the last six are the policy phrases."""
-
-MARKERS = ("edit]", "citation needed]")
-"""What may follow `[` in a citation, beside digits and `]`."""
+from pipeline_tasks.text.edits.c4_sentences import (
+    count_outlined_sentences,
+    count_sentences,
+    count_spacy_sentences,
+    is_spacy_word,
+)
+from pipeline_tasks.text.edits.citations import MARKERS, copy_without_citations
+from pipeline_tasks.text.words import cutting, outline
+from pipeline_tasks.text.words.cutting import SPACY, SPLIT, Floats, cut_text
+from pipeline_tasks.text.words.outline import ODD_BREAK, WIDE_STOP, read_text
 
 COUNTS = (
     "lines",
@@ -56,15 +49,6 @@ COUNTS = (
     "sentences",
 )
 LINES, LONG_WORD, NO_TERMINAL, FEW_WORDS, JAVASCRIPT, POLICY, CITATIONS, LOREM, CURLY, SENTENCES = range(len(COUNTS))
-
-
-OPENING, CLOSING, CURLY_BRACKET = 0x5B, 0x5D, 0x7B
-
-PHRASED, CITED = 1, 2
-"""Bits of what a text may hold: one of PHRASES; a `[`."""
-
-BLOCK = 512
-"""Bytes that are searched for phrases at once: only lines in a block that may hold one are read again."""
 
 
 class LineRules(NamedTuple):
@@ -83,313 +67,212 @@ class LineRules(NamedTuple):
 
 
 @inlined
-def _starts_with(data, at, end, phrases, begin, stop):
-    """Return whether data[at:end] starts with the lower-case ASCII phrases[begin:stop], whatever its own case."""
-    if at + stop - begin > end:
-        return False
-    for place in range(begin, stop):
-        letter = data[at + place - begin]
-        if 0x41 <= letter <= 0x5A:
-            letter |= 0x20
-        if letter != phrases[place]:
-            return False
-    return True
-
-
-@inlined
-def _found(data, begin, end, phrases, ends, first_letters):
-    """Return a bit per phrase that occurs in data[begin:end]."""
-    found = 0
-    for at in range(begin, end):
-        if first_letters[data[at]]:
-            for phrase in range(len(ends) - 1):
-                if _starts_with(data, at, end, phrases, ends[phrase], ends[phrase + 1]):
-                    found |= 1 << phrase
-    return found
-
-
-@inlined
-def citation_end(data, at, end, markers, ends, index, flags):
-    """Return where the citation that begins with the `[` at `at` ends, or `at` if it is none."""
-    for marker in range(len(ends) - 1):
-        size = ends[marker + 1] - ends[marker]
-        if at + 1 + size <= end:
-            same = True
-            for place in range(size):
-                same &= data[at + 1 + place] == markers[ends[marker] + place]
-            if same:
-                return at + 1 + size
-    place = at + 1
-    while place < end:
-        code, width = decode(data, place, end)
-        if not class_of(index, flags, code) & DIGIT:
-            return place + 1 if code == CLOSING else at
-        place += width
-    return at
-
-
-@inlined
-def _sentences(data, begin, end, index, flags):
-    """Return the number of sentences in data[begin:end].
-
-    A sentence ends at a run of terminal marks: an ASCII one only before white space or the end (quotes and brackets
-    may stand between), any other always. Visible text after the last end is one more sentence.
-    """
-    count, at = 0, begin
-    text = False
-    ended = False
-    while at < end:
-        code, width = np.int64(data[at]), 1
-        if code >= ASCII_END:
-            code, width = decode(data, at, end)
-        bits = class_of(index, flags, code)
-        if bits & WORD:
-            text, ended = True, False
-            at += width
-            continue
-        closing = code in (0x22, 0x27, 0x29, 0x5D, 0x2019, 0x201D)
-        if bits & TERMINAL:
-            if code >= ASCII_END:
-                count += text
-                text, ended = False, False
-            else:
-                ended = text
-        elif bits & SPACE:
-            if ended:
-                count += 1
-                text = False
-            ended = False
-        elif not closing or not ended:
-            ended = False
-            if not closing:
-                text = True
-        at += width
-    return count + text
-
-
-@inlined
-def _is_word(data, begin, end):
-    """Tell whether the white space data[begin:end] is a word to spaCy: it is unless it is nothing or one blank."""
-    return end - begin > 1 or (end > begin and byte_at(data, begin) != BLANK)
-
-
-@inlined
-def _begun(words, first, last, ended):
-    """Return (sentences that begin within the words first:last, whether the one that they end in has ended)."""
-    count = 0
+def _longest(lengths, first, last):
+    """Return the code points of the longest of the words first:last, 0 if there are none."""
+    longest = 0
     for word in range(first, last):
-        if words.kinds[word] & SENTENCE_END:
-            ended = True
-        elif ended and not words.kinds[word] & ALL_PUNCTUATION:
-            count, ended = count + 1, False
-    return count, ended
+        longest = max(longest, lengths[word])
+    return longest
+
+
+@inlined
+def _ends_like_sentence(data, begin, end):
+    """Return whether a line ends with a terminal mark or a quote, and not with three dots."""
+    if end == begin:
+        return False
+    if end - begin >= 3 and data[end - 1] == DOT and data[end - 2] == DOT and data[end - 3] == DOT:
+        return False
+    return data[end - 1] in (DOT, QUESTION_MARK, EXCLAMATION_MARK, QUOTE, APOSTROPHE)
+
+
+@inlined
+def _is_dropped_for_phrase(phrases, javascript, policy, counts):
+    """Count the phrases of a line (bits of `find_phrases`), and return whether one of them drops it."""
+    counts[LOREM] += (phrases & LOREM_IPSUM) != 0
+    if javascript and phrases & JAVASCRIPT_PHRASE:
+        counts[JAVASCRIPT] += 1
+        return True
+    counts[CURLY] += (phrases & BRACE) != 0
+    if policy and phrases & POLICY_PHRASES:
+        counts[POLICY] += 1
+        return True
+    return False
+
+
+@inlined
+def _write_line(data, first, last, words, likely, limits, search, table, kept, begin, counts):
+    """Write the line data[first:last] to kept[begin:]; return (where it ends, citations cut), (-1, 0) if it is dropped.
+
+    `words` are those before citations were cut; `likely` has the bits PHRASED and CITED of what the line can have.
+    """
+    _, min_words, terminal, citations, javascript, policy = limits
+    phrases, markers = search
+    end, cut = begin + last - first, 0
+    if citations and likely & CITED:
+        end, cut = copy_without_citations(data, first, last, markers, table, kept, begin)
+    else:
+        copy(data, first, last - first, kept, begin)
+    if terminal and not _ends_like_sentence(kept, begin, end):
+        counts[NO_TERMINAL] += 1
+        return -1, 0
+    if words < min_words:
+        counts[FEW_WORDS] += 1
+        return -1, 0
+    if cut or likely & PHRASED:
+        bits = find_phrases(kept, begin, end, phrases)
+        if _is_dropped_for_phrase(bits, javascript, policy, counts):
+            return -1, 0
+    counts[CITATIONS] += cut
+    return end, cut
+
+
+@inlined
+def _copy_words(source, begin, end, target, stop):
+    """Copy the words begin:end of outline `source` to `target`, where they end at `stop`."""
+    to = stop - end + begin
+    copy(source.lengths, begin, end - begin, target.lengths, to)
+    copy(source.hashes, begin, end - begin, target.hashes, to)
+    copy(source.kinds, begin, end - begin, target.kinds, to)
+
+
+@inlined
+def _line_ends(source, line, is_last, end, last_word):
+    """Return where a line of the outline ends, where the next one begins, and the first word of the next one."""
+    if is_last:
+        return end, end, last_word
+    stop = source.places[line]
+    return stop, stop + source.widths[line], source.first_words[line]
+
+
+@inlined
+def _count_line_sentences(kept, begin, end, kinds, word, next_word, is_outlined, table):
+    """Return the sentences of the line kept[begin:end], of the words word:next_word if these are still all of it."""
+    if is_outlined:
+        return count_outlined_sentences(kinds, word, next_word)
+    index, flags = table
+    return count_sentences(kept, begin, end, index, flags)
 
 
 @compiled
-def _tokenized_sentences(offsets, data, words, found, asked, tails, table, out):
-    """Write the sentences of SPACY words to `out`, of the texts that are asked.
+def _edit_lines(row, begin, end, data, rule, limits, search, table, outlines, kept, written, room, counts):
+    """Write the kept lines of data[begin:end]; return (bytes, words, breaks written so far, whether lines are whole).
 
-    As explosion/spaCy `spacy/pipeline/sentencizer.pyx`: each begins at the first word that is no punctuation after an
-    end. Every line that was kept is a document of its own, and has a sentence even if nothing is left of it.
+    The outline of a text whose lines are not all whole is not written to its end; it has to be read anew.
     """
     index, flags = table
-    for row in range(len(asked)):
-        if not asked[row]:
+    source, target = outlines
+    marks, lengths, hashes, kinds = room
+    size, all_words, all_breaks = written
+    text_begin, whole = size, True
+    any_marked = mark_blocks(data[begin:end], marks)
+    longest = _longest(source.lengths, source.words_at[row], source.words_at[row + 1])
+    last_line, row_words = source.breaks_at[row + 1], source.words_at[row + 1]
+    has_wide_stops = (source.traits[row] & WIDE_STOP) != 0
+    at = begin
+    next_word = run_begin = run_end = source.words_at[row]
+    for line in range(source.breaks_at[row], last_line + 1):
+        if line == last_line and at == end:
+            break
+        # where the line and its words begin and end
+        word, line_begin = next_word, at
+        stop, at, next_word = _line_ends(source, line, line == last_line, end, row_words)
+        first, last = trim(data, line_begin, stop, index, flags)
+        counts[LINES] += 1
+        # the words as the rule counts them
+        words, line_longest = next_word - word, 0
+        if rule != SPLIT:
+            words = cut_text(data, first, last, rule, index, flags, lengths, hashes, kinds)
+            line_longest = _longest(lengths, 0, words)
+        elif longest > limits[0]:
+            line_longest = _longest(source.lengths, word, next_word)
+        if line_longest > limits[0]:
+            counts[LONG_WORD] += 1
             continue
-        at, count = offsets[row], out[row, LINES] - out[row, LONG_WORD : POLICY + 1].sum()
-        first, ended = words.at[row], False
-        next_break, last_break = found.breaks_at[row], found.breaks_at[row + 1]
-        for word in range(found.words_at[row], found.words_at[row + 1]):
-            begin, end = next_word(data, at, offsets[row + 1], index, flags)
-            while next_break < last_break and found.places[next_break] < begin:
-                place = found.places[next_break]
-                count += ended and _is_word(data, at, place)
-                at, ended = place + found.widths[next_break], False
-                next_break += 1
-            if ended and _is_word(data, at, begin):
-                count, ended = count + 1, False
-            more, ended = _begun(words, first, words.ends[word], ended)
-            count, first, at = count + more, words.ends[word], end
-        out[row, SENTENCES] = count + (ended and tails[row])
-
-
-@compiled
-def _suspects(text):
-    """Return bits of what may be in `text`: a phrase of PHRASES (by four letters of it, of either case), a citation."""
-    found = np.uint8(0)
-    for at in range(len(text) - 3):
-        a, b, c, d = text[at], text[at + 1] | 0x20, text[at + 2] | 0x20, text[at + 3] | 0x20
-        e = a | 0x20
-        hit = (e == 0x6D) & (b == 0x20) & (c == 0x69) & (d == 0x70)  # loreM IPsum
-        hit |= (e == 0x76) & (b == 0x61) & (c == 0x73) & (d == 0x63)  # jaVASCript
-        hit |= (e == 0x65) & (b == 0x72) & (c == 0x6D) & (d == 0x73)  # tERMS of use
-        hit |= (e == 0x76) & (b == 0x61) & (c == 0x63) & (d == 0x79)  # priVACY policy
-        hit |= (e == 0x6F) & (b == 0x6B) & (c == 0x69) & (d == 0x65)  # coOKIEs
-        hit |= a == CURLY_BRACKET
-        found |= np.uint8(hit) | np.uint8(a == OPENING) << np.uint8(1)
-    for at in range(max(len(text) - 3, 0), len(text)):
-        found |= np.uint8(text[at] == CURLY_BRACKET) | np.uint8(text[at] == OPENING) << np.uint8(1)
-    return found
-
-
-@compiled
-def _mark(text, marks):
-    """Write the `_suspects` of every BLOCK bytes of `text` to `marks`; return those of all."""
-    found = np.uint8(0)
-    for block in range((len(text) + BLOCK - 1) // BLOCK):
-        marks[block] = _suspects(text[block * BLOCK : (block + 1) * BLOCK + 3])
-        found |= marks[block]
-    return found
+        # the line itself, behind a newline unless it is the first
+        line_begin = size
+        if size > text_begin:
+            kept[size] = NEWLINE
+            line_begin = size + 1
+        likely = marked(marks, first - begin, last - begin) if any_marked else np.uint8(0)
+        tip, cut = _write_line(data, first, last, words, likely, limits, search, table, kept, line_begin, counts)
+        if tip < 0:
+            continue
+        counts[SENTENCES] += _count_line_sentences(
+            kept, line_begin, tip, source.kinds, word, next_word, cut == 0 and not has_wide_stops, table
+        )
+        # its outline: runs of words that follow each other are copied at once
+        if line_begin > size:
+            target.places[all_breaks], target.widths[all_breaks], target.first_words[all_breaks] = size, 1, all_words
+            all_breaks += 1
+        whole &= cut == 0
+        if whole:
+            if word != run_end:
+                _copy_words(source, run_begin, run_end, target, all_words)
+                run_begin = word
+            run_end = next_word
+            all_words += next_word - word
+        size = tip
+    _copy_words(source, run_begin, run_end, target, all_words)
+    return size, all_words, all_breaks, whole
 
 
 @inlined
-def _visible_sentences(kinds, word, end):
-    """Return the sentences of words (see `outline`), as `_sentences` finds them where all its ends are ASCII."""
-    count, text = 0, 0
-    for at in range(word, end):
-        kind = byte_at(kinds, at)
-        text |= (kind & VISIBLE) != 0
-        ended = text & ((kind & ENDS) != 0)
-        count += ended
-        text ^= ended
-    return count + text
-
-
-@inlined
-def _cut_citations(data, at, end, markers, table, kept, size):
-    """Copy data[at:end] without citations; return (where it ends, citations cut)."""
-    letters, ends = markers
+def _trim_text(row, kept, begin, size, table, tails):
+    """Return the text kept[begin:size] without white space at its ends, and note what was trimmed in `tails`."""
     index, flags = table
-    removed = 0
-    while at < end:
-        if data[at] == OPENING:
-            after = citation_end(data, at, end, letters, ends, index, flags)
-            if after > at:
-                removed += 1
-                at = after
-                continue
-        kept[size] = data[at]
-        size += 1
-        at += 1
-    return size, removed
-
-
-@inlined
-def _move_words(found, begin, end, told, stop):
-    """Copy the words begin:end of `found` to `told`, where they end at `stop`."""
-    to = stop - end + begin
-    copy(found.lengths, begin, end - begin, told.lengths, to)
-    copy(found.hashes, begin, end - begin, told.hashes, to)
-    copy(found.kinds, begin, end - begin, told.kinds, to)
+    first, last = trim(kept, begin, size, index, flags)
+    tail = last
+    while tail < size and kept[tail] != NEWLINE:
+        tail += 1
+    tails[row] = is_spacy_word(kept, last, tail)
+    return first, last
 
 
 @compiled
-def _edit(offsets, data, rules, limits, phrases, markers, table, outlines, kept, kept_offsets, tails, out):
+def _room(offsets, rules):
+    """Return the bytes of the longest text, and of the longest that is not cut by SPLIT, at least 1."""
+    longest, longest_cut = 1, 1
+    for row in range(len(rules)):
+        size = offsets[row + 1] - offsets[row]
+        longest = max(longest, size)
+        if rules[row] != SPLIT:
+            longest_cut = max(longest_cut, size)
+    return longest, longest_cut
+
+
+@compiled
+def _edit(offsets, data, rules, limits, search, table, outlines, kept, kept_offsets, tails, out):
     """Write the kept lines of every text to `kept`, their outline to the second of `outlines`, its counts to `out`.
 
-    `tails` tells whether white space that is a word to spaCy was trimmed off the last line that is not blank.
+    `tails` gets whether white space that is a word to spaCy was trimmed off the last line that is not blank.
     """
-    max_word, min_words, terminal, citations, javascript, policy = limits
     index, flags = table
-    found, told = outlines
-    letters, ends, firsts = phrases
-    room, longest = 1, 1
-    for row in range(len(offsets) - 1):
-        longest = max(longest, offsets[row + 1] - offsets[row])
-        if rules[row] != SPLIT:
-            room = max(room, offsets[row + 1] - offsets[row])
+    source, target = outlines
+    longest, longest_cut = _room(offsets, rules)
     marks = np.empty(longest // BLOCK + 1, np.uint8)
-    lengths, hashes, kinds = np.empty(room, np.int32), np.empty(room, np.uint64), np.empty(room, np.uint8)
-    size, all_words, all_breaks = 0, 0, 0
-    for row in range(len(offsets) - 1):
-        at, end = offsets[row], offsets[row + 1]
-        text_begin, words_begin, breaks_begin, same = size, all_words, all_breaks, True
-        row_begin, suspects = at, _mark(data[at:end], marks)
-        row_words = found.words_at[row + 1]
-        longest = found.lengths[found.words_at[row] : row_words].max() if row_words > found.words_at[row] else 0
-        wide_stops = found.traits[row] & WIDE_STOP
-        next_word = run_begin = run_end = found.words_at[row]
-        for line in range(found.breaks_at[row], found.breaks_at[row + 1] + 1):
-            last_line = line == found.breaks_at[row + 1]
-            if last_line and at == end:
-                break
-            stop = end if last_line else found.places[line]
-            first, last = trim(data, at, stop, index, flags)
-            at = end if last_line else stop + found.widths[line]
-            word = next_word
-            next_word = row_words if last_line else found.first_words[line]
-            out[row, LINES] += 1
-            words, most = next_word - word, 0
-            if rules[row] != SPLIT:
-                words = cut_text(data, first, last, rules[row], index, flags, lengths, hashes, kinds)
-                most = lengths[:words].max() if words else 0
-            elif longest > max_word and words:
-                most = found.lengths[word:next_word].max()
-            if most > max_word:
-                out[row, LONG_WORD] += 1
-                continue
-            begin, removed = size, 0
-            if size > text_begin:
-                kept[size] = NEWLINE
-                begin += 1
-            likely = np.uint8(0)
-            if suspects and first < last:
-                for block in range((first - row_begin) // BLOCK, (last - 1 - row_begin) // BLOCK + 1):
-                    likely |= marks[block]
-            if citations and likely & CITED:
-                tip, removed = _cut_citations(data, first, last, markers, table, kept, begin)
-            else:
-                copy(data, first, last - first, kept, begin)
-                tip = begin + last - first
-            closed = tip > begin and kept[tip - 1] in (0x2E, 0x3F, 0x21, 0x22, 0x27)
-            dotted = tip - begin >= 3 and kept[tip - 1] == 0x2E and kept[tip - 2] == 0x2E and kept[tip - 3] == 0x2E
-            if terminal and (not closed or dotted):
-                out[row, NO_TERMINAL] += 1
-                continue
-            if words < min_words:
-                out[row, FEW_WORDS] += 1
-                continue
-            if removed or likely & PHRASED:
-                said = _found(kept, begin, tip, letters, ends, firsts)
-                out[row, LOREM] += said & 1
-                if javascript and said & 2:
-                    out[row, JAVASCRIPT] += 1
-                    continue
-                out[row, CURLY] += said >> 2 & 1
-                if policy and said >> 3:
-                    out[row, POLICY] += 1
-                    continue
-            out[row, CITATIONS] += removed
-            if removed or wide_stops:
-                out[row, SENTENCES] += _sentences(kept, begin, tip, index, flags)
-            else:
-                out[row, SENTENCES] += _visible_sentences(found.kinds, word, next_word)
-            if begin > size:
-                told.places[all_breaks], told.widths[all_breaks], told.first_words[all_breaks] = size, 1, all_words
-                all_breaks += 1
-            same &= removed == 0
-            if same:
-                if word != run_end:
-                    _move_words(found, run_begin, run_end, told, all_words)
-                    run_begin = word
-                run_end = next_word
-                all_words += next_word - word
-            size = tip
-        _move_words(found, run_begin, run_end, told, all_words)
-        first, last = trim(kept, text_begin, size, index, flags)
-        told.traits[row] = found.traits[row] & ~ODD_BREAK
-        tail = last
-        while tail < size and kept[tail] != NEWLINE:
-            tail += 1
-        tails[row] = _is_word(kept, last, tail)
-        if not same or first > text_begin or last < size:
-            for place in range(last - first):
-                kept[text_begin + place] = kept[first + place]
-            size = text_begin + last - first
-            all_words, all_breaks, told.traits[row] = read_text(
-                kept, text_begin, size, index, flags, told, words_begin, breaks_begin
+    lengths, hashes, kinds = (
+        np.empty(longest_cut, np.int32),
+        np.empty(longest_cut, np.uint64),
+        np.empty(longest_cut, np.uint8),
+    )
+    room = marks, lengths, hashes, kinds
+    size, words, breaks = 0, 0, 0
+    for row in range(len(rules)):
+        begin, words_begin, breaks_begin = size, words, breaks
+        size, words, breaks, whole = _edit_lines(
+            row, offsets[row], offsets[row + 1], data, rules[row], limits, search, table, outlines, kept,
+            (size, words, breaks), room, out[row],
+        )  # fmt: skip
+        first, last = _trim_text(row, kept, begin, size, table, tails)
+        target.traits[row] = source.traits[row] & ~ODD_BREAK
+        if not whole or first > begin or last < size:
+            for at in range(last - first):
+                kept[begin + at] = kept[first + at]
+            size = begin + last - first
+            words, breaks, target.traits[row] = read_text(
+                kept, begin, size, index, flags, target, words_begin, breaks_begin
             )
-        kept_offsets[row + 1], told.words_at[row + 1], told.breaks_at[row + 1] = size, all_words, all_breaks
+        kept_offsets[row + 1], target.words_at[row + 1], target.breaks_at[row + 1] = size, words, breaks
 
 
 def edit(
@@ -405,22 +288,20 @@ def edit(
     drop it, `lorem ipsum` is counted, `javascript` drops it, `{` is counted, a policy phrase drops it.
     """
     rows = len(offsets) - 1
-    firsts = np.zeros(256, np.bool_)
-    for phrase in PHRASES:
-        firsts[[ord(phrase[0]), ord(phrase[0].upper())]] = True
     kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
     kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, len(COUNTS)))
     tails = np.zeros(rows, np.bool_)
-    phrases, numbers = (*encode_phrases(PHRASES), firsts), tuple(map(float, limits[:6]))
-    found = outline.outline_of(offsets, data)
-    told = outline.empty_outline(rows, len(found.lengths), len(found.places))
-    given = rules, numbers, phrases, encode_phrases(MARKERS), classes()
-    _edit(offsets, data, *given, (found, told), kept, kept_offsets, tails, out)
-    left = pa.py_buffer(kept).slice(0, int(kept_offsets[-1]))
-    edited = pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left)
-    read_edited = outline.set_outline(*views(edited), outline.trim_outline(told))
+    source = outline.outline_of(offsets, data)
+    target = outline.empty_outline(rows, len(source.lengths), len(source.places))
+    search = searched(), encode_phrases(MARKERS)
+    numbers = tuple(map(float, limits[:6]))
+    _edit(offsets, data, rules, numbers, search, classes(), (source, target), kept, kept_offsets, tails, out)
+    buffer = pa.py_buffer(kept).slice(0, int(kept_offsets[-1]))
+    edited = pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), buffer)
+    outlined = outline.set_outline(*views(edited), outline.trim_outline(target))
     if limits.sentences is not None:
         words = cutting.words_of(*views(edited), limits.sentences)
-        asked = limits.sentences == SPACY
-        _tokenized_sentences(*views(edited), words, read_edited, asked, tails, classes(), out)
+        kept_lines = out[:, LINES] - out[:, LONG_WORD : POLICY + 1].sum(axis=1)
+        wanted, sentences = limits.sentences == SPACY, out[:, SENTENCES]
+        count_spacy_sentences(*views(edited), words, outlined, wanted, kept_lines, tails, classes(), sentences)
     return edited, out

@@ -1,10 +1,11 @@
-"""Brings lines into the form that cc_net compares them in, and keeps the first of equal lines of a text."""
+"""Normalizes lines to the form in which cc_net compares them, and keeps the first of equal lines of a text."""
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.text.base.ascii import NEWLINE
 from pipeline_tasks.text.base.buffers import replace_invalid_utf8, views
 from pipeline_tasks.text.base.characters import classes, trim
 from pipeline_tasks.text.base.compiled import compiled, inlined
@@ -22,16 +23,14 @@ MARKS = {
 
 ANY_MARK = f"[{''.join(MARKS)}]"
 DROPPED = rf"[{''.join(MARKS)}\x00-\x09\x0b-\x1f\x7f-\x{{9f}}]"
-"""Marks and control characters; newlines stay, because they part the lines."""
+"""Marks and control characters, but newlines, which separate the lines."""
 
 WHITE = r"[\t\v\f\r\x1c-\x1f\x{85}\p{Z}]+"
 MARGINS = rf"(?m)^{WHITE}|{WHITE}$"
-"""What `str.strip` takes off lines."""
+"""What `str.strip` removes from lines."""
 
 UNLIKE_ARROW = "[\u0130\u03a3]"
-"""Letters that `str.lower` writes as two, or by what stands around them; `utf8_lower` has one small letter for each."""
-
-NEWLINE = 0x0A
+"""Letters that `str.lower` writes as two, or by their neighbors; `utf8_lower` has one small letter for each."""
 
 
 def ascii_marks(texts: pa.Array) -> pa.Array:
@@ -48,10 +47,10 @@ def zero_digits(texts: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(texts, r"\p{Nd}", "0")
 
 
-def keys(texts: pa.Array) -> pa.Array:
-    """Return texts whose lines are equal where cc_net calls them equal (`normalize_for_dedup`).
+def line_keys(texts: pa.Array) -> pa.Array:
+    """Return texts whose lines are equal where cc_net takes them to be equal (`normalize_for_dedup`).
 
-    Stripped, in lower case, digits as 0, marks and control characters gone. Lines stay as many as they were.
+    Stripped, in lower case, digits as 0, without marks and control characters. The number of lines does not change.
     """
     stripped = pc.replace_substring_regex(texts, MARGINS, "")
     return pc.replace_substring_regex(zero_digits(_lower(stripped)), DROPPED, "")
@@ -60,12 +59,12 @@ def keys(texts: pa.Array) -> pa.Array:
 def _lower(texts: pa.Array) -> pa.Array:
     """Return texts as `str.lower` has them."""
     lower, unlike = pc.utf8_lower(texts), pc.match_substring_regex(texts, UNLIKE_ARROW)
-    again = [text.lower() for text in texts.filter(unlike).to_pylist()]
-    return pc.replace_with_mask(lower, unlike, pa.array(again, lower.type))
+    lowered = [text.lower() for text in texts.filter(unlike).to_pylist()]
+    return pc.replace_with_mask(lower, unlike, pa.array(lowered, lower.type))
 
 
 @inlined
-def _stop_of(data, at, end):
+def _line_end(data, at, end):
     """Return where the line that begins at `at` ends."""
     while at < end and data[at] != NEWLINE:
         at += 1
@@ -77,7 +76,7 @@ def _hash_lines(data, at, end, key_data, key, key_end, index, flags, hashes):
     """Write the hash of the key of every line of data[at:end] that is not blank; return how many, and their points."""
     count, points = 0, 0
     while at <= end:
-        stop, key_stop = _stop_of(data, at, end), _stop_of(key_data, key, key_end)
+        stop, key_stop = _line_end(data, at, end), _line_end(key_data, key, key_end)
         first, last = trim(data, at, stop, index, flags)
         if first < last:
             hashes[count] = hash_bytes(key_data, key, key_stop)
@@ -88,11 +87,11 @@ def _hash_lines(data, at, end, key_data, key, key_end, index, flags, hashes):
 
 
 @compiled
-def _unrepeat(offsets, data, key_offsets, key_data, table, kept, kept_offsets, out, marks):
+def _remove_repeats(offsets, data, key_offsets, key_data, table, kept, kept_offsets, out, marks):
     """Write the texts without repeated lines to `kept`; fill out[row] with lines, their length, and repeated lines.
 
     Unless `marks` has no room, it gets 1 for every byte of a repeated line and the newline before it, 2 for a newline
-    that is not needed, 0 for what stays.
+    that is not needed, 0 for what is kept.
     """
     index, flags = table
     size, traced = 0, len(marks) > 0
@@ -104,52 +103,52 @@ def _unrepeat(offsets, data, key_offsets, key_data, table, kept, kept_offsets, o
         hashes, names = np.empty(room, np.uint64), np.empty(room, np.int32)
         count, points = _hash_lines(data, at, end, key_data, key, key_end, index, flags, hashes)
         number_distinct(hashes, count, numbering_table(count), names)
-        begin, tail, line, fresh = size, at, 0, 0
+        begin, tail, line, different = size, at, 0, 0
         while at <= end:
-            stop = _stop_of(data, at, end)
+            stop = _line_end(data, at, end)
             first, last = trim(data, at, stop, index, flags)
-            again = False
+            repeats = False
             if first < last:
-                again = names[line] < fresh
-                fresh += not again
+                repeats = names[line] < different
+                different += not repeats
                 line += 1
-            if traced and again:
+            if traced and repeats:
                 marks[tail:stop] = 1
             elif traced and size == begin:
                 marks[tail:at] = 2
-            if not again:
+            if not repeats:
                 if size > begin:
                     kept[size] = NEWLINE
                     size += 1
                 kept[size : size + stop - at] = data[at:stop]
                 size += stop - at
             at, tail = stop + 1, stop
-        out[row, 0], out[row, 1], out[row, 2] = count, points + max(count - 1, 0), count - fresh
+        out[row, 0], out[row, 1], out[row, 2] = count, points + max(count - 1, 0), count - different
         kept_offsets[row + 1] = size
 
 
-def unrepeat(texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.float64]]:
-    """Return texts without the lines equal (by `keys`) to an earlier one, and per text counts, shape (rows, 3).
+def remove_repeats(texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.float64]]:
+    """Return texts without the lines equal (by `line_keys`) to an earlier one, and per text counts, shape (rows, 3).
 
     Counts: lines that are not blank, their code points (stripped, joined by newlines), and those that repeat one.
-    Blank lines stay.
+    Blank lines are kept.
     """
-    left, counts, _ = _unrepeated(texts, traced=False)
-    return left, counts
+    edited, counts, _ = _edit(texts, traced=False)
+    return edited, counts
 
 
-def trace(texts: pa.Array) -> npt.NDArray[np.uint8]:
-    """Return for every byte of the texts 1 if it goes with a repeated line, 2 if it is a newline before all, or 0."""
-    return _unrepeated(texts, traced=True)[2]
+def mark_repeats(texts: pa.Array) -> npt.NDArray[np.uint8]:
+    """Return 1 for every byte removed with a repeated line, 2 for a newline before all other bytes, else 0."""
+    return _edit(texts, traced=True)[2]
 
 
-def _unrepeated(texts: pa.Array, *, traced: bool) -> tuple[pa.Array, npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
+def _edit(texts: pa.Array, *, traced: bool) -> tuple[pa.Array, npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
     offsets, data = views(texts)
-    key_offsets, key_data = views(keys(pc.fill_null(replace_invalid_utf8(texts).cast(pa.large_string()), "")))
+    key_offsets, key_data = views(line_keys(pc.fill_null(replace_invalid_utf8(texts).cast(pa.large_string()), "")))
     rows = len(offsets) - 1
     kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
     kept_offsets, out = np.zeros(rows + 1, np.int64), np.zeros((rows, 3))
     marks = np.zeros(len(data) if traced else 0, np.uint8)
-    _unrepeat(offsets, data, key_offsets, key_data, classes(), kept, kept_offsets, out, marks)
-    left = pa.py_buffer(kept[: kept_offsets[-1]].copy())
-    return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), left), out, marks
+    _remove_repeats(offsets, data, key_offsets, key_data, classes(), kept, kept_offsets, out, marks)
+    buffer = pa.py_buffer(kept[: kept_offsets[-1]].copy())
+    return pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), buffer), out, marks

@@ -1,4 +1,4 @@
-"""Cuts texts into paragraphs or lines, hashes them, remembers which were seen, and takes some of them out."""
+"""Cuts texts into paragraphs or lines, hashes them, keeps a table of those seen, and removes some of them."""
 
 from dataclasses import dataclass, field
 
@@ -6,11 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.text.base.ascii import NEWLINE, starts_character
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled
 from pipeline_tasks.text.base.hashing import absorb, mix
-
-NEWLINE = 0x0A
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -44,13 +43,13 @@ def _word(data, at, end):
 @compiled
 def _hashes(data, begin, end):
     """Return two hashes of data[begin:end], the first never 0."""
-    one, two = np.uint64(end - begin), ~np.uint64(end - begin)
+    key, check = np.uint64(end - begin), ~np.uint64(end - begin)
     for at in range(begin, end, 8):
         word = _word(data, at, end)
-        one = absorb(one, word)
-        two = mix(two ^ word)
-    one = mix(one)
-    return (one if one != np.uint64(0) else np.uint64(1)), mix(two)
+        key = absorb(key, word)
+        check = mix(check ^ word)
+    key = mix(key)
+    return (key if key != np.uint64(0) else np.uint64(1)), mix(check)
 
 
 @compiled
@@ -65,9 +64,9 @@ def _cut(offsets, data, breaks, least, doc, places, points, hashes):
             while at < end and data[at] == NEWLINE:
                 at += 1
                 point += 1
-            if at < end and at - stop < breaks:  # too few line ends to part anything, or none: one more code point
+            if at < end and at - stop < breaks:  # too few line ends to end a part, or none: one more code point
                 at += 1
-                while at < end and (data[at] & 0xC0) == 0x80:
+                while at < end and not starts_character(data[at]):
                     at += 1
                 point += 1
                 continue
@@ -84,7 +83,7 @@ def _cut(offsets, data, breaks, least, doc, places, points, hashes):
     return count
 
 
-def cut(texts: pa.Array, breaks: int, least: int) -> Parts:
+def cut_parts(texts: pa.Array, breaks: int, least: int) -> Parts:
     """Cut texts at `breaks` or more newlines in a row (2: paragraphs, 1: lines); hash parts of `least` code points."""
     offsets, data = views(texts)
     room = int(np.count_nonzero(data[offsets[0] : offsets[-1]] == NEWLINE)) + len(texts)
@@ -95,14 +94,14 @@ def cut(texts: pa.Array, breaks: int, least: int) -> Parts:
     return Parts(doc[:count], places[:count], points[:count], signed[0], signed[1])
 
 
-# --- What was seen ---------------------------------------------------------------------------------------------
+# --- Parts seen -------------------------------------------------------------------------------------------------
 
 
 @compiled
-def _slot(table, mask, one, two):
+def _slot(table, mask, key, check):
     """Return where the part with these hashes is or would go in a table of (hash, check, value); hash 0 is free."""
-    slot = np.int64(np.uint64(one) & np.uint64(mask))
-    while table[slot, 0] != 0 and (table[slot, 0] != one or table[slot, 1] != two):
+    slot = np.int64(np.uint64(key) & np.uint64(mask))
+    while table[slot, 0] != 0 and (table[slot, 0] != key or table[slot, 1] != check):
         slot = (slot + 1) & mask
     return slot
 
@@ -118,7 +117,7 @@ def _grown(table):
 
 
 @compiled
-def _meet(table, used, hashes, checks, values, adds, out):
+def _look_up(table, used, hashes, checks, values, adds, out):
     """Look up every part in turn; write its value to `out`, or -1; add what is not there. Returns (table, used)."""
     for at in range(len(hashes)):
         out[at] = -1
@@ -137,7 +136,7 @@ def _meet(table, used, hashes, checks, values, adds, out):
 
 @dataclass(slots=True)
 class Seen:
-    """The parts that were seen, each with a number; 24 bytes per slot, at most half of them used."""
+    """Table of the parts seen, each with a number; 24 bytes per slot, at most half of them used."""
 
     table: Ints = field(default_factory=lambda: np.zeros((1024, 3), np.int64))
     used: int = 0
@@ -145,32 +144,34 @@ class Seen:
     def add(self, hashes: Ints, checks: Ints, values: Ints) -> Ints:
         """Return for every part the number of the first that equals it, or -1 where it is itself the first."""
         out = np.empty(len(hashes), np.int64)
-        self.table, self.used = _meet(self.table, self.used, hashes, checks, values, True, out)  # noqa: FBT003
+        self.table, self.used = _look_up(self.table, self.used, hashes, checks, values, True, out)  # noqa: FBT003
         return out
 
     def find(self, hashes: Ints, checks: Ints) -> Ints:
         """Return the number that each part was added with, or -1."""
         out = np.empty(len(hashes), np.int64)
-        _meet(self.table, self.used, hashes, checks, hashes, False, out)  # noqa: FBT003
+        _look_up(self.table, self.used, hashes, checks, hashes, False, out)  # noqa: FBT003
         return out
 
 
-# --- Taking parts out ------------------------------------------------------------------------------------------
+# --- Removing parts --------------------------------------------------------------------------------------------
 
 
 @compiled
-def _remove(offsets, data, doc, places, points, out, spans, kept, kept_offsets):
-    """Write texts without the parts that are `out` to `kept`; fill spans[part] with first and past-last code point."""
+def _remove(offsets, data, doc, places, points, removed, spans, kept, kept_offsets):
+    """Write texts without `removed` parts to `kept`; fill spans[part] with the first and the past-last code point."""
     part, place = 0, 0
     for row in range(len(offsets) - 1):
         stop, last = part, -1
         while stop < len(doc) and doc[stop] == row:
-            last = last if out[stop] else stop
+            last = last if removed[stop] else stop
             stop += 1
         for at in range(part, stop):
-            if out[at]:
+            if removed[at]:
                 spans[at, 0], spans[at, 1] = points[at, 0], points[at, 2]
-                if at == last + 1 and last >= part:  # nothing stays behind it: the line ends before it go as well
+                if (
+                    at == last + 1 and last >= part
+                ):  # no part behind it is kept: the line ends before it are removed, too
                     spans[at, 0] = points[last, 1]
                 continue
             end = places[at, 1] if at == last and stop > last + 1 else places[at, 2]
@@ -181,15 +182,15 @@ def _remove(offsets, data, doc, places, points, out, spans, kept, kept_offsets):
         part = stop
 
 
-def remove(texts: pa.Array, parts: Parts, out: Flags) -> tuple[pa.Array, Ints]:
-    """Return the texts without the parts that are `out`, and the span of code points taken out for each part.
+def remove_parts(texts: pa.Array, parts: Parts, removed: Flags) -> tuple[pa.Array, Ints]:
+    """Return the texts without the parts that are `removed`, and the span of code points removed for each part.
 
-    A part goes with the line ends behind it, or those before it where no part that stays follows. Spans, of shape
-    (parts, 2), hold for parts that are out only; they are in order and never overlap.
+    A part is removed with the line ends behind it, or those before it where no kept part follows. Spans, of shape
+    (parts, 2), are set for removed parts only; they are in order and never overlap.
     """
     offsets, data = views(texts)
     kept = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint8)
     kept_offsets, spans = np.zeros(len(texts) + 1, np.int64), np.zeros((len(parts.doc), 2), np.int64)
-    _remove(offsets, data, parts.doc, parts.bytes, parts.points, out, spans, kept, kept_offsets)
-    left = pa.py_buffer(kept[: kept_offsets[-1]].copy())
-    return pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(kept_offsets), left), spans
+    _remove(offsets, data, parts.doc, parts.bytes, parts.points, removed, spans, kept, kept_offsets)
+    buffer = pa.py_buffer(kept[: kept_offsets[-1]].copy())
+    return pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(kept_offsets), buffer), spans

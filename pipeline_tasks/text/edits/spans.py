@@ -1,4 +1,4 @@
-"""Tells which stretches of a text an edit took out, and by which rule, from one mark per byte."""
+"""Lists which stretches of a text an edit removed, and by which rule, from one mark per byte."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,23 +8,23 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.schema import EDIT_SPAN
+from pipeline_tasks.text.base.ascii import NEWLINE, OPENING_BRACKET, RETURN, SPACE, starts_character
 from pipeline_tasks.text.base.buffers import Bytes, Offsets
 from pipeline_tasks.text.base.characters import BREAK, class_of, classes, decode, trim
 from pipeline_tasks.text.base.compiled import compiled
 from pipeline_tasks.text.base.phrases import encode_phrases
-from pipeline_tasks.text.edits.c4 import MARKERS, OPENING, citation_end
+from pipeline_tasks.text.edits.citations import MARKERS, citation_end
 
-NEWLINE, RETURN, BLANK = 0x0A, 0x0D, 0x20
 WIDE_BREAK = 0xC2
-"""The first byte of U+0085, the lowest line end that is not ASCII; no byte from BLANK to here begins one."""
+"""The first byte of U+0085, the lowest line end that is not ASCII; no byte from SPACE to here begins one."""
 
 
 Marks = npt.NDArray[np.uint8]
-"""Per byte 0 if it stays, else which rule took it, counted from 1."""
+"""Per byte 0 if it is kept, else which rule removed it, counted from 1."""
 
 
 class Spans(NamedTuple):
-    """Stretches that were taken: which text, which rule, first code point, past the last; ascending, one row each."""
+    """Stretches that were removed: which text, which rule, first code point, past the last; ascending, one row each."""
 
     rows: npt.NDArray[np.int64]
     rules: pa.StringArray
@@ -59,13 +59,13 @@ def _spans(offsets, data, marks, out):
                 if mark:
                     out[count, 0], out[count, 1], out[count, 2] = row, mark, points
                 before = mark
-            points += (data[at] & 0xC0) != 0x80
+            points += starts_character(data[at])
         if before:
             out[count, 3] = points
             count += 1
 
 
-def spans(offsets: Offsets, data: Bytes, marks: Marks, rules: tuple[str, ...]) -> Spans:
+def find_spans(offsets: Offsets, data: Bytes, marks: Marks, rules: tuple[str, ...]) -> Spans:
     """Return the marked stretches of each text in order."""
     out = np.empty((_runs(offsets, marks), 4), np.int64)
     _spans(offsets, data, marks, out)
@@ -73,14 +73,14 @@ def spans(offsets: Offsets, data: Bytes, marks: Marks, rules: tuple[str, ...]) -
     return Spans(rows, pa.array(rules, pa.string()).take(pa.array(mark - 1)), starts, ends)
 
 
-def listed(found: Sequence[Spans], rows: int) -> pa.ListArray:
-    """Return the spans of each of `rows` texts as a list of EDIT_SPAN: those of the first of `found`, then the next."""
-    owners = np.concatenate([np.empty(0, np.int64), *(one.rows for one in found)])
+def span_lists(edits: Sequence[Spans], rows: int) -> pa.ListArray:
+    """Return the spans of each of `rows` texts as a list of EDIT_SPAN: those of the first edit, then of the next."""
+    owners = np.concatenate([np.empty(0, np.int64), *(spans.rows for spans in edits)])
     order = np.argsort(owners, kind="stable")
     columns = [
-        pa.concat_arrays([pa.array([], pa.string()), *(one.rules for one in found)]),
+        pa.concat_arrays([pa.array([], pa.string()), *(spans.rules for spans in edits)]),
         *(
-            pa.array(np.concatenate([np.empty(0, np.int64), *(getattr(one, side) for one in found)]))
+            pa.array(np.concatenate([np.empty(0, np.int64), *(getattr(spans, side) for spans in edits)]))
             for side in ("starts", "ends")
         ),
     ]
@@ -93,7 +93,7 @@ def listed(found: Sequence[Spans], rows: int) -> pa.ListArray:
 
 
 class Lines(NamedTuple):
-    """The lines of texts as `str.splitlines` parts them: as texts with their line ends, where these begin, whose."""
+    """The lines of texts as `str.splitlines` has them: with their line ends, where these begin, and whose they are."""
 
     texts: pa.LargeStringArray
     bounds: npt.NDArray[np.int64]
@@ -111,14 +111,14 @@ def _lines(offsets, data, index, flags, bounds, stops, rows):
             bounds[count], stops[count], rows[count] = at, end, row
             while at < end:
                 lead = data[at]
-                if BLANK <= lead < WIDE_BREAK:
+                if SPACE <= lead < WIDE_BREAK:
                     at += 1
                     continue
                 code, width = decode(data, at, end)
                 if class_of(index, flags, code) & BREAK:
                     stops[count] = at
-                    both = code == RETURN and at + 1 < end and data[at + 1] == NEWLINE
-                    at += 2 if both else width
+                    is_pair = code == RETURN and at + 1 < end and data[at + 1] == NEWLINE
+                    at += 2 if is_pair else width
                     break
                 at += width
             count += 1
@@ -126,7 +126,7 @@ def _lines(offsets, data, index, flags, bounds, stops, rows):
     return count
 
 
-def lines(offsets: Offsets, data: Bytes) -> Lines:
+def split_lines(offsets: Offsets, data: Bytes) -> Lines:
     """Return the lines of texts; `offsets` begin at 0."""
     bounds, stops, rows = (np.empty(len(data) + 1, np.int64) for _ in range(3))
     count = _lines(offsets, data, *classes(), bounds, stops, rows)
@@ -136,22 +136,22 @@ def lines(offsets: Offsets, data: Bytes) -> Lines:
 
 @compiled
 def _mark_line(data, begin, stop, cited, markers, rules, index, flags, marks):
-    """Mark what a line that stays loses: white space at its edges, and citations if `cited`."""
-    (citation, blank), (letters, ends) = rules, markers
+    """Mark what a line that is kept loses: white space at its edges, and citations if `cited`."""
+    citation, blank = rules
     first, last = trim(data, begin, stop, index, flags)
     marks[begin:first] = blank
     marks[last:stop] = blank
     at = first
     while cited and at < last:
-        after = citation_end(data, at, last, letters, ends, index, flags) if data[at] == OPENING else at
+        after = citation_end(data, at, last, markers, index, flags) if data[at] == OPENING_BRACKET else at
         marks[at:after] = citation
         at = max(after, at + 1)
 
 
 @compiled
-def _mark_lines(cut, data, reasons, cited, markers, rules, index, flags, marks):
-    """Mark lines that are taken with the line end before them, and what the others lose."""
-    bounds, stops, rows = cut
+def _mark_lines(lines, data, reasons, cited, markers, rules, index, flags, marks):
+    """Mark lines that are removed with the line end before them, and what the others lose."""
+    bounds, stops, rows = lines
     tail, any_kept = 0, False
     for line in range(len(rows)):
         begin, stop = bounds[line], stops[line]
@@ -177,7 +177,7 @@ def _mark_ends(offsets, data, blank, index, flags, marks):
         for step in (1, -1):
             at = offsets[row] if step > 0 else offsets[row + 1] - 1
             while offsets[row] <= at < offsets[row + 1]:
-                if not marks[at] and (data[at] & 0xC0) != 0x80:
+                if not marks[at] and starts_character(data[at]):
                     _, width = decode(data, at, offsets[row + 1])
                     first, last = trim(data, at, at + width, index, flags)
                     if first < last:
@@ -186,15 +186,17 @@ def _mark_ends(offsets, data, blank, index, flags, marks):
                 at += step
 
 
-def by_lines(texts: tuple[Offsets, Bytes], cut: Lines, reasons: Marks, rules: tuple[int, int], *, cited: bool) -> Marks:
-    """Return the marks of an edit that takes whole lines, strips the others, and joins them with newlines.
+def mark_lines(
+    texts: tuple[Offsets, Bytes], lines: Lines, reasons: Marks, rules: tuple[int, int], *, cited: bool
+) -> Marks:
+    """Return the marks of an edit that removes whole lines, strips the others, and joins them with newlines.
 
     `reasons` has a mark per line; `rules` are the marks of citations (looked for if `cited`) and of white space at
-    edges. A line that is taken takes the line end before it along. A line end that is no newline is marked, too,
-    where the edit writes a newline for it; `extract` leaves none.
+    edges. A line is removed with the line end before it. A line end that is no newline is marked, too, where the
+    edit writes a newline for it; `extract` leaves none.
     """
     offsets, data = texts
     marks = np.zeros(len(data), np.uint8)
-    _mark_lines(tuple(cut[1:]), data, reasons, cited, encode_phrases(MARKERS), rules, *classes(), marks)
+    _mark_lines(tuple(lines[1:]), data, reasons, cited, encode_phrases(MARKERS), rules, *classes(), marks)
     _mark_ends(offsets, data, rules[1], *classes(), marks)
     return marks

@@ -1,4 +1,4 @@
-"""Turns the bytes of a page into text: by its mark, HTTP header, meta tag or a detector, never by dropping bytes."""
+"""Decodes the bytes of a page to text: by its mark, HTTP header, meta tag or a detector, never by dropping bytes."""
 
 import codecs
 import re
@@ -28,7 +28,7 @@ _META = re.compile(rb"<(?:meta|\?xml)[^>]{1,400}?(?:charset|encoding)\s*=\s*[\"'
 
 
 class Decoded(NamedTuple):
-    """A text, the encoding that it was read in, and how many U+FFFD it holds."""
+    """A text, the encoding that it was read in, and how many U+FFFD it has."""
 
     text: str
     encoding: str
@@ -63,15 +63,15 @@ def decode(data: bytes | memoryview, content_type: str) -> Decoded:
 
 
 def _declared(data: bytes | memoryview, content_type: str) -> Iterator[str]:
-    """Yield what the page says of itself, most believed first; UTF-8 is tried as it hardly fits by chance."""
-    yield from _told(content_type[:_TYPE])
+    """Yield the encodings that a page declares, most trusted first, then UTF-8, which hardly fits by chance."""
+    yield from _header_encoding(content_type[:_TYPE])
     meta = _META.search(data, 0, _HEAD)
     yield from _named(meta[1].decode("ascii") if meta else "")
     yield "utf-8"
 
 
 @lru_cache(1024)
-def _told(content_type: str) -> tuple[str, ...]:
+def _header_encoding(content_type: str) -> tuple[str, ...]:
     """Return the encoding that an HTTP header names, if any; a crawl has few different ones."""
     header = _HEADER.search(content_type)
     return _named(header[1] if header else "")
@@ -83,14 +83,14 @@ def _named(label: str) -> tuple[str, ...]:
 
 
 def _count(text: str) -> int:
-    """Return the number of U+FFFD; finding that there is none is faster than counting them."""
+    """Return the number of U+FFFD; the search that finds none is faster than the count."""
     return text.count("\ufffd") if "\ufffd" in text else 0
 
 
 def _guessed(data: bytes | memoryview) -> list[str]:
     sample = bytes(data[:_SAMPLE])
     names = [detect_encoding(sample, max_len=_SAMPLE, html5_compatible=True) or "utf-8"]
-    if names[0].lower() in {"utf-8", "windows-1252"}:  # what the detector says when it does not know
+    if names[0].lower() in {"utf-8", "windows-1252"}:  # what the detector returns when it does not know
         from charset_normalizer import from_bytes
 
         best = from_bytes(sample).best()

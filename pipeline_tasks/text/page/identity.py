@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 from xxhash import xxh3_128_hexdigest
 
+from pipeline_tasks.text.base.ascii import NEWLINE, SPACE
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import HIGH_BITS, LOW_BITS, copy, first_marked, load_eight
 
-_NEWLINE, _SPACE = 0x0A, 0x20
 _STRIDE, _EIGHT = 32, 8
 _NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
 
@@ -26,7 +26,7 @@ def identity(text: str) -> str:
 
 
 def identities(texts: pa.Array) -> list[str]:
-    """Return the same of each text of a column that `normal.normalize` has made, whose only white space is ASCII's."""
+    """Return the `identity` of each text of a column in normal form, whose only white space is ASCII's."""
     offsets, data = views(texts)
     flat, ends = np.empty(int(offsets[-1] - offsets[0]), np.uint8), np.zeros(len(offsets), np.int64)
     _flatten(offsets, data, flat, ends)
@@ -41,12 +41,12 @@ def _flatten(offsets, data, out, ends):
     for row in range(len(ends) - 1):
         at, end, first = offsets[row], offsets[row + 1], to
         while True:
-            while at < end and (data[at] == _SPACE or data[at] == _NEWLINE):
+            while at < end and (data[at] == SPACE or data[at] == NEWLINE):
                 at += 1
             if at == end:
                 break
             if to > first:
-                out[to] = _SPACE
+                out[to] = SPACE
                 to += 1
             stop = _line_end(data, at, end)
             copy(data, at, stop - at, out, to)
@@ -56,7 +56,7 @@ def _flatten(offsets, data, out, ends):
 
 @inlined
 def _line_end(data, at, end):
-    """Return where the next newline stands, or the end."""
+    """Return where the next newline is, or the end."""
     while at + _STRIDE <= end and not _has_newline(data[at : at + _STRIDE]):
         at += _STRIDE
     while at + _EIGHT <= end:
@@ -65,15 +65,15 @@ def _line_end(data, at, end):
         at += size
         if size < _EIGHT:
             return at
-    while at < end and data[at] != _NEWLINE:
+    while at < end and data[at] != NEWLINE:
         at += 1
     return at
 
 
 @inlined
 def _has_newline(part):
-    """Tell whether one of `_STRIDE` bytes is a newline."""
-    found = False
+    """Return whether one of `_STRIDE` bytes is a newline."""
+    has_newline = False
     for at in range(_STRIDE):
-        found |= part[at] == _NEWLINE
-    return found
+        has_newline |= part[at] == NEWLINE
+    return has_newline

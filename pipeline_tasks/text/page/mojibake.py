@@ -37,22 +37,24 @@ CYRILLIC = Misread(
 )
 
 
-def _shown(one: Misread, times: int) -> str:
+def _shown(misread: Misread, times: int) -> str:
     """Return an expression for a misread character; of pairs it takes `times` in a row."""
-    pairs, triples, rest, second = (f"[{re.escape(part)}]" for part in (one.pairs, one.triples, one.rest, one.second))
-    fours = f"|[{one.fours}]{second}{rest}{rest}" if one.fours else ""
+    pairs, triples, rest, second = (
+        f"[{re.escape(part)}]" for part in (misread.pairs, misread.triples, misread.rest, misread.second)
+    )
+    fours = f"|[{misread.fours}]{second}{rest}{rest}" if misread.fours else ""
     return f"(?:{pairs}{rest}){{{times}}}|{triples}{second}{rest}{fours}"
 
 
 SHOWN = re.compile(f"{_shown(WESTERN, 1)}|{_shown(CYRILLIC, 2)}")
-"""What a line with mojibake holds: one character in Western disguise, or two letters or a sign in Cyrillic."""
+"""What a line with mojibake has: one character read as Western, or two letters or a sign read as Cyrillic."""
 
 
-def repaired(text: str) -> tuple[str, int]:
+def repair(text: str) -> tuple[str, int]:
     """Return the text with the mojibake of its lines undone, and how many lines that changed.
 
-    Only lines in which `SHOWN` is found are given to ftfy (`fix_encoding`), which changes what its statistics
-    say is no writing of people; double encoding is undone as well.
+    Only lines in which `SHOWN` matches are given to ftfy (`fix_encoding`), which changes what is no human writing by
+    its statistics; double encoding is undone as well.
     """
     from ftfy import fix_encoding
 

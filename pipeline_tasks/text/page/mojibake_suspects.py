@@ -1,4 +1,4 @@
-"""Finds the texts of a column that can hold mojibake in one compiled pass, so that only those are looked at closely."""
+"""Finds the texts of a column that can have mojibake in one compiled pass, so that only those are read closely."""
 
 from functools import cache
 
@@ -11,7 +11,7 @@ from pipeline_tasks.text.base.characters import decode
 from pipeline_tasks.text.base.compiled import compiled
 from pipeline_tasks.text.page.mojibake import CYRILLIC, WESTERN
 
-_PAIR, _TRIPLE, _FOUR, _REST = 1, 2, 4, 8  # bits of a character: how it can stand in misread UTF-8
+_PAIR, _TRIPLE, _FOUR, _REST = 1, 2, 4, 8  # bits of a character: what it can be in misread UTF-8
 _PAIR_CYRILLIC, _TRIPLE_CYRILLIC, _REST_CYRILLIC, _SECOND_CYRILLIC = 16, 32, 64, 128
 _END = 0x2200  # above every character of either kind
 _STRIDE = 64
@@ -22,7 +22,7 @@ _SIGN = np.uint8(0xE2)  # of the UTF-8 of U+2000 to U+2FFF
 
 
 def suspects(texts: pa.Array) -> npt.NDArray[np.bool_]:
-    """Tell for each text of a string column whether `mojibake.SHOWN` is found in it."""
+    """Return for each text of a string column whether `mojibake.SHOWN` matches in it."""
     offsets, data = views(texts)
     return np.asarray(_suspects(offsets, data, _signs()))
 
@@ -35,8 +35,8 @@ def _signs() -> npt.NDArray[np.uint8]:
         (WESTERN, (_PAIR, _TRIPLE, _FOUR, _REST, _REST)),
         (CYRILLIC, (_PAIR_CYRILLIC, _TRIPLE_CYRILLIC, 0, _REST_CYRILLIC, _SECOND_CYRILLIC)),
     )
-    for one, bits in kinds:
-        for letters, bit in zip(one, bits, strict=True):
+    for misread, bits in kinds:
+        for letters, bit in zip(misread, bits, strict=True):
             table[[ord(letter) for letter in letters]] |= bit
     return table
 
@@ -44,8 +44,8 @@ def _signs() -> npt.NDArray[np.uint8]:
 @compiled
 def _suspects(offsets, data, signs):
     """Return whether each text shows mojibake."""
-    found = np.zeros(len(offsets) - 1, np.bool_)
-    for row in range(len(found)):
+    suspect = np.zeros(len(offsets) - 1, np.bool_)
+    for row in range(len(suspect)):
         at, end = offsets[row], offsets[row + 1]
         while at < end:
             if at + _STRIDE + 3 <= end and _is_clean(data[at : at + _STRIDE + 3]):
@@ -58,15 +58,15 @@ def _suspects(offsets, data, signs):
                     continue
                 code, width = decode(data, at, end)
                 if code < _END and signs[code] and _shows(data, at, end, signs):
-                    found[row] = True
+                    suspect[row] = True
                     at = end
                 at += width
-    return found
+    return suspect
 
 
 @compiled
 def _is_clean(part):
-    """Tell whether none of the first `_STRIDE` bytes can begin a misread character: 0 is where all bytes fit."""
+    """Return whether none of the first `_STRIDE` bytes can begin a misread character: 0 is where all bytes fit."""
     least = np.uint8(255)
     for at in range(_STRIDE):
         a, b, c, d = part[at], part[at + 1], part[at + 2], part[at + 3]
@@ -79,7 +79,7 @@ def _is_clean(part):
 
 @compiled
 def _shows(data, at, end, signs):
-    """Tell whether a misread character begins at `at`."""
+    """Return whether a misread character begins at `at`."""
     first, at = _sign(data, at, end, signs)
     if not first & (_PAIR | _TRIPLE | _FOUR | _PAIR_CYRILLIC | _TRIPLE_CYRILLIC):
         return False

@@ -1,4 +1,4 @@
-"""Brings texts into one form: NFC, no control characters, tidy blanks, line ends kept; a whole column at once."""
+"""Normalizes texts: NFC, no control characters, tidy blanks, line ends kept; a whole column at once."""
 
 import re
 import unicodedata
@@ -9,6 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.text.base.ascii import (
+    DELETE,
+    FORM_FEED,
+    NEWLINE,
+    RETURN,
+    SPACE,
+    TAB,
+    VERTICAL_TAB,
+    starts_character,
+)
 from pipeline_tasks.text.base.buffers import replace_rows, views
 from pipeline_tasks.text.base.characters import ASCII_END, decode
 from pipeline_tasks.text.base.compiled import compiled, inlined
@@ -17,14 +27,13 @@ from pipeline_tasks.text.base.eight_bytes import HIGH_BITS, LOW_BITS, copy, firs
 MARKS = 32
 """Combining marks in a row that are kept: NFC sorts each run in quadratic time, no script needs more than about ten."""
 
-_TAB, _NEWLINE, _RETURN, _SPACE, _DELETE = 0x09, 0x0A, 0x0D, 0x20, 0x7F
 _FIRST_MARK = 0x300  # below it, NFC leaves every character as it is
 _REPLACEMENT = 0xFFFD
 _EIGHT = 8
 _ONES, _SPACES = np.uint64(0x0101010101010101), np.uint64(0x2020202020202020)
 
 _BLANK, _BREAK, _NOTHING, _REPLACED = 1, 2, 3, 4
-_KIND, _RANK = 9, 0x1FE  # of what is known of a character: bits below its kind, those of its combining class
+_KIND, _RANK = 9, 0x1FE  # of the entry of a character: bits below its kind, bits of its combining class
 _OPEN, _BROKEN, _MARKED = 1, 2, 4  # bits of a text: NFC has to look at it; it is no UTF-8; it has too many marks
 _BITS = 3
 
@@ -49,19 +58,19 @@ def normalize(texts: pa.Array) -> Normal:
     _tidy(offsets, data, *_marks(), out, ends, facts)
     tidy = pa.LargeStringArray.from_buffers(len(facts), pa.py_buffer(ends), pa.py_buffer(out))
     chars, replaced = facts[:, 0].copy(), facts[:, 2] / np.maximum(facts[:, 1] >> _BITS, 1)
-    done = Normal(tidy, chars, replaced)
+    normal = Normal(tidy, chars, replaced)
     doubtful = np.flatnonzero(facts[:, 1] & (_OPEN | _BROKEN))
-    return _composed(texts, done, doubtful, facts[doubtful, 1]) if len(doubtful) else done
+    return _compose(texts, normal, doubtful, facts[doubtful, 1]) if len(doubtful) else normal
 
 
-def _composed(texts: pa.Array, tidy: Normal, rows: npt.NDArray[np.intp], bits: npt.NDArray[np.int64]) -> Normal:
-    """Return the same with `rows`, which have `bits`, in NFC; broken ones are decoded with U+FFFD and made anew."""
+def _compose(texts: pa.Array, tidy: Normal, rows: npt.NDArray[np.intp], bits: npt.NDArray[np.int64]) -> Normal:
+    """Return the same with `rows`, which have `bits`, in NFC; broken ones are decoded with U+FFFD first."""
     whole = []
     for row, bit in zip(rows.tolist(), bits.tolist(), strict=True):
         if bit & _BROKEN:
-            anew = normalize(pa.array([_bytes(texts, row).decode("utf-8", "replace")], pa.large_string()))
-            whole.append(anew.texts[0].as_py())
-            tidy.replaced[row] = anew.replaced[0]
+            repaired = normalize(pa.array([_bytes(texts, row).decode("utf-8", "replace")], pa.large_string()))
+            whole.append(repaired.texts[0].as_py())
+            tidy.replaced[row] = repaired.replaced[0]
         else:
             text = tidy.texts[row].as_py()
             whole.append(unicodedata.normalize("NFC", cap_marks(text) if bit & _MARKED else text))
@@ -74,7 +83,7 @@ def _bytes(texts: pa.Array, row: int) -> bytes:
     return data[offsets[0] : offsets[1]].tobytes()
 
 
-def normal(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return one text in normal form; see `normalize`."""
     form: str = normalize(pa.array([text.encode("utf-8", "ignore").decode()], pa.large_string())).texts[0].as_py()
     return form
@@ -89,76 +98,123 @@ def _tidy(offsets, data, index, flags, out, ends, facts):
     """
     to = 0
     for row in range(len(offsets) - 1):
-        at, end, first = offsets[row], offsets[row + 1], to
-        lines = blanks = 0  # what may still come before the next sign: line ends, then blanks
-        replaced = state = 0
-        run, previous = 0, np.int64(0)  # marks in a row, combining class of the last
-        while at < end:
-            code, width = decode(data, at, end)
-            known = _known(index, flags, code)
-            kind = known >> _KIND
-            if not _sound(data, at, code, width):
-                state |= _BROKEN
-            replaced += kind == _REPLACED
-            if 0 < kind < _REPLACED:
-                at += width
-                if kind == _BLANK:
-                    blanks += 1
-                elif kind == _BREAK:
-                    at += code == _RETURN and at < end and data[at] == _NEWLINE
-                    lines, blanks = lines + 1, 0
-                continue
-            if lines or blanks:
-                lines = 0 if to == first else min(lines, 2)
-                blanks = blanks if lines or to == first else 1
-                out[to : to + lines] = _NEWLINE
-                out[to + lines : to + lines + blanks] = _SPACE
-                to += lines + blanks
-                lines = blanks = 0
-                run, previous = 0, np.int64(0)
-            rank = (known & _RANK) >> 1
-            run = run + 1 if rank else 0
-            if known & 1 or 0 < rank < previous:
-                state |= _OPEN
-            if run > MARKS:
-                state |= _OPEN | _MARKED
-            previous = rank
-            stop = _tidy_end(data, at + width, end, index, flags)
-            if stop > at + width:
-                run, previous = 0, np.int64(0)
-            copy(data, at, stop - at, out, to)
-            to, at = to + stop - at, stop
+        first, end = to, offsets[row + 1]
+        to, replaced, state = _tidy_text(data, offsets[row], end, index, flags, out, to)
         ends[row + 1] = to
         facts[row, 0], facts[row, 2] = _points(out, first, to), replaced
         facts[row, 1] = (_points(data, offsets[row], end) if replaced else 0) << _BITS | state
 
 
+@compiled
+def _tidy_text(data, at, end, index, flags, out, to):
+    """Write data[at:end] tidy to out[to:]; return (where it ends there, U+FFFD read, bits of the text)."""
+    first = to
+    lines = blanks = 0  # what may still come before the next sign: line ends, then blanks
+    replaced = state = 0
+    run, previous = 0, np.int64(0)  # marks in a row, combining class of the last
+    while at < end:
+        code, width = decode(data, at, end)
+        known = _known(index, flags, code)
+        kind = known >> _KIND
+        if not _is_sound(data, at, code, width):
+            state |= _BROKEN
+        replaced += kind == _REPLACED
+        if 0 < kind < _REPLACED:  # white space and controls
+            at += _break_width(data, at, end, code, width)
+            blanks += kind == _BLANK
+            if kind == _BREAK:
+                lines, blanks = lines + 1, 0
+            continue
+        if lines or blanks:  # a sign behind a gap
+            to = _write_gap(out, to, lines, blanks, to == first)
+            lines = blanks = 0
+            run, previous = 0, np.int64(0)
+        rank = (known & _RANK) >> 1
+        run = run + 1 if rank else 0
+        state |= _mark_bits(known, rank, previous, run)
+        previous = rank
+        stop = _tidy_end(data, at + width, end, index, flags)
+        if stop > at + width:
+            run, previous = 0, np.int64(0)
+        copy(data, at, stop - at, out, to)
+        to, at = to + stop - at, stop
+    return to, replaced, state
+
+
+@inlined
+def _break_width(data, at, end, code, width):
+    """Return the bytes of a character, of both where it is a return before a newline."""
+    is_pair = code == RETURN and at + width < end and data[at + width] == NEWLINE
+    return width + is_pair
+
+
+@inlined
+def _write_gap(out, to, lines, blanks, is_first):
+    """Write the white space before a sign: two line ends at most, then blanks, one unless they indent a line."""
+    lines = 0 if is_first else min(lines, 2)
+    blanks = blanks if lines or is_first else 1
+    for at in range(to, to + lines):
+        out[at] = NEWLINE
+    for at in range(to + lines, to + lines + blanks):
+        out[at] = SPACE
+    return to + lines + blanks
+
+
+@inlined
+def _mark_bits(known, rank, previous, run):
+    """Return the bits of a text with this character, whose combining class is `rank`, the last one's `previous`."""
+    if run > MARKS:
+        return _OPEN | _MARKED
+    return _OPEN if known & 1 or 0 < rank < previous else 0
+
+
 @inlined
 def _tidy_end(data, at, end, index, flags):
-    """Return where text that begins behind a sign is no longer as it stays: signs, between them a gap at most.
+    """Return where text that begins behind a sign is no longer as it is kept: signs, between them a gap at most.
 
     A gap is a space, or one or two newlines. Signs are all that `_known` knows nothing of.
     """
     while True:
-        while at + _EIGHT <= end:  # most of most texts
-            size = first_marked(_untidy(load_eight(data, at)))
-            at += size
-            if size < _EIGHT:
-                break
-        behind = at
-        if at < end and data[at] == _SPACE:
-            behind += 1
-        elif at < end and data[at] == _NEWLINE:
-            behind += 2 if at + 1 < end and data[at + 1] == _NEWLINE else 1
-        if behind >= end:
+        at = _ascii_end(data, at, end)
+        behind = _gap_end(data, at, end)
+        stop = _signs_end(data, behind, end, index, flags)
+        if stop == behind:
             return at
-        while True:
-            code, width = decode(data, behind, end)
-            if _known(index, flags, code) or not _sound(data, behind, code, width):
-                return at
-            at = behind = behind + width
-            if at >= end or data[at] < _DELETE:
-                break
+        at = stop
+
+
+@inlined
+def _ascii_end(data, at, end):
+    """Return where signs of ASCII and single spaces before them end, up to eight bytes too early at the end."""
+    while at + _EIGHT <= end:  # most of most texts
+        size = first_marked(_untidy(load_eight(data, at)))
+        at += size
+        if size < _EIGHT:
+            break
+    return at
+
+
+@inlined
+def _gap_end(data, at, end):
+    """Return where a space, or one or two newlines, at `at` end."""
+    if at < end and data[at] == SPACE:
+        return at + 1
+    if at < end and data[at] == NEWLINE:
+        return at + 2 if at + 1 < end and data[at + 1] == NEWLINE else at + 1
+    return at
+
+
+@inlined
+def _signs_end(data, at, end, index, flags):
+    """Return where signs end: before anything that is none, or behind the last one before ASCII."""
+    while at < end:
+        code, width = decode(data, at, end)
+        if _known(index, flags, code) or not _is_sound(data, at, code, width):
+            break
+        at += width
+        if at < end and data[at] < DELETE:
+            break
+    return at
 
 
 @inlined
@@ -172,13 +228,13 @@ def _untidy(word):
 
 @inlined
 def _known(index, flags, code):
-    """Return what `_marks` holds of a character."""
+    """Return the entry of a character in `_marks`."""
     return np.int64(flags[(np.int64(index[code >> 8]) << 8) | (code & 0xFF)])
 
 
 @inlined
-def _sound(data, at, code, width):
-    """Tell whether a character that was decoded is what its bytes say: no broken or overlong sequence, no surrogate."""
+def _is_sound(data, at, code, width):
+    """Return whether a character is decoded as its bytes say: no broken or overlong sequence, no surrogate."""
     if width == 1:
         return code < ASCII_END
     if (data[at + 1] & 0xC0) != 0x80 or (width > 2 and (data[at + 2] & 0xC0) != 0x80):
@@ -193,13 +249,13 @@ def _points(data, begin, end):
     """Return the number of code points of data[begin:end]."""
     part, count = data[begin:end], 0
     for at in range(len(part)):
-        count += (part[at] & 0xC0) != 0x80
+        count += starts_character(part[at])
     return count
 
 
 @cache
 def _marks() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
-    """Return a table in two levels, (block of cp >> 8, block * 256 + (cp & 255)); 0 is a character that stays.
+    """Return a table in two levels, (block of cp >> 8, block * 256 + (cp & 255)); 0 is a character that is kept.
 
     Else: doubt of NFC + combining class * 2 + 512 times how it is taken: `_BLANK`, `_BREAK`, `_NOTHING`, `_REPLACED`.
     Doubtful is what NFC changes when it stands alone, or what may join the character before it (UAX 15, quick check).
@@ -218,9 +274,9 @@ def _marks() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
             joining.update(int(part, 16) for part in parts.split()[1:])
     table[sorted(joining)] |= 1
     kinds = {
-        _NOTHING: [*range(_SPACE), *range(_DELETE, 0xA0), *range(0xD800, 0xE000), 0xFEFF, 0xFFFE, 0xFFFF],
-        _BLANK: [_TAB, _SPACE, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000],
-        _BREAK: [_NEWLINE, 0x0B, 0x0C, _RETURN, 0x85, 0x2028, 0x2029],
+        _NOTHING: [*range(SPACE), *range(DELETE, 0xA0), *range(0xD800, 0xE000), 0xFEFF, 0xFFFE, 0xFFFF],
+        _BLANK: [TAB, SPACE, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000],
+        _BREAK: [NEWLINE, VERTICAL_TAB, FORM_FEED, RETURN, 0x85, 0x2028, 0x2029],
         _REPLACED: [_REPLACEMENT],
     }
     for kind, codes in kinds.items():  # blanks and breaks after the controls that they are among

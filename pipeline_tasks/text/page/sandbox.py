@@ -29,7 +29,7 @@ from typing import IO, Any, Literal, NamedTuple, Self
 
 from pipeline_tasks.text.page.charset import decode
 from pipeline_tasks.text.page.main_text import load, main_text
-from pipeline_tasks.text.page.mojibake import repaired
+from pipeline_tasks.text.page.mojibake import repair
 
 Outcome = Literal["done", "charset", "timeout", "crash"]
 _OUTCOMES: tuple[Outcome, ...] = ("done", "charset", "timeout", "crash")
@@ -377,7 +377,7 @@ def _address_space() -> int:
 def answer(page: Page, name: str, language: str) -> Found:
     """Decode and extract one page by the method called `name`, or repair one text."""
     if name == REPAIR:
-        text, count = repaired(str(page.body, "utf-8"))
+        text, count = repair(str(page.body, "utf-8"))
         return Found("done", text.encode("utf-8", "ignore") if count else b"", repaired=count)
     decoded = decode(page.body, page.content_type)
     if not decoded.understood:

@@ -22,7 +22,7 @@ TEXTS = st.builds(
 
 
 def removed(*texts: str | None) -> list[str]:
-    return inline_urls.remove(pa.array(texts, pa.large_string())).texts.to_pylist()  # type: ignore[no-any-return]
+    return inline_urls.remove_urls(pa.array(texts, pa.large_string())).texts.to_pylist()  # type: ignore[no-any-return]
 
 
 @settings(max_examples=200, deadline=None)
@@ -61,6 +61,6 @@ def test_a_host_has_at_most_256_characters() -> None:
 
 def test_nulls_and_slices_keep_their_places() -> None:
     texts = pa.array(["no", "This a.com is", None, "This b.org too", "no"], pa.large_string()).slice(1, 3)
-    found = inline_urls.remove(texts)
+    found = inline_urls.remove_urls(texts)
     assert found.texts.to_pylist() == ["This is", "", "This too"]
     assert found.counts.tolist() == [[1, 0], [0, 0], [1, 0]]

@@ -61,7 +61,7 @@ def test_spans_are_runs_of_marks_in_code_points(rows: list[list[tuple[str, int]]
     texts = ["".join(letter for letter, _ in row) for row in rows]
     offsets, data = buffers.views(pa.array(texts, pa.large_string()))
     marks = np.array([mark for row in rows for letter, mark in row for _ in letter.encode()], np.uint8)
-    found = spans.listed([spans.spans(offsets, data, marks, ("one", "two"))], len(rows)).to_pylist()
+    found = spans.span_lists([spans.find_spans(offsets, data, marks, ("one", "two"))], len(rows)).to_pylist()
     for row, told in zip(rows, found, strict=True):
         painted = [0] * len(row)
         for one in told:

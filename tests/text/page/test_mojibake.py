@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipeline_tasks.text.page.mojibake import CYRILLIC, SHOWN, WESTERN, repaired
+from pipeline_tasks.text.page.mojibake import CYRILLIC, SHOWN, WESTERN, repair
 from pipeline_tasks.text.page.mojibake_suspects import suspects
 
 TEXTS = (
@@ -40,7 +40,7 @@ WRONG = [
 def test_what_was_misread_is_read_again(text: str, how: tuple[str, int]) -> None:
     wrong = misread(text, *how)
     assert suspects(pa.array([wrong, "plain"])).tolist() == [True, False]
-    assert repaired(f"{text}\n{wrong}\nplain") == (f"{text}\n{text}\nplain", 1)
+    assert repair(f"{text}\n{wrong}\nplain") == (f"{text}\n{text}\nplain", 1)
 
 
 INNOCENT = (
@@ -56,14 +56,14 @@ INNOCENT = (
 
 @pytest.mark.parametrize("text", [*TEXTS, *INNOCENT])
 def test_innocent_texts_stay_as_they_are(text: str) -> None:
-    assert repaired(text) == (text, 0)
+    assert repair(text) == (text, 0)
 
 
 @given(st.text(st.characters(codec="utf-8")))
 @settings(max_examples=300, deadline=None)
 def test_a_text_that_shows_nothing_stays_as_it_is(text: str) -> None:
     assume(not SHOWN.search(text))
-    assert repaired(text) == (text, 0)
+    assert repair(text) == (text, 0)
 
 
 LETTERS = "".join(one[:4] for one in (*WESTERN, *CYRILLIC)) + "ax \n€漢😀ЂвРС°™"

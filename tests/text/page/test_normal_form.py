@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.text.page import normal_form as column
 from pipeline_tasks.text.page.normal_form import MARKS
-from pipeline_tasks.text.page.normal_form import normal as normalize
+from pipeline_tasks.text.page.normal_form import normalize_text as normalize
 
 
 @pytest.mark.parametrize(
