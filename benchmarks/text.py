@@ -105,7 +105,7 @@ def measure(folder: Path, words: str) -> dict[str, float]:
         call()
         figures[name] = statistics.median(seconds(call) for _ in range(3))
     pair: dict[str, Callable[[], Any]] = {
-        "extract": lambda: drain(extract.pull(iter(pages.to_batches(1024)), params=extract.Params())),
+        "extract": lambda: drain(extract.extract_pages(iter(pages.to_batches(1024)), params=extract.Params())),
         "bare": lambda: [bare(page) for page in pages["payload"].to_pylist()],
     }
     turns = [{name: seconds(call) for name, call in pair.items()} for _ in range(6)][1:]
@@ -157,7 +157,7 @@ def ordinary(pages: pa.Table) -> pa.Table:
     from pipeline_tasks.text.page.main_text import DEEPEST
     from pipeline_tasks.text.page.tags import survey
 
-    pulled = pa.Table.from_batches(list(extract.pull(iter(pages.to_batches()), params=extract.Params())))
+    pulled = pa.Table.from_batches(list(extract.extract_pages(iter(pages.to_batches()), params=extract.Params())))
     depth = survey(pages["payload"].combine_chunks(), DEEPEST, DEEPEST).depth.tolist()
     good = [
         reason is None and deep <= DEEPEST for reason, deep in zip(pulled["reason"].to_pylist(), depth, strict=True)

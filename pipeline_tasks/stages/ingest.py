@@ -1,4 +1,4 @@
-"""Judges every record of landed files: pages go on, all else is set aside by kind, status, type or earlier sight."""
+"""Selects the pages among the records of landed files; rejects others by kind, status, type, or as unchanged."""
 
 import json
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ DAMAGE = (
     "zstd_corrupt",
     "zstd_truncated",
 )
-"""Every `error` that a record can have (`formats`)."""
+"""Every `error` that a record can have (see `landing`)."""
 
 _OTHER_BYTES = (  # files that servers send as text/html
     r"(?s)\A(?:%PDF-|\x89PNG|\xff\xd8\xff|GIF8[79]a|PK\x03\x04|\x1f\x8b|RIFF....WEBP|\x00\x00\x01\x00|wOF[F2]|Rar!)"
@@ -66,35 +66,34 @@ class Params:
     max_bytes: int = 10 << 20
 
 
-def ask(records: Batches) -> Batches:
-    """Turn records into the keys under which an earlier snapshot may remember them, one row each."""
+def record_keys(records: Batches) -> Batches:
+    """Turn records into the keys by which an earlier snapshot may know them, one row each."""
     for batch in records:
         for keys in (_keys(batch), _original_keys(batch)):
             yield pa.record_batch([keys.drop_null()], schema=SEEN)
 
 
-def recall(asked: Batches, remembered: HistoryReader) -> Batches:
-    """Yield those of the `asked` keys that are `remembered`."""
-    wanted = pa.Table.from_batches(asked)
-    there = pc.is_in(wanted.column("key"), value_set=remembered.rows(wanted.column("key")).column("key"))
-    yield pa.record_batch([wanted.filter(there).column("key").combine_chunks()], schema=SEEN)
+def seen_keys(keys: Batches, history: HistoryReader) -> Batches:
+    """Yield those of `keys` that an earlier snapshot saved."""
+    table = pa.Table.from_batches(keys)
+    is_seen = pc.is_in(table.column("key"), value_set=history.rows(table.column("key")).column("key"))
+    yield pa.record_batch([table.filter(is_seen).column("key").combine_chunks()], schema=SEEN)
 
 
-def sift(records: Batches, seen: Batches | None = None, *, params: Params) -> Batches:
-    """Keep pages and say of every other record why it is none; one `seen` in an earlier snapshot is `unchanged`."""
-    known = pa.Table.from_batches(seen).column("key").combine_chunks() if seen is not None else pa.array([], KEY)
+def select_pages(records: Batches, seen: Batches | None = None, *, params: Params) -> Batches:
+    """Keep pages and reject every other record with its reason; a page `seen` in an earlier snapshot is `unchanged`."""
+    seen_before = pa.Table.from_batches(seen).column("key").combine_chunks() if seen is not None else pa.array([], KEY)
     for batch in records:
-        reasons = _reasons(batch, params, known)
-        yield _pages(batch, reasons, params)
+        yield _pages(batch, _reasons(batch, params, seen_before), params)
 
 
 def _keys(batch: pa.RecordBatch) -> pa.Array:
-    """Return what each record is remembered by, null without a URL or a payload digest."""
+    """Return the key of each record, null without a URL or a payload digest."""
     return _hashed(batch["url"].to_pylist(), batch["payload_digest"].to_pylist())
 
 
 def _original_keys(batch: pa.RecordBatch) -> pa.Array:
-    """Return what the record that a `revisit` refers to is remembered by, null for all others."""
+    """Return the key of the record that each `revisit` refers to, null for all others."""
     urls: list[str | None] = [None] * batch.num_rows
     for at in np.flatnonzero(np.asarray(pc.equal(batch["kind"], "revisit"))):
         facts = json.loads(batch["metadata"][at].as_py() or "{}")
@@ -110,57 +109,58 @@ def _hashed(urls: Sequence[str | None], digests: Sequence[str | None]) -> pa.Arr
     return pa.array(hashed, KEY)
 
 
-def _reasons(batch: pa.RecordBatch, params: Params, known: pa.Array) -> pa.Array:
+def _reasons(batch: pa.RecordBatch, params: Params, seen: pa.Array) -> pa.Array:
     """Return one reason per row, the first that applies, null for pages."""
-    kind, status, payload, text = (batch.column(name) for name in ("kind", "status", "payload", "text"))
-    media = pc.utf8_lower(pc.utf8_trim_whitespace(pc.replace_substring_regex(batch["content_type"], ";.*", "")))
-    bare = pc.fill_null(pc.equal(media, ""), fill_value=True)
-    wanted = pc.or_(
-        pc.is_in(media, pa.array(params.keep_types, pa.string())),
-        pc.and_(bare, pc.fill_null(pc.match_substring_regex(payload, _MARKUP), fill_value=False)),
+    text, payload = batch.column("text"), batch.column("payload")
+    is_revisit, is_seen = pc.equal(batch["kind"], "revisit"), _is_seen(batch, seen)
+    length = pc.max_element_wise(_lengths(payload), _lengths(text))
+    reasons = (
+        (pc.and_(is_revisit, is_seen), "unchanged"),
+        (is_revisit, "revisit"),
+        (_is_no_page(batch), "not_page"),
+        (_has_other_status(batch["status"], params), "status"),
+        (pc.and_(pc.is_null(text), pc.equal(_lengths(payload), 0)), "empty"),
+        (pc.and_(pc.is_valid(text), pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(text)), 0)), "empty"),
+        (pc.and_(pc.is_null(text), _is_no_html(batch, params)), "not_html"),
+        (pc.greater(length, params.max_bytes), "too_large"),
+        (is_seen, "unchanged"),
     )
-    other = pc.fill_null(pc.match_substring_regex(payload, _OTHER_BYTES), fill_value=False)
-    scheme = pc.fill_null(
-        pc.match_substring_regex(batch["url"], r"(?i)\A(?:dns|whois|metadata|filedesc|warcinfo):"), fill_value=False
-    )
-    seen = _seen(batch, known)
     return pc.case_when(
-        pc.make_struct(
-            pc.is_valid(batch["error"]),
-            pc.and_(pc.equal(kind, "revisit"), seen),
-            pc.equal(kind, "revisit"),
-            pc.or_(pc.invert(pc.is_in(kind, pa.array(PAGE_KINDS))), scheme),
-            pc.and_(pc.is_valid(status), pc.invert(pc.is_in(status, pa.array(params.keep_status, pa.int32())))),
-            pc.and_(pc.is_null(text), pc.equal(_lengths(payload), 0)),
-            pc.and_(pc.is_valid(text), pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(text)), 0)),
-            pc.and_(pc.is_null(text), pc.or_(pc.invert(wanted), other)),
-            pc.greater(pc.max_element_wise(_lengths(payload), _lengths(text)), params.max_bytes),
-            seen,
-        ),
+        pc.make_struct(pc.is_valid(batch["error"]), *(applies for applies, _ in reasons)),
         pc.binary_join_element_wise("error", batch["error"], ":"),
-        *(
-            pa.scalar(f"ingest:{why}")
-            for why in (
-                "unchanged",
-                "revisit",
-                "not_page",
-                "status",
-                "empty",
-                "empty",
-                "not_html",
-                "too_large",
-                "unchanged",
-            )
-        ),
+        *(pa.scalar(f"ingest:{reason}") for _, reason in reasons),
         pa.scalar(None, pa.string()),
     )
 
 
-def _seen(batch: pa.RecordBatch, known: pa.Array) -> pa.Array:
-    """Tell of each record whether it, or what it refers to, is `known`; without a history nothing is hashed for it."""
-    if not len(known):
+def _is_no_page(batch: pa.RecordBatch) -> pa.Array:
+    """Return whether each record is of a kind that has no page, or has a URL that names none."""
+    scheme = pc.match_substring_regex(batch["url"], r"(?i)\A(?:dns|whois|metadata|filedesc|warcinfo):")
+    is_page_kind = pc.is_in(batch["kind"], pa.array(PAGE_KINDS))
+    return pc.or_(pc.invert(is_page_kind), pc.fill_null(scheme, fill_value=False))
+
+
+def _has_other_status(status: pa.Array, params: Params) -> pa.Array:
+    wanted = pc.is_in(status, pa.array(params.keep_status, pa.int32()))
+    return pc.and_(pc.is_valid(status), pc.invert(wanted))
+
+
+def _is_no_html(batch: pa.RecordBatch, params: Params) -> pa.Array:
+    """Return whether each payload is of a media type that is not kept, or of none without markup, or another file."""
+    payload = batch["payload"]
+    media = pc.utf8_lower(pc.utf8_trim_whitespace(pc.replace_substring_regex(batch["content_type"], ";.*", "")))
+    is_bare = pc.fill_null(pc.equal(media, ""), fill_value=True)
+    has_markup = pc.fill_null(pc.match_substring_regex(payload, _MARKUP), fill_value=False)
+    wanted = pc.or_(pc.is_in(media, pa.array(params.keep_types, pa.string())), pc.and_(is_bare, has_markup))
+    is_other = pc.fill_null(pc.match_substring_regex(payload, _OTHER_BYTES), fill_value=False)
+    return pc.or_(pc.invert(wanted), is_other)
+
+
+def _is_seen(batch: pa.RecordBatch, seen: pa.Array) -> pa.Array:
+    """Return whether each record, or what it refers to, was `seen`; without a history nothing is hashed for it."""
+    if not len(seen):
         return pa.array(np.zeros(batch.num_rows, bool))
-    return pc.or_(pc.is_in(_keys(batch), value_set=known), pc.is_in(_original_keys(batch), value_set=known))
+    return pc.or_(pc.is_in(_keys(batch), value_set=seen), pc.is_in(_original_keys(batch), value_set=seen))
 
 
 def _lengths(values: pa.Array) -> pa.Array:
@@ -168,7 +168,7 @@ def _lengths(values: pa.Array) -> pa.Array:
 
 
 def _pages(batch: pa.RecordBatch, reasons: pa.Array, params: Params) -> pa.RecordBatch:
-    """Return the columns of a page, without payload and text where a reason stands."""
+    """Return the columns of a page, without payload and text in rows with a reason."""
     kept = pc.is_null(reasons)
     pages = _named(batch.select(PAGE.names), params.source)
     for name in ("payload", "text"):
@@ -184,46 +184,46 @@ def _named(pages: pa.RecordBatch, source: str) -> pa.RecordBatch:
 
 
 def _evidence(batch: pa.RecordBatch, reasons: pa.Array, params: Params) -> pa.Array:
-    """Say for every row with a reason what was found, and against which bound."""
+    """Return for every row with a reason the facts it follows from, and the bound they break."""
     proofs: list[str | None] = [None] * batch.num_rows
     size = pc.max_element_wise(_lengths(batch["payload"]), _lengths(batch["text"]))
     shown = ("kind", "status", "content_type", "payload_digest", "error_detail")
     facts = batch.select(shown).append_column("bytes", size)
     for at in np.flatnonzero(np.asarray(pc.is_valid(reasons))):
-        why = reasons[at].as_py().partition(":")[2]
+        reason = reasons[at].as_py().partition(":")[2]
         row = {name: facts[name][at].as_py() for name in facts.schema.names}
-        proofs[at] = json.dumps(_proof(why, row, params), sort_keys=True, separators=(",", ":"))
+        proofs[at] = json.dumps(_proof(reason, row, params), sort_keys=True, separators=(",", ":"))
     return pa.array(proofs, pa.string())
 
 
-def _proof(why: str, row: dict[str, Any], params: Params) -> dict[str, Any]:
+def _proof(reason: str, row: dict[str, Any], params: Params) -> dict[str, Any]:
     proof = {"kind": row["kind"]}
-    if why == "status":
+    if reason == "status":
         return {**proof, "status": row["status"], "keep_status": list(params.keep_status)}
-    if why == "not_html":
+    if reason == "not_html":
         return {**proof, "content_type": (row["content_type"] or "")[:100]}
-    if why == "too_large":
+    if reason == "too_large":
         return {**proof, "bytes": row["bytes"], "max_bytes": params.max_bytes}
-    if why in {"unchanged", "revisit"}:
+    if reason in {"unchanged", "revisit"}:
         return {**proof, "payload_digest": row["payload_digest"]}
     return {**proof, "detail": row["error_detail"]} if row["error_detail"] else proof
 
 
-def jot(pages: Batches) -> Batches:
-    """Turn pages into the keys that later snapshots recognize them by, sorted; one without URL or digest has none."""
+def page_keys(pages: Batches) -> Batches:
+    """Turn pages into the keys by which later snapshots know them, sorted; a page without URL or digest has none."""
     keys = pc.unique(pa.chunked_array([_keys(batch) for batch in pages], KEY).drop_null())
     yield pa.record_batch([keys.take(pc.array_sort_indices(keys))], schema=SEEN)
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Sift every landed file against all earlier snapshots, and remember the pages that are kept.
+    """Select the pages of every landed file, and save their keys for later snapshots.
 
-    With a history every file is read twice: first for its keys, so that history is asked once for all of them.
+    With a history every file is read twice: first for its keys, so that the history is read once for all of them.
     """
     earlier = sum(on.history("pages"), ())
-    seen = [on.map(recall, on.map(ask, shards), broadcast=earlier)] if earlier else []
-    pages = on.map(partial(sift, params=params), shards, *seen)
-    on.save_history("pages", on.map(jot, pages))
+    seen = [on.map(seen_keys, on.map(record_keys, shards), broadcast=earlier)] if earlier else []
+    pages = on.map(partial(select_pages, params=params), shards, *seen)
+    on.save_history("pages", on.map(page_keys, pages))
     return pages
 
 
@@ -239,8 +239,11 @@ STAGE = Stage(
     engine="spark",
     profiled=("source", "content_type"),
     reasons=(
-        *(f"ingest:{why}" for why in ("not_page", "revisit", "unchanged", "status", "not_html", "empty", "too_large")),
-        *(f"error:{why}" for why in DAMAGE),
+        *(
+            f"ingest:{reason}"
+            for reason in ("not_page", "revisit", "unchanged", "status", "not_html", "empty", "too_large")
+        ),
+        *(f"error:{reason}" for reason in DAMAGE),
     ),
-    title="Records into pages",
+    title="Select pages",
 )

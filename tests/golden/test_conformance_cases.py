@@ -60,7 +60,7 @@ def masks(cases: Sequence[Case], _: Path) -> list[bool]:
 def extracts(cases: Sequence[Case], _: Path) -> list[bool]:
     pages = [page(case["input"]["html"]) for case in cases]
     batches = pa.Table.from_pylist(pages, extract.PAGE).to_batches()
-    (out,) = extract.pull(iter(batches), params=extract.Params(min_chars=0))
+    (out,) = extract.extract_pages(iter(batches), params=extract.Params(min_chars=0))
     return [text == case["expected"]["text"] for text, case in zip(out["text"].to_pylist(), cases, strict=True)]
 
 

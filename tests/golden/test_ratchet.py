@@ -21,7 +21,7 @@ import pytest
 
 from pipeline_tasks.schema import PAGE
 from pipeline_tasks.stages import filter_language
-from pipeline_tasks.stages.extract import METHODS, Params, pull
+from pipeline_tasks.stages.extract import METHODS, Params, extract_pages
 from tests.archives import read
 from tests.documents import documents
 
@@ -174,7 +174,7 @@ def test_extraction_keeps_its_level(shared_data: Path, method: str) -> None:
         gold = [page for page in lines(shared_data / "gold" / f"{name}.jsonl.gz") if page["payload_sha1"] in pages]
         assert len(gold) > 30
         table = pa.Table.from_pylist([pages[page["payload_sha1"]] for page in gold], PAGE)
-        made = pa.Table.from_batches(pull(iter(table.to_batches()), params=Params(method, seconds=60)))
+        made = pa.Table.from_batches(extract_pages(iter(table.to_batches()), params=Params(method, seconds=60)))
         found = [text or "" for text in made["text"].to_pylist()]
         measured[f"extract.{method}.{name}"] = score(gold, found)
         if name in WORDS:

@@ -17,10 +17,11 @@ import pytest
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import LOCATOR, PAGE, RECORD
 from pipeline_tasks.stages import ingest
-from pipeline_tasks.stages.extract import EXTRACTED, METHODS, STAGE, Params, pull
+from pipeline_tasks.stages.extract import EXTRACTED, METHODS, STAGE, Params, extract_pages
 from pipeline_tasks.text.page import sandbox
 from pipeline_tasks.text.page.identity import identity
-from pipeline_tasks.text.page.sandbox import Limits, Page, Sandbox
+from pipeline_tasks.text.page.sandbox import Sandbox
+from pipeline_tasks.text.page.sandbox_messages import ANSWER, Limits, Page
 from tests.archives import read
 from tests.refining import given, refined, rows
 
@@ -38,11 +39,13 @@ def page(
 
 def extracted(pages: list[dict[str, Any]], size: int = 10_000, **params: Any) -> list[dict[str, Any]]:
     batches = pa.Table.from_pylist(pages, PAGE).to_batches(max_chunksize=size)
-    out = pa.Table.from_batches(pull(iter(batches or [pa.RecordBatch.from_pylist([], PAGE)]), params=Params(**params)))
+    out = pa.Table.from_batches(
+        extract_pages(iter(batches or [pa.RecordBatch.from_pylist([], PAGE)]), params=Params(**params))
+    )
     assert out.schema.names == [*EXTRACTED.names, "reason", "evidence"]
-    found: list[dict[str, Any]] = out.to_pylist()
-    assert {row["reason"] for row in found} <= {None, *STAGE.reasons}
-    return found
+    documents: list[dict[str, Any]] = out.to_pylist()
+    assert {row["reason"] for row in documents} <= {None, *STAGE.reasons}
+    return documents
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -78,7 +81,7 @@ def test_batches_of_any_size_give_the_same_rows() -> None:
         (None, "extract:empty"),
     ],
 )
-def test_what_is_no_document_is_told(html: str | bytes | None, reason: str) -> None:
+def test_what_is_no_document_is_rejected(html: str | bytes | None, reason: str) -> None:
     before, row, after = extracted([page(), page(html), page()])
     assert row["reason"] == reason
     assert json.loads(row["evidence"])
@@ -95,28 +98,28 @@ def test_deep_nesting_loses_no_text(depth: int, method: str) -> None:
 
 def test_a_page_that_hangs_native_code_costs_itself() -> None:
     table = "<table>" + "<tr><td>cell</td></tr>" * 100_000 + "</table>"
-    found = extracted([page(), page(table), page(), page(table), page()], method="trafilatura", seconds=0.5)
+    documents = extracted([page(), page(table), page(), page(table), page()], method="trafilatura", seconds=0.5)
     timeout = "extract:timeout"
-    assert [row["reason"] for row in found] == [None, timeout, None, timeout, None]
-    assert json.loads(found[1]["evidence"]) == {"seconds": 0.5}
+    assert [row["reason"] for row in documents] == [None, timeout, None, timeout, None]
+    assert json.loads(documents[1]["evidence"]) == {"seconds": 0.5}
 
 
 def test_a_page_that_takes_all_memory_costs_itself() -> None:
     giant = "<b>" * 9_000_000
-    found = extracted([page(), page(giant), page()], memory=400 << 20)
-    assert [row["reason"] for row in found] == [None, "error:extractor_crash", None]
+    documents = extracted([page(), page(giant), page()], memory=400 << 20)
+    assert [row["reason"] for row in documents] == [None, "error:extractor_crash", None]
 
 
 def test_a_native_crash_costs_itself() -> None:
     table = "<table>" + "<tr><td>cell</td></tr>" * 500_000 + "</table>"  # minutes of work for trafilatura
     pages = [Page(html.encode(), "text/html") for html in (HTML, table, HTML)]
     others = children()
-    with Sandbox(Limits(seconds=60)) as box:
-        list(box.work("trafilatura", pages[:1]))
+    with Sandbox(Limits(seconds=60)) as extractor:
+        list(extractor.process("trafilatura", pages[:1]))
         (child,) = children() - others
         killer = Timer(1, os.kill, (child, signal.SIGSEGV))
         killer.start()
-        before, at, after = box.work("trafilatura", pages)
+        before, at, after = extractor.process("trafilatura", pages)
         killer.join()
     assert (at.outcome, at.detail) == ("crash", "extractor ended with -11")
     assert bytes(before.text).decode().strip() == bytes(after.text).decode().strip() == PROSE.strip()
@@ -146,11 +149,11 @@ def test_what_finds_nothing_falls_back() -> None:
 def test_what_is_too_short_falls_back_to_what_is_longer() -> None:
     short = page(f"<html><body><aside>{PROSE}</aside><p>{PROSE[:87]}</p></body></html>")
     wanted = {(): "resiliparse", ("trafilatura",): "resiliparse", ("trafilatura", "justext"): "justext"}
-    found = {fallback: extracted([page(), short], fallback=fallback) for fallback in wanted}
-    assert {fallback: rows[1]["extractor"] for fallback, rows in found.items()} == wanted
-    reasons = [rows[1]["reason"] for rows in found.values()]
+    documents = {fallback: extracted([page(), short], fallback=fallback) for fallback in wanted}
+    assert {fallback: rows[1]["extractor"] for fallback, rows in documents.items()} == wanted
+    reasons = [rows[1]["reason"] for rows in documents.values()]
     assert reasons == ["extract:too_short", "extract:too_short", None]
-    assert {rows[0]["extractor"] for rows in found.values()} == {"resiliparse"}
+    assert {rows[0]["extractor"] for rows in documents.values()} == {"resiliparse"}
     (enough,) = extracted([short], fallback=("trafilatura", "justext"), min_chars=20)
     assert (enough["extractor"], enough["reason"], enough["chars"]) == ("resiliparse", None, 87)
 
@@ -169,7 +172,7 @@ def test_mojibake_is_repaired_and_counted() -> None:
     assert (left["text"], left["repaired"]) == ((text + wrong).strip(), 0)
 
 
-def test_what_a_page_says_of_itself_is_kept() -> None:
+def test_metadata_of_a_page_is_kept() -> None:
     meta = '<meta property="article:published_time" content="{}">'
     header = {"metadata": '{"http-content-language":"fr-CH, de"}', "crawled_at": "2026-11-20T01:02:03Z"}
     pages = [
@@ -177,11 +180,11 @@ def test_what_a_page_says_of_itself_is_kept() -> None:
         page(f"<html><head>{meta.format('2026-11-21')}</head><p>{PROSE}</p>") | header,
         page(None, "text/plain", text=PROSE),
     ]
-    found = [(row["html_language"], row["published"]) for row in extracted(pages)]
-    assert found == [("de", "2026-11-20"), ("fr-ch", None), (None, None)]
+    documents = [(row["html_language"], row["published"]) for row in extracted(pages)]
+    assert documents == [("de", "2026-11-20"), ("fr-ch", None), (None, None)]
 
 
-def test_a_child_is_kept_for_the_next_shard_and_ended_when_told() -> None:
+def test_a_child_is_kept_for_the_next_shard_until_it_is_closed() -> None:
     others = children()
     extracted([page()])
     kept = children() - others
@@ -189,21 +192,25 @@ def test_a_child_is_kept_for_the_next_shard_and_ended_when_told() -> None:
     assert children() - others == kept
     extracted([page()], seconds=5)  # other limits, another child
     assert len(children() - others) == 1
-    sandbox.rest()
+    sandbox.close_idle()
     assert children() <= others
 
 
 def test_what_a_dead_child_left_behind_is_no_answer() -> None:
-    """A page cannot answer for another one: what lies behind the last answer has another window's number."""
-    fake = sandbox._ANSWER.pack(1, 0, 0, 4, 4) + b"FAKE\0\0\0\0"
+    """A page cannot answer for another one: what is behind the last answer has another window's number."""
+    fake = ANSWER.pack(1, 0, 0, 4, 4) + b"FAKE\0\0\0\0"
     giant = "<b>" * 9_000_000
-    with Sandbox(Limits(memory=400 << 20)) as box:
-        texts = [list(box.work("resiliparse", [Page(b"<pre>" + fake * 500, "text/html")]))]
-        texts += [list(box.work("resiliparse", [Page(giant.encode(), "text/html"), Page(HTML.encode(), "text/html")]))]
-    assert [[one.outcome for one in some] for some in texts] == [["done"], ["crash", "done"]]
+    with Sandbox(Limits(memory=400 << 20)) as extractor:
+        windows = [list(extractor.process("resiliparse", [Page(b"<pre>" + fake * 500, "text/html")]))]
+        windows += [
+            list(
+                extractor.process("resiliparse", [Page(giant.encode(), "text/html"), Page(HTML.encode(), "text/html")])
+            )
+        ]
+    assert [[result.outcome for result in results] for results in windows] == [["done"], ["crash", "done"]]
 
 
-def test_ready_text_that_is_broken_is_told() -> None:
+def test_ready_text_that_is_broken_is_an_error() -> None:
     broken = page(None, "text/plain", text="words \ufffd " * 99)
     (row,) = extracted([broken])
     assert row["reason"] == "error:charset"
@@ -211,10 +218,10 @@ def test_ready_text_that_is_broken_is_told() -> None:
 
 def test_what_hangs_or_dies_falls_back() -> None:
     table = f"<p>{PROSE}</p><table>" + "<tr><td>cell</td></tr>" * 100_000 + "</table>"
-    found = extracted([page(), page(table), page()], method="trafilatura", fallback=["resiliparse"], seconds=0.5)
-    assert [row["extractor"] for row in found] == ["trafilatura", "resiliparse", "trafilatura"]
-    assert [row["reason"] for row in found] == [None, None, None]
-    assert found[1]["text"].startswith(PROSE.strip())
+    documents = extracted([page(), page(table), page()], method="trafilatura", fallback=["resiliparse"], seconds=0.5)
+    assert [row["extractor"] for row in documents] == ["trafilatura", "resiliparse", "trafilatura"]
+    assert [row["reason"] for row in documents] == [None, None, None]
+    assert documents[1]["text"].startswith(PROSE.strip())
 
 
 def test_pages_larger_than_a_window_and_many_small_ones_keep_their_order() -> None:
@@ -225,7 +232,7 @@ def test_pages_larger_than_a_window_and_many_small_ones_keep_their_order() -> No
 
 
 def test_a_process_that_cannot_start_is_no_fault_of_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox.rest()
+    sandbox.close_idle()
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(ChildProcessError, match="does not start"):
         extracted([page()])
@@ -242,9 +249,9 @@ def test_the_stage_conserves_rows(tmp_path: Path) -> None:
     parent = given(
         tmp_path, [pa.Table.from_pylist([page(), page("<p>x</p>")], PAGE), pa.Table.from_pylist([page()], PAGE)]
     )
-    _, made = refined(tmp_path, "extract", parent)
-    assert (made.rejected, rows(tmp_path, made).num_rows) == ({"extract:too_short": 1}, 2)
-    assert rows(tmp_path, made).schema.names == EXTRACTED.names
+    _, manifest = refined(tmp_path, "extract", parent)
+    assert (manifest.rejected, rows(tmp_path, manifest).num_rows) == ({"extract:too_short": 1}, 2)
+    assert rows(tmp_path, manifest).schema.names == EXTRACTED.names
 
 
 def test_real_articles_keep_their_beginnings(shared_data: Path) -> None:
@@ -256,8 +263,8 @@ def test_real_articles_keep_their_beginnings(shared_data: Path) -> None:
     pages = {sha1(row["payload"]).hexdigest(): row for row in read(path.read_bytes(), path.name) if row["payload"]}
     known = sorted(wanted.keys() & pages.keys())
     assert len(known) > 10
-    found = extracted([page(pages[digest]["payload"], pages[digest]["content_type"]) for digest in known])
-    shares = [overlap(row["text"] or "", wanted[digest]) for digest, row in zip(known, found, strict=True)]
+    documents = extracted([page(pages[digest]["payload"], pages[digest]["content_type"]) for digest in known])
+    shares = [overlap(row["text"] or "", wanted[digest]) for digest, row in zip(known, documents, strict=True)]
     print(len(shares), sum(shares) / len(shares))
     assert sum(shares) / len(shares) > FLOOR
 
@@ -274,8 +281,8 @@ def overlap(text: str, wanted: str) -> float:
 def test_a_real_snapshot_gives_documents(shared_data: Path) -> None:
     path = shared_data / "snapshots/dev-2026-45/dev-2026-45-open-00000.warc.gz"
     records = pa.Table.from_pylist(read(path.read_bytes(), path.name)[:200], RECORD)
-    pages = pa.Table.from_batches(ingest.sift(iter(records.to_batches()), params=ingest.Params()))
+    pages = pa.Table.from_batches(ingest.select_pages(iter(records.to_batches()), params=ingest.Params()))
     kept = pages.filter(pages["reason"].is_null()).select(PAGE.names)
-    found = extracted(kept.to_pylist())
-    assert sum(row["reason"] is None for row in found) > 0.95 * kept.num_rows
-    assert not any(row["reason"] and row["reason"].startswith("error") for row in found)
+    documents = extracted(kept.to_pylist())
+    assert sum(row["reason"] is None for row in documents) > 0.95 * kept.num_rows
+    assert not any(row["reason"] and row["reason"].startswith("error") for row in documents)

@@ -1,4 +1,4 @@
-"""ingest keeps pages, says of every other record why it is none, and knows pages of earlier snapshots again."""
+"""ingest keeps pages, rejects every other record with its reason, and recognizes pages of earlier snapshots."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine
 from pipeline_tasks.schema import PAGE, RECORD
-from pipeline_tasks.stages.ingest import DAMAGE, STAGE, Params, jot, sift
+from pipeline_tasks.stages.ingest import DAMAGE, STAGE, Params, page_keys, select_pages
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.upkeep import compact
 from tests.archives import PAGE as HTML
@@ -38,11 +38,13 @@ def table(*records: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist(list(records), RECORD)
 
 
-def judged(records: pa.Table, seen: pa.Table | None = None, size: int = 10_000, **params: Any) -> list[dict[str, Any]]:
+def selected(
+    records: pa.Table, seen: pa.Table | None = None, size: int = 10_000, **params: Any
+) -> list[dict[str, Any]]:
     streams = [iter(records.to_batches(max_chunksize=size) or [pa.RecordBatch.from_pylist([], RECORD)])]
     if seen is not None:
         streams.append(iter(seen.to_batches()))
-    return pa.Table.from_batches(sift(*streams, params=Params(**params))).to_pylist()  # type: ignore[no-any-return]
+    return pa.Table.from_batches(select_pages(*streams, params=Params(**params))).to_pylist()  # type: ignore[no-any-return]
 
 
 CASES: list[tuple[dict[str, Any], str | None]] = [
@@ -76,8 +78,8 @@ CASES: list[tuple[dict[str, Any], str | None]] = [
 
 
 @pytest.mark.parametrize(("change", "reason"), CASES)
-def test_each_record_is_judged(change: dict[str, Any], reason: str | None) -> None:
-    (row,) = judged(table(record(**change)), max_bytes=2000)
+def test_each_record_is_kept_or_rejected_with_its_reason(change: dict[str, Any], reason: str | None) -> None:
+    (row,) = selected(table(record(**change)), max_bytes=2000)
     assert row["reason"] == reason
     assert reason is None or reason in STAGE.reasons
     kept = reason is None
@@ -89,17 +91,17 @@ def test_each_record_is_judged(change: dict[str, Any], reason: str | None) -> No
 
 def test_batches_of_any_size_give_the_same_rows() -> None:
     records = table(*(record(offset=at, **change) for at, (change, _) in enumerate(CASES)))
-    whole = judged(records, max_bytes=2000)
-    assert [judged(records, size=size, max_bytes=2000) for size in (1, 7)] == [whole, whole]
+    whole = selected(records, max_bytes=2000)
+    assert [selected(records, size=size, max_bytes=2000) for size in (1, 7)] == [whole, whole]
 
 
 def test_no_records_give_an_empty_table_of_pages() -> None:
-    out = pa.Table.from_batches(sift(iter([pa.RecordBatch.from_pylist([], RECORD)]), params=Params()))
+    out = pa.Table.from_batches(select_pages(iter([pa.RecordBatch.from_pylist([], RECORD)]), params=Params()))
     assert (out.num_rows, out.schema.names) == (0, [*PAGE.names, "reason", "evidence"])
 
 
 def seen(*records: dict[str, Any]) -> pa.Table:
-    return pa.Table.from_batches(jot(iter(table(*records).to_batches())))
+    return pa.Table.from_batches(page_keys(iter(table(*records).to_batches())))
 
 
 def test_a_page_seen_before_is_unchanged_and_a_changed_one_is_not() -> None:
@@ -117,13 +119,13 @@ def test_a_page_seen_before_is_unchanged_and_a_changed_one_is_not() -> None:
         ),
         record(status=404),
     )
-    reasons = [row["reason"] for row in judged(now, earlier)]
+    reasons = [row["reason"] for row in selected(now, earlier)]
     unchanged = "ingest:unchanged"
     assert reasons == [unchanged, None, None, unchanged, None, unchanged, "ingest:revisit", unchanged, "ingest:status"]
 
 
 def test_the_same_page_twice_in_one_file_is_kept_twice() -> None:
-    assert [row["reason"] for row in judged(table(record(), record(offset=9)))] == [None, None]
+    assert [row["reason"] for row in selected(table(record(), record(offset=9)))] == [None, None]
 
 
 def crawl(folder: Path, name: str, *files: bytes) -> str:
@@ -133,19 +135,19 @@ def crawl(folder: Path, name: str, *files: bytes) -> str:
     return str(folder / name)
 
 
-def test_the_next_snapshot_meets_what_this_one_kept(tmp_path: Path) -> None:
+def test_the_next_snapshot_recognizes_pages_of_this_one(tmp_path: Path) -> None:
     gone = response(URL + "gone", http(status="404 Gone"))
     files = (b"".join(zipped([response(URL), gone])), b"".join(zipped([response(URL + "b")])) + b"rubbish")
     monday = crawl(tmp_path, "monday", *files)
-    first, made = refined(tmp_path / "root", "ingest", land(str(tmp_path / "root"), monday)[0], landing=monday)
-    assert (made.rejected, made.quarantined) == ({"ingest:status": 1}, {"error:gzip_corrupt": 1})
-    assert (made.rows_in, rows(tmp_path / "root", made).num_rows) == (4, 2)
-    assert rows(tmp_path / "root", made).schema.names == PAGE.names
+    first, manifest = refined(tmp_path / "root", "ingest", land(str(tmp_path / "root"), monday)[0], landing=monday)
+    assert (manifest.rejected, manifest.quarantined) == ({"ingest:status": 1}, {"error:gzip_corrupt": 1})
+    assert (manifest.rows_in, rows(tmp_path / "root", manifest).num_rows) == (4, 2)
+    assert rows(tmp_path / "root", manifest).schema.names == PAGE.names
     tuesday = crawl(tmp_path, "tuesday", b"".join(zipped([response(URL + name) for name in ("", "gone", "c")])))
     landed = land(str(tmp_path / "root"), tuesday)[0]
-    _, made = refined(tmp_path / "root", "ingest", landed, history=[first], landing=tuesday)
-    assert made.rejected == {"ingest:unchanged": 1}
-    assert sorted(rows(tmp_path / "root", made)["url"].to_pylist()) == [URL + "c", URL + "gone"]
+    _, manifest = refined(tmp_path / "root", "ingest", landed, history=[first], landing=tuesday)
+    assert manifest.rejected == {"ingest:unchanged": 1}
+    assert sorted(rows(tmp_path / "root", manifest)["url"].to_pylist()) == [URL + "c", URL + "gone"]
 
 
 def published(root: Path, name: str, landing: str) -> Cost:
@@ -163,7 +165,7 @@ def pages(name: str, count: int) -> bytes:
     return b"".join(zipped([response(f"{URL}{name}/{at}") for at in range(count)]))
 
 
-def test_a_file_asks_history_for_its_own_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_reads_only_the_history_of_its_own_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight days of unequal numbers of files, as they are and merged: the same bytes, and a page for each key."""
     monkeypatch.setattr(compact, "FANOUT", 8)
     root, apart = tmp_path / "root", tmp_path / "apart"
@@ -175,11 +177,11 @@ def test_a_file_asks_history_for_its_own_pages(tmp_path: Path, monkeypatch: pyte
     assert (merged.rows_in, len(merged.history_shards)) == (600 * sum(1 + number % 3 for number in range(8)), 1)
     news = zipped([response(f"{URL}{name}/0") for name in ("0/0", "4/1", "7/1", "new")])
     last = crawl(tmp_path, "last", b"".join(news), pages("other", 5))
-    spent = {one: published(one, "last", last).history_reads for one in (root, apart)}
-    paths = {one: version_log.current(str(one), "ours").manifests["ingest"] for one in (root, apart)}
+    spent = {path: published(path, "last", last).history_reads for path in (root, apart)}
+    paths = {path: version_log.current(str(path), "ours").manifests["ingest"] for path in (root, apart)}
     assert (root / paths[root]).read_bytes() == (apart / paths[apart]).read_bytes()
-    made = read_manifest(str(root), paths[root])
-    assert (made.rows_in, made.rows, made.rejected) == (9, 6, {"ingest:unchanged": 3})
+    manifest = read_manifest(str(root), paths[root])
+    assert (manifest.rows_in, manifest.rows, manifest.rejected) == (9, 6, {"ingest:unchanged": 3})
     assert spent[root]["rows"] <= 9 * 128
     assert spent[root]["pages"] <= 9 + 2 * 3  # for each file the root and what index lies below it
 
@@ -204,9 +206,9 @@ def test_a_real_snapshot_keeps_its_pages_and_the_next_one_its_news(shared_data: 
         files = sorted((shared_data / "snapshots" / snapshot).glob("*.warc.gz"))
         records = [pa.Table.from_pylist(read(path.read_bytes(), path.name), RECORD) for path in files]
         known = pa.concat_tables([seen_pages(page) for page in pages]) if pages else None
-        judged_pages = [judge(one, known) for one in records]
-        tally[snapshot] = [reason for one in judged_pages for reason in one["reason"].to_pylist()]
-        pages += judged_pages
+        selected_pages = [select(table, known) for table in records]
+        tally[snapshot] = [reason for pages_of_file in selected_pages for reason in pages_of_file["reason"].to_pylist()]
+        pages += selected_pages
     assert tally["dev-2026-45"].count(None) == 1811
     assert "ingest:revisit" not in tally["dev-2026-46"]
     # 23 revisit records, and pages that were fetched again in full without a change
@@ -214,10 +216,10 @@ def test_a_real_snapshot_keeps_its_pages_and_the_next_one_its_news(shared_data: 
     assert not any(reason and reason.startswith("error:") for reasons in tally.values() for reason in reasons)
 
 
-def judge(records: pa.Table, known: pa.Table | None) -> pa.Table:
-    streams = [iter(one.to_batches()) for one in (records, known) if one is not None]
-    return pa.Table.from_batches(sift(*streams, params=Params()))
+def select(records: pa.Table, known: pa.Table | None) -> pa.Table:
+    streams = [iter(table.to_batches()) for table in (records, known) if table is not None]
+    return pa.Table.from_batches(select_pages(*streams, params=Params()))
 
 
 def seen_pages(pages: pa.Table) -> pa.Table:
-    return pa.Table.from_batches(jot(iter(pages.filter(pages["reason"].is_null()).to_batches())))
+    return pa.Table.from_batches(page_keys(iter(pages.filter(pages["reason"].is_null()).to_batches())))

@@ -1,4 +1,4 @@
-"""Finds the main text of an HTML page by one of three extractors, safe against deep nesting, and what it is about."""
+"""Finds the main text of an HTML page by one of three extractors, safe against deep nesting, and its metadata."""
 
 import importlib
 import re
@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from pipeline_tasks.text.page.metadata import Told, told
+from pipeline_tasks.text.page.metadata import PageMetadata, read_metadata
 
 METHODS = ("resiliparse", "trafilatura", "justext")
-LXML_DEPTH = 250  # lxml silently drops what lies deeper, unless told that trees may be huge
+LXML_DEPTH = 250  # lxml silently drops what is deeper, unless huge trees are allowed
 DEEPEST = 2000  # huge lxml trees end here too, and resiliparse's search for the main part is quadratic in depth
 _RESILIPARSE = ("resiliparse.extract.html2text", "resiliparse.parse.html")
 _NEEDS = {
@@ -34,35 +34,35 @@ _STOP_WORDS = dict(
 
 
 class Main(NamedTuple):
-    """The main text of a page, and what it says of itself."""
+    """The main text of a page, and its metadata."""
 
     text: str
-    told: Told
+    metadata: PageMetadata
 
 
-def load(work: str) -> None:
+def load(method: str) -> None:
     """Import what a method or `repair` needs, which takes up to a second."""
-    for name in _NEEDS[work]:
+    for name in _NEEDS[method]:
         importlib.import_module(name)
 
 
 def main_text(html: str, method: str, language: str = "English", *, depth: int = 0, bits: int = 0) -> Main:
-    """Extract by `method`; a page nested deeper than any extractor stands gives all of its visible text.
+    """Extract by `method`; a page nested deeper than any extractor allows gives all of its visible text.
 
-    `language` names jusText's stop words where the page does not say its language; `depth` and `bits` are what
-    `tags.survey` says of the page. What extractors raise passes through.
+    `language` names jusText's stop words where the page does not name its language; `depth` and `bits` are those of
+    `tags.survey`. What extractors raise passes through.
     """
     parse, extract_plain_text = _resiliparse()
     tree = parse(html)
-    about = told(html, tree, bits)
+    metadata = read_metadata(html, tree, bits)
     if method == "trafilatura" and depth <= DEEPEST:
         text = _by_trafilatura(html, depth)
     elif method == "justext" and depth <= LXML_DEPTH:
-        text = _by_justext(html, _STOP_WORDS.get((about.language or "").partition("-")[0], language))
+        text = _by_justext(html, _STOP_WORDS.get((metadata.language or "").partition("-")[0], language))
     else:
         main = method == "resiliparse" and depth <= DEEPEST
         text = extract_plain_text(tree, preserve_formatting=True, main_content=main, alt_texts=False)
-    return Main(text, about)
+    return Main(text, metadata)
 
 
 @cache

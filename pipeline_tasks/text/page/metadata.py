@@ -1,4 +1,4 @@
-"""Reads what a page says of itself, in the tree that its text is read from: title, language, date of publication."""
+"""Reads the metadata of a page from the tree that its text is read from: title, language, date of publication."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 DATED, TIMED = 1, 2
-"""Bits of a page, as `tags.survey` sees it: a date of publication is named, a `<time>` is there."""
+"""Bits of a page, as `tags.survey` sees it: a date of publication is named, there is a `<time>`."""
 
 _TITLE = 2000  # characters of a title that are looked at
 _DAY = re.compile(r"\s*((?:19[9]|20[0-9])[0-9])-([01][0-9])-([0-3][0-9])(?:[T\s]|\s*$)")  # the web began in 1990
@@ -18,7 +18,7 @@ _ROOT = re.compile(
     rf"""(?is)(?:{_WHITE}++|<!--(?!-?>).*?--!?>|<[!?](?!--)[^>]*+>)*+"""
     rf"""<html{_OTHER}{_WHITE}++lang{_WHITE}*+={_WHITE}*+(?:"([^"&]*+)"|'([^'&]*+)'|([\w-]++)){_OTHER}{_WHITE}*+>"""
 )
-"""A page up to its `<html>`, written so plainly that its one `lang` is the tree's: nothing before it but declarations
+"""A page up to its `<html>`, so plain that its one `lang` is the tree's: nothing before it but declarations
 and comments, only white space between attributes (HTML Living Standard, 13.2.5)."""
 _ROOT_END = 1 << 12  # characters in which that is looked for
 # selectors that find few: going through a long list of nodes takes time quadratic in it
@@ -43,21 +43,21 @@ _HEAD = 1 << 14  # characters in which Content-Language is looked for
 _TAG = 1000  # characters of a tag that are looked at
 
 
-class Told(NamedTuple):
-    """Title, language (lower case, BCP 47) and day of publication (ISO 8601, local), None where nothing is told."""
+class PageMetadata(NamedTuple):
+    """Title, language (lower case, BCP 47) and day of publication (ISO 8601, local), None where the page has none."""
 
     title: str | None
     language: str | None
     published: str | None
 
 
-def told(html: str, tree: Any, bits: int) -> Told:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
-    """Return what a page and its `tree` tell.
+def read_metadata(html: str, tree: Any, bits: int) -> PageMetadata:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
+    """Return the metadata of a page and its `tree`.
 
-    Dates are looked for where `bits` say so, and given only if all that the page has of a kind agree.
+    Dates are looked for where `bits` say so, and returned only if all that the page has of a kind agree.
     """
     title = " ".join((tree.title or "")[:_TITLE].split())
-    return Told(title or None, _language(html, tree), _published(html, tree, bits) if bits else None)
+    return PageMetadata(title or None, _language(html, tree), _published(html, tree, bits) if bits else None)
 
 
 def language_tag(text: str | None) -> str | None:
@@ -68,16 +68,16 @@ def language_tag(text: str | None) -> str | None:
 
 def _language(html: str, tree: Any) -> str | None:  # noqa: ANN401
     plain = _ROOT.match(html, 0, _ROOT_END)  # takes a tenth of the time that the way through the tree does
-    said = language_tag(plain[plain.lastindex or 0]) if plain else None
-    if said:
-        return said
+    language = language_tag(plain[plain.lastindex or 0]) if plain else None
+    if language:
+        return language
     head = tree.head
     if head is None:
         return None
     root = head.parent_element
-    said = language_tag(root.getattr("lang") or root.getattr("xml:lang"))
-    if said:
-        return said
+    language = language_tag(root.getattr("lang") or root.getattr("xml:lang"))
+    if language:
+        return language
     if html.find("ontent-language", 0, _HEAD) < 0 and html.find("ontent-Language", 0, _HEAD) < 0:
         return None  # a look at all of the head takes longer
     meta = head.query_selector('meta[http-equiv="content-language" i]')
@@ -96,9 +96,9 @@ def _published(html: str, tree: Any, bits: int) -> str | None:  # noqa: ANN401
 
 def day(text: str | None) -> str | None:
     """Return the day that an ISO 8601 date or time begins with, None if it is none since 1990."""
-    found = _DAY.match((text or "")[:64])
+    match = _DAY.match((text or "")[:64])
     try:
-        return date(*map(int, found.groups())).isoformat() if found else None
+        return date(*map(int, match.groups())).isoformat() if match else None
     except ValueError:
         return None
 
@@ -109,7 +109,7 @@ def _metas(tree: Any) -> Iterator[str | None]:  # noqa: ANN401
 
 
 def _linked(html: str) -> Iterator[str | None]:
-    """Look only at scripts that hold the word: the tree would be walked for each page to find none."""
+    """Look only at scripts that contain the word: the tree would be walked for each page to find none."""
     at = 0
     while (at := html.find('"datePublished"', at)) >= 0:
         script, end = html.rfind("<script", 0, at), html.find("</script", at)
@@ -121,7 +121,7 @@ def _linked(html: str) -> Iterator[str | None]:
 
 
 def _dates(text: str) -> Iterator[str | None]:
-    """Yield `datePublished` of the things that a JSON-LD text is about, not of what they hold (reviews, comments)."""
+    """Yield `datePublished` of the top things of a JSON-LD text, not of what they contain (reviews, comments)."""
     try:
         things = json.loads(text)
     except (ValueError, RecursionError):
@@ -133,12 +133,12 @@ def _dates(text: str) -> Iterator[str | None]:
 
 
 def _listed(value: object) -> Iterable[dict[str, Any]]:
-    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
+    return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
 
 
 def _microdata(html: str, tree: Any) -> Iterator[str | None]:  # noqa: ANN401
-    for one in tree.document.query_selector_all(_MICRODATA) if 'itemprop="datePublished"' in html else ():
-        yield one.getattr("content") or one.getattr("datetime") or one.text
+    for node in tree.document.query_selector_all(_MICRODATA) if 'itemprop="datePublished"' in html else ():
+        yield node.getattr("content") or node.getattr("datetime") or node.text
 
 
 def _times(html: str) -> Iterator[str | None]:
@@ -146,5 +146,5 @@ def _times(html: str) -> Iterator[str | None]:
     while (at := html.find("<time", at + 1)) >= 0:
         tag = html[at : at + _TAG].partition(">")[0]
         if _TIME.search(tag):
-            found = _DATETIME.search(tag)
-            yield found[1] if found else None
+            match = _DATETIME.search(tag)
+            yield match[1] if match else None

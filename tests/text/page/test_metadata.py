@@ -1,16 +1,16 @@
-"""What a page says of itself: its title, language and day of publication, or nothing where it is not sure."""
+"""What a page declares: its title, language and day of publication, or nothing where it is not sure."""
 
 import pyarrow as pa
 import pytest
 
 from pipeline_tasks.text.page.main_text import main_text
-from pipeline_tasks.text.page.metadata import Told, day, language_tag
+from pipeline_tasks.text.page.metadata import PageMetadata, day, language_tag
 from pipeline_tasks.text.page.tags import survey
 
 
-def told(html: str) -> Told:
-    seen = survey(pa.array([html.encode()], pa.large_binary()), 250, 2000)
-    return main_text(html, "resiliparse", bits=int(seen.bits[0])).told
+def metadata(html: str) -> PageMetadata:
+    surveyed = survey(pa.array([html.encode()], pa.large_binary()), 250, 2000)
+    return main_text(html, "resiliparse", bits=int(surveyed.bits[0])).metadata
 
 
 LINKED = '<script type="application/ld+json">{}</script>'
@@ -45,7 +45,7 @@ LINKED = '<script type="application/ld+json">{}</script>'
     ],
 )
 def test_the_day_of_publication(html: str, published: str | None) -> None:
-    assert told(f"<html><head>{html}</head><body><p>Text.</p></body></html>").published == published
+    assert metadata(f"<html><head>{html}</head><body><p>Text.</p></body></html>").published == published
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_the_day_of_publication(html: str, published: str | None) -> None:
     ],
 )
 def test_the_language(html: str, language: str | None) -> None:
-    assert told(html).language == language
+    assert metadata(html).language == language
 
 
 def test_the_title() -> None:
-    assert told("<title> A \n&amp;  B</title>").title == "A & B"
-    assert told("<p>none").title is None
+    assert metadata("<title> A \n&amp;  B</title>").title == "A & B"
+    assert metadata("<p>none").title is None
 
 
 @pytest.mark.parametrize(

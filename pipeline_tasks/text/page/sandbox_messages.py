@@ -1,0 +1,139 @@
+"""The messages between a sandbox and its child: structs, windows of pages, answers, and access to shared files.
+
+Parent and child share two files in memory. The parent writes a window of pages to one, the child its answers to the
+other. Pipes carry the requests and their ends.
+"""
+
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Outcome = Literal["done", "charset", "timeout", "crash"]
+OUTCOMES: tuple[Outcome, ...] = ("done", "charset", "timeout", "crash")
+REPAIR = "repair"
+"""The method that undoes mojibake in a text, beside those of `main_text`."""
+
+PLAIN = "plain"
+"""The method of pages that are no HTML."""
+
+WINDOW_BYTES = 4 << 20  # bytes of pages that are requested at once
+REQUEST = struct.Struct("<QHIIQ")  # window number, length of the method's name, pages, bytes of heads and of all
+PAGE = struct.Struct("<QHIB")  # lengths of body and content type, depth and bits of a page
+ANSWER = struct.Struct("<QBIQI")  # window number, outcome, repaired lines, lengths of text and facts
+DONE = struct.Struct("<?Q")  # whether this child ends, bytes of answers
+READY = b"+"
+_LONGEST_TYPE = 1000  # bytes of a content type
+_VECTORS = 1024  # buffers that a system call takes
+
+
+class Page(NamedTuple):
+    """What to work on: the bytes of a page and its `tags.survey`; or UTF-8 to repair."""
+
+    body: bytes | memoryview
+    content_type: str = ""
+    depth: int = 0
+    bits: int = 0
+
+
+class Result(NamedTuple):
+    """The result of a page: `text` as UTF-8, not yet in normal form, and the method that found it.
+
+    `detail` says more where the outcome is not `done`.
+    """
+
+    outcome: Outcome
+    text: bytes | memoryview = b""
+    title: str | None = None
+    language: str | None = None
+    published: str | None = None
+    detail: str = ""
+    method: str | None = None
+    repaired: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds of processor time per page, and bytes of address space; `language`: see `main_text`."""
+
+    language: str = "English"
+    seconds: float = 10.0
+    memory: int = 4 << 30
+
+
+def write_pages(file: int, method: str, pages: Sequence[Page]) -> tuple[int, int]:
+    """Write a window of pages; return the bytes of its heads, and of all."""
+    types = [page.content_type.encode()[:_LONGEST_TYPE] for page in pages]
+    heads = [
+        PAGE.pack(len(page.body), len(content_type), page.depth, page.bits)
+        for page, content_type in zip(pages, types, strict=True)
+    ]
+    head = b"".join([method.encode(), *heads, *types])
+    return len(head), write_at(file, [head, *(page.body for page in pages)], 0)
+
+
+def read_pages(window: memoryview, name_size: int, head_size: int, count: int) -> Iterator[Page]:
+    """Read the pages of a window, one after the other."""
+    heads = [PAGE.unpack_from(window, name_size + nth * PAGE.size) for nth in range(count)]
+    type_at, body_at = name_size + count * PAGE.size, head_size
+    for size, type_size, depth, bits in heads:
+        content_type = str(window[type_at : type_at + type_size], "utf-8", "ignore")
+        yield Page(window[body_at : body_at + size], content_type, depth, bits)
+        type_at, body_at = type_at + type_size, body_at + size
+
+
+def write_answer(file: int, number: int, result: Result, at: int) -> int:
+    """Write an answer, its head last, so that a reader never reads half of one; return where the next one goes."""
+    parts = [part or "" for part in (result.title, result.language, result.published, result.detail, result.method)]
+    joined = "\0".join(parts)
+    if joined.count("\0") >= len(parts):
+        joined = "\0".join(part.replace("\0", "") for part in parts)
+    facts = joined.encode("utf-8", "ignore")
+    end = write_at(file, [result.text, facts], at + ANSWER.size)
+    outcome = OUTCOMES.index(result.outcome)
+    os.pwrite(file, ANSWER.pack(number, outcome, result.repaired, len(result.text), len(facts)), at)
+    return end
+
+
+def read_answers(file: int, number: int, size: int) -> Iterator[Result]:
+    """Yield the answers to window `number`; what is behind them is of an earlier one, or unfinished."""
+    body = memoryview(_read_at(file, size, 0))
+    at = 0
+    while at + ANSWER.size <= len(body):
+        window, outcome, repaired, text, facts = ANSWER.unpack_from(body, at)
+        start, end = at + ANSWER.size, at + ANSWER.size + text + facts
+        if window != number or end > len(body):
+            return
+        title, language, published, detail, method = str(body[end - facts : end], "utf-8").split("\0")
+        yield Result(
+            OUTCOMES[outcome],
+            body[start : start + text],
+            title or None,
+            language or None,
+            published or None,
+            detail,
+            method or None,
+            repaired,
+        )
+        at = end
+
+
+def write_at(file: int, parts: Sequence[bytes | memoryview], at: int) -> int:
+    """Write `parts` one after the other from byte `at` of a file on; return where they end."""
+    for start in range(0, len(parts), _VECTORS):
+        some = parts[start : start + _VECTORS]
+        size = sum(map(len, some))
+        written = os.pwritev(file, some, at)
+        if written < size:  # a call takes at most 2 GiB
+            rest = memoryview(b"".join(some))[written:]
+            while rest:
+                rest = rest[os.pwrite(file, rest, at + size - len(rest)) :]
+        at += size
+    return at
+
+
+def _read_at(file: int, size: int, at: int) -> bytes:
+    """Read `size` bytes from byte `at` of a file on; a single read gives at most 2 GiB."""
+    data = os.pread(file, size, at)
+    return data if len(data) == size or not data else data + _read_at(file, size - len(data), at + len(data))
