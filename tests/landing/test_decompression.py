@@ -1,0 +1,98 @@
+"""Readers and decompressors: windows over a source, damage, and how reading goes on behind it."""
+
+import gzip
+import io
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.landing.decompression import (
+    BytesSource,
+    CodecSource,
+    GzipSource,
+    PlainSource,
+    Reader,
+    inflated_start,
+    seek_member,
+    starts_member,
+)
+
+RECORD = b"WARC/1.0\r\nWARC-Type: x\r\n\r\n" + bytes(range(256)) * 8
+
+
+def opened(data: bytes) -> Reader:
+    return Reader(PlainSource(io.BytesIO(data)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.binary(max_size=200), st.lists(st.tuples(st.sampled_from(["read", "skip", "peek", "fill"]), st.integers(0, 80)))
+)
+def test_a_reader_is_a_stream_with_a_window(data: bytes, steps: list[tuple[str, int]]) -> None:
+    reader, at = Reader(BytesSource(data)), 0
+    for step, size in steps:
+        left = data[at:]
+        if step == "fill":
+            assert reader.fill(size) == (len(left) >= size)
+        elif step == "peek":
+            assert reader.peek(size) == left[:size]
+        elif step == "skip":
+            assert reader.skip(size) == len(left[:size])
+            at += len(left[:size])
+        else:
+            assert reader.read(size) == left[:size]
+            at += len(left[:size])
+        assert reader.offset == at
+    assert reader.read() == data[at:]
+    assert not reader.fill(1)
+
+
+def test_gzip_members_are_read_one_after_another() -> None:
+    data = gzip.compress(b"first") + gzip.compress(b"second")
+    reader = Reader(GzipSource(opened(data)))
+    assert reader.read() == b"firstsecond"
+    assert reader.source.damage is None
+
+
+def test_damage_stops_and_reading_resumes_at_the_next_member_with_a_record() -> None:
+    broken = bytearray(gzip.compress(RECORD, mtime=0))
+    broken[20] ^= 0xFF
+    head = gzip.compress(b"head")
+    reader = Reader(GzipSource(opened(head + bytes(broken) + gzip.compress(RECORD))))
+    before = reader.read()
+    assert before.startswith(b"head")
+    assert (reader.source.damage or "").startswith("gzip_")
+    assert reader.source.damage_offset >= len(head)
+    assert reader.resume()
+    assert reader.read() == RECORD
+    assert not reader.resume()
+
+
+def test_a_truncated_member_is_damage() -> None:
+    reader = Reader(GzipSource(opened(gzip.compress(bytes(range(256)) * 50)[:-12])))
+    reader.read()
+    assert reader.source.damage == "gzip_truncated"
+
+
+def test_members_are_found_behind_rubbish() -> None:
+    member = gzip.compress(RECORD)
+    reader = opened(b"\x1f\x8b\x08 rubbish \x1f\x8b" + member + b"end")
+    assert not starts_member(reader)
+    assert seek_member(reader)
+    assert reader.offset == len(b"\x1f\x8b\x08 rubbish \x1f\x8b")
+    assert inflated_start(reader, 5) == b"WARC/"
+    assert not seek_member(reader)
+    assert reader.offset == len(b"\x1f\x8b\x08 rubbish \x1f\x8b" + member + b"end")
+
+
+def test_frames_of_other_codecs_are_read_and_damage_is_named() -> None:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as out:
+        out.write(RECORD * 100)
+    data = sink.getvalue().to_pybytes()
+    assert Reader(CodecSource(opened(data), "zstd")).read() == RECORD * 100
+    broken = Reader(CodecSource(opened(data[:-20] + b"\xff" * 20), "zstd"))
+    broken.read()
+    assert broken.source.damage in {"zstd_corrupt", "zstd_truncated"}
+    assert not broken.resume()

@@ -1,0 +1,76 @@
+"""JSON lines: strict parsing, the columns of an object, and lines that cannot be read."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.landing.decompression import BytesSource, Reader
+from pipeline_tasks.landing.json_lines import object_row, parse, read_lines
+from pipeline_tasks.landing.record import sha1
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(VALUES)
+def test_what_json_writes_is_parsed(value: object) -> None:
+    assert parse(json.dumps(value).encode()) == (value, None, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (b'{"a": 1, "a": 2}', "dup_key"),
+        (b'{"a": {"b": 1, "b": 1}}', "dup_key"),
+        (b"[" * 5000 + b"]" * 5000, "json_depth"),
+        (b"{", "json"),
+        (b'{"a": NaN}', "json"),
+        (b'{"a": "\xff"}', "json"),
+    ],
+)
+def test_lines_that_are_no_json(line: bytes, error: str) -> None:
+    assert parse(line)[:2] == (None, error)
+
+
+def test_lone_surrogates_are_replaced_and_counted() -> None:
+    assert parse(b'{"a\\ud800": ["\\udc00x", "\\ud83d\\ude00"]}') == (
+        {"a\ufffd": ["\ufffdx", "\U0001f600"]},
+        None,
+        None,
+        2,
+    )
+
+
+def test_fields_go_to_columns_and_the_rest_to_metadata() -> None:
+    row = object_row(
+        {"content": "words", "url": "u", "id": 7, "timestamp": "t", "source": "s", "n": 1}, 3, 9, "f", "json"
+    )
+    assert (row.text, row.url, row.record_id, row.crawled_at, row.source) == ("words", "u", "7", "t", "s")
+    assert (row.metadata, row.payload_digest, row.offset, row.length) == ('{"n":1}', sha1(b"words"), 3, 9)
+    assert object_row({"text": "x"}, 3, 9, "f", "json").record_id == "f:3"
+
+
+@pytest.mark.parametrize(("fields", "error"), [({}, "no_text"), ({"text": 1}, "field_type")])
+def test_objects_without_text(fields: dict[str, object], error: str) -> None:
+    assert object_row(fields, 0, 1, "f", "json").error == error
+
+
+def test_lines_have_their_places() -> None:
+    data = b'\xef\xbb\xbf{"text": "a"}\n\n{"text": "b"}\r\n[1]\n{"text": "c"}'
+    rows = list(read_lines(Reader(BytesSource(data)), "f"))
+    assert [row.text for row in rows] == ["a", "b", None, "c"]
+    assert [row.error for row in rows] == [None, None, "json", None]
+    assert [data[row.offset : row.offset + row.length].strip() for row in rows] == [
+        b'{"text": "a"}', b'{"text": "b"}', b"[1]", b'{"text": "c"}',
+    ]  # fmt: skip
+
+
+def test_a_file_of_blank_lines_is_empty() -> None:
+    (row,) = read_lines(Reader(BytesSource(b"\n \n")), "f")
+    assert row.error == "empty_file"

@@ -1,0 +1,68 @@
+"""Headers of WARC and ARC records, and where a record ends."""
+
+import pytest
+
+from pipeline_tasks.landing.record_header import Head, is_archive, read_head, separator, starts_record
+
+ARC = b"http://example.org/ 192.0.2.1 20261120010203 text/html; charset=x 42\n"
+
+
+def test_a_warc_header() -> None:
+    data = b"xxWARC/1.0\r\nWARC-Type: response\r\nX-Long: a\r\n b\r\nContent-Length: 12\r\n\r\nblock"
+    head = read_head(data, 2)
+    assert head is not None
+    assert head.fields == {"warc-type": "response", "x-long": "a b", "content-length": "12"}
+    assert (data[2 + head.size :], head.length, head.arc) == (b"block", 12, False)
+
+
+def test_a_header_with_bare_line_feeds() -> None:
+    head = read_head(b"WARC/1.0\nContent-Length: 3\n\nabc", 0)
+    assert head == Head(28, 3, {"content-length": "3"}, arc=False)
+
+
+@pytest.mark.parametrize("length", [b"", b"x", b"-1", b"99999999999999", b"\xc2\xb2"])
+def test_a_length_that_is_none_is_minus_one(length: bytes) -> None:
+    head = read_head(b"WARC/1.0\r\nContent-Length: %s\r\n\r\n" % length, 0)
+    assert head is not None
+    assert head.length == -1
+
+
+def test_an_arc_line() -> None:
+    head = read_head(ARC + b"block", 0)
+    assert head is not None
+    assert (head.size, head.length, head.arc) == (len(ARC), 42, True)
+    assert head.fields["warc-date"] == "2026-11-20T01:02:03Z"
+    assert head.fields["content-type"] == "text/html;"
+    version = read_head(b"filedesc://a.arc 0.0.0.0 20261120 text/plain 9\n", 0)
+    assert version is not None
+    assert (version.fields["warc-type"], version.fields["warc-date"]) == ("warcinfo", "20261120")
+
+
+@pytest.mark.parametrize("data", [b"", b"WARC/1.0\r\nA: b", b"HTTP/1.1 200\r\n\r\n", b"WARC/x\r\n\r\n"])
+def test_what_is_no_header(data: bytes) -> None:
+    assert read_head(data, 0) is None
+
+
+def test_starts() -> None:
+    assert is_archive(b"WARC/1.1\r\n")
+    assert is_archive(b"filedesc://x")
+    assert not is_archive(b"<html>")
+    assert starts_record(b"ab" + ARC, 2)
+    assert not starts_record(ARC, 8)
+
+
+@pytest.mark.parametrize(
+    ("rest", "size"),
+    [
+        (b"\r\n\r\nWARC/1.0\r\n", 4),
+        (b"\nWARC/1.0\r\n", 1),
+        (b"\r\n\r\n", 4),
+        (b"", 0),
+        (b"\r\n\r\nrubbish", 4),
+        (b"\n\nrubbish", 2),
+        (b"xxxxWARC/1.0\r\n", 4),
+        (b"more of the block", None),
+    ],
+)
+def test_separators(rest: bytes, size: int | None) -> None:
+    assert separator(b"block" + rest, 5, arc=False) == size

@@ -1,0 +1,48 @@
+"""Records that follow each other in a stream: every byte belongs to one row, and damage costs only itself."""
+
+from pipeline_tasks.landing.decompression import BytesSource, Reader
+from pipeline_tasks.landing.record import Row
+from pipeline_tasks.landing.record_stream import read_stream
+from tests.archives import response
+
+URLS = [f"https://example.org/{number}" for number in (1, 2, 3)]
+ONE, TWO, THREE = map(response, URLS)
+
+
+def rows(data: bytes) -> list[Row]:
+    found = list(read_stream(Reader(BytesSource(data)), "f"))
+    at = 0
+    for row in found:
+        assert row.offset == at
+        at += row.length
+    assert at == len(data)
+    return found
+
+
+def test_sound_records() -> None:
+    assert [row.url for row in rows(ONE + TWO + THREE)] == URLS
+
+
+def test_rubbish_between_records_is_one_row() -> None:
+    found = rows(ONE + b"rubbish\r\n\r\n" + TWO)
+    assert [row.error for row in found] == [None, "bad_header", None]
+
+
+def test_a_wrong_length_costs_its_record() -> None:
+    for length in ("5", "99999999", "x"):
+        lying = response(URLS[1], length=length)
+        found = rows(ONE + lying + THREE)
+        assert [row.url for row in found if row.error is None] == [URLS[0], URLS[2]]
+        assert "bad_length" in {row.error for row in found}
+
+
+def test_a_record_that_is_cut_short() -> None:
+    found = rows(ONE + TWO[:-30])
+    assert [row.error for row in found] == [None, "truncated"]
+    assert found[1].url == URLS[1]
+
+
+def test_a_record_too_large_to_hold_is_skipped_to_its_end() -> None:
+    giant = response(URLS[1], b"HTTP/1.1 200 OK\r\n\r\n" + bytes(33 << 20))
+    found = rows(ONE + giant + THREE)
+    assert [row.error for row in found] == [None, "oversize", None]
