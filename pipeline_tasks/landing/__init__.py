@@ -1,4 +1,4 @@
-"""What arrived: the listing of a snapshot, its formats, archives, HTTP bodies, JSON lines and decompression.
+"""Landed files: the listing of a snapshot, formats, WARC and ARC records, HTTP bodies, JSON lines, decompression.
 
 Imports the vocabulary and `store`.
 """

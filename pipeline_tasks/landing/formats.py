@@ -42,7 +42,7 @@ def read_records(
     """Read the landed file `name` of `snapshot` from `stream`, front to back, as at least one batch of RECORD.
 
     The first bytes decide the format before the name does. Memory stays within a few records (32 MiB each at most)
-    and one batch of about `batch_bytes` of payload; only Parquet from a stream without seek is held whole.
+    and one batch of about `batch_bytes` of payload; only Parquet from a stream without seek is read whole.
     """
     stored = Reader(PlainSource(stream))
     yield from _batches(_rows(stored, name, stream), name, source, snapshot, batch_bytes)
@@ -129,7 +129,7 @@ def _parquet(reader: Reader, name: str, stream: BinaryIO | None) -> Iterator[Row
 
 
 def _dicts(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return rows as dictionaries; a row that holds invalid UTF-8 is empty."""
+    """Return rows as dictionaries; a row with invalid UTF-8 is empty."""
     try:
         rows: list[dict[str, Any]] = batch.to_pylist()
     except (UnicodeDecodeError, ValueError):

@@ -107,7 +107,7 @@ def _skip_damaged(reader: Reader, reason: str, detail: str, head: Head | None = 
 
 
 def _member_rows(data: bytes, start: int, size: int, file: str) -> Iterator[Row]:
-    """Read what one sound member holds: a record, or (unusual) several, which then share the member's place."""
+    """Read the content of one sound member: a record, or (unusual) several, which then share the member's place."""
     at, position = 0, 0
     while at < len(data) or not position:
         head = read_head(data, at)

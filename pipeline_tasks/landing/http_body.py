@@ -86,7 +86,7 @@ def _is_plain(body: bytes) -> bool:
 def dechunk(raw: bytes) -> bytes | None:
     """Join the chunks of a chunked body (RFC 9112 7.1); None if one is broken or missing.
 
-    A body that stops cleanly between chunks lacks only the last, empty one, and is taken.
+    A body that stops cleanly between chunks lacks only the last, empty one, and is accepted.
     """
     parts: list[bytes] = []
     at = 0

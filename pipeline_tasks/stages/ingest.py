@@ -56,7 +56,7 @@ _MARKUP = r"(?is)\A(?:\xef\xbb\xbf)?[\s\x00]*(?:<!doctype html|<html|<head|<body
 class Params:
     """What counts as a page.
 
-    `source` names where the documents come from when they are read; `keep_status` holds HTTP statuses (a record
+    `source` names the source of documents that name none; `keep_status` lists HTTP statuses (a record
     without one, as a WET text, passes), `keep_types` media types without parameters, `max_bytes` bounds a payload.
     """
 
