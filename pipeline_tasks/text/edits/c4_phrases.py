@@ -49,7 +49,7 @@ def _is_at(data, at, end, phrases, first, last):
     """Return whether the lower-case ASCII phrases[first:last] is at `at` in data[:end], whatever its case there."""
     if at + last - first > end:
         return False
-    for nth in range(last - first):  # noqa: SIM110 -- compiled
+    for nth in range(last - first):
         if lower(data[at + nth]) != phrases[first + nth]:
             return False
     return True

@@ -13,7 +13,7 @@ def _is_at(data, at, end, letters, first, last):
     """Return whether letters[first:last] is at `at` in data[:end]."""
     if at + last - first > end:
         return False
-    for nth in range(last - first):  # noqa: SIM110 -- compiled
+    for nth in range(last - first):
         if data[at + nth] != letters[first + nth]:
             return False
     return True
