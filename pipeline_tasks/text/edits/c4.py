@@ -11,6 +11,7 @@ from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.characters import classes, trim
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import copy
+from pipeline_tasks.text.base.newlines import line_end
 from pipeline_tasks.text.base.phrases import encode_phrases
 from pipeline_tasks.text.edits.c4_phrases import (
     BLOCK,
@@ -221,10 +222,7 @@ def _trim_text(row, kept, begin, size, table, tails):
     """Return the text kept[begin:size] without white space at its ends, and note what was trimmed in `tails`."""
     index, flags = table
     first, last = trim(kept, begin, size, index, flags)
-    tail = last
-    while tail < size and kept[tail] != NEWLINE:
-        tail += 1
-    tails[row] = is_spacy_word(kept, last, tail)
+    tails[row] = is_spacy_word(kept, last, line_end(kept, last, size))
     return first, last
 
 

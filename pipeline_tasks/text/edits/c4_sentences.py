@@ -6,16 +6,7 @@ from pipeline_tasks.text.base.characters import ASCII_END, BLANK, SPACE, TERMINA
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import byte_at
 from pipeline_tasks.text.words.cutting import ALL_PUNCTUATION, SENTENCE_END, next_word
-from pipeline_tasks.text.words.outline import (
-    APOSTROPHE,
-    BRACKET,
-    CURLY_APOSTROPHE,
-    CURLY_QUOTE,
-    ENDS,
-    PARENTHESIS,
-    QUOTE,
-    VISIBLE,
-)
+from pipeline_tasks.text.words.outline import CLOSERS, ENDS, VISIBLE
 
 
 @inlined
@@ -43,7 +34,7 @@ def count_sentences(data, begin, end, index, flags):
         elif bits & SPACE:
             count += ended
             text, ended = text and not ended, False
-        elif code not in (QUOTE, APOSTROPHE, PARENTHESIS, BRACKET, CURLY_APOSTROPHE, CURLY_QUOTE):
+        elif code not in CLOSERS:
             text, ended = True, False
         at += width
     return count + text

@@ -10,6 +10,7 @@ from pipeline_tasks.text.base.buffers import replace_invalid_utf8, views
 from pipeline_tasks.text.base.characters import classes, trim
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import hash_and_points, hash_bytes
+from pipeline_tasks.text.base.newlines import line_end
 from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
 
 MARKS = {
@@ -64,19 +65,11 @@ def _lower(texts: pa.Array) -> pa.Array:
 
 
 @inlined
-def _line_end(data, at, end):
-    """Return where the line that begins at `at` ends."""
-    while at < end and data[at] != NEWLINE:
-        at += 1
-    return at
-
-
-@inlined
 def _hash_lines(data, at, end, key_data, key, key_end, index, flags, hashes):
     """Write the hash of the key of every line of data[at:end] that is not blank; return how many, and their points."""
     count, points = 0, 0
     while at <= end:
-        stop, key_stop = _line_end(data, at, end), _line_end(key_data, key, key_end)
+        stop, key_stop = line_end(data, at, end), line_end(key_data, key, key_end)
         first, last = trim(data, at, stop, index, flags)
         if first < last:
             hashes[count] = hash_bytes(key_data, key, key_stop)
@@ -105,7 +98,7 @@ def _remove_repeats(offsets, data, key_offsets, key_data, table, kept, kept_offs
         number_distinct(hashes, count, numbering_table(count), names)
         begin, tail, line, different = size, at, 0, 0
         while at <= end:
-            stop = _line_end(data, at, end)
+            stop = line_end(data, at, end)
             first, last = trim(data, at, stop, index, flags)
             repeats = False
             if first < last:

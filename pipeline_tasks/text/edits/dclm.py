@@ -9,6 +9,7 @@ from pipeline_tasks.text.base.ascii import CASE_BIT, COMMA, DOT, NEWLINE, UNDERS
 from pipeline_tasks.text.base.buffers import Bytes, Offsets
 from pipeline_tasks.text.base.characters import class_of, classes, decode, trim
 from pipeline_tasks.text.base.compiled import compiled
+from pipeline_tasks.text.base.newlines import line_end
 from pipeline_tasks.text.base.phrases import encode_phrases, ends_with, occurrences
 from pipeline_tasks.text.words.word_counts import next_word
 
@@ -221,21 +222,19 @@ def _apply(data, size, step, limits, counted, notices, index, flags, out, places
     """
     at, tip, changed, is_first = 0, 0, 0, True
     while at <= size:
-        begin = stop = at
-        while stop < size and data[stop] != NEWLINE:
-            stop += 1
+        begin, stop = at, line_end(data, at, size)
         at = stop + 1
         if _is_removed(data, begin, stop, step, limits, counted, index, flags):
             changed += 1
             continue
         line = tip if is_first else _write(NEWLINE, begin - 1, out, tip, places)
         cuts = step >= CART and begin < stop and _word_count(data, begin, stop, index, flags) <= limits[3]
-        line_end = _write_line(data, begin, stop, cuts, step, notices, index, flags, out, line, places)
-        is_cut = line_end - line < stop - begin
-        is_blank = cuts and _space_end(out, line, line_end, index, flags) == line_end
+        written = _write_line(data, begin, stop, cuts, step, notices, index, flags, out, line, places)
+        is_cut = written - line < stop - begin
+        is_blank = cuts and _space_end(out, line, written, index, flags) == written
         changed += is_cut or is_blank
         if not is_blank:
-            tip, is_first = line_end, False
+            tip, is_first = written, False
     return tip, changed
 
 

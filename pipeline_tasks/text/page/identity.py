@@ -10,10 +10,10 @@ from xxhash import xxh3_128_hexdigest
 from pipeline_tasks.text.base.ascii import NEWLINE, SPACE
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.base.eight_bytes import HIGH_BITS, LOW_BITS, copy, first_marked, load_eight
+from pipeline_tasks.text.base.eight_bytes import copy
+from pipeline_tasks.text.base.newlines import line_end
 
-_STRIDE, _EIGHT = 32, 8
-_NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
+_STRIDE = 32  # bytes that are compared at once in vector registers
 
 
 def identity(text: str) -> str:
@@ -48,26 +48,18 @@ def _flatten(offsets, data, out, ends):
             if to > first:
                 out[to] = SPACE
                 to += 1
-            stop = _line_end(data, at, end)
+            stop = _next_newline(data, at, end)
             copy(data, at, stop - at, out, to)
             to, at = to + stop - at, stop
         ends[row + 1] = to
 
 
 @inlined
-def _line_end(data, at, end):
+def _next_newline(data, at, end):
     """Return where the next newline is, or the end."""
     while at + _STRIDE <= end and not _has_newline(data[at : at + _STRIDE]):
         at += _STRIDE
-    while at + _EIGHT <= end:
-        other = load_eight(data, at) ^ _NEWLINES
-        size = first_marked(~(((other & LOW_BITS) + LOW_BITS) | other) & HIGH_BITS)
-        at += size
-        if size < _EIGHT:
-            return at
-    while at < end and data[at] != NEWLINE:
-        at += 1
-    return at
+    return line_end(data, at, end)
 
 
 @inlined
