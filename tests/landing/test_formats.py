@@ -424,7 +424,7 @@ def test_parquet_with_a_flipped_bit_says_from_where() -> None:
 # --- real files -----------------------------------------------------------------------------------------------
 
 DAMAGED_HTML = {
-    # warcio 1.8.1 hands out the damaged record as if it were whole; here it is one `damage` row
+    # warcio 1.8.1 hands out the damaged record as if it were whole; Refinery makes it one `damage` row
     "chatnoir-resiliparse__clipped.warc.gz": "gzip_truncated",
     "warcio.js__example-bad-length.warc": "bad_length",  # Content-Length is larger than the block
     "warcio__example-space-in-url.arc": "truncated",  # the file ends 12 bytes before the record does
@@ -469,14 +469,14 @@ def test_a_snapshot_is_read_to_the_last_page(shared_data: Path) -> None:
     for line in gzip.decompress((shared_data / "snapshots/dev-2026-45/manifest.jsonl.gz").read_bytes()).splitlines():
         entry = json.loads(line)
         places[entry["file"], entry["offset"]] = entry["url"]
-    found: dict[tuple[str, int], str] = {}
+    urls: dict[tuple[str, int], str] = {}
     for path in sorted((shared_data / "snapshots/dev-2026-45").glob("*.warc.gz")):
         rows = read(path.read_bytes(), path.name)
         assert covers(rows, path.stat().st_size)
         assert {row["error"] for row in rows} == {None}
-        found |= {(path.name, row["offset"]): row["url"] for row in rows if is_html(row)}
-    assert len(found) == 1811
-    assert found == places
+        urls |= {(path.name, row["offset"]): row["url"] for row in rows if is_html(row)}
+    assert len(urls) == 1811
+    assert urls == places
 
 
 def test_wet_files_give_their_texts(shared_data: Path) -> None:

@@ -31,17 +31,17 @@ def test_places_are_those_of_the_members() -> None:
 
 def test_records_of_one_member_share_its_place() -> None:
     member = gzip.compress(ONE + TWO)
-    found = rows(member)
-    assert [(row.offset, row.length, row.error) for row in found] == [(0, len(member), None)] * 2
+    read_rows = rows(member)
+    assert [(row.offset, row.length, row.error) for row in read_rows] == [(0, len(member), None)] * 2
 
 
 def test_a_damaged_member_is_one_row_and_the_next_is_read() -> None:
     members = zipped([ONE, TWO, THREE])
     broken = bytearray(members[1])
     broken[len(broken) // 2] ^= 0xFF
-    found = rows(members[0] + bytes(broken) + members[2])
-    assert [row.error for row in found] == [None, "gzip_corrupt", None]
-    assert (found[1].offset, found[1].length) == (len(members[0]), len(broken))
+    read_rows = rows(members[0] + bytes(broken) + members[2])
+    assert [row.error for row in read_rows] == [None, "gzip_corrupt", None]
+    assert (read_rows[1].offset, read_rows[1].length) == (len(members[0]), len(broken))
 
 
 def test_members_without_a_record() -> None:

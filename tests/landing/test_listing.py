@@ -1,4 +1,4 @@
-"""A snapshot is landed when every file it promises is there, and its identity is its content."""
+"""A snapshot is landed when every file it promises exists, and its identity is its content."""
 
 import gzip
 import hashlib
@@ -101,7 +101,7 @@ def test_common_crawls_own_listing_is_a_promise(any_root: str, name: str) -> Non
     ):
         list_snapshot(any_root)
     put(any_root, {"b.warc.gz": b"second"})
-    assert [one for one, _, _ in list_snapshot(any_root).files] == ["a.warc.gz", "b.warc.gz"]
+    assert [name for name, _, _ in list_snapshot(any_root).files] == ["a.warc.gz", "b.warc.gz"]
 
 
 def test_a_listing_with_its_folders_is_a_promise_too(tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ def test_an_empty_snapshot_is_refused_with_what_is_wanted(any_root: str, files: 
 
 def test_one_file_is_a_snapshot(any_root: str, tmp_path: Path) -> None:
     put(any_root, FILES)
-    _, made, listing = land(str(tmp_path / "out"), f"{any_root}/part/a.warc.gz")
-    assert [(shard.path, shard.bytes) for shard in made.shards] == [("landing:a.warc.gz", 5)]
+    _, manifest, listing = land(str(tmp_path / "out"), f"{any_root}/part/a.warc.gz")
+    assert [(shard.path, shard.bytes) for shard in manifest.shards] == [("landing:a.warc.gz", 5)]
     assert listing.snapshot == "a.warc.gz"
     assert landing_of(f"{any_root}/part/a.warc.gz").endswith("root/part")
 
@@ -161,8 +161,8 @@ def test_a_place_may_be_said_relative_to_here(tmp_path: Path, monkeypatch: pytes
         == landing_of("../part/a.warc.gz").replace("/part/../part", "/part")
         == str(tmp_path / "part")
     )
-    _, made, _ = land("out", "a.warc.gz")
-    assert made.shards[0].digest == hashlib.sha256(b"first").hexdigest()
+    _, manifest, _ = land("out", "a.warc.gz")
+    assert manifest.shards[0].digest == hashlib.sha256(b"first").hexdigest()
 
 
 # --- The manifest of a landing -------------------------------------------------------------------------------------------

@@ -10,13 +10,13 @@ ONE, TWO, THREE = map(response, URLS)
 
 
 def rows(data: bytes) -> list[Row]:
-    found = list(read_stream(Reader(BytesSource(data)), "f"))
+    read_rows = list(read_stream(Reader(BytesSource(data)), "f"))
     at = 0
-    for row in found:
+    for row in read_rows:
         assert row.offset == at
         at += row.length
     assert at == len(data)
-    return found
+    return read_rows
 
 
 def test_sound_records() -> None:
@@ -24,25 +24,25 @@ def test_sound_records() -> None:
 
 
 def test_rubbish_between_records_is_one_row() -> None:
-    found = rows(ONE + b"rubbish\r\n\r\n" + TWO)
-    assert [row.error for row in found] == [None, "bad_header", None]
+    read_rows = rows(ONE + b"rubbish\r\n\r\n" + TWO)
+    assert [row.error for row in read_rows] == [None, "bad_header", None]
 
 
 def test_a_wrong_length_costs_its_record() -> None:
     for length in ("5", "99999999", "x"):
         lying = response(URLS[1], length=length)
-        found = rows(ONE + lying + THREE)
-        assert [row.url for row in found if row.error is None] == [URLS[0], URLS[2]]
-        assert "bad_length" in {row.error for row in found}
+        read_rows = rows(ONE + lying + THREE)
+        assert [row.url for row in read_rows if row.error is None] == [URLS[0], URLS[2]]
+        assert "bad_length" in {row.error for row in read_rows}
 
 
 def test_a_record_that_is_cut_short() -> None:
-    found = rows(ONE + TWO[:-30])
-    assert [row.error for row in found] == [None, "truncated"]
-    assert found[1].url == URLS[1]
+    read_rows = rows(ONE + TWO[:-30])
+    assert [row.error for row in read_rows] == [None, "truncated"]
+    assert read_rows[1].url == URLS[1]
 
 
 def test_a_record_too_large_to_hold_is_skipped_to_its_end() -> None:
     giant = response(URLS[1], b"HTTP/1.1 200 OK\r\n\r\n" + bytes(33 << 20))
-    found = rows(ONE + giant + THREE)
-    assert [row.error for row in found] == [None, "oversize", None]
+    read_rows = rows(ONE + giant + THREE)
+    assert [row.error for row in read_rows] == [None, "oversize", None]

@@ -1,4 +1,4 @@
-"""filter_url sets aside listed hosts, URLs and words, and says which."""
+"""filter_url rejects listed hosts, URLs and words, and names them."""
 
 import gzip
 import json
@@ -164,7 +164,7 @@ def test_lists_may_be_compressed_and_stay_loaded(lists: dict[str, str], tmp_path
     assert reasons(urls[1:2], **packed) == [None]
 
 
-# --- The same, said plainly ------------------------------------------------------------------------------------------
+# --- The same in plain Python -----------------------------------------------------------------------------------------
 
 SUFFIXES = PublicSuffixList(only_icann=True)
 KNOWN = PublicSuffixList(only_icann=True, accept_unknown=False)
@@ -200,9 +200,9 @@ def plain_bare(url: str) -> str:
 
 
 def plainly(url: str, *, exact: bool) -> str | None:  # noqa: PLR0911 -- one return per rule
-    """Return why a URL is set aside, by sets of strings and one regular expression."""
+    """Return why a URL is rejected, by sets of strings and one regular expression."""
     lines = {name: [line.strip() for line in text.splitlines()] for name, text in CONTENT.items()}
-    listed = {name: {line for line in found if line and line[0] != "#"} for name, found in lines.items()}
+    listed = {name: {line for line in items if line and line[0] != "#"} for name, items in lines.items()}
     url = url.strip()
     if not url:
         return None
@@ -226,7 +226,7 @@ def plainly(url: str, *, exact: bool) -> str | None:  # noqa: PLR0911 -- one ret
         below = [name] if address else [".".join(labels[-size:]) for size in range(deep, len(labels) + 1)]
     if below and below[0] in listed_hosts:
         return "domain"
-    if any(one in listed_hosts for one in below[1:]):
+    if any(name_below in listed_hosts for name_below in below[1:]):
         return "subdomain"
     if (url in listed["urls"]) if exact else (plain_bare(url) in {plain_bare(item) for item in listed["urls"]}):
         return "url"
@@ -262,8 +262,8 @@ any_url = urls.map("http://{}".format) | urls.map("http://{}/".format) | urls | 
 @drawn(st.lists(any_url, min_size=1, max_size=12))
 def test_compiled_and_plain_rules_agree(lists: dict[str, str], given_urls: list[str]) -> None:
     for exact in (False, True):
-        found = reasons([*given_urls], **lists, matching="exact" if exact else "normalized")
-        assert found == [plainly(url, exact=exact) for url in given_urls]
+        outcomes = reasons([*given_urls], **lists, matching="exact" if exact else "normalized")
+        assert outcomes == [plainly(url, exact=exact) for url in given_urls]
 
 
 @settings(max_examples=40, deadline=None)

@@ -183,7 +183,7 @@ def test_a_file_reads_only_the_history_of_its_own_pages(tmp_path: Path, monkeypa
     manifest = read_manifest(str(root), paths[root])
     assert (manifest.rows_in, manifest.rows, manifest.rejected) == (9, 6, {"ingest:unchanged": 3})
     assert spent[root]["rows"] <= 9 * 128
-    assert spent[root]["pages"] <= 9 + 2 * 3  # for each file the root and what index lies below it
+    assert spent[root]["pages"] <= 9 + 2 * 3  # for each file the index's root page and the one below it
 
 
 def test_every_error_of_a_reader_is_known() -> None:

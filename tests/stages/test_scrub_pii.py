@@ -1,4 +1,4 @@
-"""Personal data is found, replaced so that nothing is left, and never shown in evidence."""
+"""Personal data is found, replaced without a rest, and never shown in evidence."""
 
 import gzip
 import json
@@ -102,9 +102,9 @@ def test_national_formats_follow_the_regions() -> None:
 
 
 def test_same_value_same_pseudonym_in_any_order() -> None:
-    one, other = scrubbed(KEYED, "A@b.com then 212-555-2368", "(212) 555-2368 then a@B.com")
-    mail, phone = str(one["text"]).split(" then ")
-    assert other["text"] == f"{phone} then {mail}"
+    first, second = scrubbed(KEYED, "A@b.com then 212-555-2368", "(212) 555-2368 then a@B.com")
+    mail, phone = str(first["text"]).split(" then ")
+    assert second["text"] == f"{phone} then {mail}"
     assert mail.endswith("@example.com")
     assert scrubbed(Params(action="pseudonymize", key="other"), "a@b.com")[0]["text"] != mail
 
@@ -139,9 +139,9 @@ def test_batch_size_and_slicing_change_nothing(texts: list[str | None]) -> None:
 @settings(max_examples=100, deadline=None)
 @given(TANGLES, st.sampled_from([("US",), ("DE", "US")]))
 def test_prefilter_misses_nothing(text: str, regions: tuple[str, ...]) -> None:
-    found = Counter(f"pii_{span.kind}" for span in find_pii(text.encode(), Limits(regions)))
+    counts = Counter(f"pii_{span.kind}" for span in find_pii(text.encode(), Limits(regions)))
     (row,) = scrubbed(Params(regions=regions), text)
-    assert [row[name] for name in COUNTS] == [found[name] for name in COUNTS]
+    assert [row[name] for name in COUNTS] == [counts[name] for name in COUNTS]
 
 
 def test_empty_batch_keeps_the_schema() -> None:
@@ -165,12 +165,12 @@ def test_senseless_requests_are_refused(params: Params) -> None:
 def test_recall_and_precision_on_labelled_cases(shared_data: Path) -> None:
     labels = {"EMAIL": "email", "EMAIL_ADDRESS": "email", "PHONE": "phone", "PHONE_NUMBER": "phone", "IP_ADDRESS": "ip"}
     limits = Limits(public_ips=False)
-    hits, gold, right, found = Counter[str](), Counter[str](), 0, 0
+    hits, gold, right, total = Counter[str](), Counter[str](), 0, 0
     with gzip.open(shared_data / "pii" / "pii-cases.jsonl.gz", "rt") as lines:
         for case in map(json.loads, lines):
             text = case["text"].encode()
-            found_here = find_pii(text, limits)
-            spans = [(len(text[: s.start].decode()), len(text[: s.end].decode()), s.kind) for s in found_here]
+            findings = find_pii(text, limits)
+            spans = [(len(text[: s.start].decode()), len(text[: s.end].decode()), s.kind) for s in findings]
             truth = [(s["start"], s["end"], labels[s["type"]]) for s in case["spans"] if s["type"] in labels]
             for start, end, kind in truth:
                 if kind == "phone" and "presidio-research" in case["source"]:
@@ -178,11 +178,11 @@ def test_recall_and_precision_on_labelled_cases(shared_data: Path) -> None:
                 gold[kind] += 1
                 hits[kind] += any(kind == k and s < end and start < e for s, e, k in spans)
             if case["complete"]:
-                found += len(spans)
+                total += len(spans)
                 right += sum(
                     any(kind == k and s < end and start < e for s, e, kind in truth) for start, end, k in spans
                 )
     assert hits["email"] / gold["email"] >= EMAIL_RECALL
     assert hits["phone"] / gold["phone"] >= PHONE_RECALL
     assert hits["ip"] / gold["ip"] >= IP_RECALL
-    assert right / found >= PRECISION
+    assert right / total >= PRECISION

@@ -96,7 +96,7 @@ def count_spacy_sentences(offsets, data, words, outline, wanted, kept_lines, tai
     """Write the sentences of SPACY words to out[row] of the texts that are `wanted`.
 
     As explosion/spaCy `spacy/pipeline/sentencizer.pyx`: each begins at the first word that is no punctuation after an
-    end. Every one of the `kept_lines` is a document of its own, and has a sentence even if nothing is left of it.
+    end. Every one of the `kept_lines` is a document of its own, and has a sentence even if it is empty.
     """
     index, flags = table
     for row in range(len(wanted)):

@@ -15,7 +15,7 @@ from pipeline_tasks.text.words.word_counts import next_word
 
 STEPS = ("uppercase", "numeric", "counter", "short", "cart", "more", "sign_in")
 """The modifiers in their order: lines mostly in upper case, mostly digits, counters such as `3 likes`, lines of too few
-words; then three notices that are cut out of lines, which are removed when nothing is left of them."""
+words; then three notices that are cut out of lines, which are removed when they become blank."""
 
 UPPERCASE, NUMERIC, COUNTER, SHORT, CART, MORE, SIGN_IN = range(len(STEPS))
 
@@ -161,11 +161,11 @@ def _is_removed(data, begin, end, step, limits, counted, index, flags):
 
 @compiled
 def _notice_end(data, at, begin, end, step, notices, index, flags):
-    """Return where the notice that begins at `at` ends, with the white space that goes with it; `at` if none does.
+    """Return where the notice that begins at `at` ends, with the white space removed with it; `at` if none does.
 
-    `items in cart` goes anywhere with one white space before it. `read more` goes at the end of a line with any three
-    characters behind it: the dots of `Read more...` match any character in upstream's pattern. `sign-in` goes at the
-    start.
+    `items in cart` is removed anywhere, with one white space before it. `read more` is removed at the end of a line
+    with any three characters behind it: the dots of `Read more...` match any character in upstream's pattern.
+    `sign-in` is removed at the start.
     """
     letters, ends = notices
     notice = step - CART
@@ -259,18 +259,18 @@ def _cap_newlines(data, begin, end, out, origins, why):
 
 
 @compiled
-def _trace_step(places, left, first, last, origins, size, reason, why):
+def _trace_step(places, written, first, last, origins, size, reason, why):
     """Note BLANK or `reason` for the bytes that a step removed, and bring `origins` up to those that it kept.
 
-    `origins` says where the `size` bytes of a text were in the text as it came, and places[:left] where the bytes that
+    `origins` says where the `size` bytes of a text were in the original text, and places[:written] where the bytes that
     a step wrote were among them; both ascend. Of the bytes written only first:last are kept, the others are blank.
     """
-    for byte in range(left):
+    for byte in range(written):
         if byte < first or byte >= last:
             why[origins[places[byte]]] = BLANK
     at = 0
     for byte in range(size):
-        if at < left and places[at] == byte:
+        if at < written and places[at] == byte:
             origins[at] = origins[byte]
             at += 1
         else:
@@ -285,10 +285,10 @@ def _modify_text(text, length, limits, counted, notices, plain, table, spare, pl
     for step in range(len(out)):
         if step >= CART and limits[2] >= 1 and not _occurs(text, length, step, notices):
             continue  # blank lines were removed with the short ones, so nothing changes
-        left, out[step] = _apply(text, length, step, limits, counted, notices, index, flags, spare, places)
-        first, last = trim(spare, 0, left, plain[0], plain[1])
+        written, out[step] = _apply(text, length, step, limits, counted, notices, index, flags, spare, places)
+        first, last = trim(spare, 0, written, plain[0], plain[1])
         if len(origins):
-            _trace_step(places, left, first, last, origins, length, step + 1, why)
+            _trace_step(places, written, first, last, origins, length, step + 1, why)
         length = last - first
         text[:length] = spare[first:last]
     return length
@@ -299,7 +299,7 @@ def _modify(offsets, data, limits, counted, notices, plain, table, kept, kept_of
     """Write every text as the modifiers leave it to `kept`, and the lines that each changed to `out`.
 
     Unless `why` has no room, it gets for every byte the modifier that removed it, counted from 1, BLANK for white space
-    that goes with it, 0 for what is kept.
+    that is removed with it, 0 for what is kept.
     """
     size = 1
     for row in range(len(offsets) - 1):
@@ -344,8 +344,8 @@ def modify(offsets: Offsets, data: Bytes, limits: Limits) -> tuple[pa.Array, npt
 def trace(offsets: Offsets, data: Bytes, limits: Limits) -> npt.NDArray[np.uint8]:
     """Return for every byte of `data` the place in STEPS of the modifier that removes it, from 1; 0 for what is kept.
 
-    BLANK is white space that goes with it: newlines beyond two in a row, and white space at the ends of a text after a
-    modifier. Parameters are those of `modify`.
+    BLANK is white space removed with other bytes: newlines beyond two in a row, and white space at the ends of a text
+    after a modifier. Parameters are those of `modify`.
     """
     why = np.zeros(max(len(data), 1), np.uint8)
     _modified(offsets, data, limits, why)

@@ -39,7 +39,7 @@ SCHEMES = ("https://", "http://", "ftp://")
 """None of them is the end of another, but the first two begin alike."""
 
 FOLDED = str.maketrans("\u0130\u0131\u017f\u212a", "iisk")
-"""Letters beyond ASCII that Python's patterns take for one of ASCII where case is ignored."""
+"""Letters beyond ASCII that Python's patterns match with one of ASCII where case is ignored."""
 
 Marks = npt.NDArray[np.uint8]
 
@@ -185,7 +185,7 @@ def _blanks(data, least, at, end, index, flags):
 
 @inlined
 def _path_end(data, at, end, path):
-    """Return where what may stand in a path ends."""
+    """Return where the characters of a path end."""
     while at < end and path[data[at]]:
         at += 1
     return at
@@ -292,7 +292,7 @@ def _mark_addresses(offsets, data, tables, schemes, traits_, why, counts, remove
             at = least = stop
 
 
-def _left(offsets: Offsets, data: Bytes, why: Marks, removed: Offsets) -> tuple[Offsets, Bytes]:
+def _without(offsets: Offsets, data: Bytes, why: Marks, removed: Offsets) -> tuple[Offsets, Bytes]:
     """Return the texts without the bytes that are marked, of which there are `removed` in each."""
     if not removed.any():
         return offsets, data
@@ -303,19 +303,21 @@ def remove_urls(texts: pa.Array) -> Removed:
     """Return texts as upstream leaves them: URLs are removed first, then the addresses of what is left."""
     offsets, data = views(texts)
     start, stop = int(offsets[0]), int(offsets[-1])
-    given = offsets - start, data[start:stop]
+    original = offsets - start, data[start:stop]
     counts, removed = np.zeros((2, len(texts))), np.zeros((2, len(texts)), np.int64)
     tables, schemes, kinds = _tables(), encode_phrases(SCHEMES), character_traits.traits()
     first = np.zeros(stop - start, np.uint8)
-    _mark_urls(*given, _begin_with_domain(*given), tables, _spellings(), schemes, kinds, first, counts[0], removed[0])
-    left = _left(*given, first, removed[0])
-    second = np.zeros(len(left[1]), np.uint8)
-    _mark_addresses(*left, tables, schemes, kinds, second, counts[1], removed[1])
+    _mark_urls(
+        *original, _begin_with_domain(*original), tables, _spellings(), schemes, kinds, first, counts[0], removed[0]
+    )
+    edited = _without(*original, first, removed[0])
+    second = np.zeros(len(edited[1]), np.uint8)
+    _mark_addresses(*edited, tables, schemes, kinds, second, counts[1], removed[1])
     why = np.zeros(len(data), np.uint8)
     if not counts.any():
         return Removed(texts, why, counts.T)
     first[np.flatnonzero(first == 0)[second > 0]] = ADDRESS
     why[start:stop] = first
-    kept_offsets, kept = _left(*left, second, removed[1])
+    kept_offsets, kept = _without(*edited, second, removed[1])
     buffers = [None, pa.py_buffer(np.ascontiguousarray(kept_offsets)), pa.py_buffer(np.ascontiguousarray(kept))]
     return Removed(pa.Array.from_buffers(pa.large_string(), len(texts), buffers), why, counts.T)

@@ -67,7 +67,7 @@ def main_text(html: str, method: str, language: str = "English", *, depth: int =
 
 @cache
 def _resiliparse() -> tuple[Callable[[str], Any], Callable[..., str]]:
-    """Return what parses a page and what finds its text: an import statement takes a microsecond even when done."""
+    """Return the parser of pages and the extractor of texts: even a repeated import statement takes a microsecond."""
     from resiliparse.extract.html2text import extract_plain_text
     from resiliparse.parse.html import HTMLTree
 

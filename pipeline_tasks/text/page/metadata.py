@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 DATED, TIMED = 1, 2
-"""Bits of a page, as `tags.survey` sees it: a date of publication is named, there is a `<time>`."""
+"""Bits of a page, as of `tags.survey`: a date of publication is named, there is a `<time>`."""
 
 _TITLE = 2000  # characters of a title that are looked at
 _DAY = re.compile(r"\s*((?:19[9]|20[0-9])[0-9])-([01][0-9])-([0-3][0-9])(?:[T\s]|\s*$)")  # the web began in 1990
@@ -54,7 +54,7 @@ class PageMetadata(NamedTuple):
 def read_metadata(html: str, tree: Any, bits: int) -> PageMetadata:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
     """Return the metadata of a page and its `tree`.
 
-    Dates are looked for where `bits` say so, and returned only if all that the page has of a kind agree.
+    Dates are looked for only as `bits` allow, and returned only if all that the page has of a kind agree.
     """
     title = " ".join((tree.title or "")[:_TITLE].split())
     return PageMetadata(title or None, _language(html, tree), _published(html, tree, bits) if bits else None)

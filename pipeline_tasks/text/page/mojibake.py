@@ -53,8 +53,8 @@ SHOWN = re.compile(f"{_shown(WESTERN, 1)}|{_shown(CYRILLIC, 2)}")
 def repair(text: str) -> tuple[str, int]:
     """Return the text with the mojibake of its lines undone, and how many lines that changed.
 
-    Only lines in which `SHOWN` matches are given to ftfy (`fix_encoding`), which changes what is no human writing by
-    its statistics; double encoding is undone as well.
+    Only lines in which `SHOWN` matches are given to ftfy (`fix_encoding`), which changes what its statistics do not
+    expect in human writing; double encoding is undone as well.
     """
     from ftfy import fix_encoding
 

@@ -39,7 +39,7 @@ _BITS = 3
 
 
 class Normal(NamedTuple):
-    """Texts in normal form (large_string), their code points, and U+FFFD per code point of each as it was given."""
+    """Texts in normal form (large_string), their code points, and U+FFFD per code point of each original text."""
 
     texts: pa.Array
     chars: npt.NDArray[np.int64]
@@ -49,7 +49,7 @@ class Normal(NamedTuple):
 def normalize(texts: pa.Array) -> Normal:
     """Return each text of a string column in NFC without controls, blanks in a row as one space.
 
-    At most one empty line in a row stays; indentation stays (code and lists mean something by it), as do all line
+    At most one empty line in a row is kept; indentation is kept (code and lists need it), as are all line
     ends. A null is an empty text. Takes time and memory linear in the column.
     """
     offsets, data = views(texts)
@@ -172,7 +172,7 @@ def _mark_bits(known, rank, previous, run):
 def _tidy_end(data, at, end, index, flags):
     """Return where text that begins behind a sign is no longer as it is kept: signs, between them a gap at most.
 
-    A gap is a space, or one or two newlines. Signs are all that `_known` knows nothing of.
+    A gap is a space, or one or two newlines. Signs are all characters whose entry in `_marks` is 0.
     """
     while True:
         at = _ascii_end(data, at, end)
@@ -258,7 +258,7 @@ def _marks() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
     """Return a table in two levels, (block of cp >> 8, block * 256 + (cp & 255)); 0 is a character that is kept.
 
     Else: doubt of NFC + combining class * 2 + 512 times how it is taken: `_BLANK`, `_BREAK`, `_NOTHING`, `_REPLACED`.
-    Doubtful is what NFC changes when it stands alone, or what may join the character before it (UAX 15, quick check).
+    Doubtful is what NFC changes when it is alone, or what may join the character before it (UAX 15, quick check).
     """
     table = np.zeros(0x110000, np.uint16)
     joining = {*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)}  # Hangul vowels and final consonants

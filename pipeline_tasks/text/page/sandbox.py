@@ -4,7 +4,7 @@ The parent writes a window of some MiB of pages to a shared file and requests it
 answer to another file as soon as it has it, and reports the end of the window. Its processor time per page is limited
 by a kernel timer whose default action ends the process, which works inside native code too. The parent then knows that
 the first unanswered page is guilty, and goes on with the next one in a new child. A child that has done its work waits
-for the next shard of this process: starting it takes as long as a hundred pages.
+for the next shard of this process: to start one takes as long as a hundred pages.
 """
 
 import atexit

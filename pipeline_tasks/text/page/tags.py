@@ -139,17 +139,17 @@ def _dates(page):
     bits, at, end = 0, 0, len(page)
     while at + _STRIDE + 4 <= end:
         part, least = page[at : at + _STRIDE + 4], np.uint8(255)
-        for here in range(_STRIDE):  # differences from `ubli` and `<tim`: 0 where all four letters agree
-            a, b, c, d = part[here], part[here + 1], part[here + 2], part[here + 3]
+        for nth in range(_STRIDE):  # differences from `ubli` and `<tim`: 0 where all four letters agree
+            a, b, c, d = part[nth], part[nth + 1], part[nth + 2], part[nth + 3]
             dated = np.uint8((a ^ _U) | (b ^ _B) | (c ^ _L) | (d ^ _I))
             timed = np.uint8((a ^ _OPEN) | (b ^ _T) | (c ^ _I) | (d ^ _M))
             least = min(least, dated, timed)
         if least == 0:
-            for here in range(at, at + _STRIDE):
-                bits |= _date(page, here, end)
+            for place in range(at, at + _STRIDE):
+                bits |= _date(page, place, end)
         at += _STRIDE
-    for here in range(at, end):
-        bits |= _date(page, here, end)
+    for place in range(at, end):
+        bits |= _date(page, place, end)
     return np.uint8(bits)
 
 

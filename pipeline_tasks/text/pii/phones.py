@@ -16,7 +16,7 @@ CUE = (
     r"(?i)(?:phone|telef|tel|call|fax|mobile|cell|dial|whatsapp|sms|hotline|cep|\x{7535}\x{8bdd})"
     r"[^0-9<>]{0,20}$"
 )
-"""What says before a number that it is one to call."""
+"""Words before a number that announce a phone number."""
 
 _GLUE = b".-/+"
 _DIGIT_COUNTS = range(7, 16)  # E.164: at most 15

@@ -35,7 +35,7 @@ MOST_HITS = 100
 """Hits that are reported of one rule of one URL."""
 
 BEGINNING = 3
-"""Letters by which the beginnings of subwords are told apart, at most."""
+"""Letters of a subword by which candidates are selected, at most."""
 
 Hits = npt.NDArray[np.int64]
 

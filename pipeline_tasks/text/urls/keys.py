@@ -1,4 +1,4 @@
-"""Brings URLs into one form, so that the many ways to write a page's address are one key; names the site of each."""
+"""Normalizes URLs to keys, so that the many ways to write a page's address are equal; names the site of each."""
 
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,9 @@ PARTS = (
 
 
 def keys(urls: pa.Array, tracking: tuple[str, ...] = ()) -> pa.Array:
-    """Return the key of each URL; null where there is none, and what is no URL is its own key, trimmed.
+    """Return the key of each URL; null where there is none. Text that is no URL is its own key, trimmed.
 
-    `http` and `https` are one and left out, as are fragments, default ports, the dot after a host, slashes at the
+    `http` and `https` are equal and left out, as are fragments, default ports, the dot after a host, slashes at the
     end of a path and parameters that `tracking` names (whatever their case; `utm_*` stands for all that begin so).
     The host is in lower case. Everything else counts: other schemes and ports, `www.`, the case and the order of
     paths and parameters.

@@ -28,7 +28,7 @@ from pipeline_tasks.text.base.compiled import compiled
 from pipeline_tasks.text.base.hashing import GOLDEN, mix
 
 Table = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]
-"""(slots, ends, letters): entry i is letters[ends[i]:ends[i + 1]]; a slot holds 32 bits of an entry's hash above the
+"""(slots, ends, letters): entry i is letters[ends[i]:ends[i + 1]]; a slot has 32 bits of an entry's hash above the
 entry's number + 1, and 0 where it is free."""
 
 SPELLED, WORD, HOST, URL = range(4)

@@ -51,7 +51,7 @@ def test_what_is_none_stays(text: str) -> None:
 
 
 def test_urls_go_only_from_texts_that_begin_with_a_domain() -> None:
-    """Upstream asks whether the text begins with one: `Th` of `This`, not `Qu` of `Quite`. Addresses always go."""
+    """Upstream tests whether the text begins with one: `Th` of `This`, not `Qu` of `Quite`. Addresses always go."""
     assert removed("This: a.com 1.2.3.4", "Quite: a.com 1.2.3.4") == ["This:", "Quite: a.com"]
 
 
@@ -61,6 +61,6 @@ def test_a_host_has_at_most_256_characters() -> None:
 
 def test_nulls_and_slices_keep_their_places() -> None:
     texts = pa.array(["no", "This a.com is", None, "This b.org too", "no"], pa.large_string()).slice(1, 3)
-    found = inline_urls.remove_urls(texts)
-    assert found.texts.to_pylist() == ["This is", "", "This too"]
-    assert found.counts.tolist() == [[1, 0], [0, 0], [1, 0]]
+    removed_urls = inline_urls.remove_urls(texts)
+    assert removed_urls.texts.to_pylist() == ["This is", "", "This too"]
+    assert removed_urls.counts.tolist() == [[1, 0], [0, 0], [1, 0]]

@@ -43,7 +43,9 @@ def left(card: Filter, texts: list[str], limits: Mapping[str, float]) -> list[st
     return [bytes(data[begin:end][marks[begin:end] == 0]).decode() for begin, end in pairwise(offsets)]
 
 
-@pytest.mark.parametrize(("card", "limits"), LIMITS, ids=lambda one: one.name if isinstance(one, Filter) else str(one))
+@pytest.mark.parametrize(
+    ("card", "limits"), LIMITS, ids=lambda value: value.name if isinstance(value, Filter) else str(value)
+)
 @settings(max_examples=100, deadline=None)
 @given(texts=TEXTS)
 def test_what_is_not_marked_is_what_the_filter_leaves(
@@ -61,34 +63,37 @@ def test_spans_are_runs_of_marks_in_code_points(rows: list[list[tuple[str, int]]
     texts = ["".join(letter for letter, _ in row) for row in rows]
     offsets, data = buffers.views(pa.array(texts, pa.large_string()))
     marks = np.array([mark for row in rows for letter, mark in row for _ in letter.encode()], np.uint8)
-    found = spans.span_lists([spans.find_spans(offsets, data, marks, ("one", "two"))], len(rows)).to_pylist()
-    for row, told in zip(rows, found, strict=True):
+    lists = spans.span_lists([spans.find_spans(offsets, data, marks, ("one", "two"))], len(rows)).to_pylist()
+    for row, row_spans in zip(rows, lists, strict=True):
         painted = [0] * len(row)
-        for one in told:
-            painted[one["start"] : one["end"]] = [{"one": 1, "two": 2}[one["rule"]]] * (one["end"] - one["start"])
+        for span in row_spans:
+            painted[span["start"] : span["end"]] = [{"one": 1, "two": 2}[span["rule"]]] * (span["end"] - span["start"])
         assert painted == [mark for _, mark in row]
-        assert all(one["end"] != other["start"] or one["rule"] != other["rule"] for one, other in pairwise(told))
+        assert all(
+            span["end"] != after["start"] or span["rule"] != after["rule"] for span, after in pairwise(row_spans)
+        )
 
 
-def cut(text: str, told: list[dict[str, object]], profile: str) -> str:
-    gone = {at for one in told if str(one["rule"]).startswith(f"{profile}:") for at in range(one["start"], one["end"])}  # type: ignore[call-overload]
-    return "".join(letter for at, letter in enumerate(text) if at not in gone)
+def cut(text: str, text_spans: list[dict[str, object]], profile: str) -> str:
+    of_profile = [span for span in text_spans if str(span["rule"]).startswith(f"{profile}:")]
+    removed = {at for span in of_profile for at in range(span["start"], span["end"])}  # type: ignore[call-overload]
+    return "".join(letter for at, letter in enumerate(text) if at not in removed)
 
 
-def test_a_reader_re_creates_what_each_profile_took() -> None:
+def test_a_reader_re_creates_what_each_profile_removed() -> None:
     text = f"HOME AND MORE\n{PROSE}[1]\nWe use cookies\n12 likes\nTwo words\n{PROSE.splitlines()[0]}\n  "
     docs = documents([text, PROSE, "Short."], language=pa.array(["en"] * 3))
     lax = dict.fromkeys(("max_removed_ratio", "line_char_frac", *(f"dup_{n}_gram" for n in range(5, 11))), 1)
-    asked = Params(profiles=("c4", "dclm", "cc_net"), limits={"dclm": lax}, edit_spans=True)
-    (out,) = filter_texts(iter(docs.to_batches()), params=asked)
+    params = Params(profiles=("c4", "dclm", "cc_net"), limits={"dclm": lax}, edit_spans=True)
+    (out,) = filter_texts(iter(docs.to_batches()), params=params)
     assert out["reason"].to_pylist() == [None, None, "c4:too_few_sentences"]
     spans = out["edit_spans"].to_pylist()
     assert spans[1:] == [[], []]
-    for profile in asked.profiles:
+    for profile in params.profiles:
         text = cut(text, spans[0], profile)
     assert text == out["text"][0].as_py() == PROSE
-    assert {one["rule"] for one in spans[0]} == {
+    assert {span["rule"] for span in spans[0]} == {
         "c4:citation", "c4:policy", "c4:few_words", "dclm:uppercase", "cc_net:repeated_paragraph",
     }  # fmt: skip
-    (untold,) = filter_texts(iter(docs.to_batches()), params=Params(profiles=("c4",)))
-    assert untold["edit_spans"].to_pylist() == [[], [], []]
+    (without,) = filter_texts(iter(docs.to_batches()), params=Params(profiles=("c4",)))
+    assert without["edit_spans"].to_pylist() == [[], [], []]

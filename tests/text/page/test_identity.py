@@ -39,5 +39,5 @@ def test_any_white_space_between_words_is_one_space(words: list[str], gap: str) 
 @settings(max_examples=300, deadline=None)
 def test_a_normal_text_is_named_as_any_other(text: str) -> None:
     texts = normalize(pa.array([text, "before " + text + " after", ""], pa.large_string())).texts
-    assert identities(texts) == [identity(one) for one in texts.to_pylist()]
+    assert identities(texts) == [identity(text) for text in texts.to_pylist()]
     assert identities(texts.slice(1)) == identities(texts)[1:]

@@ -81,7 +81,7 @@ def test_the_title() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "wanted"),
     [
         ("2020-02-30", None),
         ("1989-12-31", None),
@@ -91,8 +91,8 @@ def test_the_title() -> None:
         (None, None),
     ],
 )
-def test_a_day_is_a_real_one(text: str | None, found: str | None) -> None:
-    assert day(text) == found
+def test_a_day_is_a_real_one(text: str | None, wanted: str | None) -> None:
+    assert day(text) == wanted
 
 
 def test_a_tag_is_no_longer_than_any_needs() -> None:

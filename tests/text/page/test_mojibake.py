@@ -66,7 +66,7 @@ def test_a_text_that_shows_nothing_stays_as_it_is(text: str) -> None:
     assert repair(text) == (text, 0)
 
 
-LETTERS = "".join(one[:4] for one in (*WESTERN, *CYRILLIC)) + "ax \n€漢😀ЂвРС°™"
+LETTERS = "".join(letters[:4] for letters in (*WESTERN, *CYRILLIC)) + "ax \n€漢😀ЂвРС°™"
 
 
 @given(

@@ -81,8 +81,8 @@ def plainly(text: str) -> str:
 @given(st.lists(st.lists(PIECES, max_size=30).map(b"".join), max_size=5))
 @settings(max_examples=300, deadline=None)
 def test_any_bytes_take_the_form_of_what_they_decode_to(texts: list[bytes]) -> None:
-    found = column.normalize(pa.array(texts, pa.large_binary()).view(pa.large_string()))
+    normal = column.normalize(pa.array(texts, pa.large_binary()).view(pa.large_string()))
     decoded = [text.decode("utf-8", "replace") for text in texts]
-    assert found.texts.to_pylist() == [plainly(text) for text in decoded]
-    assert found.chars.tolist() == [len(plainly(text)) for text in decoded]
-    assert found.replaced.tolist() == [text.count("\ufffd") / max(len(text), 1) for text in decoded]
+    assert normal.texts.to_pylist() == [plainly(text) for text in decoded]
+    assert normal.chars.tolist() == [len(plainly(text)) for text in decoded]
+    assert normal.replaced.tolist() == [text.count("\ufffd") / max(len(text), 1) for text in decoded]

@@ -1,4 +1,4 @@
-"""A first look at markup: how deep it nests, and whether a date is told, in any encoding that holds ASCII."""
+"""A survey of markup: how deep it nests, and whether it has a date, in any encoding that contains ASCII."""
 
 import re
 
@@ -32,8 +32,8 @@ def test_depth_is_exact_above_the_limit_and_never_too_low(pages: list[str], enco
     column = pa.array([page.encode(encoding) for page in pages], pa.large_binary())
     depths = [depth_of(page) for page in pages]
     assert survey(column, -1, DEEPEST).depth.tolist() == depths
-    for found, depth in zip(survey(column, 3, DEEPEST).depth.tolist(), depths, strict=True):
-        assert found == depth or depth <= found <= 3
+    for surveyed, depth in zip(survey(column, 3, DEEPEST).depth.tolist(), depths, strict=True):
+        assert surveyed == depth or depth <= surveyed <= 3
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_depth_is_exact_above_the_limit_and_never_too_low(pages: list[str], enco
     ],
 )
 def test_depth_of_long_pages(html: str, depth: int) -> None:
-    found = survey(pa.array([html.encode()], pa.large_binary()), 250, DEEPEST).depth[0]
-    assert found == depth
+    surveyed = survey(pa.array([html.encode()], pa.large_binary()), 250, DEEPEST).depth[0]
+    assert surveyed == depth
 
 
 @given(

@@ -12,7 +12,7 @@ from pipeline_tasks.text.urls import lists
 MANY = 200_000
 
 
-def found(table: lists.Table, item: bytes) -> int:
+def find(table: lists.Table, item: bytes) -> int:
     return int(lists.find_entry(table, np.frombuffer(item, np.uint8).copy(), 0, len(item)))
 
 
@@ -21,7 +21,7 @@ def found(table: lists.Table, item: bytes) -> int:
 def test_finds_what_is_listed_and_nothing_else(items: list[bytes], others: list[bytes]) -> None:
     table = lists.short_table(items)
     for item in (*items, *others):
-        assert found(table, item) == (items.index(item) if item in items else -1)
+        assert find(table, item) == (items.index(item) if item in items else -1)
 
 
 def test_many_entries_take_their_bytes_and_twenty_more(tmp_path: Path) -> None:
@@ -38,8 +38,8 @@ def test_many_entries_take_their_bytes_and_twenty_more(tmp_path: Path) -> None:
     assert lists.table_bytes(table) <= letters + 20 * MANY
     assert held <= lists.table_bytes(table) + 100_000
     assert peak <= held + path.stat().st_size
-    assert [found(table, host.encode()) for host in hosts[::997]] == list(range(0, MANY, 997))
-    assert {found(table, f"{host}m".encode()) for host in hosts[::997]} == {-1}
+    assert [find(table, host.encode()) for host in hosts[::997]] == list(range(0, MANY, 997))
+    assert {find(table, f"{host}m".encode()) for host in hosts[::997]} == {-1}
 
 
 def test_forms(tmp_path: Path) -> None:
