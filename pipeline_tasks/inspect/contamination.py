@@ -1,4 +1,4 @@
-"""Lists what evaluation sets were found in published snapshots, and what a later one would hit, from sketches alone."""
+"""List the hits of evaluation sets in published snapshots, and those of a later one, from sketches alone."""
 
 import argparse
 import textwrap
@@ -31,7 +31,7 @@ AROUND = 60
 
 WIDTH = 56
 LINES = 8
-SETS_ASIDE, CUT, KEPT = "set aside", "cut", "kept"
+REJECTED, CUT, KEPT = "rejected", "cut", "kept"
 
 Files = Mapping[str, str]
 """Benchmark -> path of its file."""
@@ -41,7 +41,7 @@ Files = Mapping[str, str]
 class Hit:
     """One text of a benchmark in one document: `spans` in characters, `found` the first with the text around it.
 
-    `outcome` is what the stage did: `set aside`, `cut`, or `kept` where a benchmark was added later; `published`
+    `outcome` is what the stage did: `rejected`, `cut`, or `kept` where a benchmark was added later; `published`
     tells whether the document is in the tokens. `reference` is the benchmark's text, "" where its file is not known.
     """
 
@@ -126,7 +126,7 @@ def _print_hits(
 
 
 def listed(root: str, version: version_log.Version, benchmark: str = "", files: Files | None = None) -> Iterator[Hit]:
-    """Yield what a version's stage set aside or cut, of one benchmark if named.
+    """Yield what a version's stage rejected or cut, of one benchmark if named.
 
     The benchmark's own texts come from `files` and from the recipe, as far as a file there is the one that was used.
     """
@@ -135,7 +135,7 @@ def listed(root: str, version: version_log.Version, benchmark: str = "", files: 
     texts = _references(replace(_params(made), benchmarks=known))
     cut = list(_cut(root, made))
     tokens = _published(root, version) if cut else frozenset()
-    for row, outcome in (*_aside(root, made), *cut):
+    for row, outcome in (*_rejected(root, made), *cut):
         for hit in orjson.loads(row["evidence"])["hits"]:
             if benchmark in ("", hit["benchmark"]):
                 yield _hit(version, row, hit, outcome, texts, published=outcome == CUT and row["id"] in tokens)
@@ -191,9 +191,9 @@ def _references(params: Params) -> Texts:
     return texts
 
 
-def _aside(root: str, made: Manifest) -> Iterator[tuple[dict[str, Any], str]]:
+def _rejected(root: str, made: Manifest) -> Iterator[tuple[dict[str, Any], str]]:
     for batch in read_shards(root, made.rejects, (*WHO, "text", "evidence")):
-        yield from ((row, SETS_ASIDE) for row in batch.to_pylist())
+        yield from ((row, REJECTED) for row in batch.to_pylist())
 
 
 def _cut(root: str, made: Manifest) -> Iterator[tuple[dict[str, Any], str]]:

@@ -28,10 +28,10 @@ STAGES = ("dedup_url", "dedup_exact", "dedup_minhash")
 """Stages that remove a document for the sake of another."""
 
 BEFORE = tuple(one for one in ORDER[: ORDER.index(STAGES[0])] if one != "ingest")
-"""Stages that set documents aside before; what `ingest` sets aside has no text and no id."""
+"""Stages that reject documents before; what `ingest` rejects has no text and no id."""
 
 AFTER = ORDER[ORDER.index(STAGES[-1]) + 1 :]
-"""Stages that may set aside what deduplication kept."""
+"""Stages that may reject what deduplication kept."""
 
 STANDING = ("kept", "outdated")
 """What documents became that deduplication left in the dataset."""
@@ -48,7 +48,7 @@ pc: Any = pyarrow.compute
 class Member:
     """A document of a cluster, what became of it, and, if it had to go, for which other and on what proof.
 
-    `became` is `kept`, the reason for which it was set aside, `superseded` (kept until a later snapshot brought a
+    `became` is `kept`, the reason for which it was rejected, `superseded` (kept until a later snapshot brought a
     better one) or `outdated` (in the dataset still, but its URL holds something newer). `near` is the document that it
     was compared with: `similarity` (exact) and `bands` (that both share) are of that pair; None where whole texts or
     URLs were compared. `stage` and `part` (`shards` or `rejects`) say where its text is. `lost` is the reason for which
@@ -105,7 +105,7 @@ def answer(options: argparse.Namespace) -> int:
 def duplicates(root: str, recipe: str, wanted: str) -> Cluster:
     """Return the cluster of the document whose id is, or begins with, `wanted`; RecipeError unless there is just one.
 
-    Reads the origins and evidence of everything that was set aside as a duplicate, and of kept documents the shards
+    Reads the origins and evidence of everything that was rejected as a duplicate, and of kept documents the shards
     that can hold an id of the cluster (all of them to find the rest of a shortened id).
     """
     if not re.fullmatch("[0-9a-f]{4,32}", wanted):
@@ -147,7 +147,7 @@ def _resolved(root: str, recipe: str, versions: Sequence[Version], wanted: str) 
     found: set[str] = set()
     for version in versions:
         kept = _home(root, version, [wanted] if whole else None)
-        for batch in (*kept, *(rows for _, rows in _set_aside(root, version))):
+        for batch in (*kept, *(rows for _, rows in _rejected(root, version))):
             ids = batch.column("id")
             found.update(ids.filter(pc.starts_with(ids, wanted)).to_pylist())
     if len(found) == 1:
@@ -159,7 +159,7 @@ def _resolved(root: str, recipe: str, versions: Sequence[Version], wanted: str) 
     snapshots = ", ".join(version.snapshot for version in versions)
     if gone := version_log.retractions(root, recipe):
         snapshots += f"; retracted, and not looked at: {', '.join(gone)}"
-    before = "; ".join(islice(_set_aside_before(root, versions, wanted), SHOWN))
+    before = "; ".join(islice(_rejected_before(root, versions, wanted), SHOWN))
     way_out = before or "`refinery trace` and column `id` of any shard show ids"
     message = (
         f"{root}: no document {wanted!r} came to deduplication in recipe {recipe} (snapshots {snapshots}); {way_out}"
@@ -167,15 +167,15 @@ def _resolved(root: str, recipe: str, versions: Sequence[Version], wanted: str) 
     raise RecipeError(message)
 
 
-def _set_aside_before(root: str, versions: Sequence[Version], wanted: str) -> Iterator[str]:
-    """Yield where a document (or those whose ids begin so) was set aside by a stage before deduplication, and why."""
+def _rejected_before(root: str, versions: Sequence[Version], wanted: str) -> Iterator[str]:
+    """Yield where a document (or those whose ids begin so) was rejected by a stage before deduplication, and why."""
     for version in versions:
         for stage in (one for one in BEFORE if one in version.manifests):
             made = read_manifest(root, version.manifests[stage])
             for batch in read_shards(root, made.rejects, ("id", "reason", "url")):
                 for row in batch.filter(pc.starts_with(batch.column("id"), wanted)).to_pylist():
                     why = f"{row['reason']}, {row['url'] or 'no URL'}"
-                    yield f"{stage} of {version.snapshot} set {row['id']} aside: {why}"
+                    yield f"{stage} of {version.snapshot} rejected {row['id']}: {why}"
 
 
 def _home(root: str, version: Version, ids: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
@@ -198,8 +198,8 @@ def _shards_of(made: Manifest, ids: Sequence[str] | None) -> Shards:
     return tuple(made.shards[at] for at in sorted(set(bucket_of(pa.array(ids), len(made.shards)).tolist())))
 
 
-def _set_aside(root: str, version: Version) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield what each stage set aside for the sake of other documents, without texts."""
+def _rejected(root: str, version: Version) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield what each stage rejected as a duplicate of other documents, without texts."""
     for stage in (one for one in STAGES if one in version.manifests):
         made = read_manifest(root, version.manifests[stage])
         for batch in read_shards(root, made.rejects, (*PLACE, "reason", "evidence")):
@@ -256,9 +256,9 @@ def _of(rows: pa.RecordBatch | pa.Table, wanted: pa.Array, *columns: str) -> lis
 
 
 def _losers(root: str, version: Version, front: set[str]) -> Iterator[Member]:
-    """Yield what was set aside that is in `front`, or lost to one that is."""
+    """Yield what was rejected that is in `front`, or lost to a document of `front`."""
     wanted = pa.array(sorted(front), pa.string())
-    for stage, batch in _set_aside(root, version):
+    for stage, batch in _rejected(root, version):
         winners = pc.coalesce(_extracted(batch, WINNER, "id"), batch.column("id"))
         for row in _of(batch.append_column("winner", winners), wanted, "id", "winner"):
             yield _loser(stage, row)
@@ -295,7 +295,7 @@ def _kept(root: str, versions: Sequence[Version], ids: set[str]) -> Iterator[Mem
 
 
 def _lost(root: str, versions: Sequence[Version], ids: set[str]) -> Iterator[tuple[tuple[str, str, int], str]]:
-    """Yield (snapshot, file, offset) of what stages after deduplication set aside of these ids, with the reason."""
+    """Yield (snapshot, file, offset) of what stages after deduplication rejected of these ids, with the reason."""
     wanted = pa.array(sorted(ids), pa.string())
     for version in versions:
         for stage in (one for one in AFTER if one in version.manifests):
@@ -346,7 +346,7 @@ def told(root: str, recipe: str, cluster: Cluster, most: int = 20) -> Iterator[s
 
 
 def _what(one: Member) -> str:
-    lost = f", then set aside: {one.lost}" if one.lost else ""
+    lost = f", then rejected: {one.lost}" if one.lost else ""
     if one.became == "kept":
         return f"kept{lost}"
     near = (

@@ -54,11 +54,11 @@ def places(found: Sequence[contamination.Hit]) -> list[tuple[Any, ...]]:
 
 
 def by_the_stage(root: Path, tables: Sequence[pa.Table], params: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """What a run of the stage itself sets aside, as `places` tells it."""
+    """What a run of the stage itself rejects, as `places` tells it."""
     names = ("benchmark", "item", "part", "method", "score", "spans")
     _, made = refined(root, "decontaminate", given(root, tables), params)
-    aside = rows(root, made, "rejects").to_pylist()
-    found = [(row, hit) for row in aside for hit in json.loads(row["evidence"])["hits"]]
+    rejects = rows(root, made, "rejects").to_pylist()
+    found = [(row, hit) for row in rejects for hit in json.loads(row["evidence"])["hits"]]
     return sorted((row["offset"], *(hit[name] for name in names)) for row, hit in found)
 
 
@@ -73,7 +73,7 @@ def test_hits_are_listed_with_the_text_around_them(action: str, tmp_path: Path, 
         ("https://example.org/0", "sampled"),
     ]
     for one in found:
-        assert one.outcome == {"drop": "set aside", "cut": "cut"}[action]
+        assert one.outcome == {"drop": "rejected", "cut": "cut"}[action]
         assert one.published == (action == "cut")
         assert one.reference == QUESTION
         assert one.found[0][-30:] in PROSE + edited(QUESTION, 9)
@@ -174,7 +174,7 @@ def test_the_command_shows_both_sides(tmp_path: Path, quiz: str, capsys: pytest.
     publish(root, [documents([PROSE])], {"benchmarks": {"quiz": quiz}})
     assert main(["contamination", str(root), "--benchmark", "quiz", "--file", f"quiz={quiz}", "--limit", "2"]) == 0
     told = capsys.readouterr().out
-    assert "demo 2026-11-19: 3 documents with quiz set aside" in told
+    assert "demo 2026-11-19: 3 documents with quiz rejected" in told
     assert "quiz item 0, question (question): ngram, score 1.000; sampled, score 1.000" in told
     assert "| A farmer has thirty brown hens" in told
     assert "1 more; see them with --limit 3" in told

@@ -143,7 +143,7 @@ def test_ids_that_lead_nowhere_say_what_would(root: str) -> None:
         duplicates(root, "demo", identity(STORY))
 
 
-def test_what_a_later_stage_set_aside_is_not_called_part_of_the_dataset(
+def test_what_a_later_stage_rejected_is_not_called_part_of_the_dataset(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root, day = str(tmp_path / "root"), tmp_path / "2026-11-19"
@@ -157,18 +157,18 @@ def test_what_a_later_stage_set_aside_is_not_called_part_of_the_dataset(
     assert (found.winner.id, found.winner.became, found.winner.lost) == (identity(wrote), "kept", "scrub_pii:pii")
     assert main(["duplicates", identity(STORY), root]) == 0
     told = capsys.readouterr().out
-    assert "kept, then set aside: scrub_pii:pii" in told
+    assert "kept, then rejected: scrub_pii:pii" in told
     assert "2 documents, 0 of them in the dataset" in told
     assert duplicates(root, RECIPE, identity(OTHER)).asked.published
 
 
-def test_an_id_that_an_earlier_stage_set_aside_says_which(tmp_path: Path) -> None:
+def test_an_id_that_an_earlier_stage_rejected_says_which(tmp_path: Path) -> None:
     root, day = str(tmp_path / "root"), tmp_path / "2026-11-19"
     day.mkdir()
     lines = [{"text": STORY, "url": "https://example.org/1"}, {"text": "tiny", "url": "https://example.org/2"}]
     (day / "pages.jsonl").write_text("\n".join(map(json.dumps, lines)))
     publish(root, day)
-    told = r"extract of 2026-11-19 set .* aside: extract:too_short, https://example.org/2"
+    told = r"extract of 2026-11-19 rejected .*: extract:too_short, https://example.org/2"
     with pytest.raises(RecipeError, match=told):
         duplicates(root, RECIPE, identity("tiny"))
     publish(root, tmp_path.joinpath("2026-11-19").rename(tmp_path / "2026-11-20"))
