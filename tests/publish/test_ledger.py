@@ -108,11 +108,11 @@ def fill(ledger: Ledger) -> None:
             manifest("extract", snapshot, rows - 125, {"extract:too_short": 60}, {"error:timeout": 2}),
             manifest("tokenize", snapshot, rows - 187, {}, {}),
         ]
-        paths = {one.stage: manifest_path(one.stage, one.fingerprint) for one in stages}
+        paths = {stage.stage: manifest_path(stage.stage, stage.fingerprint) for stage in stages}
         for rank, made in enumerate(stages):
             seconds = {"wall": 8.0 * (rank + 1), "cpu": 3600.0 * (rank + 1), "gpu": 1800.0 if rank == 2 else 0.0}
-            told = {"snapshot": snapshot, "recipe": "web", "engine": "local"}
-            ledger.record_stage(paths[made.stage], made, **seconds, **told)  # type: ignore[arg-type]
+            keys = {"snapshot": snapshot, "recipe": "web", "engine": "local"}
+            ledger.record_stage(paths[made.stage], made, **seconds, **keys)  # type: ignore[arg-type]
             outcome = "refuse" if (snapshot, made.stage) == ("2026-46", "extract") else "pass"
             ledger.record_verdict(verdict(made, outcome), snapshot=snapshot, recipe="web")
         if snapshot == "2026-46":
@@ -131,28 +131,28 @@ def retraction(number: int, snapshot: str) -> Retraction:
     return Retraction(number, "web", snapshot, (1, 2), "100% spam; see :ticket", "2026-11-21T14:30:05+00:00")
 
 
-def rows_of(ledger: Ledger, question: str, **parameters: str) -> list[dict[str, Any]]:
-    """Return an answer without the clock."""
-    answer = ledger.query(question, **parameters)
-    return [{name: value for name, value in row.items() if name not in CLOCKED} for row in answer]
+def rows_of(ledger: Ledger, name: str, **parameters: str) -> list[dict[str, Any]]:
+    """Return the rows of a query without the clock."""
+    rows = ledger.query(name, **parameters)
+    return [{column: value for column, value in row.items() if column not in CLOCKED} for row in rows]
 
 
-@pytest.mark.parametrize("question", queries())
-def test_each_question_has_equal_answers_on_both(question: str, postgres: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", queries())
+def test_each_query_has_equal_rows_on_both(name: str, postgres: str, tmp_path: Path) -> None:
     import psycopg2
 
     with psycopg2.connect(postgres) as connection:
         connection.cursor().execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
     connection.close()
-    answers = []
+    results = []
     for dsn in (str(tmp_path / "ledger.sqlite"), postgres):
         with Ledger.open(dsn) as ledger:
             fill(ledger)
-            answers.append((rows_of(ledger, question), rows_of(ledger, question, recipe="web")))
-            assert ledger.query(question, recipe="none such") == []
-    assert answers[0] == answers[1]
-    assert answers[0][0]
-    assert answers[0][1]
+            results.append((rows_of(ledger, name), rows_of(ledger, name, recipe="web")))
+            assert ledger.query(name, recipe="none such") == []
+    assert results[0] == results[1]
+    assert results[0][0]
+    assert results[0][1]
 
 
 def test_the_funnel_of_a_snapshot(dsn: str) -> None:
@@ -179,7 +179,7 @@ def test_the_funnel_of_a_snapshot(dsn: str) -> None:
         ]
 
 
-def test_gates_show_what_a_person_let_pass(dsn: str) -> None:
+def test_gates_show_what_a_person_overrode(dsn: str) -> None:
     with Ledger.open(dsn) as ledger:
         fill(ledger)
         gates = ledger.query("gates", snapshot="2026-46", recipe="web")
@@ -205,43 +205,43 @@ def test_gates_show_what_a_person_let_pass(dsn: str) -> None:
 def test_recording_again_changes_nothing(dsn: str) -> None:
     with Ledger.open(dsn) as ledger:
         fill(ledger)
-        once = {question: rows_of(ledger, question) for question in queries()}
+        once = {name: rows_of(ledger, name) for name in queries()}
         fill(ledger)
-        assert {question: rows_of(ledger, question) for question in queries()} == once
+        assert {name: rows_of(ledger, name) for name in queries()} == once
 
 
 def test_a_retracted_snapshot_is_published_no_more_until_a_later_version(dsn: str) -> None:
-    def stands(ledger: Ledger) -> tuple[Any, ...]:
-        (row,) = [one for one in ledger.query("status", recipe="web") if one["snapshot"] == "2026-45"]
+    def status(ledger: Ledger) -> tuple[Any, ...]:
+        (row,) = [row for row in ledger.query("status", recipe="web") if row["snapshot"] == "2026-45"]
         return row["version"], row["tokens"], row["retracted_at"], row["retraction_reason"]
 
     published = Version(2, "web", "2026-45", "s3://in", {}, {}, "p/3", 813, 5691, 3)
-    gone = retraction(3, "2026-45")
+    entry = retraction(3, "2026-45")
     with Ledger.open(dsn) as ledger:
         fill(ledger)
-        assert stands(ledger) == (2, 5691, None, None)
+        assert status(ledger) == (2, 5691, None, None)
         for _ in range(2):
-            ledger.record_retraction(gone)
-            assert stands(ledger) == (None, None, gone.at, gone.reason)
+            ledger.record_retraction(entry)
+            assert status(ledger) == (None, None, entry.at, entry.reason)
         ledger.record_version(replace(published, number=4))
-        assert stands(ledger) == (4, 5691, None, None)
+        assert status(ledger) == (4, 5691, None, None)
         assert [row["restored_in_version"] for row in ledger.query("retractions", snapshot="2026-45")] == [4]
-        ledger.record_retraction(replace(gone, number=5, reason="", at=""))
-        assert stands(ledger) == (None, None, "", "")
-        told = ledger.query("retractions", recipe="web", snapshot="2026-45")
-        assert [(row["number"], row["reason"], row["restored_in_version"]) for row in told] == [
-            (3, gone.reason, 4),
+        ledger.record_retraction(replace(entry, number=5, reason="", at=""))
+        assert status(ledger) == (None, None, "", "")
+        rows = ledger.query("retractions", recipe="web", snapshot="2026-45")
+        assert [(row["number"], row["reason"], row["restored_in_version"]) for row in rows] == [
+            (3, entry.reason, 4),
             (5, "", None),
         ]
 
 
-def test_an_attempt_that_found_the_work_done_costs_nothing_and_hides_nothing(dsn: str) -> None:
+def test_an_attempt_that_finds_the_manifest_committed_keeps_the_recorded_cost(dsn: str) -> None:
     made = manifest("ingest", "2026-45", 10, {}, {})
-    told = {"snapshot": "2026-45", "recipe": "web"}
+    keys = {"snapshot": "2026-45", "recipe": "web"}
     with Ledger.open(dsn) as ledger:
         ledger.set_price("cpu", 2.0)
-        ledger.record_stage("ingest/a/manifest.json", made, wall=5, cpu=1800, gpu=900, engine="spark", **told)  # type: ignore[arg-type]
-        ledger.record_stage("ingest/a/manifest.json", made, engine="spark", attempt=2, **told)  # type: ignore[arg-type]
+        ledger.record_stage("ingest/a/manifest.json", made, wall=5, cpu=1800, gpu=900, engine="spark", **keys)  # type: ignore[arg-type]
+        ledger.record_stage("ingest/a/manifest.json", made, engine="spark", attempt=2, **keys)  # type: ignore[arg-type]
         (row,) = ledger.query("cost", snapshot="2026-45")
         assert (row["wall_seconds"], row["cpu_hours"], row["gpu_hours"], row["cost_usd"]) == (5, 0.5, 0.25, 2.0)
         assert row["rows_per_second"] == 2
@@ -354,7 +354,7 @@ def test_a_database_that_does_not_answer_may_be_tried_again_and_shows_no_passwor
     assert "secret" not in str(refused.value)
 
 
-def test_questions_and_parameters_are_known(tmp_path: Path) -> None:
+def test_unknown_queries_and_parameters_are_refused(tmp_path: Path) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/new/ledger.sqlite") as ledger:
         with pytest.raises(RecipeError, match="funnel"):
             ledger.query("../ledger/001_ledger")
