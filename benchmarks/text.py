@@ -131,7 +131,7 @@ def with_model(stage: Any, texts: pa.Table, params: Any, load: Callable[[str], A
     """Run `filter_language` over texts with the given model."""
     own, stage.load = stage.load, load
     try:
-        drain(stage.tell(iter(texts.to_batches(4096)), params=params))
+        drain(stage.identify(iter(texts.to_batches(4096)), params=params))
     finally:
         stage.load = own
 

@@ -1,4 +1,4 @@
-"""Names of ASCII bytes, and what compiled loops ask of a single byte."""
+"""Name ASCII bytes, and test single bytes inside compiled loops."""
 
 from pipeline_tasks.text.base.compiled import inlined
 

@@ -27,7 +27,7 @@ KATAKANA_RANGES = "3031-3035 309B-309C 30A0-30FA 30FC-30FF 31F0-31FF 32D0-32FE 3
 SEPARATE_LETTERS = (
     "E01-E3A E40-E4E E81-EDF 1000-109F 1780-17D3 3005-3007 3041-309F 3400-4DBF 4E00-9FFF F900-FAFF 20000-323AF"
 )
-"""Letters that UAX #29 sets apart one by one: Thai, Lao, Burmese, Khmer, hiragana and Han."""
+"""Letters that are a word each by UAX #29: Thai, Lao, Burmese, Khmer, hiragana and Han."""
 
 Traits = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]
 """(block of cp >> 8, traits of block * 256 + (cp & 255)); `characters.class_of` reads it."""

@@ -83,11 +83,11 @@ QUOTES = "'\"”“`‘´’‚,„»«「」『』（）〔〕【】《》〈�
 AFFIXES = "…,:;!?¿؟¡()[]{}<>_#*&。？！，、；：～·।،۔؛٪"
 DASHES, PREFIXES, BEFORE_DOT = "—–", "§%=$£€¥฿₽﷼₴₠₡₢₣₤₥₦₧₨₩₪₫₭₮₯₰₱₲₳₵₶₷₸₹₺₻₼₾₿", "0123456789%²-+|"
 GLOTTAL_STOP = "\u0294"
-"""Characters of the same file that stand apart: quotes, punctuation, dashes, currencies, and before a full stop;
-and the letter without case that it takes for a small one."""
+"""Characters of the same file: quotes, punctuation, dashes, currencies, characters before a full stop that is cut off,
+and the letter without case that it treats as lower case."""
 
 ASSIGNED = (range(0x32400), range(0xE0000, 0xE0200))
-"""Planes that hold anything but private use and unassigned code points."""
+"""Ranges with all code points that are assigned and not for private use."""
 
 
 @functools.cache

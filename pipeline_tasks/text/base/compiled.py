@@ -1,4 +1,4 @@
-"""Compiles a loop over text buffers to machine code, once per machine and version of these files."""
+"""Compile loops over text buffers to machine code, once per machine and version of these files."""
 
 from collections.abc import Callable
 from functools import cache, partial
