@@ -120,9 +120,13 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
         elif prefix.all_are(is_old):
             fenced.append(prefix.name)
             files += [(entry, "abandoned before it was committed") for entry in prefix.entries if not _is_slot(entry)]
-    files += [(entry, "a cluster job's request or reply") for entry in store.list("requests") if is_old(entry)]
-    files += [(entry, "half-written") for entry in store.unfinished("") if is_old(entry)]
+    files += _orphans_outside_stages(store, is_old)
     return Orphans(tuple(files), tuple(fenced), total - sum(entry.bytes for entry, _ in files))
+
+
+def _orphans_outside_stages(store: Store, is_old: IsOld) -> Iterator[Orphan]:
+    yield from ((entry, "a cluster job's request or reply") for entry in store.list("requests") if is_old(entry))
+    yield from ((entry, "half-written") for entry in store.unfinished("") if is_old(entry))
 
 
 def _prefixes(store: Store) -> Iterator[_Prefix]:
