@@ -72,7 +72,7 @@ class Params:
 
     A profile gets the text as the profiles before it left it: `c4`, `dclm` and `cc_net` remove lines, and later
     profiles judge the rest. `gopher_quality`, `gopher_repetition`, `c4` and `fineweb` are FineWeb's; the others each
-    compute the functions of their own source (docs/profiles.md).
+    compute the functions of their own source (docs/reference/profiles.md).
 
     `words` is `split` (white space; the default, because prose about software is full of symbols, and a tokenizer
     that counts each as a word makes the alpha rule drop a third of good documentation), `unicode`
@@ -85,8 +85,8 @@ class Params:
 
     `packs` are the exceptions of single languages: `builtin` lets a language skip the rules that its writing does not
     fit, `fineweb2` has FineWeb-2's bounds and stop words for 30 languages, `none` has no exceptions; or the path of a
-    file of your own (docs/profiles.md). With `edit_spans`, the column of that name lists what profiles removed from a
-    kept text: rule, and first and last code point (exclusive) of the text as that profile got it.
+    file of your own (docs/reference/profiles.md). With `edit_spans`, the column of that name lists what profiles
+    removed from a kept text: rule, and first and last code point (exclusive) of the text as that profile got it.
     """
 
     profiles: tuple[str, ...] = FINEWEB
