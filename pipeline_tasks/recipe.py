@@ -230,30 +230,47 @@ def _checked(group: type, written: object, where: str) -> Mapping[str, Any]:
     return {key: _as(hints[key], value, f"{where}: {key}") for key, value in values.items()}
 
 
-def _as(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401, PLR0911 -- one return per kind of annotation
+def _as(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
     """Return `value` as the annotation `hint` wants it (lists become tuples, whole numbers become floats)."""
     hint = getattr(hint, "__supertype__", hint)
-    if is_dataclass(hint) and isinstance(hint, type) and isinstance(value, Mapping):
-        return bind_fields(hint, value, where)
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return value
+    if typing.get_origin(hint) is not None:
+        return _as_generic(hint, value, where)
+    if is_dataclass(hint) and isinstance(value, Mapping):
+        return bind_fields(typing.cast("type", hint), value, where)
+    return _as_scalar(hint, value, where)
+
+
+def _as_generic(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
+    """Return `value` as a union, a Literal, a tuple or a Mapping."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         return _as_any(args, value, where)
     if origin is Literal:
         _known((value,), [str(choice) for choice in args], where)
         return value
     if origin is tuple:
-        if isinstance(value, (str, bytes)) or not isinstance(value, (list, tuple)):
-            raise _wrong(where, "a list", value)
-        return tuple(_as(args[0] if args else Any, item, where) for item in value)
-    if origin is not None and issubclass(origin, Mapping):
-        inner = args[1] if len(args) > 1 else Any
-        return {str(key): _as(inner, item, f"{where}: {key}") for key, item in _mapping(value, where).items()}
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return _as_tuple(args[0] if args else Any, value, where)
+    return _as_mapping(args[1] if len(args) > 1 else Any, value, where)
+
+
+def _as_tuple(inner: Any, value: object, where: str) -> tuple[Any, ...]:  # noqa: ANN401 -- an annotation
+    if not isinstance(value, (list, tuple)):
+        raise _wrong(where, "a list", value)
+    return tuple(_as(inner, item, where) for item in value)
+
+
+def _as_mapping(inner: Any, value: object, where: str) -> dict[str, Any]:  # noqa: ANN401 -- an annotation
+    return {str(key): _as(inner, item, f"{where}: {key}") for key, item in _mapping(value, where).items()}
+
+
+def _as_scalar(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
+    """Return `value`, whose type must be `kind`; a bool is no number."""
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if isinstance(hint, type) and (not isinstance(value, hint) or (hint is int and isinstance(value, bool))):
-        raise _wrong(where, f"a {hint.__name__}", value)
+    if isinstance(kind, type) and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+        raise _wrong(where, f"a {kind.__name__}", value)
     return value
 
 

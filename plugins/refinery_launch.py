@@ -16,7 +16,6 @@ Only `refine` runs on a cluster; all other requests are small and are handled on
 import json
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,13 +23,12 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowTaskTerminated
 from refinery_credentials import adopt_credentials
 
-from pipeline_tasks import errors
-from pipeline_tasks.errors import JobLost, RefineryError
+from pipeline_tasks.errors import JobLost
 from pipeline_tasks.manifest import digest_of
 from pipeline_tasks.recipe import RAY, SPARK
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service import daemon
-from pipeline_tasks.service.requests import LandRequest, Reply, Request, encode
+from pipeline_tasks.service.requests import LandRequest, Reply, Request, encode, raise_refusal
 from pipeline_tasks.store import storage
 
 HERE = "REFINERY_LAUNCH_HERE"
@@ -101,13 +99,6 @@ def _collect(reply: str, log: str) -> Reply:
         raise JobLost(message) from error
     raise_refusal(body)
     return body
-
-
-def raise_refusal(reply: Mapping[str, Any]) -> None:
-    """Raise the refusal that a reply reports, as the class it was raised as."""
-    if "error" in reply:
-        kind = getattr(errors, str(reply["error"]), RefineryError)
-        raise kind(str(reply["message"]))
 
 
 def job_id(request: RefineRequest, try_number: int) -> str:

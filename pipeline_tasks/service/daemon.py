@@ -23,10 +23,9 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline_tasks import errors
 from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
 from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.service.requests import Reply, Request, decode, encode
+from pipeline_tasks.service.requests import Reply, Request, decode, encode, raise_refusal
 
 PACKAGE = Path(__file__).resolve().parents[1]
 IDLE = 600.0
@@ -45,9 +44,7 @@ def send(request: Request) -> Reply:
         except (EOFError, OSError) as error:
             message = f"the worker daemon died during {request.verb} (out of memory?); its log: {_paths().log}"
             raise JobLost(message) from error
-    if "error" in reply:
-        kind = getattr(errors, str(reply["error"]), None)
-        raise kind(reply["message"]) if kind else RuntimeError(f"{reply['error']}: {reply['message']}")
+    raise_refusal(reply, unknown=RuntimeError)  # a defect of the daemon
     return reply
 
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Union
 
-from pipeline_tasks.errors import RecipeError
+from pipeline_tasks import errors
+from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.recipe import LOCAL, bind_fields
 from pipeline_tasks.run.plan import RefineRequest, Span
 
@@ -159,3 +160,11 @@ def decode(raw: object) -> Request:
         raise RecipeError(message)
     written = {name: value for name, value in raw.items() if name != "verb"}
     return bind_fields(REQUESTS[verb], written, f"the request to {verb}")
+
+
+def raise_refusal(reply: Mapping[str, Any], unknown: type[Exception] = RefineryError) -> None:
+    """Raise the error that a reply reports, as the class it was raised as; as `unknown` if that is not one of ours."""
+    if "error" in reply:
+        name, message = str(reply["error"]), str(reply["message"])
+        kind = getattr(errors, name, None)
+        raise kind(message) if kind else unknown(f"{name}: {message}")

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline_tasks.errors import GateRefused, RefineryError
 from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.service.requests import LandRequest, decode, encode
+from pipeline_tasks.service.requests import LandRequest, decode, encode, raise_refusal
 
 REQUEST = RefineRequest("/r", "extract", {}, "p", engine="spark")
 
@@ -51,8 +51,6 @@ def test_a_job_is_known_by_its_request_and_try() -> None:
 
 
 def test_a_refusal_on_the_cluster_is_the_same_refusal_here() -> None:
-    from refinery_launch import raise_refusal
-
     raise_refusal({"manifest": "m"})
     with pytest.raises(GateRefused, match="unwelcome"):
         raise_refusal({"error": "GateRefused", "message": "unwelcome"})
