@@ -67,9 +67,9 @@ def pinned() -> None:
 def commit(root: Path, texts: list[str]) -> str:
     """Store texts as documents in id order, as `dedup_exact` leaves them; return its manifest."""
     from tests.documents import documents
-    from tests.refining import given
+    from tests.refining import commit_parent
 
-    parent = given(root, [documents(texts)])
+    parent = commit_parent(root, [documents(texts)])
     path, _, _ = refine(RefineRequest(str(root), "dedup_exact", {"buckets": BUCKETS}, parent), engine("local"))
     return path
 

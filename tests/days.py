@@ -35,10 +35,10 @@ class Days:
         at = table.schema.get_field_index("snapshot")
         named = table.set_column(at, "snapshot", pa.array([name] * table.num_rows, pa.string()))
         ends = [named.num_rows * part // self.partitions for part in range(self.partitions + 1)]
-        given = refining.given(self.root, [named.slice(at, end - at) for at, end in itertools.pairwise(ends)])
+        parent = refining.commit_parent(self.root, [named.slice(at, end - at) for at, end in itertools.pairwise(ends)])
         buckets = {"buckets": self.params.get("buckets", 2)}
         how = {"on": self.on[0], "address": self.on[1]}
-        documents, _ = refining.refined(self.root, "dedup_exact", given, buckets, history=self.exact, **how)  # type: ignore[arg-type]
+        documents, _ = refining.refined(self.root, "dedup_exact", parent, buckets, history=self.exact, **how)  # type: ignore[arg-type]
         path, manifest = refining.refined(
             self.root,
             NEAR,
@@ -64,7 +64,7 @@ def refined(
     on: tuple[str, str] = ("local", ""),
     partitions: int = 1,
 ) -> Days:
-    """Refine days in the order in which they come, each given in so many shards."""
+    """Refine days in the order in which they come, each in so many shards."""
     run = Days(root, params, on, partitions)
     for number, table in enumerate(days):
         run.add(f"d{number + 1}", table)

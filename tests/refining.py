@@ -18,7 +18,7 @@ from pipeline_tasks.store.shard_file import ShardWriter
 MEASURED = ("chars", "n_tokens", "language")
 
 
-def given(root: Path, tables: Sequence[pa.Table], name: str = "given") -> str:
+def commit_parent(root: Path, tables: Sequence[pa.Table], name: str = "given") -> str:
     """Commit tables as the shards of a made-up parent stage; return its manifest's path."""
     shards = []
     for table in tables:

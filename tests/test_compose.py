@@ -19,7 +19,7 @@ import yaml
 
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost
-from tests.refining import given, refined
+from tests.refining import commit_parent, refined
 from tests.s3_server import S3Server, free_port
 from tests.toys import table
 
@@ -183,16 +183,16 @@ def test_made_secrets_are_long_different_and_fit_their_use(env: Mapping[str, str
 
 def test_every_part_holds_the_same_keys(filled: dict[str, Any], env: Mapping[str, str]) -> None:
     for name in AIRFLOW:
-        given = filled["services"][name]["environment"]
-        assert given["AIRFLOW__CORE__FERNET_KEY"] == env["FERNET_KEY"]
-        assert given["AIRFLOW__API_AUTH__JWT_SECRET"] == env["JWT_SECRET"]
-        assert given["AIRFLOW__API__SECRET_KEY"] == env["API_SECRET_KEY"]
+        environment = filled["services"][name]["environment"]
+        assert environment["AIRFLOW__CORE__FERNET_KEY"] == env["FERNET_KEY"]
+        assert environment["AIRFLOW__API_AUTH__JWT_SECRET"] == env["JWT_SECRET"]
+        assert environment["AIRFLOW__API__SECRET_KEY"] == env["API_SECRET_KEY"]
     for name in OURS:
-        given = filled["services"][name]["environment"]
-        assert (given["RAY_AUTH_MODE"], given["RAY_AUTH_TOKEN"]) == ("token", env["RAY_AUTH_TOKEN"])
-        assert given["AWS_SECRET_ACCESS_KEY"] == env["S3_SECRET_KEY"]
-        assert given["REFINERY_ROOT"].startswith("s3://refinery/")
-        assert not any(isinstance(value, bool) for value in given.values())
+        environment = filled["services"][name]["environment"]
+        assert (environment["RAY_AUTH_MODE"], environment["RAY_AUTH_TOKEN"]) == ("token", env["RAY_AUTH_TOKEN"])
+        assert environment["AWS_SECRET_ACCESS_KEY"] == env["S3_SECRET_KEY"]
+        assert environment["REFINERY_ROOT"].startswith("s3://refinery/")
+        assert not any(isinstance(value, bool) for value in environment.values())
     assert env["SPARK_SECRET"] in filled["configs"]["spark-defaults"]["content"]
     with_secret = [
         name
@@ -205,8 +205,8 @@ def test_every_part_holds_the_same_keys(filled: dict[str, Any], env: Mapping[str
 def test_connections_say_where_spark_and_ray_are(filled: dict[str, Any]) -> None:
     from airflow.sdk import Connection
 
-    given = filled["services"]["airflow-scheduler"]["environment"]
-    spark, ray = (Connection.from_json(given[f"AIRFLOW_CONN_{name}_DEFAULT"]) for name in ("SPARK", "RAY"))
+    environment = filled["services"]["airflow-scheduler"]["environment"]
+    spark, ray = (Connection.from_json(environment[f"AIRFLOW_CONN_{name}_DEFAULT"]) for name in ("SPARK", "RAY"))
     assert (spark.conn_type, spark.host, spark.port) == ("spark", "spark://spark-master", 7077)
     assert (ray.host, ray.port) == ("http://ray-head", 8265)
 
@@ -287,12 +287,12 @@ def test_the_spark_services_make_a_cluster_that_refines(
     where = {"spark-master": "127.0.0.1", "7077": str(free_port()), "8081": str(free_port()), "8082": str(free_port())}
     master, worker = (natively(filled["services"][name]["command"], where) for name in ("spark-master", "spark-worker"))
     address = worker[-1]
-    given_env = filled["services"]["spark-worker"]["environment"]
-    env = {name: str(given_env[name]) for name in ("SPARK_WORKER_CORES", "SPARK_WORKER_MEMORY")}
+    environment = filled["services"]["spark-worker"]["environment"]
+    env = {name: str(environment[name]) for name in ("SPARK_WORKER_CORES", "SPARK_WORKER_MEMORY")}
     env |= {"SPARK_WORKER_DIR": str(tmp_path / "work"), "SPARK_LOCAL_DIRS": str(tmp_path / "local")}
     roots = [tmp_path / "here", tmp_path / "there"]
-    path, _ = refined(roots[0], "toy_group", given(roots[0], [table(0, 50)]))
-    driver = [sys.executable, "-m", "tests.victim", str(roots[1]), "toy_group", given(roots[1], [table(0, 50)])]
+    path, _ = refined(roots[0], "toy_group", commit_parent(roots[0], [table(0, 50)]))
+    driver = [sys.executable, "-m", "tests.victim", str(roots[1]), "toy_group", commit_parent(roots[1], [table(0, 50)])]
     with running(master, {}, tmp_path / "master.log") as first:
         wait_for(address, first, tmp_path / "master.log")
         with running(worker, env, tmp_path / "worker.log") as second:
@@ -310,8 +310,8 @@ def test_the_ray_services_make_a_cluster_that_runs_our_jobs(
     filled: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The head as compose starts it takes a job, as the DAG submits it, from who knows the token, and from nobody else."""
-    given_env = filled["services"]["ray-head"]["environment"]
-    env = {name: given_env[name] for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_USAGE_STATS_ENABLED")}
+    environment = filled["services"]["ray-head"]["environment"]
+    env = {name: environment[name] for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_USAGE_STATS_ENABLED")}
     env |= {"PYTHONPATH": str(PROJECT), "PATH": PATH}
     place = Path("/tmp") / f"ray-{os.getpid()}"  # a socket's path may have 107 bytes
     where = {"6379": str(free_port()), "8265": str(free_port()), "0.0.0.0": "127.0.0.1", "/tmp/ray": str(place)}

@@ -54,7 +54,7 @@ def on(request: pytest.FixtureRequest) -> tuple[str, str]:
 def deduplicated(
     root: Path, texts: list[str], on: tuple[str, str], params: Mapping[str, Any]
 ) -> tuple[Manifest, Shuffled]:
-    parent = refining.given(root, [documents(texts)])
+    parent = refining.commit_parent(root, [documents(texts)])
     home, _ = refining.refined(root, "dedup_exact", parent, {"buckets": BUCKETS})
     shuffled = Shuffled()
     work = RefineRequest(str(root), "dedup_minhash", {"buckets": BUCKETS, **params}, home)

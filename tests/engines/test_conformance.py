@@ -27,7 +27,7 @@ from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.text.base.tables import unchanged
-from tests.refining import given, refined, rows
+from tests.refining import commit_parent, refined, rows
 from tests.s3_server import free_port
 from tests.toys import table
 
@@ -74,8 +74,8 @@ def stored(root: Path, stage: str) -> dict[str, bytes]:
 def test_every_engine_stores_what_the_local_one_stores(
     cluster: tuple[str, str], stage: str, batch_rows: int, golden: Path, tmp_path: Path
 ) -> None:
-    refined(golden, stage, given(golden, TABLES))
-    _, manifest, cost = run(tmp_path, cluster, stage, given(tmp_path, TABLES), batch_rows=batch_rows)
+    refined(golden, stage, commit_parent(golden, TABLES))
+    _, manifest, cost = run(tmp_path, cluster, stage, commit_parent(tmp_path, TABLES), batch_rows=batch_rows)
     assert stored(tmp_path, stage) == stored(golden, stage)
     assert manifest.rows + sum(manifest.rejected.values()) + sum(manifest.quarantined.values()) == 65
     assert cost.ran > 0
@@ -85,20 +85,20 @@ def test_every_engine_stores_what_the_local_one_stores(
 def test_a_snapshot_without_rows_is_the_same_everywhere(cluster: tuple[str, str], stage: str, tmp_path: Path) -> None:
     roots = [tmp_path / "here", tmp_path / "there"]
     for root, on in zip(roots, [("local", ""), cluster], strict=True):
-        run(root, on, stage, given(root, [table(0, 0), table(0, 0)]))
+        run(root, on, stage, commit_parent(root, [table(0, 0), table(0, 0)]))
     assert stored(roots[0], stage) == stored(roots[1], stage)
 
 
 def test_groups_do_not_see_how_their_input_was_cut(any_engine: tuple[str, str], tmp_path: Path) -> None:
-    whole = run(tmp_path, any_engine, "toy_group", given(tmp_path, [table(0, 65)], "one"))[1]
-    parts = run(tmp_path, any_engine, "toy_group", given(tmp_path, TABLES, "three"))[1]
+    whole = run(tmp_path, any_engine, "toy_group", commit_parent(tmp_path, [table(0, 65)], "one"))[1]
+    parts = run(tmp_path, any_engine, "toy_group", commit_parent(tmp_path, TABLES, "three"))[1]
     assert [shard.digest for shard in whole.shards] == [shard.digest for shard in parts.shards]
     assert whole.rejected == parts.rejected
 
 
 @pytest.mark.parametrize("by", ["key", "n"])
 def test_rows_without_a_key_are_one_group(any_engine: tuple[str, str], by: str, tmp_path: Path) -> None:
-    parent = given(tmp_path, TABLES)
+    parent = commit_parent(tmp_path, TABLES)
     manifest = run(tmp_path, any_engine, "toy_group", parent, params={"by": by, "buckets": 4})[1]
     values = rows(tmp_path, manifest).column(by).to_pylist()
     assert values.count(None) == 1
@@ -106,10 +106,10 @@ def test_rows_without_a_key_are_one_group(any_engine: tuple[str, str], by: str, 
 
 
 def test_history_is_the_same_everywhere(any_engine: tuple[str, str], tmp_path: Path) -> None:
-    monday = run(tmp_path, any_engine, "toy_history", given(tmp_path, TABLES, "monday"))[0]
-    manifest = run(tmp_path, any_engine, "toy_history", given(tmp_path, [table(50, 30)], "tuesday"), history=(monday,))[
-        1
-    ]
+    monday = run(tmp_path, any_engine, "toy_history", commit_parent(tmp_path, TABLES, "monday"))[0]
+    manifest = run(
+        tmp_path, any_engine, "toy_history", commit_parent(tmp_path, [table(50, 30)], "tuesday"), history=(monday,)
+    )[1]
     assert manifest.rejected == {"toy_history:seen": 15}
     assert rows(tmp_path, manifest).column("id").to_pylist() == list(range(65, 80))
 
@@ -118,8 +118,8 @@ def test_lookups_read_the_same_everywhere(cluster: tuple[str, str], tmp_path: Pa
     read = []
     for on in (("local", ""), cluster):
         root = tmp_path / on[0]
-        monday = run(root, ("local", ""), "toy_recall", given(root, [table(0, 6000)], "monday"))[0]
-        tuesday = given(root, [table(100, 2), table(5995, 10)], "tuesday")
+        monday = run(root, ("local", ""), "toy_recall", commit_parent(root, [table(0, 6000)], "monday"))[0]
+        tuesday = commit_parent(root, [table(100, 2), table(5995, 10)], "tuesday")
         _, manifest, cost = run(root, on, "toy_recall", tuesday, history=(monday,))
         assert manifest.rejected == {"toy_recall:seen": 7}
         read.append(cost.history_reads)
@@ -132,7 +132,7 @@ def test_lookups_read_the_same_everywhere(cluster: tuple[str, str], tmp_path: Pa
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_an_engine_goes_on_where_another_stopped(cluster: tuple[str, str], stage: str, tmp_path: Path) -> None:
-    parent = given(tmp_path, TABLES)
+    parent = commit_parent(tmp_path, TABLES)
     path, manifest, whole = run(tmp_path, ("local", ""), stage, parent)
     before = stored(tmp_path, stage)
     (tmp_path / path).unlink()
@@ -151,9 +151,9 @@ def test_a_killed_worker_changes_nothing(cluster: tuple[str, str], stage: str, t
     params = {"how": "die once", "marker": str(marker)}
     marker.touch()
     calm, stormy = tmp_path / "calm", tmp_path / "stormy"
-    run(calm, ("local", ""), stage, given(calm, TABLES), params=params)
+    run(calm, ("local", ""), stage, commit_parent(calm, TABLES), params=params)
     marker.unlink()
-    run(stormy, cluster, stage, given(stormy, TABLES), params=params)
+    run(stormy, cluster, stage, commit_parent(stormy, TABLES), params=params)
     assert marker.exists()
     assert stored(stormy, stage) == stored(calm, stage)
 
@@ -161,13 +161,13 @@ def test_a_killed_worker_changes_nothing(cluster: tuple[str, str], stage: str, t
 @pytest.mark.parametrize("stage", ["toy_bad", "toy_bad_group"])
 def test_a_refusal_in_a_worker_arrives_as_what_it_is(any_engine: tuple[str, str], stage: str, tmp_path: Path) -> None:
     with pytest.raises(ContractError, match=r"^shard 7 is not what it says; land it again$"):
-        run(tmp_path, any_engine, stage, given(tmp_path, TABLES), params={"how": "refuse"})
+        run(tmp_path, any_engine, stage, commit_parent(tmp_path, TABLES), params={"how": "refuse"})
     assert not [path for path in stored(tmp_path, stage) if path.endswith("manifest.json")]
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_damaged_shard_is_named_by_every_engine(any_engine: tuple[str, str], stage: str, tmp_path: Path) -> None:
-    parent = given(tmp_path, TABLES)
+    parent = commit_parent(tmp_path, TABLES)
     shard = max(tmp_path.glob("given/data/*.parquet"), key=lambda path: path.stat().st_size)
     shard.write_bytes(shard.read_bytes()[:-9] + b"\0" * 9)
     with pytest.raises(DigestMismatch, match=rf"^{shard}: SHA-256 is"):
@@ -179,12 +179,12 @@ def test_a_damaged_shard_is_named_by_every_engine(any_engine: tuple[str, str], s
 @pytest.mark.parametrize("stage", ["toy_bad", "toy_bad_group"])
 def test_a_defect_of_a_kernel_is_no_busy_world(cluster: tuple[str, str], stage: str, tmp_path: Path) -> None:
     with pytest.raises(RefineryError, match=r"a kernel failed in a .* worker .*a defect of the kernel") as caught:
-        run(tmp_path, cluster, stage, given(tmp_path, TABLES), params={"how": "defect"})
+        run(tmp_path, cluster, stage, commit_parent(tmp_path, TABLES), params={"how": "defect"})
     assert not isinstance(caught.value, (Transient, ContractError))
 
 
 def test_after_a_refusal_only_what_is_missing_runs(any_engine: tuple[str, str], tmp_path: Path) -> None:
-    parent = given(tmp_path, TABLES)
+    parent = commit_parent(tmp_path, TABLES)
     body = {path: path.read_bytes() for path in tmp_path.glob("given/data/*.parquet")}
     worst = max(body, key=lambda path: len(body[path]))
     worst.write_bytes(b"")
@@ -245,7 +245,7 @@ def test_a_verb_is_one_spark_job_of_few_stages(stage: str, stages: int, spark: s
     context = session(spark).sparkContext
     context.setJobGroup(str(tmp_path), "one verb")
     try:
-        run(tmp_path, ("spark", spark), stage, given(tmp_path, TABLES))
+        run(tmp_path, ("spark", spark), stage, commit_parent(tmp_path, TABLES))
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)
     tracker = context.statusTracker()
@@ -258,8 +258,8 @@ def test_spark_works_where_a_socket_has_no_room_and_leaves_no_folder(tmp_path: P
     scratch = tmp_path / ("long" * 20)
     scratch.mkdir()
     roots = [tmp_path / "here", tmp_path / "there"]
-    manifest, _, _ = run(roots[0], ("local", ""), "toy_group", given(roots[0], TABLES))
-    arguments = [str(roots[1]), "toy_group", given(roots[1], TABLES), "", "", "-1", "spark", "local[1]"]
+    manifest, _, _ = run(roots[0], ("local", ""), "toy_group", commit_parent(roots[0], TABLES))
+    arguments = [str(roots[1]), "toy_group", commit_parent(roots[1], TABLES), "", "", "-1", "spark", "local[1]"]
     command, env = [sys.executable, "-m", "tests.faults.victim", *arguments], os.environ | {"TMPDIR": str(scratch)}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

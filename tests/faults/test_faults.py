@@ -18,7 +18,7 @@ from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.task import load_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_shards
-from tests.refining import given
+from tests.refining import commit_parent
 from tests.toys import table
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
@@ -37,7 +37,7 @@ class Golden:
 
 
 def land(root: str) -> str:
-    return given(root, [table(0, 40), table(40, 0), table(40, 25)])  # type: ignore[arg-type] -- any root will do
+    return commit_parent(root, [table(0, 40), table(40, 0), table(40, 25)])  # type: ignore[arg-type] -- any root will do
 
 
 def victim(root: str, stage: str, parent: str, *strike: str) -> "subprocess.Popen[str]":

@@ -16,8 +16,7 @@ from pipeline_tasks.filters import c4_badwords, c4_paragraphs
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.filter_quality import Params, filter_texts
 from tests.documents import documents
-from tests.refining import given as parent_of
-from tests.refining import refined
+from tests.refining import commit_parent, refined
 
 FILES = {path.stem: FilePath(str(path)) for path in Path(__file__).with_name("words").glob("*.txt")}
 LISTS = {language: Path(path).read_text("utf-8").splitlines() for language, path in FILES.items()}
@@ -84,7 +83,7 @@ def test_lists_are_asked_of_their_language_and_are_identity(tmp_path: Path) -> N
         path = tmp_path / f"{words.strip()}.txt"
         path.write_text(words)
         params = {"profiles": ["c4_badwords"], "c4_badwords": {"bad_words": {"en": str(path)}}}
-        manifests.append(refined(tmp_path, "filter_quality", parent_of(tmp_path, [table]), params)[1])
+        manifests.append(refined(tmp_path, "filter_quality", commit_parent(tmp_path, [table]), params)[1])
     assert [manifest.rejected for manifest in manifests] == [{"c4_badwords:document_removed_with_badwords": 1}, {}]
     assert manifests[0].fingerprint != manifests[1].fingerprint
     with pytest.raises(RecipeError, match=r"bad_words: \{en: PATH\}"):

@@ -18,8 +18,7 @@ from pipeline_tasks.stages.filter_quality import FILTERS, STAGE, Params, filter_
 from pipeline_tasks.text.signals import stop_words
 from pipeline_tasks.text.words.languages import UNSPACED
 from tests.documents import documents
-from tests.refining import given as parent_of
-from tests.refining import refined
+from tests.refining import commit_parent, refined
 
 GOPHER = FILTERS["gopher_quality"]
 GERMAN = "Der Fluss ist breit, und das Wasser ist kalt; die Otter schwimmen dort mit dem Strom. " * 5
@@ -142,7 +141,7 @@ def test_norwegian_needs_no_quotes(tmp_path: Path) -> None:
 
 
 def test_the_content_of_packs_is_identity(tmp_path: Path) -> None:
-    parent = parent_of(tmp_path, [documents([GERMAN], language=pa.array(["de"]))])
+    parent = commit_parent(tmp_path, [documents([GERMAN], language=pa.array(["de"]))])
     fingerprints = []
     for number, content in enumerate(("de: {}", "fr: {}", "de: {}")):
         path = tmp_path / f"{number}.yaml"
@@ -154,7 +153,7 @@ def test_the_content_of_packs_is_identity(tmp_path: Path) -> None:
 
 
 def test_missing_packs_are_refused(tmp_path: Path) -> None:
-    parent = parent_of(tmp_path, [documents(["x"], language=pa.array(["de"]))])
+    parent = commit_parent(tmp_path, [documents(["x"], language=pa.array(["de"]))])
     with pytest.raises(RecipeError, match=r"cannot read .*nowhere\.yaml"):
         refined(tmp_path, "filter_quality", parent, {"packs": str(tmp_path / "nowhere.yaml")})
     with pytest.raises(RecipeError, match="nearest is 'builtin'"):

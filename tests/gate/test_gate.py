@@ -25,7 +25,7 @@ from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.shard_file import ShardWriter
 from tests.documents import documents as table_of
-from tests.refining import given, refined
+from tests.refining import commit_parent, refined
 
 ROWS = 20_000
 
@@ -326,7 +326,7 @@ def documents(rows: int, record: int | None = None) -> pa.Table:
 
 
 def test_a_real_stage_passes_and_its_verdict_is_found_again(tmp_path: Path) -> None:
-    path, made = refined(tmp_path, "filter_url", given(tmp_path, [documents(120)]))
+    path, made = refined(tmp_path, "filter_url", commit_parent(tmp_path, [documents(120)]))
     verdict = judge(str(tmp_path), path)
     assert verdict.outcome == "pass"
     assert verdict.facts["duplicate_records"] == 0
@@ -336,7 +336,7 @@ def test_a_real_stage_passes_and_its_verdict_is_found_again(tmp_path: Path) -> N
 
 
 def test_rows_counted_twice_are_refused(tmp_path: Path) -> None:
-    path, _ = refined(tmp_path, "filter_url", given(tmp_path, [documents(120, record=7)]))
+    path, _ = refined(tmp_path, "filter_url", commit_parent(tmp_path, [documents(120, record=7)]))
     verdict = judge(str(tmp_path), path)
     assert verdict.outcome == "refuse"
     assert [one.column for one in verdict.failures] == ["duplicate_records"]
@@ -366,7 +366,7 @@ def pages(**sites: tuple[int, str]) -> pa.Table:
 def test_a_site_that_loses_nearly_all_to_one_document_is_refused(tmp_path: Path) -> None:
     """A real stage over real rows; `refinery funnel` names the site, the gate has numbers only."""
     table = pages(bad=(1100, "soft 404"), good=(1500, "page {}"))
-    path, made = refined(tmp_path, "dedup_exact", given(tmp_path, [table]))
+    path, made = refined(tmp_path, "dedup_exact", commit_parent(tmp_path, [table]))
     verdict = judge(str(tmp_path), path)
     assert verdict.outcome == "refuse"
     assert {(one.column, one.severity, one.observed) for one in verdict.failures} == {
@@ -379,11 +379,11 @@ def test_a_site_that_loses_nearly_all_to_one_document_is_refused(tmp_path: Path)
 
 
 def test_a_site_that_earlier_snapshots_have_is_no_loss_of_its_own(tmp_path: Path) -> None:
-    first, _ = refined(tmp_path, "dedup_exact", given(tmp_path, [pages(old=(1100, "page {}"))]))
+    first, _ = refined(tmp_path, "dedup_exact", commit_parent(tmp_path, [pages(old=(1100, "page {}"))]))
     table = pages(old=(1100, "page {}"), new=(1500, "page {}"))
     at = table.schema.get_field_index("snapshot")
     table = table.set_column(at, "snapshot", pa.array(["2026-11-21"] * table.num_rows))
-    path, _ = refined(tmp_path, "dedup_exact", given(tmp_path, [table]), history=[first])
+    path, _ = refined(tmp_path, "dedup_exact", commit_parent(tmp_path, [table]), history=[first])
     verdict = judge(str(tmp_path), path)
     assert verdict.outcome == "warn"
     assert [one.column for one in verdict.failures] == ["site_loss_max"]
@@ -395,7 +395,7 @@ def test_removals_without_proof_are_refused(tmp_path: Path) -> None:
     text = " ".join(f"word{n}" for n in range(200))
     table = table_of([*(text.replace("word7 ", f"w{n} ") for n in range(120)), *("short" for _ in range(30))])
     table = table.set_column(table.schema.get_field_index("id"), "id", pa.array([f"{n:032x}" for n in range(150)]))
-    parent = given(tmp_path, [table])
+    parent = commit_parent(tmp_path, [table])
     path, made = refined(tmp_path, "dedup_minhash", parent)
     proven = judge(str(tmp_path), path, bounds={"retention": {"min_value": 0}, "bypassed": {"max_value": None}})
     assert proven.outcome == "pass"
@@ -411,7 +411,7 @@ def test_removals_without_proof_are_refused(tmp_path: Path) -> None:
 
 def test_short_documents_that_were_compared_as_whole_texts_are_not_bypassed(tmp_path: Path) -> None:
     table = table_of([f"short text {n}" for n in range(120)])
-    exact, _ = refined(tmp_path, "dedup_exact", given(tmp_path, [table]))
+    exact, _ = refined(tmp_path, "dedup_exact", commit_parent(tmp_path, [table]))
     path, _ = refined(tmp_path, "dedup_minhash", exact)
     verdict = judge(str(tmp_path), path)
     assert (verdict.outcome, verdict.facts["unsigned"], verdict.facts["bypassed"]) == ("pass", 120, 0)
@@ -476,7 +476,7 @@ def test_a_person_lets_refused_data_pass_and_is_recorded(tmp_path: Path) -> None
 
 
 def test_data_docs_stand_alone_and_show_no_text(tmp_path: Path) -> None:
-    path, _ = refined(tmp_path, "filter_url", given(tmp_path, [documents(120)]))
+    path, _ = refined(tmp_path, "filter_url", commit_parent(tmp_path, [documents(120)]))
     verdict = judge(str(tmp_path), path)
     page = (tmp_path / verdict.docs).read_text()
     assert "retention" in page

@@ -100,7 +100,7 @@ def near_duplicates(cases: Sequence[Case], root: Path) -> list[bool]:
         home, params = root / str(at), case["params"]
         names = {doc["text"]: doc["id"] for doc in case["input"]["docs"]}
         table = documents([doc["text"] for doc in case["input"]["docs"]])
-        exact, _ = refining.refined(home, "dedup_exact", refining.given(home, [table]), {"buckets": 1})
+        exact, _ = refining.refined(home, "dedup_exact", refining.commit_parent(home, [table]), {"buckets": 1})
         bands = params["num_bands"]
         asked = {"ngram": params["ngrams"], "bands": bands, "rows": params["num_hashes"] // bands, "buckets": 1}
         _, made = refining.refined(home, "dedup_minhash", exact, asked | {"threshold": params["jaccard_threshold"]})

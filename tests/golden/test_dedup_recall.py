@@ -48,7 +48,7 @@ def _both(pairs: Iterable[Pair], sets: Mapping[str, set[Any]]) -> Iterable[tuple
 def removed(root: Path, texts: Sequence[str], threshold: float) -> tuple[dict[str, str], list[dict[str, Any]]]:
     """Run the stage; return the texts by id, and the evidence of each removal with its `id`."""
     table = documents(texts)
-    parent = refining.given(root, [table])
+    parent = refining.commit_parent(root, [table])
     home, _ = refining.refined(root, "dedup_exact", parent, {"buckets": 2})
     _, made = refining.refined(root, "dedup_minhash", home, {"buckets": 2, "threshold": threshold})
     assert made.metrics["kept"]["unsettled_bands"]["sum"] == 0

@@ -18,7 +18,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 from tests.documents import documents
-from tests.refining import given, refined, rows
+from tests.refining import commit_parent, refined, rows
 from tests.stages.test_decontaminate import PROSE, QUESTION, edited, read
 
 RIVER = "Which river flows through the old town of Ljubljana today?"
@@ -37,7 +37,7 @@ def publish(
     root: Path | str, tables: Sequence[pa.Table], params: dict[str, Any], snapshot: str = "2026-11-20"
 ) -> tuple[version_log.Version, Manifest]:
     """Publish a snapshot that only `decontaminate` has refined; all but the first document are in its tokens."""
-    parent = given(root, tables, "scrub_pii")  # type: ignore[arg-type]
+    parent = commit_parent(root, tables, "scrub_pii")  # type: ignore[arg-type]
     path, made = refined(root, "decontaminate", parent, params)  # type: ignore[arg-type]
     home = f"export/{snapshot}"
     kept = rows(root, made).column("id").to_pylist() if made.rows else []  # type: ignore[arg-type]
@@ -56,7 +56,7 @@ def places(found: Sequence[contamination.Hit]) -> list[tuple[Any, ...]]:
 def by_the_stage(root: Path, tables: Sequence[pa.Table], params: dict[str, Any]) -> list[tuple[Any, ...]]:
     """What a run of the stage itself rejects, as `places` tells it."""
     names = ("benchmark", "item", "part", "method", "score", "spans")
-    _, made = refined(root, "decontaminate", given(root, tables), params)
+    _, made = refined(root, "decontaminate", commit_parent(root, tables), params)
     rejects = rows(root, made, "rejects").to_pylist()
     found = [(row, hit) for row in rejects for hit in json.loads(row["evidence"])["hits"]]
     return sorted((row["offset"], *(hit[name] for name in names)) for row, hit in found)

@@ -16,7 +16,7 @@ from pipeline_tasks.landing import listing
 from pipeline_tasks.publish import version_log
 from tests.documents import documents
 from tests.fasttext_file import write_model
-from tests.refining import given, refined, rows
+from tests.refining import commit_parent, refined, rows
 
 WORDS = {"otter": "eng_Latn", "Dachs": "deu_Latn", "видра": "srp_Cyrl", "vidra": "srp_Latn", "x": "../odd"}
 FILES = {"otter": "en", "Dachs": "de", "видра": "sr", "vidra": "sr", "x": "..%2Fodd", "none": "und"}
@@ -29,7 +29,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def published(root: Path, texts: list[str], model: str) -> version_log.Version:
     """Publish a snapshot that only `filter_language` has refined, for English."""
-    parent = given(root, [documents(texts[:3]), documents(texts[3:])])
+    parent = commit_parent(root, [documents(texts[:3]), documents(texts[3:])])
     path, _ = refined(root, "filter_language", parent, {"model": model})
     entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {"filter_language": path}, "verdicts": {}}
     return version_log.append(str(root), entry | {"prefix": "", "documents": 0, "tokens": 0, "sequences": 0})

@@ -17,7 +17,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.stages.filter_quality import FILTERS
 from tests.documents import documents
-from tests.refining import given, refined, rows
+from tests.refining import commit_parent, refined, rows
 from tests.stages.test_filter_quality import PROSE
 
 LINES = PROSE.split("\n")
@@ -41,7 +41,7 @@ def table() -> pa.Table:
 
 def published(root: Path, params: Mapping[str, Any] | None = None) -> tuple[str, version_log.Version]:
     """Publish a snapshot that only `filter_quality` has refined; return its parent's path and its version."""
-    parent = given(root, [table().slice(0, 5), table().slice(5)])
+    parent = commit_parent(root, [table().slice(0, 5), table().slice(5)])
     path, _ = refined(root, "filter_quality", parent, params)
     entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {"filter_quality": path}, "verdicts": {}}
     return parent, version_log.append(str(root), entry | {"prefix": "", "documents": 0, "tokens": 0, "sequences": 0})

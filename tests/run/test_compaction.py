@@ -48,7 +48,7 @@ def day(root: Any, number: int, docs: int = 30, seed: int | None = None, **param
     at = table.schema.get_field_index("snapshot")
     name = f"d{number:03}"
     table = table.set_column(at, "snapshot", pa.array([name] * table.num_rows, pa.string()))
-    path, _, _ = refined(root, refining.given(root, [table]), history(root, name), **params)
+    path, _, _ = refined(root, refining.commit_parent(root, [table]), history(root, name), **params)
     publish(root, name, path)
     return path
 
@@ -156,18 +156,18 @@ def test_a_run_uses_only_what_is_exactly_its_history(seven_days: Path) -> None:
 
 
 def test_a_day_that_is_refined_anew_is_not_taken_from_a_compaction(seven_days: Path) -> None:
-    other = refining.given(seven_days, [documents(["another text"])], "anew")
+    other = refining.commit_parent(seven_days, [documents(["another text"])], "anew")
     path, _, _ = refined(seven_days, other, history(seven_days, "d001"))
     publish(seven_days, "d001", path)
     assert segments(seven_days) == [1, 1, 1, 3, 1]
-    seen = refining.given(seven_days, [documents(["another text"])], "again")
+    seen = refining.commit_parent(seven_days, [documents(["another text"])], "again")
     assert refined(seven_days, seen, history(seven_days, "z"))[1].rejected == {"dedup_exact:seen_before": 1}
 
 
 def test_days_of_other_params_are_not_merged(by_three: None, tmp_path: Path) -> None:
     for number in range(3):
         path, _, _ = refined(
-            tmp_path, refining.given(tmp_path, [documents([f"{number}"])], f"{number}"), (), buckets=number + 1
+            tmp_path, refining.commit_parent(tmp_path, [documents([f"{number}"])], f"{number}"), (), buckets=number + 1
         )
         publish(tmp_path, f"d{number}", path)
     assert compact(tmp_path) == []
@@ -210,7 +210,9 @@ def test_a_day_reads_by_its_own_size_and_not_by_that_of_history(by_two: None, tm
         assert segments(tmp_path) == [days]
         for docs in (20, 40):
             draws = random.Random(docs)
-            new = refining.given(tmp_path, [documents([f"new {draws.random()}" for _ in range(docs)])], f"new{docs}")
+            new = refining.commit_parent(
+                tmp_path, [documents([f"new {draws.random()}" for _ in range(docs)])], f"new{docs}"
+            )
             spent[days, docs] = refined(tmp_path, new, history(tmp_path, "z"))[2].history_reads
     for (days, docs), read in spent.items():
         # Of two shards each: one page for each new id, one of the index at most (8 x 6000 / 128 pages), its root, and
@@ -372,7 +374,7 @@ def test_a_compaction_whose_part_is_no_history_any_more_goes(seven_days: Path) -
     assert not orphans(root)
     assert not orphans(root, expire=vacuum.DAY)
     path, _, _ = refined(
-        seven_days, refining.given(seven_days, [documents(["other"])], "anew"), history(seven_days, "d001")
+        seven_days, refining.commit_parent(seven_days, [documents(["other"])], "anew"), history(seven_days, "d001")
     )
     publish(seven_days, "d001", path)
     orphan_paths = orphans(root)

@@ -36,7 +36,7 @@ def refined(root: Path, name: str, new: Sequence[str]) -> dict[str, tuple[str, C
     table = documents(new)
     at = table.schema.get_field_index("snapshot")
     table = table.set_column(at, "snapshot", pa.array([name] * table.num_rows, pa.string()))
-    parent, manifest = refining.given(root, [table], f"given-{name}"), {}
+    parent, manifest = refining.commit_parent(root, [table], f"given-{name}"), {}
     for stage in STAGES:
         before = tuple(version.manifests[stage] for version in version_log.earlier(str(root), "ours", name))
         parent, _, cost = refine(RefineRequest(str(root), stage, {"buckets": BUCKETS}, parent, before), LocalEngine)

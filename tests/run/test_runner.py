@@ -26,7 +26,7 @@ from pipeline_tasks.run.runner import Cost, partition_path, refine, seal
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
-from tests.refining import given, refined, rows
+from tests.refining import commit_parent, refined, rows
 from tests.toys import CARDS, ROWS, MapParams, learn, table
 
 pytestmark = pytest.mark.usefixtures("toys")
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("toys")
 @pytest.fixture
 def parent(tmp_path: Path) -> str:
     """Three shards of toy rows: 40, none, 25."""
-    return given(tmp_path, [table(0, 40), table(40, 0), table(40, 25)])
+    return commit_parent(tmp_path, [table(0, 40), table(40, 0), table(40, 25)])
 
 
 def run(
@@ -91,7 +91,7 @@ def test_a_kernel_that_yields_nothing_is_told_what_is_wanted(tmp_path: Path, par
 
 
 def test_a_parent_without_a_column_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    parent = given(tmp_path, [table(0, 3).drop_columns(["key"])])
+    parent = commit_parent(tmp_path, [table(0, 3).drop_columns(["key"])])
     with pytest.raises(SchemaBroken, match=r"toy_map reads columns \['key'\] that given/"):
         run(tmp_path, "toy_map", parent)
     assert list(storage.connect(str(tmp_path)).list("toy_map")) == []
@@ -233,8 +233,8 @@ def test_a_second_attempt_with_other_bytes_is_refused(tmp_path: Path, parent: st
 def test_sealed_partitions_are_the_whole_run(tmp_path: Path, spans: list[tuple[int, int]]) -> None:
     tables = [table(0, 40), table(40, 0), table(40, 25)]
     whole_root, split_root = tmp_path / "whole", tmp_path / "split"
-    path, _, _ = run(whole_root, "toy_map", given(whole_root, tables))
-    parent = given(split_root, tables)
+    path, _, _ = run(whole_root, "toy_map", commit_parent(whole_root, tables))
+    parent = commit_parent(split_root, tables)
     for span in spans:
         run(split_root, "toy_map", parent, span=span)
     sealed, _, _ = seal(RefineRequest(str(split_root), "toy_map", {}, parent), spans)
@@ -292,7 +292,7 @@ def test_what_and_from_what_are_identity(tmp_path: Path, parent: str, monkeypatc
     before = fingerprint(tmp_path, parent)
     others = [
         fingerprint(tmp_path, parent, params={"every": 4}),
-        fingerprint(tmp_path, given(tmp_path, [table(0, 41)])),
+        fingerprint(tmp_path, commit_parent(tmp_path, [table(0, 41)])),
         fingerprint(tmp_path, parent, history=(run(tmp_path, "toy_map", parent)[0],)),
     ]
     card = dataclasses.replace(CARDS[0], version=2)
@@ -338,8 +338,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, parent: str) -> None:
 def test_batches_of_any_size_give_the_same_bytes(tmp_path: Path, stage: str, batch_rows: int) -> None:
     tables = [table(0, 40), table(40, 0), table(40, 25)]
     one, other = tmp_path / "one", tmp_path / "other"
-    path, _ = refined(one, stage, given(one, tables))
-    again, _ = refined(other, stage, given(other, tables), batch_rows=batch_rows)
+    path, _ = refined(one, stage, commit_parent(one, tables))
+    again, _ = refined(other, stage, commit_parent(other, tables), batch_rows=batch_rows)
     assert path == again
     assert (one / path).read_bytes() == (other / path).read_bytes()
 
@@ -355,19 +355,21 @@ def test_nothing_of_the_place_or_the_clock_is_in_a_manifest(tmp_path: Path, pare
 
 
 def test_history_is_what_earlier_snapshots_remembered(tmp_path: Path) -> None:
-    monday, manifest, _ = run(tmp_path, "toy_history", given(tmp_path, [table(0, 30)], "monday"))
+    monday, manifest, _ = run(tmp_path, "toy_history", commit_parent(tmp_path, [table(0, 30)], "monday"))
     assert manifest.rejected == {}
-    tuesday, manifest, _ = run(tmp_path, "toy_history", given(tmp_path, [table(20, 30)], "tuesday"), history=(monday,))
+    tuesday, manifest, _ = run(
+        tmp_path, "toy_history", commit_parent(tmp_path, [table(20, 30)], "tuesday"), history=(monday,)
+    )
     assert manifest.rejected == {"toy_history:seen": 10}
     _, manifest, _ = run(
-        tmp_path, "toy_history", given(tmp_path, [table(0, 60)], "wednesday"), history=(monday, tuesday)
+        tmp_path, "toy_history", commit_parent(tmp_path, [table(0, 60)], "wednesday"), history=(monday, tuesday)
     )
     assert manifest.rejected == {"toy_history:seen": 50}
     assert rows(tmp_path, manifest).column("id").to_pylist() == list(range(50, 60))
 
 
 def test_a_stage_over_no_shards_is_whole(tmp_path: Path) -> None:
-    parent = given(tmp_path, [table(0, 0)])
+    parent = commit_parent(tmp_path, [table(0, 0)])
     for stage in ("toy_map", "toy_group", "toy_broadcast", "toy_history"):
         _, manifest, _ = run(tmp_path, stage, parent)
         assert (manifest.rows_in, manifest.rows, manifest.rejected) == (0, 0, {})

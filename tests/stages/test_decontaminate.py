@@ -45,7 +45,7 @@ def quiz(tmp_path: Path) -> str:
 
 
 def screened(root: Path, texts: list[str], **params: Any) -> Manifest:
-    return refining.refined(root, STAGE, refining.given(root, [documents(texts)]), params)[1]
+    return refining.refined(root, STAGE, refining.commit_parent(root, [documents(texts)]), params)[1]
 
 
 def rejects(root: Path, manifest: Manifest) -> list[dict[str, Any]]:
@@ -338,8 +338,8 @@ def test_kept_documents_are_sketched_in_their_order(tmp_path: Path, quiz: str) -
 
 
 def test_the_past_is_no_part_of_what_is_screened(tmp_path: Path, quiz: str) -> None:
-    monday = refining.given(tmp_path, [documents([PROSE])], "monday")
-    tuesday = refining.given(tmp_path, [documents([QUESTION, PROSE])], "tuesday")
+    monday = refining.commit_parent(tmp_path, [documents([PROSE])], "monday")
+    tuesday = refining.commit_parent(tmp_path, [documents([QUESTION, PROSE])], "tuesday")
     path, _ = refining.refined(tmp_path, STAGE, monday, {"benchmarks": {"quiz": quiz}})
     alone = refining.refined(tmp_path, STAGE, tuesday, {"benchmarks": {"quiz": quiz}})
     assert refining.refined(tmp_path, STAGE, tuesday, {"benchmarks": {"quiz": quiz}}, history=[path]) == alone
@@ -393,7 +393,7 @@ def test_every_engine_gives_the_same_hits_and_sketches(
     tables = [documents([PROSE, f"{PROSE} {edited(QUESTION, 9)}"]), documents([QUESTION, "天地玄黄", None])]
     made = []
     for root, engine, address in ((tmp_path / "here", "local", ""), (tmp_path / on, on, request.getfixturevalue(on))):
-        parent = refining.given(root, tables)
+        parent = refining.commit_parent(root, tables)
         path, _ = refining.refined(root, STAGE, parent, {"benchmarks": {"quiz": quiz}}, on=engine, address=address)
         made.append((root / path).read_bytes())
     assert made[0] == made[1]

@@ -54,7 +54,7 @@ def test_oldest_stays_and_the_others_name_it(tmp_path: Path) -> None:
         document("same", offset=9, crawled_at="2026-11-20T08:00:00Z"),
         document("other", offset=7),
     ]
-    _, made = refining.refined(tmp_path, "dedup_exact", refining.given(tmp_path, tables(docs)))
+    _, made = refining.refined(tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables(docs)))
     kept = refining.rows(tmp_path, made)
     assert sorted(kept.column("offset").to_pylist()) == [7, 9]
     assert kept.schema == DOCUMENT
@@ -70,7 +70,9 @@ def test_newest_may_stay_instead(tmp_path: Path) -> None:
         document("same", offset=2, crawled_at="2026-11-21T08:00:00Z"),
         document("same", offset=3, crawled_at=None),
     ]
-    _, made = refining.refined(tmp_path, "dedup_exact", refining.given(tmp_path, tables(docs)), {"keep": "newest"})
+    _, made = refining.refined(
+        tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables(docs)), {"keep": "newest"}
+    )
     kept = refining.rows(tmp_path, made)
     assert kept.column("offset").to_pylist() == [2]
     assert kept.schema == DOCUMENT
@@ -78,7 +80,9 @@ def test_newest_may_stay_instead(tmp_path: Path) -> None:
 
 def test_home_order_is_one_sorted_shard_per_bucket(tmp_path: Path) -> None:
     docs = [document(f"text {n}", offset=n) for n in range(200)]
-    _, made = refining.refined(tmp_path, "dedup_exact", refining.given(tmp_path, tables(docs, 3)), {"buckets": 4})
+    _, made = refining.refined(
+        tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables(docs, 3)), {"buckets": 4}
+    )
     assert len(made.shards) == 4
     for shard in made.shards:
         ids = refining.rows(tmp_path, replace(made, shards=(shard,))).column("id").to_pylist()
@@ -95,7 +99,7 @@ def test_earlier_snapshots_win_and_are_named(tmp_path: Path) -> None:
     kept, proofs = [], []
     for day in (first, second, third):
         path, made = refining.refined(
-            tmp_path, "dedup_exact", refining.given(tmp_path, tables(day)), history=history, batch_rows=1
+            tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables(day)), history=history, batch_rows=1
         )
         history.append(path)
         kept += refining.rows(tmp_path, made).select(["snapshot", "offset"]).to_pylist()
@@ -106,8 +110,8 @@ def test_earlier_snapshots_win_and_are_named(tmp_path: Path) -> None:
 
 def test_other_bucket_count_than_remembered_is_refused(tmp_path: Path) -> None:
     docs = [document(f"text {n}", offset=n) for n in range(50)]
-    path, _ = refining.refined(tmp_path, "dedup_exact", refining.given(tmp_path, tables(docs)), {"buckets": 8})
-    again = refining.given(tmp_path, tables([document("new", "d2")]))
+    path, _ = refining.refined(tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables(docs)), {"buckets": 8})
+    again = refining.commit_parent(tmp_path, tables([document("new", "d2")]))
     for buckets in (4, 3):
         with pytest.raises(ContractError, match="buckets"):
             refining.refined(tmp_path, "dedup_exact", again, {"buckets": buckets}, history=[path])
@@ -128,9 +132,13 @@ def test_cutting_and_order_change_nothing(
     shuffled.shuffle(mixed)
     with TemporaryDirectory() as folder:
         root = Path(folder)
-        _, one = refining.refined(root, "dedup_exact", refining.given(root, tables(docs)), {"buckets": 2})
+        _, one = refining.refined(root, "dedup_exact", refining.commit_parent(root, tables(docs)), {"buckets": 2})
         _, two = refining.refined(
-            root, "dedup_exact", refining.given(root, tables(mixed, shards)), {"buckets": 2}, batch_rows=batch_rows
+            root,
+            "dedup_exact",
+            refining.commit_parent(root, tables(mixed, shards)),
+            {"buckets": 2},
+            batch_rows=batch_rows,
         )
         assert [shard.digest for shard in one.shards] == [shard.digest for shard in two.shards]
         assert one.rows == len(set(texts))
@@ -138,6 +146,6 @@ def test_cutting_and_order_change_nothing(
 
 
 def test_empty_input_gives_empty_output(tmp_path: Path) -> None:
-    _, made = refining.refined(tmp_path, "dedup_exact", refining.given(tmp_path, tables([])))
+    _, made = refining.refined(tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables([])))
     assert made.rows == 0
     assert len(made.shards) == 8

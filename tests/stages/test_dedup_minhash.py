@@ -28,8 +28,8 @@ def day(
     """Bring a day's documents into home order."""
     at = table.schema.get_field_index("snapshot")
     named = table.set_column(at, "snapshot", pa.array([snapshot] * table.num_rows, pa.string()))
-    given_ = refining.given(root, [named])
-    return refining.refined(root, "dedup_exact", given_, {"buckets": buckets}, history=exact)
+    parent = refining.commit_parent(root, [named])
+    return refining.refined(root, "dedup_exact", parent, {"buckets": buckets}, history=exact)
 
 
 def removed(root: Path, manifest: Manifest) -> list[dict[str, Any]]:
@@ -117,7 +117,7 @@ def test_only_the_set_of_documents_matters(
         root = Path(folder)
         home, _ = day(root, table)
         _, one = refining.refined(root, STAGE, home, {"buckets": 2})
-        cut = refining.given(
+        cut = refining.commit_parent(
             root,
             [
                 mixed.slice(at * len(texts) // shards, (at + 1) * len(texts) // shards - at * len(texts) // shards)
@@ -256,10 +256,10 @@ def test_distances_prove_pairs_apart_without_comparing_them(tmp_path: Path) -> N
 def test_documents_that_are_not_at_home_are_refused(tmp_path: Path) -> None:
     table = documents(variants(3, 8)).sort_by("id")
     half = table.num_rows // 2
-    twisted = refining.given(tmp_path, [table.slice(half), table.slice(0, half)])
+    twisted = refining.commit_parent(tmp_path, [table.slice(half), table.slice(0, half)])
     with pytest.raises(ContractError, match="run dedup_exact before"):
         refining.refined(tmp_path, STAGE, twisted, {"buckets": 2})
-    backwards = refining.given(tmp_path, [table.sort_by([("id", "descending")])])
+    backwards = refining.commit_parent(tmp_path, [table.sort_by([("id", "descending")])])
     with pytest.raises(ContractError, match="run dedup_exact before"):
         refining.refined(tmp_path, STAGE, backwards, {"buckets": 1})
 

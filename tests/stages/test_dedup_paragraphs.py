@@ -40,7 +40,7 @@ def dedup(
     root: Path, table: pa.Table, history: Sequence[str] = (), batch_rows: int = 4096, shards: int = 1, **params: Any
 ) -> tuple[str, Manifest]:
     cuts = [table.take(pa.array(range(start, table.num_rows, shards), pa.int64())) for start in range(shards)]
-    parent = refining.given(root, cuts)
+    parent = refining.commit_parent(root, cuts)
     return refining.refined(root, NAME, parent, BOUNDS | params, history=history, batch_rows=batch_rows)
 
 
@@ -210,7 +210,7 @@ def test_every_engine_stores_the_same(cluster: str, tmp_path: Path, request: pyt
     for on, address in (("local", ""), (cluster, request.getfixturevalue(cluster))):
         root, history = tmp_path / on, list[str]()
         for day in days:
-            parent = refining.given(root, [day.slice(0, 13), day.slice(13, 0), day.slice(13)])
+            parent = refining.commit_parent(root, [day.slice(0, 13), day.slice(13, 0), day.slice(13)])
             how = {"history": history, "on": on, "address": address}
             path, made = refining.refined(root, NAME, parent, {"min_chars": 5, "min_left": 2, "buckets": 4}, **how)
             history.append(path)

@@ -48,7 +48,9 @@ def tables(pages: Sequence[dict[str, object]], shards: int = 1) -> list[pa.Table
 def dedup(
     root: Path, pages: Sequence[dict[str, object]], history: Sequence[str] = (), **params: Any
 ) -> tuple[str, Manifest]:
-    return refining.refined(root, STAGE, refining.given(root, tables(pages)), params, history=history, batch_rows=2)
+    return refining.refined(
+        root, STAGE, refining.commit_parent(root, tables(pages)), params, history=history, batch_rows=2
+    )
 
 
 def offsets(root: Path, made: Manifest) -> list[int]:
@@ -200,12 +202,14 @@ def test_cutting_and_order_change_nothing(
     shuffled.shuffle(mixed)
     with TemporaryDirectory() as folder:
         root = Path(folder)
-        before, _ = refining.refined(root, STAGE, refining.given(root, tables(days[0])), {"buckets": 2})
-        _, one = refining.refined(root, STAGE, refining.given(root, tables(days[1])), {"buckets": 2}, history=[before])
+        before, _ = refining.refined(root, STAGE, refining.commit_parent(root, tables(days[0])), {"buckets": 2})
+        _, one = refining.refined(
+            root, STAGE, refining.commit_parent(root, tables(days[1])), {"buckets": 2}, history=[before]
+        )
         _, two = refining.refined(
             root,
             STAGE,
-            refining.given(root, tables(mixed, shards)),
+            refining.commit_parent(root, tables(mixed, shards)),
             {"buckets": 2},
             history=[before],
             batch_rows=batch_rows,
@@ -230,7 +234,7 @@ def test_every_engine_stores_the_same(cluster: str, tmp_path: Path, request: pyt
     for on, address in (("local", ""), (cluster, request.getfixturevalue(cluster))):
         root, history = tmp_path / on, list[str]()
         for day in days:
-            parent = refining.given(root, tables(day, 3))
+            parent = refining.commit_parent(root, tables(day, 3))
             path, made = refining.refined(root, STAGE, parent, {"buckets": 4}, history=history, on=on, address=address)
             history.append(path)
         assert made.rejected.keys() == {"dedup_url:older", "dedup_url:seen_before"}

@@ -23,7 +23,7 @@ from pipeline_tasks.text.page.identity import identity
 from pipeline_tasks.text.page.sandbox import Sandbox
 from pipeline_tasks.text.page.sandbox_messages import ANSWER, Limits, Page
 from tests.archives import read
-from tests.refining import given, refined, rows
+from tests.refining import commit_parent, refined, rows
 
 PROSE = "The river was low that summer, and the children walked across it on stones to the mill. " * 8
 HTML = f"<html><head><title>The  mill</title></head><body><nav><a href=/>Home</a></nav><p>{PROSE}</p></body></html>"
@@ -239,14 +239,14 @@ def test_a_process_that_cannot_start_is_no_fault_of_a_page(monkeypatch: pytest.M
 
 
 def test_an_unknown_method_is_refused(tmp_path: Path) -> None:
-    parent = given(tmp_path, [pa.Table.from_pylist([page()], PAGE)])
+    parent = commit_parent(tmp_path, [pa.Table.from_pylist([page()], PAGE)])
     for params in ({"method": "magic"}, {"fallback": ["magic"]}):
         with pytest.raises(RecipeError, match="'magic' is none of"):
             refined(tmp_path, "extract", parent, params)
 
 
 def test_the_stage_conserves_rows(tmp_path: Path) -> None:
-    parent = given(
+    parent = commit_parent(
         tmp_path, [pa.Table.from_pylist([page(), page("<p>x</p>")], PAGE), pa.Table.from_pylist([page()], PAGE)]
     )
     _, manifest = refined(tmp_path, "extract", parent)

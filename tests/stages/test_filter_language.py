@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given as drawn
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
@@ -17,7 +16,7 @@ from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.filter_language import STAGE, Params, identify, packaged_model, resources
 from tests.documents import documents
 from tests.fasttext_file import write_model
-from tests.refining import given, refined, rows
+from tests.refining import commit_parent, refined, rows
 
 TEXTS = [
     "The otter swims in the cold river every day and sleeps on the bank.",
@@ -188,7 +187,7 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
     runs = []
     for batch_rows in (1, 7, 10_000):
         root = tmp_path / str(batch_rows)
-        parent = given(root, [documents(TEXTS), documents([])])
+        parent = commit_parent(root, [documents(TEXTS), documents([])])
         _, manifest = refined(root, "filter_language", parent, {"keep": ["en", "ja"]}, batch_rows=batch_rows)
         kept = rows(root, manifest)
         assert kept.schema.names == STAGE.writes.names
@@ -199,7 +198,7 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@drawn(
+@given(
     st.lists(
         st.none()
         | st.text(max_size=60)
@@ -218,12 +217,12 @@ def test_any_texts_are_told_one_by_one(model: str, texts: list[str | None], keep
 
 
 @settings(max_examples=30, deadline=None)
-@drawn(texts=st.lists(st.sampled_from([*WORDS, "x"]).map(lambda word: f"{word} " * 9), min_size=1, max_size=12))
+@given(texts=st.lists(st.sampled_from([*WORDS, "x"]).map(lambda word: f"{word} " * 9), min_size=1, max_size=12))
 def test_unwanted_languages_are_kept_apart_and_whole(
     model: str, texts: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     root = tmp_path_factory.mktemp("root")
-    parent = given(root, [documents(texts)])
+    parent = commit_parent(root, [documents(texts)])
     _, manifest = refined(root, "filter_language", parent, {"keep": ["en"], "model": model})
     kept, rejected = rows(root, manifest), rows(root, manifest, "rejects")
     both = [row["text"] for table in (kept, rejected) for row in table.to_pylist()]

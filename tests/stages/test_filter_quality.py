@@ -14,7 +14,7 @@ from pipeline_tasks.recipe import bind
 from pipeline_tasks.schema import REASON_PATTERN
 from pipeline_tasks.stages.filter_quality import FINEWEB, STAGE, Params, filter_texts, signals_column
 from tests.documents import documents
-from tests.refining import given, refined, rows
+from tests.refining import commit_parent, refined, rows
 
 PROSE = """A heron stands in the shallows for hours before it moves.
 Otters come to the bank at dusk and quarrel over every fish they have caught.
@@ -155,7 +155,7 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
     runs = []
     for batch_rows in (1, 7, 10_000):
         root = tmp_path / str(batch_rows)
-        parent = given(root, [table(), table(TEXTS[:0], [])])
+        parent = commit_parent(root, [table(), table(TEXTS[:0], [])])
         _, manifest = refined(root, "filter_quality", parent, batch_rows=batch_rows)
         kept = rows(root, manifest)
         assert kept.num_rows + sum(manifest.rejected.values()) == len(TEXTS)
@@ -205,6 +205,8 @@ def test_words_of_a_list_are_toxic_in_any_case_and_the_list_is_identity(tmp_path
         path = tmp_path / f"list{number}"
         path.write_text(listed)
         params = {"profiles": ["seeds"], "seeds": {"toxic_words": str(path)}}
-        manifests.append(refined(tmp_path, "filter_quality", given(tmp_path, [table([PROSE], ["en"])]), params)[1])
+        manifests.append(
+            refined(tmp_path, "filter_quality", commit_parent(tmp_path, [table([PROSE], ["en"])]), params)[1]
+        )
     assert [manifest.rejected for manifest in manifests] == [{"seeds:listed_words": 1}, {}]
     assert manifests[0].fingerprint != manifests[1].fingerprint

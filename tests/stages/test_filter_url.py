@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given as drawn
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from publicsuffixlist import PublicSuffixList
 
@@ -19,7 +18,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import bind
 from pipeline_tasks.stages.filter_url import RULES, STAGE, Params, read_lists, resources, screen, suffix_list
 from tests.documents import documents
-from tests.refining import given, refined, rows
+from tests.refining import commit_parent, refined, rows
 
 CONTENT = {
     "domains": "# hosts\nevil.co.uk\n  bad.blogspot.com\r\nbücher.example\n\n1.2.3.4\n[2001:DB8::1]\nnowhere\n",
@@ -259,7 +258,7 @@ any_url = urls.map("http://{}".format) | urls.map("http://{}/".format) | urls | 
 
 
 @settings(max_examples=400, deadline=None)
-@drawn(st.lists(any_url, min_size=1, max_size=12))
+@given(st.lists(any_url, min_size=1, max_size=12))
 def test_compiled_and_plain_rules_agree(lists: dict[str, str], given_urls: list[str]) -> None:
     for exact in (False, True):
         outcomes = reasons([*given_urls], **lists, matching="exact" if exact else "normalized")
@@ -267,7 +266,7 @@ def test_compiled_and_plain_rules_agree(lists: dict[str, str], given_urls: list[
 
 
 @settings(max_examples=40, deadline=None)
-@drawn(st.lists(any_url | st.none(), max_size=9))
+@given(st.lists(any_url | st.none(), max_size=9))
 def test_any_text_is_judged_by_itself(lists: dict[str, str], given_urls: list[str | None]) -> None:
     whole = screened(given_urls, **lists).to_pylist()
     parts = [*screened(given_urls[:4], **lists).to_pylist(), *screened(given_urls[4:], **lists).to_pylist()]
@@ -285,7 +284,7 @@ def test_rows_are_conserved_and_a_list_changes_the_fingerprint(tmp_path: Path) -
     prints = set()
     for batch_rows in (1, 7, 10_000):
         root = tmp_path / str(batch_rows)
-        parent = given(root, [table, table[:0]])
+        parent = commit_parent(root, [table, table[:0]])
         _, manifest = refined(root, "filter_url", parent, {"domains": lists["domains"]}, batch_rows=batch_rows)
         kept = rows(root, manifest)
         assert kept.schema.names == STAGE.writes.names

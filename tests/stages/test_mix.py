@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stages.mix import BINS, Params, limit, shares
 from pipeline_tasks.text.base.sampling import DRAW_SPAN
-from tests.refining import given as landed
-from tests.refining import refined, rows
+from tests.refining import commit_parent, refined, rows
 
 HALF = Fraction(1, 2)
 
@@ -74,7 +73,7 @@ def documents(counts: dict[str, int]) -> pa.Table:
 
 
 def mixed(root: Path, shards: list[pa.Table], batch_rows: int = 4096, **params: Any) -> Any:
-    return refined(root, "mix", landed(root, shards), params, batch_rows=batch_rows)[1]
+    return refined(root, "mix", commit_parent(root, shards), params, batch_rows=batch_rows)[1]
 
 
 def test_without_weights_or_budget_everything_stays(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.stages.pack import SEQUENCE, split_tokens
-from tests.refining import given as landed
-from tests.refining import refined, rows
+from tests.refining import commit_parent, refined, rows
 
 Doc = tuple[str, list[int]]
 
@@ -30,7 +29,7 @@ def table(docs: Sequence[Doc]) -> pa.Table:
 
 
 def packed(root: Path, shards: Sequence[Sequence[Doc]], length: int, batch_rows: int = 4096) -> list[dict[str, object]]:
-    parent = landed(root, [table(docs) for docs in shards])
+    parent = commit_parent(root, [table(docs) for docs in shards])
     _, manifest = refined(root, "pack", parent, {"length": length, "pad_id": 0}, batch_rows=batch_rows)
     measured = manifest.metrics["kept"].get("n_tokens", {"sum": 0})
     assert measured["sum"] == sum(len(some) for docs in shards for _, some in docs)

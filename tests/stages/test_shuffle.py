@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.schema import LOCATOR
-from tests.refining import given as landed
-from tests.refining import refined, rows
+from tests.refining import commit_parent, refined, rows
 
 
 def table(ids: list[str]) -> pa.Table:
@@ -25,7 +24,7 @@ def table(ids: list[str]) -> pa.Table:
 
 
 def shuffled(root: Path, shards: list[pa.Table], seed: int = 0, batch_rows: int = 4096) -> Manifest:
-    parent = landed(root, shards)
+    parent = commit_parent(root, shards)
     return refined(root, "shuffle", parent, {"seed": seed, "buckets": 3}, batch_rows=batch_rows)[1]
 
 
@@ -61,4 +60,4 @@ def test_any_sharding_gives_the_same_bytes(tmp_path_factory: pytest.TempPathFact
 
 def test_no_buckets_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"shuffle\.buckets"):
-        refined(tmp_path, "shuffle", landed(tmp_path, [table(IDS)]), {"buckets": 0})
+        refined(tmp_path, "shuffle", commit_parent(tmp_path, [table(IDS)]), {"buckets": 0})

@@ -30,8 +30,7 @@ from pipeline_tasks.stages.tokenize import (
     request_of,
     tiktoken_definition,
 )
-from tests.refining import given as landed
-from tests.refining import refined, rows
+from tests.refining import commit_parent, refined, rows
 
 WORDS = ["the cat sat", "on the mat", "", "the end", "a<|endoftext|>b", "héllo wörld, 你好", "  two  spaces\n"]
 
@@ -56,7 +55,7 @@ def words_json(tmp_path: Path) -> str:
 
 
 def tokenized(root: Path, shards: Sequence[pa.Table], params: dict[str, Any] | None = None, **how: Any) -> Any:
-    return refined(root, "tokenize", landed(root, shards), params, **how)
+    return refined(root, "tokenize", commit_parent(root, shards), params, **how)
 
 
 def tokenizer_row(root: Path, manifest: Manifest) -> dict[str, Any]:

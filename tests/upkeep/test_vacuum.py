@@ -17,7 +17,7 @@ from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.upkeep import vacuum
-from tests.refining import given, refined, rows
+from tests.refining import commit_parent, refined, rows
 from tests.toys import table
 
 pytestmark = pytest.mark.usefixtures("toys")
@@ -33,7 +33,7 @@ def toy_stages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def parent(tmp_path: Path) -> str:
-    return given(tmp_path, [table(0, 120), table(120, 80)])
+    return commit_parent(tmp_path, [table(0, 120), table(120, 80)])
 
 
 def paths(orphans: vacuum.Orphans) -> list[str]:
@@ -103,7 +103,7 @@ class FencedEngine(LocalEngine):
 def test_a_fenced_attempt_cannot_commit_and_the_next_one_can(any_root: str, tmp_path: Path) -> None:
     del tmp_path
     root = any_root
-    path = given(Path(root), [table(0, 50)]) if not root.startswith("s3://") else _parent_on(root)
+    path = commit_parent(Path(root), [table(0, 50)]) if not root.startswith("s3://") else _parent_on(root)
     work = RefineRequest(root, "toy_map", {}, path)
     with pytest.raises(JobLost, match="shards while it ran"):
         refine(work, FencedEngine)
@@ -120,7 +120,7 @@ def _parent_on(root: str) -> str:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        path = given(Path(folder), [table(0, 50)])
+        path = commit_parent(Path(folder), [table(0, 50)])
         source, target = storage.connect(folder), storage.connect(root)
         for entry in source.list(""):
             target.create(entry.path, source.read(entry.path))
