@@ -1,4 +1,4 @@
-"""Shows where two texts differ: word by word, side by side, with a little of what is around."""
+"""Shows where two texts differ, word by word and side by side, with the words around each change."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -10,12 +10,12 @@ AROUND = 6
 """Words shown on each side of a change; changes closer than twice that are shown as one."""
 
 LARGE = 2000
-"""Words of a block of changed lines above which it is not looked at word by word: that takes quadratic time."""
+"""Words of a block of changed lines above which it is one change: comparing words takes quadratic time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One place where texts differ: the words of each, and the words that both have before and after."""
+    """A place where texts differ: the words of each, and the words that both have before and after."""
 
     before: str
     left: str
@@ -24,34 +24,34 @@ class Change:
 
 
 Span = tuple[int, int, int, int]
-"""Words [a, b) of the left text stand where words [c, d) of the right text do."""
+"""(a, b, c, d): words [a, b) of the left text are replaced by words [c, d) of the right text."""
 
 
 def changes(left: str, right: str) -> list[Change]:
     """Return every place where the words of two texts differ, in order; white space does not count."""
-    ours, theirs = left.split(), right.split()
-    found = []
+    left_words, right_words = left.split(), right.split()
+    differences = []
     for a, b, c, d in _spans(left, right):
-        before, after = ours[max(a - AROUND, 0) : a], ours[b : b + AROUND]
-        found.append(Change(" ".join(before), " ".join(ours[a:b]), " ".join(theirs[c:d]), " ".join(after)))
-    return found
+        parts = left_words[max(a - AROUND, 0) : a], left_words[a:b], right_words[c:d], left_words[b : b + AROUND]
+        differences.append(Change(*map(" ".join, parts)))
+    return differences
 
 
 def _spans(left: str, right: str) -> Iterator[Span]:
-    """Yield what differs: lines are compared first, and the words of lines that differ."""
-    ours, theirs = ([line.split() for line in text.splitlines() if line.split()] for text in (left, right))
-    starts, others = _starts(ours), _starts(theirs)
-    lines = SequenceMatcher(None, [*map(tuple, ours)], [*map(tuple, theirs)], autojunk=False)
+    """Yield the spans that differ: lines are compared first, then the words of lines that differ."""
+    left_lines, right_lines = ([line.split() for line in text.splitlines() if line.split()] for text in (left, right))
+    left_starts, right_starts = _starts(left_lines), _starts(right_lines)
+    lines = SequenceMatcher(None, [*map(tuple, left_lines)], [*map(tuple, right_lines)], autojunk=False)
     for tag, a, b, c, d in lines.get_opcodes():
         if tag == "equal":
             continue
-        mine, yours = ([*chain.from_iterable(some)] for some in (ours[a:b], theirs[c:d]))
-        for i, j, k, m in _words(mine, yours):
-            yield starts[a] + i, starts[a] + j, others[c] + k, others[c] + m
+        words = ([*chain.from_iterable(block)] for block in (left_lines[a:b], right_lines[c:d]))
+        for i, j, k, m in _words(*words):
+            yield left_starts[a] + i, left_starts[a] + j, right_starts[c] + k, right_starts[c] + m
 
 
 def _starts(lines: Sequence[Sequence[str]]) -> list[int]:
-    """Return the number of words before each line, and of all."""
+    """Return the number of words before each line, then that of all words."""
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line))
@@ -69,19 +69,19 @@ def _words(left: Sequence[str], right: Sequence[str]) -> Iterator[Span]:
 
 def side_by_side(left: str, right: str, titles: tuple[str, str], width: int = 116, most: int = 20) -> Iterator[str]:
     """Yield two columns of together `width` characters: each change in brackets, at most `most` of them."""
-    found = changes(left, right)
-    if not found:
+    differences = changes(left, right)
+    if not differences:
         yield "the same words in the same order"
         return
     column = (width - 3) // 2
     yield f"{titles[0]:<{column}} | {titles[1]}"
-    for one in found[:most]:
-        sides = (_wrapped(one.before, side, one.after, column) for side in (one.left, one.right))
-        for mine, yours in zip_longest(*sides, fillvalue=""):
-            yield f"{mine:<{column}} | {yours}".rstrip()
+    for change in differences[:most]:
+        sides = (_wrapped(change.before, words, change.after, column) for words in (change.left, change.right))
+        for left_line, right_line in zip_longest(*sides, fillvalue=""):
+            yield f"{left_line:<{column}} | {right_line}".rstrip()
         yield f"{'':<{column}} |"
-    if len(found) > most:
-        yield f"... and {len(found) - most} more places"
+    if len(differences) > most:
+        yield f"... and {len(differences) - most} more places"
 
 
 def _wrapped(before: str, words: str, after: str, column: int) -> list[str]:

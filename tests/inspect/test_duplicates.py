@@ -1,4 +1,4 @@
-"""`refinery duplicates`: from any document of a cluster to all of it, over days, with the proof and the difference."""
+"""`refinery duplicates`: the cluster of a document over all days, with evidence and differences."""
 
 import json
 import random
@@ -66,9 +66,10 @@ def publish(root: str, uri: Path, *more: tuple[str, dict[str, Any]]) -> None:
     reply("publish", **named, manifests=manifests)
 
 
-def became(found: Cluster) -> dict[str, str]:
+def became(cluster: Cluster) -> dict[str, str]:
     return {
-        f"{one.snapshot[-2:]}{str(one.url).removeprefix('https://example.org')}": one.became for one in found.members
+        f"{member.snapshot[-2:]}{str(member.url).removeprefix('https://example.org')}": member.became
+        for member in cluster.members
     }
 
 
@@ -82,15 +83,15 @@ WHOLE = {
 
 @pytest.mark.parametrize("text", [STORY, COPY, LONGER])
 def test_every_member_leads_to_the_whole_cluster(root: str, text: str) -> None:
-    found = duplicates(root, RECIPE, identity(text))
-    assert became(found) == WHOLE
-    assert found.winner is not None
-    assert (found.winner.id, found.winner.snapshot) == (identity(LONGER), "2026-11-20")
-    assert found.asked.id == identity(text)
+    cluster = duplicates(root, RECIPE, identity(text))
+    assert became(cluster) == WHOLE
+    assert cluster.winner is not None
+    assert (cluster.winner.id, cluster.winner.snapshot) == (identity(LONGER), "2026-11-20")
+    assert cluster.asked.id == identity(text)
 
 
 def test_removals_carry_their_proof(root: str) -> None:
-    by_became = {one.became: one for one in duplicates(root, RECIPE, identity(STORY)).members}
+    by_became = {member.became: member for member in duplicates(root, RECIPE, identity(STORY)).members}
     copy = by_became["dedup_minhash:near_duplicate"]
     assert (copy.winner, copy.near, copy.winner_snapshot) == (identity(STORY), identity(STORY), "2026-11-19")
     assert copy.similarity is not None
@@ -104,35 +105,35 @@ def test_removals_carry_their_proof(root: str) -> None:
 
 
 def test_texts_are_those_that_were_compared(root: str) -> None:
-    found = duplicates(root, RECIPE, identity(COPY))
-    assert {text_of(root, RECIPE, one) for one in found.members} == {STORY, COPY, LONGER}
+    cluster = duplicates(root, RECIPE, identity(COPY))
+    assert {text_of(root, RECIPE, member) for member in cluster.members} == {STORY, COPY, LONGER}
 
 
 def test_the_states_of_a_url_are_a_cluster(root: str) -> None:
-    found = duplicates(root, RECIPE, identity(OTHER))
-    assert became(found) == {
+    cluster = duplicates(root, RECIPE, identity(OTHER))
+    assert became(cluster) == {
         "20/other": "kept", "19/other": "outdated", "19/other?utm_id=1": "dedup_url:older",
     }  # fmt: skip
-    assert found.winner is not None
-    assert found.winner.id == identity(NEWER)
+    assert cluster.winner is not None
+    assert cluster.winner.id == identity(NEWER)
 
 
 def test_the_command_shows_the_difference(root: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["duplicates", identity(COPY)[:10], root]) == 0
-    told = capsys.readouterr().out
-    assert "near_duplicate (winner" in told
-    assert "bands shared" in told
-    assert "4 documents, 1 of them in the dataset" in told
-    assert "[changed]" in told
-    assert f"[{BASE[40]}]" in told
+    output = capsys.readouterr().out
+    assert "near_duplicate (winner" in output
+    assert "bands shared" in output
+    assert "4 documents, 1 of them in the dataset" in output
+    assert "[changed]" in output
+    assert f"[{BASE[40]}]" in output
     assert main(["duplicates", identity(LONGER), root, "--limit", "1"]) == 0
-    told = capsys.readouterr().out
-    assert "... and 2 more (--limit)" in told
+    output = capsys.readouterr().out
+    assert "... and 2 more (--limit)" in output
     assert main(["duplicates", identity(LONGER), root, "--json"]) == 0
-    assert {one["became"] for one in json.loads(capsys.readouterr().out)["members"]} == set(WHOLE.values())
+    assert {member["became"] for member in json.loads(capsys.readouterr().out)["members"]} == set(WHOLE.values())
 
 
-def test_ids_that_lead_nowhere_say_what_would(root: str) -> None:
+def test_an_unknown_id_is_refused_with_the_known_snapshots(root: str) -> None:
     with pytest.raises(RecipeError, match=r"no document 'ffff0000' came to deduplication .*2026-11-19, 2026-11-20"):
         duplicates(root, RECIPE, "ffff0000")
     with pytest.raises(RecipeError, match="is no document id: ids are 32 hex digits"):
@@ -143,7 +144,7 @@ def test_ids_that_lead_nowhere_say_what_would(root: str) -> None:
         duplicates(root, "demo", identity(STORY))
 
 
-def test_what_a_later_stage_rejected_is_not_called_part_of_the_dataset(
+def test_a_document_that_a_later_stage_rejected_is_not_counted_in_the_dataset(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root, day = str(tmp_path / "root"), tmp_path / "2026-11-19"
@@ -152,24 +153,24 @@ def test_what_a_later_stage_rejected_is_not_called_part_of_the_dataset(
     lines = [{"text": text, "url": f"https://example.org/{at}"} for at, text in enumerate((wrote, STORY, OTHER))]
     (day / "pages.jsonl").write_text("\n".join(map(json.dumps, lines)))
     publish(root, day, ("scrub_pii", {"action": "drop"}))
-    found = duplicates(root, RECIPE, identity(STORY))
-    assert found.winner is not None
-    assert (found.winner.id, found.winner.became, found.winner.lost) == (identity(wrote), "kept", "scrub_pii:pii")
+    cluster = duplicates(root, RECIPE, identity(STORY))
+    assert cluster.winner is not None
+    assert (cluster.winner.id, cluster.winner.became, cluster.winner.lost) == (identity(wrote), "kept", "scrub_pii:pii")
     assert main(["duplicates", identity(STORY), root]) == 0
-    told = capsys.readouterr().out
-    assert "kept, then rejected: scrub_pii:pii" in told
-    assert "2 documents, 0 of them in the dataset" in told
+    output = capsys.readouterr().out
+    assert "kept, then rejected: scrub_pii:pii" in output
+    assert "2 documents, 0 of them in the dataset" in output
     assert duplicates(root, RECIPE, identity(OTHER)).asked.published
 
 
-def test_an_id_that_an_earlier_stage_rejected_says_which(tmp_path: Path) -> None:
+def test_an_id_that_an_earlier_stage_rejected_names_that_stage(tmp_path: Path) -> None:
     root, day = str(tmp_path / "root"), tmp_path / "2026-11-19"
     day.mkdir()
     lines = [{"text": STORY, "url": "https://example.org/1"}, {"text": "tiny", "url": "https://example.org/2"}]
     (day / "pages.jsonl").write_text("\n".join(map(json.dumps, lines)))
     publish(root, day)
-    told = r"extract of 2026-11-19 rejected .*: extract:too_short, https://example.org/2"
-    with pytest.raises(RecipeError, match=told):
+    message = r"extract of 2026-11-19 rejected .*: extract:too_short, https://example.org/2"
+    with pytest.raises(RecipeError, match=message):
         duplicates(root, RECIPE, identity("tiny"))
     publish(root, tmp_path.joinpath("2026-11-19").rename(tmp_path / "2026-11-20"))
     version_log.retract(root, RECIPE, "2026-11-19")
@@ -186,13 +187,13 @@ def test_a_shortened_id_must_be_the_only_one(tmp_path: Path) -> None:
             break
         texts[first] = text
     (tmp_path / "day").mkdir()
-    (tmp_path / "day/pages.jsonl").write_text("\n".join(json.dumps({"text": one}) for one in (text, texts[first])))
+    (tmp_path / "day/pages.jsonl").write_text("\n".join(json.dumps({"text": page}) for page in (text, texts[first])))
     publish(str(tmp_path / "root"), tmp_path / "day")
     with pytest.raises(RecipeError, match=f"2 documents begin with '{first}' .*give more digits"):
         duplicates(str(tmp_path / "root"), RECIPE, first)
     assert version_log.recipes(str(tmp_path / "root")) == [RECIPE]
-    found = duplicates(str(tmp_path / "root"), RECIPE, identity(text)[:12])
-    assert (found.asked, len(found.members)) == (found.winner, 1)
+    cluster = duplicates(str(tmp_path / "root"), RECIPE, identity(text)[:12])
+    assert (cluster.asked, len(cluster.members)) == (cluster.winner, 1)
 
 
 @pytest.mark.parametrize(
@@ -207,10 +208,10 @@ def test_a_shortened_id_must_be_the_only_one(tmp_path: Path) -> None:
     ],
 )
 def test_differences_are_of_words(left: str, right: str, expected: Sequence[tuple[str, str]]) -> None:
-    assert [(one.left, one.right) for one in changes(left, right)] == expected
+    assert [(change.left, change.right) for change in changes(left, right)] == expected
 
 
-def test_columns_stand_side_by_side() -> None:
+def test_changes_are_shown_in_two_columns() -> None:
     lines = list(side_by_side("the old boat sailed", "the new boat sailed", ("left", "right"), width=43))
     assert lines == [
         "left                 | right",

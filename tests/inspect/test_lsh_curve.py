@@ -1,4 +1,4 @@
-"""`refinery lsh-curve` tells the curve that signatures follow, and what others' settings really find."""
+"""`refinery lsh-curve` prints the curve that signatures follow, and those of published settings."""
 
 import json
 
@@ -8,13 +8,13 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect import lsh_curve
 
 
-def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(["lsh-curve", *arguments]) == 0
     return capsys.readouterr().out
 
 
-def test_the_table_tells_the_published_probabilities(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = {line.split()[0]: line.split()[1:] for line in asked(capsys).splitlines() if line[:1] == "0"}
+def test_the_table_has_the_published_probabilities(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {line.split()[0]: line.split()[1:] for line in output(capsys).splitlines() if line[:1] == "0"}
     assert {name: float(row[0]) for name, row in rows.items()} == pytest.approx(
         {"0.40": 0.009, "0.50": 0.053, "0.60": 0.211, "0.70": 0.565, "0.75": 0.772}
         | {"0.80": 0.924, "0.85": 0.988, "0.90": 1.0, "0.95": 1.0},
@@ -24,34 +24,34 @@ def test_the_table_tells_the_published_probabilities(capsys: pytest.CaptureFixtu
     assert rows["0.80"][-1] == "threshold"
 
 
-def test_presets_stand_beside_what_was_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    out = asked(capsys, "--bands", "20", "--rows", "13", "--presets", "--threshold", "0.72")
+def test_presets_follow_the_requested_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    out = output(capsys, "--bands", "20", "--rows", "13", "--presets", "--threshold", "0.72")
     assert "midpoint (1/bands)**(1/rows) = 0.794" in out
-    (mine,) = (line for line in out.splitlines() if line.startswith("asked"))
-    (theirs,) = (line for line in out.splitlines() if line.startswith("NeMo"))
-    assert mine.split()[1:] == theirs.split()[2:]
-    found = json.loads(asked(capsys, "--presets", "--json"))["settings"]
-    assert len(found) == 1 + len(lsh_curve.PRESETS)
-    redpajama = next(one for one in found if one["name"] == "RedPajama-V2, 0.9")
+    (requested,) = (line for line in out.splitlines() if line.startswith("requested"))
+    (nemo,) = (line for line in out.splitlines() if line.startswith("NeMo"))
+    assert requested.split()[1:] == nemo.split()[2:]
+    settings = json.loads(output(capsys, "--presets", "--json"))["settings"]
+    assert len(settings) == 1 + len(lsh_curve.PRESETS)
+    redpajama = next(setting for setting in settings if setting["name"] == "RedPajama-V2, 0.9")
     assert round(redpajama["curve"]["0.9"], 3) == 0.311
 
 
-def test_half_of_the_pairs_are_candidates_where_it_says() -> None:
-    for one in lsh_curve.PRESETS:
-        assert lsh_curve.curve(lsh_curve.half(one), one.bands, one.rows) == pytest.approx(0.5)
+def test_half_of_the_pairs_are_candidates_at_half() -> None:
+    for preset in lsh_curve.PRESETS:
+        assert lsh_curve.curve(lsh_curve.half(preset), preset.bands, preset.rows) == pytest.approx(0.5)
 
 
-def test_changed_words_bring_the_similarity_down_as_told() -> None:
+def test_changed_words_bring_the_similarity_down_as_computed() -> None:
     words = [f"w{n}" for n in range(lsh_curve.EDITED)]
     changed = [f"x{n}" if n % 20 == 10 else word for n, word in enumerate(words)]
-    one, other = ({tuple(text[at : at + 5]) for at in range(len(text) - 4)} for text in (words, changed))
-    similarity = len(one & other) / len(one | other)
+    before, after = ({tuple(text[at : at + 5]) for at in range(len(text) - 4)} for text in (words, changed))
+    similarity = len(before & after) / len(before | after)
     assert lsh_curve.edits(similarity, 5) == pytest.approx(10)
 
 
 @pytest.mark.parametrize("wrong", [["--bands", "0"], ["--rows", "-1"], ["--threshold", "1.5"], ["--ngram", "0"]])
 def test_settings_that_make_no_sense_are_refused(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lsh-curve", *wrong]) == 78
-    told = capsys.readouterr().err
-    assert " ".join(wrong) in told
-    assert "bands, rows and ngram are 1 or more, the threshold is 0 to 1" in told
+    message = capsys.readouterr().err
+    assert " ".join(wrong) in message
+    assert "bands, rows and ngram are 1 or more, the threshold is 0 to 1" in message
