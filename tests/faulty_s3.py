@@ -15,7 +15,7 @@ or (status, code) answers."""
 
 @dataclass(slots=True)
 class FaultyS3:
-    """The proxy's address, the faults still to come (method, fault), those that happened, and what was asked for."""
+    """The proxy's address, the faults still to come (method, fault), those that happened, and the requested ranges."""
 
     endpoint: str = ""
     coming: list[tuple[str, Fault]] = field(default_factory=list)
@@ -52,7 +52,7 @@ class _Proxy(BaseHTTPRequestHandler):
 
     def _forward(self, body: bytes, fault: Fault | None) -> None:
         with contextlib.closing(http.client.HTTPConnection(self.host)) as onward:
-            heeded = {name: one for name, one in self.headers.items() if fault != "whole_body" or name != "Range"}
+            heeded = {name: value for name, value in self.headers.items() if fault != "whole_body" or name != "Range"}
             onward.request(self.command, self.path, body, heeded)
             answer = onward.getresponse()
             content = answer.read()

@@ -80,15 +80,15 @@ def test_every_stage_accounts_for_its_rows(days: Days) -> None:
     for day in days:
         parent = None
         for stage in day.stages():
-            made = day.manifest(stage)
+            manifest = day.manifest(stage)
             if stage_card(stage).conserves == "rows":
                 stored = Counter(row["reason"] for row in day.rejected_rows(stage, ["reason"]))
-                assert stored == {**made.rejected, **made.quarantined}
-                assert made.rows_in == made.rows + stored.total()
-                assert parent is None or made.rows_in == parent.rows
+                assert stored == {**manifest.rejected, **manifest.quarantined}
+                assert manifest.rows_in == manifest.rows + stored.total()
+                assert parent is None or manifest.rows_in == parent.rows
                 assert set(stored) <= set(stage_card(stage).reasons)
                 assert all(row["evidence"] for row in day.rows(stage, "rejects", ["evidence"]))
-            parent = made
+            parent = manifest
 
 
 def test_verify_reports_no_problem(days: Days) -> None:
@@ -153,8 +153,8 @@ def test_random_tokens_lead_back_to_their_records(days: Days) -> None:
         for position in [0, day.version.tokens - 1, *(draw.randrange(day.version.tokens) for _ in range(20))]:
             results = trace(day.root, day.version, position)
             document = texts[results.file, results.offset]
-            told = results.text.removesuffix(_end(results.text)).strip("\N{REPLACEMENT CHARACTER}")
-            assert told in document["text"]
+            context = results.text.removesuffix(_end(results.text)).strip("\N{REPLACEMENT CHARACTER}")
+            assert context in document["text"]
             assert document["id"] == results.document
             assert any(results.record in line for line in results.header)
             with Path(results.landed).open("rb") as stream:
@@ -170,7 +170,7 @@ def _end(text: str) -> str:
     return text[at:] if at >= 0 else ""
 
 
-# --- What is planted or known is found ------------------------------------------------------------------------
+# --- Planted and known records are matched ------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -247,10 +247,10 @@ def test_just_the_unchanged_pages_of_a_real_recrawl_are_unchanged(real: Days, sh
 def test_copies_of_earlier_documents_are_recognized_by_content(days: Days) -> None:
     first, second = days
     before = {row["id"]: row for row in first.rows("dedup_exact", columns=["id", "file", "offset"])}
-    came = second.by_place("filter_quality", ["id"])
+    arrived = second.by_place("filter_quality", ["id"])
     rejected_rows = second.by_place("dedup_exact", ["id", "reason", "evidence"], "rejects")
     seen = {place: row for place, row in rejected_rows.items() if row["reason"] == "dedup_exact:seen_before"}
-    assert seen.keys() == {place for place, row in came.items() if row["id"] in before}
+    assert seen.keys() == {place for place, row in arrived.items() if row["id"] in before}
     assert seen
     for row in seen.values():
         winner = json.loads(row["evidence"])["winner"]
@@ -270,13 +270,13 @@ def test_changed_pages_of_a_real_recrawl_are_near_duplicates_as_their_similarity
     first, second = real
     old, new = listed(shared_data, first), listed(shared_data, second)
     before = by_payload(old, first.by_place("dedup_minhash", ["id"]))
-    came = by_payload(new, second.by_place("dedup_exact", ["id"]))
+    arrived = by_payload(new, second.by_place("dedup_exact", ["id"]))
     near = by_payload(new, second.by_place("dedup_minhash", ["evidence"], "rejects"))
     similar = missed = different = 0
     for pair in lines(shared_data / "truth" / "recrawl-pairs.jsonl.gz"):
         original = before.get((pair["url"], pair["sha1_first"]))
         page = (pair["url"], pair["sha1_second"])
-        if original is None or page not in came:
+        if original is None or page not in arrived:
             continue
         proof = json.loads(near[page]["evidence"]) if page in near else {}
         results = original["id"] in {proof.get("winner"), proof.get("near")}
@@ -373,9 +373,9 @@ def test_a_landing_of_objects_gives_the_same_bytes_as_a_folder(
 def test_a_killed_partition_alone_runs_again_and_only_what_it_lacked(crawl: Path, how: How, tmp_path: Path) -> None:
     root = str(tmp_path / "root")
     landed = reply("land", root=root, input=str(crawl / "2026-11-19"))
-    asked = dict(requests({"root": root, "landing": landed["landing"]}, how))
-    ingested = reply("refine", **asked["ingest"], parent=landed["manifest"])
-    extract = {**asked["extract"], "parent": ingested["manifest"]}
+    stage_requests = dict(requests({"root": root, "landing": landed["landing"]}, how))
+    ingested = reply("refine", **stage_requests["ingest"], parent=landed["manifest"])
+    extract = {**stage_requests["extract"], "parent": ingested["manifest"]}
     spans = cut(extract, 2)
     sound = reply("refine", **extract, span=spans[0])
     before = set(receipts(root))
@@ -391,9 +391,9 @@ def test_a_killed_partition_alone_runs_again_and_only_what_it_lacked(crawl: Path
     sealed = reply("seal", stage=extract, spans=spans)["manifest"]
     whole = str(tmp_path / "whole")
     reply("land", root=whole, input=str(crawl / "2026-11-19"))
-    for request in (asked["ingest"] | {"parent": landed["manifest"]}, extract):
-        told = reply("refine", **request | {"root": whole})
-    assert told["manifest"] == sealed
+    for request in (stage_requests["ingest"] | {"parent": landed["manifest"]}, extract):
+        refined_whole = reply("refine", **request | {"root": whole})
+    assert refined_whole["manifest"] == sealed
     assert storage.connect(root).read(sealed) == storage.connect(whole).read(sealed)
 
 

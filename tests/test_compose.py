@@ -40,7 +40,7 @@ VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z0-9_]+)(?:(:?[-?])([^}]*))?\}")
 
 @pytest.fixture(scope="module")
 def written() -> dict[str, Any]:
-    """The compose file as it stands."""
+    """The compose file, without its variables filled in."""
     return yaml.safe_load(COMPOSE.read_text())
 
 
@@ -49,8 +49,8 @@ def env() -> dict[str, str]:
     """A `.env`, made by the very command that `.env.example` gives."""
     [command] = [line.removeprefix("#").strip() for line in EXAMPLE.read_text().splitlines() if "while IFS" in line]
     making = command.split(" > .env")[0]
-    made = subprocess.run(["sh", "-c", making], cwd=PROJECT, capture_output=True, text=True, check=True).stdout
-    return dict(line.split("=", 1) for line in made.splitlines() if line and not line.startswith("#"))
+    lines = subprocess.run(["sh", "-c", making], cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    return dict(line.split("=", 1) for line in lines.splitlines() if line and not line.startswith("#"))
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +60,8 @@ def filled(env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def fill(text: str, env: Mapping[str, str]) -> str:
-    def value(found: re.Match[str]) -> str:
-        name, kind, word = found.groups()
+    def value(match: re.Match[str]) -> str:
+        name, kind, word = match.groups()
         if env.get(name) or (kind == "-" and name in env):
             return env[name]
         if kind in ("?", ":?"):
@@ -231,7 +231,7 @@ def natively(command: list[str], where: Mapping[str, str]) -> list[str]:
     bin_ = Path(sys.executable).parent
     program = sys.executable if command[0] == "python" else str(bin_ / command[0])
     swapped = re.compile("|".join(map(re.escape, where)))
-    return [program, *(swapped.sub(lambda found: where[found.group()], word) for word in command[1:])]
+    return [program, *(swapped.sub(lambda match: where[match.group()], word) for word in command[1:])]
 
 
 @contextlib.contextmanager
@@ -328,17 +328,17 @@ def test_the_ray_services_make_a_cluster_that_runs_our_jobs(
             ["ray", "job", "submit", "--address", dashboard, "--", "python", "-m", "pipeline_tasks"], {"?": ""}
         )
         for _ in range(20):  # the head answers before its job agent does
-            said = subprocess.run(submit, env=os.environ | env, check=False, capture_output=True, text=True)
-            if "submitted successfully" in said.stdout:
+            submitted = subprocess.run(submit, env=os.environ | env, check=False, capture_output=True, text=True)
+            if "submitted successfully" in submitted.stdout:
                 break
-        assert "usage: python -m pipeline_tasks request.json" in said.stdout, said.stderr
-        asked = subprocess.run(
+        assert "usage: python -m pipeline_tasks request.json" in submitted.stdout, submitted.stderr
+        answer = subprocess.run(
             [sys.executable, "-c", f"import urllib.request as r; r.urlopen('{dashboard}/api/jobs/')"],
             capture_output=True,
             text=True,
             check=False,
         )
-        assert "401" in asked.stderr
+        assert "401" in answer.stderr
     shutil.rmtree(place, ignore_errors=True)
 
 

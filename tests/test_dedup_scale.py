@@ -31,16 +31,16 @@ class Shuffled:
         """The factory of an engine whose shuffles are counted here."""
 
         def make(*arguments: Any) -> Any:
-            made = engine(on, address)(*arguments)
-            group = made.group
+            built = engine(on, address)(*arguments)
+            group = built.group
 
             def counted(kernel: Kernel, rows: Shards, **how: Any) -> Shards:
                 self.rows += sum(shard.rows for shard in rows)
-                found: Shards = group(kernel, rows, **how)
-                return found
+                shards: Shards = group(kernel, rows, **how)
+                return shards
 
-            made.group = counted
-            return made
+            built.group = counted
+            return built
 
         return make
 
@@ -55,19 +55,19 @@ def deduplicated(
     root: Path, texts: list[str], on: tuple[str, str], params: Mapping[str, Any]
 ) -> tuple[Manifest, Shuffled]:
     parent = refining.commit_parent(root, [documents(texts)])
-    home, _ = refining.refined(root, "dedup_exact", parent, {"buckets": BUCKETS})
+    exact, _ = refining.refined(root, "dedup_exact", parent, {"buckets": BUCKETS})
     shuffled = Shuffled()
-    work = RefineRequest(str(root), "dedup_minhash", {"buckets": BUCKETS, **params}, home)
-    _, made, _ = refine(work, shuffled.watched(*on))
-    return made, shuffled
+    work = RefineRequest(str(root), "dedup_minhash", {"buckets": BUCKETS, **params}, exact)
+    _, manifest, _ = refine(work, shuffled.watched(*on))
+    return manifest, shuffled
 
 
 def test_a_template_of_100_000_pages_leaves_one_and_never_pairs_them_all(tmp_path: Path, on: tuple[str, str]) -> None:
     count = 100_000
-    made, shuffled = deduplicated(tmp_path, planted.template(count), on, {})
-    assert made.rows == 1
-    assert made.rejected == {"dedup_minhash:near_duplicate": count - 1}
-    assert made.metrics["kept"]["unsettled_bands"]["sum"] == 0
+    manifest, shuffled = deduplicated(tmp_path, planted.template(count), on, {})
+    assert manifest.rows == 1
+    assert manifest.rejected == {"dedup_minhash:near_duplicate": count - 1}
+    assert manifest.metrics["kept"]["unsettled_bands"]["sum"] == 0
     assert shuffled.rows < 100 * count  # all pairs would be 50,000 per page
 
 
@@ -87,6 +87,6 @@ def test_a_chain_of_10_000_near_duplicates_comes_together(tmp_path: Path, on: tu
 
 def test_a_passage_that_half_of_the_pages_bear_removes_none_of_them(tmp_path: Path, on: tuple[str, str]) -> None:
     count = 20_000
-    made, shuffled = deduplicated(tmp_path, planted.boilerplate(count), on, {"rows": 4})
-    assert made.rows == count
+    manifest, shuffled = deduplicated(tmp_path, planted.boilerplate(count), on, {"rows": 4})
+    assert manifest.rows == count
     assert shuffled.rows < 100 * count

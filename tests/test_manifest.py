@@ -198,13 +198,13 @@ def test_packed_bytes_are_no_measure() -> None:
 
 @FEW
 @given(tables)
-def test_a_profile_counts_what_is_there(rows: Any) -> None:
-    found = profiled(rows)
+def test_a_profile_counts_its_values(rows: Any) -> None:
+    profiles = profiled(rows)
     numbers = [n for n, _, _ in rows if n is not None]
-    assert found["n"]["count"] == len(numbers) == sum(found["n"]["bins"].values())
-    assert found["n"]["sum"] == sum(numbers)
-    assert found["share"]["count"] == sum(share is not None for _, share, _ in rows)
-    assert sum(found["language"]["bins"].values()) == sum(name is not None for _, _, name in rows)
+    assert profiles["n"]["count"] == len(numbers) == sum(profiles["n"]["bins"].values())
+    assert profiles["n"]["sum"] == sum(numbers)
+    assert profiles["share"]["count"] == sum(share is not None for _, share, _ in rows)
+    assert sum(profiles["language"]["bins"].values()) == sum(name is not None for _, _, name in rows)
 
 
 @FEW
@@ -231,9 +231,9 @@ def test_a_quantile_of_a_share_is_in_hundredths() -> None:
     "kind", [pa.int8(), pa.int64(), pa.uint64(), pa.float32(), pa.string(), pa.large_string(), pa.bool_()]
 )
 def test_a_column_of_nulls_is_profiled_as_nothing(kind: pa.DataType) -> None:
-    found = profile(pa.table({"x": pa.nulls(3, kind)}), ("x",))["x"]
-    assert (found["count"], found["bins"]) == (0, {})
-    assert json.loads(canonical(found)) == found
+    column_profile = profile(pa.table({"x": pa.nulls(3, kind)}), ("x",))["x"]
+    assert (column_profile["count"], column_profile["bins"]) == (0, {})
+    assert json.loads(canonical(column_profile)) == column_profile
 
 
 def test_tallies_add_up_and_are_sorted() -> None:

@@ -14,7 +14,7 @@ LARGEST = 24
 """MB of the largest document."""
 
 TIMES = 12
-"""Bytes that a stage may hold per byte of the largest document, beside `BATCH`."""
+"""Bytes that a stage may hold per byte of the largest document, in addition to `BATCH`."""
 
 BATCH = 600
 """MB that a batch of ordinary documents takes where it takes most: some 32 MB of text in `filter_quality`."""
@@ -26,17 +26,17 @@ pytestmark = [
 
 
 def peaks(kind: str, size: int) -> dict[str, dict[str, Any]]:
-    """Return what each stage kept and set aside, and its memory."""
-    asked = ["--size", str(size), "--largest", str(LARGEST), "--kind", kind, "--json"]
-    command = [sys.executable, str(ROOT / "benchmarks" / "memory.py"), *asked]
+    """Return what each stage kept and rejected, and its memory."""
+    options = ["--size", str(size), "--largest", str(LARGEST), "--kind", kind, "--json"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "memory.py"), *options]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environ, cwd=ROOT)
-    return {one["stage"]: one for one in json.loads(done.stdout.splitlines()[-1])["stages"][kind]}
+    return {row["stage"]: row for row in json.loads(done.stdout.splitlines()[-1])["stages"][kind]}
 
 
 def test_a_shard_of_any_size_takes_the_memory_of_its_largest_document() -> None:
-    for stage, one in peaks("parquet", 72).items():
-        taken = (one["peak"] - one["before"]) / 1e6
+    for stage, peak in peaks("parquet", 72).items():
+        taken = (peak["peak"] - peak["before"]) / 1e6
         assert taken < BATCH + TIMES * LARGEST, f"{stage} takes {taken:.0f} MB"
         if stage != "filter_quality":
-            assert one["rejected"] == {}
+            assert peak["rejected"] == {}

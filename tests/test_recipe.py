@@ -19,18 +19,18 @@ MINIMAL: dict[str, Any] = {"stages": {"toy_map": {"every": 4}, "toy_group": {}}}
 pytestmark = pytest.mark.usefixtures("toys")
 
 
-def test_a_recipe_keeps_its_order_and_what_it_says() -> None:
-    made = parse_recipe(
+def test_a_recipe_keeps_its_order_and_values() -> None:
+    recipe = parse_recipe(
         MINIMAL | {"title": "Toys", "run": {"partitions": 2, "engines": {"toy_group": "spark"}}}, "toys.yaml"
     )
-    assert (made.name, made.title, made.partitions) == ("toys", "Toys", 2)
-    assert [(step.stage, step.params, step.engine) for step in made.steps] == [
+    assert (recipe.name, recipe.title, recipe.partitions) == ("toys", "Toys", 2)
+    assert [(step.stage, step.params, step.engine) for step in recipe.steps] == [
         ("toy_map", {"every": 4}, "local"),
         ("toy_group", {}, "spark"),
     ]
-    assert made.step("toy_group").engine == "spark"
+    assert recipe.step("toy_group").engine == "spark"
     with pytest.raises(RecipeError, match="recipe toys has no stage pack; it has toy_map, toy_group"):
-        made.step("pack")
+        recipe.step("pack")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_recipe_keeps_its_order_and_what_it_says() -> None:
         ({"gates": {"toy_map": 3}}, "gates: toy_map must be a mapping"),
     ],
 )
-def test_a_wrong_recipe_is_told_what_is_wrong(change: dict[str, Any], said: str) -> None:
+def test_a_wrong_recipe_is_refused_with_the_cause(change: dict[str, Any], said: str) -> None:
     with pytest.raises(RecipeError, match=said):
         parse_recipe(MINIMAL | change, "r.yaml")
 
@@ -98,10 +98,10 @@ def test_a_recipe_is_found_by_name_or_path(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", recipe_names())
 def test_every_recipe_we_ship_is_sound(name: str) -> None:
-    made = load_recipe(name)
-    assert made.name == name
-    assert made.title
-    stages = [step.stage for step in made.steps]
+    recipe = load_recipe(name)
+    assert recipe.name == name
+    assert recipe.title
+    stages = [step.stage for step in recipe.steps]
     assert stages == [stage for stage in STAGES if stage in stages]
 
 

@@ -1,4 +1,4 @@
-"""Toy stages that use every verb of an engine, well and badly; kernels are found by workers as `tests.toys`."""
+"""Toy stages that use every verb of an engine, well and badly; workers import their kernels as `tests.toys`."""
 
 import os
 import signal
@@ -97,7 +97,7 @@ def run_group(shards: Shards, params: GroupParams, on: Engine) -> Shards:
 
 
 @dataclass(frozen=True, slots=True)
-class RecallParams:
+class LookupParams:
     """How many shards of history to save."""
 
     buckets: int = 3
@@ -149,14 +149,14 @@ def run_history(shards: Shards, _: NoParams, on: Engine) -> Shards:
     return kept
 
 
-# --- recall: as history, but by looking up keys -----------------------------------------------------------------------
+# --- lookup: as history, but by looking up keys -----------------------------------------------------------------------
 
 
-def recall(batches: Batches, *earlier: HistoryReader) -> Batches:
+def lookup(batches: Batches, *earlier: HistoryReader) -> Batches:
     for batch in batches:
         ids = batch.column("id")
         known = {row_id for table in earlier for row_id in table.rows(ids).column("id").to_pylist()}
-        reasons = ["toy_recall:seen" if row_id in known else None for row_id in ids.to_pylist()]
+        reasons = ["toy_lookup:seen" if row_id in known else None for row_id in ids.to_pylist()]
         yield reject(batch, pa.array(reasons, pa.string()))
 
 
@@ -164,9 +164,9 @@ def keep(batches: Batches) -> Batches:
     yield from batches
 
 
-def run_recall(shards: Shards, params: RecallParams, on: Engine) -> Shards:
-    home = on.group(keep, shards, by="id", buckets=params.buckets)
-    kept = on.map(recall, home, *on.history("ids"))
+def run_lookup(shards: Shards, params: LookupParams, on: Engine) -> Shards:
+    grouped = on.group(keep, shards, by="id", buckets=params.buckets)
+    kept = on.map(lookup, grouped, *on.history("ids"))
     on.save_history("ids", on.map(keep_ids, kept))
     return kept
 
@@ -236,7 +236,7 @@ CARDS: tuple[Stage[Any], ...] = (
     Stage("toy_group", run_group, GroupParams, ROWS, ROWS, 1, splits=False, profiled=MEASURES, engine="local"),
     Stage("toy_broadcast", run_broadcast, NoParams, ROWS, LEARNED, 1, splits=False, profiled=MEASURES, engine="local"),
     Stage("toy_history", run_history, NoParams, ROWS, ROWS, 1, splits=False, engine="local", history=IDS),
-    Stage("toy_recall", run_recall, RecallParams, ROWS, ROWS, 1, splits=False, engine="local", history=IDS_BY_KEY),
+    Stage("toy_lookup", run_lookup, LookupParams, ROWS, ROWS, 1, splits=False, engine="local", history=IDS_BY_KEY),
     Stage("toy_bad", run_bad, BadParams, ROWS, ROWS, 1, splits=True, engine="local"),
     Stage("toy_bad_group", run_bad_group, BadParams, ROWS, ROWS, 1, splits=False, engine="local"),
 )

@@ -33,7 +33,7 @@ from tests.toys import table
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
 
-STAGES = ("toy_map", "toy_group", "toy_broadcast", "toy_history", "toy_recall")
+STAGES = ("toy_map", "toy_group", "toy_broadcast", "toy_history", "toy_lookup")
 TABLES = [table(0, 40), table(40, 0), table(40, 25)]
 
 
@@ -118,10 +118,10 @@ def test_lookups_read_the_same_everywhere(cluster: tuple[str, str], tmp_path: Pa
     read = []
     for on in (("local", ""), cluster):
         root = tmp_path / on[0]
-        monday = run(root, ("local", ""), "toy_recall", commit_parent(root, [table(0, 6000)], "monday"))[0]
+        monday = run(root, ("local", ""), "toy_lookup", commit_parent(root, [table(0, 6000)], "monday"))[0]
         tuesday = commit_parent(root, [table(100, 2), table(5995, 10)], "tuesday")
-        _, manifest, cost = run(root, on, "toy_recall", tuesday, history=(monday,))
-        assert manifest.rejected == {"toy_recall:seen": 7}
+        _, manifest, cost = run(root, on, "toy_lookup", tuesday, history=(monday,))
+        assert manifest.rejected == {"toy_lookup:seen": 7}
         read.append(cost.history_reads)
     assert read[0] == read[1]
     assert 7 <= read[0]["rows"] <= 7 * 128

@@ -1,4 +1,4 @@
-"""Packs: a language is asked what its entry says, files that make no sense are refused, and the data has sources."""
+"""Packs: a language is checked by its entry, files that make no sense are refused, and the data has sources."""
 
 import re
 from pathlib import Path

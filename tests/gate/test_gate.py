@@ -65,7 +65,7 @@ LOST = {
         similarity=[0.81, 0.9] * 2000, clusters=["w1", "w2", "w3", "w4"] * 20, origins=["source crawl"] * 4000
     )
 }
-"""Profiles of what a healthy stage set aside."""
+"""Profiles of the rows that a healthy stage rejected."""
 
 PARAMS = {"pack": {"length": 250}, "dedup_minhash": {"threshold": 0.8}}
 
@@ -105,22 +105,22 @@ def healthy(stage: str, rows_in: int = ROWS) -> Manifest:
     )
 
 
-def kept(made: Manifest, share: float, why: str = "") -> Manifest:
-    """Return `made` with another share of its rows kept, the rest rejected for one reason."""
-    rows_kept = round(made.rows_in * share)
-    lost = made.rows_in - rows_kept
-    reason = why or next(iter(stage_card(made.stage).reasons), f"{made.stage}:none")
+def kept(manifest: Manifest, share: float, why: str = "") -> Manifest:
+    """Return `manifest` with another share of its rows kept, the rest rejected for one reason."""
+    rows_kept = round(manifest.rows_in * share)
+    lost = manifest.rows_in - rows_kept
+    reason = why or next(iter(stage_card(manifest.stage).reasons), f"{manifest.stage}:none")
     return replace(
-        made,
+        manifest,
         shards=(Shard("data/0", rows_kept, HUGE, "a"),),
         rejects=(Shard("rejects/0", lost, 1000, "b"),),
         rejected={reason: lost} if lost else {},
     )
 
 
-def profiled(made: Manifest, **columns: list[int] | list[float] | list[str]) -> Manifest:
-    """Return `made` with other profiles of some columns."""
-    return replace(made, metrics={**made.metrics, "kept": {**made.metrics["kept"], **numbers(**columns)}})
+def profiled(manifest: Manifest, **columns: list[int] | list[float] | list[str]) -> Manifest:
+    """Return `manifest` with other profiles of some columns."""
+    return replace(manifest, metrics={**manifest.metrics, "kept": {**manifest.metrics["kept"], **numbers(**columns)}})
 
 
 Bad = Iterator[tuple[Manifest, Manifest | None]]
@@ -172,12 +172,12 @@ def bad_quality(good: Manifest) -> Bad:
     yield healthy("filter_quality", 1_000_000), None
 
 
-def wiped(made: Manifest) -> Manifest:
-    """Return `made` after one source and one site lost 99 % to their own snapshot, all of it to one document."""
+def wiped(manifest: Manifest) -> Manifest:
+    """Return `manifest` after one source and one site lost 99 % to their own snapshot, all of it to one document."""
     origins = ["source feed", "site example.org"]
     lost = numbers(origins=[*origins, *(f"own {name}" for name in origins)] * 1980, clusters=["w"] * 1980)
-    measures = made.metrics["kept"] | numbers(origins=origins * 20)
-    return replace(made, metrics={"kept": measures, "rejects": made.metrics["rejects"] | lost})
+    profiles = manifest.metrics["kept"] | numbers(origins=origins * 20)
+    return replace(manifest, metrics={"kept": profiles, "rejects": manifest.metrics["rejects"] | lost})
 
 
 def bad_copies(good: Manifest) -> Bad:
@@ -247,27 +247,27 @@ PLANTED = {
     "pack": bad_pack,
 }
 
-HOME = ("dedup_exact", "dedup_minhash", "dedup_paragraphs")
+SORTED_BY_ID = ("dedup_exact", "dedup_minhash", "dedup_paragraphs")
 
-LOOKED_UP = {(EVERY, "duplicate_records"), *((stage, "duplicate_ids") for stage in HOME)}
+LOOKED_UP = {(EVERY, "duplicate_records"), *((stage, "duplicate_ids") for stage in SORTED_BY_ID)}
 """What stored rows say; broken by real rows in `test_rows_counted_twice_are_refused`."""
 
 
-def stored(root: Path, made: Manifest) -> str:
+def stored(root: Path, manifest: Manifest) -> str:
     """Commit a manifest under the fingerprint of its content; return its path."""
-    made = replace(made, fingerprint=digest_of(made))
-    path = manifest_path(made.stage, made.fingerprint)
-    storage.commit(storage.connect(str(root)), path, dump(made))
+    manifest = replace(manifest, fingerprint=digest_of(manifest))
+    path = manifest_path(manifest.stage, manifest.fingerprint)
+    storage.commit(storage.connect(str(root)), path, dump(manifest))
     return path
 
 
-def judged(root: Path, made: Manifest, previous: Manifest | None = None, **kwargs: Any) -> Verdict:
+def judged(root: Path, manifest: Manifest, previous: Manifest | None = None, **kwargs: Any) -> Verdict:
     """Store a manifest (its parent too, where tokens are counted) and judge it."""
-    if made.stage in ("tokenize", "shuffle", "pack"):
-        before = STAGES[STAGES.index(made.stage) - 1]
+    if manifest.stage in ("tokenize", "shuffle", "pack"):
+        before = STAGES[STAGES.index(manifest.stage) - 1]
         parent = stored(root, healthy(before))
-        made = replace(made, parents=(parent.split("/")[1],))
-    return judge(str(root), stored(root, made), stored(root, previous) if previous else "", **kwargs)
+        manifest = replace(manifest, parents=(parent.split("/")[1],))
+    return judge(str(root), stored(root, manifest), stored(root, previous) if previous else "", **kwargs)
 
 
 def test_every_stage_has_a_suite() -> None:
@@ -277,7 +277,7 @@ def test_every_stage_has_a_suite() -> None:
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_suite_refuses_its_planted_bad_samples(suite: str, tmp_path: Path) -> None:
     """Every expectation of the suite is broken by one of the samples, and each critical one refuses it."""
-    verdicts = [judged(tmp_path, made, previous) for made, previous in bad(suite)]
+    verdicts = [judged(tmp_path, manifest, previous) for manifest, previous in bad(suite)]
     failed = {(one.column, one.severity) for verdict in verdicts for one in verdict.failures}
     expected = {(one["kwargs"]["column"], one["severity"]) for one in load_suite(suite)}
     assert {one for one in expected if (suite, one[0]) not in LOOKED_UP} <= failed
@@ -298,11 +298,11 @@ def test_a_suite_passes_a_good_sample(suite: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_suite_has_a_reason_for_each_expectation(suite: str) -> None:
     expectations = load_suite(suite)
-    assert any(one["severity"] == "critical" for one in expectations)
-    for one in expectations:
-        assert one["notes"].endswith(".")
-        assert set(one["kwargs"]) <= {"column", "min_value", "max_value"}
-        assert len(one["kwargs"]) > 1, "an expectation without a bound cannot refuse"
+    assert any(expectation["severity"] == "critical" for expectation in expectations)
+    for expectation in expectations:
+        assert expectation["notes"].endswith(".")
+        assert set(expectation["kwargs"]) <= {"column", "min_value", "max_value"}
+        assert len(expectation["kwargs"]) > 1, "an expectation without a bound cannot refuse"
 
 
 def test_facts_and_their_meanings_are_the_same_names(tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_facts_and_their_meanings_are_the_same_names(tmp_path: Path) -> None:
 
 
 def documents(rows: int, record: int | None = None) -> pa.Table:
-    """Return documents, all from one record if it is given."""
+    """Return documents, all from one record if `record` names it."""
     columns: dict[str, Any] = {field.name: pa.array(["x"] * rows, pa.string()) for field in LOCATOR}
     columns |= {"offset": pa.array([record if record is not None else row for row in range(rows)], pa.int64())}
     columns |= {"length": pa.array([9] * rows, pa.int64())}
@@ -325,56 +325,56 @@ def documents(rows: int, record: int | None = None) -> pa.Table:
     return pa.table({**columns, "chars": pa.array([25] * rows, pa.int64())})
 
 
-def test_a_real_stage_passes_and_its_verdict_is_found_again(tmp_path: Path) -> None:
-    path, made = refined(tmp_path, "filter_url", commit_parent(tmp_path, [documents(120)]))
+def test_a_real_stage_passes_and_its_verdict_is_read_again(tmp_path: Path) -> None:
+    path, manifest = refined(tmp_path, "filter_url", commit_parent(tmp_path, [documents(120)]))
     verdict = judge(str(tmp_path), path)
     assert verdict.outcome == "pass"
     assert verdict.facts["duplicate_records"] == 0
     assert verdict.facts["retention"] == 1
     assert judge(str(tmp_path), path) == verdict == read_verdict(str(tmp_path), verdict.path)
-    assert verdict.path.startswith(f"filter_url/{made.fingerprint}/gate/")
+    assert verdict.path.startswith(f"filter_url/{manifest.fingerprint}/gate/")
 
 
 def test_rows_counted_twice_are_refused(tmp_path: Path) -> None:
     path, _ = refined(tmp_path, "filter_url", commit_parent(tmp_path, [documents(120, record=7)]))
     verdict = judge(str(tmp_path), path)
     assert verdict.outcome == "refuse"
-    assert [one.column for one in verdict.failures] == ["duplicate_records"]
+    assert [failure.column for failure in verdict.failures] == ["duplicate_records"]
     assert verdict.failures[0].observed == 119
 
 
-@pytest.mark.parametrize("stage", HOME)
-def test_a_text_that_is_there_twice_is_refused(stage: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stage", SORTED_BY_ID)
+def test_a_text_that_occurs_twice_is_refused(stage: str, tmp_path: Path) -> None:
     table = documents(120).set_column(9, "id", pa.array(["0" * 32] * 120))
     writer = ShardWriter(table.schema)
     writer.write(table.combine_chunks().to_batches()[0])
-    made = replace(kept(healthy(stage, 120), 1.0), shards=(writer.store(str(tmp_path), "made"),))
-    made = replace(made, schema=tuple({**dict(schema_pairs(LOCATOR)), **dict(made.schema)}.items()))
-    verdict = judge(str(tmp_path), stored(tmp_path, made))
-    assert ("duplicate_ids", 119) in {(one.column, one.observed) for one in verdict.failures}
+    manifest = replace(kept(healthy(stage, 120), 1.0), shards=(writer.store(str(tmp_path), "made"),))
+    manifest = replace(manifest, schema=tuple({**dict(schema_pairs(LOCATOR)), **dict(manifest.schema)}.items()))
+    verdict = judge(str(tmp_path), stored(tmp_path, manifest))
+    assert ("duplicate_ids", 119) in {(failure.column, failure.observed) for failure in verdict.failures}
     assert verdict.outcome == "refuse"
 
 
 def pages(**sites: tuple[int, str]) -> pa.Table:
     """Return documents by site: how many, and the text of each, with its URL where that has `{}`."""
-    told = [
+    addresses = [
         (f"https://www.{site}.co.uk/{page}", text) for site, (count, text) in sites.items() for page in range(count)
     ]
-    return table_of([text.format(url) for url, text in told], [url for url, _ in told])
+    return table_of([text.format(url) for url, text in addresses], [url for url, _ in addresses])
 
 
 def test_a_site_that_loses_nearly_all_to_one_document_is_refused(tmp_path: Path) -> None:
     """A real stage over real rows; `refinery funnel` names the site, the gate has numbers only."""
     table = pages(bad=(1100, "soft 404"), good=(1500, "page {}"))
-    path, made = refined(tmp_path, "dedup_exact", commit_parent(tmp_path, [table]))
+    path, manifest = refined(tmp_path, "dedup_exact", commit_parent(tmp_path, [table]))
     verdict = judge(str(tmp_path), path)
     assert verdict.outcome == "refuse"
-    assert {(one.column, one.severity, one.observed) for one in verdict.failures} == {
+    assert {(failure.column, failure.severity, failure.observed) for failure in verdict.failures} == {
         ("site_own_loss_max", "critical", 0.999091),
         ("site_loss_max", "warning", 0.999091),
     }
     assert verdict.facts["source_loss_max"] == round(1099 / 2600, 6)
-    assert losses(made.metrics, "site", own=True) == {"bad.co.uk": 1099 / 1100, "good.co.uk": 0}
+    assert losses(manifest.metrics, "site", own=True) == {"bad.co.uk": 1099 / 1100, "good.co.uk": 0}
     assert judge(str(tmp_path), path, bounds={"site_own_loss_max": {"max_value": 1}}).outcome == "warn"
 
 
@@ -386,26 +386,26 @@ def test_a_site_that_earlier_snapshots_have_is_no_loss_of_its_own(tmp_path: Path
     path, _ = refined(tmp_path, "dedup_exact", commit_parent(tmp_path, [table]), history=[first])
     verdict = judge(str(tmp_path), path)
     assert verdict.outcome == "warn"
-    assert [one.column for one in verdict.failures] == ["site_loss_max"]
+    assert [failure.column for failure in verdict.failures] == ["site_loss_max"]
     assert verdict.facts["site_own_loss_max"] == 0
 
 
 def test_removals_without_proof_are_refused(tmp_path: Path) -> None:
-    """Verification off: every edge is a guess. And too short documents that nobody compared are told."""
+    """Verification off: every edge is a guess. Documents too short to be compared are counted as bypassed."""
     text = " ".join(f"word{n}" for n in range(200))
     table = table_of([*(text.replace("word7 ", f"w{n} ") for n in range(120)), *("short" for _ in range(30))])
     table = table.set_column(table.schema.get_field_index("id"), "id", pa.array([f"{n:032x}" for n in range(150)]))
     parent = commit_parent(tmp_path, [table])
-    path, made = refined(tmp_path, "dedup_minhash", parent)
+    path, manifest = refined(tmp_path, "dedup_minhash", parent)
     proven = judge(str(tmp_path), path, bounds={"retention": {"min_value": 0}, "bypassed": {"max_value": None}})
     assert proven.outcome == "pass"
     assert (proven.facts["unverified_edges"], proven.facts["unsigned"], proven.facts["bypassed"]) == (0, 30, 30)
     assert proven.facts["similarity_p05"] >= 0.8
-    assert proven.facts["cluster_share_max"] == round((sum(made.rejected.values()) + 1) / 150, 6)
-    path, made = refined(tmp_path, "dedup_minhash", parent, {"threshold": 0})
+    assert proven.facts["cluster_share_max"] == round((sum(manifest.rejected.values()) + 1) / 150, 6)
+    path, manifest = refined(tmp_path, "dedup_minhash", parent, {"threshold": 0})
     verdict = judge(str(tmp_path), path, bounds={"retention": {"min_value": 0}})
-    failed = {one.column: one.observed for one in verdict.failures}
-    assert failed == {"unverified_edges": sum(made.rejected.values()), "bypassed": 30}
+    failed = {failure.column: failure.observed for failure in verdict.failures}
+    assert failed == {"unverified_edges": sum(manifest.rejected.values()), "bypassed": 30}
     assert verdict.outcome == "refuse"
 
 
@@ -442,7 +442,7 @@ def test_a_recipe_changes_bounds_by_fact_and_severity(tmp_path: Path) -> None:
             "rows": {"min_value": 9**9},
         },
     )
-    assert {one.column for one in added.failures} == {"rows"}
+    assert {failure.column for failure in added.failures} == {"rows"}
 
 
 def test_a_recipe_bounds_a_fact_that_no_suite_names(tmp_path: Path) -> None:
@@ -487,13 +487,13 @@ def test_data_docs_stand_alone_and_show_no_text(tmp_path: Path) -> None:
 
 
 def test_gates_may_be_judged_at_once(tmp_path: Path) -> None:
-    made = [kept(healthy("filter_url"), share, "filter_url:domain") for share in (0.3, 0.6, 0.95, 1.0)]
+    manifests = [kept(healthy("filter_url"), share, "filter_url:domain") for share in (0.3, 0.6, 0.95, 1.0)]
     with ThreadPoolExecutor(4) as pool:
-        outcomes = list(pool.map(lambda one: judged(tmp_path, one).outcome, made))
+        outcomes = list(pool.map(lambda manifest: judged(tmp_path, manifest).outcome, manifests))
     assert outcomes == ["refuse", "warn", "pass", "pass"]
 
 
-def test_a_verdict_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_verdict_is_named(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="no such verdict"):
         read_verdict(str(tmp_path), "filter_url/0/gate/0/verdict.json")
 
@@ -503,7 +503,7 @@ def test_psi_is_zero_for_equal_and_grows_with_the_difference() -> None:
     near = numbers(chars=list(range(50, 2050)), language=["en"] * 880 + ["de"] * 120)
     far = numbers(chars=[5000] * 2000, language=["fr"] * 1000)
     for name in ("chars", "language"):
-        values = [psi(one[name], before[name]) for one in (before, near, far)]
+        values = [psi(profiles[name], before[name]) for profiles in (before, near, far)]
         assert values[0] == 0
         assert values[1] is not None
         assert values[2] is not None

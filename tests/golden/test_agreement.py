@@ -27,7 +27,7 @@ judges += (C4QualityFilter(filter_no_terminal_punct=False),)
 for line in sys.stdin:
     documents = [Document(text=json.loads(line), id="0") for _ in judges]
     outcomes = [judge.filter(document) for judge, document in zip(judges, documents)]
-    reasons = [one[1].removeprefix("gopher_") if isinstance(one, tuple) else None for one in outcomes]
+    reasons = [outcome[1].removeprefix("gopher_") if isinstance(outcome, tuple) else None for outcome in outcomes]
     print(json.dumps([reasons, documents[-1].text]))
 """
 FILTERS = ("gopher_repetition", "gopher_quality", "fineweb", "c4")
@@ -38,8 +38,8 @@ def theirs(texts: list[str]) -> Verdicts:
     """The first reason of each of FILTERS per text, and the text as C4 leaves it, by datatrove."""
     if not PEER.exists():
         pytest.skip("no environment of peers: benchmarks/agreement.py makes it")
-    asked = "".join(json.dumps(text) + "\n" for text in texts)
-    answer = subprocess.run([str(PEER), "-c", CODE], input=asked, check=True, capture_output=True, text=True)
+    lines = "".join(json.dumps(text) + "\n" for text in texts)
+    answer = subprocess.run([str(PEER), "-c", CODE], input=lines, check=True, capture_output=True, text=True)
     return [tuple(json.loads(line)) for line in answer.stdout.splitlines()]
 
 
@@ -89,7 +89,7 @@ WORDS = (
 
 
 def odd_text(draw: random.Random) -> str:
-    """A few lines, some said again, of ordinary and odd words between odd white space; one rule of C4 at most drops it."""
+    """A few lines, some repeated, of ordinary and odd words between odd white space; one rule of C4 at most drops it."""
     words = (*WORDS, *WORDS[:8] * 9, *NOTICES, draw.choice(("Lorem Ipsum", "{", "")))
     spaces, ends = draw.choice((BLANKS, " ")), draw.choice((ENDS, "\n", ("\n\n",)))
     lines: list[str] = []
@@ -105,8 +105,8 @@ def odd_text(draw: random.Random) -> str:
 def test_odd_texts_are_judged_and_edited_as_by_datatrove() -> None:
     draw = random.Random(20)
     texts = ["", " ", "\n", ".", "\u2028", *(odd_text(draw) for _ in range(1500))]
-    found, wanted = ours(texts), theirs(texts)
-    assert [row for row in zip(texts, found, wanted, strict=True) if row[1] != row[2]] == []
+    verdicts, wanted = ours(texts), theirs(texts)
+    assert [row for row in zip(texts, verdicts, wanted, strict=True) if row[1] != row[2]] == []
     reasons = {why for reasons, _ in wanted for why in reasons}
     assert {None, "curly_bracket", "lorem_ipsum", "too_few_sentences", "char_dup_ratio", "dup_line_frac"} < reasons
 
@@ -119,12 +119,12 @@ from datatrove.pipeline.filters import URLFilter
 lists, urls = json.load(sys.stdin)
 judge = URLFilter(use_integrated_lists=False, **lists)
 outcomes = [judge.filter(Document(text="", id="0", metadata={"url": url})) for url in urls]
-print(json.dumps([one[1] if isinstance(one, tuple) else None for one in outcomes]))
+print(json.dumps([outcome[1] if isinstance(outcome, tuple) else None for outcome in outcomes]))
 """
 
 
 @pytest.mark.slow
-def test_urls_are_set_aside_as_by_datatrove(tmp_path: Path) -> None:
+def test_urls_are_rejected_as_by_datatrove(tmp_path: Path) -> None:
     if not PEER.exists():
         pytest.skip("no environment of peers: benchmarks/agreement.py makes it")
     lists = {
@@ -146,8 +146,8 @@ def test_urls_are_set_aside_as_by_datatrove(tmp_path: Path) -> None:
     (out,) = filter_url.screen(iter([pa.record_batch({"url": urls})]), params=params)
     ours = [why and why.partition(":")[2] for why in out["reason"].to_pylist()]
     names = ("extra_domains", "extra_urls", "banned_words", "soft_banned_words", "banned_subwords")
-    asked = json.dumps([dict(zip(names, lists.values(), strict=True)), urls])
-    answer = subprocess.run([str(PEER), "-c", URLS], input=asked, check=True, capture_output=True, text=True)
+    request = json.dumps([dict(zip(names, lists.values(), strict=True)), urls])
+    answer = subprocess.run([str(PEER), "-c", URLS], input=request, check=True, capture_output=True, text=True)
     theirs = json.loads(answer.stdout)
     assert {why for why in theirs if why} == {why.partition(":")[2] for why in filter_url.STAGE.reasons[1:]}
     assert list(zip(urls, ours, strict=True)) == list(zip(urls, theirs, strict=True))

@@ -29,7 +29,7 @@ def texts_of(cases: Sequence[Case]) -> list[str]:
 
 
 def gopher(cases: Sequence[Case], _: Path) -> list[bool]:
-    """As cs336 asks it: word count, mean word length, ellipsis lines, words with a letter; no stop words."""
+    """As cs336 counts it: word count, mean word length, ellipsis lines, words with a letter; no stop words."""
     docs = documents(texts_of(cases), language=pa.array(["en"] * len(cases)))
     params = filter_quality.Params(profiles=("gopher_quality",), limits={"gopher_quality": {"min_stop_words": 0}})
     out = pa.Table.from_batches(filter_quality.filter_texts(iter(docs.to_batches()), params=params))
@@ -43,7 +43,7 @@ def languages(cases: Sequence[Case], _: Path) -> list[bool]:
     batches = documents(texts_of(cases)).to_batches()
     out = pa.Table.from_batches(filter_language.identify(iter(batches), params=params))
     expected = [case["expected"].get("language") or case["expected"]["ft_lang"] for case in cases]
-    return [told == wanted for told, wanted in zip(out["language"].to_pylist(), expected, strict=True)]
+    return [language == wanted for language, wanted in zip(out["language"].to_pylist(), expected, strict=True)]
 
 
 def masks(cases: Sequence[Case], _: Path) -> list[bool]:
@@ -70,10 +70,10 @@ def wet(cases: Sequence[Case], _: Path) -> list[bool]:
 
 def agrees_on_wet(archive: bytes, expected: Mapping[str, Any]) -> bool:
     """Where, when, and the first line of each text, which cc_net takes for the title."""
-    found = [row for row in read(archive, "a.warc.wet") if row["text"] is not None]
-    titles = [row["text"].partition("\n")[0] for row in found]
-    same = titles == expected["titles"] and [row["url"] for row in found] == expected["urls"]
-    return same and [row["crawled_at"] for row in found] == expected["dates"]
+    rows = [row for row in read(archive, "a.warc.wet") if row["text"] is not None]
+    titles = [row["text"].partition("\n")[0] for row in rows]
+    same = titles == expected["titles"] and [row["url"] for row in rows] == expected["urls"]
+    return same and [row["crawled_at"] for row in rows] == expected["dates"]
 
 
 def ascii_marks(cases: Sequence[Case], _: Path) -> list[bool]:
@@ -97,14 +97,23 @@ def near_duplicates(cases: Sequence[Case], root: Path) -> list[bool]:
     """Each cluster loses all but one, exactly or nearly equal; nothing else goes."""
     agreed = []
     for at, case in enumerate(cases):
-        home, params = root / str(at), case["params"]
+        case_root, case_params = root / str(at), case["params"]
         names = {doc["text"]: doc["id"] for doc in case["input"]["docs"]}
         table = documents([doc["text"] for doc in case["input"]["docs"]])
-        exact, _ = refining.refined(home, "dedup_exact", refining.commit_parent(home, [table]), {"buckets": 1})
-        bands = params["num_bands"]
-        asked = {"ngram": params["ngrams"], "bands": bands, "rows": params["num_hashes"] // bands, "buckets": 1}
-        _, made = refining.refined(home, "dedup_minhash", exact, asked | {"threshold": params["jaccard_threshold"]})
-        kept = {names[row["text"]] for row in refining.rows(home, made).to_pylist()}
+        exact, _ = refining.refined(
+            case_root, "dedup_exact", refining.commit_parent(case_root, [table]), {"buckets": 1}
+        )
+        bands = case_params["num_bands"]
+        params = {
+            "ngram": case_params["ngrams"],
+            "bands": bands,
+            "rows": case_params["num_hashes"] // bands,
+            "buckets": 1,
+        }
+        _, manifest = refining.refined(
+            case_root, "dedup_minhash", exact, params | {"threshold": case_params["jaccard_threshold"]}
+        )
+        kept = {names[row["text"]] for row in refining.rows(case_root, manifest).to_pylist()}
         lost = [cluster for cluster in case["expected"]["clusters"] if len(kept & set(cluster)) != 1]
         agreed.append(len(kept) == case["expected"]["kept"] and not lost)
     return agreed
@@ -113,7 +122,7 @@ def near_duplicates(cases: Sequence[Case], root: Path) -> list[bool]:
 def same_words(cases: Sequence[Case], _: Path) -> list[bool]:
     """Whether `dedup_minhash` sees the same words in a text and in what the other project makes of it."""
     pairs = [(case["input"]["arg0"], case["expected"]["value"]) for case in cases]
-    return [words_of(given) == words_of(made) for given, made in pairs]
+    return [words_of(text) == words_of(expected) for text, expected in pairs]
 
 
 def words_of(text: str) -> list[Any]:
@@ -144,7 +153,7 @@ AGREEMENTS: dict[str, Agreement] = {
     "text_dedup.normalize": same_words,
     "text_dedup.news_copy_preprocessing": same_words,
 }
-"""How each rule of the cases is asked of Refinery."""
+"""How Refinery computes each rule of the cases."""
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +179,7 @@ def test_the_wet_case_agrees_once_its_lengths_are_true(cases: list[Case]) -> Non
     assert agrees_on_wet(mended(case["input"]["wet"]), case["expected"])
 
 
-def test_every_case_is_asked_and_every_listed_one_exists(cases: list[Case]) -> None:
+def test_every_case_is_checked_and_every_listed_one_exists(cases: list[Case]) -> None:
     assert {case["rule"] for case in cases} == set(AGREEMENTS)
     assert set(LISTED) <= {case["id"] for case in cases}
     assert all(len(reason) > 20 for reason in LISTED.values())
@@ -179,7 +188,7 @@ def test_every_case_is_asked_and_every_listed_one_exists(cases: list[Case]) -> N
 @pytest.mark.parametrize("rule", AGREEMENTS)
 def test_case_agrees_or_is_explained(rule: str, cases: list[Case], tmp_path: Path) -> None:
     """A disagreement that is not listed fails, and so does a listed one that now agrees."""
-    asked = [case for case in cases if case["rule"] == rule]
-    agreed = AGREEMENTS[rule](asked, tmp_path)
-    differ = {case["id"] for case, same in zip(asked, agreed, strict=True) if not same}
-    assert differ == {case["id"] for case in asked} & set(LISTED)
+    rule_cases = [case for case in cases if case["rule"] == rule]
+    agreed = AGREEMENTS[rule](rule_cases, tmp_path)
+    differ = {case["id"] for case, same in zip(rule_cases, agreed, strict=True) if not same}
+    assert differ == {case["id"] for case in rule_cases} & set(LISTED)

@@ -1,4 +1,4 @@
-"""Near-duplicate removal against brute force: what is found follows the curve, and what is removed is proven."""
+"""Near-duplicate removal against brute force: the found pairs follow the curve, and every removal is proven."""
 
 import gzip
 import json
@@ -31,35 +31,35 @@ def shingled(text: str) -> set[tuple[int, ...]]:
 
 def brute_force(texts: Mapping[str, str], least: float) -> dict[Pair, float]:
     """Exact Jaccard similarity of every pair of documents that has at least `least`: all that share a shingle."""
-    sets = {one: shingled(text) for one, text in texts.items()}
+    sets = {id_: shingled(text) for id_, text in texts.items()}
     holders = defaultdict(list)
-    for one, grams in sets.items():
+    for id_, grams in sets.items():
         for gram in grams:
-            holders[gram].append(one)
+            holders[gram].append(id_)
     sharing = {frozenset(pair) for held in holders.values() if len(held) > 1 for pair in combinations(held, 2)}
     similar = {pair: len(set.intersection(*both)) / len(set.union(*both)) for pair, both in _both(sharing, sets)}
     return {pair: similarity for pair, similarity in similar.items() if similarity >= least}
 
 
 def _both(pairs: Iterable[Pair], sets: Mapping[str, set[Any]]) -> Iterable[tuple[Pair, list[set[Any]]]]:
-    return ((pair, [sets[one] for one in pair]) for pair in pairs)
+    return ((pair, [sets[id_] for id_ in pair]) for pair in pairs)
 
 
 def removed(root: Path, texts: Sequence[str], threshold: float) -> tuple[dict[str, str], list[dict[str, Any]]]:
     """Run the stage; return the texts by id, and the evidence of each removal with its `id`."""
     table = documents(texts)
     parent = refining.commit_parent(root, [table])
-    home, _ = refining.refined(root, "dedup_exact", parent, {"buckets": 2})
-    _, made = refining.refined(root, "dedup_minhash", home, {"buckets": 2, "threshold": threshold})
-    assert made.metrics["kept"]["unsettled_bands"]["sum"] == 0
-    rows = refining.rows(root, made, "rejects").select(["id", "evidence"]).to_pylist()
+    exact, _ = refining.refined(root, "dedup_exact", parent, {"buckets": 2})
+    _, manifest = refining.refined(root, "dedup_minhash", exact, {"buckets": 2, "threshold": threshold})
+    assert manifest.metrics["kept"]["unsettled_bands"]["sum"] == 0
+    rows = refining.rows(root, manifest, "rejects").select(["id", "evidence"]).to_pylist()
     by_id = dict(zip(table.column("id").to_pylist(), texts, strict=True))
     return by_id, [{"id": row["id"], **json.loads(row["evidence"])} for row in rows]
 
 
 def expected(similarities: Iterable[float]) -> tuple[float, float]:
     """How many of these pairs the curve promises, and the standard deviation of that."""
-    chances = [minhash.curve(one, 14, 8) for one in similarities]
+    chances = [minhash.curve(similarity, 14, 8) for similarity in similarities]
     return sum(chances), math.sqrt(sum(chance * (1 - chance) for chance in chances))
 
 
@@ -67,18 +67,18 @@ def expected(similarities: Iterable[float]) -> tuple[float, float]:
 def test_recall_follows_the_curve(tmp_path: Path, count: int) -> None:
     least = 0.3
     texts = [text for pair in planted.pairs(count, SIMILARITIES) for text in pair]
-    by_id, gone = removed(tmp_path, texts, least)
+    by_id, removals = removed(tmp_path, texts, least)
     true = brute_force(by_id, least)
     assert len(true) == count
-    found = {frozenset((one["id"], one["near"])) for one in gone}
-    assert len(found) == len(gone)
-    assert found <= set(true)
+    removed_pairs = {frozenset((removal["id"], removal["near"])) for removal in removals}
+    assert len(removed_pairs) == len(removals)
+    assert removed_pairs <= set(true)
     bins = defaultdict(list)
     for pair, similarity in true.items():
         bins[math.floor(similarity * 20)].append(pair)
     for pairs in bins.values():
         promised, deviation = expected(true[pair] for pair in pairs)
-        assert abs(sum(pair in found for pair in pairs) - promised) <= 4 * deviation + 1
+        assert abs(sum(pair in removed_pairs for pair in pairs) - promised) <= 4 * deviation + 1
     assert min(true.values()) < 0.4
     assert max(true.values()) > 0.9
 
@@ -86,13 +86,13 @@ def test_recall_follows_the_curve(tmp_path: Path, count: int) -> None:
 @pytest.mark.parametrize("count", SIZES)
 def test_nothing_below_the_threshold_is_removed(tmp_path: Path, count: int) -> None:
     texts = [text for pair in planted.pairs(count, SIMILARITIES, seed=2) for text in pair]
-    by_id, gone = removed(tmp_path, texts, 0.7)
+    by_id, removals = removed(tmp_path, texts, 0.7)
     true = brute_force(by_id, 0.7)
-    for one in gone:
-        assert one["jaccard"] == round(true[frozenset((one["id"], one["near"]))], 6) >= 0.7
-        assert one["near"] == one["winner"]
+    for removal in removals:
+        assert removal["jaccard"] == round(true[frozenset((removal["id"], removal["near"]))], 6) >= 0.7
+        assert removal["near"] == removal["winner"]
     promised, deviation = expected(true.values())
-    assert abs(len(gone) - promised) <= 4 * deviation + 1
+    assert abs(len(removals) - promised) <= 4 * deviation + 1
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -102,10 +102,10 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 def test_pairs_of_real_pages_are_found(tmp_path: Path, shared_data: Path) -> None:
     docs = read(shared_data / "truth/pep-versions.docs.jsonl.gz")
-    by_id, gone = removed(tmp_path, sorted({one["text"] for one in docs}), 0.8)
+    by_id, removals = removed(tmp_path, sorted({one["text"] for one in docs}), 0.8)
     id_of = {text: one for one, text in by_id.items()}
     names = {one["id"]: id_of[one["text"]] for one in docs}
-    winner = {one: one for one in by_id} | {one["id"]: one["winner"] for one in gone}
+    winner = {one: one for one in by_id} | {one["id"]: one["winner"] for one in removals}
     pairs = [pair for pair in read(shared_data / "truth/pep-versions.pairs.jsonl.gz") if pair["jaccard_word5"] >= 0.8]
     promised, deviation = expected(pair["jaccard_word5"] for pair in pairs)
     met = sum(winner[names[pair["a"]]] == winner[names[pair["b"]]] for pair in pairs)

@@ -1,4 +1,4 @@
-"""Quality against gold that people made: floors stand in `ratchet.json`, and only ever go up.
+"""Quality against gold that people made: floors are in `ratchet.json`, and only ever go up.
 
 A change that makes extraction or language identification better raises them:
 `REFINERY_RATCHET=raise pytest tests/golden/test_ratchet.py` writes what was measured wherever it is above the floor.
@@ -42,9 +42,9 @@ def judged(floors: Mapping[str, float], measured: Mapping[str, float]) -> list[s
 
 
 def raised(floors: Mapping[str, float], measured: Mapping[str, float]) -> dict[str, float]:
-    """Return the floors with each measured one at what was measured, rounded down, unless it is higher already."""
-    found = {name: math.floor(value * 10**DIGITS) / 10**DIGITS for name, value in measured.items()}
-    return {name: max(floors.get(name, 0), found.get(name, 0)) for name in sorted({*floors, *found})}
+    """Return the floors raised to the measured values, rounded down; no floor gets lower."""
+    rounded = {name: math.floor(value * 10**DIGITS) / 10**DIGITS for name, value in measured.items()}
+    return {name: max(floors.get(name, 0), rounded.get(name, 0)) for name in sorted({*floors, *rounded})}
 
 
 def hold(measured: Mapping[str, float]) -> None:
@@ -75,11 +75,15 @@ def grams(text: str) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(words[at:] for at in range(4)), strict=False)) or Counter([tuple(words)] if words else [])
 
 
-def four_gram_f1(found: Texts, wanted: Texts) -> float:
+def four_gram_f1(texts: Texts, wanted: Texts) -> float:
     """Return the harmonic mean of mean precision and mean recall of 4-grams, as article-extraction-benchmark does."""
-    pairs = [(grams(one), grams(gold)) for one, gold in zip(found, wanted, strict=True)]
-    precision = mean((one & gold).total() / one.total() for one, gold in pairs if one)
-    recall = mean((one & gold).total() / gold.total() for one, gold in pairs if gold)
+    pairs = [(grams(text), grams(gold)) for text, gold in zip(texts, wanted, strict=True)]
+    precision = mean(
+        (text_grams & gold_grams).total() / text_grams.total() for text_grams, gold_grams in pairs if text_grams
+    )
+    recall = mean(
+        (text_grams & gold_grams).total() / gold_grams.total() for text_grams, gold_grams in pairs if gold_grams
+    )
     return 2 * precision * recall / (precision + recall)
 
 
@@ -88,36 +92,38 @@ def mean(values: Iterable[float]) -> float:
     return math.fsum(listed) / len(listed)
 
 
-def fundus(gold: Gold, found: Texts) -> float:
-    return four_gram_f1(found, ["\n".join(page["paragraphs"]) for page in gold])
+def fundus(gold: Gold, texts: Texts) -> float:
+    return four_gram_f1(texts, ["\n".join(page["paragraphs"]) for page in gold])
 
 
-def readability(gold: Gold, found: Texts) -> float:
+def readability(gold: Gold, texts: Texts) -> float:
     """Score against what Readability.js gave, which no person has annotated."""
-    return four_gram_f1(found, [page["expected_text"] for page in gold])
+    return four_gram_f1(texts, [page["expected_text"] for page in gold])
 
 
-def trafilatura_segments(gold: Gold, found: Texts) -> float:
-    """Return F1 over segments: wanted ones that are there verbatim, unwanted ones that are not."""
+def trafilatura_segments(gold: Gold, texts: Texts) -> float:
+    """Return F1 over segments: wanted segments that occur verbatim, unwanted ones that do not."""
     hit = miss = false = 0
-    for page, text in zip(gold, found, strict=True):
-        there = sum(part in text for part in page["must_contain"])
-        hit, miss = hit + there, miss + len(page["must_contain"]) - there
+    for page, text in zip(gold, texts, strict=True):
+        hits = sum(part in text for part in page["must_contain"])
+        hit, miss = hit + hits, miss + len(page["must_contain"]) - hits
         false += sum(part in text for part in page["must_not_contain"])
     return 2 * hit / (2 * hit + miss + false)
 
 
-def goose3(gold: Gold, found: Texts) -> float:
+def goose3(gold: Gold, texts: Texts) -> float:
     """Return the mean share of a gold beginning's 4-grams; nothing is known of the rest of these pages."""
-    pairs = [(grams(text), grams(page["cleaned_text_prefix"])) for page, text in zip(gold, found, strict=True)]
-    return mean((one & wanted).total() / wanted.total() for one, wanted in pairs if wanted)
+    pairs = [(grams(text), grams(page["cleaned_text_prefix"])) for page, text in zip(gold, texts, strict=True)]
+    return mean(
+        (text_grams & gold_grams).total() / gold_grams.total() for text_grams, gold_grams in pairs if gold_grams
+    )
 
 
-def recipe_fields(gold: Gold, found: Texts) -> float:
-    """Return the share of ingredients and instructions found, white space aside; about 0.85 are visible at all."""
+def recipe_fields(gold: Gold, texts: Texts) -> float:
+    """Return the share of ingredients and instructions in the texts, without white space; about 0.85 are visible."""
     parts = [
         flat(part) in flat(text)
-        for page, text in zip(gold, found, strict=True)
+        for page, text in zip(gold, texts, strict=True)
         for part in (*page["must_contain_ingredients"], *page["must_contain_instructions"])
     ]
     return mean(map(float, parts))
@@ -140,13 +146,13 @@ def lines(path: Path) -> Gold:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
-def word_f1(found: Texts, wanted: Texts) -> float:
+def word_f1(texts: Texts, wanted: Texts) -> float:
     """Return the mean over pages of the F1 of their words, with repetition."""
     pairs = [
-        (Counter(re.findall(r"\w+", one)), Counter(re.findall(r"\w+", gold)))
-        for one, gold in zip(found, wanted, strict=True)
+        (Counter(re.findall(r"\w+", text)), Counter(re.findall(r"\w+", gold)))
+        for text, gold in zip(texts, wanted, strict=True)
     ]
-    return mean(2 * (one & gold).total() / (one.total() + gold.total()) for one, gold in pairs if gold)
+    return mean(2 * (words & gold).total() / (words.total() + gold.total()) for words, gold in pairs if gold)
 
 
 WORDS: dict[str, Callable[[Gold], Texts]] = {
@@ -159,12 +165,12 @@ WORDS: dict[str, Callable[[Gold], Texts]] = {
 @cache
 def pages_of(data: Path) -> dict[str, dict[str, Any]]:
     """Return the pages of all snapshots by the SHA-1 of their payload."""
-    found = {}
+    pages = {}
     for path in sorted((data / "snapshots").glob("*/*-web-*.warc.gz")):
         for row in read(path.read_bytes(), path.name):
             if row["payload"]:
-                found[sha1(row["payload"]).hexdigest()] = {name: row[name] for name in PAGE.names}
-    return found
+                pages[sha1(row["payload"]).hexdigest()] = {name: row[name] for name in PAGE.names}
+    return pages
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -174,11 +180,11 @@ def test_extraction_keeps_its_level(shared_data: Path, method: str) -> None:
         gold = [page for page in lines(shared_data / "gold" / f"{name}.jsonl.gz") if page["payload_sha1"] in pages]
         assert len(gold) > 30
         table = pa.Table.from_pylist([pages[page["payload_sha1"]] for page in gold], PAGE)
-        made = pa.Table.from_batches(extract_pages(iter(table.to_batches()), params=Params(method, seconds=60)))
-        found = [text or "" for text in made["text"].to_pylist()]
-        measured[f"extract.{method}.{name}"] = score(gold, found)
+        extracted = pa.Table.from_batches(extract_pages(iter(table.to_batches()), params=Params(method, seconds=60)))
+        texts = [text or "" for text in extracted["text"].to_pylist()]
+        measured[f"extract.{method}.{name}"] = score(gold, texts)
         if name in WORDS:
-            measured[f"extract.{method}.{name}.words"] = word_f1(found, WORDS[name](gold))
+            measured[f"extract.{method}.{name}.words"] = word_f1(texts, WORDS[name](gold))
     hold(measured)
 
 
@@ -199,7 +205,7 @@ CODES = dict(
 """ISO 639-3 codes of the gold, and the codes that lid.176 has for the same languages."""
 
 UNKNOWN = ("lg", "mi", "om", "sn", "st", "ti", "tn", "ts", "xh", "zu")
-"""Languages of the sentences that lid.176 does not know: nothing is asked of it there."""
+"""Languages of the sentences that lid.176 does not know: they are not scored."""
 
 
 def test_languages_keep_their_level(shared_data: Path) -> None:
@@ -208,15 +214,19 @@ def test_languages_keep_their_level(shared_data: Path) -> None:
         line for line in every if line["lang"] in CODES or (line["code"] == "iso639-1" and line["lang"] not in UNKNOWN)
     ]
     table = documents([line["text"] for line in gold]).combine_chunks()
-    told = pa.Table.from_batches(
+    identified = pa.Table.from_batches(
         filter_language.identify(iter(table.to_batches()), params=filter_language.Params(keep=()))
     )
     languages = [CODES.get(line["lang"], line["lang"]) for line in gold]
-    right = [want == one for want, one in zip(languages, told["language"].to_pylist(), strict=True)]
+    right = [
+        expected == language for expected, language in zip(languages, identified["language"].to_pylist(), strict=True)
+    ]
     kinds = {line["kind"] for line in gold}
     assert len(kinds) > 1
     measured = {
-        f"language.{kind}": mean(float(one) for line, one in zip(gold, right, strict=True) if line["kind"] == kind)
+        f"language.{kind}": mean(
+            float(correct) for line, correct in zip(gold, right, strict=True) if line["kind"] == kind
+        )
         for kind in kinds
     }
     hold(measured)

@@ -193,7 +193,7 @@ def test_a_broken_first_member_does_not_hide_the_rest() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 8, 100])
-def test_a_truncated_tail_is_told(cut: int) -> None:
+def test_a_truncated_tail_is_reported(cut: int) -> None:
     members = zipped(three(response("https://example.org/x")))
     data = b"".join(members)[:-cut]
     rows = read(data)
@@ -229,7 +229,7 @@ def test_a_damaged_separator_costs_nothing_and_rubbish_is_one_row() -> None:
     assert rows[2]["length"] == 5000
 
 
-def test_a_plain_file_cut_short_is_told() -> None:
+def test_a_plain_file_cut_short_is_reported() -> None:
     data = b"".join(three(response("https://example.org/x")))[:-60]
     rows = read(data, "a.warc")
     assert outcome(rows)[2] == ("damage", "truncated")
@@ -312,7 +312,9 @@ def test_no_mutation_raises_and_all_bytes_stay_accounted_for(draw: st.DataObject
     if original is LOOSE:
         assert covers(rows, len(data))
     elif original is SMALL and data.startswith(FIRST_MEMBER):
-        places = {row["offset"]: row for row in rows}  # records that a mutation brought into one member share its place
+        places = {
+            row["offset"]: row for row in rows
+        }  # records that a mutation brought into one member share its offset
         assert covers(list(places.values()), len(data))
 
 

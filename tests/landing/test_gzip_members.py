@@ -60,7 +60,7 @@ def test_bounds_of_a_member() -> None:
     assert (data, error) == (b"words", None)
 
 
-def test_layouts_are_told_apart_by_the_first_member() -> None:
+def test_layouts_are_distinguished_by_the_first_member() -> None:
     assert is_one_record_per_member(opened(b"".join(zipped([ONE, TWO]))))
     assert is_one_record_per_member(opened(gzip.compress(ONE)))
     assert not is_one_record_per_member(opened(gzip.compress(ONE + TWO)))

@@ -40,7 +40,7 @@ def test_a_promised_snapshot_is_complete_when_every_file_has_its_size(any_root: 
         list_snapshot(any_root)
     put(any_root, {"part/a.warc.gz": b"first", "part/b.warc.gz": b"sec"})
     assert not is_complete(any_root)
-    put(any_root, FILES | {"notes.txt": b"beside"})
+    put(any_root, FILES | {"notes.txt": b"extra"})
     assert is_complete(any_root)
     listing = list_snapshot(any_root)
     assert listing.snapshot == "2026-11-20"

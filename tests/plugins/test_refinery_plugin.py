@@ -32,9 +32,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     landed = request(root, verb="land", input=str(folder))
     manifests, verdicts, parent = {"land": landed["manifest"]}, {}, landed["manifest"]
     for stage, params in (("ingest", {}), ("extract", {"min_chars": 20})):
-        made = request(root, verb="refine", stage=stage, params=params, parent=parent, landing=landed["landing"])
-        judged = request(root, verb="judge", manifest=made["manifest"], override="a test")
-        manifests[stage], verdicts[stage], parent = made["manifest"], judged["verdict"], made["manifest"]
+        reply = request(root, verb="refine", stage=stage, params=params, parent=parent, landing=landed["landing"])
+        judged = request(root, verb="judge", manifest=reply["manifest"], override="a test")
+        manifests[stage], verdicts[stage], parent = reply["manifest"], judged["verdict"], reply["manifest"]
     request(root, verb="publish", landing=landed["landing"], manifests=manifests, verdicts=verdicts)
     return root
 
@@ -103,9 +103,9 @@ def test_text_of_the_crawl_is_escaped_and_may_not_run(visitor: Any, root: Path) 
 
 
 def test_the_links_of_a_page_lead_somewhere(visitor: Any) -> None:
-    found = re.findall(r'href="/refinery(/[^"]+)"', visitor.get("/snapshot/small/2026-11-19").text)
-    assert len(found) > 5
-    for path in found:
+    links = re.findall(r'href="/refinery(/[^"]+)"', visitor.get("/snapshot/small/2026-11-19").text)
+    assert len(links) > 5
+    for path in links:
         assert visitor.get(path.replace("&amp;", "&")).status_code == 200, path
 
 

@@ -52,12 +52,12 @@ def dsn(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return uri
 
 
-def manifest(
+def stage_manifest(
     stage: str, snapshot: str, rows_in: int, rejected: dict[str, int], quarantined: dict[str, int]
 ) -> Manifest:
     """Return a manifest with these numbers; its fingerprint follows from stage, snapshot and rows."""
     kept = rows_in - sum(rejected.values()) - sum(quarantined.values())
-    measures = (
+    profiles = (
         {"n_tokens": {"kind": "whole", "count": kept, "sum": kept * 7, "bins": {}}} if stage == "tokenize" else {}
     )
     return Manifest(
@@ -76,17 +76,17 @@ def manifest(
         bytes_in=rows_in * 20,
         rejected=rejected,
         quarantined=quarantined,
-        metrics={"kept": measures, "rejects": {}},
+        metrics={"kept": profiles, "rejects": {}},
     )
 
 
-def verdict(made: Manifest, outcome: str, *, override: str = "") -> Verdict:
+def verdict(manifest: Manifest, outcome: str, *, override: str = "") -> Verdict:
     """Return a verdict on a manifest, with one failure unless it passed."""
-    path = manifest_path(made.stage, made.fingerprint)
+    path = manifest_path(manifest.stage, manifest.fingerprint)
     low = Failure("expect", "retention", 0.25, {"min_value": 0.5}, "critical", "Half is kept; 100% of: the rule.")
     return Verdict(
-        stage=made.stage,
-        fingerprint=made.fingerprint,
+        stage=manifest.stage,
+        fingerprint=manifest.fingerprint,
         manifest=path,
         previous="",
         outcome=outcome,  # type: ignore[arg-type]
@@ -104,17 +104,17 @@ def fill(ledger: Ledger) -> None:
     """Record two snapshots: the first published in two versions, the second refused and let pass by a person."""
     for snapshot, rows in (("2026-45", 1000), ("2026-46", 400)):
         stages = [
-            manifest("ingest", snapshot, rows, {"ingest:not_page": 100, "ingest:status": 20}, {"error:cut": 5}),
-            manifest("extract", snapshot, rows - 125, {"extract:too_short": 60}, {"error:timeout": 2}),
-            manifest("tokenize", snapshot, rows - 187, {}, {}),
+            stage_manifest("ingest", snapshot, rows, {"ingest:not_page": 100, "ingest:status": 20}, {"error:cut": 5}),
+            stage_manifest("extract", snapshot, rows - 125, {"extract:too_short": 60}, {"error:timeout": 2}),
+            stage_manifest("tokenize", snapshot, rows - 187, {}, {}),
         ]
         paths = {stage.stage: manifest_path(stage.stage, stage.fingerprint) for stage in stages}
-        for rank, made in enumerate(stages):
+        for rank, manifest in enumerate(stages):
             seconds = {"wall": 8.0 * (rank + 1), "cpu": 3600.0 * (rank + 1), "gpu": 1800.0 if rank == 2 else 0.0}
             keys = {"snapshot": snapshot, "recipe": "web", "engine": "local"}
-            ledger.record_stage(paths[made.stage], made, **seconds, **keys)  # type: ignore[arg-type]
-            outcome = "refuse" if (snapshot, made.stage) == ("2026-46", "extract") else "pass"
-            ledger.record_verdict(verdict(made, outcome), snapshot=snapshot, recipe="web")
+            ledger.record_stage(paths[manifest.stage], manifest, **seconds, **keys)  # type: ignore[arg-type]
+            outcome = "refuse" if (snapshot, manifest.stage) == ("2026-46", "extract") else "pass"
+            ledger.record_verdict(verdict(manifest, outcome), snapshot=snapshot, recipe="web")
         if snapshot == "2026-46":
             ledger.record_verdict(verdict(stages[1], "warn", override="known outage"), snapshot=snapshot, recipe="web")
         ledger.record_version(Version(1, f"web-{snapshot}", snapshot, "s3://in", paths, {}, "publish/1", 813, 5691, 3))
@@ -236,12 +236,12 @@ def test_a_retracted_snapshot_is_published_no_more_until_a_later_version(dsn: st
 
 
 def test_an_attempt_that_finds_the_manifest_committed_keeps_the_recorded_cost(dsn: str) -> None:
-    made = manifest("ingest", "2026-45", 10, {}, {})
+    manifest = stage_manifest("ingest", "2026-45", 10, {}, {})
     keys = {"snapshot": "2026-45", "recipe": "web"}
     with Ledger.open(dsn) as ledger:
         ledger.set_price("cpu", 2.0)
-        ledger.record_stage("ingest/a/manifest.json", made, wall=5, cpu=1800, gpu=900, engine="spark", **keys)  # type: ignore[arg-type]
-        ledger.record_stage("ingest/a/manifest.json", made, engine="spark", attempt=2, **keys)  # type: ignore[arg-type]
+        ledger.record_stage("ingest/a/manifest.json", manifest, wall=5, cpu=1800, gpu=900, engine="spark", **keys)  # type: ignore[arg-type]
+        ledger.record_stage("ingest/a/manifest.json", manifest, engine="spark", attempt=2, **keys)  # type: ignore[arg-type]
         (row,) = ledger.query("cost", snapshot="2026-45")
         assert (row["wall_seconds"], row["cpu_hours"], row["gpu_hours"], row["cost_usd"]) == (5, 0.5, 0.25, 2.0)
         assert row["rows_per_second"] == 2
@@ -250,27 +250,31 @@ def test_an_attempt_that_finds_the_manifest_committed_keeps_the_recorded_cost(ds
 def test_a_changed_recipe_replaces_its_stages_in_the_funnel(dsn: str) -> None:
     with Ledger.open(dsn) as ledger:
         for rows in (10, 20, 10):
-            made = manifest("ingest", "2026-45", rows, {}, {})
-            ledger.record_stage(manifest_path("ingest", made.fingerprint), made, snapshot="2026-45", recipe="web")
+            manifest = stage_manifest("ingest", "2026-45", rows, {}, {})
+            ledger.record_stage(
+                manifest_path("ingest", manifest.fingerprint), manifest, snapshot="2026-45", recipe="web"
+            )
             assert [row["rows_in"] for row in ledger.query("funnel", snapshot="2026-45")] == [rows]
 
 
 def test_a_failed_record_leaves_nothing_behind(dsn: str) -> None:
-    made = manifest("ingest", "2026-45", 10, {}, {})
-    broken = replace(made, rejected={"ingest:status": "many"})
+    manifest = stage_manifest("ingest", "2026-45", 10, {}, {})
+    broken = replace(manifest, rejected={"ingest:status": "many"})
     with Ledger.open(dsn) as ledger:
         with pytest.raises(Exception, match=r"many|str"):
             ledger.record_stage("ingest/a/manifest.json", broken, snapshot="2026-45", recipe="web")
         assert ledger.query("funnel") == []
-        ledger.record_stage("ingest/a/manifest.json", made, snapshot="2026-45", recipe="web")
+        ledger.record_stage("ingest/a/manifest.json", manifest, snapshot="2026-45", recipe="web")
         assert len(ledger.query("funnel")) == 1
 
 
 def open_and_record(dsn: str, rank: int) -> int:
     """Open the ledger and record one stage, as each of several processes does."""
     with Ledger.open(dsn) as ledger:
-        made = manifest("ingest", "2026-45", 10 + rank, {}, {})
-        ledger.record_stage(manifest_path("ingest", made.fingerprint), made, snapshot=f"day-{rank}", recipe="web")
+        manifest = stage_manifest("ingest", "2026-45", 10 + rank, {}, {})
+        ledger.record_stage(
+            manifest_path("ingest", manifest.fingerprint), manifest, snapshot=f"day-{rank}", recipe="web"
+        )
         return len(ledger.query("funnel", snapshot=f"day-{rank}"))
 
 

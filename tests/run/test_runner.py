@@ -51,7 +51,7 @@ def committed(root: Path, stage: str) -> list[str]:
     return [path for path in paths if path.endswith("manifest.json") or "/partitions/" in path]
 
 
-# --- What came in is kept, rejected or quarantined ---------------------------------------------------------------
+# --- Every row is kept, rejected or quarantined ---------------------------------------------------------------
 
 
 def test_every_row_is_kept_rejected_or_quarantined(tmp_path: Path, parent: str) -> None:
@@ -84,7 +84,7 @@ def test_a_kernel_that_changes_a_promised_column_commits_nothing(tmp_path: Path,
     assert committed(tmp_path, "toy_bad") == []
 
 
-def test_a_kernel_that_yields_nothing_is_told_what_is_wanted(tmp_path: Path, parent: str) -> None:
+def test_a_kernel_that_yields_nothing_is_refused(tmp_path: Path, parent: str) -> None:
     with pytest.raises(ContractError, match="even an empty shard needs one"):
         run(tmp_path, "toy_bad", parent, params={"how": "nothing"})
     assert committed(tmp_path, "toy_bad") == []
@@ -156,7 +156,7 @@ def test_a_damaged_receipt_is_named(tmp_path: Path, parent: str) -> None:
 # --- Work that is done once ------------------------------------------------------------------------------------------
 
 
-def test_committed_work_is_found(tmp_path: Path, parent: str) -> None:
+def test_committed_work_is_reused(tmp_path: Path, parent: str) -> None:
     first = run(tmp_path, "toy_map", parent)
     second = run(tmp_path, "toy_map", parent)
     assert (first[0], first[1]) == (second[0], second[1])
@@ -197,9 +197,9 @@ def test_a_racing_group_does_not_take_the_others_scratch(tmp_path: Path, parent:
     class Raced(LocalEngine):
         """Between scatter and gather, a second attempt does the whole work."""
 
-        def _each(self, *given: Any, **how: Any) -> list[Any]:
+        def _each(self, *arguments: Any, **how: Any) -> list[Any]:
             nonlocal inside
-            done = super()._each(*given, **how)
+            done = super()._each(*arguments, **how)
             if not inside:
                 inside = True
                 run(tmp_path, "toy_group", parent)
@@ -216,8 +216,8 @@ def test_a_second_attempt_with_other_bytes_is_refused(tmp_path: Path, parent: st
     class Late(LocalEngine):
         """Another attempt commits something else just before this one."""
 
-        def map(self, *given: Any, **how: Any) -> Shards:
-            kept = super().map(*given, **how)
+        def map(self, *arguments: Any, **how: Any) -> Shards:
+            kept = super().map(*arguments, **how)
             storage.connect(str(tmp_path)).create(path, b"{}")
             return kept
 
@@ -337,11 +337,11 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, parent: str) -> None:
 @pytest.mark.parametrize("stage", ["toy_map", "toy_group", "toy_broadcast", "toy_history"])
 def test_batches_of_any_size_give_the_same_bytes(tmp_path: Path, stage: str, batch_rows: int) -> None:
     tables = [table(0, 40), table(40, 0), table(40, 25)]
-    one, other = tmp_path / "one", tmp_path / "other"
-    path, _ = refined(one, stage, commit_parent(one, tables))
-    again, _ = refined(other, stage, commit_parent(other, tables), batch_rows=batch_rows)
+    first, second = tmp_path / "one", tmp_path / "other"
+    path, _ = refined(first, stage, commit_parent(first, tables))
+    again, _ = refined(second, stage, commit_parent(second, tables), batch_rows=batch_rows)
     assert path == again
-    assert (one / path).read_bytes() == (other / path).read_bytes()
+    assert (first / path).read_bytes() == (second / path).read_bytes()
 
 
 def test_nothing_of_the_place_or_the_clock_is_in_a_manifest(tmp_path: Path, parent: str) -> None:
@@ -354,7 +354,7 @@ def test_nothing_of_the_place_or_the_clock_is_in_a_manifest(tmp_path: Path, pare
 # --- History ---------------------------------------------------------------------------------------------------------
 
 
-def test_history_is_what_earlier_snapshots_remembered(tmp_path: Path) -> None:
+def test_history_is_what_earlier_snapshots_saved(tmp_path: Path) -> None:
     monday, manifest, _ = run(tmp_path, "toy_history", commit_parent(tmp_path, [table(0, 30)], "monday"))
     assert manifest.rejected == {}
     tuesday, manifest, _ = run(

@@ -1,4 +1,4 @@
-"""Evaluation items in documents: found however they are dressed, told by place, and cut without a trace."""
+"""Evaluation items in documents: matched in any dress, named by file and line, and cut without a trace."""
 
 import gzip
 import json
@@ -64,20 +64,20 @@ def test_planted_items_are_found_at_the_documented_sensitivity(
 ) -> None:
     planted = read(shared_data / "truth/contamination-planted.jsonl.gz")
     sets = {name: str(shared_data / f"benchmarks/{name}.jsonl.gz") for name in ("gsm8k-test", "humaneval")}
-    made = screened(tmp_path, [one["text"] for one in planted], benchmarks=sets, method=method)
-    hits = {row["offset"]: row["proof"]["hits"] for row in rejects(tmp_path, made)}
-    found = Counter(one["kind"] for at, one in enumerate(planted) if at in hits)
-    assert [found[kind] for kind in ("verbatim", "case-space-punct", "prefix60")] == [20, 20, partial]
-    assert found["first-half-only-13-words"] == 20 or method == "sampled"
-    assert [found[kind] for kind in ("clean", "short-fragment")] == [0, 0]
-    for at, told in hits.items():
+    manifest = screened(tmp_path, [one["text"] for one in planted], benchmarks=sets, method=method)
+    hits = {row["offset"]: row["proof"]["hits"] for row in rejects(tmp_path, manifest)}
+    kinds = Counter(one["kind"] for at, one in enumerate(planted) if at in hits)
+    assert [kinds[kind] for kind in ("verbatim", "case-space-punct", "prefix60")] == [20, 20, partial]
+    assert kinds["first-half-only-13-words"] == 20 or method == "sampled"
+    assert [kinds[kind] for kind in ("clean", "short-fragment")] == [0, 0]
+    for at, document_hits in hits.items():
         number = int(planted[at]["item"].removeprefix("HumanEval/"))
-        assert (planted[at]["benchmark"], number) in {(hit["benchmark"], hit["item"]) for hit in told}
-        assert {hit["part"] for hit in told} <= {"question", "answer"}
-        start, end = told[0]["spans"][0]
+        assert (planted[at]["benchmark"], number) in {(hit["benchmark"], hit["item"]) for hit in document_hits}
+        assert {hit["part"] for hit in document_hits} <= {"question", "answer"}
+        start, end = document_hits[0]["spans"][0]
         assert planted[at]["text"][start:end] in planted[at]["inserted"]
     by_benchmark = Counter("+".join(sorted({hit["benchmark"] for hit in one})) for one in hits.values())
-    assert made.metrics["rejects"]["contaminated_by"]["bins"] == by_benchmark
+    assert manifest.metrics["rejects"]["contaminated_by"]["bins"] == by_benchmark
 
 
 def edited(text: str, each: int) -> str:
@@ -95,19 +95,19 @@ def test_edited_items_are_found_at_the_documented_sensitivity(shared_data: Path)
         page = draws.choice(pages)
         at = draws.randrange(len(page))
         texts.append(f"{page[:at]} {edited(question, 10)} {page[at:]}")
-    found = inspect(pa.array(texts, pa.large_string()), reference, bounds_of(params))
-    right = [at for at, matches in found.items() if any(match.part.item == at for match in matches)]
+    matches_by_row = inspect(pa.array(texts, pa.large_string()), reference, bounds_of(params))
+    right = [at for at, matches in matches_by_row.items() if any(match.part.item == at for match in matches)]
     assert len(right) >= 0.95 * len(questions)
 
 
 def test_pages_about_other_things_are_not_touched(tmp_path: Path, shared_data: Path) -> None:
-    texts = [one["text"] for one in read(shared_data / "text/peps.jsonl.gz")]
+    texts = [document["text"] for document in read(shared_data / "text/peps.jsonl.gz")]
     names = ("gsm8k-test", "humaneval", "mmlu-test-part1")
-    made = screened(
+    manifest = screened(
         tmp_path, texts, benchmarks={name: str(shared_data / f"benchmarks/{name}.jsonl.gz") for name in names}
     )
-    assert made.rows == len(texts)
-    assert made.rejected == {}
+    assert manifest.rows == len(texts)
+    assert manifest.rejected == {}
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def facts(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("Quiz. In which year was the tower of the old harbor finished? A: 1901.", {("question", 0)}),
         ("Quiz. In which year was the tower of the old harbor finished? Nobody told me.", set()),
@@ -204,10 +204,10 @@ def facts(tmp_path: Path) -> str:
         (PROSE, set()),
     ],
 )
-def test_a_short_question_needs_its_answer(text: str, found: set[tuple[str, int]], facts: str) -> None:
+def test_a_short_question_needs_its_answer(text: str, expected: set[tuple[str, int]], facts: str) -> None:
     params = Params(benchmarks={"facts": facts}, method="sampled", score=0.6, min_words=5)
     matches = inspect(pa.array([text], pa.large_string()), read_reference(params), bounds_of(params))
-    assert {(one.part.part, one.part.item) for one in matches.get(0, [])} == found
+    assert {(match.part.part, match.part.item) for match in matches.get(0, [])} == expected
 
 
 def test_an_answer_supports_every_question_that_it_answers(tmp_path: Path, facts: str) -> None:
@@ -217,15 +217,15 @@ def test_an_answer_supports_every_question_that_it_answers(tmp_path: Path, facts
     params = Params(benchmarks={"facts": facts, "more": str(path)}, method="sampled", score=0.6)
     tower = "In which year was the tower of the old harbor finished?"
     page = " ".join([tower, "1901", "Something else, at length. " * 30, bridge, "1901"])
-    (found,) = inspect(pa.array([page]), read_reference(params), bounds_of(params)).values()
-    assert [(one.part.benchmark, len(one.spans)) for one in found] == [("facts", 2), ("more", 2)]
+    (matches,) = inspect(pa.array([page]), read_reference(params), bounds_of(params)).values()
+    assert [(match.part.benchmark, len(match.spans)) for match in matches] == [("facts", 2), ("more", 2)]
 
 
 def test_every_part_counts_by_itself_for_ngrams(tmp_path: Path, facts: str) -> None:
     answer = "The widow of the second pilot, until her sons were grown"
-    made = screened(tmp_path, [answer, PROSE], benchmarks={"facts": facts}, method="ngram")
-    found = [row["proof"]["hits"][0] for row in rejects(tmp_path, made)]
-    assert [(hit["item"], hit["part"], hit["field"]) for hit in found] == [
+    manifest = screened(tmp_path, [answer, PROSE], benchmarks={"facts": facts}, method="ngram")
+    hits = [row["proof"]["hits"][0] for row in rejects(tmp_path, manifest)]
+    assert [(hit["item"], hit["part"], hit["field"]) for hit in hits] == [
         (1, "answer", "answer"),
         (1, "passage", "passage"),
     ]
@@ -235,10 +235,10 @@ def test_every_part_counts_by_itself_for_ngrams(tmp_path: Path, facts: str) -> N
 def test_words_that_a_cut_would_join_stay_apart(tmp_path: Path) -> None:
     path = tmp_path / "quiz.jsonl"
     path.write_text(json.dumps({"text": "天地玄黄宇宙洪荒日月盈昃辰宿列张"}))
-    made = screened(
+    manifest = screened(
         tmp_path, ["before天地玄黄宇宙洪荒日月盈昃辰宿列张after"], benchmarks={"quiz": str(path)}, action="cut"
     )
-    assert refining.rows(tmp_path, made).column("text").to_pylist() == ["before after"]
+    assert refining.rows(tmp_path, manifest).column("text").to_pylist() == ["before after"]
 
 
 def test_what_is_known_of_a_benchmark_does_not_depend_on_the_others(quiz: str, facts: str) -> None:
@@ -250,13 +250,13 @@ def test_what_is_known_of_a_benchmark_does_not_depend_on_the_others(quiz: str, f
 
 
 def test_no_benchmark_screens_nothing(tmp_path: Path) -> None:
-    made = screened(tmp_path, [PROSE, ""])
-    assert made.rows == 2
-    assert refining.rows(tmp_path, made).column("contaminated_by").null_count == 2
+    manifest = screened(tmp_path, [PROSE, ""])
+    assert manifest.rows == 2
+    assert refining.rows(tmp_path, manifest).column("contaminated_by").null_count == 2
 
 
 @pytest.mark.parametrize(
-    ("params", "told"),
+    ("params", "message"),
     [
         ({"min_words": 14}, "between 1 and ngram 13"),
         ({"gram": 0}, "gram 0 must be"),
@@ -264,8 +264,8 @@ def test_no_benchmark_screens_nothing(tmp_path: Path) -> None:
         ({"benchmarks": {"a+b": "x"}}, "another name"),
     ],
 )
-def test_params_that_make_no_sense_are_refused(params: dict[str, Any], told: str) -> None:
-    with pytest.raises(RecipeError, match=re.escape(told)):
+def test_params_that_make_no_sense_are_refused(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(RecipeError, match=re.escape(message)):
         Params(**params)
 
 
@@ -275,7 +275,7 @@ def test_a_benchmark_of_other_fields_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"quiz\.jsonl has none of the fields"):
         read_reference(Params(benchmarks={"quiz": str(path)}))
     params = Params(benchmarks={"quiz": str(path)}, questions=("stem",))
-    assert [one.field for one in read_reference(params).parts] == ["stem"]
+    assert [part.field for part in read_reference(params).parts] == ["stem"]
 
 
 def test_a_broken_benchmark_is_named_with_its_line(tmp_path: Path) -> None:
@@ -292,17 +292,21 @@ def test_hits_are_those_of_a_plain_search(tmp_path_factory: pytest.TempPathFacto
     items = [[draws.choice("abcdef") for _ in range(draws.randrange(2, 12))] for _ in range(5)]
     texts = [[draws.choice("abcdef") for _ in range(draws.randrange(40))] for _ in range(10)]
     path = tmp_path_factory.mktemp("quiz") / "quiz.jsonl"
-    path.write_text("\n".join(json.dumps({"text": " ".join(one)}) for one in items))
+    path.write_text("\n".join(json.dumps({"text": " ".join(words)}) for words in items))
     params = Params(benchmarks={"quiz": str(path)}, ngram=5, min_words=3, max_items=0)
     wanted = {
-        tuple(one[at : at + min(5, len(one))]) for one in items if len(one) >= 3 for at in range(max(1, len(one) - 4))
+        tuple(words[at : at + min(5, len(words))])
+        for words in items
+        if len(words) >= 3
+        for at in range(max(1, len(words) - 4))
     }
     expected = [
-        any(tuple(one[at : at + n]) in wanted for n in (3, 4, 5) for at in range(len(one) - n + 1)) for one in texts
+        any(tuple(words[at : at + n]) in wanted for n in (3, 4, 5) for at in range(len(words) - n + 1))
+        for words in texts
     ]
-    batches = documents([" ".join(one) for one in texts]).to_batches(max_chunksize=cuts)
-    found = pa.Table.from_batches(list(screen(iter(batches), params=params)))
-    assert [reason is not None for reason in found.column("reason").to_pylist()] == expected
+    batches = documents([" ".join(words) for words in texts]).to_batches(max_chunksize=cuts)
+    screened_rows = pa.Table.from_batches(list(screen(iter(batches), params=params)))
+    assert [reason is not None for reason in screened_rows.column("reason").to_pylist()] == expected
 
 
 # --- Sketches -------------------------------------------------------------------------------------------------
@@ -318,22 +322,22 @@ def test_long_texts_are_sketched_as_short_ones_are() -> None:
     words = [draws.choice(["rain", "on", "the", "harbor", "naïve", "天地", "x\u00ady"]) for _ in range(400_000)]
     text = " ".join(words) + "  " + "word" * 300_000 + "\n" + " ".join(words[:9])
     (whole,) = sketches.sample(pa.array([text], pa.large_string()), 5, 4).to_pylist()
-    hashes = np.array([one for one, _ in shingles.words(text)], np.uint64)
-    made = np.zeros_like(hashes)
-    count = hashing.ngram_hashes(hashes, len(hashes), 5, made)
+    hashes = np.array([word_hash for word_hash, _ in shingles.words(text)], np.uint64)
+    grams = np.zeros_like(hashes)
+    count = hashing.ngram_hashes(hashes, len(hashes), 5, grams)
     assert len(text.encode()) > 2.5 * sketches.PIECE
-    assert whole == sketches.prints_of(made[:count:4]).tolist()
+    assert whole == sketches.prints_of(grams[:count:4]).tolist()
 
 
 def test_kept_documents_are_sketched_in_their_order(tmp_path: Path, quiz: str) -> None:
     texts = [PROSE, QUESTION, f"{PROSE} {QUESTION}", "short"]
-    made = screened(tmp_path, texts, benchmarks={"quiz": quiz}, action="cut")
-    kept = refining.rows(tmp_path, made).column("text").combine_chunks()
+    manifest = screened(tmp_path, texts, benchmarks={"quiz": quiz}, action="cut")
+    kept = refining.rows(tmp_path, manifest).column("text").combine_chunks()
     assert (
-        refining.rows(tmp_path, made, "sketches").column("sketch").to_pylist()
+        refining.rows(tmp_path, manifest, "sketches").column("sketch").to_pylist()
         == sketches.sample(kept, 5, 4).to_pylist()
     )
-    assert [shard.rows for shard in made.history_shards] == [shard.rows for shard in made.shards]
+    assert [shard.rows for shard in manifest.history_shards] == [shard.rows for shard in manifest.shards]
     assert screened(tmp_path, texts, benchmarks={"quiz": quiz}, sketch=False).history == {}
 
 
@@ -357,11 +361,11 @@ def test_no_run_of_min_words_escapes_its_sample(
         [evaluation_index.Text("quiz", 0, "question", "text", " ".join([*run, *tail]))],
         evaluation_index.Rules(max_items=0),
     )
-    held = run if not tail or len(run) > 12 else [*run, *tail]
-    text = pa.array([" ".join([*before, *held, *after])], pa.large_string())
+    planted = run if not tail or len(run) > 12 else [*run, *tail]
+    text = pa.array([" ".join([*before, *planted, *after])], pa.large_string())
     assert sketches.sift(sketches.sample(text, 5, 4), reference.sieve).tolist() == [True]
     matches = find(text, reference, Bounds(("ngram",)))
-    assert len(matches) == (len(held) >= min(13, len(run) + len(tail)))
+    assert len(matches) == (len(planted) >= min(13, len(run) + len(tail)))
 
 
 @settings(max_examples=25, deadline=None)
@@ -373,7 +377,7 @@ def test_cutting_batches_and_turning_rows_changes_no_hit(
     items = [" ".join(draws.choice("abcdefghijkl") for _ in range(draws.randrange(1, 40))) for _ in range(6)]
     texts = [" ".join(draws.choices([*items, "some words", "天地玄黄", "x\u0301\u00ad"], k=3)) for _ in range(12)]
     path = tmp_path_factory.mktemp("quiz") / "quiz.jsonl"
-    path.write_text("\n".join(json.dumps({"text": one, "answer": one[:9]}) for one in items))
+    path.write_text("\n".join(json.dumps({"text": item, "answer": item[:9]}) for item in items))
     params = Params(benchmarks={"quiz": str(path)}, action=action)
     order = draws.sample(range(12), 12)
     table = documents([*texts, None])
@@ -391,9 +395,9 @@ def test_every_engine_gives_the_same_hits_and_sketches(
     on: str, request: pytest.FixtureRequest, tmp_path: Path, quiz: str
 ) -> None:
     tables = [documents([PROSE, f"{PROSE} {edited(QUESTION, 9)}"]), documents([QUESTION, "天地玄黄", None])]
-    made = []
+    manifests = []
     for root, engine, address in ((tmp_path / "here", "local", ""), (tmp_path / on, on, request.getfixturevalue(on))):
         parent = refining.commit_parent(root, tables)
         path, _ = refining.refined(root, STAGE, parent, {"benchmarks": {"quiz": quiz}}, on=engine, address=address)
-        made.append((root / path).read_bytes())
-    assert made[0] == made[1]
+        manifests.append((root / path).read_bytes())
+    assert manifests[0] == manifests[1]

@@ -54,12 +54,12 @@ def test_oldest_stays_and_the_others_name_it(tmp_path: Path) -> None:
         document("same", offset=9, crawled_at="2026-11-20T08:00:00Z"),
         document("other", offset=7),
     ]
-    _, made = refining.refined(tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables(docs)))
-    kept = refining.rows(tmp_path, made)
+    _, manifest = refining.refined(tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables(docs)))
+    kept = refining.rows(tmp_path, manifest)
     assert sorted(kept.column("offset").to_pylist()) == [7, 9]
     assert kept.schema == DOCUMENT
-    assert made.rejected == {"dedup_exact:duplicate": 1}
-    (proof,) = evidence(tmp_path, made)
+    assert manifest.rejected == {"dedup_exact:duplicate": 1}
+    (proof,) = evidence(tmp_path, manifest)
     assert proof["winner"]["offset"] == 9
     assert proof["same_payload"] is True
 
@@ -70,25 +70,25 @@ def test_newest_may_stay_instead(tmp_path: Path) -> None:
         document("same", offset=2, crawled_at="2026-11-21T08:00:00Z"),
         document("same", offset=3, crawled_at=None),
     ]
-    _, made = refining.refined(
+    _, manifest = refining.refined(
         tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables(docs)), {"keep": "newest"}
     )
-    kept = refining.rows(tmp_path, made)
+    kept = refining.rows(tmp_path, manifest)
     assert kept.column("offset").to_pylist() == [2]
     assert kept.schema == DOCUMENT
 
 
-def test_home_order_is_one_sorted_shard_per_bucket(tmp_path: Path) -> None:
+def test_bucket_order_is_one_sorted_shard_per_bucket(tmp_path: Path) -> None:
     docs = [document(f"text {n}", offset=n) for n in range(200)]
-    _, made = refining.refined(
+    _, manifest = refining.refined(
         tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables(docs, 3)), {"buckets": 4}
     )
-    assert len(made.shards) == 4
-    for shard in made.shards:
-        ids = refining.rows(tmp_path, replace(made, shards=(shard,))).column("id").to_pylist()
+    assert len(manifest.shards) == 4
+    for shard in manifest.shards:
+        ids = refining.rows(tmp_path, replace(manifest, shards=(shard,))).column("id").to_pylist()
         assert ids
         assert ids == sorted(ids)
-    assert made.rows == 200
+    assert manifest.rows == 200
 
 
 def test_earlier_snapshots_win_and_are_named(tmp_path: Path) -> None:
@@ -98,17 +98,17 @@ def test_earlier_snapshots_win_and_are_named(tmp_path: Path) -> None:
     history: list[str] = []
     kept, proofs = [], []
     for day in (first, second, third):
-        path, made = refining.refined(
+        path, manifest = refining.refined(
             tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables(day)), history=history, batch_rows=1
         )
         history.append(path)
-        kept += refining.rows(tmp_path, made).select(["snapshot", "offset"]).to_pylist()
-        proofs.append(evidence(tmp_path, made))
+        kept += refining.rows(tmp_path, manifest).select(["snapshot", "offset"]).to_pylist()
+        proofs.append(evidence(tmp_path, manifest))
     assert {(row["snapshot"], row["offset"]) for row in kept} == {("d1", 1), ("d1", 2), ("d2", 2), ("d3", 4)}
-    assert sorted(one["winner"]["snapshot"] for one in proofs[2]) == ["d1", "d1", "d2"]
+    assert sorted(proof["winner"]["snapshot"] for proof in proofs[2]) == ["d1", "d1", "d2"]
 
 
-def test_other_bucket_count_than_remembered_is_refused(tmp_path: Path) -> None:
+def test_other_bucket_count_than_that_of_the_history_is_refused(tmp_path: Path) -> None:
     docs = [document(f"text {n}", offset=n) for n in range(50)]
     path, _ = refining.refined(tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables(docs)), {"buckets": 8})
     again = refining.commit_parent(tmp_path, tables([document("new", "d2")]))
@@ -132,20 +132,20 @@ def test_cutting_and_order_change_nothing(
     shuffled.shuffle(mixed)
     with TemporaryDirectory() as folder:
         root = Path(folder)
-        _, one = refining.refined(root, "dedup_exact", refining.commit_parent(root, tables(docs)), {"buckets": 2})
-        _, two = refining.refined(
+        _, whole = refining.refined(root, "dedup_exact", refining.commit_parent(root, tables(docs)), {"buckets": 2})
+        _, cut = refining.refined(
             root,
             "dedup_exact",
             refining.commit_parent(root, tables(mixed, shards)),
             {"buckets": 2},
             batch_rows=batch_rows,
         )
-        assert [shard.digest for shard in one.shards] == [shard.digest for shard in two.shards]
-        assert one.rows == len(set(texts))
-        assert one.rows + sum(one.rejected.values()) == len(texts)
+        assert [shard.digest for shard in whole.shards] == [shard.digest for shard in cut.shards]
+        assert whole.rows == len(set(texts))
+        assert whole.rows + sum(whole.rejected.values()) == len(texts)
 
 
 def test_empty_input_gives_empty_output(tmp_path: Path) -> None:
-    _, made = refining.refined(tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables([])))
-    assert made.rows == 0
-    assert len(made.shards) == 8
+    _, manifest = refining.refined(tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables([])))
+    assert manifest.rows == 0
+    assert len(manifest.shards) == 8

@@ -25,7 +25,7 @@ STAGE = "dedup_minhash"
 def day(
     root: Path, table: pa.Table, snapshot: str = "d1", *, exact: Sequence[str] = (), buckets: int = 2
 ) -> tuple[str, Manifest]:
-    """Bring a day's documents into home order."""
+    """Group a day's documents by id, as `dedup_exact` does."""
     at = table.schema.get_field_index("snapshot")
     named = table.set_column(at, "snapshot", pa.array([snapshot] * table.num_rows, pa.string()))
     parent = refining.commit_parent(root, [named])
@@ -57,37 +57,39 @@ def variants(seed: int, families: int, size: int = 60) -> list[str]:
             for _ in range(draws.randrange(4)):
                 copy[draws.randrange(size)] = f"w{draws.randrange(10**6)}"
             versions.append(copy)
-        texts += [" ".join(one) for one in versions]
+        texts += [" ".join(words) for words in versions]
     return sorted(set(texts))
 
 
 def test_known_pairs_are_found_and_nothing_else(tmp_path: Path, shared_data: Path) -> None:
     docs = read(shared_data / "truth/articles-100.docs.jsonl.gz")
     pairs = [json.loads(line) for line in (shared_data / "truth/articles-100.pairs.jsonl").read_text().splitlines()]
-    table = documents([one["text"] for one in docs])
-    home, _ = day(tmp_path, table)
-    _, made = refining.refined(tmp_path, STAGE, home, {"buckets": 2})
-    names = dict(zip(table.column("id").to_pylist(), (one["id"] for one in docs), strict=True))
-    found = {frozenset((names[row["id"]], names[row["proof"]["winner"]])) for row in removed(tmp_path, made)}
-    assert found == {frozenset((pair["a"], pair["b"])) for pair in pairs}
-    assert made.rejected == {"dedup_minhash:near_duplicate": 5}
+    table = documents([document["text"] for document in docs])
+    exact, _ = day(tmp_path, table)
+    _, manifest = refining.refined(tmp_path, STAGE, exact, {"buckets": 2})
+    names = dict(zip(table.column("id").to_pylist(), (document["id"] for document in docs), strict=True))
+    removed_pairs = {
+        frozenset((names[row["id"]], names[row["proof"]["winner"]])) for row in removed(tmp_path, manifest)
+    }
+    assert removed_pairs == {frozenset((pair["a"], pair["b"])) for pair in pairs}
+    assert manifest.rejected == {"dedup_minhash:near_duplicate": 5}
 
 
 def test_versions_of_a_page_are_judged_as_brute_force_judges_them(tmp_path: Path, shared_data: Path) -> None:
-    texts = sorted({one["text"] for one in read(shared_data / "truth/pep-versions.docs.jsonl.gz")})
+    texts = sorted({document["text"] for document in read(shared_data / "truth/pep-versions.docs.jsonl.gz")})
     table = documents(texts)
-    home, _ = day(tmp_path, table)
-    _, made = refining.refined(tmp_path, STAGE, home, {"buckets": 2})
-    hold_to_brute_force(tmp_path, made, table)
+    exact, _ = day(tmp_path, table)
+    _, manifest = refining.refined(tmp_path, STAGE, exact, {"buckets": 2})
+    hold_to_brute_force(tmp_path, manifest, table)
 
 
-def hold_to_brute_force(root: Path, made: Manifest, table: pa.Table, threshold: float = 0.8) -> None:
+def hold_to_brute_force(root: Path, manifest: Manifest, table: pa.Table, threshold: float = 0.8) -> None:
     """Every removal is proven, and the first of every connected component stays."""
     ids, texts = table.column("id").to_pylist(), table.column("text").to_pylist()
     set_of = dict(zip(ids, days.sets(texts, 5), strict=True))
     keys, _ = minhash.sign(pa.array(texts), minhash.Family())
-    bands = dict(zip(ids, (set(one) for one in keys.to_pylist()), strict=True))
-    alive, gone = {row["id"] for row in kept(root, made)}, removed(root, made)
+    bands = dict(zip(ids, (set(band_keys) for band_keys in keys.to_pylist()), strict=True))
+    alive, gone = {row["id"] for row in kept(root, manifest)}, removed(root, manifest)
     assert alive | {row["id"] for row in gone} == set(ids)
     for row in gone:
         proof = row["proof"]
@@ -115,8 +117,8 @@ def test_only_the_set_of_documents_matters(
     mixed = table.take(random.Random(seed).sample(range(len(texts)), len(texts)))
     with TemporaryDirectory() as folder:
         root = Path(folder)
-        home, _ = day(root, table)
-        _, one = refining.refined(root, STAGE, home, {"buckets": 2})
+        exact, _ = day(root, table)
+        _, whole = refining.refined(root, STAGE, exact, {"buckets": 2})
         cut = refining.commit_parent(
             root,
             [
@@ -126,10 +128,10 @@ def test_only_the_set_of_documents_matters(
         )
         spread, _ = refining.refined(root, "dedup_exact", cut, {"buckets": buckets})
         params = {"buckets": buckets, "edges_in_memory": edges_in_memory}
-        _, two = refining.refined(root, STAGE, spread, params, batch_rows=batch_rows)
-        assert proofs(root, one) == proofs(root, two)
-        assert {row["id"] for row in kept(root, one)} == {row["id"] for row in kept(root, two)}
-        hold_to_brute_force(root, two, table)
+        _, split = refining.refined(root, STAGE, spread, params, batch_rows=batch_rows)
+        assert proofs(root, whole) == proofs(root, split)
+        assert {row["id"] for row in kept(root, whole)} == {row["id"] for row in kept(root, split)}
+        hold_to_brute_force(root, split, table)
 
 
 def proofs(root: Path, manifest: Manifest) -> dict[str, Mapping[str, Any]]:
@@ -139,14 +141,14 @@ def proofs(root: Path, manifest: Manifest) -> dict[str, Mapping[str, Any]]:
 def test_a_chain_is_one_cluster_in_memory_and_by_stars(tmp_path: Path) -> None:
     words = [f"w{n}" for n in range(400)]
     texts = [" ".join(words[at : at + 100]) for at in range(0, 300, 5)]
-    home, _ = day(tmp_path, documents(texts))
-    made = [
-        refining.refined(tmp_path, STAGE, home, {"buckets": 2, "edges_in_memory": n, "bands": 40, "rows": 4})[1]
+    exact, _ = day(tmp_path, documents(texts))
+    manifests = [
+        refining.refined(tmp_path, STAGE, exact, {"buckets": 2, "edges_in_memory": n, "bands": 40, "rows": 4})[1]
         for n in (10**6, 0)
     ]
-    assert [one.rows for one in made] == [1, 1]
-    assert proofs(tmp_path, made[0]) == proofs(tmp_path, made[1])
-    assert [one.digest for one in made[0].shards] == [one.digest for one in made[1].shards]
+    assert [one.rows for one in manifests] == [1, 1]
+    assert proofs(tmp_path, manifests[0]) == proofs(tmp_path, manifests[1])
+    assert [one.digest for one in manifests[0].shards] == [one.digest for one in manifests[1].shards]
 
 
 def test_policy_says_who_stays(tmp_path: Path) -> None:
@@ -156,16 +158,16 @@ def test_policy_says_who_stays(tmp_path: Path) -> None:
     table = documents(texts, urls, score=pa.array([0.5, -1.0, None], pa.float64()))
     dates = ["2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z", None]
     table = table.set_column(table.schema.get_field_index("crawled_at"), "crawled_at", pa.array(dates, pa.string()))
-    home, _ = day(tmp_path, table)
+    exact, _ = day(tmp_path, table)
     stays = {}
     policies = (("oldest",), ("newest",), ("longest", "oldest"), ("lowest_id",), ("source", "newest"), ("quality",))
     for policy in policies:
         sources = {"sources": ["books", "example.net"]} if policy[0] == "source" else {}
-        _, made = refining.refined(tmp_path, STAGE, home, {"buckets": 2, "policy": list(policy)} | sources)
-        (row,) = kept(tmp_path, made)
+        _, manifest = refining.refined(tmp_path, STAGE, exact, {"buckets": 2, "policy": list(policy)} | sources)
+        (row,) = kept(tmp_path, manifest)
         stays[policy[0]] = row["id"]
-        proofs_ = [one["proof"] for one in removed(tmp_path, made)]
-        assert all(one["policy"] == list(policy) and one["by"] == policy[0] for one in proofs_)
+        proofs_ = [row["proof"] for row in removed(tmp_path, manifest)]
+        assert all(proof["policy"] == list(policy) and proof["by"] == policy[0] for proof in proofs_)
     ids = table.column("id").to_pylist()
     best = {"oldest": ids[0], "newest": ids[1], "longest": ids[1], "source": ids[2], "quality": ids[0]}
     assert stays == best | {"lowest_id": min(ids)}
@@ -181,7 +183,7 @@ def test_a_new_document_that_joins_two_clusters_supersedes_the_worse_winner(tmp_
     assert run.add("d1", table.slice(0, 2)).rows == 2
     second = run.add("d2", table.slice(2))
     ranked = sorted(
-        [left, right, bridge], key=lambda one: (-table.column("chars")[[left, right, bridge].index(one)].as_py(), one)
+        [left, right, bridge], key=lambda id_: (-table.column("chars")[[left, right, bridge].index(id_)].as_py(), id_)
     )
     assert run.dataset == {ranked[0]}
     rows = days.superseded(tmp_path, second)
@@ -200,9 +202,9 @@ def test_a_document_may_join_a_cluster_through_a_loser(tmp_path: Path) -> None:
     params = {"buckets": 2, "threshold": 0.7, "bands": 40, "rows": 4, "policy": ["longest"]}
     run = days.Days(tmp_path, params)
     assert run.add("d1", table.slice(0, 2)).rows == 1
-    made = run.add("d2", table.slice(2))
-    (row,) = removed(tmp_path, made)
-    assert made.rows == 0
+    manifest = run.add("d2", table.slice(2))
+    (row,) = removed(tmp_path, manifest)
+    assert manifest.rows == 0
     assert row["proof"]["winner"] == table.column("id")[0].as_py()
     assert row["proof"]["near"] == table.column("id")[1].as_py()
     assert row["proof"]["snapshot"] == "d1"
@@ -210,50 +212,50 @@ def test_a_document_may_join_a_cluster_through_a_loser(tmp_path: Path) -> None:
 
 def test_short_documents_are_counted_and_kept(tmp_path: Path) -> None:
     table = documents(["only four words here", "only four words There !", "a text of more than five words"])
-    home, _ = day(tmp_path, table)
-    _, made = refining.refined(tmp_path, STAGE, home, {"buckets": 2})
-    assert sorted(row["shingles"] for row in kept(tmp_path, made)) == [0, 0, 3]
-    assert made.metrics["kept"]["shingles"]["bins"]["0"] == 2
+    exact, _ = day(tmp_path, table)
+    _, manifest = refining.refined(tmp_path, STAGE, exact, {"buckets": 2})
+    assert sorted(row["shingles"] for row in kept(tmp_path, manifest)) == [0, 0, 3]
+    assert manifest.metrics["kept"]["shingles"]["bins"]["0"] == 2
 
 
 def test_shingles_may_be_of_characters(tmp_path: Path) -> None:
     pages = ["".join(chr(0x4E00 + (seed + n * n) % 900) for n in range(120)) for seed in (0, 500)]
     texts = [pages[0], f"{pages[0]}完", pages[1], "short"]
-    home, _ = day(tmp_path, documents(texts))
+    exact, _ = day(tmp_path, documents(texts))
     params = {"buckets": 2, "ngram": 8, "policy": ["longest"]}
-    _, made = refining.refined(tmp_path, STAGE, home, {**params, "shingle": "char"})
-    (row,) = removed(tmp_path, made)
+    _, manifest = refining.refined(tmp_path, STAGE, exact, {**params, "shingle": "char"})
+    (row,) = removed(tmp_path, manifest)
     assert row["text"] == texts[0]
     assert row["proof"]["jaccard"] == round(113 / 114, 6)
-    assert sorted(row["shingles"] for row in kept(tmp_path, made)) == [0, 113, 114]
-    assert made.metrics["kept"]["shingles"]["bins"]["0"] == 1
+    assert sorted(row["shingles"] for row in kept(tmp_path, manifest)) == [0, 113, 114]
+    assert manifest.metrics["kept"]["shingles"]["bins"]["0"] == 1
 
 
 def test_bands_left_over_when_the_rounds_end_are_counted(tmp_path: Path) -> None:
     common = [f"c{n}" for n in range(60)]
     texts = [" ".join([*common, *(f"x{n}y{m}" for m in range(40))]) for n in range(30)]
-    home, _ = day(tmp_path, documents(texts))
+    exact, _ = day(tmp_path, documents(texts))
     params = {"buckets": 2, "bands": 4, "rows": 1, "similarity": "containment"}
     settled = [
-        refining.refined(tmp_path, STAGE, home, params | how)[1]
+        refining.refined(tmp_path, STAGE, exact, params | how)[1]
         for how in ({}, {"pairs": 1, "rounds": 40}, {"rounds": 2})
     ]
-    hasty = refining.refined(tmp_path, STAGE, home, params | {"pairs": 100, "rounds": 2})[1]
-    assert [one.rows for one in settled] == [30] * 3
-    assert [days.unsettled(one) for one in settled] == [0] * 3
+    hasty = refining.refined(tmp_path, STAGE, exact, params | {"pairs": 100, "rounds": 2})[1]
+    assert [manifest.rows for manifest in settled] == [30] * 3
+    assert [days.unsettled(manifest) for manifest in settled] == [0] * 3
     assert hasty.rows == 30
     assert days.unsettled(hasty) > 0
 
 
 def test_distances_prove_pairs_apart_without_comparing_them(tmp_path: Path) -> None:
     texts = variants(11, 4, 120)
-    home, _ = day(tmp_path, documents(texts))
+    exact, _ = day(tmp_path, documents(texts))
     params = {"buckets": 1, "bands": 8, "rows": 1, "pairs": 40, "rounds": 4}
-    _, made = refining.refined(tmp_path, STAGE, home, params)
-    assert {row["id"] for row in kept(tmp_path, made)} == days.winners(documents(texts), params)
+    _, manifest = refining.refined(tmp_path, STAGE, exact, params)
+    assert {row["id"] for row in kept(tmp_path, manifest)} == days.winners(documents(texts), params)
 
 
-def test_documents_that_are_not_at_home_are_refused(tmp_path: Path) -> None:
+def test_documents_out_of_bucket_order_are_refused(tmp_path: Path) -> None:
     table = documents(variants(3, 8)).sort_by("id")
     half = table.num_rows // 2
     twisted = refining.commit_parent(tmp_path, [table.slice(half), table.slice(0, half)])
@@ -264,11 +266,11 @@ def test_documents_that_are_not_at_home_are_refused(tmp_path: Path) -> None:
         refining.refined(tmp_path, STAGE, backwards, {"buckets": 1})
 
 
-def test_other_bucket_count_than_home_is_brought_home(tmp_path: Path) -> None:
+def test_documents_of_another_bucket_count_are_grouped_again(tmp_path: Path) -> None:
     table = documents(variants(5, 8))
-    homes = [day(tmp_path, table, buckets=n)[0] for n in (2, 5)]
-    made = [refining.refined(tmp_path, STAGE, home, {"buckets": 2})[1] for home in homes]
-    assert [one.digest for one in made[0].shards] == [one.digest for one in made[1].shards]
+    parents = [day(tmp_path, table, buckets=n)[0] for n in (2, 5)]
+    manifests = [refining.refined(tmp_path, STAGE, parent, {"buckets": 2})[1] for parent in parents]
+    assert [one.digest for one in manifests[0].shards] == [one.digest for one in manifests[1].shards]
 
 
 @pytest.mark.parametrize(
@@ -278,37 +280,37 @@ def test_other_bucket_count_than_home_is_brought_home(tmp_path: Path) -> None:
 )
 def test_history_of_other_params_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     table = documents(variants(4, 5))
-    home, _ = day(tmp_path, table)
-    path, _ = refining.refined(tmp_path, STAGE, home, {"buckets": 2})
+    exact, _ = day(tmp_path, table)
+    path, _ = refining.refined(tmp_path, STAGE, exact, {"buckets": 2})
     again, _ = day(tmp_path, table, "d2", buckets=change.get("buckets", 2))
     with pytest.raises(ContractError, match="history"):
         refining.refined(tmp_path, STAGE, again, {"buckets": 2} | change, history=[path, path])
 
 
 def test_an_unknown_policy_is_refused(tmp_path: Path) -> None:
-    home, _ = day(tmp_path, documents(["one two three four five six"]))
+    exact, _ = day(tmp_path, documents(["one two three four five six"]))
     with pytest.raises(RecipeError, match="prettiest"):
-        refining.refined(tmp_path, STAGE, home, {"buckets": 2, "policy": ["prettiest"]})
+        refining.refined(tmp_path, STAGE, exact, {"buckets": 2, "policy": ["prettiest"]})
 
 
 @pytest.mark.parametrize(
     ("params", "words"),
     [({"policy": ["quality"]}, "score"), ({"policy": ["source"]}, "sources"), ({"sources": ["a"]}, "source")],
 )
-def test_a_policy_that_cannot_be_told_is_refused(tmp_path: Path, params: dict[str, Any], words: str) -> None:
-    home, _ = day(tmp_path, documents(["one two three four five six"]))
+def test_a_policy_that_lacks_its_column_is_refused(tmp_path: Path, params: dict[str, Any], words: str) -> None:
+    exact, _ = day(tmp_path, documents(["one two three four five six"]))
     with pytest.raises(RecipeError, match=words):
-        refining.refined(tmp_path, STAGE, home, {"buckets": 2} | params)
+        refining.refined(tmp_path, STAGE, exact, {"buckets": 2} | params)
 
 
 def test_containment_finds_what_a_longer_document_holds(tmp_path: Path) -> None:
     words = [f"w{n}" for n in range(120)]
     table = documents([" ".join(words), " ".join(words[:70])])
-    home, _ = day(tmp_path, table)
+    exact, _ = day(tmp_path, table)
     params = {"buckets": 2, "bands": 40, "rows": 2, "policy": ["longest"]}
-    assert refining.refined(tmp_path, STAGE, home, params)[1].rows == 2
-    _, made = refining.refined(tmp_path, STAGE, home, params | {"similarity": "containment"})
-    (row,) = removed(tmp_path, made)
+    assert refining.refined(tmp_path, STAGE, exact, params)[1].rows == 2
+    _, manifest = refining.refined(tmp_path, STAGE, exact, params | {"similarity": "containment"})
+    (row,) = removed(tmp_path, manifest)
     assert row["id"] == table.column("id")[1].as_py()
     assert row["proof"]["containment"] == 1.0
 
@@ -322,6 +324,6 @@ def test_a_document_of_the_history_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_documents_at_all(tmp_path: Path) -> None:
-    home, _ = day(tmp_path, documents([]))
-    _, made = refining.refined(tmp_path, STAGE, home, {"buckets": 2})
-    assert made.rows == 0
+    exact, _ = day(tmp_path, documents([]))
+    _, manifest = refining.refined(tmp_path, STAGE, exact, {"buckets": 2})
+    assert manifest.rows == 0

@@ -76,8 +76,8 @@ def texts_of(place: Path, most: int) -> Iterable[str]:
 def corpus(shared_data: Path) -> pa.Table:
     """Real texts with near duplicates: known pairs, versions of pages, news, and pages of a crawl."""
     names = ("truth/articles-100.docs", "truth/pep-versions.docs", "text/peps", "text/ag-news-test", "text/ccnet-head")
-    found = {text for name in names for text in texts_of(shared_data / f"{name}.jsonl.gz", 250)}
-    return documents(sorted(found))
+    texts = {text for name in names for text in texts_of(shared_data / f"{name}.jsonl.gz", 250)}
+    return documents(sorted(texts))
 
 
 @pytest.mark.parametrize("policy", ["lowest_id", "longest"])
@@ -86,7 +86,7 @@ def test_the_development_corpus_in_days_keeps_what_one_batch_keeps(
 ) -> None:
     params = {"buckets": 2, "policy": [policy]}
     expected = days.winners(corpus, params)
-    assert len(expected) < corpus.num_rows - 20, "there is something to find"
+    assert len(expected) < corpus.num_rows - 20, "the corpus has near duplicates"
     for count, seed in ((1, 0), (2, 1), (5, 2), (5, 3)):
         draws = random.Random(seed)
         rows = draws.sample(range(corpus.num_rows), corpus.num_rows)
@@ -94,7 +94,7 @@ def test_the_development_corpus_in_days_keeps_what_one_batch_keeps(
         run = days.refined(tmp_path / f"{count}-{seed}", split, params)
         assert run.dataset == expected
         assert sum(map(days.unsettled, run.manifests)) == 0
-        assert sum(made.rows + sum(made.rejected.values()) for made in run.manifests) == corpus.num_rows
+        assert sum(manifest.rows + sum(manifest.rejected.values()) for manifest in run.manifests) == corpus.num_rows
 
 
 # --- Engines --------------------------------------------------------------------------------------------------
@@ -102,7 +102,10 @@ def test_the_development_corpus_in_days_keeps_what_one_batch_keeps(
 
 def stored(run: days.Days) -> list[Any]:
     """Digests of the shards, rejects and history of every day."""
-    return [[one.digest for one in (*made.shards, *made.rejects, *made.history_shards)] for made in run.manifests]
+    return [
+        [shard.digest for shard in (*manifest.shards, *manifest.rejects, *manifest.history_shards)]
+        for manifest in run.manifests
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Repeated paragraphs and lines: each stays once, every other one is cut out, and spans rebuild what came."""
+"""Repeated paragraphs and lines: each stays once, every repetition is cut out, and spans rebuild the input."""
 
 import json
 import random
@@ -44,8 +44,8 @@ def dedup(
     return refining.refined(root, NAME, parent, BOUNDS | params, history=history, batch_rows=batch_rows)
 
 
-def rows(root: Path, made: Manifest, part: str = "shards") -> dict[str, dict[str, Any]]:
-    return {row["id"]: row for row in refining.rows(root, made, part).to_pylist()}
+def rows(root: Path, manifest: Manifest, part: str = "shards") -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in refining.rows(root, manifest, part).to_pylist()}
 
 
 def minus(text: str, spans: Sequence[dict[str, Any]]) -> str:
@@ -58,59 +58,59 @@ def minus(text: str, spans: Sequence[dict[str, Any]]) -> str:
 
 def test_a_paragraph_stays_where_it_is_first(tmp_path: Path) -> None:
     texts = ["first\n\nshared words\n\nlast", "shared words\n\nown", "other\n\nshared words", "tiny\n\nabc\n\nabc"]
-    _, made = dedup(tmp_path, numbered(texts))
-    found = rows(tmp_path, made)
-    kept = [found[f"d1{at:030d}"] for at in range(4)]
-    assert [one["text"] for one in kept] == [texts[0], "own", "other", texts[3]]
-    assert [one["chars"] for one in kept] == [len(one["text"]) for one in kept]
-    assert [one["cut_chars"] for one in kept] == [0, 14, 14, 0]
+    _, manifest = dedup(tmp_path, numbered(texts))
+    by_id = rows(tmp_path, manifest)
+    kept = [by_id[f"d1{at:030d}"] for at in range(4)]
+    assert [row["text"] for row in kept] == [texts[0], "own", "other", texts[3]]
+    assert [row["chars"] for row in kept] == [len(row["text"]) for row in kept]
+    assert [row["cut_chars"] for row in kept] == [0, 14, 14, 0]
     (span,) = kept[1]["cut_spans"]
     assert (span["start"], span["end"], span["winner"], span["snapshot"]) == (0, 14, kept[0]["id"], "d1")
     assert kept[2]["cut_spans"][0]["start"] == len("other")
-    assert made.rejected == {}
+    assert manifest.rejected == {}
 
 
 def test_a_document_repeats_itself(tmp_path: Path) -> None:
-    _, made = dedup(tmp_path, numbered(["words here\n\nbetween\n\nwords here\n\nwords here"]))
-    ((_, one),) = rows(tmp_path, made).items()
-    assert one["text"] == "words here\n\nbetween"
-    assert [(span["start"], span["end"], span["winner"]) for span in one["cut_spans"]] == [
-        (19, 33, one["id"]),
-        (33, 43, one["id"]),
+    _, manifest = dedup(tmp_path, numbered(["words here\n\nbetween\n\nwords here\n\nwords here"]))
+    ((_, row),) = rows(tmp_path, manifest).items()
+    assert row["text"] == "words here\n\nbetween"
+    assert [(span["start"], span["end"], span["winner"]) for span in row["cut_spans"]] == [
+        (19, 33, row["id"]),
+        (33, 43, row["id"]),
     ]
 
 
 def test_lines_are_parts_where_a_recipe_says_so(tmp_path: Path) -> None:
     texts = ["menu line\nown text one", "menu line\nown text two\nmenu line"]
     assert dedup(tmp_path, numbered(texts))[1].metrics["kept"]["cut_chars"]["sum"] == 0
-    _, made = dedup(tmp_path, numbered(texts), unit="line")
-    assert {one["text"] for one in rows(tmp_path, made).values()} == {texts[0], "own text two"}
+    _, manifest = dedup(tmp_path, numbered(texts), unit="line")
+    assert {row["text"] for row in rows(tmp_path, manifest).values()} == {texts[0], "own text two"}
 
 
 def test_a_document_of_which_too_little_is_left_goes_as_it_came(tmp_path: Path) -> None:
     texts = ["shared words\n\nmore shared", "ab\n\nshared words\n\nmore shared"]
-    _, made = dedup(tmp_path, numbered(texts))
-    (gone,) = rows(tmp_path, made, "rejects").values()
-    assert gone["reason"] == "dedup_paragraphs:too_little_left"
-    assert (gone["text"], gone["chars"]) == (texts[1], len(texts[1]))
-    assert json.loads(gone["evidence"]) == {"bound": 3, "left": 2}
-    assert minus(texts[1], gone["cut_spans"]) == "ab"
+    _, manifest = dedup(tmp_path, numbered(texts))
+    (row,) = rows(tmp_path, manifest, "rejects").values()
+    assert row["reason"] == "dedup_paragraphs:too_little_left"
+    assert (row["text"], row["chars"]) == (texts[1], len(texts[1]))
+    assert json.loads(row["evidence"]) == {"bound": 3, "left": 2}
+    assert minus(texts[1], row["cut_spans"]) == "ab"
 
 
 def test_what_an_earlier_day_has_is_cut(tmp_path: Path) -> None:
     first, _ = dedup(tmp_path, numbered(["shared words\n\none", "later\n\nalso this"]))
-    second, made = dedup(tmp_path, numbered(["shared words\n\nnews of today"], "d2"), [first])
-    (one,) = rows(tmp_path, made).values()
-    assert one["text"] == "news of today"
-    assert (one["cut_spans"][0]["winner"], one["cut_spans"][0]["snapshot"]) == (f"d1{0:030d}", "d1")
-    _, made = dedup(tmp_path, numbered(["news of today\n\nalso this\n\nnew"], "d3"), [first, second])
-    (one,) = rows(tmp_path, made).values()
-    assert one["text"] == "new"
-    assert [span["snapshot"] for span in one["cut_spans"]] == ["d2", "d1"]
-    assert sum(shard.rows for shard in made.history_shards) == 0
+    second, manifest = dedup(tmp_path, numbered(["shared words\n\nnews of today"], "d2"), [first])
+    (row,) = rows(tmp_path, manifest).values()
+    assert row["text"] == "news of today"
+    assert (row["cut_spans"][0]["winner"], row["cut_spans"][0]["snapshot"]) == (f"d1{0:030d}", "d1")
+    _, manifest = dedup(tmp_path, numbered(["news of today\n\nalso this\n\nnew"], "d3"), [first, second])
+    (row,) = rows(tmp_path, manifest).values()
+    assert row["text"] == "new"
+    assert [span["snapshot"] for span in row["cut_spans"]] == ["d2", "d1"]
+    assert sum(shard.rows for shard in manifest.history_shards) == 0
 
 
-def test_other_bucket_count_than_remembered_is_refused(tmp_path: Path) -> None:
+def test_other_bucket_count_than_that_of_the_history_is_refused(tmp_path: Path) -> None:
     path, _ = dedup(tmp_path, numbered([f"paragraph {n}" for n in range(40)]), buckets=8)
     for buckets in (4, 3):
         with pytest.raises(ContractError, match="buckets"):
@@ -122,7 +122,7 @@ def test_a_part_that_is_kept_must_be_enough_to_keep_its_document(tmp_path: Path)
         dedup(tmp_path, numbered(["some words"]), min_left=5)
 
 
-def test_documents_out_of_home_order_are_refused(tmp_path: Path) -> None:
+def test_documents_out_of_bucket_order_are_refused(tmp_path: Path) -> None:
     batch = numbered(["some words", "other words"]).combine_chunks().to_batches()[0]
     with pytest.raises(ContractError, match="run dedup_exact before"):
         list(distinct_parts(iter([batch.take(pa.array([1, 0]))]), params=Params(**BOUNDS)))
@@ -138,7 +138,7 @@ CHECKS = [2379191871516399003, 1037944260968408393, 2949848018324600275, 0]
 
 
 def test_hashes_are_frozen() -> None:
-    """They are remembered: other hashes would part every day from those before it."""
+    """They are part of the history: other hashes would part every day from those before it."""
     parts = paragraphs.cut_parts(pa.array(["shared words\n\n12345678\n\n日本語です", None], pa.large_string()), 2, 1)
     assert parts.hash.tolist() == HASHES
     assert parts.check.tolist() == CHECKS
@@ -167,27 +167,27 @@ def test_spans_rebuild_and_every_part_stays_once(
     with TemporaryDirectory() as folder:
         root = Path(folder)
         before, first = dedup(root, tables[0], unit=unit)
-        _, made = dedup(root, tables[1], [before], unit=unit)
+        _, second = dedup(root, tables[1], [before], unit=unit)
         _, again = dedup(root, tables[1].take(pa.array(order, pa.int64())), [before], batch_rows, shards, unit=unit)
-        assert [one.digest for one in (*made.shards, *made.history_shards)] == [
+        assert [one.digest for one in (*second.shards, *second.history_shards)] == [
             one.digest for one in (*again.shards, *again.history_shards)
         ]
-        there: Counter[str] = Counter()
-        for manifest, table in zip((first, made), tables, strict=True):
-            came = {row["id"]: row["text"] for row in table.to_pylist()}
+        counts: Counter[str] = Counter()
+        for manifest, table in zip((first, second), tables, strict=True):
+            texts = {row["id"]: row["text"] for row in table.to_pylist()}
             kept, gone = rows(root, manifest), rows(root, manifest, "rejects")
-            assert kept.keys() | gone.keys() == came.keys()
-            assert len(kept) + len(gone) == len(came)
+            assert kept.keys() | gone.keys() == texts.keys()
+            assert len(kept) + len(gone) == len(texts)
             for name, row in kept.items():
-                assert row["text"] == minus(came[name], row["cut_spans"])
+                assert row["text"] == minus(texts[name], row["cut_spans"])
                 assert row["chars"] == len(row["text"])
-                assert row["cut_chars"] == len(came[name]) - len(row["text"])
-                there.update(long(row["text"], unit))
+                assert row["cut_chars"] == len(texts[name]) - len(row["text"])
+                counts.update(long(row["text"], unit))
             for name, row in gone.items():
-                assert row["text"] == came[name]
+                assert row["text"] == texts[name]
                 assert len(minus(row["text"], row["cut_spans"])) < 3
-        assert there == Counter(set(there))
-        assert set(there) == {part for text in (*earlier, *today) for part in long(text, unit)}
+        assert counts == Counter(set(counts))
+        assert set(counts) == {part for text in (*earlier, *today) for part in long(text, unit)}
 
 
 def long(text: str, unit: str) -> list[str]:
@@ -212,12 +212,12 @@ def test_every_engine_stores_the_same(cluster: str, tmp_path: Path, request: pyt
         for day in days:
             parent = refining.commit_parent(root, [day.slice(0, 13), day.slice(13, 0), day.slice(13)])
             how = {"history": history, "on": on, "address": address}
-            path, made = refining.refined(root, NAME, parent, {"min_chars": 5, "min_left": 2, "buckets": 4}, **how)
+            path, manifest = refining.refined(root, NAME, parent, {"min_chars": 5, "min_left": 2, "buckets": 4}, **how)
             history.append(path)
-            assert made.metrics["kept"]["cut_chars"]["sum"] > 0
+            assert manifest.metrics["kept"]["cut_chars"]["sum"] > 0
         stored.append([(root / path).read_bytes() for path in history])
     assert stored[0] == stored[1]
 
 
 def test_the_card_names_what_it_writes() -> None:
-    assert [one.name for one in STAGE.writes][-2:] == ["cut_spans", "cut_chars"]
+    assert [column.name for column in STAGE.writes][-2:] == ["cut_spans", "cut_chars"]

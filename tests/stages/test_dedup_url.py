@@ -53,17 +53,17 @@ def dedup(
     )
 
 
-def offsets(root: Path, made: Manifest) -> list[int]:
-    return sorted(refining.rows(root, made).column("offset").to_pylist())
+def offsets(root: Path, manifest: Manifest) -> list[int]:
+    return sorted(refining.rows(root, manifest).column("offset").to_pylist())
 
 
-def proofs(root: Path, made: Manifest) -> dict[int, tuple[str, dict[str, Any]]]:
-    rows = refining.rows(root, made, "rejects").to_pylist()
+def proofs(root: Path, manifest: Manifest) -> dict[int, tuple[str, dict[str, Any]]]:
+    rows = refining.rows(root, manifest, "rejects").to_pylist()
     return {row["offset"]: (row["reason"], json.loads(row["evidence"])["winner"]) for row in rows}
 
 
-def superseded(root: Path, made: Manifest) -> list[dict[str, Any]]:
-    rows = refining.rows(root, made, "superseded").to_pylist()
+def superseded(root: Path, manifest: Manifest) -> list[dict[str, Any]]:
+    rows = refining.rows(root, manifest, "superseded").to_pylist()
     return sorted(rows, key=lambda row: str(row["offset"]))
 
 
@@ -88,8 +88,8 @@ def superseded(root: Path, made: Manifest) -> list[dict[str, Any]]:
     ],
 )
 def test_a_url_has_one_key_however_it_is_written(url: str | None, expected: str | None) -> None:
-    found = keys(pa.array([url], pa.string()), ("utm_*", "gclid", "fbclid")).to_pylist()
-    assert found == [expected]
+    normalized = keys(pa.array([url], pa.string()), ("utm_*", "gclid", "fbclid")).to_pylist()
+    assert normalized == [expected]
 
 
 def test_names_of_parameters_are_no_patterns() -> None:
@@ -115,18 +115,18 @@ def test_the_newest_stays_and_the_others_say_so(tmp_path: Path) -> None:
         page("https://example.org/a", "four", 4, crawled_at="2026-11-20T03:00:00Z"),
         page("https://example.org/b", "one", 5),
     ]
-    _, made = dedup(tmp_path, pages)
-    assert offsets(tmp_path, made) == [2, 5]
-    assert made.rejected == {"dedup_url:older": 3}
-    assert {at: winner["offset"] for at, (_, winner) in proofs(tmp_path, made).items()} == {1: 2, 3: 2, 4: 2}
-    assert proofs(tmp_path, made)[1][1]["url"] == "http://EXAMPLE.org/a/?utm_source=mail"
-    assert refining.rows(tmp_path, made).schema.names == DOCUMENT.names
+    _, manifest = dedup(tmp_path, pages)
+    assert offsets(tmp_path, manifest) == [2, 5]
+    assert manifest.rejected == {"dedup_url:older": 3}
+    assert {at: winner["offset"] for at, (_, winner) in proofs(tmp_path, manifest).items()} == {1: 2, 3: 2, 4: 2}
+    assert proofs(tmp_path, manifest)[1][1]["url"] == "http://EXAMPLE.org/a/?utm_source=mail"
+    assert refining.rows(tmp_path, manifest).schema.names == DOCUMENT.names
 
 
 def test_documents_without_a_url_all_stay(tmp_path: Path) -> None:
-    _, made = dedup(tmp_path, [page(None, "x", 1), page("", "x", 2), page(" ", "y", 3)])
-    assert offsets(tmp_path, made) == [1, 2, 3]
-    assert sum(shard.rows for shard in made.history_shards) == 0
+    _, manifest = dedup(tmp_path, [page(None, "x", 1), page("", "x", 2), page(" ", "y", 3)])
+    assert offsets(tmp_path, manifest) == [1, 2, 3]
+    assert sum(shard.rows for shard in manifest.history_shards) == 0
 
 
 def test_a_recipe_says_which_parameters_count(tmp_path: Path) -> None:
@@ -136,18 +136,18 @@ def test_a_recipe_says_which_parameters_count(tmp_path: Path) -> None:
 
 
 def test_a_newer_page_supersedes_the_one_of_an_earlier_day(tmp_path: Path) -> None:
-    first, made = dedup(tmp_path, [page("https://example.org/a", "one", 1), page("https://example.org/b", "b", 2)])
-    assert superseded(tmp_path, made) == []
+    first, manifest = dedup(tmp_path, [page("https://example.org/a", "one", 1), page("https://example.org/b", "b", 2)])
+    assert superseded(tmp_path, manifest) == []
     later = [
         page("http://example.org/a", "two", 1, "d2", "2026-11-21T12:00:00Z"),
         page("http://example.org/b/", "b", 2, "d2", "2026-11-21T12:00:00Z"),
         page("https://example.org/c", "c", 3, "d2", "2026-11-21T12:00:00Z"),
     ]
-    second, made = dedup(tmp_path, later, [first])
-    assert offsets(tmp_path, made) == [1, 3]
-    assert made.rejected == {"dedup_url:seen_before": 1}
-    assert proofs(tmp_path, made)[2][1]["snapshot"] == "d1"
-    (over,) = superseded(tmp_path, made)
+    second, manifest = dedup(tmp_path, later, [first])
+    assert offsets(tmp_path, manifest) == [1, 3]
+    assert manifest.rejected == {"dedup_url:seen_before": 1}
+    assert proofs(tmp_path, manifest)[2][1]["snapshot"] == "d1"
+    (over,) = superseded(tmp_path, manifest)
     assert (over["snapshot"], over["offset"], over["by_snapshot"]) == ("d1", 1, "d2")
     assert (over["id"], over["by_id"]) == (f"{'one':0>32}", f"{'two':0>32}")
     late = [
@@ -155,15 +155,15 @@ def test_a_newer_page_supersedes_the_one_of_an_earlier_day(tmp_path: Path) -> No
         page("https://example.org/b", "b2", 8, "d3", "2026-11-22T12:00:00Z"),
         page("https://example.org/c", "c2", 9, "d3", "2026-11-21T12:00:00Z"),
     ]
-    _, made = dedup(tmp_path, late, [first, second])
-    assert proofs(tmp_path, made)[7][1] | {"url": ""} == {
+    _, manifest = dedup(tmp_path, late, [first, second])
+    assert proofs(tmp_path, manifest)[7][1] | {"url": ""} == {
         "id": f"{'two':0>32}", "snapshot": "d2", "file": "a.warc", "offset": 1, "record_id": "d2:1",
         "url": "", "crawled_at": "2026-11-21T12:00:00Z",
     }  # fmt: skip
-    assert [(row["snapshot"], row["offset"]) for row in superseded(tmp_path, made)] == [("d1", 2), ("d2", 3)]
+    assert [(row["snapshot"], row["offset"]) for row in superseded(tmp_path, manifest)] == [("d1", 2), ("d2", 3)]
 
 
-def test_other_bucket_count_than_remembered_is_refused(tmp_path: Path) -> None:
+def test_other_bucket_count_than_that_of_the_history_is_refused(tmp_path: Path) -> None:
     path, _ = dedup(tmp_path, [page(f"https://example.org/{n}", "x", n) for n in range(40)], buckets=8)
     for buckets in (4, 3):
         with pytest.raises(ContractError, match="buckets"):
@@ -203,10 +203,10 @@ def test_cutting_and_order_change_nothing(
     with TemporaryDirectory() as folder:
         root = Path(folder)
         before, _ = refining.refined(root, STAGE, refining.commit_parent(root, tables(days[0])), {"buckets": 2})
-        _, one = refining.refined(
+        _, whole = refining.refined(
             root, STAGE, refining.commit_parent(root, tables(days[1])), {"buckets": 2}, history=[before]
         )
-        _, two = refining.refined(
+        _, cut = refining.refined(
             root,
             STAGE,
             refining.commit_parent(root, tables(mixed, shards)),
@@ -214,11 +214,11 @@ def test_cutting_and_order_change_nothing(
             history=[before],
             batch_rows=batch_rows,
         )
-        assert [shard.digest for shard in (*one.shards, *one.history_shards)] == [
-            shard.digest for shard in (*two.shards, *two.history_shards)
+        assert [shard.digest for shard in (*whole.shards, *whole.history_shards)] == [
+            shard.digest for shard in (*cut.shards, *cut.history_shards)
         ]
-        assert one.rows + sum(one.rejected.values()) == len(drawn)
-        urls = keys(refining.rows(root, one).column("url").combine_chunks(), ("utm_*",)).drop_null().to_pylist()
+        assert whole.rows + sum(whole.rejected.values()) == len(drawn)
+        urls = keys(refining.rows(root, whole).column("url").combine_chunks(), ("utm_*",)).drop_null().to_pylist()
         assert len(urls) == len(set(urls))
 
 
@@ -235,9 +235,11 @@ def test_every_engine_stores_the_same(cluster: str, tmp_path: Path, request: pyt
         root, history = tmp_path / on, list[str]()
         for day in days:
             parent = refining.commit_parent(root, tables(day, 3))
-            path, made = refining.refined(root, STAGE, parent, {"buckets": 4}, history=history, on=on, address=address)
+            path, manifest = refining.refined(
+                root, STAGE, parent, {"buckets": 4}, history=history, on=on, address=address
+            )
             history.append(path)
-        assert made.rejected.keys() == {"dedup_url:older", "dedup_url:seen_before"}
-        assert len(superseded(root, made)) > 9
+        assert manifest.rejected.keys() == {"dedup_url:older", "dedup_url:seen_before"}
+        assert len(superseded(root, manifest)) > 9
         stored.append([(root / path).read_bytes() for path in history])
     assert stored[0] == stored[1]

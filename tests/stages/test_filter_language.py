@@ -207,7 +207,7 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
     ),
     st.sampled_from([(), ("en",), ("sr-Latn", "de")]),
 )
-def test_any_texts_are_told_one_by_one(model: str, texts: list[str | None], keep: tuple[str, ...]) -> None:
+def test_any_texts_are_identified_one_by_one(model: str, texts: list[str | None], keep: tuple[str, ...]) -> None:
     params = {"model": FilePath(model), "windows": (0.0, 0.5), "window": 30, "min_chars": 2, "keep": keep}
     names = ["language", "language_score", "language_script", "language_mixed", "reason", "evidence"]
     whole = [identified([text], **params).select(names).to_pylist()[0] for text in texts]

@@ -1,4 +1,4 @@
-"""One body of promises over every store, and what each store says when the world is against it."""
+"""Every store keeps the same promises, and names the cause when the disk, the network or the server fails."""
 
 import contextlib
 import hashlib
@@ -39,8 +39,8 @@ def put(root: str, path: str, body: bytes, tmp_path: Path) -> None:
 
 def test_what_is_created_is_read_back_listed_and_deleted(any_root: str) -> None:
     store = connect(any_root)
-    assert store.create("a/b/one.json", b"one")
-    assert store.read("a/b/one.json") == b"one"
+    assert store.create("a/b/one.json", b"object")
+    assert store.read("a/b/one.json") == b"object"
     assert store.size("a/b/one.json") == 3
     assert [(entry.path, entry.bytes) for entry in store.list("a")] == [("a/b/one.json", 3)]
     store.delete("a/b/one.json")
@@ -51,12 +51,12 @@ def test_what_is_created_is_read_back_listed_and_deleted(any_root: str) -> None:
 
 def test_ranges_are_read_whole_or_refused(any_root: str) -> None:
     store, body = connect(any_root), bytes(range(256)) * 40
-    store.create("one", body)
+    store.create("object", body)
     ranges = [(0, 5), (10_000, 10_240), (300, 300), (7, 8), *((at, at + 9) for at in range(1000, 1500, 20))]
-    assert store.read_ranges("one", ranges) == [body[start:stop] for start, stop in ranges]
+    assert store.read_ranges("object", ranges) == [body[start:stop] for start, stop in ranges]
     for beyond in ((10_239, 10_241), (20_000, 20_001)):
-        with pytest.raises(DigestMismatch, match=r"one has 10240 bytes and its manifest promised .* cut short"):
-            store.read_ranges("one", [(0, 5), beyond])
+        with pytest.raises(DigestMismatch, match=r"object has 10240 bytes and its manifest promised .* cut short"):
+            store.read_ranges("object", [(0, 5), beyond])
     with pytest.raises(FileNotFoundError):
         store.read_ranges("two", [(0, 1), (2, 3)])
 
@@ -70,19 +70,19 @@ def test_bytes_are_kept_as_they_are(any_root: str, body: bytes) -> None:
 
 def test_a_missing_object_is_file_not_found(any_root: str) -> None:
     store = connect(any_root)
-    store.create("there", b"")
+    store.create("present", b"")
     for call in (store.read, store.open, store.stamp):
         with pytest.raises(FileNotFoundError):
-            call("not/there")
-    assert store.size("not/there") is None
+            call("not/present")
+    assert store.size("not/present") is None
     assert list(store.list("not")) == []
 
 
 def test_create_never_replaces(any_root: str) -> None:
     store = connect(any_root)
-    assert store.create("one", b"first")
-    assert not store.create("one", b"second")
-    assert store.read("one") == b"first"
+    assert store.create("object", b"first")
+    assert not store.create("object", b"second")
+    assert store.read("object") == b"first"
 
 
 def test_exactly_one_of_many_racing_writers_wins(any_root: str) -> None:
@@ -149,12 +149,12 @@ def test_listing_is_whole_and_in_the_order_of_text(any_root: str) -> None:
 
 def test_a_stamp_changes_with_the_object(any_root: str) -> None:
     store = connect(any_root)
-    store.create("one", b"first")
-    before = store.stamp("one")
-    assert store.stamp("one") == before
-    store.delete("one")
-    store.create("one", b"other")
-    assert store.stamp("one") != before
+    store.create("object", b"first")
+    before = store.stamp("object")
+    assert store.stamp("object") == before
+    store.delete("object")
+    store.create("object", b"other")
+    assert store.stamp("object") != before
 
 
 def test_the_digest_of_a_file_follows_its_content(any_root: str) -> None:
@@ -240,7 +240,7 @@ def test_an_empty_object_is_no_commit(any_root: str) -> None:
     assert store.read("stage/manifest.json") == b"body"
 
 
-# --- Worlds that are against it ----------------------------------------------------------------------------------
+# --- Disks, networks and servers that fail ----------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -282,8 +282,8 @@ def test_a_full_disk_stops_a_shard(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_a_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(RecipeError, match=r"file/root/one: cannot be written \(Not a directory\)"):
-        connect(str(tmp_path / "file" / "root")).create("one", b"")
+    with pytest.raises(RecipeError, match=r"file/root/object: cannot be written \(Not a directory\)"):
+        connect(str(tmp_path / "file" / "root")).create("object", b"")
 
 
 def test_an_unknown_kind_of_store_is_refused() -> None:
@@ -301,7 +301,7 @@ def test_a_missing_bucket_is_named(s3_root: str) -> None:
         lambda path: [*store.list(path)],
     ):
         with pytest.raises(RecipeError, match=r"bucket.* does not exist; create it"):
-            call("one")
+            call("object")
 
 
 @pytest.mark.parametrize(
@@ -315,8 +315,8 @@ def test_a_missing_bucket_is_named(s3_root: str) -> None:
 )
 def test_a_refusal_says_what_to_mend(s3_root: str, faults: FaultyS3, fault: tuple[int, str], said: str) -> None:
     for method, call in (
-        ("PUT", lambda: connect(s3_root).create("one", b"")),
-        ("GET", lambda: connect(s3_root).read("one")),
+        ("PUT", lambda: connect(s3_root).create("object", b"")),
+        ("GET", lambda: connect(s3_root).read("object")),
     ):
         faults.coming.append((method, fault))
         with pytest.raises(RecipeError, match=said):
@@ -330,27 +330,27 @@ def test_a_refusal_says_what_to_mend(s3_root: str, faults: FaultyS3, fault: tupl
 )
 def test_a_commit_survives_what_networks_do(s3_root: str, faults: FaultyS3, fault: Fault) -> None:
     faults.coming.append(("PUT", fault))
-    assert connect(s3_root).create("one", b"mine")
+    assert connect(s3_root).create("object", b"mine")
     assert faults.happened == [("PUT", fault)]
-    assert connect(s3_root).read("one") == b"mine"
-    assert not connect(s3_root).create("one", b"other")
+    assert connect(s3_root).read("object") == b"mine"
+    assert not connect(s3_root).create("object", b"other")
 
 
-def test_a_commit_whose_answers_are_all_lost_is_found(
+def test_a_commit_whose_answers_are_all_lost_is_recognized(
     s3_root: str, faults: FaultyS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     faults.coming.append(("PUT", "lost_answer"))
-    assert connect(s3_root).create("one", b"mine")
+    assert connect(s3_root).create("object", b"mine")
     faults.coming.append(("PUT", "lost_answer"))
-    assert not connect(s3_root).create("one", b"other")
+    assert not connect(s3_root).create("object", b"other")
     faults.coming.append(("PUT", (503, "SlowDown")))
     with pytest.raises(StorageBusy, match="SlowDown"):
         connect(s3_root).create("two", b"mine")
-    assert paths(s3_root) == ["one"]
+    assert paths(s3_root) == ["object"]
 
 
-def test_a_body_that_breaks_off_is_asked_for_again(s3_root: str, faults: FaultyS3, tmp_path: Path) -> None:
+def test_a_body_that_breaks_off_is_requested_again(s3_root: str, faults: FaultyS3, tmp_path: Path) -> None:
     body = os.urandom(9 * 1024 * 1024)
     put(s3_root, "data/file", body, tmp_path)
     faults.coming += [("GET", "short_body"), ("GET", "short_body")]
@@ -366,48 +366,48 @@ def test_a_body_that_breaks_off_is_asked_for_again(s3_root: str, faults: FaultyS
 
 def test_ranges_survive_what_networks_do(s3_root: str, faults: FaultyS3) -> None:
     store, body = connect(s3_root), os.urandom(5000)
-    store.create("one", body)
+    store.create("object", body)
     for fault in ("short_body", "lost_answer", "lost_request", (503, "SlowDown"), (500, "InternalError")):
         faults.coming.append(("GET", fault))
-        assert store.read_ranges("one", [(10, 20), (4000, 5000)]) == [body[10:20], body[4000:]]
+        assert store.read_ranges("object", [(10, 20), (4000, 5000)]) == [body[10:20], body[4000:]]
     assert len(faults.happened) == 5
     faults.coming.append(("GET", "whole_body"))
-    with pytest.raises(StorageBusy, match=r"/one: the store sent 5000 of 10 bytes; try again"):
-        store.read_ranges("one", [(10, 20)])
+    with pytest.raises(StorageBusy, match=r"/object: the store sent 5000 of 10 bytes; try again"):
+        store.read_ranges("object", [(10, 20)])
 
 
 def test_ranges_with_small_gaps_come_in_one_request(s3_root: str, faults: FaultyS3) -> None:
     store, body = connect(s3_root), os.urandom(600_000)
-    store.create("one", body)
+    store.create("object", body)
     ranges = [(10, 20), (20, 30), (100_000, 100_001), (500_000, 500_009), (1, 2)]
-    assert store.read_ranges("one", ranges) == [body[start:stop] for start, stop in ranges]
+    assert store.read_ranges("object", ranges) == [body[start:stop] for start, stop in ranges]
     assert sorted(faults.ranges) == ["bytes=1-1", "bytes=10-100000", "bytes=500000-500008"]
-    assert store.read_ranges("one", []) == []
+    assert store.read_ranges("object", []) == []
 
 
-def test_no_credentials_are_asked_for(s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_are_named(s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(RecipeError, match="no S3 credentials; set AWS_ACCESS_KEY_ID"):
-        connect(s3_root).read("one")
+        connect(s3_root).read("object")
 
 
-def test_a_server_that_is_not_there_is_busy_and_named(s3_root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_server_is_busy_and_named(s3_root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     for call in (connect(s3_root).read, connect(s3_root).size, lambda path: connect(s3_root).create(path, b"")):
         with pytest.raises(StorageBusy, match=r"did not answer .*127\.0\.0\.1.*check AWS_ENDPOINT_URL"):
-            call("one")
+            call("object")
 
 
 def test_the_endpoint_for_s3_alone_goes_before_the_general_one(s3_root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", os.environ["AWS_ENDPOINT_URL"])
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
-    assert connect(s3_root).create("one", b"there")
-    assert connect(s3_root).read("one") == b"there"
+    assert connect(s3_root).create("object", b"present")
+    assert connect(s3_root).read("object") == b"present"
 
 
 def test_a_large_file_goes_up_in_parts(s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The measures of other projects again, one text at a time in plain Python, straight from their definitions."""
+"""The signals of other projects again, one text at a time in plain Python, straight from their definitions."""
 
 import re
 import string

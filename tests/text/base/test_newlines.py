@@ -13,12 +13,12 @@ TEXT = st.lists(
 
 
 def parts(data: np.ndarray, begin: int, end: int, separator: int) -> list[bytes]:
-    found, at = [], begin
+    pieces, at = [], begin
     while True:
         stop = newlines.part_end(data, at, end, separator)
-        found.append(bytes(data[at:stop]))
+        pieces.append(bytes(data[at:stop]))
         if stop == end:
-            return found
+            return pieces
         at = stop + separator
 
 

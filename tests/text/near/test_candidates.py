@@ -22,23 +22,23 @@ def band(points: list[float], known: list[int]) -> Bands:
 
 def settle(points: list[float], known: list[int], pairs: int, reach: float) -> tuple[list[tuple[int, int]], bool]:
     """Compare what is chosen, by distance on the line, until nothing is; return the comparisons, and whether all."""
-    bands, told = band(points, known), list[tuple[int, int, float]]()
+    bands, compared = band(points, known), list[tuple[int, int, float]]()
     for turn in range(200):
         results = Results(
-            np.array([0, len(told)]),
-            np.array([one for one, _, _ in told], np.int64),
-            np.array([other for _, other, _ in told], np.int64),
-            np.array([away for _, _, away in told], np.float64),
-            np.array([away <= 1 - THRESHOLD for _, _, away in told], bool),
+            np.array([0, len(compared)]),
+            np.array([member for member, _, _ in compared], np.int64),
+            np.array([center for _, center, _ in compared], np.int64),
+            np.array([distance for _, _, distance in compared], np.float64),
+            np.array([distance <= 1 - THRESHOLD for _, _, distance in compared], bool),
         )
         members, centers, left = choose(bands, results, pairs=pairs, reach=reach, star=turn == 0)
         if not len(members):
-            return [(one, other) for one, other, _ in told], not left.any()
-        told += [
-            (one, other, abs(points[one] - points[other]))
-            for one, other in zip(members.tolist(), centers.tolist(), strict=True)
+            return [(member, center) for member, center, _ in compared], not left.any()
+        compared += [
+            (member, center, abs(points[member] - points[center]))
+            for member, center in zip(members.tolist(), centers.tolist(), strict=True)
         ]
-    return [(one, other) for one, other, _ in told], False
+    return [(member, center) for member, center, _ in compared], False
 
 
 @settings(max_examples=200, deadline=None)
@@ -48,25 +48,25 @@ def settle(points: list[float], known: list[int], pairs: int, reach: float) -> t
     metric=st.booleans(),
 )
 def test_what_is_not_connected_was_compared(members: list[tuple[float, int]], pairs: int, metric: bool) -> None:
-    points, known = [one for one, _ in members], [label for _, label in members]
+    points, known = [left for left, _ in members], [label for _, label in members]
     compared, settled = settle(points, known, pairs, 1 - THRESHOLD if metric else float("inf"))
     assert settled
-    assert all(known[one] < 0 for one, _ in compared), "only new members ask"
-    done = {frozenset(one) for one in compared}
+    assert all(known[left] < 0 for left, _ in compared), "only new members start comparisons"
+    done = {frozenset(left) for left in compared}
     assert len(done) == len(compared), "nothing is compared twice"
     parent = list(range(len(points)))
 
     def root(at: int) -> int:
         return at if parent[at] == at else root(parent[at])
 
-    for one, other in itertools.combinations(range(len(points)), 2):
-        near = abs(points[one] - points[other]) <= 1 - THRESHOLD
-        if (near and frozenset((one, other)) in done) or (known[one] == known[other] >= 0):
-            parent[root(one)] = root(other)
-    for one, other in itertools.combinations(range(len(points)), 2):
-        fresh = known[one] < 0 or known[other] < 0
-        if fresh and abs(points[one] - points[other]) <= 1 - THRESHOLD:
-            assert root(one) == root(other)
+    for left, right in itertools.combinations(range(len(points)), 2):
+        near = abs(points[left] - points[right]) <= 1 - THRESHOLD
+        if (near and frozenset((left, right)) in done) or (known[left] == known[right] >= 0):
+            parent[root(left)] = root(right)
+    for left, right in itertools.combinations(range(len(points)), 2):
+        fresh = known[left] < 0 or known[right] < 0
+        if fresh and abs(points[left] - points[right]) <= 1 - THRESHOLD:
+            assert root(left) == root(right)
 
 
 @pytest.mark.parametrize("old", [0, 900])

@@ -24,7 +24,7 @@ def test_runs_are_found_where_a_plain_search_finds_them(
     items: list[list[str]], texts: list[list[str]], overlap: float
 ) -> None:
     reference = index([Text("quiz", at, "question", "text", " ".join(words)) for at, words in enumerate(items)], RULES)
-    found = find(
+    matches = find(
         pa.array([" ".join(words) for words in texts], pa.large_string()), reference, Bounds(("ngram",), overlap)
     )
     distinct = list(dict.fromkeys(map(tuple, items)))
@@ -38,7 +38,7 @@ def test_runs_are_found_where_a_plain_search_finds_them(
             if places and share >= overlap:
                 spans = merged((2 * at, 2 * (at + size) - 1) for at in places)
                 expected.append((part, "ngram", share, spans))
-        assert [tuple(match) for match in found.get(row, [])] == sorted(expected)
+        assert [tuple(match) for match in matches.get(row, [])] == sorted(expected)
 
 
 def test_an_edited_question_scores_by_the_ngrams_that_are_left() -> None:

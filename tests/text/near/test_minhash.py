@@ -84,12 +84,12 @@ def test_short_documents_have_no_signature_and_so_no_near_duplicates() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.lists(st.sampled_from("abcd"), max_size=30), min_size=2, max_size=6))
 def test_jaccard_is_that_of_the_sets_of_shingles(docs: list[list[str]]) -> None:
-    _, packed = minhash.sign(pa.array([" ".join(one) for one in docs]), minhash.Family(ngram=3))
-    sets = [{tuple(one[at : at + 3]) for at in range(len(one) - 2)} for one in docs]
+    _, packed = minhash.sign(pa.array([" ".join(words) for words in docs]), minhash.Family(ngram=3))
+    sets = [{tuple(words[at : at + 3]) for at in range(len(words) - 2)} for words in docs]
     lefts, rights = np.arange(len(docs) - 1), np.arange(1, len(docs))
-    for at, found in enumerate(minhash.jaccard(packed, lefts, packed.slice(0), rights)):
+    for at, similarity in enumerate(minhash.jaccard(packed, lefts, packed.slice(0), rights)):
         both, either = sets[at] & sets[at + 1], sets[at] | sets[at + 1]
-        assert found == (len(both) / len(either) if either else 0.0)
+        assert similarity == (len(both) / len(either) if either else 0.0)
 
 
 @pytest.mark.parametrize("similarity", [0.4, 0.6, 0.7, 0.8, 0.9])
@@ -102,12 +102,16 @@ def test_share_of_candidates_follows_the_curve(similarity: float) -> None:
         left.append(" ".join(words[: size + 4]))
         right.append(" ".join(words[: common + 4] + words[size + 4 :]))
     family = minhash.Family()
-    (one, packed), (two, other) = minhash.sign(pa.array(left), family), minhash.sign(pa.array(right), family)
+    (left_keys, left_packed), (right_keys, right_packed) = (
+        minhash.sign(pa.array(left), family),
+        minhash.sign(pa.array(right), family),
+    )
     rows = np.arange(pairs)
-    true = minhash.jaccard(packed, rows, other, rows)
+    true = minhash.jaccard(left_packed, rows, right_packed, rows)
     assert np.allclose(true, common / (2 * size - common))
     hits = sum(
-        any(a == b for a, b in zip(x, y, strict=True)) for x, y in zip(one.to_pylist(), two.to_pylist(), strict=True)
+        any(a == b for a, b in zip(x, y, strict=True))
+        for x, y in zip(left_keys.to_pylist(), right_keys.to_pylist(), strict=True)
     )
     expected = minhash.curve(float(true[0]), family.bands, family.rows)
     assert abs(hits / pairs - expected) < 4 * math.sqrt(expected * (1 - expected) / pairs)

@@ -34,7 +34,7 @@ def order(policy: Policy, **columns: pa.Array) -> list[int]:
 @settings(deadline=None)
 @given(st.lists(st.none() | st.floats(), min_size=1, max_size=20))
 def test_the_highest_score_ranks_first_and_none_last(scores: list[float | None]) -> None:
-    worst = [one is None or math.isnan(one) for one in scores]
+    worst = [score is None or math.isnan(score) for score in scores]
     expected = sorted(range(len(scores)), key=lambda row: (worst[row], 0 if worst[row] else -(scores[row] or 0.0), row))
     assert order(Policy(("quality",)), score=pa.array(scores, pa.float64(), from_pandas=False)) == expected
 

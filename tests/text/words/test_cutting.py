@@ -22,8 +22,8 @@ def test_words(texts: list[str], rule: int) -> None:
 def test_texts_that_come_to_lie_where_others_lay_are_read_anew() -> None:
     for at in range(200):
         texts = [f"{'word ' * (at % 7)}{at}"]
-        found = cutting.word_signals(*views(texts), rules(texts, cutting.SPLIT), cutting.hash_words(()))
-        assert found[0, 1] == at % 7 + 1
+        counts = cutting.word_signals(*views(texts), rules(texts, cutting.SPLIT), cutting.hash_words(()))
+        assert counts[0, 1] == at % 7 + 1
 
 
 def test_unicode_words_by_hand() -> None:

@@ -1,6 +1,6 @@
 """English words are cut as spaCy's blank tokenizer cuts them."""
 
-# ruff: noqa: RUF001 -- signs are told apart here
+# ruff: noqa: RUF001 -- similar signs are distinguished here
 
 import numpy as np
 import pytest
