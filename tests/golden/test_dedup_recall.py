@@ -102,10 +102,10 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 def test_pairs_of_real_pages_are_found(tmp_path: Path, shared_data: Path) -> None:
     docs = read(shared_data / "truth/pep-versions.docs.jsonl.gz")
-    by_id, removals = removed(tmp_path, sorted({one["text"] for one in docs}), 0.8)
-    id_of = {text: one for one, text in by_id.items()}
-    names = {one["id"]: id_of[one["text"]] for one in docs}
-    winner = {one: one for one in by_id} | {one["id"]: one["winner"] for one in removals}
+    by_id, removals = removed(tmp_path, sorted({document["text"] for document in docs}), 0.8)
+    id_of = {text: id_ for id_, text in by_id.items()}
+    names = {document["id"]: id_of[document["text"]] for document in docs}
+    winner = {id_: id_ for id_ in by_id} | {removal["id"]: removal["winner"] for removal in removals}
     pairs = [pair for pair in read(shared_data / "truth/pep-versions.pairs.jsonl.gz") if pair["jaccard_word5"] >= 0.8]
     promised, deviation = expected(pair["jaccard_word5"] for pair in pairs)
     met = sum(winner[names[pair["a"]]] == winner[names[pair["b"]]] for pair in pairs)

@@ -40,7 +40,7 @@ def quiz(tmp_path: Path) -> str:
         {"question": "Which river flows through the old town of Ljubljana today?"},
         {"question": "What is it?", "answer": None},
     ]
-    path.write_text("\n".join(json.dumps(one) for one in items) + "\n")
+    path.write_text("\n".join(json.dumps(item) for item in items) + "\n")
     return str(path)
 
 
@@ -64,9 +64,9 @@ def test_planted_items_are_found_at_the_documented_sensitivity(
 ) -> None:
     planted = read(shared_data / "truth/contamination-planted.jsonl.gz")
     sets = {name: str(shared_data / f"benchmarks/{name}.jsonl.gz") for name in ("gsm8k-test", "humaneval")}
-    manifest = screened(tmp_path, [one["text"] for one in planted], benchmarks=sets, method=method)
+    manifest = screened(tmp_path, [item["text"] for item in planted], benchmarks=sets, method=method)
     hits = {row["offset"]: row["proof"]["hits"] for row in rejects(tmp_path, manifest)}
-    kinds = Counter(one["kind"] for at, one in enumerate(planted) if at in hits)
+    kinds = Counter(item["kind"] for at, item in enumerate(planted) if at in hits)
     assert [kinds[kind] for kind in ("verbatim", "case-space-punct", "prefix60")] == [20, 20, partial]
     assert kinds["first-half-only-13-words"] == 20 or method == "sampled"
     assert [kinds[kind] for kind in ("clean", "short-fragment")] == [0, 0]
@@ -76,7 +76,9 @@ def test_planted_items_are_found_at_the_documented_sensitivity(
         assert {hit["part"] for hit in document_hits} <= {"question", "answer"}
         start, end = document_hits[0]["spans"][0]
         assert planted[at]["text"][start:end] in planted[at]["inserted"]
-    by_benchmark = Counter("+".join(sorted({hit["benchmark"] for hit in one})) for one in hits.values())
+    by_benchmark = Counter(
+        "+".join(sorted({hit["benchmark"] for hit in document_hits})) for document_hits in hits.values()
+    )
     assert manifest.metrics["rejects"]["contaminated_by"]["bins"] == by_benchmark
 
 
@@ -86,8 +88,8 @@ def edited(text: str, each: int) -> str:
 
 
 def test_edited_items_are_found_at_the_documented_sensitivity(shared_data: Path) -> None:
-    questions = [one["question"] for one in read(shared_data / "benchmarks/gsm8k-test.jsonl.gz")]
-    pages = [one["text"] for one in read(shared_data / "text/peps.jsonl.gz")]
+    questions = [item["question"] for item in read(shared_data / "benchmarks/gsm8k-test.jsonl.gz")]
+    pages = [item["text"] for item in read(shared_data / "text/peps.jsonl.gz")]
     params = Params(benchmarks={"gsm8k-test": str(shared_data / "benchmarks/gsm8k-test.jsonl.gz")})
     reference, draws = read_reference(params), random.Random(7)
     texts = []
@@ -121,9 +123,9 @@ def test_pages_about_other_things_are_not_touched(tmp_path: Path, shared_data: P
     ],
 )
 def test_dress_does_not_hide_an_item(tmp_path: Path, quiz: str, dress: Any) -> None:
-    made = screened(tmp_path, [PROSE + dress(QUESTION) + PROSE, PROSE], benchmarks={"quiz": quiz})
-    assert made.rejected == {"decontaminate:contaminated": 1}
-    (row,) = rejects(tmp_path, made)
+    manifest = screened(tmp_path, [PROSE + dress(QUESTION) + PROSE, PROSE], benchmarks={"quiz": quiz})
+    assert manifest.rejected == {"decontaminate:contaminated": 1}
+    (row,) = rejects(tmp_path, manifest)
     assert {hit["method"] for hit in row["proof"]["hits"]} >= {"ngram"}
     for hit in row["proof"]["hits"]:
         assert (hit["benchmark"], hit["item"], hit["part"], hit["field"]) == ("quiz", 0, "question", "question")
@@ -136,22 +138,22 @@ def test_short_items_match_whole_and_the_shortest_never(tmp_path: Path, quiz: st
         "which river flows through the old town of Ljubljana",
         "What is it? 1440",
     ]
-    made = screened(tmp_path, texts, benchmarks={"quiz": quiz})
-    assert [row["text"] for row in rejects(tmp_path, made)] == texts[:1]
+    manifest = screened(tmp_path, texts, benchmarks={"quiz": quiz})
+    assert [row["text"] for row in rejects(tmp_path, manifest)] == texts[:1]
     assert screened(tmp_path, texts, benchmarks={"quiz": quiz}, min_words=11).rejected == {}
 
 
 def test_cutting_takes_the_item_and_leaves_the_rest(tmp_path: Path, quiz: str) -> None:
     text = f"Früher: {PROSE}«{QUESTION}» {PROSE}"
-    made = screened(tmp_path, [text, PROSE], benchmarks={"quiz": quiz}, action="cut")
-    dirty, clean = refining.rows(tmp_path, made).to_pylist()
+    manifest = screened(tmp_path, [text, PROSE], benchmarks={"quiz": quiz}, action="cut")
+    dirty, clean = refining.rows(tmp_path, manifest).to_pylist()
     assert dirty["text"] == f"Früher: {PROSE}«?» {PROSE}"
     assert dirty["chars"] == len(dirty["text"])
     assert dirty["contaminated_by"] == "quiz"
     start, end = json.loads(dirty["cut_evidence"])["hits"][0]["spans"][0]
     assert text[start:end] == QUESTION.removesuffix("?")
     assert (clean["text"], clean["contaminated_by"], clean["cut_evidence"]) == (PROSE, None, None)
-    assert made.rejected == {}
+    assert manifest.rejected == {}
 
 
 def test_overlap_asks_for_a_share_of_the_item(tmp_path: Path, quiz: str) -> None:
@@ -243,10 +245,12 @@ def test_words_that_a_cut_would_join_stay_apart(tmp_path: Path) -> None:
 
 def test_what_is_known_of_a_benchmark_does_not_depend_on_the_others(quiz: str, facts: str) -> None:
     texts = pa.array([PROSE + edited(QUESTION, 9), QUESTION, PROSE], pa.large_string())
-    alone, broadcast = (Params(benchmarks=one) for one in ({"quiz": quiz}, {"facts": facts, "quiz": quiz}))
-    told = [inspect(texts, read_reference(one), bounds_of(one)) for one in (alone, broadcast)]
-    kept = {row: [one for one in found if one.part.benchmark == "quiz"] for row, found in told[1].items()}
-    assert told[0] == {row: found for row, found in kept.items() if found}
+    alone, broadcast = (
+        Params(benchmarks=benchmarks) for benchmarks in ({"quiz": quiz}, {"facts": facts, "quiz": quiz})
+    )
+    outcomes = [inspect(texts, read_reference(params), bounds_of(params)) for params in (alone, broadcast)]
+    kept = {row: [match for match in matches if match.part.benchmark == "quiz"] for row, matches in outcomes[1].items()}
+    assert outcomes[0] == {row: matches for row, matches in kept.items() if matches}
 
 
 def test_no_benchmark_screens_nothing(tmp_path: Path) -> None:

@@ -146,9 +146,9 @@ def test_a_chain_is_one_cluster_in_memory_and_by_stars(tmp_path: Path) -> None:
         refining.refined(tmp_path, STAGE, exact, {"buckets": 2, "edges_in_memory": n, "bands": 40, "rows": 4})[1]
         for n in (10**6, 0)
     ]
-    assert [one.rows for one in manifests] == [1, 1]
+    assert [manifest.rows for manifest in manifests] == [1, 1]
     assert proofs(tmp_path, manifests[0]) == proofs(tmp_path, manifests[1])
-    assert [one.digest for one in manifests[0].shards] == [one.digest for one in manifests[1].shards]
+    assert [shard.digest for shard in manifests[0].shards] == [shard.digest for shard in manifests[1].shards]
 
 
 def test_policy_says_who_stays(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_documents_of_another_bucket_count_are_grouped_again(tmp_path: Path) -> 
     table = documents(variants(5, 8))
     parents = [day(tmp_path, table, buckets=n)[0] for n in (2, 5)]
     manifests = [refining.refined(tmp_path, STAGE, parent, {"buckets": 2})[1] for parent in parents]
-    assert [one.digest for one in manifests[0].shards] == [one.digest for one in manifests[1].shards]
+    assert [shard.digest for shard in manifests[0].shards] == [shard.digest for shard in manifests[1].shards]
 
 
 @pytest.mark.parametrize(

@@ -246,5 +246,5 @@ def test_accuracy_on_labeled_sentences_does_not_fall(shared_data: Path) -> None:
     lines = gzip.decompress((shared_data / "lid" / "lid-sentences.jsonl.gz").read_bytes()).splitlines()
     cases = [case for case in map(json.loads, lines) if case["kind"] == "sentence"]
     out = identified([case["text"] for case in cases], keep=(), min_chars=1)
-    right = sum(case["lang"] == found for case, found in zip(cases, out["language"].to_pylist(), strict=True))
+    right = sum(case["lang"] == language for case, language in zip(cases, out["language"].to_pylist(), strict=True))
     assert right / len(cases) >= 0.775

@@ -39,8 +39,8 @@ def put(root: str, path: str, body: bytes, tmp_path: Path) -> None:
 
 def test_what_is_created_is_read_back_listed_and_deleted(any_root: str) -> None:
     store = connect(any_root)
-    assert store.create("a/b/one.json", b"object")
-    assert store.read("a/b/one.json") == b"object"
+    assert store.create("a/b/one.json", b"one")
+    assert store.read("a/b/one.json") == b"one"
     assert store.size("a/b/one.json") == 3
     assert [(entry.path, entry.bytes) for entry in store.list("a")] == [("a/b/one.json", 3)]
     store.delete("a/b/one.json")
