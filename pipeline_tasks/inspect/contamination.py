@@ -1,9 +1,9 @@
-"""List the hits of evaluation sets in published snapshots, and those of a later one, from sketches alone."""
+"""List the hits of evaluation sets in published snapshots; search for a new set by sketches alone."""
 
 import argparse
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby, zip_longest
 from operator import itemgetter
@@ -39,10 +39,10 @@ Files = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One text of a benchmark in one document: `spans` in characters, `found` the first with the text around it.
+    """One text of a benchmark in one document: `spans` in characters, `found` the first span with the text around it.
 
-    `outcome` is what the stage did: `rejected`, `cut`, or `kept` where a benchmark was added later; `published`
-    tells whether the document is in the tokens. `reference` is the benchmark's text, "" where its file is not known.
+    `outcome` is what the stage did: `rejected`, `cut`, or `kept` where a benchmark was added later; `published` is
+    whether the document is in the tokens. `reference` is the benchmark's text, "" where its file is not known.
     """
 
     recipe: str
@@ -66,7 +66,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What was looked at in one snapshot: documents by sketches, of so many stored bytes, and candidates' texts."""
+    """Counts of a search in one snapshot: documents, bytes of their sketches, candidates read, and hits."""
 
     recipe: str
     snapshot: str
@@ -76,15 +76,15 @@ class Scan:
     hits: int
 
 
-# --- What was found -------------------------------------------------------------------------------------------
+# --- Hits in manifests ----------------------------------------------------------------------------------------
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the root, the snapshot, and the benchmarks to list or to look for."""
+    """Add the root, the snapshot, and the benchmarks to list or to search for."""
     add_snapshot(parser, EVERY)
-    parser.add_argument("--benchmark", default="", help="only hits of this one")
+    parser.add_argument("--benchmark", default="", help="only hits of this benchmark")
     parser.add_argument("--file", action="append", default=[], metavar="NAME=FILE", help="where a benchmark's file is")
-    parser.add_argument("--add", action="append", default=[], metavar="[NAME=]FILE", help="look for a new benchmark")
+    parser.add_argument("--add", action="append", default=[], metavar="[NAME=]FILE", help="search for a new benchmark")
     parser.add_argument("--part", action="append", default=[], metavar="FIELD=KIND", help="question, answer or passage")
     parser.add_argument("--limit", type=number(int, 0), default=20, metavar="N", help="show at most N hits (20)")
 
@@ -97,9 +97,9 @@ def answer(options: argparse.Namespace) -> int:
 def _answer_added(options: argparse.Namespace) -> int:
     scans: list[Scan] = []
     hits: list[Hit] = []
-    files, parts = named(options.add), dict(part.partition("=")[::2] for part in options.part)
+    files, parts = benchmark_files(options.add), dict(part.partition("=")[::2] for part in options.part)
     for version in versions_of(options):
-        scan, more = added(options.root, version, files, parts)
+        scan, more = search(options.root, version, files, parts)
         scans.append(scan)
         hits += more
     _print_hits(options, [], scans, hits)
@@ -107,46 +107,48 @@ def _answer_added(options: argparse.Namespace) -> int:
 
 
 def _answer_listed(options: argparse.Namespace) -> int:
-    versions, files = versions_of(options), named(options.file)
-    hits = [hit for version in versions for hit in listed(options.root, version, options.benchmark, files)]
-    _print_hits(options, [(version.snapshot, looked_for(options.root, version)) for version in versions], [], hits)
+    versions, files = versions_of(options), benchmark_files(options.file)
+    hits = [hit for version in versions for hit in listed_hits(options.root, version, options.benchmark, files)]
+    _print_hits(options, [(version.snapshot, screened_for(options.root, version)) for version in versions], [], hits)
     return 0
 
 
 def _print_hits(
-    options: argparse.Namespace, sought: Sequence[tuple[str, tuple[str, ...]]], scans: Sequence[Scan], hits: list[Hit]
+    options: argparse.Namespace, screened: Sequence[tuple[str, tuple[str, ...]]], scans: Sequence[Scan], hits: list[Hit]
 ) -> None:
-    benchmarks = list(told_looked_for(sought, "" if scans else options.benchmark))  # refuses an unknown benchmark
+    benchmarks = list(screened_lines(screened, "" if scans else options.benchmark))  # refuses an unknown benchmark
     facts = {
-        "looked_for": dict(sought),
+        "looked_for": dict(screened),
         "scans": [asdict(scan) for scan in scans],
         "hits": [asdict(hit) for hit in hits],
     }
-    print_result(options, facts, [*benchmarks, *map(told_scan, scans), *told(hits, options.limit)])
+    print_result(options, facts, [*benchmarks, *map(scan_line, scans), *hit_lines(hits, options.limit)])
 
 
-def listed(root: str, version: version_log.Version, benchmark: str = "", files: Files | None = None) -> Iterator[Hit]:
-    """Yield what a version's stage rejected or cut, of one benchmark if named.
+def listed_hits(
+    root: str, version: version_log.Version, benchmark: str = "", files: Files | None = None
+) -> Iterator[Hit]:
+    """Yield the hits that a version's stage rejected or cut, of one benchmark if named.
 
-    The benchmark's own texts come from `files` and from the recipe, as far as a file there is the one that was used.
+    The benchmark's texts are read from `files` and from the files of the recipe that have the digest in the manifest.
     """
-    made = _made(root, version)
-    known = _used(made, {**_of_recipe(version.recipe), **_local(files or {})})
-    texts = _references(replace(_params(made), benchmarks=known))
-    cut = list(_cut(root, made))
+    manifest = _manifest(root, version)
+    known = _used(manifest, {**_of_recipe(version.recipe), **_local(files or {})})
+    texts = _references(replace(_params(manifest), benchmarks=known))
+    cut = list(_cut(root, manifest))
     tokens = _published(root, version) if cut else frozenset()
-    for row, outcome in (*_rejected(root, made), *cut):
+    for row, outcome in (*_rejected(root, manifest), *cut):
         for hit in orjson.loads(row["evidence"])["hits"]:
             if benchmark in ("", hit["benchmark"]):
                 yield _hit(version, row, hit, outcome, texts, published=outcome == CUT and row["id"] in tokens)
 
 
-def looked_for(root: str, version: version_log.Version) -> tuple[str, ...]:
+def screened_for(root: str, version: version_log.Version) -> tuple[str, ...]:
     """Return the benchmarks that a version's stage was given, sorted."""
-    return tuple(sorted(_made(root, version).params.get("benchmarks", {})))
+    return tuple(sorted(_manifest(root, version).params.get("benchmarks", {})))
 
 
-def _made(root: str, version: version_log.Version) -> Manifest:
+def _manifest(root: str, version: version_log.Version) -> Manifest:
     path = version.manifests.get(STAGE.name)
     if path is None:
         message = (
@@ -156,23 +158,25 @@ def _made(root: str, version: version_log.Version) -> Manifest:
     return read_manifest(root, path)
 
 
-def _params(made: Manifest) -> Params:
-    params: Params = bind(STAGE, {**made.params, "benchmarks": {}}, f"{made.stage}/{made.fingerprint}: params")
+def _params(manifest: Manifest) -> Params:
+    params: Params = bind(
+        STAGE, {**manifest.params, "benchmarks": {}}, f"{manifest.stage}/{manifest.fingerprint}: params"
+    )
     return params
 
 
 def _of_recipe(name: str) -> Files:
-    """Return the benchmarks that the recipe names today; none if there is no such recipe any more."""
+    """Return the benchmarks that the recipe names now; none if the recipe no longer exists."""
     try:
         return dict(load_recipe(name).step(STAGE.name).params.get("benchmarks", {}))
     except RecipeError:
         return {}
 
 
-def _used(made: Manifest, files: Files) -> dict[str, FilePath]:
-    """Return those files that are, byte for byte, what the stage was given under their name."""
+def _used(manifest: Manifest, files: Files) -> dict[str, FilePath]:
+    """Return those files whose digest is that of the benchmark of their name in the manifest."""
     used = {}
-    for name, digest in made.params.get("benchmarks", {}).items():
+    for name, digest in manifest.params.get("benchmarks", {}).items():
         try:
             if name in files and digest == f"sha256:{storage.digest_of_file(files[name])[1]}":
                 used[name] = FilePath(files[name])
@@ -181,33 +185,43 @@ def _used(made: Manifest, files: Files) -> dict[str, FilePath]:
     return used
 
 
+Place = tuple[str, int]
+"""File and offset of a document."""
+
 Texts = Mapping[tuple[str, int, str, str], Sequence[str]]
 
 
 def _references(params: Params) -> Texts:
     texts: dict[tuple[str, int, str, str], list[str]] = defaultdict(list)
-    for one in read_texts(params):
-        texts[one.benchmark, one.item, one.part, one.field].append(one.text)
+    for text in read_texts(params):
+        texts[text.benchmark, text.item, text.part, text.field].append(text.text)
     return texts
 
 
-def _rejected(root: str, made: Manifest) -> Iterator[tuple[dict[str, Any], str]]:
-    for batch in read_shards(root, made.rejects, (*WHO, "text", "evidence")):
+def _rejected(root: str, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str]]:
+    for batch in read_shards(root, manifest.rejects, (*WHO, "text", "evidence")):
         yield from ((row, REJECTED) for row in batch.to_pylist())
 
 
-def _cut(root: str, made: Manifest) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield the documents that were cut, with their texts as they came into the stage ("" when those are gone)."""
-    if not made.metrics["kept"].get("contaminated_by", {"count": 0})["count"]:
+def _cut(root: str, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the documents that were cut, with their texts before the cut ("" when those are removed)."""
+    if not manifest.metrics["kept"].get("contaminated_by", {"count": 0})["count"]:
         return
-    parent = parent_of(root, made)
-    for came, stayed in zip(parent.shards if parent else made.shards, made.shards, strict=True):
-        rows = [row for row in _rows(root, stayed, (*WHO, "cut_evidence")) if row["cut_evidence"]]
-        places = {(row["file"], row["offset"]): row for row in rows}
-        before = _rows(root, came, ("file", "offset", "text")) if parent and rows else ()
-        texts = {place: row["text"] for row in before if (place := (row["file"], row["offset"])) in places}
-        for place, row in places.items():
+    parent = parent_of(root, manifest)
+    for before, after in zip(parent.shards if parent else manifest.shards, manifest.shards, strict=True):
+        rows = {_place(row): row for row in _rows(root, after, (*WHO, "cut_evidence")) if row["cut_evidence"]}
+        texts = _texts_at(root, before, rows) if parent and rows else {}
+        for place, row in rows.items():
             yield {**row, "evidence": row["cut_evidence"], "text": texts.get(place, "")}, CUT
+
+
+def _texts_at(root: str, shard: Shard, places: Container[Place]) -> dict[Place, str]:
+    rows = _rows(root, shard, ("file", "offset", "text"))
+    return {_place(row): row["text"] for row in rows if _place(row) in places}
+
+
+def _place(row: Mapping[str, Any]) -> Place:
+    return row["file"], row["offset"]
 
 
 def _rows(root: str, shard: Shard, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -239,19 +253,20 @@ def _hit(
     )
 
 
-# --- What a benchmark that is added later would find ------------------------------------------------------------
+# --- Hits of a new benchmark ------------------------------------------------------------------------------------
 
 
-def added(root: str, version: version_log.Version, files: Files, parts: Mapping[str, str]) -> tuple[Scan, list[Hit]]:
-    """Look for new benchmarks in what a version's stage kept, by its sketches; read the candidates' texts only.
+def search(root: str, version: version_log.Version, files: Files, parts: Mapping[str, str]) -> tuple[Scan, list[Hit]]:
+    """Search the documents that a version's stage kept for new benchmarks; only texts of candidates are read.
 
-    The rules are those that the stage ran with, so this finds what it would have found had it known the benchmarks.
-    `parts` maps further fields to `question`, `answer` or `passage`. RecipeError where there are no sketches.
+    Candidates are chosen by sketches. The params are those of the manifest, so the hits are those that the stage would
+    have had with these benchmarks. `parts` maps more fields to `question`, `answer` or `passage`. RecipeError where
+    there are no sketches.
     """
     from pipeline_tasks.text.near.sketches import sift
 
-    made = _made(root, version)
-    params = _with_parts(replace(_params(made), benchmarks=_local(files)), parts)
+    manifest = _manifest(root, version)
+    params = _with_parts(replace(_params(manifest), benchmarks=_local(files)), parts)
     if not params.sketch:
         message = (
             f"{root}: snapshot {version.snapshot} of recipe {version.recipe} was refined with `sketch: false`; "
@@ -259,30 +274,30 @@ def added(root: str, version: version_log.Version, files: Files, parts: Mapping[
         )
         raise RecipeError(message)
     reference, bounds, texts = read_reference(params), bounds_of(params), _references(params)
-    candidates, hits = 0, []
-    for sketches, shard in _sketched(root, made):
+    candidates, row_matches = 0, []
+    for sketches, shard in _sketched(root, manifest):
         rows = [sift(batch.column("sketch"), reference.sieve) for batch in read_shards(root, (sketches,))]
         chosen = np.flatnonzero(np.concatenate(rows))
         candidates += len(chosen)
-        for row, told in _confirmed(_read_rows(root, shard, chosen), reference, bounds):
-            hits += [(row, hit) for hit in told]
-    tokens = _published(root, version) if hits else frozenset()
-    found = [_hit(version, row, hit, KEPT, texts, published=row["id"] in tokens) for row, hit in hits]
-    size = sum(shard.bytes for shard in made.history_shards)
-    return Scan(version.recipe, version.snapshot, made.rows, size, candidates, len(found)), found
+        for row, row_hits in _confirmed(_read_rows(root, shard, chosen), reference, bounds):
+            row_matches += [(row, hit) for hit in row_hits]
+    tokens = _published(root, version) if row_matches else frozenset()
+    hits = [_hit(version, row, hit, KEPT, texts, published=row["id"] in tokens) for row, hit in row_matches]
+    size = sum(shard.bytes for shard in manifest.history_shards)
+    return Scan(version.recipe, version.snapshot, manifest.rows, size, candidates, len(hits)), hits
 
 
 def _local(files: Files) -> dict[str, FilePath]:
-    """Return files to open, those on S3 as copies; RecipeError for one that is not there."""
-    there = {}
+    """Return paths of local files, copies of those on S3; RecipeError for a file that does not exist."""
+    local = {}
     for name, path in files.items():
         uri = path if "://" in path else str(Path(path).absolute())
         try:
-            there[name] = FilePath(storage.localize(uri, storage.digest_of_file(uri)[1]))
+            local[name] = FilePath(storage.localize(uri, storage.digest_of_file(uri)[1]))
         except (FileNotFoundError, IsADirectoryError) as error:
             message = f"benchmark {name}: {path} is no file; give one with an item of the benchmark per line, as JSON"
             raise RecipeError(message) from error
-    return there
+    return local
 
 
 def _with_parts(params: Params, parts: Mapping[str, str]) -> Params:
@@ -300,17 +315,19 @@ def _with_parts(params: Params, parts: Mapping[str, str]) -> Params:
     )
 
 
-def _sketched(root: str, made: Manifest) -> Iterable[tuple[Shard, Shard]]:
+def _sketched(root: str, manifest: Manifest) -> Iterable[tuple[Shard, Shard]]:
     """Return each shard of sketches with the shard whose documents it sketches, row by row."""
-    sketches = made.history.get("sketches", ())
-    if [shard.rows for shard in sketches] != [shard.rows for shard in made.shards]:
-        message = f"{root}: {made.stage}/{made.fingerprint} has sketches that do not fit its shards; refine it again"
+    sketches = manifest.history.get("sketches", ())
+    if [shard.rows for shard in sketches] != [shard.rows for shard in manifest.shards]:
+        message = (
+            f"{root}: {manifest.stage}/{manifest.fingerprint} has sketches that do not fit its shards; refine it again"
+        )
         raise ContractError(message)
-    return zip(sketches, made.shards, strict=True)
+    return zip(sketches, manifest.shards, strict=True)
 
 
 def _read_rows(root: str, shard: Shard, rows: "np.ndarray[Any, Any]") -> pa.Table | None:
-    """Read some documents of a shard: only the row groups that hold them, each page checked by its checksum."""
+    """Read some documents of a shard: only the row groups that contain them; the checksum of each page is verified."""
     if not len(rows):
         return None
     with storage.connect(root).open(shard.path) as stream:
@@ -351,40 +368,40 @@ def _published(root: str, version: version_log.Version) -> frozenset[str]:
         return frozenset(pq.read_table(stream, columns=["id"]).column("id").to_pylist())
 
 
-def named(written: Sequence[str]) -> dict[str, str]:
-    """Return {benchmark: file} of `NAME=FILE` or `FILE`, whose name is then its own without its endings."""
+def benchmark_files(written: Sequence[str]) -> dict[str, str]:
+    """Return {benchmark: file} of `NAME=FILE` or `FILE`; a file without a name is called by its stem."""
     files = {}
-    for one in written:
-        name, _, path = one.rpartition("=")
+    for option in written:
+        name, _, path = option.rpartition("=")
         name = name or PurePosixPath(path).name.partition(".")[0]
         if name in files:
-            message = f"{one}: there is another benchmark {name}; name it with NAME=FILE"
+            message = f"{option}: there is another benchmark {name}; name it with NAME=FILE"
             raise RecipeError(message)
         files[name] = path
     return files
 
 
-# --- For a person -----------------------------------------------------------------------------------------------
+# --- Lines -----------------------------------------------------------------------------------------------
 
 
-def told_looked_for(sought: Sequence[tuple[str, tuple[str, ...]]], benchmark: str = "") -> Iterator[str]:
-    """Yield what was looked for in which snapshots; RecipeError if `benchmark` is named and none of it.
+def screened_lines(screened: Sequence[tuple[str, tuple[str, ...]]], benchmark: str = "") -> Iterator[str]:
+    """Yield the benchmarks of each run of snapshots; RecipeError if `benchmark` is named and is not among them.
 
-    `sought` has snapshots, in their order, each with its benchmarks.
+    `screened` lists (snapshot, benchmarks) in the order of snapshots.
     """
-    known = sorted({name for _, names in sought for name in names})
+    known = sorted({name for _, names in screened for name in names})
     if benchmark and benchmark not in known:
-        screened = ", ".join(known) or "no evaluation set"
-        message = f"these snapshots were screened for {screened}, not for {benchmark!r}; --add looks for a new one"
+        given = ", ".join(known) or "no evaluation set"
+        message = f"these snapshots were screened for {given}, not for {benchmark!r}; --add looks for a new one"
         raise RecipeError(message)
-    for names, group in groupby(sought, key=itemgetter(1)):
+    for names, group in groupby(screened, key=itemgetter(1)):
         days = [snapshot for snapshot, _ in group]
         where = days[0] if len(days) == 1 else f"{len(days):,} snapshots, {days[0]} to {days[-1]}"
         yield f"looked for {', '.join(names) or 'no evaluation set'} in {where}"
 
 
-def told_scan(scan: Scan) -> str:
-    """Return one line on what was looked at."""
+def scan_line(scan: Scan) -> str:
+    """Return the counts of a search as one line."""
     each = scan.sketch_bytes / scan.documents if scan.documents else 0.0
     return (
         f"{scan.recipe} {scan.snapshot}: {scan.documents:,} documents by their sketches "
@@ -393,8 +410,8 @@ def told_scan(scan: Scan) -> str:
     )
 
 
-def told(hits: Sequence[Hit], limit: int) -> Iterator[str]:
-    """Yield counts per benchmark, then hits with the text around them beside the benchmark's own."""
+def hit_lines(hits: Sequence[Hit], limit: int) -> Iterator[str]:
+    """Yield counts per benchmark, then hits with the text around them next to the text of the benchmark."""
     documents: dict[tuple[str, str, str, str], set[tuple[str, int]]] = defaultdict(set)
     for hit in hits:
         documents[hit.recipe, hit.snapshot, hit.benchmark, hit.outcome].add((hit.file, hit.offset))
@@ -405,7 +422,7 @@ def told(hits: Sequence[Hit], limit: int) -> Iterator[str]:
     items = [list(group) for _, group in groupby(hits, key=_item)]
     for group in items[:limit]:
         yield ""
-        yield from _told_item(group)
+        yield from _item_lines(group)
     if len(items) > limit:
         yield f"\n{len(items) - limit:,} more; see them with --limit {len(items)}"
 
@@ -414,10 +431,10 @@ def _item(hit: Hit) -> tuple[object, ...]:
     return (hit.snapshot, hit.file, hit.offset, hit.benchmark, hit.item, hit.part, hit.field)
 
 
-def _told_item(hits: Sequence[Hit]) -> Iterator[str]:
-    """Yield one text of a benchmark in one document: by which methods, and the place that the first of them tells."""
+def _item_lines(hits: Sequence[Hit]) -> Iterator[str]:
+    """Yield the hits of one benchmark text in one document: each method and score, and the place of the first hit."""
     hit = hits[0]
-    scores = "; ".join(f"{one.method}, score {one.score:.3f}" for one in hits)
+    scores = "; ".join(f"{hit.method}, score {hit.score:.3f}" for hit in hits)
     where = ", in the tokens" if hit.published else ""
     places = f"{len(hit.spans)} places" if len(hit.spans) > 1 else f"characters {hit.spans[0][0]}-{hit.spans[0][1]}"
     yield f"{hit.benchmark} item {hit.item}, {hit.part} ({hit.field}): {scores}"
@@ -427,10 +444,10 @@ def _told_item(hits: Sequence[Hit]) -> Iterator[str]:
     left = textwrap.wrap(shown, WIDTH, max_lines=LINES, placeholder=" ...")
     reference = _plain(hit.reference) or "(the file that was used is not known: --file NAME=FILE)"
     right = textwrap.wrap(reference, WIDTH, max_lines=LINES)
-    for one, other in zip_longest(left, right, fillvalue=""):
-        yield f"  {one:<{WIDTH}} | {other}".rstrip()
+    for left_line, right_line in zip_longest(left, right, fillvalue=""):
+        yield f"  {left_line:<{WIDTH}} | {right_line}".rstrip()
 
 
 def _plain(text: str | None) -> str:
-    """Return text on one line without what a terminal would obey."""
+    """Return text on one line without control characters."""
     return " ".join("".join(char if char.isprintable() else " " for char in text or "").split())

@@ -1,4 +1,4 @@
-"""Hits of evaluation sets: listed with their places, and foretold for a later benchmark from sketches alone."""
+"""Hits of evaluation sets: listed with their places, and searched for a later benchmark by sketches alone."""
 
 import gzip
 import json
@@ -38,63 +38,63 @@ def publish(
 ) -> tuple[version_log.Version, Manifest]:
     """Publish a snapshot that only `decontaminate` has refined; all but the first document are in its tokens."""
     parent = commit_parent(root, tables, "scrub_pii")  # type: ignore[arg-type]
-    path, made = refined(root, "decontaminate", parent, params)  # type: ignore[arg-type]
-    home = f"export/{snapshot}"
-    kept = rows(root, made).column("id").to_pylist() if made.rows else []  # type: ignore[arg-type]
+    path, manifest = refined(root, "decontaminate", parent, params)  # type: ignore[arg-type]
+    prefix = f"export/{snapshot}"
+    kept = rows(root, manifest).column("id").to_pylist() if manifest.rows else []  # type: ignore[arg-type]
     lineage = pa.BufferOutputStream()
     pq.write_table(pa.table({"id": kept[1:]}), lineage)
-    storage.connect(str(root)).create(f"{home}/lineage.parquet", lineage.getvalue().to_pybytes())
+    storage.connect(str(root)).create(f"{prefix}/lineage.parquet", lineage.getvalue().to_pybytes())
     entry = {"recipe": "demo", "snapshot": snapshot, "landing": "", "manifests": {"decontaminate": path}}
-    entry |= {"verdicts": {}, "prefix": home, "documents": made.rows, "tokens": 0, "sequences": 0}
-    return version_log.append(str(root), entry), made
+    entry |= {"verdicts": {}, "prefix": prefix, "documents": manifest.rows, "tokens": 0, "sequences": 0}
+    return version_log.append(str(root), entry), manifest
 
 
-def places(found: Sequence[contamination.Hit]) -> list[tuple[Any, ...]]:
-    return sorted((one.offset, one.benchmark, one.item, one.part, one.method, one.score, one.spans) for one in found)
+def places(hits: Sequence[contamination.Hit]) -> list[tuple[Any, ...]]:
+    return sorted((hit.offset, hit.benchmark, hit.item, hit.part, hit.method, hit.score, hit.spans) for hit in hits)
 
 
 def by_the_stage(root: Path, tables: Sequence[pa.Table], params: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """What a run of the stage itself rejects, as `places` tells it."""
+    """Return the places of the hits that a run of the stage rejects, in the form of `places`."""
     names = ("benchmark", "item", "part", "method", "score", "spans")
-    _, made = refined(root, "decontaminate", commit_parent(root, tables), params)
-    rejects = rows(root, made, "rejects").to_pylist()
-    found = [(row, hit) for row in rejects for hit in json.loads(row["evidence"])["hits"]]
-    return sorted((row["offset"], *(hit[name] for name in names)) for row, hit in found)
+    _, manifest = refined(root, "decontaminate", commit_parent(root, tables), params)
+    rejects = rows(root, manifest, "rejects").to_pylist()
+    hits = [(row, hit) for row in rejects for hit in json.loads(row["evidence"])["hits"]]
+    return sorted((row["offset"], *(hit[name] for name in names)) for row, hit in hits)
 
 
 @pytest.mark.parametrize("action", ["drop", "cut"])
 def test_hits_are_listed_with_the_text_around_them(action: str, tmp_path: Path, quiz: str) -> None:
     params = {"benchmarks": {"quiz": quiz}, "action": action}
     version, _ = publish(tmp_path, [documents(TEXTS[:2]), documents(TEXTS[2:])], params)
-    found = list(contamination.listed(str(tmp_path), version, files={"quiz": quiz}))
-    assert [(one.url, one.method) for one in found] == [
+    hits = list(contamination.listed_hits(str(tmp_path), version, files={"quiz": quiz}))
+    assert [(hit.url, hit.method) for hit in hits] == [
         ("https://example.org/1", "ngram"),
         ("https://example.org/1", "sampled"),
         ("https://example.org/0", "sampled"),
     ]
-    for one in found:
-        assert one.outcome == {"drop": "rejected", "cut": "cut"}[action]
-        assert one.published == (action == "cut")
-        assert one.reference == QUESTION
-        assert one.found[0][-30:] in PROSE + edited(QUESTION, 9)
-    assert found[0].found == (PROSE[-60:], QUESTION.removesuffix("?"), f"? {PROSE[:58]}")
-    assert list(contamination.listed(str(tmp_path), version, "other")) == []
+    for hit in hits:
+        assert hit.outcome == {"drop": "rejected", "cut": "cut"}[action]
+        assert hit.published == (action == "cut")
+        assert hit.reference == QUESTION
+        assert hit.found[0][-30:] in PROSE + edited(QUESTION, 9)
+    assert hits[0].found == (PROSE[-60:], QUESTION.removesuffix("?"), f"? {PROSE[:58]}")
+    assert list(contamination.listed_hits(str(tmp_path), version, "other")) == []
 
 
 def test_a_file_that_is_not_the_one_used_is_not_shown(tmp_path: Path, quiz: str) -> None:
     version, _ = publish(tmp_path, [documents(TEXTS)], {"benchmarks": {"quiz": quiz}})
     Path(quiz).write_text(json.dumps({"question": "Something else altogether, is it not?"}))
-    assert {one.reference for one in contamination.listed(str(tmp_path), version, files={"quiz": quiz})} == {""}
+    assert {hit.reference for hit in contamination.listed_hits(str(tmp_path), version, files={"quiz": quiz})} == {""}
     Path(quiz).unlink()
     with pytest.raises(RecipeError, match=f"benchmark quiz: {quiz} is no file"):
-        list(contamination.listed(str(tmp_path), version, files={"quiz": quiz}))
+        list(contamination.listed_hits(str(tmp_path), version, files={"quiz": quiz}))
 
 
-def test_texts_before_a_cut_may_be_gone(tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]) -> None:
-    version, made = publish(tmp_path, [documents(TEXTS)], {"benchmarks": {"quiz": quiz}, "action": "cut"})
-    (tmp_path / f"scrub_pii/{made.parents[0]}/manifest.json").unlink()
-    found = list(contamination.listed(str(tmp_path), version))
-    assert [one.found for one in found] == [("", "", "")] * 3
+def test_texts_before_a_cut_may_be_removed(tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]) -> None:
+    version, manifest = publish(tmp_path, [documents(TEXTS)], {"benchmarks": {"quiz": quiz}, "action": "cut"})
+    (tmp_path / f"scrub_pii/{manifest.parents[0]}/manifest.json").unlink()
+    hits = list(contamination.listed_hits(str(tmp_path), version))
+    assert [hit.found for hit in hits] == [("", "", "")] * 3
     assert main(["contamination", str(tmp_path)]) == 0
     assert "before the cut is gone" in capsys.readouterr().out
 
@@ -103,54 +103,54 @@ def test_texts_before_a_cut_may_be_gone(tmp_path: Path, quiz: str, capsys: pytes
 def test_a_later_benchmark_finds_what_the_stage_would_have(method: str, tmp_path: Path, quiz: str) -> None:
     tables = [documents(TEXTS[:3]), documents([PROSE]), documents(TEXTS[3:])]
     version, _ = publish(tmp_path, tables, {"method": method})
-    scan, found = contamination.added(str(tmp_path), version, {"quiz": quiz}, {"stem": "question"})
+    scan, hits = contamination.search(str(tmp_path), version, {"quiz": quiz}, {"stem": "question"})
     stage = {"method": method, "benchmarks": {"quiz": quiz}, "questions": ["question", "stem"]}
-    assert places(found) == by_the_stage(tmp_path, tables, stage)
-    assert {one.item for one in found} == ({0} if method == "sampled" else {0, 1})
-    assert {one.outcome for one in found} == {"kept"}
-    assert all(one.published for one in found)
-    assert (scan.documents, scan.hits) == (7, len(found))
+    assert places(hits) == by_the_stage(tmp_path, tables, stage)
+    assert {hit.item for hit in hits} == ({0} if method == "sampled" else {0, 1})
+    assert {hit.outcome for hit in hits} == {"kept"}
+    assert all(hit.published for hit in hits)
+    assert (scan.documents, scan.hits) == (7, len(hits))
     assert 2 <= scan.candidates <= 3
 
 
 def test_a_later_benchmark_finds_every_planted_item(tmp_path: Path, shared_data: Path) -> None:
     planted = read(shared_data / "truth/contamination-planted.jsonl.gz")
-    pages = [one["text"] for one in read(shared_data / "text/peps.jsonl.gz")]
-    tables = [documents([one["text"] for one in planted]), documents(pages)]
+    pages = [page["text"] for page in read(shared_data / "text/peps.jsonl.gz")]
+    tables = [documents([plant["text"] for plant in planted]), documents(pages)]
     sets = {name: str(shared_data / f"benchmarks/{name}.jsonl.gz") for name in ("gsm8k-test", "humaneval")}
-    version, made = publish(tmp_path, tables, {})
-    scan, found = contamination.added(str(tmp_path), version, sets, {})
-    there = {one.url for one in found}
-    kinds = {f"https://example.org/{at}": one["kind"] for at, one in enumerate(planted)}
-    assert {url for url, kind in kinds.items() if kind not in {"clean", "short-fragment"}} == there
-    assert places(found) == by_the_stage(tmp_path, tables, {"benchmarks": sets})
-    words = sum(len(text.split()) for text in pages) + sum(len(one["text"].split()) for one in planted)
+    version, manifest = publish(tmp_path, tables, {})
+    scan, hits = contamination.search(str(tmp_path), version, sets, {})
+    urls = {hit.url for hit in hits}
+    kinds = {f"https://example.org/{at}": plant["kind"] for at, plant in enumerate(planted)}
+    assert {url for url, kind in kinds.items() if kind not in {"clean", "short-fragment"}} == urls
+    assert places(hits) == by_the_stage(tmp_path, tables, {"benchmarks": sets})
+    words = sum(len(text.split()) for text in pages) + sum(len(plant["text"].split()) for plant in planted)
     assert scan.candidates < 0.45 * len(planted) + 0.1 * len(pages) + 60
-    assert scan.sketch_bytes == sum(shard.bytes for shard in made.history_shards) < 1.3 * words
+    assert scan.sketch_bytes == sum(shard.bytes for shard in manifest.history_shards) < 1.3 * words
 
 
 def test_only_candidates_are_read(tmp_path: Path, quiz: str) -> None:
-    version, made = publish(tmp_path, [documents(TEXTS), documents([PROSE, "nothing"])], {})
-    (tmp_path / made.shards[1].path).unlink()
-    assert contamination.added(str(tmp_path), version, {"quiz": quiz}, {})[1]
-    (tmp_path / made.shards[0].path).unlink()
+    version, manifest = publish(tmp_path, [documents(TEXTS), documents([PROSE, "nothing"])], {})
+    (tmp_path / manifest.shards[1].path).unlink()
+    assert contamination.search(str(tmp_path), version, {"quiz": quiz}, {})[1]
+    (tmp_path / manifest.shards[0].path).unlink()
     with pytest.raises(FileNotFoundError):
-        contamination.added(str(tmp_path), version, {"quiz": quiz}, {})
+        contamination.search(str(tmp_path), version, {"quiz": quiz}, {})
 
 
 def test_later_benchmarks_reach_any_store(any_root: str, quiz: str) -> None:
     version, _ = publish(any_root, [documents(TEXTS)], {})
-    _, found = contamination.added(any_root, version, {"quiz": quiz}, {})
-    assert [(one.offset, one.method) for one in found] == [(1, "ngram"), (1, "sampled"), (2, "sampled")]
+    _, hits = contamination.search(any_root, version, {"quiz": quiz}, {})
+    assert [(hit.offset, hit.method) for hit in hits] == [(1, "ngram"), (1, "sampled"), (2, "sampled")]
 
 
-def test_without_sketches_nothing_can_be_told(tmp_path: Path, quiz: str) -> None:
+def test_a_search_without_sketches_is_refused(tmp_path: Path, quiz: str) -> None:
     version, _ = publish(tmp_path, [documents(TEXTS)], {"sketch": False})
     with pytest.raises(RecipeError, match="sketch: false"):
-        contamination.added(str(tmp_path), version, {"quiz": quiz}, {})
+        contamination.search(str(tmp_path), version, {"quiz": quiz}, {})
     bare = version_log.append(str(tmp_path), {**dataset_entry(version), "manifests": {}})
     with pytest.raises(RecipeError, match="nothing was screened"):
-        list(contamination.listed(str(tmp_path), bare))
+        list(contamination.listed_hits(str(tmp_path), bare))
 
 
 def dataset_entry(version: version_log.Version) -> dict[str, Any]:
@@ -159,13 +159,13 @@ def dataset_entry(version: version_log.Version) -> dict[str, Any]:
 
 
 def test_sketches_that_do_not_fit_are_refused(tmp_path: Path, quiz: str) -> None:
-    version, made = publish(tmp_path, [documents(TEXTS), documents([PROSE])], {})
+    version, manifest = publish(tmp_path, [documents(TEXTS), documents([PROSE])], {})
     path = tmp_path / version.manifests["decontaminate"]
     raw = json.loads(path.read_bytes())
     path.write_text(json.dumps({**raw, "history": {"sketches": raw["history"]["sketches"][:1]}}))
     with pytest.raises(ContractError, match="do not fit"):
-        contamination.added(str(tmp_path), version, {"quiz": quiz}, {})
-    assert read_manifest(str(tmp_path), version.manifests["decontaminate"]).rows == made.rows
+        contamination.search(str(tmp_path), version, {"quiz": quiz}, {})
+    assert read_manifest(str(tmp_path), version.manifests["decontaminate"]).rows == manifest.rows
 
 
 def test_the_command_shows_both_sides(tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,19 +173,19 @@ def test_the_command_shows_both_sides(tmp_path: Path, quiz: str, capsys: pytest.
     publish(root, [documents([*TEXTS, f"\x1b[2J{QUESTION}"])], {"benchmarks": {"quiz": quiz}}, "2026-11-19")
     publish(root, [documents([PROSE])], {"benchmarks": {"quiz": quiz}})
     assert main(["contamination", str(root), "--benchmark", "quiz", "--file", f"quiz={quiz}", "--limit", "2"]) == 0
-    told = capsys.readouterr().out
-    assert "demo 2026-11-19: 3 documents with quiz rejected" in told
-    assert "quiz item 0, question (question): ngram, score 1.000; sampled, score 1.000" in told
-    assert "| A farmer has thirty brown hens" in told
-    assert "1 more; see them with --limit 3" in told
-    assert "\x1b" not in told
+    output = capsys.readouterr().out
+    assert "demo 2026-11-19: 3 documents with quiz rejected" in output
+    assert "quiz item 0, question (question): ngram, score 1.000; sampled, score 1.000" in output
+    assert "| A farmer has thirty brown hens" in output
+    assert "1 more; see them with --limit 3" in output
+    assert "\x1b" not in output
     assert main(["contamination", str(root), "--snapshot", "2026-11-20"]) == 0
     assert capsys.readouterr().out == "looked for quiz in 2026-11-20\nno hits\n"
     assert main(["contamination", str(root), "--benchmark", "quizz"]) == RecipeError.exit_code
     assert "screened for quiz, not for 'quizz'" in capsys.readouterr().err
 
 
-def test_no_hits_where_nothing_was_looked_for_says_so(
+def test_no_hits_are_reported_with_the_screened_benchmarks(
     tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tmp_path / "root"
@@ -198,8 +198,8 @@ def test_no_hits_where_nothing_was_looked_for_says_so(
         "looked for quiz in 2026-11-20\nno hits\n"
     )
     assert main(["contamination", str(root), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["looked_for"] == {"2026-11-18": [], "2026-11-19": [], "2026-11-20": ["quiz"]}
+    report = json.loads(capsys.readouterr().out)
+    assert report["looked_for"] == {"2026-11-18": [], "2026-11-19": [], "2026-11-20": ["quiz"]}
     assert main(["contamination", str(root), "--snapshot", "2026-11-18", "--benchmark", "quiz"]) == 78
     assert "screened for no evaluation set, not for 'quiz'" in capsys.readouterr().err
 
@@ -218,8 +218,8 @@ def test_a_benchmark_that_is_no_file_is_named(
 def test_without_packed_tokens_nothing_is_in_them(tmp_path: Path, quiz: str) -> None:
     version, _ = publish(tmp_path, [documents(TEXTS)], {})
     (tmp_path / version.prefix / "lineage.parquet").unlink()
-    _, found = contamination.added(str(tmp_path), version, {"quiz": quiz}, {})
-    assert [one.published for one in found] == [False] * 3
+    _, hits = contamination.search(str(tmp_path), version, {"quiz": quiz}, {})
+    assert [hit.published for hit in hits] == [False] * 3
 
 
 @pytest.mark.parametrize("body", [b"\x1f\x8bno deflate", gzip.compress(b'{"question": "Where?"}' * 99)[:-20]])
@@ -231,7 +231,7 @@ def test_a_damaged_benchmark_is_named(body: bytes, tmp_path: Path, capsys: pytes
     assert f"{path} cannot be decompressed" in capsys.readouterr().err
 
 
-def test_a_benchmark_may_lie_in_the_working_directory(
+def test_a_benchmark_may_be_in_the_working_directory(
     tmp_path: Path, quiz: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tmp_path / "root"
@@ -242,10 +242,10 @@ def test_a_benchmark_may_lie_in_the_working_directory(
     assert "| A farmer has thirty brown hens" in capsys.readouterr().out
 
 
-def test_a_later_benchmark_may_lie_on_s3(any_root: str, quiz: str) -> None:
+def test_a_later_benchmark_may_be_on_s3(any_root: str, quiz: str) -> None:
     version, _ = publish(f"{any_root}/root", [documents(TEXTS)], {})
     storage.connect(any_root).create("sets/quiz.jsonl.gz", Path(quiz).read_bytes())
-    scan, _ = contamination.added(f"{any_root}/root", version, {"quiz": f"{any_root}/sets/quiz.jsonl.gz"}, {})
+    scan, _ = contamination.search(f"{any_root}/root", version, {"quiz": f"{any_root}/sets/quiz.jsonl.gz"}, {})
     assert scan.hits == 3
 
 
@@ -256,12 +256,12 @@ def test_the_command_adds_a_benchmark_to_every_snapshot(
     publish(root, [documents(TEXTS)], {}, "2026-11-19")
     publish(root, [documents([PROSE, QUESTION])], {})
     assert main(["contamination", str(root), "--add", quiz, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [(one["snapshot"], one["documents"], one["hits"]) for one in told["scans"]] == [
+    report = json.loads(capsys.readouterr().out)
+    assert [(scan["snapshot"], scan["documents"], scan["hits"]) for scan in report["scans"]] == [
         ("2026-11-19", 6, 3),
         ("2026-11-20", 2, 2),
     ]
-    assert {(one["snapshot"], one["benchmark"], one["published"]) for one in told["hits"]} == {
+    assert {(hit["snapshot"], hit["benchmark"], hit["published"]) for hit in report["hits"]} == {
         ("2026-11-19", "quiz", True),
         ("2026-11-20", "quiz", True),
     }
