@@ -30,9 +30,9 @@ def verdicts(texts: pa.Array, name: str, words: Any) -> tuple[list[str | None], 
             "language": pa.array(["en"] * len(texts)),
         }
     )
-    judged = next(filter_texts(iter([batch]), params=Params(profiles=(name,), words=words)))
-    reasons = [reason and reason.partition(":")[2] for reason in judged["reason"].to_pylist()]
-    return reasons, judged["evidence"].to_pylist()
+    screened = next(filter_texts(iter([batch]), params=Params(profiles=(name,), words=words)))
+    reasons = [reason and reason.partition(":")[2] for reason in screened["reason"].to_pylist()]
+    return reasons, screened["evidence"].to_pylist()
 
 
 def compare(texts: list[str], peer: dict[str, list[str | None]], words: str) -> dict[str, Any]:
@@ -41,7 +41,11 @@ def compare(texts: list[str], peer: dict[str, list[str | None]], words: str) -> 
     for name in FILTERS:
         ours, evidence = verdicts(pa.array(texts, pa.large_string()), name, words)
         pairs = zip(peer[name], ours, strict=True)
-        apart = [(row, theirs, mine, evidence[row]) for row, (theirs, mine) in enumerate(pairs) if theirs != mine]
+        apart = [
+            (row, theirs, our_reason, evidence[row])
+            for row, (theirs, our_reason) in enumerate(pairs)
+            if theirs != our_reason
+        ]
         comparisons[name] = {"agree": 1 - len(apart) / len(texts), "apart": apart}
     return comparisons
 
@@ -74,8 +78,10 @@ def main() -> None:
         print(f"words: {words:<8}", *(f"{name} {share:.2%}" for name, share in shares[words].items()))
         if words == "spacy":
             for name, comparison in comparisons.items():
-                for row, theirs, mine, evidence in comparison["apart"]:
-                    print(f"  {name} document {row} ({len(texts[row]):,} characters): {theirs} there, {mine} here")
+                for row, theirs, our_reason, evidence in comparison["apart"]:
+                    print(
+                        f"  {name} document {row} ({len(texts[row]):,} characters): {theirs} there, {our_reason} here"
+                    )
                     print(f"    {evidence}  {texts[row][:60]!r}")
     if options.json:
         print(json.dumps(shares))

@@ -69,13 +69,13 @@ def speeds(texts: Sequence[str], params: Params, runs: int, folder: Path) -> dic
     peers.write_documents(folder / "texts.jsonl", texts)
     peers.write_documents(folder / "passages.jsonl", [text.text for text in read_texts(params)])
     peer = peers.install()
-    took: dict[str, list[float]] = {name: [] for name in (*calls, "datatrove")}
+    times: dict[str, list[float]] = {name: [] for name in (*calls, "datatrove")}
     for _ in range(runs):
         for name, call in calls.items():
-            took[name].append(seconds(call))
+            times[name].append(seconds(call))
         files = [str(folder / name) for name in ("texts.jsonl", "passages.jsonl")]
-        took["datatrove"].append(peers.run("peer_decontamination.py", *files, python=peer)["seconds"])
-    median = {name: statistics.median(values) for name, values in took.items()}
+        times["datatrove"].append(peers.run("peer_decontamination.py", *files, python=peer)["seconds"])
+    median = {name: statistics.median(values) for name, values in times.items()}
     candidates = sum(int(sift(sketched, reference.sieve).sum()) for sketched in sketches)
     return {
         "mb": round(size, 1),
@@ -127,7 +127,7 @@ def recall(texts: Sequence[str], params: Params) -> dict[str, dict[str, float]]:
     reference = read_reference(params)
     questions = [text for text in read_texts(params) if text.part == "question"]
     questions = [question for question in questions if question.benchmark == questions[0].benchmark]
-    recalled: dict[str, dict[str, float]] = {}
+    shares: dict[str, dict[str, float]] = {}
     for name, edit in EDITS.items():
         draws = random.Random(7)  # noqa: S311 -- the same plants in every run
         planted = []
@@ -136,12 +136,12 @@ def recall(texts: Sequence[str], params: Params) -> dict[str, dict[str, float]]:
             at = draws.randrange(len(page))
             planted.append(f"{page[:at]} {edit(question.text, draws)} {page[at:]}")
         column = pa.array(planted, pa.large_string())
-        recalled[name] = {}
+        shares[name] = {}
         for method in METHODS:
             matches = inspect(column, reference, bounds_of(Params(method=method)))  # type: ignore[arg-type]
             right = [any(hit.part.item == questions[row].item for hit in hits) for row, hits in matches.items()]
-            recalled[name][method] = round(sum(right) / len(questions), 3)
-    return recalled
+            shares[name][method] = round(sum(right) / len(questions), 3)
+    return shares
 
 
 def main() -> None:

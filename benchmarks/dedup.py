@@ -82,13 +82,13 @@ def signature(source: str) -> dict[str, float]:
     texts = pq.read_table(source).column("text").combine_chunks()
     batches = [texts.slice(start, 4096) for start in range(0, len(texts), 4096)]
     family = minhash.Family(NGRAM, BANDS, ROWS)
-    taken = []
+    times = []
     for _ in range(1 + PASSES):
         started = time.process_time()
         for batch in batches:
             minhash.sign(batch, family)
-        taken.append(time.process_time() - started)
-    return {"signature_s": statistics.median(taken[1:])}
+        times.append(time.process_time() - started)
+    return {"signature_s": statistics.median(times[1:])}
 
 
 def whole(root: str, warming: str, parent: str) -> dict[str, float]:

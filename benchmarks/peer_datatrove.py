@@ -23,32 +23,32 @@ from datatrove.pipeline.filters import (
 
 
 def main() -> None:
-    """Judge every document by every filter."""
+    """Run every filter on every document."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     texts = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
-    judges = {
+    filters = {
         "gopher_repetition": GopherRepetitionFilter(),
         "gopher_quality": GopherQualityFilter(),
         "c4": C4QualityFilter(filter_no_terminal_punct=False),
         "fineweb": FineWebQualityFilter(),
     }
-    for judge in judges.values():
-        judge.filter(Document(text="Warm up the words. " * 20, id="0"))
-    verdicts: dict[str, list[str | None]] = {name: [] for name in judges}
-    seconds = dict.fromkeys(judges, 0.0)
+    for filter_ in filters.values():
+        filter_.filter(Document(text="Warm up the words. " * 20, id="0"))
+    verdicts: dict[str, list[str | None]] = {name: [] for name in filters}
+    seconds = dict.fromkeys(filters, 0.0)
     stopping = 0.0
     for text in texts:
         dropped = False
-        for name, judge in judges.items():
+        for name, filter_ in filters.items():
             document = Document(text=text, id="0")
             started = time.process_time()
             try:
-                outcome = judge.filter(document)
+                outcome = filter_.filter(document)
             except ZeroDivisionError:
                 outcome = (False, "error:division")
-            took = time.process_time() - started
-            seconds[name] += took
-            stopping += 0 if dropped else took
+            elapsed = time.process_time() - started
+            seconds[name] += elapsed
+            stopping += 0 if dropped else elapsed
             reason = outcome[1] if isinstance(outcome, tuple) else None
             dropped = dropped or reason is not None
             verdicts[name].append(reason.removeprefix("gopher_") if reason else None)

@@ -189,18 +189,18 @@ def prepare(folder: Path, source: Path | None, count: int) -> None:
 
 def summary(ours: list[dict[str, float]], theirs: list[dict[str, Any]]) -> dict[str, float]:
     """Return the medians of all runs as the figures that have goals."""
-    mine = {name: statistics.median(run[name] for run in ours) for name in ours[0]}
+    medians = {name: statistics.median(run[name] for run in ours) for name in ours[0]}
     peer = statistics.median(sum(run["seconds"].values()) for run in theirs)
     stopping = statistics.median(run["stopping_s"] for run in theirs)
     return {
-        "heuristics_ratio": round(peer / mine["heuristics"], 1),
-        "heuristics_ratio_stopping": round(stopping / mine["heuristics"], 1),
-        "heuristics_mb_s": round(mine["mb"] / mine["heuristics"], 1),
-        "language_docs_s": round(mine["documents"] / (mine["url"] + mine["language without model"])),
-        "language_docs_s_with_model": round(mine["documents"] / (mine["url"] + mine["language"])),
-        "list_mb": round(mine["list_bytes"] / MEGABYTE, 1),
-        "extract_overhead": round(mine["extract"] / mine["bare"] - 1, 3),
-        "pii_mb_s": round(mine["mb"] / mine["pii"], 1),
+        "heuristics_ratio": round(peer / medians["heuristics"], 1),
+        "heuristics_ratio_stopping": round(stopping / medians["heuristics"], 1),
+        "heuristics_mb_s": round(medians["mb"] / medians["heuristics"], 1),
+        "language_docs_s": round(medians["documents"] / (medians["url"] + medians["language without model"])),
+        "language_docs_s_with_model": round(medians["documents"] / (medians["url"] + medians["language"])),
+        "list_mb": round(medians["list_bytes"] / MEGABYTE, 1),
+        "extract_overhead": round(medians["extract"] / medians["bare"] - 1, 3),
+        "pii_mb_s": round(medians["mb"] / medians["pii"], 1),
         "peak_mb": round(max(run["peak_mb"] for run in ours)),
     }
 

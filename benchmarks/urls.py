@@ -52,7 +52,7 @@ def listed_urls(lists: dict[str, Path], count: int) -> list[str]:
     return urls + [f"http://a.com/{'/'.join(drawn.sample(words, 2))}" for _ in range(count // len(lists))]
 
 
-def judged(urls: list[str], crawl: int, lists: dict[str, Path], matching: Any) -> dict[str, Any]:  # noqa: ANN401 -- one of two
+def screened(urls: list[str], crawl: int, lists: dict[str, Path], matching: Any) -> dict[str, Any]:  # noqa: ANN401 -- one of two
     """Return our first reasons, seconds for the first `crawl` URLs and for the others, and memory."""
     paths = {name: FilePath(str(path)) for name, path in lists.items()}
     params = filter_url.Params(matching=matching, **paths)  # type: ignore[arg-type]
@@ -63,9 +63,9 @@ def judged(urls: list[str], crawl: int, lists: dict[str, Path], matching: Any) -
     reasons, times = [], []
     for part in (urls[:crawl], urls[crawl:]):
         started = time.process_time()
-        screened = list(filter_url.screen(iter(pa.table({"url": part}).to_batches(4096)), params=params))
+        batches = list(filter_url.screen(iter(pa.table({"url": part}).to_batches(4096)), params=params))
         times.append(time.process_time() - started)
-        reasons += [why and why.partition(":")[2] for batch in screened for why in batch["reason"].to_pylist()]
+        reasons += [reason and reason.partition(":")[2] for batch in batches for reason in batch["reason"].to_pylist()]
     return {"reasons": reasons, "seconds": times, "load_s": loaded, "bytes": filter_url.list_bytes(params)}
 
 
@@ -91,30 +91,30 @@ def main() -> None:
         crawl, urls = len(own), [*own, *listed_urls(lists, options.urls)]
         request.write_text(json.dumps(urls))
         theirs = peers.run("peer_urls.py", str(request), name, python=python)
-        ours = {matching: judged(urls, crawl, lists, matching) for matching in ("exact", "normalized")}
+        ours = {matching: screened(urls, crawl, lists, matching) for matching in ("exact", "normalized")}
         entries = sum(len(path.read_text().splitlines()) for path in lists.values())
     print(f"{len(urls):,} URLs, {entries:,} entries; first reasons there: {dict(Counter(theirs['reasons']))}")
     figures: dict[str, float] = {}
-    for matching, mine in ours.items():
-        pairs = Counter(zip(theirs["reasons"], mine["reasons"], strict=True))
+    for matching, own_figures in ours.items():
+        pairs = Counter(zip(theirs["reasons"], own_figures["reasons"], strict=True))
         figures[f"agree_{matching}"] = round(sum(n for (a, b), n in pairs.items() if a == b) / len(urls), 5)
         print(f"{matching}: {figures[f'agree_{matching}']:.2%} alike; else (there, here):")
-        for (there, here), count in pairs.most_common():
-            if there != here:
+        for (their_reason, our_reason), count in pairs.most_common():
+            if their_reason != our_reason:
                 example = next(
-                    url for url, *pair in zip(urls, theirs["reasons"], mine["reasons"], strict=True)
-                    if pair == [there, here]
+                    url for url, *pair in zip(urls, theirs["reasons"], own_figures["reasons"], strict=True)
+                    if pair == [their_reason, our_reason]
                 )  # fmt: skip
-                print(f"  {count:>6} {there} -> {here}, such as {example[:90]}")
-    mine = ours["normalized"]
+                print(f"  {count:>6} {their_reason} -> {our_reason}, such as {example[:90]}")
+    own_figures = ours["normalized"]
     figures |= {
-        "url_us": round(mine["seconds"][0] / crawl * 1e6, 1),
-        "url_ratio": round(sum(theirs["seconds"][:crawl]) / mine["seconds"][0], 1),
-        "rejected_us": round(mine["seconds"][1] / (len(urls) - crawl) * 1e6, 1),
-        "rejected_ratio": round(sum(theirs["seconds"][crawl:]) / mine["seconds"][1], 1),
-        "load_s": round(mine["load_s"], 1),
+        "url_us": round(own_figures["seconds"][0] / crawl * 1e6, 1),
+        "url_ratio": round(sum(theirs["seconds"][:crawl]) / own_figures["seconds"][0], 1),
+        "rejected_us": round(own_figures["seconds"][1] / (len(urls) - crawl) * 1e6, 1),
+        "rejected_ratio": round(sum(theirs["seconds"][crawl:]) / own_figures["seconds"][1], 1),
+        "load_s": round(own_figures["load_s"], 1),
         "load_s_there": round(theirs["load_s"], 1),
-        "mb_per_million": round(mine["bytes"] / entries, 1),
+        "mb_per_million": round(own_figures["bytes"] / entries, 1),
         "mb_per_million_there": round(theirs["bytes"] / entries, 1),
     }
     for key, value in figures.items():

@@ -16,22 +16,22 @@ _WORDS = (200, 420)
 
 def articles(rng: Random) -> list[Article]:
     """Return all English articles, 200 to 420 words each, in an order that mixes the packages."""
-    found = [article for paragraphs in prose.english().values() for article in _package_articles(paragraphs, rng)]
-    rng.shuffle(found)
-    return [article for article in found if not _has_pii(article)]
+    candidates = [article for paragraphs in prose.english().values() for article in _package_articles(paragraphs, rng)]
+    rng.shuffle(candidates)
+    return [article for article in candidates if not _has_pii(article)]
 
 
 def _package_articles(paragraphs: Sequence[str], rng: Random) -> Iterator[Article]:
-    taken: list[str] = []
+    chosen: list[str] = []
     words, target = 0, rng.randrange(*_WORDS)
     for paragraph in paragraphs:
-        if any(_opening(paragraph) == _opening(other) for other in taken):
+        if any(_opening(paragraph) == _opening(other) for other in chosen):
             continue  # manuals repeat a sentence for each parameter; a page that does so reads like spam
-        taken.append(paragraph)
+        chosen.append(paragraph)
         words += len(paragraph.split())
         if words >= target:
-            yield article_of(taken)
-            taken, words, target = [], 0, rng.randrange(*_WORDS)
+            yield article_of(chosen)
+            chosen, words, target = [], 0, rng.randrange(*_WORDS)
 
 
 def _opening(paragraph: str) -> list[str]:

@@ -29,7 +29,7 @@ LATER = FIRST | {
 """Plants in a later snapshot; what it recrawls is taken from the plain articles of the one before."""
 
 DAMAGED = frozenset({"flipped", "short", "long", "cut"})
-"""Forms of records that do not hold what their headers promise."""
+"""Forms of records whose body does not match their headers."""
 
 _POOR = ("extract:", "filter_", "gopher_", "c4:", "fineweb:", "score_quality:", "dedup_")
 

@@ -135,6 +135,6 @@ def listing(code: str, host: str, rng: Random) -> str:
 
 
 def nested(content: Article, depth: int) -> str:
-    """Return a page whose text lies `depth` elements deep."""
+    """Return a page whose text is `depth` elements deep."""
     inner = "".join(f"<p>{html.escape(text)}</p>" for text in content.paragraphs)
     return "<!DOCTYPE html><html><body>" + "<div>" * depth + inner + "</div>" * depth + "</body></html>"

@@ -1,4 +1,4 @@
-"""What was planted in the demo's crawl, and how much of it a run found."""
+"""The plants of the demo's crawl, and how many of them a run detects."""
 
 import json
 from collections import Counter
@@ -87,15 +87,15 @@ def compare(truth: Truth, rejected: Iterable[Mapping[str, Any]], kept: Iterable[
     survivors = list(kept)
     outcomes = _outcomes(rejected, survivors)
     plants = [plant for plant in truth.plants if plant.snapshot in outcomes.snapshots]
-    due, found, elsewhere = Counter[str](), Counter[str](), Counter[str]()
+    due, detected, elsewhere = Counter[str](), Counter[str](), Counter[str]()
     for plant in plants:
         reasons = outcomes.of(plant)
         expected = [reason for reason in reasons if reason.startswith(plant.expected)]
         others = [reason for reason in reasons if reason != KEPT and not reason.startswith(plant.expected)]
         due[plant.kind] += plant.due
-        found[plant.kind] += min(len(expected), plant.due)
+        detected[plant.kind] += min(len(expected), plant.due)
         elsewhere[plant.kind] += min(len(others), plant.due - min(len(expected), plant.due))
-    lines = [_line(kind, due[kind], found[kind], elsewhere[kind]) for kind in due if due[kind]]
+    lines = [_line(kind, due[kind], detected[kind], elsewhere[kind]) for kind in due if due[kind]]
     return lines + _personal_data(plants, survivors)
 
 
@@ -115,18 +115,18 @@ def _record_id(row: Mapping[str, Any]) -> str:
     return str(row["record_id"]).strip("<>")
 
 
-def _line(kind: str, due: int, found: int, elsewhere: int) -> str:
-    missed = due - found - elsewhere
-    return f"{kind:<22} planted {due:>5}   found {found:>5}   other reason {elsewhere:>4}   missed {missed:>4}"
+def _line(kind: str, due: int, detected: int, elsewhere: int) -> str:
+    missed = due - detected - elsewhere
+    return f"{kind:<22} planted {due:>5}   found {detected:>5}   other reason {elsewhere:>4}   missed {missed:>4}"
 
 
 def _personal_data(plants: Iterable[Plant], kept: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return one line per kind of personal data, over the planted pages that were kept."""
     rows = {_record_id(row): row for row in kept}
-    due, found = Counter[str](), Counter[str]()
+    due, detected = Counter[str](), Counter[str]()
     for plant in plants:
         if plant.counts and plant.records[0] in rows:
             for name, count in plant.counts.items():
                 due[name] += count
-                found[name] += min(count, int(rows[plant.records[0]].get(name) or 0))
-    return [_line(name, due[name], found[name], 0) for name in sorted(due)]
+                detected[name] += min(count, int(rows[plant.records[0]].get(name) or 0))
+    return [_line(name, due[name], detected[name], 0) for name in sorted(due)]

@@ -105,7 +105,7 @@ def _quality(step: Step, root: str, recipe: str, snapshot: str) -> Iterator[Find
     params = bind(filter_quality.STAGE, step.params)
     try:
         decision = Decision(params, packs.load(params.packs, filter_quality.FILTERS))
-    except (OSError, RefineryError):  # `_files` has found it
+    except (OSError, RefineryError):  # `_files` reports it
         return
     rules = list(bound_rules(decision))
     dead = list(_dead(rules))

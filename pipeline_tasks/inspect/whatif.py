@@ -103,7 +103,7 @@ def whatif(root: str, version: version_log.Version, changes: Sequence[str]) -> F
 
     A change is written `profile.bound=value` for all languages that have no bound of their own, or
     `language.profile.bound=value` for one, or `packs=NAME_OR_PATH`. Only stored signals are read, no text. RecipeError
-    for a key that is unknown, or that no stored signal can answer.
+    for a key that is unknown, or that no stored signal can decide.
     """
     path, manifest, params = published(root, version)
     now, then, bounds = _decisions(params, changes)
@@ -330,10 +330,10 @@ class _Tally:
         return dict(sorted(changes.items(), key=lambda pair: (-pair[1].rows, pair[0])))
 
     def reasons(self) -> dict[str, tuple[int, int]]:
-        return {why: (now, then) for why, (now, then) in self._reasons.items()}
+        return {reason: (now, then) for reason, (now, then) in self._reasons.items()}
 
     def fails(self) -> dict[str, tuple[int, int]]:
-        return {why: (now, then) for why, (now, then) in self._fails.items()}
+        return {reason: (now, then) for reason, (now, then) in self._fails.items()}
 
 
 def forecast_lines(forecast: Forecast) -> Iterator[str]:
@@ -348,11 +348,11 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
     yield _line("all", forecast.whole)
     yield from _lines("language", forecast.languages)
     yield from _lines("source", forecast.sources)
-    moved = {why: pair for why, pair in forecast.reasons.items() if pair[0] != pair[1]}
+    moved = {reason: pair for reason, pair in forecast.reasons.items() if pair[0] != pair[1]}
     if moved:
         yield ""
         yield f"{'first reason':<38}{'now':>9}{'then':>9}{'change':>9}"
-        yield from (f"{why:<38}{now:>9,}{then:>9,}{then - now:>+9,}" for why, (now, then) in moved.items())
+        yield from (f"{reason:<38}{now:>9,}{then:>9,}{then - now:>+9,}" for reason, (now, then) in moved.items())
 
 
 def _lines(column: str, changes: Mapping[str, Change]) -> Iterable[str]:

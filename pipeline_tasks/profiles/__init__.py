@@ -1,4 +1,4 @@
-"""What a manifest tells of its rows: histograms, counts, their merges, and what deduplication removed.
+"""Profiles of rows in a manifest: histograms, counts, their merges, and what deduplication removed.
 
 Imports `text.urls` and nothing else of ours.
 """

@@ -15,13 +15,13 @@ def profile(batch: pa.RecordBatch | pa.Table, columns: Iterable[str]) -> dict[st
 
     Whole numbers: count, sum, and a histogram keyed by the lower bound of bins that are 1/8 of an
     octave wide; fractions: a histogram by hundredths; strings: counts by value. Nulls are not counted.
-    Packed bytes are no measure: a column on the way may bear the name of the number that it becomes.
+    Packed bytes are not profiled: an intermediate column may have the name of the number that it becomes.
     Names of `removals.DERIVED` are profiled, too.
     """
     names = tuple(columns)
-    found = [name for name in names if name in batch.schema.names]
-    packed = [name for name in found if _is_packed(batch.schema.field(name).type)]
-    measured = {name: batch.column(name) for name in found if name not in packed} | derived(batch, names)
+    present = [name for name in names if name in batch.schema.names]
+    packed = [name for name in present if _is_packed(batch.schema.field(name).type)]
+    measured = {name: batch.column(name) for name in present if name not in packed} | derived(batch, names)
     return {name: _profile_column(column) for name, column in measured.items()}
 
 
@@ -60,8 +60,8 @@ def _count(bins: "np.ndarray[Any, Any]") -> dict[str, int]:
 def merge(profiles: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Add profiles of the same columns up; exact, and the same in any order."""
     merged: dict[str, Any] = {}
-    for one in profiles:
-        for name, column in one.items():
+    for columns in profiles:
+        for name, column in columns.items():
             into = merged.setdefault(name, {"kind": column["kind"], "count": 0, "bins": {}})
             into["count"] += column["count"]
             if "sum" in column:
@@ -76,7 +76,7 @@ def quantile(column: Mapping[str, Any], share: float) -> float:
     bins = sorted((int(key), count) for key, count in column["bins"].items())
     target = share * sum(count for _, count in bins)
     seen, value = 0, 0
-    for value, count in bins:  # noqa: B007 -- the last bin answers for a share of 1
+    for value, count in bins:  # noqa: B007 -- the last bin is the result for a share of 1
         seen += count
         if seen >= target:
             break

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Merge what is due and print it."""
+    """Merge all runs that are due and print them."""
     merged = compact(options.root, choose.engine(LOCAL))
     facts = {manifest.fingerprint: list(manifest.parents) for manifest in merged}
     print_result(options, facts, [*lines(merged)] or ["nothing to compact"])
@@ -81,7 +81,7 @@ def _due(history: Sequence[Manifest], known: Compactions) -> Iterator[Run]:
 
 
 def _form(run: Run) -> tuple[object, ...]:
-    """Return what neighbors must share to be merged: their size, and how their history was made."""
+    """Return the properties that neighbors must share to be merged: size, and the form of their history."""
     tier = 0
     while FANOUT ** (tier + 1) <= len(run.parts):
         tier += 1
@@ -91,12 +91,12 @@ def _form(run: Run) -> tuple[object, ...]:
 
 
 def _by_file(manifest: Manifest) -> bool:
-    """Tell whether a stage saves history per landed file, so that no shard belongs to a shard of another snapshot."""
+    """Return whether a stage saves history per landed file, so that no shard belongs to a shard of another snapshot."""
     return stage_card(manifest.stage).splits
 
 
 def compact(root: str, factory: EngineFactory) -> list[Manifest]:
-    """Merge what is due until nothing is; returns the compactions made. Killed at any point, it leaves no half one."""
+    """Merge all runs that are due; return the new compactions. If it is killed, no partial compaction is committed."""
     merged = []
     while runs := due(root):
         merged += [_compacted(root, run, factory) for run in runs]
@@ -125,7 +125,7 @@ def _keys(section: Section) -> tuple[str, ...]:
 
 
 def _lists(run: Run, parts: Sequence[Shards]) -> list[Shards]:
-    """Return the shards that become one: those of one bucket, or of so many files that one segment can hold."""
+    """Return the lists of shards to merge: those of one bucket, or of as many files as fit into one segment."""
     if not any(parts):
         return []
     if not _by_file(run.parts[0]):
@@ -169,10 +169,10 @@ def _manifest(run: Run, merged: Mapping[str, Shards]) -> Manifest:
 def in_use(root: str, old: Callable[[Entry], bool]) -> frozenset[str]:
     """Return the prefixes of the compactions that a run over all of some recipe's snapshots may use.
 
-    Those that it would choose now, and those that it would have chosen before the ones that are not `old` were made.
+    These are the compactions that it would choose now, and those that it would choose if only `old` ones existed.
     """
     known = [compactions(root), compactions(root, old)]
-    runs = (run for history in histories(root) for some in known for run, _ in cover(history, some))
+    runs = (run for history in histories(root) for choice in known for run, _ in cover(history, choice))
     return frozenset(stage_prefix(COMPACTED, run.name) for run in runs if len(run.parts) > 1)
 
 

@@ -125,7 +125,7 @@ def record(root: str, recipe: str, snapshot: str, reason: str = "", *, undo: boo
 
 
 def landed(root: str, version: Version) -> str:
-    """Return the input URI of a version; RecipeError unless exactly the files that it was made of are still there."""
+    """Return the input URI of a version; RecipeError unless it still has exactly the files of the manifest."""
     manifest = read_manifest(root, version.manifests[LAND])
     files = {shard.path.removeprefix(LANDING): shard.bytes for shard in manifest.shards}
     uris = [version.landing, *([f"{version.landing}/{name}" for name in files] if len(files) == 1 else [])]
@@ -145,7 +145,7 @@ def landed(root: str, version: Version) -> str:
     raise RecipeError(message)
 
 
-# --- For a person -----------------------------------------------------------------------------------------------
+# --- Lines -----------------------------------------------------------------------------------------------
 
 
 def opening(root: str, recipe: str, snapshot: str, *, undo: bool) -> str:
@@ -166,12 +166,14 @@ def plan_lines(snapshot: str, stale: Sequence[StaleVersion]) -> Iterator[str]:
 
 
 def comparison(root: str, before: Version, after: Version) -> str:
-    """Return how many documents came back, and went, between two versions of a snapshot."""
+    """Return how many documents were added and removed between two versions of a snapshot."""
     line = f"  {after.snapshot}: version {before.number} -> {after.number}"
     if COMPARED not in before.manifests or COMPARED not in after.manifests:
         return line
-    back, gone = changes(root, before, after)
-    return f"{line}; {back:,} documents came back, {gone:,} went; {after.superseded:,} of earlier snapshots superseded"
+    added, removed = changes(root, before, after)
+    return (
+        f"{line}; {added:,} documents added, {removed:,} removed; {after.superseded:,} of earlier snapshots superseded"
+    )
 
 
 def changes(root: str, before: Version, after: Version) -> tuple[int, int]:
@@ -181,7 +183,7 @@ def changes(root: str, before: Version, after: Version) -> tuple[int, int]:
     if len(old) == len(new):  # as many buckets: a document is in the same one, so buckets are compared one by one
         pairs = [((old_shard,), (new_shard,)) for old_shard, new_shard in zip(old, new, strict=True)]
     counts = [_moved(_ids(root, old_shards), _ids(root, new_shards)) for old_shards, new_shards in pairs]
-    return sum(back for back, _ in counts), sum(gone for _, gone in counts)
+    return sum(added for added, _ in counts), sum(removed for _, removed in counts)
 
 
 def _moved(before: set[str], after: set[str]) -> tuple[int, int]:

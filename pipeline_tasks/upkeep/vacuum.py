@@ -30,12 +30,12 @@ SHARDS = ("data", "rejects", "quarantine", "scratch")
 
 IsOld = Callable[[Entry], bool]
 Orphan = tuple[Entry, str]
-"""A file, and why it goes."""
+"""A file, and the reason for its removal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """What a vacuum removes and why; `fenced` prefixes are closed for commits first; `kept` is the bytes that stay."""
+    """Files to remove, with reasons; `fenced` prefixes are closed for commits first; `kept` is the bytes that stay."""
 
     files: tuple[Orphan, ...]
     fenced: tuple[str, ...]
@@ -49,7 +49,9 @@ class Orphans:
     @property
     def lost(self) -> int:
         """Bytes that somebody may miss: all but unnamed files next to a manifest, and compactions."""
-        missed = (entry for entry, why in self.files if why != UNNAMED and not entry.path.startswith(f"{COMPACTED}/"))
+        missed = (
+            entry for entry, reason in self.files if reason != UNNAMED and not entry.path.startswith(f"{COMPACTED}/")
+        )
         return sum(entry.bytes for entry in missed)
 
 
@@ -97,10 +99,10 @@ def answer(options: argparse.Namespace) -> int:
 
 
 def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphans:
-    """Find what can go: no file younger than `grace` seconds, and no file that a committed manifest names.
+    """Find the files to remove: no file younger than `grace` seconds, and no file that a committed manifest names.
 
-    A compaction goes when no run may use it any more: a larger one has its parts, or a part is no longer history.
-    With `expire` above 0, a committed stage also goes if no dataset version names it and it is older than so many
+    A compaction is removed when no run can use it: a larger one has its parts, or a part is no longer history.
+    With `expire` above 0, a committed stage is also removed if no dataset version names it and it is older than so many
     seconds.
     """
     store = storage.connect(root)
@@ -157,10 +159,10 @@ def _orphans_of_committed(prefix: _Prefix, rules: _Rules) -> Iterator[Orphan]:
         yield from _unnamed(prefix, rules.is_old)
 
 
-def _whole(prefix: _Prefix, why: str) -> Iterator[Orphan]:
-    """Yield every file of a prefix, manifests first: without one, no run takes the rest for finished work."""
+def _whole(prefix: _Prefix, reason: str) -> Iterator[Orphan]:
+    """Yield every file of a prefix, manifests first: without a manifest, no run takes the rest for finished work."""
     for entry in sorted(prefix.entries, key=lambda entry: not _is_slot(entry)):
-        yield entry, why
+        yield entry, reason
 
 
 def _unnamed(prefix: _Prefix, is_old: IsOld) -> Iterator[Orphan]:
@@ -248,10 +250,10 @@ def _taken_slots(store: Store, prefix: str) -> Iterator[str]:
 def orphan_lines(orphans: Orphans) -> Iterator[str]:
     """Yield bytes and objects by reason, largest first."""
     by_reason: dict[str, list[int]] = {}
-    for entry, why in orphans.files:
-        by_reason.setdefault(why, []).append(entry.bytes)
-    for why, sizes in sorted(by_reason.items(), key=lambda pair: -sum(pair[1])):
-        yield f"{sum(sizes):>14,} bytes in {len(sizes):>6,} objects: {why}"
+    for entry, reason in orphans.files:
+        by_reason.setdefault(reason, []).append(entry.bytes)
+    for reason, sizes in sorted(by_reason.items(), key=lambda pair: -sum(pair[1])):
+        yield f"{sum(sizes):>14,} bytes in {len(sizes):>6,} objects: {reason}"
     yield f"{orphans.kept:>14,} bytes stay"
 
 
@@ -262,5 +264,5 @@ def orphan_facts(orphans: Orphans) -> Mapping[str, object]:
         "bytes": orphans.bytes,
         "kept": orphans.kept,
         "fenced": list(orphans.fenced),
-        "orphans": [[entry.path, entry.bytes, why] for entry, why in orphans.files],
+        "orphans": [[entry.path, entry.bytes, reason] for entry, reason in orphans.files],
     }

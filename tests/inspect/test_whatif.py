@@ -88,14 +88,14 @@ def test_a_forecast_is_what_a_run_then_does(
     _, now = refined(tmp_path, "filter_quality", parent, base)
     _, then = refined(tmp_path, "filter_quality", parent, base | params)
     assert (forecast.whole.rows, forecast.whole.now, forecast.whole.then) == (len(TEXTS), now.rows, then.rows)
-    assert {why: pair[0] for why, pair in forecast.reasons.items() if pair[0]} == now.rejected
-    assert {why: pair[1] for why, pair in forecast.reasons.items() if pair[1]} == then.rejected
+    assert {reason: pair[0] for reason, pair in forecast.reasons.items() if pair[0]} == now.rejected
+    assert {reason: pair[1] for reason, pair in forecast.reasons.items() if pair[1]} == then.rejected
     assert kept(forecast.languages) == by(tmp_path, then, "language")
     assert kept(forecast.sources) == by(tmp_path, then, "source")
     assert sum(change.rows for change in forecast.languages.values()) == len(TEXTS)
     evidence = [json.loads(failed) for failed in rows(tmp_path, then, "rejects")["evidence"].to_pylist()]
     fails = Counter(rule["rule"] for failed in evidence for rule in failed)
-    assert {why: pair[1] for why, pair in forecast.fails.items() if pair[1]} == fails
+    assert {reason: pair[1] for reason, pair in forecast.fails.items() if pair[1]} == fails
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,13 @@ def test_a_forecast_per_language_is_what_a_run_with_such_packs_does(
         params, changes = {"packs": str(new)}, [f"packs={old}", *changes]
     forecast = whatif(str(tmp_path), version, changes)
     _, then = refined(tmp_path, "filter_quality", parent, params)
-    assert {why: pair[1] for why, pair in forecast.reasons.items() if pair[1]} == then.rejected
+    assert {reason: pair[1] for reason, pair in forecast.reasons.items() if pair[1]} == then.rejected
     assert kept(forecast.languages) == by(tmp_path, then, "language")
 
 
 def test_packs_with_uncounted_stop_words_are_refused(tmp_path: Path) -> None:
-    mine, other = tmp_path / "mine.yaml", tmp_path / "other.yaml"
-    mine.write_text("de: {}")
+    first, other = tmp_path / "mine.yaml", tmp_path / "other.yaml"
+    first.write_text("de: {}")
     other.write_text("fr: {}")
     _, version = published(tmp_path)
     with pytest.raises(RecipeError, match=r"counts stop words of ar, .* for gopher_quality that no stored signal has"):
@@ -132,11 +132,11 @@ def test_packs_with_uncounted_stop_words_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="write 'de' for 'deu'"):
         whatif(str(tmp_path), version, ["deu.gopher_quality.min_doc_words=3"])
     root = tmp_path / "root"
-    _, version = published(root, {"packs": str(mine)})
+    _, version = published(root, {"packs": str(first)})
     for changes in ([], [f"packs={other}"]):
         with pytest.raises(RecipeError, match="name it: --set packs=PATH"):
             whatif(str(root), version, changes)
-    assert whatif(str(root), version, [f"packs={mine}"]).whole.rows == len(TEXTS)
+    assert whatif(str(root), version, [f"packs={first}"]).whole.rows == len(TEXTS)
 
 
 @pytest.mark.parametrize("name", FILTERS)

@@ -1,4 +1,4 @@
-"""What deduplication removed, counted by origin, by cluster and by proof, however rows are batched."""
+"""Removals of deduplication, counted by origin, cluster and similarity, are the same for any batches."""
 
 import json
 from typing import Any
@@ -17,12 +17,15 @@ def removed(*evidence: str | None, urls: list[str | None] | None = None) -> pa.T
     return table.append_column("evidence", pa.array(evidence, pa.string()))
 
 
-def told(**winner: Any) -> str:
+def winner_evidence(**winner: Any) -> str:
     return json.dumps({"winner": winner}, sort_keys=True, separators=(",", ":"))
 
 
-def test_losses_to_earlier_snapshots_are_told_apart() -> None:
-    own, other = told(snapshot="2026-11-20", url='x"snapshot":"2026-11-19"'), told(snapshot="2026-11-19")
+def test_losses_to_earlier_snapshots_are_counted_apart() -> None:
+    own, other = (
+        winner_evidence(snapshot="2026-11-20", url='x"snapshot":"2026-11-19"'),
+        winner_evidence(snapshot="2026-11-19"),
+    )
     table = removed(own, other, None, urls=["https://a.b.co.uk/", "http://www.c.org:80/x", "no url"])
     counted = profile(table, ["origins"])["origins"]["bins"]
     assert counted == {
@@ -35,8 +38,8 @@ def test_losses_to_earlier_snapshots_are_told_apart() -> None:
 def test_the_winner_is_found_in_any_evidence() -> None:
     table = removed(
         json.dumps({"near": "n", "snapshot": "s", "winner": "w"}, separators=(",", ":")),
-        told(id="u", snapshot="s", url="https://e.org/}"),
-        told(file="f", snapshot="s"),
+        winner_evidence(id="u", snapshot="s", url="https://e.org/}"),
+        winner_evidence(file="f", snapshot="s"),
     )
     assert clusters(table).to_pylist() == ["w", "u", table.column("id")[2].as_py()]
 
@@ -54,7 +57,7 @@ def test_rows_that_are_no_documents_have_no_removals(name: str) -> None:
 
 
 def test_counts_do_not_depend_on_batches() -> None:
-    table = removed(*[told(snapshot="2026-11-20")] * 10, urls=[f"https://{n % 3}.org/" for n in range(10)])
+    table = removed(*[winner_evidence(snapshot="2026-11-20")] * 10, urls=[f"https://{n % 3}.org/" for n in range(10)])
     whole = profile(table, list(DERIVED))
     assert merge(profile(table.slice(start, 3), list(DERIVED)) for start in range(0, 10, 3)) == whole
     assert len(origins(table)) == 40
@@ -67,7 +70,7 @@ def test_the_funnel_names_who_lost_most() -> None:
     assert lines[-1].split() == ["99.9%", "of", "1,100", "of", "site", "bad.example"]
 
 
-def test_a_manifest_holds_large_origins_and_clusters_only() -> None:
+def test_a_manifest_contains_large_origins_and_clusters_only() -> None:
     metrics = {
         "kept": {"origins": {"kind": "name", "count": 1010, "bins": {"site a": 400, "site b": 10, "site c": 600}}},
         "rejects": {

@@ -138,7 +138,7 @@ def test_an_unpublished_stage_expires_only_with_expire(tmp_path: Path, parent: s
     _, manifest = refined(tmp_path, "toy_map", parent)
     assert not vacuum.find_orphans(str(tmp_path), EVERYTHING).files
     orphans = vacuum.find_orphans(str(tmp_path), EVERYTHING, expire=0.000001)
-    assert not orphans.files or {why for _, why in orphans.files} == {"no version names this stage"}
+    assert not orphans.files or {reason for _, reason in orphans.files} == {"no version names this stage"}
     long_ago = time.time() - 40 * vacuum.DAY
     for path in (tmp_path / "toy_map").rglob("*"):
         os.utime(path, (long_ago, long_ago))
