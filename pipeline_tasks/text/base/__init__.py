@@ -1,4 +1,4 @@
-"""What every compiled loop is made of: buffers, the compiler, UTF-8, hashing, character classes, tables.
+"""Parts that every compiled loop uses: buffers, the compiler, UTF-8, hashing, character classes, tables.
 
 Imports `errors` alone.
 """

@@ -77,7 +77,7 @@ FFE4 FFE8-FFEE FFFC-FFFD 10137-1018E 10190-1019B 101A0 101D0-101FC 10877-10878 1
 1F860-1F887 1F890-1F8AD 1F900-1F90B 1F910-1F93E 1F940-1F970 1F973-1F976 1F97A 1F97C-1F9A2 1F9B0-1F9B9 1F9C0-1F9C2
 1F9D0-1F9FF 1FA60-1FA6D
 """
-"""Where its symbols are, among others that are none: those of Unicode 11, so later emoji are not cut off words."""
+"""Ranges with spaCy's symbols; only those of Unicode 11 count, so later emoji are not cut off words."""
 
 QUOTES = "'\"”“`‘´’‚,„»«「」『』（）〔〕【】《》〈〉\u2329\u232a⟦⟧"
 AFFIXES = "…,:;!?¿؟¡()[]{}<>_#*&。？！，、；：～·।،۔؛٪"
@@ -185,7 +185,7 @@ def count_code_points(data, begin, end):
 
 @inlined
 def is_ellipsis(data, at):
-    """Return whether the three bytes at `at`, which are there, are U+2026."""
+    """Return whether the three bytes at `at`, which must exist, are U+2026."""
     return (data[at] == ELLIPSIS_0) & (data[at + 1] == ELLIPSIS_1) & (data[at + 2] == ELLIPSIS_2)
 
 

@@ -53,8 +53,8 @@ def _cached(compile_it: Callable[[Loop], Any], loop: Loop) -> Loop:
 def _folder(place: str) -> str:
     """Return the cache folder for the compiled rooms as they are now.
 
-    numba renews a cached loop when its own file changes, but not when a file does whose loops it calls: it then links
-    the old code of the callee. So all files of all rooms of `text` share one stamp.
+    numba compiles a cached loop again when its own file changes, but not when the file of a loop that it calls changes:
+    it would link the old code of that loop. So all files of all rooms of `text` share one stamp.
     """
     rooms = Path(__file__).parents[1]
     files = [(str(file.relative_to(rooms)), file.stat()) for file in sorted(rooms.rglob("*.py"))]

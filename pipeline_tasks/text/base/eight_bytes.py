@@ -31,7 +31,7 @@ def byte_at(typingctx, data, at):
 
 @instruction
 def load_eight(typingctx, data, at):
-    """Return the eight bytes from data[at] on, the first lowest; the caller knows that they are there."""
+    """Return the eight bytes from data[at] on, the first lowest; the caller makes sure that they exist."""
 
     def build(context, builder, signature, arguments):
         wide = builder.bitcast(_place(context, builder, signature, arguments), ir.IntType(64).as_pointer())
@@ -83,7 +83,7 @@ def copy(typingctx, source, at, count, target, to):
 
 @inlined
 def load_tail(data, at):
-    """Return the less than eight bytes that are left of `data` from `at` on, with zeros behind them."""
+    """Return the last bytes of `data` from `at` on, fewer than eight, padded with zeros."""
     word = np.uint64(0)
     for place in range(len(data) - at):
         word |= np.uint64(byte_at(data, at + place)) << np.uint64(8 * place)
@@ -148,6 +148,6 @@ def hash_and_points(data, begin, end):
 
 @inlined
 def finish_hash(value, size):
-    """Return the hash of `size` bytes whose eights were absorbed into `value`; never 0, which marks a free slot."""
+    """Return the hash of `size` bytes, absorbed into `value` eight at a time; never 0, which marks a free slot."""
     value = absorb(value, np.uint64(size))
     return value if value != np.uint64(0) else np.uint64(1)

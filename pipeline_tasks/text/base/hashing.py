@@ -10,7 +10,7 @@ import numpy as np
 from pipeline_tasks.text.base.compiled import compiled_as
 
 MASK = 0xFFFFFFFFFFFFFFFF
-GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio, made odd: the increment of splitmix64
+GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio, rounded to odd: the increment of splitmix64
 
 _GOLDEN = np.uint64(GOLDEN)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)  # the multipliers of splitmix64 (Steele, Lea, Flood, OOPSLA 2014; variant 13)
@@ -38,7 +38,7 @@ def ngram_hashes(words, count, n, out):
     """Write the hash of every run of `n` words to `out` in order; return how many there are (0 if `count < n`).
 
     A polynomial over the word hashes, rolled, so that any `n` costs the same; `n` is mixed in, so
-    that runs of different length never share a hash on purpose.
+    that runs of different length have unrelated hashes.
     """
     if n < 1 or count < n:
         return 0

@@ -1,4 +1,4 @@
-"""Look up ascending keys in a sorted stream of batches, reading it once and holding little of it."""
+"""Look up ascending keys in a sorted stream of batches, reading it once, with little of it in memory."""
 
 from collections.abc import Iterator
 from typing import Any

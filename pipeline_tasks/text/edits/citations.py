@@ -5,7 +5,7 @@ from pipeline_tasks.text.base.characters import DIGIT, class_of, decode
 from pipeline_tasks.text.base.compiled import inlined
 
 MARKERS = ("edit]", "citation needed]")
-"""What may follow `[` in a citation, beside digits and `]`."""
+"""What may follow `[` in a citation, other than digits and `]`."""
 
 
 @inlined

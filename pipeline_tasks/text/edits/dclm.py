@@ -260,7 +260,7 @@ def _cap_newlines(data, begin, end, out, origins, why):
 
 @compiled
 def _trace_step(places, written, first, last, origins, size, reason, why):
-    """Note BLANK or `reason` for the bytes that a step removed, and bring `origins` up to those that it kept.
+    """Write BLANK or `reason` for the bytes that a step removed, and reduce `origins` to the bytes that it kept.
 
     `origins` says where the `size` bytes of a text were in the original text, and places[:written] where the bytes that
     a step wrote were among them; both ascend. Of the bytes written only first:last are kept, the others are blank.

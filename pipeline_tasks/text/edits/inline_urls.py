@@ -36,7 +36,7 @@ BLANKS = 10
 SPACE, WORD = np.uint16(character_traits.SPACE), np.uint16(character_traits.ALNUM)
 
 SCHEMES = ("https://", "http://", "ftp://")
-"""None of them is the end of another, but the first two begin alike."""
+"""None is a suffix of another; the first two share a prefix."""
 
 FOLDED = str.maketrans("\u0130\u0131\u017f\u212a", "iisk")
 """Letters beyond ASCII that Python's patterns match with one of ASCII where case is ignored."""

@@ -118,7 +118,7 @@ def _grown(table):
 
 @compiled
 def _look_up(table, used, hashes, checks, values, adds, out):
-    """Look up every part in turn; write its value to `out`, or -1; add what is not there. Returns (table, used)."""
+    """Look up every part in turn; write its value to `out`, or -1; add missing parts. Returns (table, used)."""
     for at in range(len(hashes)):
         out[at] = -1
         if hashes[at] == 0:

@@ -93,7 +93,7 @@ def span_lists(edits: Sequence[Spans], rows: int) -> pa.ListArray:
 
 
 class Lines(NamedTuple):
-    """The lines of texts as `str.splitlines` has them: with their line ends, where these begin, and whose they are."""
+    """The lines of texts as `str.splitlines` has them: where each line and its line end begin, and its text."""
 
     texts: pa.LargeStringArray
     bounds: npt.NDArray[np.int64]

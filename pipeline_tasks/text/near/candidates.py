@@ -18,10 +18,10 @@ Flags = npt.NDArray[np.bool_]
 
 STEPS_PER_PAIR = 100
 STEPS_PER_MEMBER = 64
-"""Pairs that are looked at before a band is taken for too large to compare to the end in this round."""
+"""Steps of a search for pairs, per wanted pair or per member; a band that needs more gets a star in this round."""
 
 TRIES = 64
-"""Centers without a comparison to make that are passed over before a star is given up."""
+"""A star ends after this many centers in a row that have nothing left to compare."""
 
 SLACK = 1e-9
 """Distances are rounded; a pair is taken for proven apart only if it is so by more than this."""

@@ -26,7 +26,7 @@ class Text(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A text to look for, once however many items have it; `item` is the first. `whole` hashes its words."""
+    """A text to look for, listed once even if several items have it; `item` is the first. `whole` hashes its words."""
 
     benchmark: str
     item: int
@@ -57,7 +57,7 @@ class Rules:
 
     @property
     def every(self) -> int:
-        """Words from one sampled n-gram to the next: as far as any run of `min_words` words still holds one."""
+        """Words from one sampled n-gram to the next, so that any run of `min_words` words contains one."""
         return self.min_words - self.sampled + 1
 
 
@@ -92,17 +92,17 @@ class Reference:
 
 def index(texts: Iterable[Text], rules: Rules) -> Reference:
     """Index the texts of evaluation sets; the matches of one benchmark do not depend on the others."""
-    given = list(texts)
-    column = pa.array([text.text for text in given], pa.large_string())
+    listed = list(texts)
+    column = pa.array([text.text for text in listed], pa.large_string())
     runs = grams_of(column, rules.min_words, rules.ngram)
-    first, parts = _distinct(given, runs)
+    first, parts = _distinct(listed, runs)
     rows = pa.array(sorted(set(first)), pa.int64())
     column = column.take(rows)
     runs = grams_of(column, rules.min_words, rules.ngram)
     grams = grams_of(column, rules.sampled, rules.sampled)
     return Reference(
         parts,
-        _companions(given, first),
+        _companions(listed, first),
         _postings(runs, parts, rules),
         _postings(grams, parts, rules),
         _sieve(grams, rules),
@@ -180,9 +180,9 @@ def _starts(*columns: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
 
 
 def _sieve(grams: Grams, rules: Rules) -> Sieve:
-    """Return the sieve: a run that makes a match is at least as long as its n-gram, or as the whole short text.
+    """Return the sieve: a matching run is at least as long as its n-gram, or as the whole short text.
 
-    Where it surely has two samples, one alone is no reason to look closer.
+    Where such a run always has two samples, a text with one sample is no candidate.
     """
     known = np.minimum(grams.words, rules.ngram)
     counted = np.repeat(grams.words >= rules.min_words, np.diff(grams.ends))

@@ -24,10 +24,10 @@ Span = tuple[int, int]
 Cuts = npt.NDArray[np.bool_]
 
 CONFIDENT = 20
-"""n-grams from which on a part needs no support; decon trusts a question less below 20."""
+"""A part of at least this many n-grams needs no support; decon lowers the score of shorter questions."""
 
 NEAR = 50
-"""Words between a question and what supports it: decon's window for short answers."""
+"""Most words between a question and the answer or passage that supports it: decon's window for short answers."""
 
 SHARES = {
     frozenset(("question",)): {"question": 1.0},
@@ -35,11 +35,11 @@ SHARES = {
     frozenset(("question", "passage")): {"question": 0.85, "passage": 0.15},
     frozenset(("question", "answer", "passage")): {"question": 0.7, "answer": 0.2, "passage": 0.1},
 }
-"""What each part of an item counts for when it is found with others: the weights that decon documents."""
+"""Weight of each part of an item by the parts that match together, as decon documents them."""
 
 
 class Match(NamedTuple):
-    """A part found in a text: how, with which score (0-1), and the bytes that match, in order and apart."""
+    """A part that matches a text: the method, the score (0-1), and the matching byte ranges, ordered and disjoint."""
 
     part: Part
     method: Method
@@ -49,7 +49,7 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What counts as found: by n-grams more than none and at least `overlap` of a part's, by clusters `score`."""
+    """What counts as a match: at least one n-gram and the share `overlap` of a part's, or a cluster of `score`."""
 
     methods: tuple[Method, ...] = ("ngram", "sampled")
     overlap: float = 0.0
@@ -57,7 +57,7 @@ class Bounds:
 
 
 class Cluster(NamedTuple):
-    """Where n-grams of one part are together: words and bytes from first to past-last, and their weighed share."""
+    """N-grams of one part close to each other: words and bytes from first to past-last, and their weighted share."""
 
     words: Span
     span: Span
@@ -83,7 +83,7 @@ def find(texts: pa.Array, reference: Reference, bounds: Bounds) -> dict[int, lis
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """Return spans in order, with those that touch or overlap made one."""
+    """Return spans in order, with those that touch or overlap merged."""
     apart: list[Span] = []
     for start, end in sorted(spans):
         if apart and start <= apart[-1][1]:
@@ -159,7 +159,7 @@ def _by_clusters(texts: pa.Array, reference: Reference, score: float) -> Iterabl
 
 
 def _short(texts: pa.Array, doc: int, clusters: Clusters, reference: Reference, score: float) -> Clusters:
-    """Return where parts too short for an n-gram are, with all their words, if their question was found."""
+    """Return the places of all words of the parts too short for an n-gram, if their question matches."""
     parts, least = reference.parts, reference.rules.sampled
     questions = [owner for owner, places in clusters.items() if max(place.share for place in places) >= score]
     wanted = {other for owner in questions for other in reference.companions.get(owner, ())}
@@ -180,13 +180,13 @@ def _short(texts: pa.Array, doc: int, clusters: Clusters, reference: Reference, 
 
 
 def _scored(owner: int, clusters: Clusters, reference: Reference, score: float) -> Match | None:
-    """Return the match of one part in one text: the best of its clusters' scores, the places of all that suffice."""
+    """Return the match of one part in one text: the best score of its clusters, and all places that reach `score`."""
     part = reference.parts[owner]
     best = 0.0
     spans: list[Span] = []
     for cluster in clusters[owner]:
         value, places = cluster.share * min(1.0, int(reference.grams.sizes[owner]) / CONFIDENT), [cluster.span]
-        if part.part == "passage":  # where a passage comes from, the web may have it too
+        if part.part == "passage":  # a passage's source may be on the web, so alone it proves nothing
             value = 0.0
         if part.part == "question" and value < 1 and cluster.share >= score:
             together, support = _together(owner, cluster, clusters, reference)

@@ -149,7 +149,7 @@ def spell(data, start, end, table, units):
     `units` must hold end - start of them. Characters of scripts written without spaces follow one another.
     """
     count = 0
-    apart = False  # a separator came since the last character
+    apart = False  # whether a separator follows the last character
     at = start
     while at < end:
         point, at = decode_valid(data, at)

@@ -1,8 +1,8 @@
 """Sketch texts by every m-th word n-gram, and sieve texts by their sketches alone.
 
 A run of n + m - 1 words has a sampled n-gram wherever it is, so a text that shares such a run with a reference is
-never missed; a run of n + k m - 1 words has k of them, m words apart. What is looked up is every n-gram of the
-reference, so only the texts need sampling, and their sketches serve references that are not known yet.
+never missed; a run of n + k m - 1 words has k of them, m words apart. All n-grams of the reference
+are looked up, so only the texts are sampled, and their sketches also serve references of later runs.
 """
 
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ PIECE = 1 << 20
 """Bytes of a text that are cut into words at a time, so that memory does not grow with the longest text."""
 
 FREE, MEMBER, ALONE = 0, 1, 2
-"""What a slot's print is: nothing, evidence near another one, or evidence by itself."""
+"""Kinds of a slot: free, a print that is evidence near another print, a print that is evidence by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sieve:
-    """The prints of a reference: a bit per possible place, an open-addressing table, and what each is evidence for.
+    """The prints of a reference: a bit set, an open-addressing table, and the kind of each slot.
 
-    `near` is how many samples apart two members are evidence together.
+    Two members are evidence together if they are at most `near` samples apart.
     """
 
     bits: npt.NDArray[np.uint64]

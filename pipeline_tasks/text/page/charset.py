@@ -9,10 +9,10 @@ from typing import NamedTuple
 from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 
 REPLACED_SHARE = 0.001
-"""U+FFFD per character above which a text was not understood (RELIABILITY of crawls: UTF-16 and KOI8 sent as UTF-8)."""
+"""U+FFFD per character above which a page is read in the wrong encoding (crawls send UTF-16 and KOI8 as UTF-8)."""
 
 _VALID = 10  # multi-byte characters per broken one that make a text UTF-8 with faults rather than something else
-_HEAD = 4096  # bytes searched for a meta tag: HTML says 1024, pages are late
+_HEAD = 4096  # bytes searched for a meta tag: the HTML standard says 1024, but pages have it later
 _START = 1024  # bytes searched for marks and NULs
 _TYPE = 1000  # characters of a header that are looked at
 _SAMPLE = 1 << 16  # bytes shown to the detector
@@ -72,7 +72,7 @@ def _declared(data: bytes | memoryview, content_type: str) -> Iterator[str]:
 
 @lru_cache(1024)
 def _header_encoding(content_type: str) -> tuple[str, ...]:
-    """Return the encoding that an HTTP header names, if any; a crawl has few different ones."""
+    """Return the encoding that an HTTP header names, if any; cached, as a crawl has few different headers."""
     header = _HEADER.search(content_type)
     return _named(header[1] if header else "")
 
@@ -83,7 +83,7 @@ def _named(label: str) -> tuple[str, ...]:
 
 
 def _count(text: str) -> int:
-    """Return the number of U+FFFD; the search that finds none is faster than the count."""
+    """Return the number of U+FFFD; most texts have none, and `in` is faster than `count`."""
     return text.count("\ufffd") if "\ufffd" in text else 0
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Misread(NamedTuple):
-    """How UTF-8 looks in a one-byte encoding: what begins 2, 3 and 4 bytes, what follows, and what follows second."""
+    """UTF-8 read as a one-byte encoding: first characters of sequences of 2, 3 and 4 bytes, later ones, second ones."""
 
     pairs: str
     triples: str

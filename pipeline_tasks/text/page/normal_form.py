@@ -143,7 +143,7 @@ def _tidy_text(data, at, end, index, flags, out, to):
 
 @inlined
 def _break_width(data, at, end, code, width):
-    """Return the bytes of a character, of both where it is a return before a newline."""
+    """Return the bytes of a character; CR LF counts as one character."""
     is_pair = code == RETURN and at + width < end and data[at + width] == NEWLINE
     return width + is_pair
 

@@ -95,7 +95,7 @@ class Sandbox:
         for file in (self._pages, self._answers):
             _shrink(file)
         heads, size = write_pages(self._pages.fileno(), method, pages[start:end])
-        self._number = secrets.randbits(64)  # no page can forge an answer for another one behind a dead child's last
+        self._number = secrets.randbits(64)  # unknown to pages: none can forge another's answer
         with contextlib.suppress(BrokenPipeError):  # the child died, which `_wait` will see
             os.write(child.stdin.fileno(), REQUEST.pack(self._number, len(method), end - start, heads, size))
         return end - start

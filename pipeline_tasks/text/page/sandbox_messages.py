@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 Outcome = Literal["done", "charset", "timeout", "crash"]
 OUTCOMES: tuple[Outcome, ...] = ("done", "charset", "timeout", "crash")
 REPAIR = "repair"
-"""The method that undoes mojibake in a text, beside those of `main_text`."""
+"""The method that undoes mojibake in a text, next to the methods of `main_text`."""
 
 PLAIN = "plain"
 """The method of pages that are no HTML."""
@@ -38,9 +38,9 @@ class Page(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The result of a page: `text` as UTF-8, not yet in normal form, and the method that found it.
+    """The result of a page: `text` as UTF-8, not yet in normal form, and the method that extracted it.
 
-    `detail` says more where the outcome is not `done`.
+    `detail` describes an outcome other than `done`.
     """
 
     outcome: Outcome

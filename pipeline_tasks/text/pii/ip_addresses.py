@@ -13,7 +13,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _LONGEST_IPV4, _LONGEST_IPV6 = len("255.255.255.255"), 64
 _PSEUDONYM_NETWORKS = (ipaddress.ip_network("198.18.0.0/15"), ipaddress.ip_network("2001:db8::/32"))
-_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # RFC 4291 2.4: the only IPv6 space that is handed out
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # RFC 4291 2.4: the only IPv6 space that is assigned
 _LOW_PART = 20  # 1.2.3.4 and 2.0.0.10 are versions or public resolvers, not people
 
 

@@ -20,7 +20,7 @@ CODE_LETTERS = "{}[]<>=;|&^~\\$@#`"
 """Symbols that programs are full of and prose is not."""
 
 URL_LETTERS = string.ascii_letters + string.digits + "$-_@.&+/:=?#~!*(),"
-"""What URLs are made of next to `%` and two hexadecimal digits: `regex_url` of NVIDIA/NeMo-Curator since 1.3.0,
+"""Characters of URLs, other than `%` with two hexadecimal digits: `regex_url` of NVIDIA/NeMo-Curator since 1.3.0,
 `nemo_curator/stages/text/utils/constants.py` (earlier ones also took `;<>[\\]^'` and any `%`, but no `#` and `~`)."""
 
 POINTS, ODD, DIGITS, IN_URL, BLANKS, BRACKETS, PUNCTUATION, CODE, SOLID = range(len(COUNTS))

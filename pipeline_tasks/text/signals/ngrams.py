@@ -59,15 +59,15 @@ def lengthen(places, numbers, kept, pairs, table):
     if none is repeated, it is that of place 0, which occurs once. Places are written before it is known whether they
     are kept, because a branch that the processor cannot predict costs more.
     """
-    found = 0
+    count = 0
     for at in range(kept - 1):
         place = places[at]
         pair = np.uint64(numbers[at]) << np.uint64(32) | np.uint64(numbers[at + 1])
-        pairs[found], places[found] = absorb(np.uint64(0), pair), place
-        found += places[at + 1] == place + 1
-    number_distinct(pairs, found, table, numbers)
+        pairs[count], places[count] = absorb(np.uint64(0), pair), place
+        count += places[at + 1] == place + 1
+    number_distinct(pairs, count, table, numbers)
     most, first, left = 1, 0, 0
-    for at in range(found):
+    for at in range(count):
         number = np.uint64(numbers[at])
         times = table.counts[number]
         if times > most:

@@ -1,4 +1,4 @@
-"""Finds everything in a URL that is listed: its host and those above it, itself, its words, and stretches of these."""
+"""Finds blocklist entries in URLs: the host and its parent domains, the URL itself, its words, and its subwords."""
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from pipeline_tasks.text.urls.lists import (
 )
 
 BAD_URL, DOMAIN, SUBDOMAIN, URL, HARD, SOFT, SUBWORD = range(7)
-"""Rules, in the order of huggingface/datatrove `src/datatrove/pipeline/filters/url_filter.py`, after our own first."""
+"""Rules: BAD_URL is ours; the others follow huggingface/datatrove `src/datatrove/pipeline/filters/url_filter.py`."""
 
 MOST_HITS = 100
 """Hits that are reported of one rule of one URL."""

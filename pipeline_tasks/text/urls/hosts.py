@@ -1,4 +1,4 @@
-"""Finds the host of each URL, and what part of it somebody registered."""
+"""Finds the host of each URL, and the part of it that is a registered domain."""
 
 import numpy as np
 import numpy.typing as npt
@@ -208,7 +208,7 @@ def locate_hosts(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) ->
     return places, kinds
 
 
-# --- Who registered it -----------------------------------------------------------------------------------------------
+# --- The registered domain --------------------------------------------------------------------------------------------
 
 
 @compiled

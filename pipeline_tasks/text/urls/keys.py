@@ -20,7 +20,7 @@ def keys(urls: pa.Array, tracking: tuple[str, ...] = ()) -> pa.Array:
     """Return the key of each URL; null where there is none. Text that is no URL is its own key, trimmed.
 
     `http` and `https` are equal and left out, as are fragments, default ports, the dot after a host, slashes at the
-    end of a path and parameters that `tracking` names (whatever their case; `utm_*` stands for all that begin so).
+    end of a path and parameters that `tracking` names (in any case; `utm_*` matches all that begin with `utm_`).
     The host is in lower case. Everything else counts: other schemes and ports, `www.`, the case and the order of
     paths and parameters.
     """
@@ -56,7 +56,7 @@ def _queries(queries: pa.Array, tracking: tuple[str, ...]) -> pa.Array:
 
 
 def _pattern(name: str) -> str:
-    """Return a parameter's name as a regular expression; a star at its end stands for any rest."""
+    """Return a parameter's name as a regular expression; a star at its end matches any suffix."""
     escaped = "".join(letter if letter.isalnum() or letter == "_" else f"\\x{{{ord(letter):x}}}" for letter in name)
     return escaped.removesuffix("\\x{2a}") + "[^=&]*" if name.endswith("*") else escaped
 
@@ -79,6 +79,6 @@ def _suffixes() -> "PublicSuffixList":
 
 
 def _registered(host: str) -> str | None:
-    """Return the part of a host that somebody registered; an address or a name without dots is its own."""
+    """Return the registered domain of a host; an address or a name without dots is returned whole."""
     number = host.startswith("[") or host.replace(".", "").isdigit()
     return (host if number else _suffixes().privatesuffix(host) or host) or None

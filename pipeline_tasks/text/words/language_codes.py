@@ -35,7 +35,7 @@ MEMBERS = _pairs(
     """
 )
 """The usual member of an ISO 639-3 macrolanguage -> the macrolanguage's code (Unicode CLDR, supplemental aliases);
-with those that GlotLID and NLLB name beside it, and Bokmal, which lid.176 calls `no`."""
+also members that only GlotLID and NLLB use, and Bokmal, which lid.176 calls `no`."""
 
 ALEMANNIC = "als"
 """Without a script this is Alemannic, as Wikipedia and so lid.176 name it; with one it is ISO's Tosk Albanian."""

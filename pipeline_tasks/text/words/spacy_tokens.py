@@ -15,7 +15,7 @@ from pipeline_tasks.text.words.spacy_exceptions import LONGEST, exception_parts
 from pipeline_tasks.text.words.spacy_urls import is_url
 
 MOST_MERGED = 11
-"""Words that affixes cut the longest exception into that is looked for among words cut apart."""
+"""Most adjacent words that are merged to an exception: affixes cut the longest one into so many."""
 
 
 @compiled
@@ -35,7 +35,7 @@ def cut_chunk(data, begin, end, index, flags, ends, count):
 def _cut_affixes(data, begin, end, index, flags, ends, count, excepting):
     """Cut prefixes, suffixes and infixes off as `cut_chunk` does; `excepting` keeps exceptions that this lays bare.
 
-    The ends of suffixes wait at the end of `ends`, as they are found from the last to the first.
+    Suffixes are cut off from the last to the first, so their ends are kept at the end of `ends` until then.
     """
     first, last, suffixes, size = begin, end, 0, -1
     room = len(ends)
