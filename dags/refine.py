@@ -2,7 +2,7 @@
 
 One run per date. It waits until the snapshot of that date has landed completely. Then each stage of the recipe
 refines it (mapped over partitions where the stage splits), and the stage's gate judges the manifest. At the end a
-dataset version is published. Committed work is found and not done again, so clearing and rerunning is always safe.
+dataset version is published. Committed work is reused and not done again, so clearing and rerunning is always safe.
 
 **Runbook**
 

@@ -17,7 +17,7 @@ EXTRAS = {
 
 
 def missing(*uris: object) -> bool:
-    """Tell whether a URI needs S3 credentials that the environment does not have."""
+    """Return whether a URI needs S3 credentials that the environment does not have."""
     return any(str(uri).startswith("s3://") for uri in uris) and not os.environ.get("AWS_ACCESS_KEY_ID")
 
 

@@ -5,7 +5,7 @@ The connections `spark_default` and `ray_default` alone decide:
 `local[N]` / `local`          the worker daemon of this machine (`pipeline_tasks.service.daemon`); the default
 `sc://host`                   the worker daemon, as a client of Spark Connect
 `spark://host` port 7077      spark-submit in client mode, as SparkSubmitOperator does it
-`http://ray-head` port 8265   a job of Ray's Jobs API, found again by its id when a try is repeated
+`http://ray-head` port 8265   a job of Ray's Jobs API, looked up by its id when a try is repeated
 
 S3 credentials come from the environment, else from the connection `aws_default` (a cluster's workers need them in
 their own environment).
@@ -37,7 +37,7 @@ HERE = "REFINERY_LAUNCH_HERE"
 ABOVE = "above, in the task's own"
 
 POLL = 2.0
-"""Seconds between two looks at a Ray job."""
+"""Seconds between two polls of a Ray job."""
 
 
 def send(request: Request, try_number: int = 1) -> Reply:

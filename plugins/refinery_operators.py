@@ -64,7 +64,7 @@ def page(kind: str, path: str) -> str:
 
 
 class RequestOperator(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
-    """What the operators share: they know their recipe, and send requests of a run."""
+    """Base of the operators: keeps the recipe, and sends requests of a run."""
 
     def __init__(self, *, recipe: str, **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
         super().__init__(**kwargs)
@@ -94,7 +94,7 @@ class RequestOperator(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
 
 
 class Land(RequestOperator):
-    """Commits the landed snapshot's manifest, and names the history that earlier snapshots left for this one."""
+    """Commits the landed snapshot's manifest, and names the history that earlier snapshots saved."""
 
     operator_extra_links = (ManifestLink(),)
 
@@ -186,7 +186,7 @@ class Seal(StageOperator):
 
 
 class Gate(StageOperator):
-    """Lets the stage's expectations read its manifest; hands it on to the next stage, or refuses."""
+    """Checks the manifest by the stage's expectations; passes it on to the next stage, or refuses it."""
 
     operator_extra_links = (ManifestLink(), DocsLink())
     template_fields = ("landed", "refined")
@@ -196,7 +196,7 @@ class Gate(StageOperator):
         self.refined, self.next_partitions = refined, next_partitions
 
     def execute(self, context: Context) -> list[Part]:
-        """Return the parts of the next stage; GateRefused, which is never retried, when the data is unwelcome."""
+        """Return the parts of the next stage; GateRefused, which is never retried, when the data is out of bounds."""
         run = run_of(context)
         self.manifest = self.refined["manifest"]
         request = JudgeRequest(
@@ -226,7 +226,7 @@ class Gate(StageOperator):
 
 
 class Publish(RequestOperator):
-    """Makes the snapshot's manifests the next version of the recipe's dataset."""
+    """Publishes the snapshot's manifests as the next version of the recipe's dataset."""
 
     template_fields: Sequence[str] = ("landed", "gates")
 
@@ -235,7 +235,7 @@ class Publish(RequestOperator):
         self.landed, self.gates = landed, gates
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Return the reply of `publish`; an asset event tells who waits for the dataset of the new snapshot."""
+        """Return the reply of `publish`; an asset event triggers the DAGs that wait for the dataset."""
         run = run_of(context)
         manifests = {stage: parts[0]["manifest"] for stage, parts in self.gates.items()}
         request = PublishRequest(

@@ -1,4 +1,4 @@
-"""Which failures are worth another try: the one table, by error class."""
+"""The table of failures that are retried, by error class."""
 
 from datetime import timedelta
 

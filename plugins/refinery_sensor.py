@@ -14,7 +14,7 @@ from refinery_run import run_of
 from pipeline_tasks.landing import listing
 
 LOOK = 60.0
-"""Seconds between two looks at the input."""
+"""Seconds between two checks of the input."""
 
 
 class SnapshotTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
@@ -29,7 +29,7 @@ class SnapshotTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
         return "refinery_sensor.SnapshotTrigger", {"uri": self.uri, "deadline": self.deadline, "look": self.look}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look, sleep, look again."""
+        """Check the input, sleep, and check again until the deadline."""
         await adopt_credentials_in_triggerer(self.uri)
         while not (complete := await asyncio.to_thread(listing.is_complete, self.uri)):
             left = self.deadline - time.time()

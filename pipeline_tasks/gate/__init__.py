@@ -1,4 +1,4 @@
-"""What judges a manifest: facts, and the verdicts of suites of expectations on them.
+"""Gates: facts of a manifest, and the verdicts of suites of expectations on them.
 
 Imports the vocabulary, `profiles` and `store`.
 """

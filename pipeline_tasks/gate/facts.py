@@ -27,13 +27,13 @@ FAMILIES: tuple[Family, ...] = (
 """A new fact is computed in its family's function and has its meaning there; a new family is also a line here."""
 
 FACTS: Mapping[str, str] = {name: meaning for family in FAMILIES for name, meaning in family.meanings.items()}
-"""What each fact means; `<...>` stands for a name. `docs/reference/gates.md` is generated from it."""
+"""What each fact means; `<...>` is a placeholder for a name. `docs/reference/gates.md` is generated from it."""
 
 
 def compute_facts(root: str, manifest: Manifest, previous: Manifest | None = None) -> Facts:
     """Return the facts of a committed manifest, compared with the same stage's `previous` manifest if there is one.
 
-    Shares are 0-1 of the rows that came in, changes are relative to the previous value, and `*_psi` are population
+    Shares are 0-1 of the input rows, changes are relative to the previous value, and `*_psi` are population
     stability indices (below 0.1 steady, above 0.25 moved). `FACTS` names them all.
     """
     subject = Subject(root, manifest, previous)

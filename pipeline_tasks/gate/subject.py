@@ -1,4 +1,4 @@
-"""Describes what facts are computed from, and what a family of facts is."""
+"""Declares the subject that facts are computed from, and the family of facts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Facts that are computed together: `meanings` has a sentence for each name, in which `<...>` stands for a name."""
+    """Facts that are computed together: `meanings` has a sentence for each name; `<...>` is a placeholder."""
 
     compute: Callable[[Subject], Facts]
     meanings: Mapping[str, str]

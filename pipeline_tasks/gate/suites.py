@@ -1,4 +1,4 @@
-"""Reads suites of expectations, and lays a recipe's bounds over theirs."""
+"""Reads suites of expectations, and replaces their bounds by a recipe's."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Validates facts with Great Expectations, and makes its Data Docs page stand alone."""
+"""Validates facts with Great Expectations, and turns its Data Docs page into one self-contained file."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
--- The ledger: what was refined, at what cost, what gates said, what was published.
+-- The ledger: what was refined, at what cost, what gates decided, what was published.
 -- One text for SQLite and PostgreSQL. Paths are relative to the root; times are ISO 8601 in UTC.
 
 CREATE TABLE prices (
@@ -96,7 +96,7 @@ CREATE TABLE version_manifests (
 CREATE INDEX stage_metrics_by_snapshot ON stage_metrics (snapshot, recipe);
 CREATE INDEX gate_verdicts_by_manifest ON gate_verdicts (manifest);
 
--- What each snapshot's stages last came to: a changed recipe leaves the manifests of the old one behind it.
+-- The newest manifest of each stage of a snapshot: a changed recipe leaves the old one's manifests in the tables.
 CREATE VIEW latest_stages AS
 SELECT m.*, s.recipe, s.snapshot, s.engine, s.attempt, s.wall_seconds, s.cpu_hours, s.gpu_hours, s.cost_usd
 FROM stage_metrics s
@@ -109,7 +109,7 @@ WHERE NOT EXISTS (
         AND (later.recorded_at > s.recorded_at OR (later.recorded_at = s.recorded_at AND later.manifest > s.manifest))
 );
 
--- What the gates last said of each of those.
+-- The newest verdict on each of those manifests.
 CREATE VIEW latest_verdicts AS
 SELECT v.*
 FROM gate_verdicts v

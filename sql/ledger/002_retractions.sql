@@ -5,7 +5,7 @@ CREATE TABLE retractions (
     number INTEGER NOT NULL,                -- its place in the dataset's log, among the numbers of versions
     snapshot TEXT NOT NULL,
     reason TEXT NOT NULL,                   -- empty if none was given
-    retracted_at TEXT NOT NULL,             -- empty if the log does not tell
+    retracted_at TEXT NOT NULL,             -- empty if the log has no time
     PRIMARY KEY (recipe, number)
 );
 

@@ -15,7 +15,7 @@ facts that must reach a value before the bound applies.
 """
 
 FACTS_HEAD = """
-Shares are 0-1 of the rows that came in. Changes and `*_psi` compare with the same stage's manifest of the previous
+Shares are 0-1 of the input rows. Changes and `*_psi` compare with the same stage's manifest of the previous
 published snapshot; a population stability index is steady below 0.1 and has moved above 0.25.
 """
 
