@@ -30,7 +30,7 @@ class NothingLanded(RecipeError):
 
 
 class ContractError(RefineryError, ValueError):
-    """The data breaks a promise that was made about it."""
+    """The data breaks a promise about it."""
 
     exit_code = 65
 
@@ -56,13 +56,13 @@ class DeterminismViolation(ContractError):
 
 
 class GateRefused(RefineryError):
-    """A gate refused legal but unwelcome data; a person decides."""
+    """A gate refused valid data because it is out of bounds; a person decides."""
 
     exit_code = 65
 
 
 class Transient(RefineryError, OSError):
-    """The world was busy; the same request may succeed later."""
+    """A service, disk or input was not ready; the same request may succeed later."""
 
     exit_code = 75
 

@@ -58,7 +58,7 @@ class Manifest:
 
     @property
     def landed(self) -> bool:
-        """Tell whether the shards are files of a landed snapshot, whose rows are not counted yet."""
+        """Return whether the shards are files of a landed snapshot, whose rows are not counted yet."""
         return any(shard.path.startswith(LANDING) for shard in self.shards)
 
     @property
@@ -206,7 +206,7 @@ def schema_pairs(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
 
 
 def total(tallies: Iterable[Tally]) -> dict[str, int]:
-    """Add tallies up."""
+    """Return the sum of tallies, name by name."""
     added: Counter[str] = Counter()
     for tally in tallies:
         added.update(tally)

@@ -15,7 +15,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stage import EngineName, Stage
 
 LAND = "land"
-"""What comes before every stage: its card is in `landing.listing`."""
+"""The name of the landing, which precedes every stage; its card is in `landing.listing`."""
 
 STAGES = (
     "ingest",
@@ -50,7 +50,7 @@ RECIPES = Path(__file__).parent.parent / "dags" / "recipes"
 
 @dataclass(frozen=True, slots=True)
 class ErrorBudget:
-    """How many quarantined records a partition bears: it fails above both `share` and `rows`."""
+    """How many quarantined records a partition may have: it fails above both `share` and `rows`."""
 
     share: float = 0.01
     rows: float = 20.0
@@ -231,7 +231,7 @@ def _checked(group: type, written: object, where: str) -> Mapping[str, Any]:
 
 
 def _as(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
-    """Return `value` as the annotation `hint` wants it (lists become tuples, whole numbers become floats)."""
+    """Return `value` as the type of the annotation `hint` (lists become tuples, whole numbers become floats)."""
     hint = getattr(hint, "__supertype__", hint)
     if hint is Any:
         return value

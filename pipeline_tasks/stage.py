@@ -59,7 +59,7 @@ class HistoryReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One named table of a stage's history: its columns, and the columns that its rows are sorted and found by.
+    """One named table of a stage's history: its columns, and the columns by which its rows are sorted and looked up.
 
     With `key`, each shard is sorted by `key`, then `order`, and stored as a segment: a kernel of a later snapshot
     gets a `HistoryReader` of it, which reads the pages of a few keys and nothing else. Without `key`, shards are

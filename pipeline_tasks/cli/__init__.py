@@ -1,4 +1,4 @@
-"""The `refinery` command: `main` lists the commands; each command's module owns its arguments and its answer.
+"""The `refinery` command: `main` lists the commands; each command's module owns its arguments and its output.
 
 Imports everything.
 """

@@ -39,7 +39,7 @@ def up(port: int) -> int:
     env = airflow_home.environment(home)
     sys.stdout.write(f"preparing Airflow in {home} ...\n")
     airflow_home.migrate(home, env)
-    os.environ.update(env)  # the worker daemon is found by its environment
+    os.environ.update(env)  # clients look up the worker daemon by these variables
     log = home / "standalone.log"
     airflow = _start(log)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -18,7 +18,7 @@ def engine(name: str, address: str = "") -> EngineFactory:
 
 
 def start(name: str, address: str = "") -> None:
-    """Start the engine in this process, so that later tasks share what is slow to start."""
+    """Start the engine in this process, so that later tasks do not wait for its start."""
     _module(name).start(address)
 
 

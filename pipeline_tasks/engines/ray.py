@@ -49,7 +49,7 @@ class RayEngine(LocalEngine):
 def connect(address: str) -> None:
     """Connect this process to Ray once: `local` starts a head here, anything else is a running cluster.
 
-    A head of our own listens on loopback alone, has no dashboard, and lets in who knows its token.
+    A head of our own listens on loopback alone, has no dashboard, and requires its token.
     """
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray warns about the coming default otherwise
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # a job raises its first failure, which is enough
@@ -70,7 +70,7 @@ def connect(address: str) -> None:
     try:
         _in_a_lasting_thread(partial(ray.init, address=address, **options))
     except (ConnectionError, ray.exceptions.RayError) as error:
-        message = f"Ray at {address} lets nobody in ({str(error)[:300]}); look at its log, and at RAY_AUTH_TOKEN here"
+        message = f"Ray at {address} refuses the connection ({str(error)[:300]}); check its log and RAY_AUTH_TOKEN here"
         raise JobLost(message) from error
 
 

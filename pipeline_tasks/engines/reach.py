@@ -1,11 +1,11 @@
-"""Checks that a cluster answers, before an engine's own client waits minutes to report that it does not."""
+"""Checks that a cluster answers: an engine's own client would wait for minutes before it reports a wrong address."""
 
 import socket
 
 from pipeline_tasks.errors import JobLost, RecipeError
 
 PATIENCE = 10.0
-"""Seconds in which a TCP connection to a cluster must come about."""
+"""Seconds within which a TCP connection to a cluster must be established."""
 
 
 def require_answer(address: str) -> None:

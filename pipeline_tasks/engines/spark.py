@@ -281,7 +281,7 @@ def session(master: str) -> Any:  # noqa: ANN401 -- a SparkSession, classic or C
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()}",
     }
     if not master.startswith("spark://"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark looks for a name of this machine, and warns
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # otherwise Spark resolves this machine's name, and warns
         settings["spark.driver.extraJavaOptions"] += f" {QUICK}"
         settings |= _local_sockets()
     else:
@@ -299,7 +299,7 @@ def session(master: str) -> Any:  # noqa: ANN401 -- a SparkSession, classic or C
 
 
 def _local_sockets() -> dict[str, str]:
-    """Return the settings that let the JVM and its workers speak over Unix sockets, in a folder of our own.
+    """Return the settings that connect the JVM and its workers by Unix sockets, in a folder of our own.
 
     Over TCP each task waits 40 ms for an acknowledgement that the kernel delays. Where TMPDIR is too long for the path
     of a socket, TCP it is.

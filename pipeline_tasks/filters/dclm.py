@@ -138,7 +138,7 @@ def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Li
 
 TAKEN = ("uppercase", "numeric", "counter", "short", "cart", "more", "sign_in", "blank", "url", "address")
 """Rules that remove lines or parts of them, in the order of `text.edits.dclm`; `blank` is white space
-beside removed text."""
+next to removed text."""
 
 
 def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[np.uint8]:  # noqa: ARG001  (same shape for all filters)

@@ -6,8 +6,8 @@ from typing import BinaryIO, Protocol
 import pyarrow as pa
 
 CHUNK = 1 << 20
-STEP = 1 << 16  # compressed bytes offered to zlib at once: what it leaves unused is copied, so not too many
-RATIO = 200  # more output than this per input byte is a bomb (RELIABILITY of crawls: HTML compresses 4-10 times)
+STEP = 1 << 16  # compressed bytes offered to zlib at once: unused bytes are copied, so not too many
+RATIO = 200  # more output than this per input byte is a bomb (HTML compresses 4-10 times)
 BOMB_FLOOR = 1 << 30  # a stream may reach this before its ratio counts
 GZIP = b"\x1f\x8b"
 GZIP_WINDOW = 31  # what zlib takes for gzip with the largest window
@@ -233,7 +233,7 @@ class CodecSource:
         self.damage, self.damage_offset = why, self._file.stored.offset
 
     def resume(self) -> bool:
-        """Return False: frames have no header that could be found again for sure."""
+        """Return False: the header of a next frame cannot be recognized for certain."""
         return False
 
 

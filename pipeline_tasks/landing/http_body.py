@@ -58,7 +58,7 @@ def _headers(lines: list[str]) -> dict[str, str]:
 
 
 def _decode(raw: bytes, headers: dict[str, str]) -> tuple[bytes, str | None, str | None]:
-    """Undo transfer then content encoding; an encoding that the body does not have is taken as a lie."""
+    """Undo transfer then content encoding; an encoding that the body does not have is ignored."""
     body = raw
     if "chunked" in headers.get("transfer-encoding", "").lower() and _CHUNK_SIZE.match(raw):
         joined = dechunk(raw)
@@ -127,7 +127,7 @@ def _inflate(data: bytes, wbits: int) -> tuple[bytes, str | None]:
         try:
             part = inflater.decompress(rest, CAP + 1 - size)
         except zlib.error:
-            return (b"".join(parts), None) if parts else (b"", "content_encoding")  # rubbish behind a whole member
+            return (b"".join(parts), None) if parts else (b"", "content_encoding")  # garbage after a whole member
         size += len(part)
         if size > RATIO_FLOOR and (size > CAP or size > RATIO * len(data)):
             return b"", "bomb" if size > RATIO * len(data) else "oversize"

@@ -155,7 +155,7 @@ def _clean_fields(fields: dict[str, Any]) -> tuple[dict[str, Any], int]:
 
 
 def object_row(fields: dict[str, Any], offset: int, length: int, file: str, kind: str, replaced: int = 0) -> Row:
-    """Map an object's fields to columns; what no column holds becomes metadata."""
+    """Map an object's fields to columns; fields without a column become metadata."""
     rest = dict(fields)
     text = _take(rest, TEXT_FIELDS)
     if not isinstance(text, str):

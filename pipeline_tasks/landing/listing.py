@@ -1,4 +1,4 @@
-"""Lists a landed snapshot: which files it promises, whether they are all there, and what their bytes are."""
+"""Lists a landed snapshot: the files that it promises, whether all exist, and their digests."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ PROMISE = "snapshot.json"
 """The list of files that a producer writes last: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`."""
 
 PATHS = ("warc.paths.gz", "warc.paths", "wet.paths.gz", "wet.paths")
-"""Common Crawl's own listings: one path per line; a file may also lie here under the last component of its path."""
+"""Common Crawl's own listings: one path per line; a file may also be here under the last component of its path."""
 
 ARCHIVES = (".warc", ".arc", ".wet")
 TABLES = (".jsonl", ".ndjson", ".json", ".parquet")
@@ -57,7 +57,7 @@ def list_snapshot(uri: str, snapshot: str = "") -> Listing:
 def is_complete(uri: str) -> bool:
     """Return whether the snapshot at `uri` has landed as promised; False also when it does not exist yet.
 
-    Errors that waiting does not mend, such as wrong credentials, are raised.
+    Errors that waiting cannot fix, such as wrong credentials, are raised.
     """
     try:
         return bool(list_snapshot(uri).files)

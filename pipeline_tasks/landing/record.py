@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """What a record's block turned out to be."""
+    """The decoded content of a record's block."""
 
     digest: str | None = None
     status: int | None = None
@@ -97,7 +97,7 @@ def _url(fields: dict[str, str]) -> str | None:
 
 
 def _read_content(head: Head, block: bytes, kind: str, extra: dict[str, str]) -> _Block:
-    """Read a block as its kind of record wants; what no column holds goes to `extra`."""
+    """Read a block by its kind of record; fields without a column go to `extra`."""
     fields = head.fields
     if kind in {"response", "revisit"} and _is_http(head, block):
         return _read_http(head, block, kind, extra)
@@ -146,7 +146,7 @@ def _read_block(fields: dict[str, str], block: bytes, kind: str, extra: dict[str
 
 
 def _decode(block: bytes) -> tuple[str, int]:
-    """Return a block as text, and how many U+FFFD stand for what is no UTF-8."""
+    """Return a block as text, and the number of U+FFFD that replace invalid UTF-8."""
     try:
         return block.decode(), 0
     except UnicodeDecodeError:

@@ -1,10 +1,10 @@
-"""Reads the headers of WARC and ARC records, and knows how a record begins."""
+"""Reads the headers of WARC and ARC records, and recognizes where a record begins."""
 
 import re
 from typing import NamedTuple
 
 HEAD_CAP = 1 << 20  # bytes of one record header
-LENGTH_CAP = 1 << 40  # a Content-Length above this is a lie
+LENGTH_CAP = 1 << 40  # a Content-Length above this is wrong
 ARC_DATE_DIGITS = 14  # YYYYMMDDhhmmss
 VERSION = re.compile(rb"(?i:WARC)/[0-9]\.[0-9]{1,2}[ \t]*\r*\n")
 ARC_LINE = re.compile(

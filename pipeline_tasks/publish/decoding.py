@@ -1,4 +1,4 @@
-"""Decodes a version's tokens back to text, with the tokenizer that it was made with."""
+"""Decodes a version's tokens back to text, with the tokenizer of the version."""
 
 import json
 from collections.abc import Callable

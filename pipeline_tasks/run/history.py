@@ -52,7 +52,7 @@ def saved_digests(manifest: Manifest) -> list[str]:
 
 
 def has_keys(manifest: Manifest) -> bool:
-    """Tell whether a manifest saved history, and all of it in sections with a key."""
+    """Return whether a manifest saved history, and all of it in sections with a key."""
     shards = manifest.history_shards
     return bool(shards) and all(shard.index_digest for shard in shards)
 

@@ -156,12 +156,12 @@ def _manifest(planned: Plan, shards: Shards, kept: Shards, engine: RunningEngine
 
 
 def _in_order(shards: Iterable[Shard | None]) -> Shards:
-    """Return shards by path, so that their order does not tell how the input was cut."""
+    """Return shards by path: their order does not depend on how the input was cut."""
     return tuple(sorted((shard for shard in shards if shard), key=lambda shard: shard.path))
 
 
 def _check(planned: Plan, manifest: Manifest) -> None:
-    """Refuse to commit what broke a promise: columns, conservation, error budget."""
+    """Raise the error of a manifest that breaks a promise: columns, conservation, error budget."""
     _check_writes(planned.card, manifest)
     check_conservation(planned.card, planned.parent, manifest)
     damaged, budget = sum(manifest.quarantined.values()), planned.request.error_budget
@@ -197,16 +197,17 @@ def _check_history(card: Stage[Any], engine: RunningEngine) -> None:
 
 
 def check_conservation(card: Stage[Any], parent: Manifest, manifest: Manifest) -> None:
-    """Raise RowsVanished unless every row (or token) that came in is kept, rejected or quarantined."""
+    """Raise RowsVanished unless every input row (or token) is kept, rejected or quarantined."""
     if card.conserves == "rows":
-        came = manifest.rows_in
-        went = manifest.rows + sum(manifest.rejected.values()) + sum(manifest.quarantined.values())
+        total_in = manifest.rows_in
+        total_out = manifest.rows + sum(manifest.rejected.values()) + sum(manifest.quarantined.values())
     else:
-        came, went = _tokens(parent), _tokens(manifest)
-    if came != went:
+        total_in, total_out = _tokens(parent), _tokens(manifest)
+    if total_in != total_out:
         message = (
-            f"{card.name}/{manifest.fingerprint}: {came} {card.conserves} came in and {went} are accounted for "
-            f"({manifest.rows} kept, rejected {dict(manifest.rejected)}, quarantined {dict(manifest.quarantined)}); "
+            f"{card.name}/{manifest.fingerprint}: {total_in} {card.conserves} came in and {total_out} "
+            f"are accounted for ({manifest.rows} kept, rejected {dict(manifest.rejected)}, "
+            f"quarantined {dict(manifest.quarantined)}); "
             "nothing was committed. This is a defect of the stage: report it with the manifest's parent"
         )
         raise RowsVanished(message)

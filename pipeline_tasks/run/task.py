@@ -149,7 +149,7 @@ def run_streams(task: Task, streams: Sequence[Batches | HistoryReader], *, lande
 
 
 def is_landed(inputs: Sequence[Shards]) -> bool:
-    """Tell whether a task reads a file as it landed."""
+    """Return whether a task reads a file as it landed."""
     return any(shard.path.startswith(LANDING) for shard in inputs[0])
 
 
@@ -232,7 +232,7 @@ def _with_local_files(kernel: Kernel, files: Iterable[tuple[str, str]]) -> Kerne
 
 
 def repoint(value: Any, moved: Mapping[str, str]) -> Any:  # noqa: ANN401 -- any parameter's value
-    """Return a parameter (a scalar, tuple, mapping or frozen dataclass of them) with its paths exchanged."""
+    """Return a parameter (a scalar, tuple, mapping or frozen dataclass of them) with its paths replaced."""
     if isinstance(value, str):
         return moved.get(value, value)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Tracks the tasks of one stage: makes them, reuses those that an earlier attempt finished, and adds up the rest."""
+"""Tracks the tasks of one stage: creates them, reuses those of an earlier attempt, and sums their receipts."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -178,7 +178,7 @@ class Daemon:
 
 
 def serve(socket: Path, idle: float = IDLE) -> None:
-    """Listen at `socket` until no request came for `idle` seconds, or the socket is gone."""
+    """Listen at `socket` until there was no request for `idle` seconds, or the socket is gone."""
     from pipeline_tasks.engines.choose import stop_all
 
     daemon = Daemon()
@@ -204,7 +204,7 @@ def _accept(listener: Listener, daemon: Daemon) -> None:
 
 
 def stop() -> None:
-    """Tell this user's daemon to exit; it does so within a second, once its requests are done."""
+    """Make this user's daemon exit; it does so within a second, once its requests are done."""
     _paths().socket.unlink(missing_ok=True)
 
 

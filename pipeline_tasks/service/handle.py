@@ -1,11 +1,11 @@
 """Handles requests: each verb's work, and the program that a cluster runs.
 
 land     list a landed snapshot and commit its manifest
-history  name what earlier snapshots of a recipe left for this one
+history  name the history that earlier snapshots of a recipe saved for this one
 spans    cut a stage's input into at most n partitions of about equal bytes
 refine   run a stage over its input, or over one span of it
 seal     concatenate a stage's partitions into its manifest
-judge    let the stage's gate read a manifest
+judge    check a manifest by the stage's gate
 publish  make a dataset version of a snapshot's manifests
 compact  merge the history of many snapshots
 vacuum   list or remove what no manifest names

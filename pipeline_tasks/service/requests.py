@@ -1,6 +1,6 @@
 """Requests: what the worker daemon, the command line, the plugins and `python -m pipeline_tasks` send.
 
-Whoever makes a request makes it once, as one of these types. It is JSON only between processes: `encode`, `decode`.
+A request is one of these types within a process, and JSON between processes (`encode`, `decode`).
 """
 
 import json
@@ -32,7 +32,7 @@ class LandRequest:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRequest:
-    """Name the manifests that earlier snapshots of a recipe left for this one."""
+    """Name the manifests whose history this snapshot of a recipe reads."""
 
     verb: ClassVar[str] = "history"
 
@@ -75,7 +75,7 @@ class SealRequest:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """Let the stage's gate read a manifest; `previous` is the previous snapshot's manifest of the same stage."""
+    """Check a manifest by the stage's gate; `previous` is the previous snapshot's manifest of the same stage."""
 
     verb: ClassVar[str] = "judge"
 

@@ -35,7 +35,7 @@ BREAKS = {"paragraph": 2, "line": 1}
 
 SPAN = pa.struct(
     [
-        pa.field("start", pa.int64()),  # first code point of the text as it came
+        pa.field("start", pa.int64()),  # first code point, in the input text
         pa.field("end", pa.int64()),  # past the last one
         pa.field("hash", pa.int64()),
         pa.field("winner", pa.string()),  # id of the document that keeps the part
@@ -80,7 +80,7 @@ class Params:
     (2022). The first one is kept: that of an earlier snapshot, else of the lowest id (within a bucket that is the
     order of documents), else the first in its document. All others are cut out with their line ends and listed in
     `cut_spans`, and the text keeps its id.
-    A document of which less than `min_left` code points would be left is rejected whole, as it came. `min_left` is at
+    A document of which less than `min_left` code points would be left is rejected unchanged. `min_left` is at
     most `min_chars`: so a document that keeps any part is never rejected, and no part is lost with it. `buckets` is
     the number of shards of documents and of history: it must be that of `dedup_exact`, and stay the same as long as
     there is history.
@@ -221,7 +221,7 @@ def _lists(spans: pa.Table, rows_of_spans: Rows, rows: int) -> pa.ListArray:
 
 
 def _shortened(batch: pa.RecordBatch, texts: Any, spans: pa.ListArray, params: Params) -> pa.RecordBatch:  # noqa: ANN401 -- Arrow
-    """Put the shorter texts in place, but reject documents as they came where too little is left."""
+    """Replace texts by the shorter ones; reject documents of which too little is left, unchanged."""
     left = pc.utf8_length(texts).cast(pa.int64())
     before = pc.utf8_length(batch.column("text").fill_null("")).cast(pa.int64())
     touched = pc.greater(pc.list_value_length(spans), 0)

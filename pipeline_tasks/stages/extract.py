@@ -21,7 +21,7 @@ EXTRACTED = pa.schema(
         *DOCUMENT,
         pa.field("html_language", pa.string()),  # what the page declares, lower-case BCP 47; a hint
         pa.field("published", pa.string()),  # day of publication that the page declares, ISO 8601; null if unsure
-        pa.field("extractor", pa.string()),  # the method that found the text, `plain` for pages that are no HTML
+        pa.field("extractor", pa.string()),  # the method that extracted the text, `plain` for pages that are no HTML
         pa.field("repaired", pa.int64()),  # lines of the text in which mojibake was undone
     ]
 )
@@ -34,11 +34,11 @@ TITLE = 500
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """How text is found.
+    """How text is extracted.
 
     `method` is one of `METHODS`; those of `fallback` are tried, in order, where the text so far is shorter than
     `min_chars` code points (or there is none: too slow, died) and used where theirs is longer; column `extractor` names
-    the method that found the text (`plain` for pages that are no HTML). Texts still shorter than `min_chars` are
+    the method that extracted the text (`plain` for pages that are no HTML). Texts still shorter than `min_chars` are
     rejected. `repair` undoes mojibake by ftfy, line by line, where a text shows it; `repaired` counts those lines.
     `language` names jusText's stop words for pages that do not declare their language; `seconds` of processor time (for
     each method) and `memory` in bytes bound each page.

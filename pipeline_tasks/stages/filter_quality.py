@@ -156,11 +156,11 @@ def resolve_profiles(params: Params, loaded: packs.Packs) -> list[Profile]:
     return profiles
 
 
-def _require_known(name: str, names: tuple[str, ...], what: str) -> None:
+def _require_known(name: str, names: tuple[str, ...], kind: str) -> None:
     """Raise RecipeError, naming the nearest of `names`, unless `name` is one of them."""
     if name not in names:
         near = get_close_matches(name, names, 1, cutoff=0)[0]
-        message = f"filter_quality: no {what} is called {name!r}; the nearest is {near!r} of {', '.join(names)}"
+        message = f"filter_quality: no {kind} is called {name!r}; the nearest is {near!r} of {', '.join(names)}"
         raise RecipeError(message)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipeline_tasks.text.urls.lists import Table
 
 Failure = dict[str, str | int]
-"""One rule that a URL fails, with what was found and the list or bound that it was found against."""
+"""One rule that a URL fails, with the matching value and the list or bound that it breaks."""
 
 NO_FILE = FilePath("")
 

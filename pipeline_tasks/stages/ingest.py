@@ -16,7 +16,7 @@ from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards
 PAGE_KINDS = ("response", "resource", "conversion", "json", "row")
 KEY = pa.binary()
 SEEN = pa.schema([pa.field("key", KEY)])
-"""What later snapshots recognize a page by: a 128-bit hash (XXH3) of its URL and payload digest."""
+"""The key by which later snapshots recognize a page: a 128-bit hash (XXH3) of its URL and payload digest."""
 
 DAMAGE = (
     "bad_header",
@@ -67,7 +67,7 @@ class Params:
 
 
 def record_keys(records: Batches) -> Batches:
-    """Turn records into the keys by which an earlier snapshot may know them, one row each."""
+    """Yield the keys by which records are looked up in earlier snapshots, one row each."""
     for batch in records:
         for keys in (_keys(batch), _original_keys(batch)):
             yield pa.record_batch([keys.drop_null()], schema=SEEN)
@@ -210,7 +210,7 @@ def _proof(reason: str, row: dict[str, Any], params: Params) -> dict[str, Any]:
 
 
 def page_keys(pages: Batches) -> Batches:
-    """Turn pages into the keys by which later snapshots know them, sorted; a page without URL or digest has none."""
+    """Yield the keys by which later snapshots look up pages, sorted; a page without URL or digest has none."""
     keys = pc.unique(pa.chunked_array([_keys(batch) for batch in pages], KEY).drop_null())
     yield pa.record_batch([keys.take(pc.array_sort_indices(keys))], schema=SEEN)
 

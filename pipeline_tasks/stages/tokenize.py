@@ -322,7 +322,7 @@ def fast(kind: str, definition: bytes) -> Encoder | None:
 
     try:
         tokenizer = fastokens.Tokenizer.from_json_str(definition.decode())
-    except ValueError:  # a model or pre-tokenizer that it does not know
+    except ValueError:  # an unsupported model or pre-tokenizer
         return None
 
     def encode_texts(texts: list[str]) -> Ids:

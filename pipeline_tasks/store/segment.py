@@ -34,10 +34,10 @@ CACHED_PAGES = 128
 """Pages that a reader caches: keys come in order, so the next key often needs the pages of the last."""
 
 COMPACTED = "compacted"
-"""Prefix of segments that stand for several (see `compaction`); their parts are still there."""
+"""Prefix of segments that merge several (see `compaction`); the parts still exist."""
 
 LENGTH = 8
-"""Bytes that tell the length of the root, at the end of the file, and of a page as it was, before it; lowest first."""
+"""Bytes of the root's length at the end of the file, and of a page's uncompressed length before it; little-endian."""
 
 CODEC = pa.Codec("zstd", compression_level=1)
 """A page is compressed as a whole: its many small buffers, each by itself, take three times as long and are larger."""
@@ -54,7 +54,7 @@ pc: Any = pyarrow.compute
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The top of a segment: the rows' schema and order, how many index levels lie below, and the topmost entries."""
+    """The top of a segment: the rows' schema and order, how many index levels are below, and the topmost entries."""
 
     schema: pa.Schema
     keys: tuple[str, ...]

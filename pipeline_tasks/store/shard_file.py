@@ -43,7 +43,7 @@ class HashingStream:
         return chunk
 
     def readable(self) -> bool:
-        """Tell that this stream can be read."""
+        """Return True: this stream can be read."""
         return True
 
     def drain(self) -> str:

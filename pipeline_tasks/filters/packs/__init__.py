@@ -121,11 +121,11 @@ def _mapping(value: object, where: str) -> Mapping[str, Any]:
     return value
 
 
-def _known(name: object, names: Iterable[str], what: str) -> None:
+def _known(name: object, names: Iterable[str], kind: str) -> None:
     listed = list(dict.fromkeys(names))
     if name not in listed:
         near = get_close_matches(str(name), listed, 1, cutoff=0)[0]
-        message = f"{what} is called {name!r}; the nearest is {near!r} of {', '.join(listed)}"
+        message = f"{kind} is called {name!r}; the nearest is {near!r} of {', '.join(listed)}"
         raise RecipeError(message)
 
 

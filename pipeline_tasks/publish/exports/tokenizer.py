@@ -1,4 +1,4 @@
-"""Exports the tokenizer: what is needed to decode the tokens."""
+"""Exports the tokenizer, which decodes the tokens."""
 
 from pathlib import Path
 

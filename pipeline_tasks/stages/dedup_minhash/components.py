@@ -1,4 +1,4 @@
-"""Connect edges into clusters, in memory or by rounds of large-star and small-star, and name who loses in each."""
+"""Connect edges into clusters, in memory or by rounds of large-star and small-star, and name the losers of each."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def _distinct(nodes: pa.StructArray) -> tuple[pa.StructArray, Rows]:
 
 
 def large_star(edges: Batches) -> Batches:
-    """Tie each larger neighbor of a node to the smallest of the node and its neighbors."""
+    """Connect each larger neighbor of a node to the smallest of the node and its neighbors."""
     nodes, others, starts, group = _neighbors(edges)
     first_node, first_other = nodes.take(pa.array(starts)), others.take(pa.array(starts))
     smaller = np.arange(len(starts)) + len(starts) * flags(precedes(first_other, first_node))
@@ -48,7 +48,7 @@ def large_star(edges: Batches) -> Batches:
 
 
 def small_star(edges: Batches) -> Batches:
-    """Tie a node and its neighbors, all of them smaller, to the smallest; yields each edge from both ends."""
+    """Connect a node and its neighbors, all of them smaller, to the smallest; yields each edge from both ends."""
     nodes, others, starts, group = _neighbors(edges)
     smallest = others.take(pa.array(starts))
     rest = np.setdiff1d(np.arange(len(group)), starts)

@@ -49,7 +49,7 @@ def reject_losers(
 
 
 def _evidence(defeat: Mapping[str, Any], edge: Mapping[str, Any], params: Params) -> str:
-    """Return canonical JSON: who is kept and by which preference, and the document that was compared with this one."""
+    """Return canonical JSON: the kept document, the deciding preference, and the document compared with this one."""
     winner, loser = defeat["winner"], defeat["node"]
     proof = {
         "winner": winner["id"],

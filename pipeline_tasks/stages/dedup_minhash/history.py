@@ -1,4 +1,4 @@
-"""What later snapshots see of a snapshot, and where the clusters of earlier snapshots have moved to."""
+"""The history that a snapshot saves, and the current winners of earlier snapshots' clusters."""
 
 from typing import Any
 

@@ -52,7 +52,7 @@ RESULTS = pa.schema(
         pa.field("passed", pa.bool_()),
     ]
 )
-"""What comparisons gave, once per band that proposed them; sorted by key."""
+"""Results of comparisons, once per band that proposed them; sorted by key."""
 
 UNSETTLED = pa.schema([pa.field("id", pa.string()), pa.field("key", pa.int64())])
 """New members of bands that were not compared with all that they are not connected to."""
@@ -94,7 +94,7 @@ LINKS = pa.schema([pa.field("id", pa.string()), pa.field("node", NODE), pa.field
 """Nodes tied to others of their cluster; `id` is that of `node`. Of a finished cluster: each node to the first one."""
 
 LOSERS = pa.schema([pa.field("id", pa.string()), pa.field("node", NODE), pa.field("winner", NODE)])
-"""Documents that are not the first of their cluster, and who is."""
+"""Documents that are not the first of their cluster, and the first."""
 
 STRONGEST = pa.schema(
     [

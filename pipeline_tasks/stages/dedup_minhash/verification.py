@@ -68,7 +68,7 @@ def _centers(batch: pa.RecordBatch, here: Any, history: tuple[HistoryReader, ...
     centers, names = batch.column("center"), ["id", "keys", "shingles", "winner"]
     new = here.rows(centers.unique())
     new = new.append_column(pa.field("winner", NODE), pa.nulls(new.num_rows, NODE))
-    # The id of a new center would cost a page of history and not be there.
+    # A new center is not in history: a lookup of its id would read a page for nothing.
     known = centers.filter(is_known(batch.column("center_node"))).unique()
     return pa.concat_tables([new.select(names), *(reader.rows(known).select(names) for reader in history)])
 
