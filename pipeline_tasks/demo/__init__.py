@@ -1,4 +1,7 @@
-"""The demo's own crawl: real prose as two small snapshots of WARC, with a known truth to compare findings with."""
+"""The demo's own crawl: real prose as two small snapshots of WARC, with a known truth to compare findings with.
+
+Imports the vocabulary, `text`, `store`, `publish`, `inspect` and `embedded`.
+"""
 
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.demo.truth import Plant, Truth, compare, load

@@ -1,6 +1,7 @@
 """One published set of rules per file: signals of a text, bounds on them, and the rules that compare the two.
 
 A module of this folder that exports `FILTER` is a profile of `filter_quality` under the module's name.
+Imports the vocabulary and `text`.
 """
 
 import importlib

@@ -1,1 +1,4 @@
-"""Compiled loops over Arrow text buffers."""
+"""Compiled loops over Arrow text buffers, in rooms by what they are about.
+
+Imports `errors` and `schema` and nothing else of ours.
+"""

@@ -7,7 +7,7 @@ from pipeline_tasks.cli.reference.markdown import docstring, generated_note
 from pipeline_tasks.publish.exports.formats import FORMATS, Writer
 
 HEAD = """
-A version is exported in every format under `publish/<key>/`. [What is stored](formats.md) describes the other files
+A version is exported in every format under `publish/<digest>/`. [What is stored](formats.md) describes the other files
 of a root.
 """
 
