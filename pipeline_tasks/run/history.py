@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import ABANDONED, Manifest, digest_of, load
 from pipeline_tasks.stage import Section, Shards
 from pipeline_tasks.store import storage
@@ -93,9 +94,25 @@ def cover(manifests: Sequence[Manifest], known: Compactions) -> list[tuple[Run, 
 
 
 def read_history(root: str, sections: Mapping[str, Section], manifests: Sequence[Manifest]) -> History:
-    """Return the history that earlier manifests saved, oldest first, in as few entries as compaction has left."""
+    """Return the history that earlier manifests saved, oldest first, in as few entries as compaction has left.
+
+    ContractError if a manifest saved a section that the stage does not declare: its rows would be overlooked.
+    """
+    for manifest in manifests:
+        _check_sections(sections, manifest)
     earlier = [manifest for manifest in manifests if manifest.history]
     known = compactions(root) if len(earlier) > 1 and all(map(has_keys, earlier)) else {}
     saved = [manifest.history for _, manifest in cover(earlier, known)]
     entries = {name: tuple(history[name] for history in saved if name in history) for name in sections}
     return History(sections, entries)
+
+
+def _check_sections(sections: Mapping[str, Section], manifest: Manifest) -> None:
+    unknown = sorted(set(manifest.history) - set(sections))
+    if unknown:
+        message = (
+            f"{manifest.stage}/{manifest.fingerprint} saved the history section {', '.join(unknown)}, and the "
+            f"stage declares {', '.join(sections) or 'none'}; restore the manifest from a backup, or refine that "
+            "snapshot again"
+        )
+        raise ContractError(message)

@@ -354,6 +354,18 @@ def test_nothing_of_the_place_or_the_clock_is_in_a_manifest(tmp_path: Path, pare
 # --- History ---------------------------------------------------------------------------------------------------------
 
 
+def test_a_history_section_that_the_stage_does_not_declare_is_refused(tmp_path: Path) -> None:
+    monday, _, _ = run(tmp_path, "toy_history", commit_parent(tmp_path, [table(0, 30)], "monday"))
+    committed = tmp_path / monday
+    manifest = json.loads(committed.read_text())
+    (section,) = manifest["history"]
+    manifest["history"] = {"renamed": manifest["history"][section]}
+    committed.write_text(json.dumps(manifest))
+    tuesday = commit_parent(tmp_path, [table(20, 30)], "tuesday")
+    with pytest.raises(ContractError, match=r"saved the history section renamed, and the stage declares"):
+        run(tmp_path, "toy_history", tuesday, history=(monday,))
+
+
 def test_history_is_what_earlier_snapshots_saved(tmp_path: Path) -> None:
     monday, manifest, _ = run(tmp_path, "toy_history", commit_parent(tmp_path, [table(0, 30)], "monday"))
     assert manifest.rejected == {}
