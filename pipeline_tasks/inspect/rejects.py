@@ -45,10 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Print the counts; with `--to`, export the chosen rows and print the files."""
     manifest = stage_manifest(options.root, version_of(options), options.stage)
-    if not options.to:
-        print_result(options, counts(manifest), count_lines(manifest))
-        return 0
     choice = Choice(tuple(options.reason), tuple(options.language))
+    if not options.to:
+        rows = counts(manifest) if choice == Choice() else chosen_counts(options.root, manifest, choice)
+        print_result(options, rows, count_lines(manifest.stage, rows))
+        return 0
     written = export(options.root, manifest, choice, Path(options.to))
     lines = (f"{rows:>12,}  {Path(options.to) / name}.parquet" for name, rows in written.items())
     print_result(options, written, lines)
@@ -71,12 +72,22 @@ def counts(manifest: Manifest) -> dict[str, dict[str, int]]:
     return {"reasons": _by_count(manifest.rejected), "languages": _by_count(languages)}
 
 
-def count_lines(manifest: Manifest) -> Iterator[str]:
-    """Yield the counts as lines for a person."""
-    if not manifest.rejected:
-        yield f"{manifest.stage} rejected no row"
-    for kind, rows in counts(manifest).items():
-        for name, count in rows.items():
+def chosen_counts(root: str, manifest: Manifest, choice: Choice) -> dict[str, dict[str, int]]:
+    """Return what `counts` does, of the chosen rows only; reads the rejects."""
+    reasons: Counter[str] = Counter()
+    languages: Counter[str] = Counter()
+    for batch in read_rejects(root, manifest, choice):
+        reasons.update(batch.column("reason").to_pylist())
+        languages.update(language for language in _column(batch, "language").to_pylist() if language)
+    return {"reasons": _by_count(reasons), "languages": _by_count(languages)}
+
+
+def count_lines(stage: str, rows: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Yield counts by reason and language as lines for a person."""
+    if not rows["reasons"]:
+        yield f"{stage} rejected no such row"
+    for kind, by_name in rows.items():
+        for name, count in by_name.items():
             yield f"{kind.removesuffix('s'):<10}{name:<40}{count:>12,}"
 
 

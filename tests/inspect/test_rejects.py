@@ -53,6 +53,16 @@ def test_every_rejected_document_is_in_the_file_of_its_language(
     assert Counter((name, document) for name, texts in exported.items() for document in texts) == expected
 
 
+def test_counts_are_of_the_chosen_rows(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    published(tmp_path, [text(word) for word in ("otter", "Dachs", "Dachs", "видра", "none")], model)
+    assert main(["rejects", str(tmp_path), "--reason", "other", "--language", "de", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "reasons": {"filter_language:other": 2}, "languages": {"de": 2},
+    }  # fmt: skip
+    assert main(["rejects", str(tmp_path), "--reason", "nosuch"]) == RecipeError.exit_code
+    assert "rejected no row for filter_language:nosuch" in capsys.readouterr().err
+
+
 def test_counts_and_choices(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = [text(word) for word in ("otter", "Dachs", "Dachs", "видра", "none")]
     published(tmp_path, texts, model)
