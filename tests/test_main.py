@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_tasks.errors import RecipeError
 from tests.chain import PROJECT, command
 
 FILE = str(PROJECT / "pipeline_tasks" / "__main__.py")
@@ -20,3 +21,12 @@ def test_a_request_is_handled_and_its_reply_is_printed(entry: tuple[str, ...], t
     done = command(*entry, str(tmp_path / "request.json"))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["snapshot"] == "day"
+
+
+def test_a_request_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 200_000)
+    for uri, complaint in ((tmp_path, "is a folder"), (tmp_path / "deep.json", "is not JSON")):
+        done = command("-m", "pipeline_tasks", str(uri))
+        assert done.returncode == RecipeError.exit_code
+        assert complaint in done.stderr
+        assert "Traceback" not in done.stderr

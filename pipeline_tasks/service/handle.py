@@ -228,6 +228,9 @@ def _read_json(uri: str) -> object:
     except FileNotFoundError as error:
         message = f"{uri}: no such request; give the path or URI of a JSON file"
         raise RecipeError(message) from error
-    except ValueError as error:
+    except IsADirectoryError as error:
+        message = f"{uri} is a folder; give the path or URI of a JSON file"
+        raise RecipeError(message) from error
+    except (ValueError, RecursionError) as error:
         message = f"{uri} is not JSON ({error}); a request is one JSON object"
         raise RecipeError(message) from error
