@@ -1,0 +1,51 @@
+"""The import contract of `plugins/` and `dags/`, which import-linter cannot read: their files are in no package."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.chain import PROJECT
+
+VOCABULARY = {"errors", "manifest", "recipe", "stage"}
+REQUESTS = {"run.plan", "service.requests"}
+ALLOWED = {
+    "plugins/refinery_credentials.py": set[str](),
+    "plugins/refinery_launch.py": {"service", "store.storage", *VOCABULARY, *REQUESTS},
+    "plugins/refinery_operators.py": VOCABULARY | REQUESTS,
+    "plugins/refinery_plugin.py": {"gate", "inspect", "profiles", "publish", "store", *VOCABULARY},
+    "plugins/refinery_retry.py": VOCABULARY,
+    "plugins/refinery_run.py": VOCABULARY,
+    "plugins/refinery_sensor.py": {"landing.listing", *VOCABULARY},
+    "dags/maintenance.py": {"recipe", *REQUESTS},
+    "dags/refine.py": {"recipe"},
+}
+"""The modules and rooms of `pipeline_tasks` that each file may import."""
+
+
+def imported(source: str) -> set[str]:
+    """Return the modules of `pipeline_tasks` that `source` imports, relative to it; names of modules are resolved."""
+    modules = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and node.module:
+            modules |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name.removeprefix("pipeline_tasks.") for name in modules if name.startswith("pipeline_tasks.")}
+
+
+def test_every_file_has_a_contract() -> None:
+    files = {str(path.relative_to(PROJECT)) for room in ("plugins", "dags") for path in (PROJECT / room).glob("*.py")}
+    assert files == set(ALLOWED)
+
+
+@pytest.mark.parametrize("file", ALLOWED)
+def test_a_file_imports_only_what_its_contract_allows(file: str) -> None:
+    names = imported(Path(PROJECT, file).read_text(encoding="utf-8"))
+    outside = [name for name in names if not any(f"{name}.".startswith(f"{room}.") for room in ALLOWED[file])]
+    assert outside == []
+
+
+def test_an_import_outside_the_contract_is_seen() -> None:
+    source = "def lazily():\n    from pipeline_tasks.engines import spark\n    import pipeline_tasks.cli.main\n"
+    assert imported(source) == {"engines.spark", "cli.main"}
