@@ -292,7 +292,14 @@ def test_the_spark_services_make_a_cluster_that_refines(
     env |= {"SPARK_WORKER_DIR": str(tmp_path / "work"), "SPARK_LOCAL_DIRS": str(tmp_path / "local")}
     roots = [tmp_path / "here", tmp_path / "there"]
     path, _ = refined(roots[0], "toy_group", commit_parent(roots[0], [table(0, 50)]))
-    driver = [sys.executable, "-m", "tests.victim", str(roots[1]), "toy_group", commit_parent(roots[1], [table(0, 50)])]
+    driver = [
+        sys.executable,
+        "-m",
+        "tests.faults.victim",
+        str(roots[1]),
+        "toy_group",
+        commit_parent(roots[1], [table(0, 50)]),
+    ]
     with running(master, {}, tmp_path / "master.log") as first:
         wait_for(address, first, tmp_path / "master.log")
         with running(worker, env, tmp_path / "worker.log") as second:
