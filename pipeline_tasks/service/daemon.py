@@ -13,7 +13,6 @@ import os
 import secrets
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -23,9 +22,10 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
+from pipeline_tasks.errors import JobLost, RefineryError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.requests import Reply, Request, decode, encode, raise_refusal
+from pipeline_tasks.store import storage
 
 PACKAGE = Path(__file__).resolve().parents[1]
 IDLE = 600.0
@@ -61,12 +61,7 @@ def _paths() -> Paths:
 
     Other credentials have another daemon; a daemon that runs older code is replaced.
     """
-    folder = Path(tempfile.gettempdir()) / f"refinery-{os.getuid()}"
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    if folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o077:
-        message = f"{folder} belongs to someone else or is open to others; remove it, or set TMPDIR"
-        raise RecipeError(message)
+    folder = storage.user_folder()
     settings = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith(("AWS_", "REFINERY_"))]
     who = _short([sys.executable, str(PACKAGE), os.environ.get("JAVA_HOME", ""), *settings])
     code = _short(f"{path.relative_to(PACKAGE)} {path.stat().st_mtime_ns}" for path in sorted(PACKAGE.rglob("*.py")))

@@ -1,5 +1,6 @@
 """Connects to the store of a URI, and commits to it: put-if-absent is the only commit."""
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -72,12 +73,23 @@ def localize(uri: str, digest: str) -> str:
     """Return a local path of the file at `uri`: itself if local, else a checked copy in this user's cache."""
     if not uri.startswith("s3://"):
         return uri.removeprefix("file://")
-    cache = Path(tempfile.gettempdir()) / f"refinery-{os.getuid()}" / digest
+    cache = user_folder() / digest
     target = cache / uri.rpartition("/")[2]
     if not target.exists():
-        cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        cache.mkdir(exist_ok=True, mode=0o700)
         _copy_checked(uri, digest, target)
     return str(target)
+
+
+def user_folder() -> Path:
+    """Return this user's folder for sockets and cached files; RecipeError if others may enter it."""
+    folder = Path(tempfile.gettempdir()) / f"refinery-{os.getuid()}"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    if folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o077:
+        message = f"{folder} belongs to someone else or is open to others; remove it, or set TMPDIR"
+        raise RecipeError(message)
+    return folder
 
 
 def _copy_checked(uri: str, digest: str, target: Path) -> None:
