@@ -126,10 +126,12 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     if not stages:
         message = f"{where} has no stages; write at least `stages: {{ingest: {{}}}}`"
         raise RecipeError(message)
+    steps = tuple(_step(name, params, engines, where) for name, params in stages.items())
+    _require_columns(steps, where)
     return Recipe(
         name=str(top.get("name") or Path(where).stem),
         title=str(top.get("title") or ""),
-        steps=tuple(_step(name, params, engines, where) for name, params in stages.items()),
+        steps=steps,
         partitions=_positive(run.get("partitions", 4), f"{where}: run: partitions"),
         error_budget=bind_fields(ErrorBudget, budget, f"{where}: run: error_budget"),
         gates=dict(gates),
@@ -144,6 +146,23 @@ def _step(name: str, params: object, engines: Mapping[str, Any], where: str) -> 
     engine = str(engines.get(name, card.engine))
     _known({engine: None}, ENGINES, f"{where}: run: engines: {name}")
     return Step(name, dict(written), engine)
+
+
+def _require_columns(steps: Iterable[Step], where: str) -> None:
+    """Raise RecipeError for a column that the params of a stage name and no stage before it writes."""
+    written: set[str] = set()
+    for step in steps:
+        card = stage_card(step.stage)
+        params = bind(card, step.params, f"{where}: {step.stage}")
+        missing = [column for column in (card.reads_for(params) if card.reads_for else ()) if column not in written]
+        if missing:
+            writers = [name for name in STAGES if missing[0] in stage_card(name).writes.names]
+            way_out = f"put {' or '.join(writers)} before {step.stage}" if writers else "no stage writes it"
+            message = (
+                f"{where}: {step.stage} reads the column {missing[0]!r}, which no stage before it writes; {way_out}"
+            )
+            raise RecipeError(message)
+        written |= set(card.written(params).names)
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:

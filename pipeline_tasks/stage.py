@@ -117,6 +117,7 @@ class Stage(Generic[P]):
     the stage can give. `history` declares the sections that the stage saves. `reads_history` is False for a stage that
     saves history only for readers outside the pipeline: its output does not depend on earlier snapshots.
     `resources` returns the files that params name: their digests, not their paths, are part of identity.
+    `reads_for` and `writes_for` return the columns that depend on params, beyond `reads` and `writes`.
     """
 
     name: str
@@ -129,11 +130,17 @@ class Stage(Generic[P]):
     history: Mapping[str, Section] = field(default_factory=dict)
     reads_history: bool = True
     resources: Callable[[P], tuple[str, ...]] | None = None
+    reads_for: Callable[[P], tuple[str, ...]] | None = None
+    writes_for: Callable[[P], pa.Schema] | None = None
     conserves: Literal["rows", "tokens"] = "rows"
     engine: EngineName = "spark"
     profiled: tuple[str, ...] = ()
     reasons: tuple[str, ...] = field(default=())
     title: str = ""
+
+    def written(self, params: P) -> pa.Schema:
+        """Return all columns that the stage promises for `params`."""
+        return pa.schema([*self.writes, *(self.writes_for(params) if self.writes_for else ())])
 
 
 def reject(batch: pa.RecordBatch, reasons: pa.Array, evidence: pa.Array | None = None) -> pa.RecordBatch:

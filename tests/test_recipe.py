@@ -105,6 +105,33 @@ def test_every_recipe_we_ship_is_sound(name: str) -> None:
     assert stages == [stage for stage in STAGES if stage in stages]
 
 
+QUALITY_POLICY = {"dedup_minhash": {"policy": ["quality", "lowest_id"]}}
+
+
+@pytest.mark.parametrize(
+    ("stages", "said"),
+    [
+        (QUALITY_POLICY, "dedup_minhash reads the column 'score', .* put score_quality before dedup_minhash"),
+        (QUALITY_POLICY | {"score_quality": {}}, "put score_quality before dedup_minhash"),
+        (
+            {"score_quality": {}, "dedup_minhash": {"policy": ["quality"], "quality": "stars"}},
+            "the column 'stars', which no stage before it writes; no stage writes it",
+        ),
+    ],
+)
+def test_a_column_that_no_earlier_stage_writes_is_refused(stages: dict[str, Any], said: str) -> None:
+    with pytest.raises(RecipeError, match=said):
+        parse_recipe({"stages": stages}, "r.yaml")
+
+
+@pytest.mark.parametrize("column", ["score", "language_score"])
+def test_scores_may_decide_on_near_duplicates(column: str) -> None:
+    scored = {"filter_language": {}, "score_quality": {}}
+    near = {"dedup_minhash": {"policy": ["quality", "lowest_id"], "quality": column}}
+    recipe = parse_recipe({"stages": scored | near}, "r.yaml")
+    assert [step.stage for step in recipe.steps][-1] == "dedup_minhash"
+
+
 def test_there_are_recipes_to_ship() -> None:
     assert {"web_en"} <= {path.stem for path in RECIPES.glob("*.yaml")}
 

@@ -162,7 +162,7 @@ def _in_order(shards: Iterable[Shard | None]) -> Shards:
 
 def _check(planned: Plan, manifest: Manifest) -> None:
     """Raise the error of a manifest that breaks a promise: columns, conservation, error budget."""
-    _check_writes(planned.card, manifest)
+    _check_writes(planned, manifest)
     check_conservation(planned.card, planned.parent, manifest)
     damaged, budget = sum(manifest.quarantined.values()), planned.request.error_budget
     if damaged > budget.rows and damaged > budget.share * max(manifest.rows_in, 1):
@@ -174,11 +174,11 @@ def _check(planned: Plan, manifest: Manifest) -> None:
         raise BudgetExceeded(message)
 
 
-def _check_writes(card: Stage[Any], manifest: Manifest) -> None:
-    written = dict(manifest.schema)
-    wrong = [column.name for column in card.writes if written and written.get(column.name) != str(column.type)]
+def _check_writes(planned: Plan, manifest: Manifest) -> None:
+    written, promised = dict(manifest.schema), planned.card.written(planned.params)
+    wrong = [column.name for column in promised if written and written.get(column.name) != str(column.type)]
     if wrong:
-        message = f"{card.name} promised columns {wrong} and wrote {written}; its card or its kernel is wrong"
+        message = f"{planned.card.name} promised columns {wrong} and wrote {written}; its card or its kernel is wrong"
         raise SchemaBroken(message)
 
 

@@ -240,6 +240,13 @@ def _signals_struct(card: Filter, values: Floats) -> pa.StructArray:
     return pa.StructArray.from_arrays(columns, names=list(card.signals))
 
 
+def writes_for(params: Params) -> pa.Schema:
+    """Return the columns of signals, one per profile."""
+    cards = [FILTERS[profile] for profile in dict.fromkeys(params.profiles)]
+    signals = [pa.struct([pa.field(name, pa.float64()) for name in card.signals]) for card in cards]
+    return pa.schema([pa.field(signals_column(card.name), of) for card, of in zip(cards, signals, strict=True)])
+
+
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Judge every shard by itself."""
     return on.map(partial(filter_texts, params=params), shards)
@@ -252,7 +259,8 @@ STAGE = Stage(
     resources=resources,
     reads=pa.schema([DOCUMENT.field("text"), DOCUMENT.field("chars"), pa.field("language", pa.string())]),
     writes=pa.schema([*DOCUMENT, pa.field("language", pa.string()), SPANS]),
-    version=7,
+    writes_for=writes_for,
+    version=8,
     splits=True,
     profiled=("chars", "language"),
     reasons=tuple(card.reason(rule) for card in FILTERS.values() for rule in card.rules),

@@ -3,15 +3,17 @@
 import gzip
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.errors import RecipeError, SchemaBroken
 from pipeline_tasks.filters import c4
 from pipeline_tasks.recipe import bind
 from pipeline_tasks.schema import REASON_PATTERN
+from pipeline_tasks.stages import filter_quality
 from pipeline_tasks.stages.filter_quality import FINEWEB, STAGE, Params, filter_texts, signals_column
 from tests.documents import documents
 from tests.refining import commit_parent, refined, rows
@@ -149,6 +151,22 @@ def test_reasons_are_on_the_card_and_fit_the_pattern() -> None:
     assert reasons
     assert set(reasons) <= set(STAGE.reasons)
     assert all(re.match(REASON_PATTERN, reason) for reason in STAGE.reasons)
+
+
+def test_the_card_declares_the_signals_of_each_profile() -> None:
+    promised = STAGE.written(bind(STAGE, {"profiles": ["dclm", "c4"]}))
+    assert promised.names == [*STAGE.writes.names, "signals_dclm", "signals_c4"]
+    out = judged([PROSE], profiles=["dclm", "c4"])
+    assert all(out.schema.field(column.name).type == column.type for column in promised)
+
+
+def test_signals_that_were_promised_and_not_written_commit_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = replace(STAGE, writes_for=lambda _: pa.schema([pa.field("signals_other", pa.int64())]))
+    monkeypatch.setattr(filter_quality, "STAGE", card)
+    with pytest.raises(SchemaBroken, match=r"filter_quality promised columns \['signals_other'\]"):
+        refined(tmp_path, "filter_quality", commit_parent(tmp_path, [table()]))
 
 
 def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:

@@ -55,6 +55,8 @@ def _section(card: Stage[Any]) -> Iterator[str]:
     yield f"- engine `{card.engine}`, splits: {_yes(card.splits)}, conserves {card.conserves}, version {card.version}"
     yield f"- reads: {_columns(card.reads)}"
     yield f"- writes: {_columns(card.writes)}"
+    if card.writes_for:
+        yield f"- writes for its default params: {names(card.writes_for(card.params()).names)}"
     yield f"- column profiles: {names(card.profiled)}"
     yield f"- reasons: {names(card.reasons)}\n"
     yield from table(("param", "type", "default"), (_param(card, field) for field in fields(card.params)))

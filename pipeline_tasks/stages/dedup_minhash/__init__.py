@@ -160,10 +160,16 @@ def _rows(shards: Shards) -> int:
     return sum(shard.rows for shard in shards)
 
 
+def reads_for(params: Params) -> tuple[str, ...]:
+    """Return the column that the policy `quality` compares."""
+    return (params.quality,) if "quality" in params.policy else ()
+
+
 STAGE = Stage(
     name="dedup_minhash",
     run=run,
     params=Params,
+    reads_for=reads_for,
     reads=DOCUMENT,
     writes=pa.schema([*DOCUMENT, pa.field("shingles", pa.int64()), pa.field("unsettled_bands", pa.int64())]),
     version=2,
