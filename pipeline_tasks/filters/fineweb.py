@@ -1,7 +1,8 @@
 """Reject lists and fragments: too few lines that end in punctuation, many short lines, repeated lines, many newlines.
 
 Rules, bounds, order and reasons are those of huggingface/datatrove `src/datatrove/pipeline/filters/
-fineweb_quality_filter.py` (FineWeb, arXiv 2406.17557): reason `<why>` there is `fineweb:<why>` here.
+fineweb_quality_filter.py` (FineWeb, arXiv 2406.17557): reason `<why>` there is `fineweb:<why>` here, but for
+`char_dup_ratio` and `list_ratio`. Those two have the name of their bound, as signal and as reason.
 """
 
 from dataclasses import dataclass
@@ -12,10 +13,9 @@ import pyarrow as pa
 from pipeline_tasks.filters import Computed, Filter, Rule, share
 from pipeline_tasks.text.words.languages import UNSPACED, is_language, word_rules
 
-SIGNALS = ("prose_lines", "line_punct_ratio", "short_line_ratio", "char_dup_ratio", "list_ratio")
+SIGNALS = ("prose_lines", "line_punct_ratio", "short_line_ratio", "char_duplicates_ratio", "new_line_ratio")
 
-
-SHARES = ("line_punct_ratio", "short_line_ratio", "char_dup_ratio")
+SHARES = ("line_punct_ratio", "short_line_ratio", "char_duplicates_ratio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ RULES = (
     Rule("empty", "prose_lines", "min", "min_lines"),
     Rule("line_punct_ratio", "line_punct_ratio", "min", "line_punct_thr"),
     Rule("short_line_ratio", "short_line_ratio", "max", "short_line_thr"),
-    Rule("char_dup_ratio", "char_dup_ratio", "max", "char_duplicates_ratio"),
-    Rule("list_ratio", "list_ratio", "max", "new_line_ratio"),
+    Rule("char_duplicates_ratio", "char_duplicates_ratio", "max", "char_duplicates_ratio"),
+    Rule("new_line_ratio", "new_line_ratio", "max", "new_line_ratio"),
 )
 
 

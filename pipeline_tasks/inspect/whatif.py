@@ -198,11 +198,23 @@ def failures(batch: pa.RecordBatch, decision: Decision) -> Failures:
     columns = packs.bound_columns(batch.column("language"), decision.packs)
     for card, _, bounds in resolve_profiles(*decision):
         signals = batch.column(signals_column(card.name))
+        _require_signals(card, signals.type)
         for rule, row_bounds in zip(card.rules, bounds, strict=True):
             values = signals.field(rule.signal).to_numpy(zero_copy_only=False)
             reason = card.reason(rule)
             failed[reason] = failed.get(reason, False) | fails(rule, values, row_bounds[columns])
     return failed
+
+
+def _require_signals(card: Filter, stored: pa.StructType) -> None:
+    """Raise RecipeError if the snapshot was refined when signals of `card` had other names."""
+    missing = [rule.signal for rule in card.rules if stored.get_field_index(rule.signal) < 0]
+    if missing:
+        message = (
+            f"{signals_column(card.name)} has no {missing[0]!r}: an earlier version of filter_quality wrote it; "
+            "refine the snapshot again"
+        )
+        raise RecipeError(message)
 
 
 def first_reasons(failed: Failures, rows: int) -> npt.NDArray[np.str_]:

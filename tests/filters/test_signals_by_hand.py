@@ -105,8 +105,8 @@ def test_fineweb() -> None:
     assert values["prose_lines"] == 3
     assert values["line_punct_ratio"] == pytest.approx(2 / 3)
     assert values["short_line_ratio"] == pytest.approx(2 / 3)
-    assert values["char_dup_ratio"] == pytest.approx(6 / (6 + 41 + 6))
-    assert values["list_ratio"] == pytest.approx(4 / 9)
+    assert values["char_duplicates_ratio"] == pytest.approx(6 / (6 + 41 + 6))
+    assert values["new_line_ratio"] == pytest.approx(4 / 9)
 
 
 def test_words_of_unspaced_scripts_are_pairs() -> None:

@@ -28,6 +28,8 @@ for line in sys.stdin:
     documents = [Document(text=json.loads(line), id="0") for _ in judges]
     outcomes = [judge.filter(document) for judge, document in zip(judges, documents)]
     reasons = [outcome[1].removeprefix("gopher_") if isinstance(outcome, tuple) else None for outcome in outcomes]
+    names = {"char_dup_ratio": "char_duplicates_ratio", "list_ratio": "new_line_ratio"}
+    reasons = [names.get(reason, reason) for reason in reasons]
     print(json.dumps([reasons, documents[-1].text]))
 """
 FILTERS = ("gopher_repetition", "gopher_quality", "fineweb", "c4")
@@ -108,7 +110,14 @@ def test_odd_texts_are_judged_and_edited_as_by_datatrove() -> None:
     verdicts, wanted = ours(texts), theirs(texts)
     assert [row for row in zip(texts, verdicts, wanted, strict=True) if row[1] != row[2]] == []
     reasons = {why for reasons, _ in wanted for why in reasons}
-    assert {None, "curly_bracket", "lorem_ipsum", "too_few_sentences", "char_dup_ratio", "dup_line_frac"} < reasons
+    assert {
+        None,
+        "curly_bracket",
+        "lorem_ipsum",
+        "too_few_sentences",
+        "char_duplicates_ratio",
+        "dup_line_frac",
+    } < reasons
 
 
 URLS = """

@@ -69,10 +69,10 @@ def test_a_planted_rule_is_found(tmp_path: Path, quality: dict[str, Any], where:
         ("de: {fineweb: {line_punct_thr: 1.5}}", "fineweb:line_punct_ratio", "nothing of language de can pass"),
         (
             "{any: {fineweb: {list: null}}, de: {}}".replace("list", "new_line_ratio"),
-            "fineweb:list_ratio",
+            "fineweb:new_line_ratio",
             "",
         ),
-        ("any: {fineweb: {new_line_ratio: null}}", "fineweb:list_ratio", "packs let every language skip it"),
+        ("any: {fineweb: {new_line_ratio: null}}", "fineweb:new_line_ratio", "packs let every language skip it"),
     ],
 )
 def test_faults_of_packs_are_found(tmp_path: Path, content: str, where: str, message: str) -> None:
@@ -103,7 +103,7 @@ def test_rules_are_tried_with_the_packs_of_the_recipe(tmp_path: Path) -> None:
 def test_a_profile_that_is_asked_twice_is_shadowed(tmp_path: Path) -> None:
     findings = faults(lint(recipe(tmp_path, {"profiles": ["fineweb", "c4", "fineweb"]})))
     assert len(findings) == 5
-    assert "never decides: fineweb:list_ratio before it" in findings["fineweb:list_ratio"]
+    assert "never decides: fineweb:new_line_ratio before it" in findings["fineweb:new_line_ratio"]
 
 
 def test_stages_out_of_order_are_found(tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.inspect.whatif import Forecast, decisive, whatif
+from pipeline_tasks.inspect.whatif import Decision, Forecast, decisive, failures, whatif
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.stages.filter_quality import FILTERS
+from pipeline_tasks.stage import replace_column
+from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts
 from tests.documents import documents
 from tests.refining import commit_parent, refined, rows
 from tests.stages.test_filter_quality import PROSE
@@ -185,6 +186,16 @@ def test_a_version_without_the_stage_is_refused(tmp_path: Path) -> None:
     version = version_log.append(str(tmp_path), entry | {"documents": 0, "tokens": 0, "sequences": 0})
     with pytest.raises(RecipeError, match="no filter_quality, so no signals"):
         whatif(str(tmp_path), version, [])
+
+
+def test_signals_of_an_earlier_version_are_refused() -> None:
+    params = Params(profiles=("fineweb",))
+    (batch,) = filter_texts(iter(table().to_batches()), params=params)
+    signals = batch.column("signals_fineweb")
+    names = [name.replace("char_duplicates_ratio", "char_dup_ratio") for name in signals.type.names]
+    earlier = replace_column(batch, "signals_fineweb", pa.StructArray.from_arrays(signals.flatten(), names=names))
+    with pytest.raises(RecipeError, match="signals_fineweb has no 'char_duplicates_ratio': an earlier version"):
+        failures(earlier, Decision(params, {}))
 
 
 def test_signals_that_do_not_explain_the_decisions_are_refused(tmp_path: Path) -> None:
