@@ -1,18 +1,18 @@
 """Recipes: the ordered list of stages with their parameters, read from YAML and checked before anything runs."""
 
-import difflib
 import importlib
-import types
+import os
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any
 
-import yaml
-
+from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
+from pipeline_tasks.constraints import PlainWord, Range, Ratio, Weight
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stage import EngineName, Stage
+from pipeline_tasks.yaml_file import read_yaml
 
 LAND = "land"
 """The name of the landing, which precedes every stage; its card is in `landing.listing`."""
@@ -40,10 +40,13 @@ STAGES = (
 ENGINES: tuple[EngineName, ...] = typing.get_args(EngineName)
 LOCAL, SPARK, RAY = ENGINES
 
+MOST_NAME = 100
+"""Characters of a wrong name that a message shows."""
+
 MAX_PARTITIONS = 1024
 """Partitions of a stage: Airflow's own bound on a mapped task."""
 
-T = TypeVar("T")
+Partitions = Annotated[int, Range(1, MAX_PARTITIONS)]
 
 RECIPES = Path(__file__).parent.parent / "dags" / "recipes"
 
@@ -52,8 +55,28 @@ RECIPES = Path(__file__).parent.parent / "dags" / "recipes"
 class ErrorBudget:
     """How many quarantined records a partition may have: it fails above both `share` and `rows`."""
 
-    share: float = 0.01
-    rows: float = 20.0
+    share: Ratio = 0.01
+    rows: Weight = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """The section `run` of a recipe: how to run, which is not part of identity."""
+
+    partitions: Partitions = 4
+    engines: Mapping[str, EngineName] = field(default_factory=dict)
+    error_budget: ErrorBudget = field(default_factory=ErrorBudget)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A recipe's keys as written; stages and gates are checked by their own cards and suites."""
+
+    stages: Mapping[str, Any]
+    name: PlainWord
+    title: str = ""
+    run: RunSettings = field(default_factory=RunSettings)
+    gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +98,7 @@ class Recipe:
     name: str
     title: str
     steps: tuple[Step, ...]
-    partitions: int = 4
+    partitions: Partitions = 4
     error_budget: ErrorBudget = field(default_factory=ErrorBudget)
     gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -96,56 +119,56 @@ def recipe_names(folder: Path = RECIPES) -> list[str]:
 def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
     """Read a recipe by name, or by path when `name` ends in `.yaml`."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
-    if not path.is_file():
+    if not _is_there(path):
         names = recipe_names(folder)
         way_out = "; for one of your own give the path of its YAML file" if path.parent == folder else ""
-        message = f"no recipe {name!r}{_nearest(name, names)}; recipes are: {', '.join(names)}{way_out}"
+        message = f"no recipe {name[:MOST_NAME]!r}{nearest(name, names)}; recipes are: {', '.join(names)}{way_out}"
         raise RecipeError(message)
+    return parse_recipe(read_yaml(path), str(path))
+
+
+def _is_there(path: Path) -> bool:
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        message = f"{path} is not YAML: {error}"
-        raise RecipeError(message) from error
-    return parse_recipe(raw, str(path))
+        return os.path.lexists(path)
+    except ValueError:  # a NUL
+        return False
 
 
 def parse_recipe(raw: object, where: str) -> Recipe:
     """Check a recipe's YAML; unknown keys are refused with the nearest known one."""
-    top = _mapping(raw, where)
-    _known(top, ("name", "title", "stages", "run", "gates"), where)
-    stages = _mapping(top.get("stages"), f"{where}: stages")
-    run = _mapping(top.get("run") or {}, f"{where}: run")
-    _known(run, ("partitions", "engines", "error_budget"), f"{where}: run")
-    engines = _mapping(run.get("engines") or {}, f"{where}: run: engines")
-    budget = _mapping(run.get("error_budget") or {}, f"{where}: run: error_budget")
-    _known(engines, tuple(stages), f"{where}: run: engines")
-    gates = _mapping(top.get("gates") or {}, f"{where}: gates")
-    for name, bounds in gates.items():
-        _mapping(bounds, f"{where}: gates: {name}")
-    _known(gates, (*stages, "publish"), f"{where}: gates")
-    if not stages:
+    top = {key: value for key, value in require_mapping(raw, where).items() if value is not None or key == "stages"}
+    require_known(top, ("name", "title", "stages", "run", "gates"), where)
+    steps = require_mapping(top.get("stages"), f"{where}: stages")
+    if not steps:
         message = f"{where} has no stages; write at least `stages: {{ingest: {{}}}}`"
         raise RecipeError(message)
-    steps = tuple(_step(name, params, engines, where) for name, params in stages.items())
-    _require_columns(steps, where)
+    require_known(steps, STAGES, f"{where}: stages")
+    written = bind_fields(_Written, {"name": Path(where).stem, **top, "run": _section(top, "run", where)}, where)
+    require_known(written.run.engines, tuple(steps), f"{where}: run: engines")
+    require_known(written.gates, (*steps, "publish"), f"{where}: gates")
+    bound = tuple(_step(name, params, written.run.engines, where) for name, params in steps.items())
+    _require_columns(bound, where)
     return Recipe(
-        name=str(top.get("name") or Path(where).stem),
-        title=str(top.get("title") or ""),
-        steps=steps,
-        partitions=_positive(run.get("partitions", 4), f"{where}: run: partitions"),
-        error_budget=bind_fields(ErrorBudget, budget, f"{where}: run: error_budget"),
-        gates=dict(gates),
+        name=written.name,
+        title=written.title,
+        steps=bound,
+        partitions=written.run.partitions,
+        error_budget=written.run.error_budget,
+        gates=written.gates,
     )
 
 
-def _step(name: str, params: object, engines: Mapping[str, Any], where: str) -> Step:
-    _known({name: None}, STAGES, f"{where}: stages")
-    written = _mapping(params or {}, f"{where}: {name}")
+def _section(top: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
+    """Return a section of a recipe without the keys whose value was left out."""
+    section = require_mapping(top.get(name, {}), f"{where}: {name}")
+    return {key: value for key, value in section.items() if value is not None}
+
+
+def _step(name: str, params: object, engines: Mapping[str, str], where: str) -> Step:
+    written = require_mapping({} if params is None else params, f"{where}: {name}")
     card = stage_card(name)
     bind(card, written, f"{where}: {name}")
-    engine = str(engines.get(name, card.engine))
-    _known({engine: None}, ENGINES, f"{where}: run: engines: {name}")
-    return Step(name, dict(written), engine)
+    return Step(name, dict(written), engines.get(name, card.engine))
 
 
 def _require_columns(steps: Iterable[Step], where: str) -> None:
@@ -165,147 +188,8 @@ def _require_columns(steps: Iterable[Step], where: str) -> None:
         written |= set(card.written(params).names)
 
 
-def _mapping(value: object, where: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        message = f"{where} must be a mapping of keys to values, not {value!r}"
-        raise RecipeError(message)
-    return value
-
-
-def _positive(value: object, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        message = f"{where} must be a whole number of at least 1, not {value!r}"
-        raise RecipeError(message)
-    return value
-
-
-def _known(given: Iterable[str], known: Iterable[str], where: str) -> None:
-    names = tuple(known)
-    for key in given:
-        if key not in names:
-            message = f"{where}: unknown key {key!r}{_nearest(str(key), names)}; known keys are: {', '.join(names)}"
-            raise RecipeError(message)
-
-
-def _nearest(key: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
-    return f" (did you mean {close[0]!r}?)" if close else ""
-
-
 def stage_card(name: str) -> Stage[Any]:
     """Return the card of a stage by its name: the module `pipeline_tasks.stages.<name>` exports it as `STAGE`."""
-    _known((name,), STAGES, "stage")
+    require_known((name,), STAGES, "stage")
     card: Stage[Any] = importlib.import_module(f"pipeline_tasks.stages.{name}").STAGE
     return card
-
-
-# --- Params ---------------------------------------------------------------------------------------------------
-
-
-def bind(card: Stage[Any], written: Mapping[str, Any], where: str = "") -> Any:  # noqa: ANN401 -- the card's Params
-    """Return the stage's frozen params from a recipe's keys; RecipeError names a wrong key or type, and `where`."""
-    where = where or card.name
-    return bind_fields(card.params, _collected(card.params, written, where), where)
-
-
-def bind_fields(kind: type[T], written: Mapping[str, Any], where: str) -> T:
-    """Return an instance of the frozen dataclass `kind`; RecipeError for an unknown, missing or mistyped field."""
-    declared = fields(typing.cast("Any", kind))
-    _known(written, tuple(entry.name for entry in declared), where)
-    hints = typing.get_type_hints(kind)
-    for entry in declared:
-        if entry.name not in written and entry.default is MISSING and entry.default_factory is MISSING:
-            message = f"{where}: {entry.name} is required"
-            raise RecipeError(message)
-    values = {key: _as(hints[key], value, f"{where}: {key}") for key, value in written.items()}
-    try:
-        return kind(**values)
-    except (ValueError, TypeError) as error:
-        if isinstance(error, RecipeError):
-            raise
-        message = f"{where}: {error}"
-        raise RecipeError(message) from error
-
-
-def _collected(params: type, written: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    """Move the keys that one field collects (its metadata `keys`: key -> dataclass) into that field, checked."""
-    collecting = next((declared for declared in fields(params) if "keys" in declared.metadata), None)
-    if collecting is None:
-        return written
-    keys: Mapping[str, type] = collecting.metadata["keys"]
-    _known(written, (*(declared.name for declared in fields(params)), *keys), where)
-    groups = {**_mapping(written.get(collecting.name, {}), f"{where}: {collecting.name}")}
-    groups |= {key: value for key, value in written.items() if key in keys}
-    _known(groups, keys, f"{where}: {collecting.name}")
-    checked = {key: _checked(keys[key], group, f"{where}: {key}") for key, group in groups.items()}
-    return {key: value for key, value in written.items() if key not in keys} | {collecting.name: checked}
-
-
-def _checked(group: type, written: object, where: str) -> Mapping[str, Any]:
-    """Return the fields of the dataclass `group` that are written, with their types checked."""
-    values = _mapping(written, where)
-    _known(values, tuple(declared.name for declared in fields(group)), where)
-    hints = typing.get_type_hints(group)
-    return {key: _as(hints[key], value, f"{where}: {key}") for key, value in values.items()}
-
-
-def _as(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
-    """Return `value` as the type of the annotation `hint` (lists become tuples, whole numbers become floats)."""
-    hint = getattr(hint, "__supertype__", hint)
-    if hint is Any:
-        return value
-    if typing.get_origin(hint) is not None:
-        return _as_generic(hint, value, where)
-    if is_dataclass(hint) and isinstance(value, Mapping):
-        return bind_fields(typing.cast("type", hint), value, where)
-    return _as_scalar(hint, value, where)
-
-
-def _as_generic(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
-    """Return `value` as a union, a Literal, a tuple or a Mapping."""
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (types.UnionType, typing.Union):
-        return _as_any(args, value, where)
-    if origin is Literal:
-        _known((value,), [str(choice) for choice in args], where)
-        return value
-    if origin is tuple:
-        return _as_tuple(args[0] if args else Any, value, where)
-    return _as_mapping(args[1] if len(args) > 1 else Any, value, where)
-
-
-def _as_tuple(inner: Any, value: object, where: str) -> tuple[Any, ...]:  # noqa: ANN401 -- an annotation
-    if not isinstance(value, (list, tuple)):
-        raise _wrong(where, "a list", value)
-    return tuple(_as(inner, item, where) for item in value)
-
-
-def _as_mapping(inner: Any, value: object, where: str) -> dict[str, Any]:  # noqa: ANN401 -- an annotation
-    return {str(key): _as(inner, item, f"{where}: {key}") for key, item in _mapping(value, where).items()}
-
-
-def _as_scalar(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
-    """Return `value`, whose type must be `kind`; a bool is no number."""
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if isinstance(kind, type) and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
-        raise _wrong(where, f"a {kind.__name__}", value)
-    return value
-
-
-def _as_any(hints: Iterable[Any], value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
-    choices = list(hints)
-    for hint in choices:
-        if hint is type(None):
-            if value is None:
-                return None
-            continue
-        try:
-            return _as(hint, value, where)
-        except RecipeError:
-            continue
-    raise _wrong(where, " or ".join(getattr(choice, "__name__", str(choice)) for choice in choices), value)
-
-
-def _wrong(where: str, wanted: str, value: object) -> RecipeError:
-    return RecipeError(f"{where} must be {wanted}, not {value!r}")

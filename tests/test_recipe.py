@@ -1,7 +1,11 @@
 """Recipes are checked before anything runs, and a refusal names the key, the place and the nearest known word."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+import os
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,8 +14,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline_tasks.binding import bind
+from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import RECIPES, STAGES, bind, load_recipe, parse_recipe, recipe_names, stage_card
+from pipeline_tasks.recipe import (
+    RECIPES,
+    STAGES,
+    ErrorBudget,
+    Recipe,
+    RunSettings,
+    load_recipe,
+    parse_recipe,
+    recipe_names,
+    stage_card,
+)
 from pipeline_tasks.stage import FilePath, Stage
 
 MINIMAL: dict[str, Any] = {"stages": {"toy_map": {"every": 4}, "toy_group": {}}}
@@ -39,20 +55,23 @@ def test_a_recipe_keeps_its_order_and_values() -> None:
         ({"stagse": {}}, r"r\.yaml: unknown key 'stagse' \(did you mean 'stages'\?\)"),
         ({"stages": {"toy_mpa": {}}}, r"r\.yaml: stages: unknown key 'toy_mpa' \(did you mean 'toy_map'\?\)"),
         ({"stages": {"toy_map": {"evry": 1}}}, r"toy_map: unknown key 'evry' \(did you mean 'every'\?\)"),
-        ({"stages": {"toy_map": {"every": "often"}}}, "toy_map: every must be a int, not 'often'"),
-        ({"stages": {"toy_map": {"every": True}}}, "toy_map: every must be a int, not True"),
-        ({"stages": {"toy_map": {"every": 1.5}}}, "toy_map: every must be a int, not 1.5"),
+        ({"stages": {"toy_map": {"every": "often"}}}, "toy_map: every must be a whole number, not 'often'"),
+        ({"stages": {"toy_map": {"every": True}}}, "toy_map: every must be a whole number, not True"),
+        ({"stages": {"toy_map": {"every": 1.5}}}, "toy_map: every must be a whole number, not 1.5"),
         ({"stages": {"toy_map": [1]}}, r"r\.yaml: toy_map must be a mapping"),
         ({"stages": {"toy_bad": {}}}, "toy_bad: how is required"),
         ({"stages": {}}, r"r\.yaml has no stages"),
         ({"stages": None}, r"r\.yaml: stages must be a mapping"),
         ({"run": {"partition": 3}}, r"run: unknown key 'partition' \(did you mean 'partitions'\?\)"),
-        ({"run": {"partitions": 0}}, "run: partitions must be a whole number of at least 1, not 0"),
+        ({"run": {"partitions": 0}}, "run: partitions must be a whole number from 1 to 1,024, not 0"),
         ({"run": {"partitions": "many"}}, "run: partitions must be a whole number"),
-        ({"run": {"engines": {"toy_map": "spork"}}}, r"toy_map: unknown key 'spork' \(did you mean 'spark'\?\)"),
+        (
+            {"run": {"engines": {"toy_map": "spork"}}},
+            r"toy_map must be `local` or `spark` or `ray`, not 'spork' \(did you mean 'spark'\?\)",
+        ),
         ({"run": {"engines": {"toy_mop": "ray"}}}, r"run: engines: unknown key 'toy_mop' \(did you mean 'toy_map'\?\)"),
         ({"run": {"error_budget": {"row": 1}}}, r"error_budget: unknown key 'row' \(did you mean 'rows'\?\)"),
-        ({"run": {"error_budget": {"share": "lots"}}}, "error_budget: share must be a float, not 'lots'"),
+        ({"run": {"error_budget": {"share": "lots"}}}, "error_budget: share must be a number from 0 to 1, not 'lots'"),
         ({"gates": {"toy_mop": {}}}, r"gates: unknown key 'toy_mop' \(did you mean 'toy_map'\?\)"),
         ({"gates": {"toy_map": 3}}, "gates: toy_map must be a mapping"),
     ],
@@ -82,11 +101,72 @@ def test_random_yaml_is_refused_with_our_words(raw: object) -> None:
         assert str(error)  # noqa: PT017 -- either outcome is right, and each is checked
 
 
-def test_a_file_that_is_not_yaml_is_named(tmp_path: Path) -> None:
+BAD_FILES: dict[str, tuple[bytes, str]] = {
+    "unclosed": (b"stages: [unclosed", r"is not YAML \(line 1\)"),
+    "empty": (b"", "must be a mapping of keys to values, not None"),
+    "list": (b"- stages", "must be a mapping"),
+    "text": (b"stages", "must be a mapping"),
+    "utf-16": ("stages: {toy_map: }".encode("utf-16"), "is not UTF-8"),
+    "utf-16 without a mark": ("stages: {toy_map: }".encode("utf-16-le"), "control character"),
+    "latin-1": ("title: caf\xe9".encode("latin-1"), r"is not UTF-8 \(byte 11\)"),
+    "nul": (b"title: a\0b", "line 1 has the control character"),
+    "escaped nul": (b'title: "a\\0b"', "line 1: .* has a control character"),
+    "half a pair": (b'title: "\\ud800"', "line 1: .* has a control character"),
+    "random": (bytes(range(256)), "is not UTF-8"),
+    "duplicate": (
+        b"stages:\n  toy_map: {every: 2}\n  toy_map: {every: 3}\n",
+        r"\(line 3\): the key 'toy_map' .* line 2",
+    ),
+    "endless": (b"stages: &s {toy_map: *s}\n", "line 1: more than 16 levels"),
+    "nested aliases": (b"".join(b"%c: &%c [*%c]\n" % (n + 1, n + 1, n) for n in range(97, 120)), "is not YAML|levels"),
+    "tag": (b"stages: !!python/object/apply:os.system [ls]", "line 1: the tag"),
+    "deep": (b"[" * 50_000, "more than 16 levels"),
+    "wide": (b"a: " + b"x" * (1 << 20), "more than 131,072 bytes"),
+    "digits": (b"stages: {toy_map: {every: " + b"9" * 9_000 + b"}}", "is not YAML"),
+    "hexadecimal": (b"stages: {toy_map: }\nrun: {partitions: 0x" + b"f" * 9_000 + b"}", "partitions .* of 36000 bits"),
+    "date": (b"title: 2026-13-45", "is not YAML"),
+    "documents": (b"stages: {}\n---\nstages: {}\n", "is not YAML"),
+    "key": (b"{[1]: 2}", "is not YAML"),
+    "path": (b"name: ../../x\nstages: {toy_map: }", "name must be a word of up to 64 letters"),
+    "number": (b"name: 7\nstages: {toy_map: }", "name must be a word"),
+}
+
+LAUGHS = b"a: &a [x,x,x,x,x,x,x,x,x]\n" + b"".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} [{','.join(['*' + chr(97 + n)] * 9)}]\n".encode() for n in range(9)
+)
+
+
+@pytest.mark.parametrize("kind", [*BAD_FILES, "laughs"])
+def test_a_file_that_is_no_recipe_is_refused_with_its_path(tmp_path: Path, kind: str) -> None:
+    content, said = BAD_FILES.get(kind, (LAUGHS, "line 5: more than 50,000 values"))
     path = tmp_path / "mine.yaml"
-    path.write_text("stages: [unclosed")
-    with pytest.raises(RecipeError, match=r"mine\.yaml is not YAML"):
+    path.write_bytes(content)
+    with pytest.raises(RecipeError, match=rf"mine\.yaml.*{said}") as refusal:
         load_recipe(str(path))
+    assert len(str(refusal.value)) < 600
+
+
+def test_what_is_no_file_is_refused_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "folder.yaml").mkdir()
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "dangling.yaml").symlink_to(tmp_path / "nothing")
+    for name, said in (("folder", "is a folder"), ("pipe", "is no regular file"), ("dangling", "cannot be read")):
+        with pytest.raises(RecipeError, match=rf"{name}\.yaml {said}"):
+            load_recipe(str(tmp_path / f"{name}.yaml"))
+    for name in ("x" * 5_000, "a\0b", "a\0b.yaml", "x" * 5_000 + ".yaml", "../../x", "", "/"):
+        with pytest.raises(RecipeError, match="no recipe"):
+            load_recipe(name)
+
+
+def test_an_alias_is_what_it_stands_for(tmp_path: Path) -> None:
+    (tmp_path / "twice.yaml").write_text("stages: {toy_map: &p {every: 2}, toy_group: {<<: *p}}")
+    with pytest.raises(RecipeError, match="toy_group: unknown key 'every'"):
+        load_recipe("twice", tmp_path)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_recipe(tmp_path: Path) -> None:
+    (tmp_path / "marked.yaml").write_bytes("\ufeffstages: {toy_map: }".encode())
+    assert [step.stage for step in load_recipe("marked", tmp_path).steps] == ["toy_map"]
 
 
 def test_a_recipe_is_found_by_name_or_path(tmp_path: Path) -> None:
@@ -175,15 +255,103 @@ def test_values_become_what_the_params_want() -> None:
     ("written", "said"),
     [
         ({"ratio": 2}, "kinds: ratio is at most 1"),
-        ({"ratio": "x"}, "kinds: ratio must be a float"),
+        ({"ratio": "x"}, "kinds: ratio must be a number, not 'x'"),
         ({"words": "abc"}, "kinds: words must be a list"),
-        ({"words": [1]}, "kinds: words must be a str, not 1"),
-        ({"bounds": {"en": "x"}}, "kinds: bounds must be"),
-        ({"mode": "fats"}, r"kinds: mode: unknown key 'fats' \(did you mean 'fast'\?\)"),
-        ({"model": 3}, "kinds: model must be a str"),
-        ({"limit": "x"}, "kinds: limit must be int or"),
+        ({"words": [1]}, "kinds: words must be a text, not 1"),
+        ({"bounds": {"en": "x"}}, "kinds: bounds: en must be a number"),
+        ({"mode": "fats"}, r"kinds: mode must be `fast` or `slow`, not 'fats' \(did you mean 'fast'\?\)"),
+        ({"model": 3}, "kinds: model must be a text"),
+        ({"limit": "x"}, "kinds: limit must be a whole number"),
     ],
 )
 def test_a_value_of_another_kind_is_refused(written: dict[str, Any], said: str) -> None:
     with pytest.raises(RecipeError, match=said):
         bind(CARD, written)
+
+
+# --- Ranges -------------------------------------------------------------------------------------------------------------
+
+
+def numbers(kind: Any, where: str = "") -> Iterator[tuple[str, Any, bool]]:
+    """Yield each number that an annotation admits, as (place, type, whether it has a range)."""
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        ranged = any(isinstance(extra, Range) for extra in args[1:])
+        yield from ((place, inner, ranged) for place, inner, _ in numbers(args[0], where))
+    elif origin in (types.UnionType, typing.Union, tuple, Mapping):
+        for inner in args:
+            yield from numbers(inner, where)
+    elif is_dataclass(kind):
+        hints = typing.get_type_hints(kind, include_extras=True)
+        for entry in fields(kind):
+            yield from numbers(hints[entry.name], f"{where}.{entry.name}")
+            for key, group in entry.metadata.get("keys", {}).items():
+                yield from numbers(group, f"{where}.{key}")
+    elif kind in (int, float):
+        yield where, kind, False
+
+
+KINDS = [*(stage_card(name).params for name in STAGES), Recipe, RunSettings, ErrorBudget]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__module__ + "." + kind.__name__)
+def test_every_number_of_a_recipe_has_a_range(kind: Any) -> None:
+    assert [place for place, _, ranged in numbers(kind, kind.__name__) if not ranged] == []
+
+
+def test_the_walk_finds_a_number_without_a_range() -> None:
+    assert [place for place, _, ranged in numbers(Params) if not ranged] == [".ratio", ".bounds", ".limit"]
+
+
+SENSELESS = [math.nan, -math.inf, -3, True, "3", 10**400, None, [], {}]
+
+
+@pytest.mark.parametrize(
+    ("stage", "param"),
+    [(name, entry.name) for name in STAGES for entry in fields(stage_card(name).params)
+     if list(numbers(typing.get_type_hints(stage_card(name).params, include_extras=True)[entry.name]))],
+)  # fmt: skip
+def test_no_number_of_a_stage_may_be_senseless(stage: str, param: str) -> None:
+    card = stage_card(stage)
+    hint = typing.get_type_hints(card.params, include_extras=True)[param]
+    for value in SENSELESS:
+        written = {"en": value} if str(hint).startswith("collections.abc.Mapping") else value
+        written = [value] if str(hint).startswith("tuple") else written
+        if written in ([], {}) or (stage, param, value) == ("tokenize", "train", {}):
+            continue
+        with pytest.raises(RecipeError, match=f"{stage}: {param}"):
+            bind(card, {param: written})
+
+
+@pytest.mark.parametrize(
+    ("stage", "written"),
+    [
+        ("filter_language", {"threshold": 2}),
+        ("filter_language", {"threshold": 7}),
+        ("dedup_minhash", {"threshold": 2}),
+        ("dedup_minhash", {"buckets": 0}),
+        ("dedup_minhash", {"bands": 0}),
+        ("dedup_minhash", {"bands": 10**12}),
+        ("dedup_minhash", {"bands": 1000, "rows": 1000}),
+        ("dedup_exact", {"buckets": 10**9}),
+        ("shuffle", {"buckets": -1}),
+        ("pack", {"length": 0}),
+        ("pack", {"length": 10**12}),
+        ("extract", {"seconds": 0}),
+        ("extract", {"memory": 0}),
+        ("score_quality", {"minimum": 1.5}),
+        ("mix", {"weights": {"en": math.inf}}),
+        ("ingest", {"keep_status": [7]}),
+        ("filter_quality", {"gopher_quality": {"max_bullet_lines_ratio": 7}}),
+        ("filter_quality", {"gopher_quality": {"min_doc_words": math.nan}}),
+    ],
+)
+def test_a_number_out_of_its_range_is_refused(stage: str, written: dict[str, Any]) -> None:
+    with pytest.raises(RecipeError, match=rf"{stage}: .*{next(iter(written))}"):
+        bind(stage_card(stage), written)
+
+
+def test_a_secret_is_in_no_message() -> None:
+    with pytest.raises(RecipeError) as refusal:
+        bind(stage_card("scrub_pii"), {"key": ["hunter2"]})
+    assert "hunter2" not in str(refusal.value)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.constraints import Limit, LimitOrOff, Switch
 from pipeline_tasks.filters import Computed, Cuts, Filter, Rule
 from pipeline_tasks.text.words.languages import word_rules
 
@@ -39,15 +40,15 @@ class Limits:
     As upstream, -1 turns `max_word_length`, `min_words_per_line` and `min_num_sentences` off.
     """
 
-    require_terminal_punctuation: float | bool = 0
-    remove_citations: float | bool = 1
-    filter_javascript: float | bool = 1
-    filter_policy: float | bool = 1
-    max_word_length: float = 1000
-    min_words_per_line: float = 3
-    max_lorem_ipsum: float = 0
-    max_curly_brackets: float = 0
-    min_num_sentences: float = 5
+    require_terminal_punctuation: Switch = 0
+    remove_citations: Switch = 1
+    filter_javascript: Switch = 1
+    filter_policy: Switch = 1
+    max_word_length: LimitOrOff = 1000
+    min_words_per_line: LimitOrOff = 3
+    max_lorem_ipsum: Limit = 0
+    max_curly_brackets: Limit = 0
+    min_num_sentences: LimitOrOff = 5
 
 
 RULES = (

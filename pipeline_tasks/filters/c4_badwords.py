@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.constraints import Ratio
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import Computed, Filter, Rule
 from pipeline_tasks.stage import FilePath
@@ -40,7 +41,7 @@ class Limits:
     A list has one word per line, plain or compressed. At least one is needed.
     """
 
-    keep_fraction: float = 0
+    keep_fraction: Ratio = 0
     bad_words: Mapping[str, FilePath] = field(default_factory=dict)
 
 

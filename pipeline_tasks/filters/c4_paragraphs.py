@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pipeline_tasks.constraints import Limit
 from pipeline_tasks.filters import Computed, Filter, Rule
 
 SIGNALS = ("long_paragraphs",)
@@ -17,8 +18,8 @@ SIGNALS = ("long_paragraphs",)
 class Limits:
     """Minimum number of long paragraphs, and their minimum length (code points)."""
 
-    min_paragraphs: float = 3
-    min_paragraph_len: float = 200
+    min_paragraphs: Limit = 3
+    min_paragraph_len: Limit = 200
 
 
 RULES = (Rule("too_few_paragraphs", "long_paragraphs", "min", "min_paragraphs"),)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.constraints import Limit, Switch
 from pipeline_tasks.filters import Computed, Cuts, Filter, Rule
 
 SIGNALS = ("paragraphs", "length", "repeated_paragraphs")
@@ -23,9 +24,9 @@ the first line as the title); lines that repeat an earlier one, which are remove
 class Limits:
     """Minimum length (code points), and two switches: remove repeats, turn Unicode punctuation into ASCII."""
 
-    min_len: float = 300
-    remove_repeats: float | bool = 1
-    ascii_punctuation: float | bool = 0
+    min_len: Limit = 300
+    remove_repeats: Switch = 1
+    ascii_punctuation: Switch = 0
 
 
 RULES = (Rule("too_short", "length", "min", "min_len"),)

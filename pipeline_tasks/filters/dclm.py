@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.constraints import Limit, Ratio, Switch
 from pipeline_tasks.filters import Computed, Cuts, Filter, Rule, StopWords, share
 from pipeline_tasks.filters.gopher import GRAM_RULES, GRAMS, GopherLimits
 from pipeline_tasks.text.words.languages import STOP_WORDS
@@ -60,20 +61,20 @@ class Limits(GopherLimits):
     `remove_urls: 0` keeps URLs and IP addresses (upstream removes them; `text.edits.inline_urls` says which).
     """
 
-    min_word_length: float = 3
-    max_word_length: float = 10
-    max_non_alpha_ratio: float = 0.2
-    min_stop_words: float = 2
-    line_frac: float = 0.3
-    para_frac: float = 0.3
-    line_char_frac: float = 0.2
-    para_char_frac: float = 0.2
-    max_removed_ratio: float = 0.05
-    max_uppercase_per_line: float = 0.5
-    max_numeric_per_line: float = 0.999999
-    min_words_per_line: float = 2
-    max_words_of_notice: float = 10
-    remove_urls: float | bool = 1
+    min_word_length: Limit = 3
+    max_word_length: Limit = 10
+    max_non_alpha_ratio: Ratio = 0.2
+    min_stop_words: Limit = 2
+    line_frac: Ratio = 0.3
+    para_frac: Ratio = 0.3
+    line_char_frac: Ratio = 0.2
+    para_char_frac: Ratio = 0.2
+    max_removed_ratio: Ratio = 0.05
+    max_uppercase_per_line: Ratio = 0.5
+    max_numeric_per_line: Ratio = 0.999999
+    min_words_per_line: Limit = 2
+    max_words_of_notice: Limit = 10
+    remove_urls: Switch = 1
 
 
 RULES = (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from pipeline_tasks.constraints import Limit, Ratio
 from pipeline_tasks.filters import Computed, Filter, Rule, StopWords, share
 from pipeline_tasks.filters.gopher import GRAM_RULES, GRAMS, GopherLimits
 from pipeline_tasks.text.words.languages import STOP_WORDS
@@ -39,12 +40,12 @@ SHARES = ("alpha_ratio",)
 class Limits(GopherLimits):
     """Further bounds: median word length (code points) and shares (0-1; those of lines may exceed 1)."""
 
-    min_median_word_length: float = 3
-    max_median_word_length: float = 10
-    min_alpha_ratio: float = 0.8
-    min_required_words: float = 2
-    dup_line_frac: float = 0.3
-    dup_line_char_frac: float = 0.3
+    min_median_word_length: Limit = 3
+    max_median_word_length: Limit = 10
+    min_alpha_ratio: Ratio = 0.8
+    min_required_words: Limit = 2
+    dup_line_frac: Limit = 0.3
+    dup_line_char_frac: Limit = 0.3
 
 
 RULES = (

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from pipeline_tasks.constraints import Limit, Ratio
 from pipeline_tasks.filters import Computed, Filter, Rule, share
 from pipeline_tasks.text.words.languages import UNSPACED, is_language, word_rules
 
@@ -22,12 +23,12 @@ SHARES = ("line_punct_ratio", "short_line_ratio", "char_duplicates_ratio")
 class Limits:
     """Bounds on shares (0-1), with the names of the source, and what a short line is (code points)."""
 
-    min_lines: float = 1
-    line_punct_thr: float = 0.12
-    short_line_thr: float = 0.67
-    short_line_length: float = 30
-    char_duplicates_ratio: float = 0.01
-    new_line_ratio: float = 0.3
+    min_lines: Limit = 1
+    line_punct_thr: Ratio = 0.12
+    short_line_thr: Ratio = 0.67
+    short_line_length: Limit = 30
+    char_duplicates_ratio: Ratio = 0.01
+    new_line_ratio: Limit = 0.3
 
 
 RULES = (

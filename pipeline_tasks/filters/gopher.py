@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from pipeline_tasks.constraints import Limit, Ratio
 from pipeline_tasks.filters import Rule
 
 GRAMS = (*(f"top_{n}_gram" for n in (2, 3, 4)), *(f"dup_{n}_gram" for n in range(5, 11)))
@@ -14,17 +15,17 @@ GRAM_RULES = tuple(Rule(name, name, "max", name) for name in GRAMS)
 class GopherLimits:
     """Bounds of Gopher (arXiv 2112.11446): words and lines (A1.1), shares of repeated n-grams (table A1)."""
 
-    min_words: float = 50
-    max_words: float = 100_000
-    max_symbol_ratio: float = 0.1
-    max_bullet_line_ratio: float = 0.9
-    max_ellipsis_line_ratio: float = 0.3
-    top_2_gram: float = 0.2
-    top_3_gram: float = 0.18
-    top_4_gram: float = 0.16
-    dup_5_gram: float = 0.15
-    dup_6_gram: float = 0.14
-    dup_7_gram: float = 0.13
-    dup_8_gram: float = 0.12
-    dup_9_gram: float = 0.11
-    dup_10_gram: float = 0.1
+    min_words: Limit = 50
+    max_words: Limit = 100_000
+    max_symbol_ratio: Limit = 0.1
+    max_bullet_line_ratio: Ratio = 0.9
+    max_ellipsis_line_ratio: Ratio = 0.3
+    top_2_gram: Ratio = 0.2
+    top_3_gram: Ratio = 0.18
+    top_4_gram: Ratio = 0.16
+    dup_5_gram: Ratio = 0.15
+    dup_6_gram: Ratio = 0.14
+    dup_7_gram: Ratio = 0.13
+    dup_8_gram: Ratio = 0.12
+    dup_9_gram: Ratio = 0.11
+    dup_10_gram: Ratio = 0.1

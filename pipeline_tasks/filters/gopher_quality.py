@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from pipeline_tasks.constraints import Limit, Ratio
 from pipeline_tasks.filters import Computed, Filter, Rule, StopWords, share
 from pipeline_tasks.text.words.languages import STOP_WORDS, word_rules
 
@@ -32,15 +33,15 @@ SHARES = ("bullet_line_ratio", "ellipsis_line_ratio", "alpha_word_ratio")
 class Limits:
     """Bounds on words (count), mean word length (code points) and shares (0-1)."""
 
-    min_doc_words: float = 50
-    max_doc_words: float = 100_000
-    min_avg_word_length: float = 3
-    max_avg_word_length: float = 10
-    max_symbol_word_ratio: float = 0.1
-    max_bullet_lines_ratio: float = 0.9
-    max_ellipsis_lines_ratio: float = 0.3
-    min_alpha_words_ratio: float = 0.8
-    min_stop_words: float = 2
+    min_doc_words: Limit = 50
+    max_doc_words: Limit = 100_000
+    min_avg_word_length: Limit = 3
+    max_avg_word_length: Limit = 10
+    max_symbol_word_ratio: Limit = 0.1
+    max_bullet_lines_ratio: Ratio = 0.9
+    max_ellipsis_lines_ratio: Ratio = 0.3
+    min_alpha_words_ratio: Ratio = 0.8
+    min_stop_words: Limit = 2
 
 
 RULES = (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from pipeline_tasks.constraints import Limit, Ratio
 from pipeline_tasks.filters import Computed, Filter, Rule, share
 from pipeline_tasks.text.words.languages import word_rules
 
@@ -38,20 +39,20 @@ SIGNALS = (*RATIOS, "chars")
 class Limits:
     """Minimum length, and maximum repetition as shares (0-1) of paragraphs, lines or characters."""
 
-    min_chars: float = 1
-    dup_para_frac: float = 0.3
-    dup_para_char_frac: float = 0.2
-    dup_line_frac: float = 0.3
-    dup_line_char_frac: float = 0.2
-    top_2_gram: float = 0.2
-    top_3_gram: float = 0.18
-    top_4_gram: float = 0.16
-    duplicated_5_n_grams: float = 0.15
-    duplicated_6_n_grams: float = 0.14
-    duplicated_7_n_grams: float = 0.13
-    duplicated_8_n_grams: float = 0.12
-    duplicated_9_n_grams: float = 0.11
-    duplicated_10_n_grams: float = 0.1
+    min_chars: Limit = 1
+    dup_para_frac: Ratio = 0.3
+    dup_para_char_frac: Ratio = 0.2
+    dup_line_frac: Ratio = 0.3
+    dup_line_char_frac: Ratio = 0.2
+    top_2_gram: Ratio = 0.2
+    top_3_gram: Ratio = 0.18
+    top_4_gram: Ratio = 0.16
+    duplicated_5_n_grams: Ratio = 0.15
+    duplicated_6_n_grams: Ratio = 0.14
+    duplicated_7_n_grams: Ratio = 0.13
+    duplicated_8_n_grams: Ratio = 0.12
+    duplicated_9_n_grams: Ratio = 0.11
+    duplicated_10_n_grams: Ratio = 0.1
 
 
 RULES = (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from pipeline_tasks.constraints import Limit, Ratio
 from pipeline_tasks.filters import Computed, Filter, Rule, StopWords, share
 from pipeline_tasks.filters.gopher import GRAM_RULES, GRAMS, GopherLimits
 from pipeline_tasks.text.words.languages import STOP_WORDS
@@ -86,22 +87,22 @@ SHARES = (
 class Limits(GopherLimits):
     """Further bounds on shares (0-1), words (counts) and word lengths (code points)."""
 
-    max_non_alpha_numeric: float = 0.25
-    max_number_ratio: float = 0.15
-    max_url_ratio: float = 0.2
-    max_white_space_ratio: float = 0.25
-    max_parentheses_ratio: float = 0.1
-    max_boilerplate_ratio: float = 0.4
-    min_unique_lines: float = 0.7
-    min_unique_paragraphs: float = 0.7
-    min_unique_line_chars: float = 0.8
-    min_unique_paragraph_chars: float = 0.8
-    max_lines_without_end_mark: float = 0.85
-    min_alpha_ratio: float = 0.8
-    min_common_words: float = 2
-    min_word_length: float = 3
-    max_word_length: float = 10
-    max_longest_word: float = 1000
+    max_non_alpha_numeric: Ratio = 0.25
+    max_number_ratio: Ratio = 0.15
+    max_url_ratio: Limit = 0.2
+    max_white_space_ratio: Ratio = 0.25
+    max_parentheses_ratio: Limit = 0.1
+    max_boilerplate_ratio: Limit = 0.4
+    min_unique_lines: Ratio = 0.7
+    min_unique_paragraphs: Ratio = 0.7
+    min_unique_line_chars: Ratio = 0.8
+    min_unique_paragraph_chars: Ratio = 0.8
+    max_lines_without_end_mark: Ratio = 0.85
+    min_alpha_ratio: Ratio = 0.8
+    min_common_words: Limit = 2
+    min_word_length: Limit = 3
+    max_word_length: Limit = 10
+    max_longest_word: Limit = 1000
 
 
 RULES = (

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.constraints import Limit, Ratio
 from pipeline_tasks.filters import Computed, Filter, Rule, share
 from pipeline_tasks.stage import FilePath
 
@@ -50,16 +51,16 @@ class Limits:
     silent.
     """
 
-    min_chars: float = 200
-    max_chars: float = 100_000
-    min_words: float = 50
-    max_words: float = 50_000
-    max_punctuation: float = 0.3
-    min_distinct_words: float = 0.3
-    max_code_keywords: float = 4
-    max_code_symbols: float = 0.05
-    max_listed_words: float = 0.001
-    min_signal_density: float = 0.5
+    min_chars: Limit = 200
+    max_chars: Limit = 100_000
+    min_words: Limit = 50
+    max_words: Limit = 50_000
+    max_punctuation: Ratio = 0.3
+    min_distinct_words: Ratio = 0.3
+    max_code_keywords: Limit = 4
+    max_code_symbols: Ratio = 0.05
+    max_listed_words: Limit = 0.001
+    min_signal_density: Ratio = 0.5
     toxic_words: FilePath = NO_FILE
 
 

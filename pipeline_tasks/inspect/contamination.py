@@ -15,11 +15,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, number, print_result, versions_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import bind, load_recipe
+from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.stage import FilePath, Shard
 from pipeline_tasks.stages.decontaminate import STAGE, Params, bounds_of, evidence, read_reference, read_texts
 from pipeline_tasks.store import storage

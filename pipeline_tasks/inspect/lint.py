@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.filters import Filter, Rule, packs
 from pipeline_tasks.inspect.command import NEWEST, add_json, print_result
@@ -24,7 +25,7 @@ from pipeline_tasks.inspect.whatif import (
 )
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import STAGES, Recipe, Step, bind, load_recipe, stage_card
+from pipeline_tasks.recipe import STAGES, Recipe, Step, load_recipe, stage_card
 from pipeline_tasks.run.task import repoint
 from pipeline_tasks.schema import RECORD
 from pipeline_tasks.stages import filter_quality

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.filters import Filter, fails, packs
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import bind
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.filter_quality import (
     DIGEST,

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, SchemaBroken
 from pipeline_tasks.manifest import Manifest, canonical, fingerprint_of, manifest_path, stage_prefix
-from pipeline_tasks.recipe import LOCAL, ErrorBudget, bind, stage_card
+from pipeline_tasks.recipe import LOCAL, ErrorBudget, stage_card
 from pipeline_tasks.run.task import StageIO, repoint
 from pipeline_tasks.stage import Shards, Stage
 from pipeline_tasks.store import storage

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Union
 
 from pipeline_tasks import errors
+from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.recipe import LOCAL, bind_fields
+from pipeline_tasks.recipe import LOCAL
 from pipeline_tasks.run.plan import RefineRequest, Span
 
 Reply = dict[str, Any]

@@ -4,12 +4,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
+from pipeline_tasks.constraints import Count, Range, Ratio
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Section, Shards, Stage, reject, replace_column
@@ -53,13 +54,13 @@ class Params:
     answers: tuple[str, ...] = ("answer", "solution", "canonical_solution", "choices")
     passages: tuple[str, ...] = ("passage", "context")
     method: Literal["ngram", "sampled", "both"] = "both"
-    ngram: int = 13
-    min_words: int = 8
-    overlap: float = 0.0
-    gram: int = 5
-    misses: int = 11
-    score: float = 0.4
-    max_items: int = 10
+    ngram: Annotated[int, Range(1, 1000)] = 13
+    min_words: Annotated[int, Range(1, 1000)] = 8
+    overlap: Ratio = 0.0
+    gram: Annotated[int, Range(1, 100)] = 5
+    misses: Annotated[int, Range(0, 1000)] = 11
+    score: Annotated[float, Range(0, 1, above=True)] = 0.4
+    max_items: Count = 10
     action: Literal["drop", "cut"] = "drop"
     sketch: bool = True
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.constraints import Buckets
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
 
@@ -37,7 +38,7 @@ class Params:
     """
 
     keep: Literal["oldest", "newest"] = "oldest"
-    buckets: int = 8
+    buckets: Buckets = 8
 
 
 def with_age(documents: Batches) -> Batches:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.constraints import Buckets, Count
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
@@ -87,9 +88,9 @@ class Params:
     """
 
     unit: Literal["line", "paragraph"] = "line"
-    min_chars: int = 200
-    min_left: int = 100
-    buckets: int = 8
+    min_chars: Count = 200
+    min_left: Count = 100
+    buckets: Buckets = 8
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_left <= self.min_chars:

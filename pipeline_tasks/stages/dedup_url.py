@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.constraints import Buckets
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
 from pipeline_tasks.text.base.tables import batch_of, combined, unchanged
@@ -72,7 +73,7 @@ class Params:
         "jsessionid",  # sessions, as the IIPC's URL canonicalizers leave them out
         "phpsessid",
     )
-    buckets: int = 8
+    buckets: Buckets = 8
 
 
 def with_url_key(documents: Batches, *, tracking: tuple[str, ...]) -> Batches:

@@ -4,12 +4,13 @@ import itertools
 import json
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.constraints import Bytes, Count, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject
@@ -47,9 +48,9 @@ class Params:
     method: str = "resiliparse"
     fallback: tuple[str, ...] = ()
     language: str = "English"
-    min_chars: int = 100
-    seconds: float = 10.0
-    memory: int = 4 << 30
+    min_chars: Count = 100
+    seconds: Annotated[float, Range(0, 3600, above=True)] = 10.0
+    memory: Bytes = 4 << 30
     repair: bool = True
 
     def __post_init__(self) -> None:

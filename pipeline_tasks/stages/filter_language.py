@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.constraints import Count, Ratio
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject, replace_column
@@ -65,13 +66,13 @@ class Params:
     """
 
     keep: tuple[str, ...] = ("en",)
-    threshold: float = 0.65
-    thresholds: Mapping[str, float] = field(default_factory=dict)
+    threshold: Ratio = 0.65
+    thresholds: Mapping[str, Ratio] = field(default_factory=dict)
     packs: Literal["none", "fineweb2"] = "none"
     model: FilePath = PACKAGED
-    window: int = 10_000
-    windows: tuple[float, ...] = (0.0,)
-    min_chars: int = 20
+    window: Count = 10_000
+    windows: tuple[Ratio, ...] = (0.0,)
+    min_chars: Count = 20
     mixed: Literal["keep", "reject"] = "keep"
 
     def __post_init__(self) -> None:

@@ -7,11 +7,12 @@ from importlib.util import find_spec
 from ipaddress import ip_address
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
+from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject
@@ -54,7 +55,7 @@ class Params:
     urls: FilePath = NO_FILE
     hard_words: FilePath = NO_FILE
     soft_words: FilePath = NO_FILE
-    soft_limit: int = 2
+    soft_limit: Annotated[int, Range(1, MOST_SOFT)] = 2
     subwords: FilePath = NO_FILE
     matching: Literal["normalized", "exact"] = "normalized"
 

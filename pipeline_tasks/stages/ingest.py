@@ -4,12 +4,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.constraints import Bytes, Range
 from pipeline_tasks.schema import PAGE, RECORD
 from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
 
@@ -61,9 +62,9 @@ class Params:
     """
 
     source: str = "crawl"
-    keep_status: tuple[int, ...] = (200,)
+    keep_status: tuple[Annotated[int, Range(100, 999)], ...] = (200,)
     keep_types: tuple[str, ...] = ("text/html", "application/xhtml+xml", "text/plain")
-    max_bytes: int = 10 << 20
+    max_bytes: Bytes = 10 << 20
 
 
 def record_keys(records: Batches) -> Batches:

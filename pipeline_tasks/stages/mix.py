@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
-from typing import Literal
+from typing import Annotated, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.constraints import Range, Seed, Weight
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject
 from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
@@ -32,9 +33,9 @@ class Params:
     """
 
     by: Literal["language", "source"] = "language"
-    weights: Mapping[str, float] = field(default_factory=dict)
-    budget_tokens: int = 0
-    seed: int = 0
+    weights: Mapping[str, Weight] = field(default_factory=dict)
+    budget_tokens: Annotated[int, Range(0, 2**62)] = 0
+    seed: Seed = 0
     unlisted: Literal["drop", "keep"] = "drop"
 
 

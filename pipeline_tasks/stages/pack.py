@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.constraints import Count, Range
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage
 
@@ -45,8 +46,8 @@ class Params:
     and its `n_tokens` counts the others.
     """
 
-    length: int = 2048
-    pad_id: int = 0
+    length: Annotated[int, Range(1, 1 << 24)] = 2048
+    pad_id: Count = 0
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.constraints import Ratio, Weight
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject, replace_column
@@ -64,8 +65,8 @@ class Params:
     is 0.6; most tables, lists and repeated lines score below 0.5.
     """
 
-    minimum: float = 0.5
-    weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
+    minimum: Ratio = 0.5
+    weights: Mapping[str, Weight] = field(default_factory=lambda: dict(WEIGHTS))
     classifiers: Mapping[str, FilePath] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
 

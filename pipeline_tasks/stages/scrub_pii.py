@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.constraints import Count
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject, replace_column
@@ -35,7 +36,7 @@ class Params:
     key: str = ""
     regions: tuple[str, ...] = ("US",)
     public_ips: bool = True
-    max_spans: int = 0
+    max_spans: Count = 0
 
 
 def scrub(documents: Batches, *, params: Params) -> Batches:

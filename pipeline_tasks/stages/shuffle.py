@@ -5,6 +5,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from pipeline_tasks.constraints import Buckets, Seed
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage
@@ -18,8 +19,8 @@ class Params:
     A bucket is sorted in the memory of one worker: choose `buckets` for at most about a gigabyte of tokens each.
     """
 
-    seed: int = 0
-    buckets: int = 4
+    seed: Seed = 0
+    buckets: Buckets = 4
 
 
 def draw(docs: Batches, *, params: Params) -> Batches:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.constraints import Bytes
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import Batches, Engine, Section, Shards, Stage, reject
@@ -49,7 +50,7 @@ class Params:
     """
 
     tokenizer: str = ""
-    train: Mapping[str, int] = field(default_factory=lambda: dict(TRAIN))
+    train: Mapping[str, Bytes] = field(default_factory=lambda: dict(TRAIN))
     eos: str = ""
     bos: str = ""
     backend: str = "auto"

@@ -10,10 +10,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import fails, packs
 from pipeline_tasks.filters.packs import ANY, SETS, Pack, load
-from pipeline_tasks.recipe import bind
 from pipeline_tasks.stages.filter_quality import FILTERS, STAGE, Params, filter_texts, resources
 from pipeline_tasks.text.signals import stop_words
 from pipeline_tasks.text.words.languages import UNSPACED
@@ -118,14 +118,14 @@ def test_each_profile_counts_stop_words_its_own_way(
         ("deu: {}", "write 'de' for 'deu'"),
         ("xx: {}", "no language has the code 'xx'"),
         ("German: {}", "no language has the code 'German'"),
-        ("de: {gopher_quality: {min_doc_words: few}}", "must be a number, or null"),
-        ("de: {gopher_quality: {min_doc_words: .nan}}", "must be a number, or null"),
-        ("de: {gopher_quality: {min_doc_words: true}}", "must be a number, or null"),
+        ("de: {gopher_quality: {min_doc_words: few}}", "must be a number from 0"),
+        ("de: {gopher_quality: {min_doc_words: .nan}}", "must be a number from 0"),
+        ("de: {gopher_quality: {min_doc_words: true}}", "must be a number from 0"),
         ("de: {stop_words: [der, no]}", "quote `no`"),
         ("de: {stop_words: der}", "must be a list of words"),
         ("de: {gopher_quality: 3}", "must be a mapping"),
         ("- de", "must be a mapping"),
-        ("de: {", "are not YAML"),
+        ("de: {", "is not YAML"),
         ("", "must be a mapping"),
     ],
 )

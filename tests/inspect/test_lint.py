@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.cli.main import main
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.lint import Finding, lint
-from pipeline_tasks.recipe import recipe_names
+from pipeline_tasks.recipe import load_recipe, recipe_names
 from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts, signals_column
 from tests.documents import documents
 from tests.inspect.test_whatif import LISTLESS, published
@@ -42,11 +43,9 @@ def test_our_own_recipes_are_sound(name: str) -> None:
     [
         ({"gopher_quality": {"min_doc_words": 0}}, "gopher_quality:short_doc", "cannot fire.*never below 0"),
         ({"gopher_quality": {"max_bullet_lines_ratio": 1}}, "gopher_quality:too_many_bullets", "cannot fire.*is 1"),
-        ({"gopher_repetition": {"dup_line_frac": 30}}, "gopher_repetition:dup_line_frac", "cannot fire.*is 30"),
-        ({"fineweb": {"line_punct_thr": -0.1}}, "fineweb:line_punct_ratio", "cannot fire"),
+        ({"gopher_repetition": {"dup_line_frac": 1.0}}, "gopher_repetition:dup_line_frac", "cannot fire.*is 1"),
+        ({"fineweb": {"line_punct_thr": 0}}, "fineweb:line_punct_ratio", "cannot fire"),
         ({"gopher_quality": {"max_doc_words": float("inf")}}, "gopher_quality:long_doc", "cannot fire"),
-        ({"fineweb": {"line_punct_thr": 12}}, "fineweb:line_punct_ratio", "nothing can pass"),
-        ({"gopher_repetition": {"top_2_gram": -1}}, "gopher_repetition:top_2_gram", "nothing can pass"),
         ({"gopher_quality": {"min_doc_words": 9, "max_doc_words": 8}}, "gopher_quality:long_doc", "nothing can pass"),
     ],
 )
@@ -58,6 +57,24 @@ def test_a_planted_rule_is_found(tmp_path: Path, quality: dict[str, Any], where:
 
 
 @pytest.mark.parametrize(
+    "quality",
+    [
+        {"gopher_repetition": {"dup_line_frac": 30}},
+        {"fineweb": {"line_punct_thr": -0.1}},
+        {"fineweb": {"line_punct_thr": float("nan")}},
+        {"gopher_quality": {"min_doc_words": -3}},
+    ],
+)
+def test_a_number_out_of_its_range_is_what_a_run_would_refuse(tmp_path: Path, quality: dict[str, Any]) -> None:
+    path = recipe(tmp_path, quality)
+    (finding,) = lint(path)
+    with pytest.raises(RecipeError, match=re.escape(finding.message)):
+        load_recipe(path)
+    assert finding.fault
+    assert "must be a number from 0" in finding.message
+
+
+@pytest.mark.parametrize(
     ("content", "where", "message"),
     [
         ("de: {gopher_quality: {min_dok_words: 3}}", "filter_quality", "nearest is 'min_doc_words'"),
@@ -66,7 +83,7 @@ def test_a_planted_rule_is_found(tmp_path: Path, quality: dict[str, Any], where:
             "gopher_quality:long_doc",
             "nothing of language de can pass: 100000 at most, but gopher_quality:short_doc wants 200000 at least",
         ),
-        ("de: {fineweb: {line_punct_thr: 1.5}}", "fineweb:line_punct_ratio", "nothing of language de can pass"),
+        ("de: {fineweb: {line_punct_thr: 1.5}}", "filter_quality", "must be a number from 0 to 1"),
         (
             "{any: {fineweb: {list: null}}, de: {}}".replace("list", "new_line_ratio"),
             "fineweb:new_line_ratio",

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import bind
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.filter_language import STAGE, Params, identify, packaged_model, resources
 from tests.documents import documents
@@ -176,7 +176,7 @@ def test_windows_count_characters_not_bytes(model: str) -> None:
 
 @pytest.mark.parametrize("wrong", [{"windows": []}, {"windows": [1.0]}, {"windows": [-0.1]}, {"window": -1}])
 def test_windows_that_are_none_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(RecipeError, match="windows"):
+    with pytest.raises(RecipeError, match="window"):
         bind(STAGE, wrong)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, SchemaBroken
 from pipeline_tasks.filters import c4
-from pipeline_tasks.recipe import bind
 from pipeline_tasks.schema import REASON_PATTERN
 from pipeline_tasks.stages import filter_quality
 from pipeline_tasks.stages.filter_quality import FINEWEB, STAGE, Params, filter_texts, signals_column
@@ -117,10 +117,13 @@ def test_terminal_punctuation_may_be_required() -> None:
         ({"profiles": ["gofer_quality"]}, "nearest is 'gopher_quality'"),
         ({"gofer_quality": {}}, "did you mean 'gopher_quality'"),
         ({"fineweb": {"line_punct": 1}}, "did you mean 'line_punct_thr'"),
-        ({"fineweb": {"line_punct_thr": "few"}}, "filter_quality: fineweb: line_punct_thr must be a float, not 'few'"),
-        ({"fineweb": {"line_punct_thr": True}}, "must be a float, not True"),
-        ({"dclm": {"remove_urls": "no"}}, "must be float or bool, not 'no'"),
-        ({"c4_badwords": {"bad_words": {"en": 3}}}, "bad_words: en must be a str, not 3"),
+        (
+            {"fineweb": {"line_punct_thr": "few"}},
+            "filter_quality: fineweb: line_punct_thr must be a number from 0 to 1, not 'few'",
+        ),
+        ({"fineweb": {"line_punct_thr": True}}, "must be a number from 0 to 1, not True"),
+        ({"dclm": {"remove_urls": "no"}}, "must be a number from 0 to 1 or true or false, not 'no'"),
+        ({"c4_badwords": {"bad_words": {"en": 3}}}, "bad_words: en must be a text, not 3"),
         ({"limits": {"c4": {"min_sentences": 3}}}, "did you mean 'min_num_sentences'"),
         ({"fineweb": 3}, "must be a mapping"),
     ],

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from publicsuffixlist import PublicSuffixList
 
+from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import bind
 from pipeline_tasks.stages.filter_url import RULES, STAGE, Params, read_lists, resources, screen, suffix_list
 from tests.documents import documents
 from tests.refining import commit_parent, refined, rows

@@ -68,7 +68,7 @@ def _param(card: Stage[Any], field: Field[Any]) -> tuple[str, str, str]:
     keys = field.metadata.get("keys")
     if keys:
         return names(keys), "mapping", default(field)
-    return f"`{field.name}`", _type(typing.get_type_hints(card.params)[field.name]), default(field)
+    return f"`{field.name}`", _type(typing.get_type_hints(card.params, include_extras=True)[field.name]), default(field)
 
 
 def _sentence(card: Stage[Any]) -> str:
@@ -92,8 +92,8 @@ def _columns(columns: pa.Schema, skip: str = "") -> str:
 
 def _type(hint: Any) -> str:  # noqa: ANN401 -- any annotation
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if hint is FilePath:
-        return "path"
+    if hint is FilePath or origin is typing.Annotated:
+        return "path" if hint is FilePath else f"{_type(inner[0])} {inner[1]}"
     if origin is Literal:
         return " or ".join(f"`{value}`" for value in inner)
     if origin in (types.UnionType, typing.Union):

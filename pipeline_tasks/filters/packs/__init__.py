@@ -17,11 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.binding import written_fields
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import Computed, Filter, Floats, StopWords
 from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.words.language_codes import SHORT
 from pipeline_tasks.text.words.languages import word_rules
+from pipeline_tasks.yaml_file import read_yaml
 
 ANY = "any"
 NONE = "none"
@@ -54,22 +56,14 @@ def path_of(packs: str) -> str:
 def load(packs: str, cards: Mapping[str, Filter]) -> Packs:
     """Read the packs that a recipe names: a set, `none`, or a path.
 
-    Raises RecipeError for a file with an error, FileNotFoundError for a missing one.
+    RecipeError for a file that is missing or has an error.
     """
     path = path_of(packs)
     return cached(_read, path, tuple(cards.values())) if path else {}
 
 
 def _read(path: str, cards: tuple[Filter, ...]) -> Packs:
-    import yaml
-
-    with pa.input_stream(path) as stream:
-        content = stream.read()
-    try:
-        raw = yaml.safe_load(content)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        message = f"packs {path} are not YAML: {error}"
-        raise RecipeError(message) from error
+    raw = read_yaml(Path(path))
     named = {card.name: card for card in cards}
     entries = _mapping(raw, path)
     return {known_language(code, path): _pack(entry, named, f"{path}: {code}") for code, entry in entries.items()}
@@ -104,14 +98,11 @@ def _pack(entry: object, cards: Mapping[str, Filter], where: str) -> Pack:
 
 
 def _bounds(card: Filter, written: object, where: str) -> dict[str, float | None]:
-    bounds: dict[str, float | None] = {}
-    for limit, bound in _mapping(written, where).items():
+    for limit in _mapping(written, where):
         _known(limit, [rule.limit for rule in card.rules], f"{where}: no bound of a rule")
-        if isinstance(bound, bool) or not isinstance(bound, (int, float, type(None))) or bound != bound:  # noqa: PLR0124  (NaN)
-            message = f"{where}: {limit} must be a number, or null to skip the rule, not {bound!r}"
-            raise RecipeError(message)
-        bounds[limit] = bound
-    return bounds
+    skipped = {limit: None for limit, bound in _mapping(written, where).items() if bound is None}
+    bounds = {limit: bound for limit, bound in _mapping(written, where).items() if bound is not None}
+    return {**written_fields(card.limits, bounds, where), **skipped}
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:

@@ -1,0 +1,211 @@
+"""Binds what was written (a recipe's YAML, a request's JSON) to the fields of a frozen dataclass, and checks it."""
+
+import difflib
+import re
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Literal, TypeVar
+
+from pipeline_tasks.constraints import Range, Word
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.stage import FilePath, Stage
+
+T = TypeVar("T")
+
+SECRET = re.compile("(.*_)?(key|secret|password|token)", re.IGNORECASE)
+"""Names of params whose value no message shows."""
+
+MOST_SHOWN = 80
+"""Characters of a value that a message shows."""
+
+
+def bind(card: Stage[Any], written: Mapping[str, Any], where: str = "") -> Any:  # noqa: ANN401 -- the card's Params
+    """Return the stage's frozen params from a recipe's keys; RecipeError names a wrong key or type, and `where`."""
+    where = where or card.name
+    return bind_fields(card.params, _collected(card.params, written, where), where)
+
+
+def bind_fields(kind: type[T], written: Mapping[str, Any], where: str) -> T:
+    """Return an instance of the frozen dataclass `kind`; RecipeError for an unknown, missing or wrong field."""
+    declared = fields(typing.cast("Any", kind))
+    require_known(written, tuple(entry.name for entry in declared), where)
+    hints = typing.get_type_hints(kind, include_extras=True)
+    for entry in declared:
+        if entry.name not in written and entry.default is MISSING and entry.default_factory is MISSING:
+            message = f"{where}: {entry.name} is required"
+            raise RecipeError(message)
+    values = {key: _as(hints[key], value, f"{where}: {key}") for key, value in written.items()}
+    try:
+        return kind(**values)
+    except (ValueError, TypeError) as error:
+        if isinstance(error, RecipeError):
+            raise
+        message = f"{where}: {error}"
+        raise RecipeError(message) from error
+
+
+def _collected(params: type, written: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """Move the keys that one field collects (its metadata `keys`: key -> dataclass) into that field, checked."""
+    collecting = next((declared for declared in fields(params) if "keys" in declared.metadata), None)
+    if collecting is None:
+        return written
+    keys: Mapping[str, type] = collecting.metadata["keys"]
+    require_known(written, (*(declared.name for declared in fields(params)), *keys), where)
+    groups = {**require_mapping(written.get(collecting.name, {}), f"{where}: {collecting.name}")}
+    groups |= {key: value for key, value in written.items() if key in keys}
+    require_known(groups, keys, f"{where}: {collecting.name}")
+    checked = {key: written_fields(keys[key], group, f"{where}: {key}") for key, group in groups.items()}
+    return {key: value for key, value in written.items() if key not in keys} | {collecting.name: checked}
+
+
+def written_fields(group: type, written: object, where: str) -> dict[str, Any]:
+    """Return the fields of the dataclass `group` that are written, checked; defaults are left out."""
+    values = require_mapping(written, where)
+    require_known(values, tuple(declared.name for declared in fields(group)), where)
+    hints = typing.get_type_hints(group, include_extras=True)
+    return {key: _as(hints[key], value, f"{where}: {key}") for key, value in values.items()}
+
+
+# --- Values ---------------------------------------------------------------------------------------------------
+
+
+def _as(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
+    """Return `value` as the type of the annotation `hint` (lists become tuples, whole numbers become floats)."""
+    hint = getattr(hint, "__supertype__", hint)
+    if hint is Any:
+        return value
+    if typing.get_origin(hint) is typing.Annotated:
+        return _as_constrained(hint, value, where)
+    if typing.get_origin(hint) is not None:
+        return _as_generic(hint, value, where)
+    if is_dataclass(hint):
+        return bind_fields(typing.cast("type", hint), require_mapping(value, where), where)
+    return _as_scalar(hint, value, where)
+
+
+def _as_constrained(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
+    """Return `value` if it has the type and meets the constraints of an `Annotated`."""
+    kind, *constraints = typing.get_args(hint)
+    admitted = all(constraint.admits(value) for constraint in constraints if isinstance(constraint, Range | Word))
+    if not admitted or isinstance(value, bool):
+        raise _wrong(where, hint, value)
+    return _as(kind, value, where)
+
+
+def _as_generic(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
+    """Return `value` as a union, a Literal, a tuple or a Mapping."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return _as_any(hint, value, where)
+    if origin is Literal:
+        if not isinstance(value, str) or value not in args:
+            near = nearest(value, args) if isinstance(value, str) else ""
+            message = f"{where} must be {described(hint)}, not {shown(value, where)}{near}"
+            raise RecipeError(message)
+        return value
+    if origin is tuple:
+        return _as_tuple(hint, value, where)
+    return _as_mapping(args[1] if len(args) > 1 else Any, value, where)
+
+
+def _as_tuple(hint: Any, value: object, where: str) -> tuple[Any, ...]:  # noqa: ANN401 -- an annotation
+    args = typing.get_args(hint)
+    if not isinstance(value, (list, tuple)):
+        raise _wrong(where, hint, value)
+    if Ellipsis in args:
+        return tuple(_as(args[0], item, where) for item in value)
+    if len(value) != len(args):
+        raise _wrong(where, hint, value)
+    return tuple(_as(inner, item, where) for inner, item in zip(args, value, strict=True))
+
+
+def _as_mapping(inner: Any, value: object, where: str) -> dict[str, Any]:  # noqa: ANN401 -- an annotation
+    pairs: Iterable[tuple[object, Any]] = require_mapping(value, where).items()
+    # YAML 1.1 reads the unquoted code of Norwegian, `no`, as a boolean
+    return {"no" if key is False else str(key): _as(inner, item, f"{where}: {key}") for key, item in pairs}
+
+
+def _as_scalar(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
+    """Return `value`, whose type must be `kind`; a bool is no number."""
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(kind, type) and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+        raise _wrong(where, kind, value)
+    return value
+
+
+def _as_any(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
+    """Return `value` as the first type of a union that it is."""
+    choices = [choice for choice in typing.get_args(hint) if choice is not type(None)]
+    if value is None and len(choices) < len(typing.get_args(hint)):
+        return None
+    if len(choices) == 1:
+        return _as(choices[0], value, where)
+    for choice in choices:
+        try:
+            return _as(choice, value, where)
+        except RecipeError:
+            continue
+    raise _wrong(where, hint, value)
+
+
+# --- Words ----------------------------------------------------------------------------------------------------
+
+KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", type(None): "null"}
+
+
+def described(hint: Any) -> str:  # noqa: ANN401 -- any annotation
+    """Return in words what an annotation admits."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is None:
+        path_or_name = "a path" if hint is FilePath else str(getattr(hint, "__name__", hint))
+        return KINDS.get(hint, "a mapping" if is_dataclass(hint) else path_or_name)
+    if origin is typing.Annotated:
+        constraint = next(extra for extra in args[1:] if isinstance(extra, Range | Word))
+        return f"{described(args[0])} {constraint}" if isinstance(constraint, Range) else str(constraint)
+    if origin is Literal:
+        return " or ".join(f"`{choice}`" for choice in args)
+    if origin in (types.UnionType, typing.Union):
+        return " or ".join(map(described, args))
+    if origin is tuple:
+        return f"a list of {described(args[0])}" if Ellipsis in args else f"a list of {len(args)} numbers"
+    return f"a mapping to {described(args[1])}"
+
+
+def shown(value: object, where: str = "") -> str:
+    """Return a value as messages show it: cut to a length, and hidden if `where` has the name of a secret."""
+    if any(map(SECRET.fullmatch, where.split(": "))):
+        return "a value that is not shown"
+    if isinstance(value, int) and value.bit_length() > MOST_SHOWN:
+        return f"a number of {value.bit_length()} bits"
+    text = repr(value[:MOST_SHOWN] if isinstance(value, str | bytes | list | tuple) else value)
+    return text if len(text) <= MOST_SHOWN + 2 else f"{text[:MOST_SHOWN]}..."
+
+
+def _wrong(where: str, hint: Any, value: object) -> RecipeError:  # noqa: ANN401 -- any annotation
+    return RecipeError(f"{where} must be {described(hint)}, not {shown(value, where)}")
+
+
+def require_mapping(value: object, where: str) -> Mapping[str, Any]:
+    """Return `value`; RecipeError unless it is a mapping."""
+    if not isinstance(value, Mapping):
+        message = f"{where} must be a mapping of keys to values, not {shown(value, where)}"
+        raise RecipeError(message)
+    return value
+
+
+def require_known(given: Iterable[object], known: Iterable[str], where: str) -> None:
+    """Raise RecipeError for the first key of `given` that is not `known`, with the nearest that is."""
+    names = tuple(known)
+    for key in given:
+        if key not in names:
+            message = f"{where}: unknown key {shown(key)}{nearest(str(key), names)}; known keys are: {', '.join(names)}"
+            raise RecipeError(message)
+
+
+def nearest(key: str, known: Iterable[str]) -> str:
+    """Return a suggestion of the known word that is most like `key`, "" if none is."""
+    close = difflib.get_close_matches(key[:MOST_SHOWN], list(known), n=1, cutoff=0.5)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,94 @@
+"""Constraints: what a number or a word may be, beside its type; params declare them and `binding` checks them.
+
+A param is annotated with one of the types here, or with `Annotated[int, Range(...)]` of its own.
+"""
+
+import math
+import re
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+LARGEST = sys.float_info.max
+"""The largest finite number."""
+
+MOST_ROWS = 2**31 - 1
+"""Arrow's own bound on what one array indexes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Numbers from `least` to `most`, both included; without `least` itself if `above`. NaN is in no range."""
+
+    least: float = 0
+    most: float = LARGEST
+    above: bool = False
+
+    def admits(self, value: object) -> bool:
+        """Return whether `value` is a number of the range."""
+        if not isinstance(value, int | float):
+            return False
+        return (self.least < value if self.above else self.least <= value) and value <= self.most
+
+    def __str__(self) -> str:
+        """Return the range in words."""
+        start = f"{'above ' if self.above else 'from '}{_digits(self.least)}"
+        if self.most == math.inf:
+            return f"{start} (.inf: no bound)"
+        return start if self.most == LARGEST else f"{start} to {_digits(self.most)}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """Texts that match `pattern` as a whole; `words` says which those are."""
+
+    pattern: str
+    words: str
+
+    def admits(self, value: object) -> bool:
+        """Return whether `value` is such a text."""
+        return isinstance(value, str) and re.fullmatch(self.pattern, value) is not None
+
+    def __str__(self) -> str:
+        """Return what the texts are, in words."""
+        return self.words
+
+
+Constraint = Range | Word
+
+Ratio = Annotated[float, Range(0, 1)]
+"""A part of a whole."""
+
+Limit = Annotated[float, Range(0, math.inf)]
+"""A bound of a filter on a count or a length; `.inf` turns a maximum off."""
+
+LimitOrOff = Annotated[float, Range(-1, math.inf)]
+"""As `Limit`; -1 turns it off, as in the source of the filter."""
+
+Switch = Ratio | bool
+"""Off (0 or false), or on (1 or true)."""
+
+Weight = Annotated[float, Range(0)]
+"""A finite number of at least 0."""
+
+Count = Annotated[int, Range(0, MOST_ROWS)]
+"""A number of things; 0 is possible."""
+
+Positive = Annotated[int, Range(1, MOST_ROWS)]
+"""A number of things; there is at least one."""
+
+Buckets = Annotated[int, Range(1, 65_536)]
+"""A number of shards: each is a file, and a task."""
+
+Bytes = Annotated[int, Range(1, 1 << 50)]
+"""A size, of at most a pebibyte."""
+
+Seed = Annotated[int, Range(0, 2**63 - 1)]
+"""A seed of hashes."""
+
+PlainWord = Annotated[str, Word(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", "a word of up to 64 letters, digits, _, - and .")]
+"""A name that becomes a part of a path."""
