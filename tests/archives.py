@@ -51,7 +51,7 @@ def zipped(records: list[bytes]) -> list[bytes]:
 
 def read(data: bytes, name: str = "a.warc.gz", batch_bytes: int = 1 << 24) -> list[dict[str, Any]]:
     """Read a file's bytes as rows."""
-    batches = list(read_records(name, io.BytesIO(data), source="crawl", snapshot="s", batch_bytes=batch_bytes))
+    batches = list(read_records(name, io.BytesIO(data), snapshot="s", batch_bytes=batch_bytes))
     return pa.Table.from_batches(batches).to_pylist()  # type: ignore[no-any-return]
 
 

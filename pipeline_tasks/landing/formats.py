@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline_tasks import schema
-from pipeline_tasks.landing import json_lines
+from pipeline_tasks.landing import json_lines, parquet_rows
 from pipeline_tasks.landing.decompression import (
     GZIP,
     CodecSource,
@@ -29,31 +28,32 @@ from pipeline_tasks.landing.record_stream import read_stream
 
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 10_000
-PARQUET_ROWS = 1_000
 ROW_OVERHEAD = 512  # bytes that the short columns of a row are taken to need
 _JSON_NAME = re.compile(r"\.(?:jsonl?|ndjson)(?:\.|$)", re.IGNORECASE)
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]")
+_PARQUET = (parquet_rows.MAGIC, parquet_rows.ENCRYPTED)
 _CODECS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 
 
 def read_records(
-    name: str, stream: BinaryIO, *, source: str, snapshot: str, batch_bytes: int = BATCH_BYTES
+    name: str, stream: BinaryIO, *, snapshot: str, batch_bytes: int = BATCH_BYTES
 ) -> Iterator[pa.RecordBatch]:
     """Read the landed file `name` of `snapshot` from `stream`, front to back, as at least one batch of RECORD.
 
     The first bytes decide the format before the name does. Memory stays within a few records (32 MiB each at most)
-    and one batch of about `batch_bytes` of payload; only Parquet from a stream without seek is read whole.
+    and one batch of about `batch_bytes` of payload and text. Parquet, which is read from its end, is copied to TMPDIR
+    where it has more than 64 MiB, and takes as much memory as `parquet_rows` allows.
     """
     stored = Reader(PlainSource(stream))
-    yield from _batches(_rows(stored, name, stream), name, source, snapshot, batch_bytes)
+    yield from _batches(_rows(stored, name), name, snapshot, batch_bytes)
 
 
-def _rows(stored: Reader, name: str, stream: BinaryIO) -> Iterator[Row]:
+def _rows(stored: Reader, name: str) -> Iterator[Row]:
     start = stored.peek(8)
     if not start:
         yield Row(0, 0, error="empty_file", error_detail="0 bytes")
-    elif start.startswith(b"PAR1"):
-        yield from _parquet(stored, name, stream)
+    elif start.startswith(_PARQUET):
+        yield from parquet_rows.read_rows(stored, name)
     elif start.startswith(GZIP):
         yield from _gzip(stored, name)
     elif start[:4] in _CODECS:
@@ -91,8 +91,8 @@ def _unpacked(reader: Reader, name: str) -> Iterator[Row]:
     start = reader.peek(4096)
     if is_archive(start):
         yield from read_stream(reader, name)
-    elif start.startswith(b"PAR1"):
-        yield from _parquet(reader, name, None)
+    elif start.startswith(_PARQUET):
+        yield from parquet_rows.read_rows(reader, name)
     elif _JSON_START.match(start) or (_JSON_NAME.search(name) and not start.lstrip().startswith(b"<")):
         yield from json_lines.read_lines(reader, name)
     else:
@@ -112,50 +112,24 @@ def _unknown(reader: Reader, name: str) -> Iterator[Row]:
     yield from rows
 
 
-def _parquet(reader: Reader, name: str, stream: BinaryIO | None) -> Iterator[Row]:
-    seekable = stream is not None and hasattr(stream, "seekable") and stream.seekable()
-    row = 0
-    try:
-        content = stream if seekable else pa.BufferReader(reader.read())
-        file = pq.ParquetFile(content, page_checksum_verification=True, pre_buffer=False)
-        for batch in file.iter_batches(PARQUET_ROWS):
-            for fields in _dicts(batch):
-                yield json_lines.object_row(fields, row, 1, name, "row") if fields else Row(row, 1, error="parquet")
-                row += 1
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # the stream's own; Arrow's have no number
-        yield Row(row, 0, error="parquet", error_detail=f"unreadable from row {row} on: {str(error)[:120]!a}"[:200])
-
-
-def _dicts(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return rows as dictionaries; a row with invalid UTF-8 is empty."""
-    try:
-        rows: list[dict[str, Any]] = batch.to_pylist()
-    except (UnicodeDecodeError, ValueError):
-        if batch.num_rows == 1:
-            return [{}]
-        rows = [row for at in range(batch.num_rows) for row in _dicts(batch.slice(at, 1))]
-    return rows
-
-
-def _batches(rows: Iterable[Row], name: str, source: str, snapshot: str, limit: int) -> Iterator[pa.RecordBatch]:
+def _batches(rows: Iterable[Row], name: str, snapshot: str, limit: int) -> Iterator[pa.RecordBatch]:
     batch: list[Row] = []
     size = 0
     empty = True
     for row in rows:
         batch.append(row)
-        size += len(row.payload or b"") + len(row.text or "") + ROW_OVERHEAD
+        size += len(row.payload or b"") + len(row.text or "") + len(row.metadata or "") + len(row.url or "")
+        size += len(row.record_id or "") + ROW_OVERHEAD
         if size >= limit or len(batch) >= BATCH_ROWS:
-            yield _batch(batch, name, source, snapshot)
+            yield _batch(batch, name, snapshot)
             batch, size, empty = [], 0, False
     if batch or empty:
-        yield _batch(batch, name, source, snapshot)
+        yield _batch(batch, name, snapshot)
 
 
-def _batch(rows: list[Row], name: str, source: str, snapshot: str) -> pa.RecordBatch:
+def _batch(rows: list[Row], name: str, snapshot: str) -> pa.RecordBatch:
     columns: dict[str, Any] = dict(zip(Row._fields, zip(*rows, strict=True), strict=True)) if rows else {}
-    sources = [row.source or source for row in rows]
+    sources = [row.source or "" for row in rows]
     constants = {"source": sources, "snapshot": [snapshot] * len(rows), "file": [name] * len(rows)}
     arrays = [pa.array(constants.get(field.name, columns.get(field.name, ())), field.type) for field in schema.RECORD]
     return pa.record_batch(arrays, schema=schema.RECORD)

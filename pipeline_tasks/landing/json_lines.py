@@ -14,6 +14,11 @@ LINE_CAP = 32 << 20
 TEXT_FIELDS = ("text", "content", "raw_content", "contents")
 DATE_FIELDS = ("date", "timestamp", "crawled_at", "date_download")
 _NAMED = (("url",), ("id",), DATE_FIELDS, ("source",))
+COLUMNS = (*TEXT_FIELDS, *(name for names in _NAMED for name in names))
+"""Fields that become columns of a record."""
+
+VALUES_CAP = 1 << 22  # values of one line: each takes 50 bytes or more in memory, and three in a line
+_COUNTED = 1 << 20  # bytes from which on a line is looked at for that
 _KEY = re.compile(rb'"[ \t\r]*:')
 _JSON = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -73,6 +78,8 @@ def _skip_line(reader: Reader) -> int:
 
 
 def _line_row(line: bytes, offset: int, file: str) -> Row:
+    if len(line) > _COUNTED and sum(map(line.count, (b",", b"[", b"{"))) > VALUES_CAP:
+        return Row(offset, len(line), error="oversize", error_detail=f"more than {VALUES_CAP} values")
     value, error, detail, replaced = parse(line)
     if error is None and not isinstance(value, dict):
         error, detail = "json", f"a {type(value).__name__}, not an object"
@@ -161,13 +168,20 @@ def object_row(fields: dict[str, Any], offset: int, length: int, file: str, kind
     if not isinstance(text, str):
         detail = "no text field" if text is None else f"text is a {type(text).__name__}"
         return Row(offset, length, kind=kind, error="no_text" if text is None else "field_type", error_detail=detail)
+    for names in _NAMED:
+        wrong = next((name for name in names if isinstance(fields.get(name), dict | list | bytes)), None)
+        if wrong is not None:
+            detail = f"{wrong} is a {type(fields[wrong]).__name__}"
+            return Row(offset, length, kind=kind, error="field_type", error_detail=detail)
     url, record_id, date, source = (_string(_take(rest, names)) for names in _NAMED)
     if replaced:
         rest["surrogates_replaced"] = replaced
     try:
-        metadata = orjson.dumps(rest, default=str, option=_JSON).decode() if rest else None
+        metadata = orjson.dumps(rest, default=_described, option=_JSON).decode() if rest else None
     except orjson.JSONEncodeError:
         return Row(offset, length, kind=kind, error="json_depth", error_detail="metadata nested too deeply")
+    if len(text) + len(metadata or "") > LINE_CAP:
+        return Row(offset, length, kind=kind, error="oversize", error_detail=f"over {LINE_CAP} characters")
     return Row(
         offset,
         length,
@@ -180,6 +194,11 @@ def object_row(fields: dict[str, Any], offset: int, length: int, file: str, kind
         metadata=metadata,
         source=source,
     )
+
+
+def _described(value: Any) -> str:  # noqa: ANN401
+    """Return a value that JSON has no type for as text; of bytes only how many they are."""
+    return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
 
 
 def _string(value: Any) -> str | None:  # noqa: ANN401

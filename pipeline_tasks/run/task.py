@@ -204,7 +204,7 @@ def _read_landed(stage_io: StageIO, shard: Shard) -> Batches:
     uri = f"{stage_io.landing}/{name}"
     with storage.open_landed(uri) as raw:
         stream = HashingStream(raw)
-        records = formats.read_records(name, cast("BinaryIO", stream), source="", snapshot=stage_io.snapshot)
+        records = formats.read_records(name, cast("BinaryIO", stream), snapshot=stage_io.snapshot)
         for batch in records:
             yield from _sliced(batch, stage_io.batch_rows)
         digest = stream.drain()

@@ -234,7 +234,7 @@ STAGE = Stage(
     params=Params,
     reads=RECORD,
     writes=PAGE,
-    version=2,
+    version=3,
     splits=True,
     history={"pages": Section(SEEN, key="key")},
     engine="spark",

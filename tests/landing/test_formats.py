@@ -97,7 +97,7 @@ def test_errors_of_the_stream_itself_pass_through() -> None:
             raise ConnectionResetError(size)
 
     with pytest.raises(ConnectionResetError):
-        list(read_records("a.warc", Broken(), source="crawl", snapshot="s"))
+        list(read_records("a.warc", Broken(), snapshot="s"))
 
 
 # --- HTTP -----------------------------------------------------------------------------------------------------
@@ -417,10 +417,12 @@ def test_parquet_rows_map_like_lines() -> None:
     assert rows[25]["error"] == "no_text"
 
 
-def test_parquet_with_a_flipped_bit_says_from_where() -> None:
+def test_parquet_with_a_flipped_bit_loses_that_row_group() -> None:
     data = bytearray(parquet(pa.table({"text": ["some text of a row " * 50] * 100})))
     data[60] ^= 1
-    assert read(bytes(data), "a.parquet")[-1]["error"] == "parquet"
+    rows = read(bytes(data), "a.parquet")
+    assert [row["error"] for row in rows] == ["parquet", *[None] * 90]
+    assert [(row["offset"], row["length"]) for row in rows] == [(0, 10), *((at, 1) for at in range(10, 100))]
 
 
 # --- real files -----------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """JSON lines: strict parsing, the columns of an object, and lines that cannot be read."""
 
+import io
 import json
 
 import pytest
@@ -7,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.landing.decompression import BytesSource, Reader
+from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.landing.json_lines import object_row, parse, read_lines
 from pipeline_tasks.landing.record import sha1
+from tests.archives import read
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
@@ -74,3 +77,15 @@ def test_lines_have_their_places() -> None:
 def test_a_file_of_blank_lines_is_empty() -> None:
     (row,) = read_lines(Reader(BytesSource(b"\n \n")), "f")
     assert row.error == "empty_file"
+
+
+def test_a_line_of_too_many_values_is_oversize() -> None:
+    rows = read(b'{"text": "a"}\n{"text": "a", "x": [' + b"{}," * (1 << 22) + b"{}]}\n", "a.jsonl")
+    assert [row["error"] for row in rows] == [None, "oversize"]
+
+
+def test_batches_are_bounded_by_all_that_a_row_has() -> None:
+    lines = b"".join(b'{"text": "a", "%s": "%s"}\n' % (name, b"x" * 1000) for name in (b"url", b"id", b"x") * 10)
+    batches = list(read_records("a.jsonl", io.BytesIO(lines), snapshot="s", batch_bytes=8000))
+    assert sum(batch.num_rows for batch in batches) == 30
+    assert max(batch.num_rows for batch in batches) <= 6

@@ -1,0 +1,225 @@
+"""Reads Parquet files as rows: no value, type or size in a file raises, and memory is bounded before pages are decoded.
+
+Each row group is read by itself, in batches as small as the bounds of `parquet_pages` ask for, so that a damaged one
+costs only its own rows.
+"""
+
+import tempfile
+from collections.abc import Container, Iterator
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline_tasks.landing import json_lines
+from pipeline_tasks.landing.decompression import BOMB_FLOOR, CHUNK, RATIO, Reader
+from pipeline_tasks.landing.parquet_footer import Footer, read_footer
+from pipeline_tasks.landing.parquet_pages import PAGE_CAP, Chunk, bound_chunk
+from pipeline_tasks.landing.record import Row
+
+MAGIC, ENCRYPTED = b"PAR1", b"PARE"
+BATCH_ROWS = 1_000
+BATCH_BYTES = 64 << 20  # that rows of one batch may decode to
+HELD = 2 * PAGE_CAP  # bytes of pages and dictionaries that the columns of a row group may hold together
+ROW_BYTES = 512  # that every row counts at least, as it becomes a row of RECORD
+ROW_CAP = 32 << 20  # bytes of one value, or of a whole row as JSON
+IN_MEMORY = 64 << 20  # a larger file from a stream is copied to TMPDIR
+_BUFFER = 1 << 20
+_UNREADABLE = object()
+"""Stands for a value that Python cannot hold."""
+
+_FAULTS = (pa.ArrowException, ValueError, TypeError, LookupError, OverflowError, RecursionError, MemoryError, OSError)
+"""Everything that pyarrow raises over a file or a value."""
+
+
+def read_rows(reader: Reader, file: str) -> Iterator[Row]:
+    """Read the rows of a Parquet file, which is next in `reader`."""
+    with tempfile.SpooledTemporaryFile(IN_MEMORY, prefix="refinery-") as copy:
+        while part := reader.read(CHUNK):
+            copy.write(part)
+        size = copy.tell()
+        if reader.source.damage is not None:
+            yield Row(
+                0, size, error=reader.source.damage, error_detail=f"compressed byte {reader.source.damage_offset}"
+            )
+            return
+        yield from _file_rows(cast("BinaryIO", copy), size, file)
+
+
+def _file_rows(content: BinaryIO, size: int, file: str) -> Iterator[Row]:
+    content.seek(0)
+    if content.read(len(ENCRYPTED)) == ENCRYPTED:
+        yield Row(0, 0, error="parquet", error_detail="its footer is encrypted; land the file decrypted")
+        return
+    try:
+        footer = read_footer(content, size)
+        table = pq.ParquetFile(content, page_checksum_verification=True, pre_buffer=False, buffer_size=_BUFFER)
+        problem = _problem(table)
+    except _FAULTS as error:
+        problem = _unreadable(error)
+    if problem is not None:
+        yield problem
+        return
+    decoded = 0
+    for row, row_bytes in _table_rows(_Table(table, footer, content), file):
+        yield row
+        decoded += row_bytes
+        if decoded > BOMB_FLOOR and decoded > RATIO * size:
+            yield Row(row.offset + 1, 0, error="bomb", error_detail=f"more than {RATIO} times its {size} bytes")
+            return
+
+
+def _problem(table: Any) -> Row | None:  # noqa: ANN401 -- pyarrow has no types
+    """Return the damage row of a file without columns, with too many, or with one that is given twice."""
+    names = [str(name) for name in table.schema_arrow.names]
+    if not names:
+        return Row(0, 0, error="no_text", error_detail="no columns")
+    if len(set(names)) < len(names):
+        return Row(0, 0, error="dup_key", error_detail="a column is given twice")
+    return None
+
+
+class _Table(NamedTuple):
+    """A file as pyarrow opened it, what its footer says, and its bytes."""
+
+    file: Any  # pyarrow has no types
+    footer: Footer
+    content: BinaryIO
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its columns."""
+        return [str(name) for name in self.file.schema_arrow.names]
+
+    def chunks(self, group: int) -> list[Chunk]:
+        """Return the bounds of the column chunks of a row group."""
+        columns = zip(self.footer.groups[group].columns, self.footer.leaves, strict=True)
+        return [bound_chunk(self.content, column, leaf) for column, leaf in columns]
+
+
+def _table_rows(table: _Table, file: str) -> Iterator[tuple[Row, int]]:
+    """Yield the rows of each row group, each with the bytes that it decoded to."""
+    start = 0
+    for number, group in enumerate(table.footer.groups):
+        at = start
+        for batch, left_out in _group_batches(table, number):
+            if isinstance(batch, Row):
+                yield batch._replace(offset=at, length=max(start + group.rows - at, 0)), ROW_BYTES
+                break
+            each = max(batch.nbytes // max(batch.num_rows, 1), ROW_BYTES)
+            for fields, unreadable in _objects(batch):
+                row = _row(fields, [*left_out, *unreadable], at, file)
+                yield row, max(each, len(row.text or "") + len(row.metadata or ""))
+                at += 1
+        start += group.rows
+
+
+def _group_batches(table: _Table, group: int) -> Iterator[tuple[pa.RecordBatch | Row, list[str]]]:
+    """Yield the batches of a row group, and the columns that are left out of it; last a row of what is unreadable."""
+    try:
+        chunks, names = table.chunks(group), table.names
+        left_out = _left_out(names, chunks)
+        refusal = _refusal(names, left_out)
+        if refusal is not None:
+            yield refusal, []
+            return
+        columns = [name for name in names if name not in left_out]
+        step = _step([chunk for chunk in chunks if not _columns_of(chunk.column, left_out)])
+        for batch in table.file.iter_batches(step, row_groups=[group], columns=columns):
+            yield batch, sorted(left_out)
+    except _FAULTS as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's own; Arrow's have no number
+        yield _unreadable(error), []
+
+
+def _left_out(names: list[str], chunks: list[Chunk]) -> dict[str, str]:
+    """Return {column: reason} of the columns that are not decoded: those out of bounds, and the largest of the rest."""
+    left_out: dict[str, str] = {}
+    known = frozenset(names)
+    held = 0
+    for chunk in sorted(chunks, key=lambda chunk: (chunk.fixed, chunk.column)):
+        held += chunk.fixed
+        reason = chunk.error or ("oversize" if held > HELD else None)
+        if reason is not None:
+            left_out |= dict.fromkeys(_columns_of(chunk.column, known), reason)
+    return left_out
+
+
+def _columns_of(leaf: str, names: Container[str]) -> list[str]:
+    """Return the columns that the leaf may belong to: names with dots make it more than one."""
+    parts = leaf.split(".")
+    prefixes = [".".join(parts[: count + 1]) for count in range(len(parts))]
+    return [name for name in prefixes if name in names]
+
+
+def _refusal(names: list[str], left_out: dict[str, str]) -> Row | None:
+    """Return the damage row of a row group whose columns that a record needs, or all columns, are left out."""
+    needed = [name for name in json_lines.COLUMNS if name in left_out]
+    if needed or len(left_out) == len(names):
+        name = (needed or sorted(left_out))[0]
+        return Row(0, 0, error=left_out[name], error_detail=f"column {name[:40]!a} decodes to too many bytes")
+    return None
+
+
+def _step(chunks: list[Chunk]) -> int:
+    """Return how many rows may be decoded at once."""
+    return max(1, min(BATCH_ROWS, BATCH_BYTES // max(sum(chunk.per_row for chunk in chunks), 1)))
+
+
+def _unreadable(error: Exception) -> Row:
+    detail = f"{type(error).__name__}: {str(error)[:150]!a}"
+    return Row(0, 0, error="parquet", error_detail=detail[:200])
+
+
+def _objects(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """Yield each row as an object, with the names of its fields that cannot be read."""
+    if batch.nbytes > BATCH_BYTES and batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from _objects(batch.slice(0, half))
+        yield from _objects(batch.slice(half))
+        return
+    columns = [_values(batch.column(place)) for place in range(batch.num_columns)]
+    for values in zip(*columns, strict=True):
+        fields = dict(zip(batch.schema.names, values, strict=True))
+        unreadable = [name for name, value in fields.items() if value is _UNREADABLE]
+        yield {name: value for name, value in fields.items() if value is not _UNREADABLE}, unreadable
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Return the values of a column; those that Python cannot hold, and lists that are too large, are `_UNREADABLE`."""
+    if pa.types.is_nested(column.type) and column.nbytes > ROW_CAP:
+        return [_value(column, at) for at in range(len(column))]
+    try:
+        values: list[Any] = _plain(column).to_pylist()
+    except _FAULTS:
+        return [_value(column, at) for at in range(len(column))]
+    return values
+
+
+def _value(column: pa.Array, at: int) -> Any:  # noqa: ANN401
+    try:
+        value = column.slice(at, 1)
+        too_large = pa.types.is_nested(column.type) and value.nbytes > ROW_CAP
+        return _UNREADABLE if too_large else _plain(value).to_pylist()[0]
+    except _FAULTS:
+        return _UNREADABLE
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """Return a column in a type that means the same on every machine: zones are names only, and times microseconds."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        return _plain(column.storage)
+    if pa.types.is_timestamp(column.type):
+        unit = "us" if column.type.unit == "ns" else column.type.unit
+        return column.cast(pa.timestamp(unit, "UTC" if column.type.tz else None), safe=False)
+    return column
+
+
+def _row(fields: dict[str, Any], unreadable: list[str], at: int, file: str) -> Row:
+    needed = [name for name in json_lines.COLUMNS if name in unreadable]
+    if needed:
+        return Row(at, 1, kind="row", error="field_type", error_detail=f"{needed[0]} has a value that cannot be read")
+    if unreadable:
+        fields["unreadable_fields"] = sorted(unreadable)
+    return json_lines.object_row(fields, at, 1, file, "row")
