@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from pipeline_tasks.errors import RecipeError, StorageBusy
+from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, RefineryError, StorageBusy
+from pipeline_tasks.store.local_store import os_errors
 
 SQL = Path(__file__).parents[2] / "sql"
 
@@ -26,21 +27,27 @@ Row = dict[str, Any]
 class Database:
     """An open database; statements name their parameters `:name`, as SQLite does."""
 
-    def __init__(self, connection: Any, *, postgres: bool) -> None:  # noqa: ANN401 -- sqlite3's or psycopg2's
+    def __init__(self, connection: Any, dsn: str, *, postgres: bool) -> None:  # noqa: ANN401 -- sqlite3's or psycopg2's
         self._connection = connection
+        self._dsn = dsn
         self._postgres = postgres
 
     @classmethod
     def open(cls, dsn: str) -> Self:
         """Open the database at a path, `sqlite:///path` or `postgresql://...`, and bring its schema up to date.
 
-        StorageBusy when the database does not answer, RecipeError when a newer release has changed its schema.
+        StorageBusy when the database does not answer or stays locked, ContractError when it is damaged, RecipeError
+        when a newer release has changed its schema or this user may not open it.
         """
-        postgres = dsn.startswith(("postgres://", "postgresql"))
-        with _unanswered(dsn):
-            connection = _connect_postgres(dsn) if postgres else _connect_sqlite(dsn.removeprefix("sqlite:///"))
-            database = cls(connection, postgres=postgres)
+        postgres = is_postgres(dsn)
+        with translated(dsn):
+            connection = _connect_postgres(dsn) if postgres else _connect_sqlite(sqlite_path(dsn))
+        database = cls(connection, dsn, postgres=postgres)
+        try:
             database._migrate()
+        except BaseException:  # an interrupt, too, must leave no open connection
+            database.close()
+            raise
         return database
 
     def close(self) -> None:
@@ -72,7 +79,8 @@ class Database:
         try:
             yield
         except BaseException:  # an interrupt, too, must leave no open transaction
-            self._execute("ROLLBACK", {})
+            with contextlib.suppress(RefineryError):  # a database that failed may have ended the transaction itself
+                self._execute("ROLLBACK", {})
             raise
         self._execute("COMMIT", {})
 
@@ -99,13 +107,15 @@ class Database:
         if cursor.description is None:
             return []
         names = [column[0] for column in cursor.description]
-        return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+        with translated(self._dsn):
+            return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
 
     def _execute(self, statement: str, parameters: Row) -> Any:  # noqa: ANN401 -- a DB-API cursor
         cursor = self._connection.cursor()
         if self._postgres:
             statement = PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
-        cursor.execute(statement, parameters)
+        with translated(self._dsn):
+            cursor.execute(statement, parameters)
         return cursor
 
 
@@ -125,7 +135,8 @@ def without_comments(script: str) -> str:
 
 
 def _connect_sqlite(path: str) -> sqlite3.Connection:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with os_errors(path):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
     try:
         _write_ahead(connection)
@@ -164,13 +175,71 @@ def _connect_postgres(dsn: str) -> Any:  # noqa: ANN401 -- psycopg2 ships no typ
     return connection
 
 
+# --- Errors -------------------------------------------------------------------------------------------------------
+
+
+def is_postgres(dsn: str) -> bool:
+    """Return whether a DSN is one of PostgreSQL."""
+    return dsn.startswith(("postgres://", "postgresql"))
+
+
+def sqlite_path(dsn: str) -> str:
+    """Return the path of the file of SQLite that a DSN names."""
+    return dsn.removeprefix("sqlite:///")
+
+
 @contextlib.contextmanager
-def _unanswered(dsn: str) -> Iterator[None]:
+def translated(dsn: str) -> Iterator[None]:
+    """Turn the errors of both databases into errors that name the ledger and the way out."""
     import psycopg2
 
     try:
         yield
-    except (sqlite3.OperationalError, psycopg2.OperationalError) as error:
-        shown = re.sub(r"://[^@/]*@", "://", dsn)
-        message = f"the ledger at {shown} does not answer ({str(error)[:200].strip()}); it is tried again later"
-        raise StorageBusy(message) from error
+    except sqlite3.IntegrityError:
+        raise  # a row of ours that breaks the schema is a defect, and not damage
+    except sqlite3.DatabaseError as error:
+        raise _of_sqlite(sqlite_path(dsn), error) from error
+    except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
+        raise _unanswered(dsn, error) from error
+    except psycopg2.ProgrammingError as error:
+        message = (
+            f"the ledger at {_shown(dsn)} lacks a table or a column ({_first_line(error)}); restore the database from "
+            "a backup, or name an empty one by REFINERY_LEDGER and fill it with `refinery ledger rebuild ROOT`"
+        )
+        raise ContractError(message) from error
+
+
+def _of_sqlite(path: str, error: sqlite3.DatabaseError) -> RefineryError:
+    """Return our error for one of SQLite, by its primary result code (https://www.sqlite.org/rescode.html)."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StorageBusy(
+            f"the ledger at {path} is locked: another process has held it for {WAIT} seconds. Wait for that process or "
+            "end it, and run again; nothing was recorded"
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return NoSpace(f"{path}: no space left on the disk; free some and run again, nothing was recorded")
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+        return RecipeError(
+            f"the ledger at {path} cannot be opened for writing ({_first_line(error)}); give this user access, or name "
+            "another file by REFINERY_LEDGER"
+        )
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT):
+        return _unanswered(path, error)
+    return ContractError(
+        f"the ledger at {path} is damaged ({_first_line(error)}). It is a copy of what the root says: "
+        "`refinery ledger rebuild ROOT` makes it anew"
+    )
+
+
+def _unanswered(dsn: str, error: Exception) -> StorageBusy:
+    return StorageBusy(f"the ledger at {_shown(dsn)} does not answer ({_first_line(error)}); it is tried again later")
+
+
+def _shown(dsn: str) -> str:
+    """Return a DSN without its password."""
+    return re.sub(r"://[^@/]*@", "://", dsn)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:200]

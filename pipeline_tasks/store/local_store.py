@@ -132,7 +132,7 @@ def os_errors(path: str) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             message = f"{path}: no space left on the disk; free some and run again, nothing was committed"
             raise NoSpace(message) from error
-        if error.errno in (errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG):
+        if error.errno in (errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG):
             message = f"{path}: cannot be written ({error.strerror}); choose another place"
             raise RecipeError(message) from error
         raise

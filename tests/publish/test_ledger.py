@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.errors import RecipeError, StorageBusy
+from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
 from pipeline_tasks.gate.verdicts import Failure, Verdict
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.publish.database import SQL
@@ -371,3 +371,70 @@ def test_each_query_opens_with_the_question_that_it_answers() -> None:
     for path in (SQL / "queries").glob("*.sql"):
         assert path.read_text().startswith("-- ")
         assert "?" in path.read_text().partition("\n")[0], path.name
+
+
+def filled(folder: Path) -> Path:
+    """A ledger with rows, closed, in one file."""
+    path = folder / "ledger.sqlite"
+    with Ledger.open(str(path)) as ledger:
+        fill(ledger)
+    return path
+
+
+def damaged(body: bytes, how: str) -> bytes:
+    return {
+        "no database": b"this is no database, but it is long enough to be looked at as one" * 99,
+        "half of it": body[: len(body) // 2],
+        "a part of its header": body[:50],
+        "pages of nonsense": body[:4096] + b"\xff" * (len(body) - 4096),
+        "a scrambled schema": body[:100] + bytes(byte ^ 0x40 for byte in body[100:4000]) + body[4000:],
+    }[how]
+
+
+def query_all(path: Path) -> None:
+    with Ledger.open(str(path)) as ledger:
+        for name in queries():
+            ledger.query(name)
+
+
+@pytest.mark.parametrize(
+    "how", ["no database", "half of it", "a part of its header", "pages of nonsense", "a scrambled schema"]
+)
+def test_a_damaged_ledger_is_named_with_the_way_out(how: str, tmp_path: Path) -> None:
+    path = filled(tmp_path)
+    path.write_bytes(damaged(path.read_bytes(), how))
+    with pytest.raises(ContractError, match=r"is damaged .*refinery ledger rebuild ROOT") as refused:
+        query_all(path)
+    assert str(path) in str(refused.value)
+
+
+def test_a_lasting_lock_is_busy_and_says_whose_turn_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline_tasks.publish.database.WAIT", 0.2)
+    path = filled(tmp_path)
+    with (
+        Ledger.open(str(path)) as ledger,
+        contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other,
+    ):
+        assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        other.execute("BEGIN EXCLUSIVE")
+        assert ledger.query("versions"), "readers continue during a write"
+        with pytest.raises(StorageBusy, match=r"is locked: another process has held it for .* end it, and run again"):
+            ledger.set_price("cpu", 1.0)
+        other.execute("COMMIT")
+        ledger.set_price("cpu", 1.0)
+
+
+def test_a_ledger_that_cannot_be_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    for path, words in (("folder", "cannot be opened for writing"), ("file/ledger.sqlite", "choose another place")):
+        with pytest.raises(RecipeError, match=words):
+            Ledger.open(str(tmp_path / path))
+
+
+def test_a_postgres_ledger_without_a_table_is_named(postgres: str) -> None:
+    execute(postgres, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    Ledger.open(postgres).close()
+    execute(postgres, "DROP TABLE prices")
+    with pytest.raises(ContractError, match="lacks a table or a column"), Ledger.open(postgres) as ledger:
+        ledger.set_price("cpu", 1.0)
