@@ -64,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
+        _check_root(options)
         return _module(options.command).answer(options)
     except RefineryError as error:
         if options.debug:
@@ -73,6 +74,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `refinery status | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _check_root(options: argparse.Namespace) -> None:
+    """Raise RecipeError if the command reads a root, and there is none at ROOT."""
+    if getattr(options, "requires_root", False):
+        from pipeline_tasks.store.storage import require_root
+
+        require_root(options.root)
 
 
 def build_parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:

@@ -20,6 +20,7 @@ from pipeline_tasks.embedded.progress import Progress, Stopped, open_log, redire
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import load_recipe
+from pipeline_tasks.store.storage import require_folder
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -41,6 +42,7 @@ class RunOptions:
 def run(options: RunOptions, *, json_summary: bool = False) -> int:
     """Refine one snapshot by the same DAG that Airflow runs; return the exit code of `errors`."""
     name = load_recipe(options.recipe).name
+    require_folder(options.root)
     params = _dag_params(options)
     log = open_log()
     with redirected_output(log, 2 if json_summary else 1) as out:

@@ -26,8 +26,9 @@ def default_root() -> str:
 
 
 def add_root(parser: argparse.ArgumentParser) -> None:
-    """Add the optional positional ROOT."""
+    """Add the optional positional ROOT, which has to exist."""
     parser.add_argument("root", nargs="?", metavar="ROOT", default=default_root(), help="the root that a run wrote to")
+    parser.set_defaults(requires_root=True)
 
 
 def add_recipe(parser: argparse.ArgumentParser) -> None:

@@ -55,6 +55,28 @@ def put_file(root: str, path: str, local: Path) -> None:
     connect(root).put_file(path, local, sha256_of(local))
 
 
+# --- Roots --------------------------------------------------------------------------------------------------------
+
+
+def require_folder(root: str) -> None:
+    """Raise RecipeError if `root` is a file: nothing can be below it."""
+    path = Path(root.removeprefix("file://"))
+    if not root.startswith("s3://") and path.exists() and not path.is_dir():
+        message = f"{root} is a file, not a root; name a folder or s3://bucket/prefix"
+        raise RecipeError(message)
+
+
+def require_root(root: str) -> None:
+    """Raise RecipeError unless `root` is a folder that exists, or a prefix with objects."""
+    require_folder(root)
+    store = connect(root)
+    exists = any(True for _ in store.list("")) if root.startswith("s3://") else Path(store.root).is_dir()
+    if not exists:
+        what = "has no objects" if root.startswith("s3://") else "does not exist"
+        message = f"{root} {what}; name the root that a run wrote to (`refinery run --output` makes one)"
+        raise RecipeError(message)
+
+
 # --- Files by URI -------------------------------------------------------------------------------------------------
 
 

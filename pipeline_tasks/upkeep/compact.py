@@ -97,6 +97,7 @@ def _by_file(manifest: Manifest) -> bool:
 
 def compact(root: str, factory: EngineFactory) -> list[Manifest]:
     """Merge all runs that are due; return the new compactions. If it is killed, no partial compaction is committed."""
+    storage.require_root(root)
     merged = []
     while runs := due(root):
         merged += [_compacted(root, run, factory) for run in runs]

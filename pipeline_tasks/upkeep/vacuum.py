@@ -105,6 +105,7 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
     With `expire` above 0, a committed stage is also removed if no dataset version names it and it is older than so many
     seconds.
     """
+    storage.require_root(root)
     store = storage.connect(root)
     is_old = _older_than(store, grace)
     rules = _Rules(

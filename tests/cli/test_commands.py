@@ -3,12 +3,29 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from pipeline_tasks.cli import main as cli
 from pipeline_tasks.cli.main import COMMANDS, build_parser, main
 from pipeline_tasks.errors import RecipeError
+
+READERS = {
+    "status": [],
+    "funnel": [],
+    "report": [],
+    "verify": [],
+    "trace": ["--token", "0"],
+    "rejects": [],
+    "duplicates": ["0" * 32],
+    "contamination": [],
+    "whatif": [],
+    "retract": ["day"],
+    "vacuum": ["--delete"],
+    "compact": [],
+}
+"""Commands that take what a run wrote to, each with the arguments that it needs."""
 
 HEAVY = ("pyarrow", "numpy", "airflow", "pyspark", "ray")
 
@@ -78,3 +95,30 @@ def test_an_override_needs_a_stage_and_a_reason(capsys: pytest.CaptureFixture[st
     for override in ("extract", "=why", "extract= "):
         assert main(["run", "--input", "nowhere", "--override", override]) == RecipeError.exit_code
         assert "write STAGE=WHY" in capsys.readouterr().err
+
+
+def test_every_command_that_takes_a_root_is_known_here() -> None:
+    rooted = {name for name in COMMANDS if "[ROOT]" in _help(name)}
+    assert rooted - {"doctor"} == READERS.keys(), "doctor checks a root before the first run; add any other to READERS"
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_wrong_root_is_named_and_nothing_is_created(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "README.md").write_text("not a root")
+    for root, words in (("nowhere", "does not exist; name the root"), ("README.md", "is a file, not a root")):
+        place = str(tmp_path / root)
+        first, rest = READERS[name][:1], READERS[name][1:]
+        arguments = (
+            [name, *first, place, *rest] if first and not first[0].startswith("-") else [name, place, *first, *rest]
+        )
+        assert main(arguments) == RecipeError.exit_code
+        assert f"{place} {words}" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["README.md"]
+
+
+def test_a_run_into_a_file_is_refused_before_it_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "README.md").write_text("not a root")
+    assert main(["run", "--input", str(tmp_path), "--output", str(tmp_path / "README.md")]) == RecipeError.exit_code
+    assert "README.md is a file, not a root" in capsys.readouterr().err
