@@ -10,6 +10,7 @@ import boto3
 import pytest
 
 from pipeline_tasks import recipe
+from tests import small_root as small_roots
 from tests.faulty_s3 import FaultyS3, faulty_s3
 from tests.s3_server import S3Server
 from tests.s3_server import s3_server as running_s3_server
@@ -60,6 +61,12 @@ def any_root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         "s3": lambda: str(request.getfixturevalue("s3_root")),
     }[request.param]
     return new()
+
+
+@pytest.fixture(scope="session")
+def small_root(tmp_path_factory: pytest.TempPathFactory) -> small_roots.SmallRoot:
+    """A root with every kind of object; tests that change it work on a copy."""
+    return small_roots.build(tmp_path_factory.mktemp("small"))
 
 
 @pytest.fixture

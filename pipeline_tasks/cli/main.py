@@ -45,6 +45,7 @@ COMMANDS = {
     "retract": Entry("upkeep.retract", "make the dataset what it would be without a snapshot"),
     "vacuum": Entry("upkeep.vacuum", "list (with --delete, remove) files that no manifest names"),
     "compact": Entry("upkeep.compact", "merge the history of many snapshots, so that a run reads fewer files"),
+    "ledger": Entry("upkeep.ledger", "make the ledger anew from the root"),
     "doctor": Entry("upkeep.doctor", "check Java, Spark, Ray, the tokenizer and the object store"),
 }
 

@@ -1,7 +1,7 @@
 """Records stages, costs, verdicts and versions in the ledger, and queries them."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -73,20 +73,11 @@ class Ledger:
         An attempt that finds a committed manifest spends nothing, so the largest recorded cost is kept.
         """
         with self._database.transaction():
-            self._database.put("manifests", ("manifest",), _manifest_row(path, manifest))
-            for kind, tally in (("rejected", manifest.rejected), ("quarantined", manifest.quarantined)):
-                for reason, count in tally.items():
-                    row = {"manifest": path, "reason": reason, "kind": kind, "row_count": count}
-                    self._database.put("rejections", ("manifest", "reason"), row)
+            put_manifest(self._database, path, manifest)
             cost = {"attempt": attempt, "wall_seconds": wall, "cpu_hours": cpu / 3600, "gpu_hours": gpu / 3600}
             cost["cost_usd"] = self._usd(cost)
             row = {"recipe": recipe, "snapshot": snapshot, "manifest": path, "engine": engine, **cost}
-            self._database.put(
-                "stage_metrics",
-                ("recipe", "snapshot", "manifest"),
-                {**row, "recorded_at": _now()},
-                largest=tuple(cost),
-            )
+            self._database.put("stage_metrics", STAGE_KEY, {**row, "recorded_at": _now()}, largest=tuple(cost))
 
     def _usd(self, cost: Mapping[str, float]) -> float:
         prices = {row["resource"]: row["usd_per_hour"] for row in self._database.run("SELECT * FROM prices", {})}
@@ -95,57 +86,17 @@ class Ledger:
     def record_verdict(self, verdict: Verdict, *, snapshot: str = "", recipe: str = "") -> None:
         """Record the outcome of a gate, with every bound that was broken."""
         with self._database.transaction():
-            row = {
-                "recipe": recipe,
-                "snapshot": snapshot,
-                "verdict": verdict.path,
-                "manifest": verdict.manifest,
-                "stage": verdict.stage,
-                "stage_rank": _stage_rank(verdict.stage),
-                "outcome": verdict.outcome,
-                "override_reason": verdict.override,
-                "evaluated": verdict.evaluated,
-                "docs": verdict.docs,
-                "recorded_at": _now(),
-            }
-            self._database.put("gate_verdicts", ("recipe", "snapshot", "verdict"), row)
-            for rank, failed in enumerate(verdict.failures):
-                failure = {
-                    "verdict": verdict.path,
-                    "rank": rank,
-                    "fact": failed.column,
-                    "severity": failed.severity,
-                    "observed": failed.observed,
-                    "min_value": failed.bound.get("min_value"),
-                    "max_value": failed.bound.get("max_value"),
-                    "why": failed.why,
-                }
-                self._database.put("gate_failures", ("verdict", "rank"), failure)
+            put_verdict(self._database, verdict, {"recipe": recipe, "snapshot": snapshot, "recorded_at": _now()})
 
     def record_version(self, version: Version) -> None:
         """Record a published version and its manifests."""
-        key = {"recipe": version.recipe, "number": version.number}
-        row = {
-            **key,
-            "snapshot": version.snapshot,
-            "prefix": version.prefix,
-            "documents": version.documents,
-            "tokens": version.tokens,
-            "sequences": version.sequences,
-            "recorded_at": _now(),
-        }
         with self._database.transaction():
-            self._database.put("dataset_versions", tuple(key), row, first=("recorded_at",))
-            for stage, path in version.manifests.items():
-                part = {**key, "stage": stage, "manifest": path}
-                self._database.put("version_manifests", ("recipe", "number", "stage"), part)
+            put_version(self._database, version, _now())
 
     def record_retraction(self, retraction: Retraction) -> None:
         """Record that a snapshot is retracted, until a version with a higher number is recorded."""
-        key = {"recipe": retraction.recipe, "number": retraction.number}
-        row = {**key, "snapshot": retraction.snapshot, "reason": retraction.reason, "retracted_at": retraction.at}
         with self._database.transaction():
-            self._database.put("retractions", tuple(key), row)
+            put_retraction(self._database, retraction)
 
     def set_price(self, resource: str, usd_per_hour: float) -> None:
         """Set what an hour of `cpu` or `gpu` costs from now on."""
@@ -177,6 +128,67 @@ class Ledger:
 def queries() -> list[str]:
     """Return the names of the ledger's queries, sorted."""
     return sorted(path.stem for path in (SQL / "queries").glob("*.sql"))
+
+
+# --- Rows ---------------------------------------------------------------------------------------------------------
+
+STAGE_KEY = ("recipe", "snapshot", "manifest")
+"""Key of `stage_metrics`: a manifest may serve several recipes and snapshots."""
+
+
+def put_manifest(database: Database, path: str, manifest: Manifest) -> None:
+    """Put a manifest, and its rejected and quarantined rows by reason."""
+    database.put("manifests", ("manifest",), _manifest_row(path, manifest))
+    for kind, tally in (("rejected", manifest.rejected), ("quarantined", manifest.quarantined)):
+        for reason, count in tally.items():
+            row = {"manifest": path, "reason": reason, "kind": kind, "row_count": count}
+            database.put("rejections", ("manifest", "reason"), row)
+
+
+def put_verdict(database: Database, verdict: Verdict, run: Row, *, first: Sequence[str] = ()) -> None:
+    """Put a verdict and the bounds that were broken; `run` is recipe, snapshot and time, `first` as in `put`."""
+    row = {
+        **run,
+        "verdict": verdict.path,
+        "manifest": verdict.manifest,
+        "stage": verdict.stage,
+        "stage_rank": _stage_rank(verdict.stage),
+        "outcome": verdict.outcome,
+        "override_reason": verdict.override,
+        "evaluated": verdict.evaluated,
+        "docs": verdict.docs,
+    }
+    database.put("gate_verdicts", ("recipe", "snapshot", "verdict"), row, first=first)
+    for rank, failed in enumerate(verdict.failures):
+        failure = {
+            "verdict": verdict.path,
+            "rank": rank,
+            "fact": failed.column,
+            "severity": failed.severity,
+            "observed": failed.observed,
+            "min_value": failed.bound.get("min_value"),
+            "max_value": failed.bound.get("max_value"),
+            "why": failed.why,
+        }
+        database.put("gate_failures", ("verdict", "rank"), failure)
+
+
+def put_version(database: Database, version: Version, at: str) -> None:
+    """Put a version and its manifests; `at` is the time, unless one is recorded."""
+    key = {"recipe": version.recipe, "number": version.number}
+    names = ("snapshot", "prefix", "documents", "tokens", "sequences")
+    row = {**key, **{name: getattr(version, name) for name in names}, "recorded_at": at}
+    database.put("dataset_versions", tuple(key), row, first=("recorded_at",))
+    for stage, path in version.manifests.items():
+        part = {**key, "stage": stage, "manifest": path}
+        database.put("version_manifests", ("recipe", "number", "stage"), part)
+
+
+def put_retraction(database: Database, retraction: Retraction) -> None:
+    """Put an entry that retracts a snapshot."""
+    key = {"recipe": retraction.recipe, "number": retraction.number}
+    row = {**key, "snapshot": retraction.snapshot, "reason": retraction.reason, "retracted_at": retraction.at}
+    database.put("retractions", tuple(key), row)
 
 
 def _manifest_row(path: str, manifest: Manifest) -> Row:

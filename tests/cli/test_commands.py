@@ -24,6 +24,7 @@ READERS = {
     "retract": ["day"],
     "vacuum": ["--delete"],
     "compact": [],
+    "ledger": ["rebuild"],
 }
 """Commands that take what a run wrote to, each with the arguments that it needs."""
 

@@ -1,0 +1,99 @@
+"""A rebuilt ledger says what the root says, and keeps what only the old one knew."""
+
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.rebuilding import rebuild
+from tests.small_root import DAYS, RECIPE, RETRACTED, SmallRoot
+
+pytestmark = pytest.mark.slow
+
+FACTS = ("versions", "manifests_of_version", "funnel", "reasons", "quarantine", "gates", "overrides", "retractions")
+"""Queries whose rows the root knows, but for times and the engine."""
+
+
+@pytest.fixture
+def root(small_root: SmallRoot, tmp_path: Path) -> str:
+    """A copy of the small root, with its ledger."""
+    return str(shutil.copytree(small_root.root, tmp_path / "root"))
+
+
+def answers(root: str) -> dict[str, Any]:
+    with Ledger.open(ledger_of(root)) as ledger:
+        return {name: [_without_times(row) for row in ledger.query(name)] for name in FACTS}
+
+
+def _without_times(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "recorded_at"}
+
+
+def ledger_file(root: str) -> Path:
+    return Path(ledger_of(root))
+
+
+def test_a_lost_ledger_is_made_from_the_root(root: str) -> None:
+    before = answers(root)
+    assert all(before.values())
+    ledger_file(root).unlink()
+    rebuilt = rebuild(root, ledger_of(root))
+    assert answers(root) == before
+    assert (rebuilt.versions, rebuilt.retractions, rebuilt.old, rebuilt.missing) == (3, 1, "", [])
+
+
+def test_a_readable_ledger_keeps_its_costs_and_prices_and_loses_its_errors(root: str) -> None:
+    with Ledger.open(ledger_of(root)) as ledger:
+        ledger.set_price("cpu", 1.25)
+        costs, before = ledger.query("cost"), answers(root)
+    with sqlite3.connect(ledger_file(root)) as connection:
+        connection.execute("UPDATE dataset_versions SET documents = 999")
+        connection.execute("UPDATE gate_verdicts SET outcome = 'pass'")
+        connection.execute("DELETE FROM rejections")
+    connection.close()
+    rebuilt = rebuild(root, ledger_of(root))
+    assert answers(root) == before
+    with Ledger.open(ledger_of(root)) as ledger:
+        assert ledger.query("cost") == costs
+        assert ledger.query("cost_of_tokens")
+    with sqlite3.connect(ledger_file(root)) as connection:
+        assert connection.execute("SELECT usd_per_hour FROM prices WHERE resource = 'cpu'").fetchone() == (1.25,)
+    connection.close()
+    assert Path(rebuilt.old).name == "ledger.sqlite.old-1"
+    assert rebuilt.unread == []
+
+
+def test_a_damaged_ledger_is_put_aside(root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = answers(root)
+    body = ledger_file(root).read_bytes()
+    ledger_file(root).write_bytes(body[:4096] + b"\xff" * (len(body) - 4096))
+    assert main(["ledger", "rebuild", root]) == 0
+    printed = capsys.readouterr().out
+    assert "lost      damaged in the old ledger, rows may be missing: prices, manifests" in printed
+    assert "old       now" in printed
+    assert answers(root) == before
+    assert ledger_file(root).with_name("ledger.sqlite.old-1").read_bytes()[4096:4100] == b"\xff" * 4
+
+
+def test_what_the_root_cannot_say_any_more_is_listed(root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    version = version_log.current(root, RECIPE, DAYS[0])
+    Path(root, version.manifests["extract"]).write_bytes(b"{}")
+    assert main(["ledger", "rebuild", root]) == ContractError.exit_code
+    assert f"PROBLEM   not recorded: {root}/{version.manifests['extract']}" in capsys.readouterr().out
+    assert {row["snapshot"] for row in answers(root)["retractions"]} == {RETRACTED}
+
+
+def test_a_ledger_of_several_roots_keeps_the_rows_of_the_others(
+    root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFINERY_LEDGER", str(tmp_path / "shared.sqlite"))
+    with Ledger.open(ledger_of(root)) as ledger:
+        ledger.record_version(version_log.Version(1, "other", "day", "s3://in", {}, {}, "p/1", 8, 9, 1))
+    rebuild(root, ledger_of(root))
+    assert {row["recipe"] for row in answers(root)["versions"]} == {RECIPE, "other"}
