@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.manifest import Manifest, dump, manifest_path
+from pipeline_tasks.manifest import Manifest, dump, identified, manifest_path
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
@@ -103,9 +103,13 @@ def given(root: str, name: str, documents: Sequence[str]) -> str:
         writer.write(batch)
     shard = writer.store(root, f"given/{name}")
     schema = tuple((column.name, str(column.type)) for column in DOCUMENT)
-    manifest = Manifest("given", 1, name, {}, (), (), schema, (shard,), {}, (), (), len(documents), 0, {}, {}, {})
-    storage.commit(storage.connect(root), manifest_path("given", name), dump(manifest))
-    return manifest_path("given", name)
+    whole = Manifest(
+        "given", 1, "", {"name": name}, (), (), schema, (shard,), {}, (), (), len(documents), 0, {}, {}, {}
+    )
+    manifest = identified(whole)
+    path = manifest_path("given", manifest.fingerprint)
+    storage.commit(storage.connect(root), path, dump(manifest))
+    return path
 
 
 def publish(root: str, name: str, manifests: dict[str, str]) -> None:

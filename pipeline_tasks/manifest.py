@@ -1,21 +1,26 @@
 """Manifests: what a stage wrote, from what, and where every row went."""
 
-import hashlib
 import itertools
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.sealed import digest_of, parse, reference, seal, sha256, unseal
 from pipeline_tasks.stage import LANDING, Shard, Shards
 
-FORMAT = 2
+FORMAT = 3
 """Version of the manifest's own layout, stored as `format`; part of every fingerprint."""
+
+WRITER = f"pyarrow-{pa.__version__}"
+"""What writes shards. Its version is identity because it is in the bytes."""
+
+NAMED = 32
+"""Digits of its digest that a shard is named by."""
 
 Tally = Mapping[str, int]
 
@@ -25,8 +30,10 @@ class Manifest:
     """The only thing that flows between tasks, by path: one stage's output over the shards that it covers.
 
     `rows_in == rows kept + rejected + quarantined` (or tokens, for a stage that conserves tokens).
-    `history` has the shards that the stage saved for later snapshots, by section; no section is empty.
-    `metrics` has whole numbers only, so that merging is exact in any order.
+    `history` has the shards that the stage saved for later snapshots, by section: every section that the stage
+    declares, without shards where it saved none. `parents` are the fingerprints of the input and of the history, and
+    `parent_digests` the SHA-256 of their manifests as stored. `resources` and `writer` complete what the fingerprint
+    is computed from. `metrics` has whole numbers only, so that merging is exact in any order.
     """
 
     stage: str
@@ -45,6 +52,9 @@ class Manifest:
     rejected: Tally
     quarantined: Tally
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    parent_digests: tuple[str, ...] = ()
+    resources: Mapping[str, str] = field(default_factory=dict)
+    writer: str = WRITER
 
     @property
     def rows(self) -> int:
@@ -93,62 +103,73 @@ def commit_slots(stage: str, fingerprint: str) -> Iterator[str]:
         yield f"{stage_prefix(stage, fingerprint)}/manifest.{generation}.json"
 
 
-def canonical(value: object) -> bytes:
-    """Return `value` as JSON bytes that are equal for equal values: sorted keys, no spaces, no clock."""
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _plain(value: object) -> object:
-    if is_dataclass(value) and not isinstance(value, type):
-        return _plain(asdict(value))
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
-
-
-def digest_of(value: object, length: int = 24) -> str:
-    """Return the first `length` hex digits of the SHA-256 of `value`'s canonical form."""
-    return hashlib.sha256(canonical(value)).hexdigest()[:length]
-
-
 def fingerprint_of(
     stage: str, version: int, params: object, parents: Iterable[str], resources: Mapping[str, str]
 ) -> str:
     """Return the identity of a stage's output: what and how; never where, when, or by how many workers.
 
     `resources` maps a parameter's file to its content digest; `parents` are fingerprints of the
-    input and of the history, in order. The writer's version is identity because it is in the bytes.
+    input and of the history, in order.
     """
+    return _fingerprint(
+        {"stage": stage, "version": version, "params": params, "parents": list(parents), "resources": dict(resources)}
+    )
+
+
+def _fingerprint(identity: Mapping[str, Any], writer: str = WRITER) -> str:
+    return digest_of({**identity, "format": FORMAT, "writer": writer})
+
+
+def identified(manifest: Manifest) -> Manifest:
+    """Return the manifest with the fingerprint that follows from what it says.
+
+    The identity of a landed snapshot has the names and digests of its files besides its params.
+    """
+    files = {"files": [[shard.path, shard.digest] for shard in manifest.shards]} if manifest.landed else {}
     identity = {
-        "format": FORMAT,
-        "stage": stage,
-        "version": version,
-        "params": params,
-        "parents": list(parents),
-        "resources": dict(resources),
-        "writer": f"pyarrow-{pa.__version__}",
+        "stage": manifest.stage,
+        "version": manifest.version,
+        "params": {**manifest.params, **files},
+        "parents": list(manifest.parents),
+        "resources": dict(manifest.resources),
     }
-    return digest_of(identity)
+    return replace(manifest, fingerprint=_fingerprint(identity, manifest.writer))
 
 
 def dump(manifest: Manifest) -> bytes:
-    """Return the manifest as it is stored: canonical, byte-identical between attempts."""
-    return canonical({"format": FORMAT, **asdict(manifest)}) + b"\n"
+    """Return the manifest as it is stored: canonical and sealed, byte-identical between attempts."""
+    return seal({"format": FORMAT, **asdict(manifest)})
+
+
+def reference_of(path: str, manifest: Manifest) -> str:
+    """Return the reference of a committed manifest: its path and the digest of its bytes."""
+    return reference(path, sha256(dump(manifest)))
 
 
 def load(body: bytes, path: str = "manifest") -> Manifest:
-    """Read a stored manifest; `path` names it in the error when it is not one."""
+    """Read a stored manifest; `path` names it in the error when it is not one, or was changed."""
+    way_out = _way_out(path)
+    _require_format(parse(body, path, way_out).get("format", 1), path)
+    raw = unseal(body, path, way_out)
+    del raw["format"]
     try:
-        raw = json.loads(body)
-        _require_format(raw.pop("format", 1), path)
-        return _manifest(raw)
-    except ContractError:
-        raise
+        manifest = _manifest(raw)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        message = f"{path} is not a manifest ({error}); restore it from a backup or remove its folder to refine again"
+        message = f"{path} is not a manifest ({error}); {way_out}"
         raise ContractError(message) from error
+    fingerprint = identified(manifest).fingerprint
+    if manifest.fingerprint != fingerprint:
+        message = f"{path}: its fingerprint is {manifest.fingerprint}, and what it says gives {fingerprint}; {way_out}"
+        raise ContractError(message)
+    return manifest
+
+
+def _way_out(path: str) -> str:
+    if "/partitions/" in path:
+        return "remove it and run again: only its missing shards are written again"
+    if "compacted/" in path:
+        return "remove its folder: its parts are still there and are read instead"
+    return "restore it from a backup or remove its folder to refine again"
 
 
 def _require_format(written: object, path: str) -> None:
@@ -167,10 +188,11 @@ def _manifest(raw: Any) -> Manifest:  # noqa: ANN401 -- whatever JSON said
         _require(raw[name], _is_count(raw[name]), name)
     for name in ("rejected", "quarantined"):
         _require(raw[name], all(map(_is_count, raw[name].values())), name)
-    for name in ("params", "metrics"):
+    for name in ("params", "metrics", "resources"):
         _require(raw[name], isinstance(raw[name], dict), name)
-    for name in ("parents", "covers"):
+    for name in ("parents", "parent_digests", "covers"):
         raw[name] = tuple(raw[name])
+    _require(raw["parent_digests"], len(raw["parent_digests"]) == len(raw["parents"]), "parent_digests")
     raw["schema"] = tuple((name, kind) for name, kind in raw["schema"])
     for name in ("shards", "rejects", "quarantine"):
         raw[name] = tuple(map(shard_of, raw[name]))
@@ -184,7 +206,9 @@ def shard_of(raw: Mapping[str, Any]) -> Shard:
     parts = shard.path.split("/")
     inside = shard.path.isprintable() and parts[0] not in ("", "file:", "s3:") and ".." not in parts
     _require(shard.path, inside, "a shard's path")
-    _require(shard.digest, bool(re.fullmatch("[0-9a-f]{1,64}", shard.digest)), "a shard's digest")
+    _require(shard.digest, bool(re.fullmatch("[0-9a-f]{64}", shard.digest)), "a shard's digest")
+    named = shard.path.startswith(LANDING) or parts[-1].partition(".")[0] == shard.digest[:NAMED]
+    _require(shard.path, named, f"the path of the shard with the digest {shard.digest}")
     _require(shard.index_digest, bool(re.fullmatch("([0-9a-f]{64})?", shard.index_digest)), "a shard's index digest")
     _require([shard.rows, shard.bytes], _is_count(shard.rows) and _is_count(shard.bytes), "a shard's rows and bytes")
     return shard

@@ -24,9 +24,9 @@ from airflow.sdk.exceptions import AirflowNotFoundException, AirflowTaskTerminat
 from refinery_credentials import adopt_credentials
 
 from pipeline_tasks.errors import JobLost
-from pipeline_tasks.manifest import digest_of
 from pipeline_tasks.recipe import RAY, SPARK
 from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.service import daemon
 from pipeline_tasks.service.requests import LandRequest, Reply, Request, encode, raise_refusal
 from pipeline_tasks.store import storage

@@ -14,6 +14,7 @@ from refinery_run import Run, base, run_of
 from pipeline_tasks.errors import GateRefused
 from pipeline_tasks.recipe import LAND, ErrorBudget
 from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests import (
     HistoryRequest,
     JudgeRequest,
@@ -29,7 +30,7 @@ log = logging.getLogger("refinery")
 
 
 class Part(TypedDict):
-    """What one task of the next stage reads: a manifest, and the span of its shards (None: all of them)."""
+    """What one task of the next stage reads: a manifest's reference, and the span of its shards (None: all of them)."""
 
     manifest: str
     span: list[int] | None
@@ -107,14 +108,14 @@ class Land(RequestOperator):
         run = run_of(context)
         about = self.about(context, run)
         reply = self.send(context, LandRequest(input=run.input, **about))
-        self.manifest = reply["manifest"]
+        self.manifest = path_of(reply["manifest"])
         history = self.send(context, HistoryRequest(**about))
         log_reply(context, LAND, reply, f"{reply['files']:,} files  {reply['bytes'] / 1e6:,.1f} MB")
         for name in reply["ignored"]:
             log.warning("land  %s is no crawl file and was left out", name)
-        landed = {"manifest": self.manifest, "landing": reply["landing"], **history}
+        landed = {"manifest": reply["manifest"], "landing": reply["landing"], **history}
         context["ti"].xcom_push(key="landed", value=landed)
-        return self.parts(context, run, self.manifest, "", self.next_partitions)
+        return self.parts(context, run, reply["manifest"], "", self.next_partitions)
 
 
 class StageOperator(RequestOperator):
@@ -156,7 +157,7 @@ class Refine(StageOperator):
         part: Part = self.part[0] if isinstance(self.part, list) else self.part
         context["part_name"] = part["name"]  # read by map_index_template
         reply = self.send(context, self.refine_request(context, run_of(context), part))
-        self.manifest = reply["manifest"]
+        self.manifest = path_of(reply["manifest"])
         log_reply(context, self.stage, reply, funnel_line(reply), part)
         return reply
 
@@ -180,7 +181,7 @@ class Seal(StageOperator):
             cpu=sum(reply["cpu"] for reply in self.refined),
         )
         reply = self.send(context, request)
-        self.manifest = reply["manifest"]
+        self.manifest = path_of(reply["manifest"])
         log_reply(context, self.stage, reply, funnel_line(reply))
         return reply
 
@@ -198,9 +199,9 @@ class Gate(StageOperator):
     def execute(self, context: Context) -> list[Part]:
         """Return the parts of the next stage; GateRefused, which is never retried, when the data is out of bounds."""
         run = run_of(context)
-        self.manifest = self.refined["manifest"]
+        self.manifest = path_of(self.refined["manifest"])
         request = JudgeRequest(
-            manifest=self.manifest,
+            manifest=self.refined["manifest"],
             previous=self.landed["previous"].get(self.stage, ""),
             bounds=self.step["bounds"],
             override=run.override.get(self.stage, ""),
@@ -210,7 +211,7 @@ class Gate(StageOperator):
         self.docs = verdict["docs"]
         log_reply(context, f"{self.stage} gate", verdict, verdict["outcome"])
         self._heed(verdict)
-        return self.parts(context, run, self.manifest, verdict["verdict"], self.next_partitions)
+        return self.parts(context, run, self.refined["manifest"], verdict["verdict"], self.next_partitions)
 
     def _heed(self, verdict: Mapping[str, Any]) -> None:
         why = "; ".join(sentence(failure) for failure in verdict["failures"])

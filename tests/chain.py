@@ -13,6 +13,7 @@ from typing import Any
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import load_recipe, stage_card
+from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import Reply, decode
 from pipeline_tasks.store import storage
@@ -65,7 +66,7 @@ class Chain:
     def sealed(self) -> dict[str, str]:
         """SHA-256 of every sealed manifest and of every published file but the report, which is not only data."""
         store = storage.connect(self.root)
-        paths = {stage: self.version.manifests[stage] for stage in self.stages()}
+        paths = {stage: path_of(self.version.manifests[stage]) for stage in self.stages()}
         paths |= {name: f"{self.version.prefix}/{name}" for name in ("tokens.bin", "tokens.json", "lineage.parquet")}
         return {name: hashlib.sha256(store.read(path)).hexdigest() for name, path in paths.items()}
 

@@ -1,5 +1,6 @@
 """Runs stages in tests as the product does: plan, engine, commit, over a root in a temporary folder."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, manifest_path, schema_pairs
+from pipeline_tasks.manifest import NAMED, Manifest, dump, identified, manifest_path, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
+from pipeline_tasks.sealed import seal, sha256
+from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_shards
 from pipeline_tasks.store.shard_file import ShardWriter
@@ -26,12 +29,11 @@ def commit_parent(root: Path, tables: Sequence[pa.Table], name: str = "given") -
         for batch in table.to_batches():
             writer.write(batch)
         shards.append(writer.store(str(root), f"{name}/data"))
-    print_ = fingerprint_of(name, 1, [shard.digest for shard in shards], (), {})
     manifest = Manifest(
         stage=name,
         version=1,
-        fingerprint=print_,
-        params={},
+        fingerprint="",
+        params={"shards": [shard.digest for shard in shards]},
         parents=(),
         covers=(),
         schema=schema_pairs(tables[0].schema),
@@ -45,9 +47,27 @@ def commit_parent(root: Path, tables: Sequence[pa.Table], name: str = "given") -
         quarantined={},
         metrics={"kept": merge(profile(table, MEASURED) for table in tables), "rejects": {}},
     )
-    path = manifest_path(name, print_)
-    storage.commit(storage.connect(str(root)), path, dump(manifest))
+    return commit_manifest(root, manifest)
+
+
+def commit_manifest(root: Path, manifest: Manifest) -> str:
+    """Commit a manifest under the fingerprint that follows from it; return its path."""
+    whole = identified(manifest)
+    path = manifest_path(whole.stage, whole.fingerprint)
+    storage.commit(storage.connect(str(root)), path, dump(whole))
     return path
+
+
+def made_up_shard(folder: str, rows: int = 0, size: int = 0, number: int = 0) -> Shard:
+    """Return a shard that is named and not stored."""
+    digest = sha256(f"{folder} {rows} {size} {number}".encode())
+    return Shard(f"{folder}/{digest[:NAMED]}.parquet", rows, size, digest)
+
+
+def resealed(path: Path, **changes: Any) -> None:
+    """Change fields of a sealed object as somebody would who knows the format: it is well-formed and sealed again."""
+    raw = json.loads(path.read_bytes())
+    path.write_bytes(seal(raw | changes))
 
 
 def refined(

@@ -1,7 +1,9 @@
 """Manifests are read only when they are whole, are the same bytes for the same facts, and add up exactly."""
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,32 +12,37 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline_tasks.errors import ContractError
-from pipeline_tasks.manifest import Manifest, canonical, dump, fingerprint_of, load, total
+from pipeline_tasks.errors import ContractError, DigestMismatch
+from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, identified, load, total
 from pipeline_tasks.profiles.columns import merge, octave_bins, profile, quantile
 from pipeline_tasks.run.task import load_receipt
+from pipeline_tasks.sealed import canonical, seal
 from pipeline_tasks.stage import Shard
 
 FEW = settings(max_examples=60, deadline=None)
 
-SHARD = Shard("toy_map/f00/data/a.parquet", 3, 120, "ab" * 32)
-MANIFEST = Manifest(
-    stage="toy_map",
-    version=1,
-    fingerprint="f00",
-    params={"every": 3, "words": ["ż", "a"]},
-    parents=("p1", "p2"),
-    covers=("c1",),
-    schema=(("id", "int64"), ("text", "large_string")),
-    shards=(SHARD,),
-    history={"urls": (SHARD,), "superseded": (SHARD, SHARD)},
-    rejects=(SHARD,),
-    quarantine=(),
-    rows_in=5,
-    bytes_in=99,
-    rejected={"toy_map:third": 2},
-    quarantined={},
-    metrics={"kept": {}, "rejects": {}},
+SHARD = Shard(f"toy_map/f00/data/{'ab' * 16}.parquet", 3, 120, "ab" * 32)
+MANIFEST = identified(
+    Manifest(
+        stage="toy_map",
+        version=1,
+        fingerprint="f00",
+        params={"every": 3, "words": ["ż", "a"]},
+        parents=("p1", "p2"),
+        covers=("c1",),
+        schema=(("id", "int64"), ("text", "large_string")),
+        shards=(SHARD,),
+        history={"urls": (SHARD,), "superseded": (SHARD, SHARD)},
+        rejects=(SHARD,),
+        quarantine=(),
+        rows_in=5,
+        bytes_in=99,
+        rejected={"toy_map:third": 2},
+        quarantined={},
+        metrics={"kept": {}, "rejects": {}},
+        parent_digests=("1" * 64, "2" * 64),
+        resources={"0": "d" * 64},
+    )
 )
 
 
@@ -47,11 +54,11 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
 
 def test_a_manifest_of_an_older_format_is_refused() -> None:
     older = json.loads(dump(MANIFEST))
-    del older["format"], older["history"]
-    with pytest.raises(
-        ContractError, match=r"a/manifest\.json is not a manifest of format 2 but of format 1; refine again"
-    ):
-        load(json.dumps(older | {"memory": []}).encode(), "a/manifest.json")
+    for changes, number in (({"format": 2}, 2), ({"format": None}, None)):
+        with pytest.raises(
+            ContractError, match=rf"a/manifest\.json is not a manifest of format 3 but of format {number}; refine again"
+        ):
+            load(json.dumps(older | changes).encode(), "a/manifest.json")
 
 
 json_values = st.recursive(
@@ -82,9 +89,9 @@ def test_random_json_is_no_manifest(value: object) -> None:
 def test_a_field_of_another_type_is_refused_or_harmless(field: str, value: object) -> None:
     raw = json.loads(dump(MANIFEST)) | {field: value}
     try:
-        read = load(json.dumps(raw).encode())
-    except ContractError as error:
-        assert "is not a manifest" in str(error)  # noqa: PT017 -- either outcome is right, and each is checked
+        read = load(seal(raw))
+    except (ContractError, UnicodeEncodeError) as error:
+        assert isinstance(error, UnicodeEncodeError) or re.search("is not a manifest|its fingerprint is", str(error))  # noqa: PT017 -- either outcome is right, and each is checked
     else:
         assert isinstance(read.rows, int)
         assert all(isinstance(shard, Shard) for shard in (*read.shards, *read.rejects))
@@ -93,7 +100,7 @@ def test_a_field_of_another_type_is_refused_or_harmless(field: str, value: objec
 
 @pytest.mark.parametrize("body", [b"", b"[" * 100_000, b"{}", b"null", b'"x"', b"\xff\xfe", b"[[]]"])
 def test_what_is_no_manifest_is_named(body: bytes) -> None:
-    with pytest.raises(ContractError, match=r"s3://b/toy/manifest\.json is not a manifest .*refine again"):
+    with pytest.raises(ContractError, match=r"s3://b/toy/manifest\.json is not .*refine again"):
         load(body, "s3://b/toy/manifest.json")
 
 
@@ -122,13 +129,73 @@ def test_a_shard_that_leaves_its_root_or_lies_about_its_size_is_refused(changed:
     raw = json.loads(dump(MANIFEST))
     raw["shards"][0] |= changed
     with pytest.raises(ContractError, match="is not a manifest"):
-        load(json.dumps(raw).encode())
+        load(seal(raw))
 
 
 def test_a_landed_file_may_have_any_name_below_its_snapshot() -> None:
+    landed = replace(SHARD, path="landing:crawl-data/a b..c/ż+%20.warc.gz")
+    manifest = identified(replace(MANIFEST, shards=(landed,)))
+    assert load(dump(manifest)).shards == (landed,)
+
+
+CHANGES = {
+    "stage": "toy_group",
+    "version": 2,
+    "fingerprint": "0" * 24,
+    "params": {"every": 4},
+    "parents": ["p1", "p3"],
+    "resources": {},
+    "writer": "pyarrow-1",
+}
+
+
+@pytest.mark.parametrize("field", sorted(CHANGES))
+def test_a_manifest_that_is_sealed_again_must_have_the_fingerprint_of_what_it_says(field: str) -> None:
     raw = json.loads(dump(MANIFEST))
-    raw["shards"][0]["path"] = "landing:crawl-data/a b..c/ż+%20.warc.gz"
-    assert load(json.dumps(raw).encode()).shards[0].path.endswith("ż+%20.warc.gz")
+    with pytest.raises(ContractError, match=r"a/manifest\.json: its fingerprint is .*restore it"):
+        load(seal(raw | {field: CHANGES[field]}), "a/manifest.json")
+
+
+def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to every value of a JSON object."""
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in children:
+        yield (*at, key)
+        yield from leaves(item, (*at, key))
+
+
+EVERY_PLACE = list(leaves(json.loads(dump(MANIFEST))))
+
+
+@pytest.mark.parametrize("change", ["remove", "replace"])
+def test_every_well_formed_edit_of_a_manifest_is_seen(change: str) -> None:
+    assert len(EVERY_PLACE) > 50
+    for *way, last in EVERY_PLACE:
+        raw = json.loads(dump(MANIFEST))
+        inner = raw
+        for key in way:
+            inner = inner[key]
+        if change == "remove":
+            del inner[last]
+        else:
+            inner[last] = [inner[last]]
+        with pytest.raises(ContractError):
+            load(canonical(raw) + b"\n")
+
+
+@FEW
+@given(at=st.integers(0, len(dump(MANIFEST)) - 1), bit=st.integers(0, 7))
+def test_every_flipped_bit_of_a_manifest_is_seen(at: int, bit: int) -> None:
+    body = bytearray(dump(MANIFEST))
+    body[at] ^= 1 << bit
+    with pytest.raises(ContractError, match="manifest"):
+        load(bytes(body))
+
+
+def test_a_field_that_is_given_twice_is_seen() -> None:
+    body = dump(MANIFEST).replace(b'"rows_in":5', b'"rows_in":5,"rows_in":5')
+    with pytest.raises(DigestMismatch, match="manifest was changed after it was written"):
+        load(body)
 
 
 # --- Canonical form and identity -------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def _result_lines(root: str, planted: truth.Truth) -> Iterator[str]:
     yield "\n=== The start of the last packed sequence, decoded ==="
     yield _decoded(root, versions[-1])
     for version in versions:
-        yield f"report     {root}/{version.prefix}/report.html"
+        yield f"report     {root}/{version.report}"
 
 
 def compared(root: str, planted: truth.Truth, versions: Sequence[version_log.Version]) -> list[str]:

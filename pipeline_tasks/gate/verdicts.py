@@ -1,6 +1,5 @@
 """Judges a stage's manifest against its suites of expectations: pass, warn, or refuse."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,7 +9,8 @@ from pipeline_tasks.gate.facts import compute_facts
 from pipeline_tasks.gate.subject import Facts
 from pipeline_tasks.gate.suites import EVERY, Bounds, Expectation, apply_bounds, load_suite, split_judgeable
 from pipeline_tasks.gate.validation import validate
-from pipeline_tasks.manifest import canonical, digest_of, stage_prefix
+from pipeline_tasks.manifest import stage_prefix
+from pipeline_tasks.sealed import digest_of, reference, require_digest, seal, sha256, split_reference, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 
@@ -33,7 +33,8 @@ class Failure:
 class Verdict:
     """A gate's decision about one manifest, and the facts that it is based on.
 
-    `path` and `docs` are the paths of this verdict and its Data Docs page, relative to the root. `skipped` names the
+    `manifest` and `previous` are references; `path` and `docs` are the paths of this verdict and its Data Docs page,
+    relative to the root, and `docs_digest` is the SHA-256 of the page. `skipped` names the
     expectations that were not judged, each with the reason (too few rows, nothing to compare with).
     """
 
@@ -49,6 +50,7 @@ class Verdict:
     facts: Facts
     path: str
     docs: str
+    docs_digest: str = ""
 
 
 def judge(
@@ -86,25 +88,44 @@ def judge(
         facts={key: None if value is None else round(value, 6) for key, value in sorted(facts.items())},
         path=f"{prefix}/verdict.json",
         docs=f"{prefix}/docs/index.html",
+        docs_digest=sha256(storage.keep(store, f"{prefix}/docs/index.html", page)),
     )
-    store.create(verdict.docs, page)
-    storage.commit(store, verdict.path, canonical(verdict) + b"\n")
+    storage.commit(store, verdict.path, seal(verdict))
     return verdict
 
 
-def read_verdict(root: str, path: str) -> Verdict:
-    """Load a stored verdict; RecipeError when there is none, ContractError when it is damaged."""
+def verdict_reference(verdict: Verdict) -> str:
+    """Return the reference of a stored verdict: its path and the digest of its bytes."""
+    return reference(verdict.path, sha256(seal(verdict)))
+
+
+def read_verdict(root: str, referred: str) -> Verdict:
+    """Load a stored verdict by its path or reference; RecipeError when there is none.
+
+    ContractError when it is damaged, or is the verdict of another path; DigestMismatch unless it has the digest of
+    its reference.
+    """
+    path, digest = split_reference(referred)
+    where, way_out = f"{root}/{path}", "restore it from a backup, or remove it and judge again"
     try:
-        raw = json.loads(storage.connect(root).read(path))
+        body = storage.connect(root).read(path)
+        raw = unseal(body, where, way_out)
+        require_digest(body, digest, where, way_out)
         raw["failures"] = tuple(Failure(**failure) for failure in raw["failures"])
         raw["skipped"] = tuple(raw["skipped"])
-        return Verdict(**raw)
+        verdict = Verdict(**raw)
     except FileNotFoundError as error:
-        message = f"{root}/{path}: no such verdict; judge that manifest first, or correct the path"
+        message = f"{where}: no such verdict; judge that manifest first, or correct the path"
         raise RecipeError(message) from error
+    except ContractError:
+        raise
     except (ValueError, TypeError, KeyError) as error:
-        message = f"{root}/{path} is not a verdict ({error}); remove it and judge again"
+        message = f"{where} is not a verdict ({error}); {way_out}"
         raise ContractError(message) from error
+    if verdict.path != path:
+        message = f"{where} is the verdict of {verdict.path}; {way_out}"
+        raise ContractError(message)
+    return verdict
 
 
 def _outcome(failures: Iterable[Failure], override: str) -> Outcome:

@@ -8,6 +8,7 @@ from pipeline_tasks.inspect.command import add_snapshot, print_result, version_o
 from pipeline_tasks.profiles.removals import arrivals, losses
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_manifest
 
 BAR = 28
@@ -36,8 +37,8 @@ def funnel(root: str, version: version_log.Version) -> list[dict[str, Any]]:
     return [_step(root, stage, version.manifests[stage]) for stage in STAGES if stage in version.manifests]
 
 
-def _step(root: str, stage: str, path: str) -> dict[str, Any]:
-    manifest = read_manifest(root, path)
+def _step(root: str, stage: str, referred: str) -> dict[str, Any]:
+    manifest = read_manifest(root, referred)
     return {
         "stage": stage,
         "rows_in": manifest.rows_in,
@@ -47,7 +48,7 @@ def _step(root: str, stage: str, path: str) -> dict[str, Any]:
         "rejected": dict(manifest.rejected),
         "quarantined": dict(manifest.quarantined),
         "losses": _worst(manifest.metrics),
-        "manifest": path,
+        "manifest": path_of(referred),
     }
 
 

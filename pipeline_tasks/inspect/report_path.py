@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Print the path."""
     version = version_of(options)
-    path = f"{options.root}/{version.prefix}/report.html"
+    path = f"{options.root}/{version.report}"
     facts = {"recipe": version.recipe, "snapshot": version.snapshot, "version": version.number, "report": path}
     print_result(options, facts, [path])
     return 0

@@ -49,5 +49,5 @@ def _history(stage: str, earlier: Sequence[Version], manifests: Manifests) -> It
     """Yield the fingerprints of the earlier manifests of a stage that saved history."""
     for version in earlier:
         manifest = manifests.get((version.number, stage))
-        if manifest is not None and manifest.history:
+        if manifest is not None and manifest.history_shards:
             yield manifest.fingerprint

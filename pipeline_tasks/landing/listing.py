@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, NothingLanded, SnapshotIncomplete
-from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, manifest_path
+from pipeline_tasks.manifest import Manifest, dump, identified, manifest_path
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.stage import LANDING, Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
@@ -178,13 +178,11 @@ def land(root: str, uri: str, snapshot: str = "") -> tuple[str, Manifest, Listin
     listing = list_snapshot(uri, snapshot)
     folder = _folder(uri, listing)
     shards = tuple(_shard(folder, name, size, digest) for name, size, digest in listing.files)
-    params = Params(listing.snapshot)
-    identity = {**asdict(params), "files": [[shard.path, shard.digest] for shard in shards]}
-    manifest = Manifest(
+    whole = Manifest(
         stage=STAGE.name,
         version=STAGE.version,
-        fingerprint=fingerprint_of(STAGE.name, STAGE.version, identity, (), {}),
-        params=asdict(params),
+        fingerprint="",
+        params=asdict(Params(listing.snapshot)),
         parents=(),
         covers=(),
         schema=(),
@@ -198,6 +196,7 @@ def land(root: str, uri: str, snapshot: str = "") -> tuple[str, Manifest, Listin
         quarantined={},
         metrics={"kept": {}, "rejects": {}},
     )
+    manifest = identified(whole)
     path = manifest_path(STAGE.name, manifest.fingerprint)
     storage.commit(storage.connect(root), path, dump(manifest))
     return path, manifest, listing

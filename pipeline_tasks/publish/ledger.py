@@ -12,6 +12,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.database import PARAMETER, SQL, Database, Row, without_comments
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 
 
@@ -150,7 +151,7 @@ def put_verdict(database: Database, verdict: Verdict, run: Row, *, first: Sequen
     row = {
         **run,
         "verdict": verdict.path,
-        "manifest": verdict.manifest,
+        "manifest": path_of(verdict.manifest),
         "stage": verdict.stage,
         "stage_rank": _stage_rank(verdict.stage),
         "outcome": verdict.outcome,
@@ -179,8 +180,8 @@ def put_version(database: Database, version: Version, at: str) -> None:
     names = ("snapshot", "prefix", "documents", "tokens", "sequences")
     row = {**key, **{name: getattr(version, name) for name in names}, "recorded_at": at}
     database.put("dataset_versions", tuple(key), row, first=("recorded_at",))
-    for stage, path in version.manifests.items():
-        part = {**key, "stage": stage, "manifest": path}
+    for stage, referred in version.manifests.items():
+        part = {**key, "stage": stage, "manifest": path_of(referred)}
         database.put("version_manifests", ("recipe", "number", "stage"), part)
 
 

@@ -3,16 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline_tasks.manifest import Manifest, digest_of
+from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.exports.formats import export
 from pipeline_tasks.publish.exports.source import source_of
 from pipeline_tasks.publish.ledger import Ledger
 from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.writing import write_report
-from pipeline_tasks.publish.superseded import store_superseded
+from pipeline_tasks.publish.superseded import store_superseded, superseded_by, superseded_facts
 from pipeline_tasks.recipe import STAGES
-from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.sealed import digest_of, path_of, reference
+from pipeline_tasks.store.reading import read_committed
 
 
 def publish(
@@ -25,45 +27,60 @@ def publish(
     verdicts: Mapping[str, str],
     ledger: Ledger,
 ) -> dict[str, Any]:
-    """Append a dataset version of the manifests; publishing the same manifests again returns the existing version."""
-    by_stage = {stage: read_manifest(root, path) for stage, path in manifests.items()}
+    """Append a dataset version of the manifests; publishing the same manifests again returns the existing version.
+
+    `manifests` and `verdicts` are paths or references by stage. Files of the version that are missing or damaged are
+    written again.
+    """
+    committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
+    by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
     prefix = _prefix(recipe, by_stage)
-    if "pack" in by_stage:
-        export(source_of(root, by_stage), prefix)
-    superseded = store_superseded(root, prefix, snapshot, by_stage.get("dedup_minhash"))
+    promised = version_log.promised_files(root, recipe, prefix)
+    files = export(source_of(root, by_stage), prefix, promised) if "pack" in by_stage else []
+    superseded = superseded_by(root, by_stage.get("dedup_minhash"))
+    files += store_superseded(root, prefix, superseded, promised)
+    fields = {
+        "recipe": recipe,
+        "snapshot": snapshot,
+        "landing": landing,
+        "manifests": {stage: reference(path_of(manifests[stage]), digest) for stage, (_, digest) in committed.items()},
+        "verdicts": {stage: _verdict(root, referred) for stage, referred in verdicts.items()},
+        "prefix": prefix,
+        "files": tuple(sorted(files, key=lambda file: file.path)),
+        **_sizes(by_stage),
+        **superseded_facts(prefix, snapshot, superseded),
+    }
+    version = version_log.unchanged(root, fields) or _with_report(root, fields, ledger)
+    ledger.record_version(version)
+    shown = ("prefix", "documents", "tokens", "sequences", "superseded", "report")
+    return {
+        "version": version.number,
+        "dataset": version_log.version_path(recipe, version.number),
+        **{name: getattr(version, name) for name in shown},
+    }
+
+
+def _verdict(root: str, referred: str) -> str:
+    """Return the reference of a verdict after reading it."""
+    return verdict_reference(read_verdict(root, referred)) if referred else ""
+
+
+def _with_report(root: str, fields: dict[str, Any], ledger: Ledger) -> version_log.Version:
+    """Write the report of a new version, and append the version."""
+    recipe, snapshot = fields["recipe"], fields["snapshot"]
     report = write_report(
         Contents(
             root=root,
             recipe=recipe,
             snapshot=snapshot,
-            paths=manifests,
-            verdict_paths=verdicts,
-            out=f"{prefix}/report.html",
+            paths=fields["manifests"],
+            verdict_paths={stage: referred for stage, referred in fields["verdicts"].items() if referred},
+            out=fields["prefix"],
             costs=ledger.query("cost", recipe=recipe, snapshot=snapshot),
             retractions=_earlier_retractions(root, recipe, snapshot),
         )
     )
-    version = version_log.append(
-        root,
-        {
-            "recipe": recipe,
-            "snapshot": snapshot,
-            "landing": landing,
-            "manifests": dict(manifests),
-            "verdicts": dict(verdicts),
-            "prefix": prefix,
-            **_sizes(by_stage),
-            **superseded,
-        },
-    )
-    ledger.record_version(version)
-    shown = ("prefix", "documents", "tokens", "sequences", "superseded")
-    return {
-        "version": version.number,
-        "dataset": version_log.version_path(recipe, version.number),
-        "report": report,
-        **{name: getattr(version, name) for name in shown},
-    }
+    return version_log.append(root, fields | {"files": (*fields["files"], report)})
 
 
 def _prefix(recipe: str, by_stage: Mapping[str, Manifest]) -> str:

@@ -19,6 +19,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.database import Database, Row, is_postgres, sqlite_path
 from pipeline_tasks.publish.ledger import STAGE_KEY, put_manifest, put_retraction, put_verdict, put_version
 from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 
@@ -123,15 +124,15 @@ def _entries(
 
 
 def _put_manifests(database: Database, root: str, versions: Sequence[Version], rebuilt: Rebuilt) -> frozenset[str]:
-    """Put every manifest that a version names; return the paths of those that could be read."""
+    """Put every manifest that a version names; return the references of those that could be read."""
     stored = set()
-    for path in dict.fromkeys(path for version in versions for path in version.manifests.values()):
+    for referred in dict.fromkeys(referred for version in versions for referred in version.manifests.values()):
         try:
-            put_manifest(database, path, read_manifest(root, path))
+            put_manifest(database, path_of(referred), read_manifest(root, referred))
         except RefineryError as error:
             rebuilt.missing.append(str(error))
             continue
-        stored.add(path)
+        stored.add(referred)
     rebuilt.manifests = len(stored)
     return frozenset(stored)
 
@@ -142,9 +143,9 @@ def _put_run(
     """Put the stages and verdicts of a version, where the old ledger had none."""
     run = {"recipe": version.recipe, "snapshot": version.snapshot, "recorded_at": at}
     unknown = {"engine": "", "attempt": 1, "wall_seconds": 0.0, "cpu_hours": 0.0, "gpu_hours": 0.0, "cost_usd": 0.0}
-    for stage, path in version.manifests.items():
-        if path in stored and stage != "land":
-            row = {**run, **unknown, "manifest": path}
+    for stage, referred in version.manifests.items():
+        if referred in stored and stage != "land":
+            row = {**run, **unknown, "manifest": path_of(referred)}
             database.put("stage_metrics", STAGE_KEY, row, first=tuple(row))
     for path in filter(None, version.verdicts.values()):
         try:

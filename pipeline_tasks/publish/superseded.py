@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.store import storage
+from pipeline_tasks.publish.published import Promised, PublishedFile, publish_file, read_published_file
 from pipeline_tasks.store.reading import read_history
 
 pc: Any = pyarrow.compute
@@ -30,8 +30,10 @@ SUPERSEDED = pa.schema(
 """One row of `superseded.parquet`, sorted by id: a document of an earlier snapshot and its winner."""
 
 
-def superseded_by(root: str, dedup_minhash: Manifest) -> pa.Table:
+def superseded_by(root: str, dedup_minhash: Manifest | None) -> pa.Table:
     """Return the documents that a snapshot supersedes: rows of `SUPERSEDED`, from the stage's history section."""
+    if dedup_minhash is None:
+        return SUPERSEDED.empty_table()
     batches = []
     for batch in read_history(root, dedup_minhash, "superseded"):
         loser, winner = batch.column("node"), batch.column("winner")
@@ -44,23 +46,27 @@ def superseded_by(root: str, dedup_minhash: Manifest) -> pa.Table:
     return pa.Table.from_batches(batches, schema=SUPERSEDED).sort_by("id")
 
 
-def store_superseded(root: str, prefix: str, snapshot: str, dedup_minhash: Manifest | None) -> dict[str, Any]:
-    """Store `superseded.parquet` under `prefix` if it has rows; return the version's fields about it."""
-    rows = superseded_by(root, dedup_minhash) if dedup_minhash else SUPERSEDED.empty_table()
+def store_superseded(root: str, prefix: str, rows: pa.Table, promised: Promised) -> list[PublishedFile]:
+    """Store `superseded.parquet` under `prefix` if there are `rows` of `SUPERSEDED`, and return it."""
     if not rows.num_rows:
-        return {"superseded": 0, "superseding": 0, "superseded_path": ""}
-    path = f"{prefix}/superseded.parquet"
+        return []
     with tempfile.NamedTemporaryFile(prefix="refinery-") as local:
         pq.write_table(rows, local.name)
-        storage.put_file(root, path, Path(local.name))
+        return [publish_file(root, f"{prefix}/superseded.parquet", Path(local.name), promised)]
+
+
+def superseded_facts(prefix: str, snapshot: str, rows: pa.Table) -> dict[str, Any]:
+    """Return a version's fields about the documents that it supersedes."""
+    if not rows.num_rows:
+        return {"superseded": 0, "superseding": 0, "superseded_path": ""}
     own = rows.filter(pc.equal(rows.column("winner_snapshot"), snapshot))
+    path = f"{prefix}/superseded.parquet"
     return {"superseded": rows.num_rows, "superseding": len(own.column("winner").unique()), "superseded_path": path}
 
 
 def read_superseded(root: str, recipe: str) -> pa.Table:
     """Return the documents that a recipe's current versions supersede: rows of `SUPERSEDED`."""
-    store = storage.connect(root)
     versions = version_log.latest_by_snapshot(root, recipe)
-    paths = [version.superseded_path for version in versions if version.superseded_path]
-    tables = [pq.read_table(pa.BufferReader(store.read(path))) for path in paths]
+    files = [version.file("superseded.parquet") for version in versions if version.superseded_path]
+    tables = [pq.read_table(pa.BufferReader(read_published_file(root, file))) for file in files]
     return pa.concat_tables([SUPERSEDED.empty_table(), *tables])

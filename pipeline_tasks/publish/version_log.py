@@ -1,16 +1,20 @@
-"""Dataset versions: an append-only log per recipe; each entry publishes one snapshot's manifests, or retracts them."""
+"""Dataset versions: an append-only log per recipe; each entry publishes one snapshot's manifests, or retracts them.
 
-import json
+The entries are the chain of `log_chain`.
+"""
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.manifest import canonical
+from pipeline_tasks.publish.log_chain import ChainEntry, entry_path, next_number, read_chain
+from pipeline_tasks.publish.log_chain import append as append_entry
+from pipeline_tasks.publish.published import Promised, PublishedFile
 from pipeline_tasks.recipe import LAND
+from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.protocol import Store
 
 NAMED = 5
 """Snapshots or recipes that an error names: the newest, or last by name."""
@@ -18,9 +22,10 @@ NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One published version: which manifests, of which snapshot, and where its exported files are.
+    """One published version: which manifests, of which snapshot, and its published files.
 
-    `number` counts from 1 within the recipe; `prefix` is where the exported files are. The dataset is the documents of
+    `number` counts from 1 within the recipe. `manifests` and `verdicts` are references (`path@sha256:digest`) by
+    stage. `files` are all files that were published with it, below `prefix`. The dataset is the documents of
     every snapshot's newest version, less those that any of these versions supersedes. This version supersedes
     `superseded` documents of earlier snapshots by `superseding` documents of its own; `superseded_path` is the file
     that lists them ("" if there are none).
@@ -39,6 +44,20 @@ class Version:
     superseded: int = 0
     superseding: int = 0
     superseded_path: str = ""
+    files: tuple[PublishedFile, ...] = ()
+
+    @property
+    def report(self) -> str:
+        """The path of the version's report."""
+        return next((file.path for file in self.files if file.path.startswith(f"{self.prefix}/report-")), "")
+
+    def file(self, name: str) -> PublishedFile:
+        """Return a published file by its name below `prefix`; ContractError if the version has none of that name."""
+        for file in self.files:
+            if file.path == f"{self.prefix}/{name}":
+                return file
+        message = f"version {self.number} of recipe {self.recipe} has no file {name}; publish its snapshot again"
+        raise ContractError(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +83,23 @@ class Retraction:
 
 def version_path(recipe: str, number: int) -> str:
     """Return the path of a version's entry."""
-    return f"datasets/{recipe}/{number:012d}.json"
+    return entry_path(recipe, number)
 
 
 def log(root: str, recipe: str) -> list[Version | Retraction]:
-    """Return all entries of a recipe, oldest first."""
-    store = storage.connect(root)
-    entries = [entry for entry in store.list(f"datasets/{recipe}") if entry.path.endswith(".json")]
-    return [_read(store, entry.path) for entry in entries]
+    """Return all entries of a recipe, oldest first; ContractError unless their chain is whole."""
+    return _entries(root, recipe, read_chain(root, recipe))
 
 
 def versions(root: str, recipe: str) -> list[Version]:
     """Return a recipe's versions, oldest first, with those of retracted snapshots."""
     return [entry for entry in log(root, recipe) if isinstance(entry, Version)]
+
+
+def promised_files(root: str, recipe: str, prefix: str) -> Promised:
+    """Return the files below a prefix that versions of a recipe name, by path."""
+    named = [file for version in versions(root, recipe) if version.prefix == prefix for file in version.files]
+    return {file.path: file for file in named}
 
 
 def retractions(root: str, recipe: str) -> dict[str, Retraction]:
@@ -94,15 +117,19 @@ def _newest_by_snapshot(entries: Iterable[Version | Retraction]) -> dict[str, Ve
     return dict(sorted({entry.snapshot: entry for entry in entries}.items()))
 
 
-def _read(store: Store, path: str) -> Version | Retraction:
+def _entries(root: str, recipe: str, chain: Sequence[ChainEntry]) -> list[Version | Retraction]:
+    return [_entry(root, recipe, entry.fields) for entry in chain]
+
+
+def _entry(root: str, recipe: str, fields: Mapping[str, Any]) -> Version | Retraction:
     try:
-        raw = json.loads(store.read(path))
-        if "retracts" in raw:
-            return Retraction(**raw | {"retracts": tuple(raw["retracts"])})
-        return Version(**raw)
-    except (ValueError, TypeError) as error:
+        if "retracts" in fields:
+            return Retraction(**{**fields, "retracts": tuple(fields["retracts"])})
+        return Version(**{**fields, "files": tuple(PublishedFile(**file) for file in fields["files"])})
+    except (ValueError, TypeError, KeyError) as error:
+        path = f"{root}/{entry_path(recipe, int(fields['number']))}"
         message = (
-            f"{store.root}/{path} is not a dataset version of this release ({error}); restore it from a backup, "
+            f"{path} is not a dataset version of this release ({error}); restore it from a backup, "
             "or publish into another root if an earlier release wrote it"
         )
         raise ContractError(message) from error
@@ -156,19 +183,45 @@ def earlier(root: str, recipe: str, snapshot: str) -> list[Version]:
 def append(root: str, fields: Mapping[str, Any]) -> Version:
     """Publish `fields` (those of `Version` but `number`) as the next version of their recipe.
 
-    Returns the snapshot's newest version instead if it has the same fields. RecipeError if the snapshot is retracted
-    and the fields come from the same landed files.
+    Returns the snapshot's newest version instead if it is the same (`unchanged`). RecipeError if the snapshot is
+    retracted and the fields come from the same landed files.
     """
     recipe, snapshot = str(fields["recipe"]), str(fields["snapshot"])
     while True:
-        entries = log(root, recipe)
-        newest = _newest_by_snapshot(entries).get(snapshot)
-        if isinstance(newest, Version) and asdict(newest) == asdict(Version(number=newest.number, **fields)):
+        chain = read_chain(root, recipe)
+        newest = unchanged(root, fields, _entries(root, recipe, chain))
+        if newest is not None:
             return newest
         refuse_retracted(root, recipe, snapshot, str(fields["manifests"].get(LAND)))
-        version = Version(number=_next_number(entries), **fields)
-        if _create(root, version):
+        version = Version(number=next_number(chain), **fields)
+        if append_entry(root, recipe, chain, asdict(version)):
             return version
+
+
+def unchanged(
+    root: str, fields: Mapping[str, Any], entries: Sequence[Version | Retraction] | None = None
+) -> Version | None:
+    """Return the snapshot's newest version if it has the same fields, None if not.
+
+    Its report may differ, as it shows the cost of runs; a version whose report is missing or damaged is published
+    again.
+    """
+    known = log(root, str(fields["recipe"])) if entries is None else entries
+    newest = _newest_by_snapshot(known).get(str(fields["snapshot"]))
+    if not isinstance(newest, Version):
+        return None
+    same = _data(newest) == _data(Version(number=newest.number, **fields))
+    return newest if same and _has_report(root, newest) else None
+
+
+def _data(version: Version) -> Version:
+    return replace(version, files=tuple(file for file in version.files if file.path != version.report))
+
+
+def _has_report(root: str, version: Version) -> bool:
+    store = storage.connect(root)
+    reports = [file for file in version.files if file.path == version.report]
+    return all(store.size(file.path) == file.bytes and sha256(store.read(file.path)) == file.digest for file in reports)
 
 
 def refuse_retracted(root: str, recipe: str, snapshot: str, land: str) -> None:
@@ -185,7 +238,8 @@ def refuse_retracted(root: str, recipe: str, snapshot: str, land: str) -> None:
 def retract(root: str, recipe: str, snapshot: str, reason: str = "") -> Retraction:
     """Retract a snapshot; return the existing entry if it is retracted. RecipeError if it was never published."""
     while True:
-        entries = log(root, recipe)
+        chain = read_chain(root, recipe)
+        entries = _entries(root, recipe, chain)
         own = [entry for entry in entries if entry.snapshot == snapshot]
         if not own:
             names = ", ".join(sorted({entry.snapshot for entry in entries})) or "published nothing"
@@ -195,28 +249,20 @@ def retract(root: str, recipe: str, snapshot: str, reason: str = "") -> Retracti
             return own[-1]
         numbers = tuple(entry.number for entry in own if isinstance(entry, Version))
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        retraction = Retraction(_next_number(entries), recipe, snapshot, numbers, reason, now)
-        if _create(root, retraction):
+        retraction = Retraction(next_number(chain), recipe, snapshot, numbers, reason, now)
+        if append_entry(root, recipe, chain, asdict(retraction)):
             return retraction
 
 
 def restore(root: str, recipe: str, snapshot: str) -> Version:
     """Publish the last version of a retracted snapshot again; RecipeError if it is not retracted."""
     while True:
-        entries = log(root, recipe)
+        chain = read_chain(root, recipe)
+        entries = _entries(root, recipe, chain)
         if snapshot not in retractions(root, recipe):
             message = f"{root}: snapshot {snapshot!r} of recipe {recipe} is not retracted; there is nothing to undo"
             raise RecipeError(message)
         last = [entry for entry in entries if isinstance(entry, Version) and entry.snapshot == snapshot][-1]
-        version = replace(last, number=_next_number(entries))
-        if _create(root, version):
+        version = replace(last, number=next_number(chain))
+        if append_entry(root, recipe, chain, asdict(version)):
             return version
-
-
-def _next_number(entries: Sequence[Version | Retraction]) -> int:
-    return (entries[-1].number if entries else 0) + 1
-
-
-def _create(root: str, entry: Version | Retraction) -> bool:
-    """Append an entry; False if another process has taken its number."""
-    return storage.connect(root).create(version_path(entry.recipe, entry.number), canonical(entry))

@@ -9,16 +9,15 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.manifest import ABANDONED, Manifest, digest_of, load
+from pipeline_tasks.manifest import ABANDONED, Manifest, fingerprint_of, load
+from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Section, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry
 from pipeline_tasks.store.segment import COMPACTED
 
-FORMAT = 1
+FORMAT = 2
 """Version of a compaction's layout: part of its name."""
 
 
@@ -39,7 +38,14 @@ class Run:
     @property
     def name(self) -> str:
         """The name of the run's compaction: what is merged, and how it is written."""
-        return digest_of([FORMAT, pa.__version__, self.fingerprints, [saved_digests(part) for part in self.parts]])
+        first = self.parts[0]
+        return fingerprint_of(first.stage, first.version, first.params, self.fingerprints, self.resources)
+
+    @property
+    def resources(self) -> dict[str, str]:
+        """What the compaction depends on besides its parts' fingerprints: its own format, and what the parts saved."""
+        saved = {f"part {rank}": digest_of(saved_digests(part)) for rank, part in enumerate(self.parts)}
+        return {"compaction": str(FORMAT), **saved}
 
     @property
     def fingerprints(self) -> tuple[str, ...]:
@@ -96,23 +102,24 @@ def cover(manifests: Sequence[Manifest], known: Compactions) -> list[tuple[Run, 
 def read_history(root: str, sections: Mapping[str, Section], manifests: Sequence[Manifest]) -> History:
     """Return the history that earlier manifests saved, oldest first, in as few entries as compaction has left.
 
-    ContractError if a manifest saved a section that the stage does not declare: its rows would be overlooked.
+    ContractError unless each manifest names exactly the sections that the stage declares: rows of others would be
+    overlooked, and a section that is not named was removed. A snapshot that saved nothing names the section without
+    shards.
     """
     for manifest in manifests:
         _check_sections(sections, manifest)
-    earlier = [manifest for manifest in manifests if manifest.history]
+    earlier = [manifest for manifest in manifests if manifest.history_shards]
     known = compactions(root) if len(earlier) > 1 and all(map(has_keys, earlier)) else {}
     saved = [manifest.history for _, manifest in cover(earlier, known)]
-    entries = {name: tuple(history[name] for history in saved if name in history) for name in sections}
+    entries = {name: tuple(history[name] for history in saved if history[name]) for name in sections}
     return History(sections, entries)
 
 
 def _check_sections(sections: Mapping[str, Section], manifest: Manifest) -> None:
-    unknown = sorted(set(manifest.history) - set(sections))
-    if unknown:
+    if set(manifest.history) != set(sections):
         message = (
-            f"{manifest.stage}/{manifest.fingerprint} saved the history section {', '.join(unknown)}, and the "
-            f"stage declares {', '.join(sections) or 'none'}; restore the manifest from a backup, or refine that "
-            "snapshot again"
+            f"{manifest.stage}/{manifest.fingerprint} saved the history sections "
+            f"{', '.join(sorted(manifest.history)) or 'none'}, and the stage declares {', '.join(sections) or 'none'}; "
+            "restore the manifest from a backup, or refine that snapshot again"
         )
         raise ContractError(message)

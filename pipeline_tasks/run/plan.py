@@ -1,19 +1,20 @@
 """Plans one stage over one input: checks the request, and computes the fingerprint and where shards go."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, SchemaBroken
-from pipeline_tasks.manifest import Manifest, canonical, fingerprint_of, manifest_path, stage_prefix
+from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, stage_prefix
 from pipeline_tasks.recipe import LOCAL, ErrorBudget, stage_card
 from pipeline_tasks.run.task import StageIO, repoint
+from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import Shards, Stage
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.reading import read_committed
 
 Span = tuple[int, int]
 """Shards [start, stop) of a manifest."""
@@ -23,8 +24,9 @@ Span = tuple[int, int]
 class RefineRequest:
     """Run a stage over its input, or over one span of its shards.
 
-    `root`, `stage`, `params`, `parent` and `history` decide the output: `parent` and `history` are manifest paths
-    relative to `root`, and `history` lists this stage's manifests of earlier snapshots, oldest first. The rest
+    `root`, `stage`, `params`, `parent` and `history` decide the output: `parent` and `history` are references of
+    manifests (`path@sha256:digest`, relative to `root`; a path alone is not checked), and `history` lists this
+    stage's manifests of earlier snapshots, oldest first. The rest
     decides how to run and is not part of identity. `landing` is the folder of the snapshot's landed files; `recipe`,
     `snapshot` and `run_id` name the run that the request belongs to.
     """
@@ -56,6 +58,7 @@ class Plan:
     params: Any
     parent: Manifest
     history: tuple[Manifest, ...]
+    parent_digests: tuple[str, ...]
     resources: Mapping[str, str]
     fingerprint: str
     io: StageIO
@@ -79,15 +82,35 @@ def plan(request: RefineRequest) -> Plan:
     """Check a request and compute the fingerprint; nothing is read but manifests and resource files."""
     card = stage_card(request.stage)
     params = bind(card, request.params)
-    parent = read_manifest(request.root, request.parent)
-    history = tuple(read_manifest(request.root, path) for path in request.history) if card.reads_history else ()
+    committed = _committed(request, card)
+    parent, *history = (manifest for manifest, _ in committed)
     _check_reads(card, parent)
     params, resources = _resources(card, params)
     parents = [parent.fingerprint, *(earlier.fingerprint for earlier in history)]
-    by_rank = {str(rank): digest for rank, digest in enumerate(sorted(resources.values()))}
-    fingerprint = fingerprint_of(card.name, card.version, _identity(params, resources), parents, by_rank)
-    io = _io(request, card, parent, resources, fingerprint)
-    return Plan(request, card, params, parent, history, resources, fingerprint, io)
+    digests = numbered(resources.values())
+    fingerprint = fingerprint_of(card.name, card.version, _identity(params, resources), parents, digests)
+    return Plan(
+        request=request,
+        card=card,
+        params=params,
+        parent=parent,
+        history=tuple(history),
+        parent_digests=tuple(digest for _, digest in committed),
+        resources=resources,
+        fingerprint=fingerprint,
+        io=_io(request, card, parent, resources, fingerprint),
+    )
+
+
+def _committed(request: RefineRequest, card: Stage[Any]) -> list[tuple[Manifest, str]]:
+    """Return the parent and the history that a stage reads, each with the digest of its manifest."""
+    read = (request.parent, *(request.history if card.reads_history else ()))
+    return [read_committed(request.root, referred) for referred in read]
+
+
+def numbered(digests: Iterable[str]) -> dict[str, str]:
+    """Return the digests of resources as manifests have them: in order, by number."""
+    return {str(rank): digest for rank, digest in enumerate(sorted(digests))}
 
 
 def _io(

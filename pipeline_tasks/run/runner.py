@@ -14,16 +14,16 @@ from pipeline_tasks.errors import (
     RowsVanished,
     SchemaBroken,
 )
-from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, digest_of, dump, load, schema_pairs, total
+from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, dump, load, schema_pairs, total
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.removals import notable
 from pipeline_tasks.run.history import History, read_history
-from pipeline_tasks.run.plan import Plan, RefineRequest, Span, plan
+from pipeline_tasks.run.plan import Plan, RefineRequest, Span, numbered, plan
 from pipeline_tasks.run.tracker import Tracker
+from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
-from pipeline_tasks.store.reading import read_manifest
 
 
 class RunningEngine(Engine, Protocol):
@@ -68,7 +68,7 @@ def refine(request: RefineRequest, engine: EngineFactory) -> Refined:
     store = storage.connect(request.root)
     path = _slot(store, planned) if request.span is None else partition_path(planned, request.span)
     if store.size(path):  # an empty object is no commit
-        return Refined(path, _verified(store, path), Cost())
+        return Refined(path, _verified(store, path, planned, request.span), Cost())
     manifest, cost = _run(planned, engine)
     _commit(store, path, manifest)
     return Refined(path, manifest, cost)
@@ -96,9 +96,17 @@ def partition_path(planned: Plan, span: Span) -> str:
     return f"{planned.io.prefix}/partitions/{digest_of(covered)}.json"
 
 
-def _verified(store: Store, path: str) -> Manifest:
-    """Load a committed manifest and check that every shard it names is stored with its size."""
+def _verified(store: Store, path: str, planned: Plan, span: Span | None = None) -> Manifest:
+    """Load a committed manifest; check that it is the planned one and that its shards are stored with their sizes."""
     manifest = load(store.read(path), f"{store.root}/{path}")
+    covers = tuple(shard.digest for shard in planned.inputs(span))
+    expected = (planned.fingerprint, covers, planned.parent_digests)
+    if (manifest.fingerprint, manifest.covers, manifest.parent_digests) != expected:
+        message = (
+            f"{store.root}/{path} was made from other input than {planned.card.name}/{planned.fingerprint} reads: "
+            "a manifest that it names was changed; restore that one, or remove this one and run again"
+        )
+        raise ContractError(message)
     for shard in manifest.stored:
         if store.size(shard.path) != shard.bytes:
             message = (
@@ -139,7 +147,7 @@ def _manifest(planned: Plan, shards: Shards, kept: Shards, engine: RunningEngine
         covers=tuple(shard.digest for shard in shards),
         schema=receipts[0].schema if receipts else (),
         shards=kept,
-        history={name: saved for name, saved in engine.saved.items() if saved},
+        history={name: engine.saved.get(name, ()) for name in planned.card.history},
         rejects=_in_order(receipt.rejects for receipt in tracker.receipts),
         quarantine=_in_order(receipt.quarantine for receipt in tracker.receipts),
         rows_in=landed_rows if planned.parent.landed else sum(shard.rows for shard in shards),
@@ -152,6 +160,8 @@ def _manifest(planned: Plan, shards: Shards, kept: Shards, engine: RunningEngine
                 "rejects": merge(receipt.rejects_profile for receipt in tracker.receipts),
             }
         ),
+        parent_digests=planned.parent_digests,
+        resources=numbered(planned.resources.values()),
     )
 
 
@@ -223,7 +233,7 @@ def seal(request: RefineRequest, spans: Sequence[Span]) -> Refined:
     store = storage.connect(request.root)
     path = _slot(store, planned)
     if store.size(path):  # an empty object is no commit
-        return Refined(path, _verified(store, path), Cost())
+        return Refined(path, _verified(store, path, planned), Cost())
     parts = [_partition(store, planned, span) for span in sorted(spans)]
     covered = tuple(digest for part in parts for digest in part.covers)
     if covered != tuple(shard.digest for shard in planned.parent.shards):
@@ -238,8 +248,11 @@ def seal(request: RefineRequest, spans: Sequence[Span]) -> Refined:
 
 def _partition(store: Store, planned: Plan, span: Span) -> Manifest:
     path = partition_path(planned, span)
-    read_manifest(store.root, path)
-    return _verified(store, path)
+    try:
+        return _verified(store, path, planned, span)
+    except FileNotFoundError as error:
+        message = f"{store.root}/{path}: no such manifest; refine that partition first"
+        raise RecipeError(message) from error
 
 
 def _concatenate(parts: Sequence[Manifest]) -> Manifest:

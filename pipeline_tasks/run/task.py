@@ -2,20 +2,20 @@
 
 import functools
 import itertools
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, Self, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.manifest import canonical, digest_of, schema_pairs, shard_of
+from pipeline_tasks.manifest import schema_pairs, shard_of
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.schema import VERDICT
+from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
 from pipeline_tasks.stage import LANDING, Batches, HistoryReader, Kernel, Shard, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import mismatch
@@ -106,14 +106,15 @@ def receipt_path(prefix: str, key: str) -> str:
 
 def load_receipt(body: bytes, path: str = "receipt") -> Receipt:
     """Read a stored receipt; `path` names it in the error when it is not one."""
+    way_out = "remove it and run again: only its shard is written again"
+    raw = unseal(body, path, way_out)
     try:
-        raw = json.loads(body)
         for name in ("shard", "rejects", "quarantine"):
             raw[name] = shard_of(raw[name]) if raw[name] else None
         raw["schema"] = tuple((name, kind) for name, kind in raw["schema"])
         return Receipt(**raw)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        message = f"{path} is not a receipt ({error}); remove it and run again: only its shard is written again"
+        message = f"{path} is not a receipt ({error}); {way_out}"
         raise ContractError(message) from error
 
 
@@ -141,7 +142,7 @@ def run_streams(task: Task, streams: Sequence[Batches | HistoryReader], *, lande
             pass
         receipt = split.receipt(task.key, counted.rows if landed else 0)
     store = storage.connect(task.io.root)
-    storage.commit(store, receipt_path(task.io.prefix, task.key), canonical(asdict(receipt)))
+    storage.commit(store, receipt_path(task.io.prefix, task.key), seal(receipt))
     history_reads: Counter[str] = Counter()
     for stream in (streams[0], *rest):
         history_reads.update(stream.cost if isinstance(stream, Segment | Segments) else {})

@@ -21,7 +21,7 @@ from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate import verdicts
 from pipeline_tasks.landing import listing
-from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.manifest import Manifest, reference_of
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.publishing import publish
@@ -54,9 +54,9 @@ def handle(request: Request) -> Reply:
 
 def _land(request: LandRequest) -> Reply:
     path, manifest, landed = listing.land(request.root, request.input, request.snapshot)
-    version_log.refuse_retracted(request.root, request.recipe, landed.snapshot, path)
+    version_log.refuse_retracted(request.root, request.recipe, landed.snapshot, reference_of(path, manifest))
     return {
-        "manifest": path,
+        "manifest": reference_of(path, manifest),
         "snapshot": landed.snapshot,
         "landing": listing.landing_of(request.input),
         "files": len(manifest.shards),
@@ -69,9 +69,9 @@ def _history(request: HistoryRequest) -> Reply:
     earlier = version_log.earlier(request.root, request.recipe, request.snapshot)
     history: dict[str, list[str]] = {}
     for version in earlier:
-        for stage, path in version.manifests.items():
-            if read_manifest(request.root, path).history:
-                history.setdefault(stage, []).append(path)
+        for stage, referred in version.manifests.items():
+            if read_manifest(request.root, referred).history_shards:
+                history.setdefault(stage, []).append(referred)
     previous = dict(earlier[-1].manifests) if earlier else {}
     return {"history": history, "previous": previous}
 
@@ -123,7 +123,7 @@ def _seal(request: SealRequest) -> Reply:
 def _refined_reply(refined: Refined) -> Reply:
     manifest, cost = refined.manifest, refined.cost
     return {
-        "manifest": refined.path,
+        "manifest": reference_of(refined.path, manifest),
         "rows_in": manifest.rows_in,
         "rows": manifest.rows,
         "rejected": dict(manifest.rejected),
@@ -157,7 +157,7 @@ def _judge(request: JudgeRequest) -> Reply:
     return {
         "outcome": verdict.outcome,
         "failures": [asdict(failure) for failure in verdict.failures],
-        "verdict": verdict.path,
+        "verdict": verdicts.verdict_reference(verdict),
         "docs": verdict.docs,
     }
 

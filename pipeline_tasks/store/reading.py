@@ -4,21 +4,47 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.manifest import Manifest, load, manifest_path
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.manifest import Manifest, load, manifest_path, stage_prefix
 from pipeline_tasks.recipe import LAND, STAGES
+from pipeline_tasks.sealed import require_digest, sha256, split_reference
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.shard_file import read_shard
 
+RESTORE = "restore it from a backup, or remove its folder and refine that snapshot again"
+"""The way out of a manifest that is not what is expected."""
 
-def read_manifest(root: str, path: str) -> Manifest:
-    """Load a committed manifest; RecipeError when there is none at `path`."""
+
+def read_manifest(root: str, referred: str) -> Manifest:
+    """Load a committed manifest by its path or reference; RecipeError when there is none.
+
+    DigestMismatch unless it has the digest of its reference; ContractError unless it is the manifest of its path.
+    """
+    return read_committed(root, referred)[0]
+
+
+def read_committed(root: str, referred: str) -> tuple[Manifest, str]:
+    """As `read_manifest`; return also the digest of the manifest's bytes."""
+    path, digest = split_reference(referred)
+    where = f"{root}/{path}"
     try:
-        return load(storage.connect(root).read(path), f"{root}/{path}")
+        body = storage.connect(root).read(path)
     except FileNotFoundError as error:
-        message = f"{root}/{path}: no such manifest; refine that stage first, or correct the path"
+        message = f"{where}: no such manifest; refine that stage first, or correct the path"
         raise RecipeError(message) from error
+    manifest = load(body, where)
+    if path.split("/")[-2:-1] != ["partitions"]:
+        require_place(manifest, path, where)
+    require_digest(body, digest, where, RESTORE)
+    return manifest, sha256(body)
+
+
+def require_place(manifest: Manifest, path: str, where: str) -> None:
+    """Raise ContractError unless a manifest is stored at the path that follows from its fingerprint."""
+    if path.split("/")[-2:-1] != [manifest.fingerprint]:
+        message = f"{where} is the manifest of {stage_prefix(manifest.stage, manifest.fingerprint)}; {RESTORE}"
+        raise ContractError(message)
 
 
 def read_shards(root: str, shards: Iterable[Shard], columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -43,7 +69,7 @@ def parent_of(root: str, manifest: Manifest) -> Manifest | None:
     for stage in (*reversed(earlier), LAND):
         path = manifest_path(stage, manifest.parents[0])
         if store.size(path) is not None:
-            return load(store.read(path), f"{root}/{path}")
+            return read_manifest(root, path)
     return None
 
 

@@ -50,6 +50,17 @@ def commit(store: Store, path: str, body: bytes) -> None:
         raise DeterminismViolation(message)
 
 
+def keep(store: Store, path: str, body: bytes) -> bytes:
+    """Put-if-absent of bytes that may differ between attempts; return those that are stored, the first ones."""
+    if store.create(path, body):
+        return body
+    stored = store.read(path)
+    if not stored:
+        commit(store, path, body)
+        return body
+    return stored
+
+
 def put_file(root: str, path: str, local: Path) -> None:
     """Store a local file at `path`, relative to the root."""
     connect(root).put_file(path, local, sha256_of(local))

@@ -16,13 +16,14 @@ import pyarrow.compute
 from pipeline_tasks.engines import choose
 from pipeline_tasks.errors import RowsVanished
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
-from pipeline_tasks.manifest import ABANDONED, Manifest, canonical, commit_slots, dump, stage_prefix
+from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, dump, stage_prefix
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import LOCAL, stage_card
 from pipeline_tasks.run.history import Compactions, History, Run, compactions, cover, has_keys, saved_digests
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
+from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.stage import Section, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry
@@ -157,13 +158,15 @@ def _manifest(run: Run, merged: Mapping[str, Shards]) -> Manifest:
         covers=tuple(digest for part in run.parts for digest in saved_digests(part)),
         schema=(),
         shards=(),
-        history=dict(merged),
+        history={name: merged.get(name, ()) for name in first.history},
         rejects=(),
         quarantine=(),
         rows_in=sum(shard.rows for shards in merged.values() for shard in shards),
         bytes_in=sum(shard.bytes for part in run.parts for shard in part.history_shards),
         rejected={},
         quarantined={},
+        parent_digests=tuple(sha256(dump(part)) for part in run.parts),
+        resources=run.resources,
     )
 
 

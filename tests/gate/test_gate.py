@@ -16,16 +16,15 @@ from pipeline_tasks.gate.comparison import psi
 from pipeline_tasks.gate.facts import FACTS, compute_facts
 from pipeline_tasks.gate.suites import EVERY, EXPECTATIONS, load_suite
 from pipeline_tasks.gate.verdicts import Verdict, judge, read_verdict
-from pipeline_tasks.manifest import Manifest, digest_of, dump, manifest_path, schema_pairs
+from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.removals import losses
 from pipeline_tasks.recipe import STAGES, stage_card
 from pipeline_tasks.schema import LOCATOR
-from pipeline_tasks.stage import Shard
-from pipeline_tasks.store import storage
+from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.store.shard_file import ShardWriter
 from tests.documents import documents as table_of
-from tests.refining import commit_parent, refined
+from tests.refining import commit_manifest, commit_parent, made_up_shard, refined
 
 ROWS = 20_000
 
@@ -88,14 +87,14 @@ def healthy(stage: str, rows_in: int = ROWS) -> Manifest:
     return Manifest(
         stage=stage,
         version=card.version,
-        fingerprint=digest_of([stage, "healthy", rows_in]),
+        fingerprint="",
         params=PARAMS.get(stage, {}),
         parents=(),
         covers=(),
         schema=schema_pairs(card.writes),
-        shards=(Shard("data/0", kept if stage != "pack" else 120, HUGE, "a"),),
+        shards=(made_up_shard("data", kept if stage != "pack" else 120, HUGE),),
         history={},
-        rejects=(Shard("rejects/0", rows_in - kept, 1000, "b"),),
+        rejects=(made_up_shard("rejects", rows_in - kept, 1000),),
         quarantine=(),
         rows_in=rows_in,
         bytes_in=0,
@@ -112,8 +111,8 @@ def kept(manifest: Manifest, share: float, why: str = "") -> Manifest:
     reason = why or next(iter(stage_card(manifest.stage).reasons), f"{manifest.stage}:none")
     return replace(
         manifest,
-        shards=(Shard("data/0", rows_kept, HUGE, "a"),),
-        rejects=(Shard("rejects/0", lost, 1000, "b"),),
+        shards=(made_up_shard("data", rows_kept, HUGE),),
+        rejects=(made_up_shard("rejects", lost, 1000),),
         rejected={reason: lost} if lost else {},
     )
 
@@ -136,7 +135,10 @@ def bad_every(good: Manifest) -> Bad:
     yield replace(good, rows_in=good.rows_in + 1), None
     yield replace(good, rejected={"filter_url:url": 5}, rows_in=good.rows_in + 5), None
     yield replace(good, schema=(("id", "int64"),), version=good.version - 1), None
-    yield replace(good, quarantined={"error:cut": 4000}, rows_in=24_000, quarantine=(Shard("q/0", 4000, 9, "c"),)), None
+    yield (
+        replace(good, quarantined={"error:cut": 4000}, rows_in=24_000, quarantine=(made_up_shard("q", 4000, 9),)),
+        None,
+    )
     yield kept(good, 0.0), None
     yield kept(good, 0.5), good
 
@@ -255,10 +257,7 @@ LOOKED_UP = {(EVERY, "duplicate_records"), *((stage, "duplicate_ids") for stage 
 
 def stored(root: Path, manifest: Manifest) -> str:
     """Commit a manifest under the fingerprint of its content; return its path."""
-    manifest = replace(manifest, fingerprint=digest_of(manifest))
-    path = manifest_path(manifest.stage, manifest.fingerprint)
-    storage.commit(storage.connect(str(root)), path, dump(manifest))
-    return path
+    return commit_manifest(root, replace(manifest, resources={"content": digest_of(manifest)}))
 
 
 def judged(root: Path, manifest: Manifest, previous: Manifest | None = None, **kwargs: Any) -> Verdict:
@@ -266,7 +265,7 @@ def judged(root: Path, manifest: Manifest, previous: Manifest | None = None, **k
     if manifest.stage in ("tokenize", "shuffle", "pack"):
         before = STAGES[STAGES.index(manifest.stage) - 1]
         parent = stored(root, healthy(before))
-        manifest = replace(manifest, parents=(parent.split("/")[1],))
+        manifest = replace(manifest, parents=(parent.split("/")[1],), parent_digests=("0" * 64,))
     return judge(str(root), stored(root, manifest), stored(root, previous) if previous else "", **kwargs)
 
 

@@ -1,5 +1,6 @@
 """Hits of evaluation sets: listed with their places, and searched for a later benchmark by sketches alone."""
 
+import dataclasses
 import gzip
 import json
 from collections.abc import Sequence
@@ -16,9 +17,8 @@ from pipeline_tasks.inspect import contamination
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.reading import read_manifest
 from tests.documents import documents
-from tests.refining import commit_parent, refined, rows
+from tests.refining import commit_parent, refined, resealed, rows
 from tests.stages.test_decontaminate import PROSE, QUESTION, edited, read
 
 RIVER = "Which river flows through the old town of Ljubljana today?"
@@ -160,12 +160,10 @@ def dataset_entry(version: version_log.Version) -> dict[str, Any]:
 
 def test_sketches_that_do_not_fit_are_refused(tmp_path: Path, quiz: str) -> None:
     version, manifest = publish(tmp_path, [documents(TEXTS), documents([PROSE])], {})
-    path = tmp_path / version.manifests["decontaminate"]
-    raw = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**raw, "history": {"sketches": raw["history"]["sketches"][:1]}}))
+    saved = [dataclasses.asdict(shard) for shard in manifest.history["sketches"]]
+    resealed(tmp_path / version.manifests["decontaminate"], history={"sketches": saved[:1]})
     with pytest.raises(ContractError, match="do not fit"):
         contamination.search(str(tmp_path), version, {"quiz": quiz}, {})
-    assert read_manifest(str(tmp_path), version.manifests["decontaminate"]).rows == manifest.rows
 
 
 def test_the_command_shows_both_sides(tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]) -> None:

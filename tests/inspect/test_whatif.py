@@ -18,7 +18,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.stage import replace_column
 from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts
 from tests.documents import documents
-from tests.refining import commit_parent, refined, rows
+from tests.refining import commit_parent, refined, resealed, rows
 from tests.stages.test_filter_quality import PROSE
 
 LINES = PROSE.split("\n")
@@ -201,7 +201,7 @@ def test_signals_of_an_earlier_version_are_refused() -> None:
 def test_signals_that_do_not_explain_the_decisions_are_refused(tmp_path: Path) -> None:
     _, version = published(tmp_path)
     path = tmp_path / version.manifests["filter_quality"]
-    path.write_text(path.read_text().replace('"c4:curly_bracket":', '"c4:lorem_ipsum":'))
+    resealed(path, **json.loads(path.read_text().replace('"c4:curly_bracket":', '"c4:lorem_ipsum":')))
     with pytest.raises(ContractError, match="its signals explain"):
         whatif(str(tmp_path), version, [])
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.chain import PROJECT
 
-VOCABULARY = {"errors", "manifest", "recipe", "stage"}
+VOCABULARY = {"errors", "manifest", "recipe", "sealed", "stage"}
 REQUESTS = {"run.plan", "service.requests"}
 ALLOWED = {
     "plugins/refinery_credentials.py": set[str](),

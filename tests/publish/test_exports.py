@@ -21,6 +21,7 @@ from pipeline_tasks.publish.exports.tokens import dtype_for, index_bytes, megatr
 from pipeline_tasks.publish.packed import Counts, DType, Packed, read_packed
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.stages.pack import SEQUENCE
+from pipeline_tasks.store import storage
 from pipeline_tasks.store.shard_file import ShardWriter
 
 
@@ -79,7 +80,17 @@ def test_formats_do_not_share_file_names(source: Source, tmp_path: Path) -> None
 
 
 def test_every_format_is_exported_under_the_prefix(source: Source, tmp_path: Path) -> None:
-    export(source, "publish/ab")
+    files = export(source, "publish/ab", {})
+    assert [file.path.removeprefix("publish/ab/") for file in files] == [
+        "tokens.bin",
+        "tokens.idx",
+        "tokens.json",
+        "lineage.parquet",
+        "tokenizer.json",
+    ]
+    assert [storage.digest_of_file(f"{tmp_path}/{file.path}") for file in files] == [
+        (file.bytes, file.digest) for file in files
+    ]
     folder = tmp_path / "publish/ab"
     packed = read_packed((folder / "tokens.json").read_bytes(), (folder / "tokens.bin").read_bytes())
     assert (packed.counts, packed.tokenizer) == (COUNTS, source.tokenizer.digest)

@@ -12,6 +12,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.rebuilding import rebuild
+from pipeline_tasks.sealed import path_of
 from tests.small_root import DAYS, RECIPE, RETRACTED, SmallRoot
 
 pytestmark = pytest.mark.slow
@@ -83,9 +84,10 @@ def test_a_damaged_ledger_is_put_aside(root: str, capsys: pytest.CaptureFixture[
 
 def test_what_the_root_cannot_say_any_more_is_listed(root: str, capsys: pytest.CaptureFixture[str]) -> None:
     version = version_log.current(root, RECIPE, DAYS[0])
-    Path(root, version.manifests["extract"]).write_bytes(b"{}")
+    path = path_of(version.manifests["extract"])
+    Path(root, path).write_bytes(b"{}")
     assert main(["ledger", "rebuild", root]) == ContractError.exit_code
-    assert f"PROBLEM   not recorded: {root}/{version.manifests['extract']}" in capsys.readouterr().out
+    assert f"PROBLEM   not recorded: {root}/{path}" in capsys.readouterr().out
     assert {row["snapshot"] for row in answers(root)["retractions"]} == {RETRACTED}
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.gate.verdicts import judge
-from pipeline_tasks.manifest import Manifest, digest_of, dump, manifest_path, schema_pairs
+from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.html import Html, bar, count, join, page, percent, shown, size, table, tag
@@ -18,9 +18,11 @@ from pipeline_tasks.publish.report.writing import write_report
 from pipeline_tasks.publish.version_log import Retraction
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.schema import LOCATOR, VERDICT
+from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.shard_file import ShardWriter
+from tests.refining import commit_manifest
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -90,10 +92,7 @@ def committed(root: Path, stage: str, kept: pa.Table, *rejected: pa.Table, **pro
         quarantined=tallies[1],
         metrics={"kept": profiles, "rejects": profiles if stage == "decontaminate" else {}},
     )
-    manifest = replace(manifest, fingerprint=digest_of(manifest))
-    path = manifest_path(stage, manifest.fingerprint)
-    storage.commit(storage.connect(str(root)), path, dump(manifest))
-    return path
+    return commit_manifest(root, replace(manifest, resources={"content": digest_of(manifest)}))
 
 
 def contaminated(root: Path) -> str:
@@ -107,11 +106,10 @@ def contaminated(root: Path) -> str:
 
 def report(root: Path, manifests: dict[str, str], **more: Any) -> str:
     """Write the report of these manifests; return its HTML."""
-    out = write_report(
-        Contents(str(root), "web", "2026-46", manifests, out="report.html", **{"verdict_paths": {}} | more)
-    )
-    assert out == "report.html"
-    return (root / out).read_text()
+    file = write_report(Contents(str(root), "web", "2026-46", manifests, out="out", **{"verdict_paths": {}} | more))
+    assert (file.bytes, file.digest) == storage.digest_of_file(f"{root}/{file.path}")
+    assert file.path == f"out/report-{file.digest[:32]}.html"
+    return (root / file.path).read_text()
 
 
 def run(root: Path) -> dict[str, str]:
@@ -158,9 +156,7 @@ def reported(tmp_path: Path) -> str:
     costs = [
         {"stage": "ingest", "engine": "spark", "wall_seconds": 9.5, "cpu_hours": 0.5, "gpu_hours": 0, "cost_usd": 1.25}
     ]
-    path = "publish/ab/report.html"
-    contents = Contents(str(tmp_path), "web", "2026-46", manifests, verdicts, path, costs)
-    assert write_report(contents) == path
+    path = write_report(Contents(str(tmp_path), "web", "2026-46", manifests, verdicts, "publish/ab", costs)).path
     for link in re.findall(r'href="([^"]*)"', (tmp_path / path).read_text()):
         assert (tmp_path / "publish/ab" / link).is_file()
     return (tmp_path / path).read_text()

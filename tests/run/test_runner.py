@@ -1,6 +1,7 @@
 """The runner's promises: identity, conservation, commits that are whole or not at all, and tasks that run once."""
 
 import dataclasses
+import hashlib
 import json
 import shutil
 import sys
@@ -19,14 +20,14 @@ from pipeline_tasks.errors import (
     RowsVanished,
     SchemaBroken,
 )
-from pipeline_tasks.manifest import Manifest, dump
+from pipeline_tasks.manifest import Manifest, dump, reference_of
 from pipeline_tasks.recipe import ErrorBudget
 from pipeline_tasks.run.plan import RefineRequest, plan
 from pipeline_tasks.run.runner import Cost, partition_path, refine, seal
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
-from tests.refining import commit_parent, refined, rows
+from tests.refining import commit_parent, refined, resealed, rows
 from tests.toys import CARDS, ROWS, MapParams, learn, table
 
 pytestmark = pytest.mark.usefixtures("toys")
@@ -149,7 +150,7 @@ def test_a_damaged_receipt_is_named(tmp_path: Path, parent: str) -> None:
     (tmp_path / path).unlink()
     receipt = next(tmp_path.glob("toy_map/*/receipts/*.json"))
     receipt.write_bytes(receipt.read_bytes()[:-20])
-    with pytest.raises(ContractError, match=rf"{receipt} is not a receipt .*remove it and run again"):
+    with pytest.raises(ContractError, match=rf"{receipt} is not JSON .*remove it and run again"):
         run(tmp_path, "toy_map", parent)
 
 
@@ -262,7 +263,7 @@ def test_partitions_that_do_not_cover_the_input_once_are_not_sealed(
 
 def test_sealing_waits_for_every_partition(tmp_path: Path, parent: str) -> None:
     run(tmp_path, "toy_map", parent, span=(0, 1))
-    with pytest.raises(RecipeError, match="no such manifest; refine that stage first"):
+    with pytest.raises(RecipeError, match="no such manifest; refine that partition first"):
         seal(RefineRequest(str(tmp_path), "toy_map", {}, parent), [(0, 1), (1, 3)])
 
 
@@ -356,14 +357,60 @@ def test_nothing_of_the_place_or_the_clock_is_in_a_manifest(tmp_path: Path, pare
 
 def test_a_history_section_that_the_stage_does_not_declare_is_refused(tmp_path: Path) -> None:
     monday, _, _ = run(tmp_path, "toy_history", commit_parent(tmp_path, [table(0, 30)], "monday"))
-    committed = tmp_path / monday
-    manifest = json.loads(committed.read_text())
-    (section,) = manifest["history"]
-    manifest["history"] = {"renamed": manifest["history"][section]}
-    committed.write_text(json.dumps(manifest))
+    (saved,) = json.loads((tmp_path / monday).read_text())["history"].values()
     tuesday = commit_parent(tmp_path, [table(20, 30)], "tuesday")
-    with pytest.raises(ContractError, match=r"saved the history section renamed, and the stage declares"):
+    for history, named in (({"renamed": saved}, "renamed"), ({}, "none")):
+        resealed(tmp_path / monday, history=history)
+        with pytest.raises(ContractError, match=rf"saved the history sections {named}, and the stage declares"):
+            run(tmp_path, "toy_history", tuesday, history=(monday,))
+
+
+@pytest.mark.parametrize("saved", ["emptied", "cut to one shard"])
+def test_history_that_is_not_what_was_published_is_refused(tmp_path: Path, saved: str) -> None:
+    path, manifest, _ = run(tmp_path, "toy_history", commit_parent(tmp_path, [table(0, 30), table(30, 30)], "monday"))
+    monday = reference_of(path, manifest)
+    assert monday.startswith(f"{path}@sha256:")
+    tuesday = commit_parent(tmp_path, [table(20, 30)], "tuesday")
+    (section,) = manifest.history
+    shards = [] if saved == "emptied" else [dataclasses.asdict(manifest.history[section][0])]
+    resealed(tmp_path / path, history={section: shards})
+    with pytest.raises(DigestMismatch, match=rf"{path}: SHA-256 is .*it was changed after it was named; restore it"):
         run(tmp_path, "toy_history", tuesday, history=(monday,))
+    with pytest.raises(DigestMismatch, match="it was changed after it was named"):
+        run(tmp_path, "toy_map", reference_of(path, manifest))
+
+
+def test_a_snapshot_without_history_names_its_sections_and_no_shards(tmp_path: Path) -> None:
+    path, manifest, _ = run(tmp_path, "toy_history", commit_parent(tmp_path, [table(0, 0)], "monday"))
+    assert list(manifest.history) == ["ids"]
+    _, after, _ = run(tmp_path, "toy_history", commit_parent(tmp_path, [table(0, 9)], "tuesday"), history=(path,))
+    assert after.rejected == {}
+
+
+def test_a_manifest_chains_the_bytes_of_what_it_was_made_from(tmp_path: Path, parent: str) -> None:
+    first, _, _ = run(tmp_path, "toy_history", parent)
+    _, manifest, _ = run(tmp_path, "toy_history", commit_parent(tmp_path, [table(0, 9)], "tuesday"), history=(first,))
+    (tuesday,) = tmp_path.glob("tuesday/*/manifest.json")
+    bodies = [tuesday.read_bytes(), (tmp_path / first).read_bytes()]
+    assert manifest.parent_digests == tuple(hashlib.sha256(body).hexdigest() for body in bodies)
+
+
+def test_a_manifest_in_the_place_of_another_is_refused(tmp_path: Path, parent: str) -> None:
+    path, _, _ = run(tmp_path, "toy_map", parent)
+    other, _, _ = run(tmp_path, "toy_map", parent, params={"every": 4})
+    shutil.copy(tmp_path / other, tmp_path / path)
+    with pytest.raises(ContractError, match=rf"{path} was made from other input"):
+        run(tmp_path, "toy_map", parent)
+    with pytest.raises(ContractError, match=rf"{path} is the manifest of toy_map/.*restore it"):
+        run(tmp_path, "toy_group", path)
+
+
+def test_committed_work_is_not_reused_when_its_parent_was_changed(tmp_path: Path, parent: str) -> None:
+    first, manifest, _ = run(tmp_path, "toy_map", parent)
+    path, _, _ = run(tmp_path, "toy_group", first)
+    resealed(tmp_path / first, rejected={"toy_map:other": sum(manifest.rejected.values())})
+    with pytest.raises(ContractError, match=rf"{path} was made from other input"):
+        run(tmp_path, "toy_group", first)
 
 
 def test_history_is_what_earlier_snapshots_saved(tmp_path: Path) -> None:

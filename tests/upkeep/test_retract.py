@@ -146,7 +146,7 @@ def test_retracting_a_day_equals_never_having_had_it(
     assert ledger_status(root, day) == (None, "a test day")
     assert version_log.versions(root, RECIPE)[: len(DAYS)] == before, "published versions never change"
     assert all(not verify(root, version).problems for version in version_log.latest_by_snapshot(root, RECIPE))
-    page = storage.connect(root).read(f"{version_log.latest_by_snapshot(root, RECIPE)[-1].prefix}/report.html").decode()
+    page = storage.connect(root).read(version_log.latest_by_snapshot(root, RECIPE)[-1].report).decode()
     assert ("a test day" in page) == (day < DAYS[-1])
 
     record(root, day, undo=True)
@@ -192,7 +192,7 @@ def test_days_supersede_each_other_and_versions_count_it(
         assert row["bands"] > 0
         assert row["snapshot"] < row["winner_snapshot"]
     (last,) = [version for version in versions if version.snapshot == superseded[0]["winner_snapshot"]]
-    page = storage.connect(root).read(f"{last.prefix}/report.html").decode()
+    page = storage.connect(root).read(last.report).decode()
     assert "Superseded" in page
     assert superseded[0]["snapshot"] in page
     lines = list(status_lines(root, versions, {DAYS[0]: "a note"}))
@@ -330,7 +330,7 @@ def test_commands_print_which_snapshot_they_read(
     version = refine(root, crawl / DAYS[0])
     assert main(["report", root, "--json"]) == 0
     named = {"recipe": RECIPE, "snapshot": DAYS[0], "version": 1}
-    assert json.loads(capsys.readouterr().out) == {**named, "report": f"{root}/{version.prefix}/report.html"}
+    assert json.loads(capsys.readouterr().out) == {**named, "report": f"{root}/{version.report}"}
     assert main(["funnel", root]) == 0
     assert capsys.readouterr().out.startswith(f"{RECIPE} version 1, snapshot {DAYS[0]}\ningest ")
     assert main(["trace", root, "--token", "0"]) == RecipeError.exit_code

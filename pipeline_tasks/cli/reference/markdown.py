@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field
 
-from pipeline_tasks.manifest import canonical
+from pipeline_tasks.sealed import canonical
 
 
 def generated_note(sources: str) -> str:

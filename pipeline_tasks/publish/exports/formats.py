@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline_tasks.publish.exports import lineage, tokenizer, tokens
 from pipeline_tasks.publish.exports.source import Source
-from pipeline_tasks.store import storage
+from pipeline_tasks.publish.published import Promised, PublishedFile, publish_file
 
 Writer = Callable[[Source, Path], None]
 """Writes the files of one format into an empty local folder; their names are part of the format."""
@@ -19,10 +19,12 @@ FORMATS: Mapping[str, Writer] = {
 """Every version is exported in all of these formats. A new format is its module, its test and a line here."""
 
 
-def export(source: Source, prefix: str) -> None:
-    """Store the files of every format under `prefix`, relative to the source's root."""
+def export(source: Source, prefix: str, promised: Promised) -> list[PublishedFile]:
+    """Store the files of every format under `prefix`, relative to the source's root, and return them."""
+    files = []
     for write in FORMATS.values():
         with tempfile.TemporaryDirectory(prefix="refinery-export-") as folder:
             write(source, Path(folder))
-            for file in sorted(Path(folder).iterdir()):
-                storage.put_file(source.root, f"{prefix}/{file.name}", file)
+            written = sorted(Path(folder).iterdir())
+            files += [publish_file(source.root, f"{prefix}/{file.name}", file, promised) for file in written]
+    return files

@@ -23,10 +23,10 @@ EMPTY: Mapping[str, Any] = {"kind": "name", "count": 0, "sum": 0, "bins": {}}
 
 @dataclass(frozen=True)
 class Contents:
-    """What a report shows. `paths` and `verdict_paths` are by stage; all paths are relative to `root`.
+    """What a report shows. `paths` and `verdict_paths` are references by stage, relative to `root`.
 
-    `out` is where the report is stored. `costs` are rows of the ledger's query `cost`; `retractions` are those of
-    earlier snapshots.
+    `out` is the folder under which the report is stored. `costs` are rows of the ledger's query `cost`; `retractions`
+    are those of earlier snapshots.
     """
 
     root: str

@@ -23,6 +23,7 @@ from pipeline_tasks.publish.report.html import (
     tag,
 )
 from pipeline_tasks.recipe import stage_card
+from pipeline_tasks.sealed import path_of
 
 NAMES_SHOWN = 12
 """Reasons or languages that a table names; the others share a line."""
@@ -99,7 +100,7 @@ def _gate(contents: Contents, stage: str) -> Html:
     verdict = contents.verdicts.get(stage)
     if verdict is None:
         return tag("span", "-", css="dim")
-    href = posixpath.relpath(verdict.docs, posixpath.dirname(contents.out) or ".")
+    href = posixpath.relpath(verdict.docs, contents.out)
     return tag("a", tag("span", verdict.outcome, css=verdict.outcome), href=href)
 
 
@@ -263,6 +264,6 @@ def _cost_row(row: Mapping[str, Any]) -> Sequence[Child]:
 
 def manifests(contents: Contents) -> Iterator[Html]:
     """Show where each stage's manifest is."""
-    rows = [(stage, tag("code", contents.paths[stage])) for stage in contents.manifests]
+    rows = [(stage, tag("code", path_of(contents.paths[stage]))) for stage in contents.manifests]
     lead = "A stage's output is named by its fingerprint; the paths are relative to the root."
     yield section("Manifests", lead, table(("stage", "manifest"), rows))

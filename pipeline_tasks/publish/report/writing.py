@@ -4,10 +4,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pipeline_tasks.manifest import NAMED
+from pipeline_tasks.publish.published import PublishedFile, publish_file
 from pipeline_tasks.publish.report import numbers, records
 from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.html import Html, page
-from pipeline_tasks.store import storage
+from pipeline_tasks.sealed import sha256
 
 Section = Callable[[Contents], Iterator[Html]]
 """Yields a section's HTML, nothing where the snapshot has no such rows or numbers."""
@@ -32,8 +34,8 @@ SECTIONS: tuple[Section, ...] = (
 """The sections in reading order."""
 
 
-def write_report(contents: Contents) -> str:
-    """Store the report of a snapshot at `contents.out`; return that path.
+def write_report(contents: Contents) -> PublishedFile:
+    """Store the report of a snapshot under `contents.out`, named by its content, and return it.
 
     Texts are shown only as they were after personal data was removed. Of rejected rows the report shows address,
     reason and evidence.
@@ -42,5 +44,6 @@ def write_report(contents: Contents) -> str:
     with tempfile.NamedTemporaryFile(prefix="refinery-report-") as local:
         local.write(page(f"{contents.recipe} {contents.snapshot}", *sections))
         local.flush()
-        storage.put_file(contents.root, contents.out, Path(local.name))
-    return contents.out
+        digest = sha256(Path(local.name).read_bytes())
+        path = f"{contents.out}/report-{digest[:NAMED]}.html"
+        return publish_file(contents.root, path, Path(local.name), {})

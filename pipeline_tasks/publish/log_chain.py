@@ -1,0 +1,136 @@
+"""The chain of a recipe's log: every entry is sealed, counts on from the one before, and names its digest.
+
+Each entry has a witness, its head: a small object with the entry's digest, so that the removal of the last entry is
+noticed as well. It is written after the entry; the next append writes one that a crash left out.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.sealed import seal, sha256, unseal
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import Store
+
+_ENTRY = re.compile(r"[^/]+/(heads/)?(\d{12})(?(1)|\.json)")
+
+
+@dataclass(frozen=True, slots=True)
+class ChainEntry:
+    """A verified entry: its number, the SHA-256 of its bytes, its fields, and whether its head is stored."""
+
+    number: int
+    digest: str
+    fields: Mapping[str, Any]
+    witnessed: bool
+
+
+def entry_path(recipe: str, number: int) -> str:
+    """Return the path of an entry."""
+    return f"datasets/{recipe}/{number:012d}.json"
+
+
+def head_path(recipe: str, number: int) -> str:
+    """Return the path of an entry's witness."""
+    return f"datasets/{recipe}/heads/{number:012d}"
+
+
+def read_chain(root: str, recipe: str) -> list[ChainEntry]:
+    """Return all entries of a recipe's log, oldest first.
+
+    ContractError where an entry is missing, was changed, has a number or recipe other than its path, or does not
+    name the entry before it; the message names the entry and the way out.
+    """
+    store = storage.connect(root)
+    entries, heads = _numbers(store, recipe)
+    chain: list[ChainEntry] = []
+    for number in range(1, max(entries | heads, default=0) + 1):
+        fields, digest = _read(store, recipe, number)
+        _require_link(store, recipe, number, fields, chain)
+        chain.append(ChainEntry(number, digest, _without_link(fields), number in heads))
+    if chain and chain[-1].witnessed:
+        _require_head(store, recipe, chain[-1])
+    return chain
+
+
+def _numbers(store: Store, recipe: str) -> tuple[set[int], set[int]]:
+    """Return the numbers that have an entry, and those that have a head."""
+    entries: set[int] = set()
+    heads: set[int] = set()
+    for entry in store.list(f"datasets/{recipe}"):
+        if match := _ENTRY.fullmatch(entry.path.removeprefix("datasets/")):
+            (heads if match[1] else entries).add(int(match[2]))
+    return entries, heads
+
+
+def _way_out(recipe: str) -> str:
+    return (
+        f"restore it from a backup; without one, remove datasets/{recipe} and run every snapshot again in order: "
+        "what is refined already is reused"
+    )
+
+
+def _read(store: Store, recipe: str, number: int) -> tuple[dict[str, Any], str]:
+    path = entry_path(recipe, number)
+    where = f"{store.root}/{path}"
+    try:
+        body = store.read(path)
+    except FileNotFoundError as error:
+        message = f"{where}: version {number} of recipe {recipe} was removed; {_way_out(recipe)}"
+        raise ContractError(message) from error
+    return unseal(body, where, _way_out(recipe)), sha256(body)
+
+
+def _require_link(store: Store, recipe: str, number: int, fields: Mapping[str, Any], chain: list[ChainEntry]) -> None:
+    """Raise ContractError unless an entry is the next of its chain."""
+    expected = {"number": number, "recipe": recipe, "previous": chain[-1].digest if chain else ""}
+    for name, value in expected.items():
+        if fields.get(name) != value:
+            message = (
+                f"{store.root}/{entry_path(recipe, number)}: {name} is {fields.get(name)!r} and has to be {value!r}: "
+                f"it, or the entry before it, was replaced; {_way_out(recipe)}"
+            )
+            raise ContractError(message)
+
+
+def _without_link(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name != "previous"}
+
+
+def _require_head(store: Store, recipe: str, last: ChainEntry) -> None:
+    path = head_path(recipe, last.number)
+    head = store.read(path)
+    if head and head != _head(last.digest):  # an empty object is no commit
+        message = (
+            f"{store.root}/{path} does not name the digest of version {last.number} of recipe {recipe}, which is "
+            f"{last.digest}: one of the two was changed; {_way_out(recipe)}"
+        )
+        raise ContractError(message)
+
+
+def _head(digest: str) -> bytes:
+    return f"{digest}\n".encode()
+
+
+def append(root: str, recipe: str, chain: list[ChainEntry], fields: Mapping[str, Any]) -> bool:
+    """Append an entry with `fields` to a chain that was just read; False if another process has taken its number.
+
+    The entry is committed first, its head second.
+    """
+    store = storage.connect(root)
+    last = chain[-1] if chain else None
+    if last:
+        storage.commit(store, head_path(recipe, last.number), _head(last.digest))
+    number = next_number(chain)
+    body = seal({**fields, "number": number, "recipe": recipe, "previous": last.digest if last else ""})
+    if not store.create(entry_path(recipe, number), body):
+        return False
+    storage.commit(store, head_path(recipe, number), _head(sha256(body)))
+    return True
+
+
+def next_number(chain: list[ChainEntry]) -> int:
+    """Return the number of the entry that is appended next."""
+    return len(chain) + 1

@@ -1,0 +1,53 @@
+"""Stores the files that are published with a version, and describes them by size and digest."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline_tasks.errors import ContractError, DeterminismViolation
+from pipeline_tasks.sealed import require_digest
+from pipeline_tasks.store import storage
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFile:
+    """A file that was published with a version: its path relative to the root, bytes, and SHA-256."""
+
+    path: str
+    bytes: int
+    digest: str
+
+
+Promised = Mapping[str, PublishedFile]
+"""The files that existing versions name, by path."""
+
+
+def publish_file(root: str, path: str, local: Path, promised: Promised) -> PublishedFile:
+    """Store a local file at `path`; a missing or damaged file is written again.
+
+    DeterminismViolation if a version promises other bytes there: they are in use, and are not replaced.
+    """
+    size, digest = storage.digest_of_file(str(local.absolute()))
+    file = PublishedFile(path, size, digest)
+    known = promised.get(path, file)
+    if known != file:
+        message = (
+            f"{root}/{path}: a published version promises SHA-256 {known.digest}, and this export gives {digest}; "
+            "nothing was replaced. If another release published the version, refine its snapshot again with this one"
+        )
+        raise DeterminismViolation(message)
+    storage.put_file(root, path, local)
+    return file
+
+
+def read_published_file(root: str, file: PublishedFile) -> bytes:
+    """Return the bytes of a published file; ContractError if it is gone, DigestMismatch if it was changed."""
+    where = f"{root}/{file.path}"
+    way_out = "run its snapshot again: publishing writes it anew"
+    try:
+        body = storage.connect(root).read(file.path)
+    except FileNotFoundError as error:
+        message = f"{where} was removed, and a version names it; {way_out}"
+        raise ContractError(message) from error
+    require_digest(body, file.digest, where, way_out)
+    return body

@@ -1,0 +1,139 @@
+"""The dataset's log: a chain of sealed entries, of which none can be removed, changed or replaced unnoticed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.log_chain import entry_path, head_path, read_chain
+from pipeline_tasks.sealed import seal
+from tests.refining import resealed
+
+RECIPE = "web"
+
+
+def published(root: Path, *snapshots: str) -> None:
+    for snapshot in snapshots:
+        facts = {"recipe": RECIPE, "snapshot": snapshot, "landing": "", "manifests": {}, "verdicts": {}, "prefix": "p"}
+        version_log.append(str(root), {**facts, "documents": 1, "tokens": 0, "sequences": 0})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A root with three versions and a retraction."""
+    published(tmp_path, "2026-11-01", "2026-11-02", "2026-11-03")
+    version_log.retract(str(tmp_path), RECIPE, "2026-11-02", "spam")
+    return tmp_path
+
+
+def entry(root: Path, number: int) -> Path:
+    return root / entry_path(RECIPE, number)
+
+
+def head(root: Path, number: int) -> Path:
+    return root / head_path(RECIPE, number)
+
+
+def test_each_entry_names_the_digest_of_the_one_before(root: Path) -> None:
+    chain = read_chain(str(root), RECIPE)
+    assert [link.number for link in chain] == [1, 2, 3, 4]
+    previous = [json.loads(entry(root, number).read_bytes())["previous"] for number in range(1, 5)]
+    assert previous == ["", *(link.digest for link in chain[:-1])]
+    assert [head(root, link.number).read_text() for link in chain] == [f"{link.digest}\n" for link in chain]
+    assert [type(item).__name__ for item in version_log.log(str(root), RECIPE)] == [*["Version"] * 3, "Retraction"]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_a_removed_entry_is_named(root: Path, number: int) -> None:
+    entry(root, number).unlink()
+    with pytest.raises(ContractError, match=rf"version {number} of recipe web was removed; restore it from a backup"):
+        version_log.latest_by_snapshot(str(root), RECIPE)
+    with pytest.raises(ContractError, match="was removed"):
+        published(root, "2026-11-04")
+
+
+def flipped(path: Path) -> None:
+    body = bytearray(path.read_bytes())
+    body[len(body) // 2] ^= 1
+    path.write_bytes(body)
+
+
+EDITS: dict[str, Callable[[Path], None]] = {
+    "flipped": flipped,
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-9]),
+    "not JSON": lambda path: path.write_bytes(b"\xff\xfe"),
+    "nested too deeply": lambda path: path.write_bytes(b"[" * 100_000),
+    "a list": lambda path: path.write_bytes(b"[]\n"),
+    "edited": lambda path: path.write_bytes(path.read_bytes().replace(b'"recipe":"web"', b'"recipe":"wet"')),
+    "edited and sealed again": lambda path: resealed(path, landing="elsewhere", reason="none"),
+    "of an earlier release": lambda path: path.write_bytes(b'{"number":1,"recipe":"web"}'),
+}
+
+
+@pytest.mark.parametrize("edit", sorted(EDITS))
+@pytest.mark.parametrize("number", [1, 3, 4])
+def test_a_changed_entry_is_named(root: Path, number: int, edit: str) -> None:
+    EDITS[edit](entry(root, number))
+    with pytest.raises(ContractError, match=rf"datasets/web/.*{number + (edit.endswith('again') and number < 4)}\b.*"):
+        version_log.log(str(root), RECIPE)
+
+
+def test_an_entry_in_the_place_of_another_is_named(root: Path) -> None:
+    entry(root, 2).write_bytes(entry(root, 1).read_bytes())
+    with pytest.raises(ContractError, match=r"000000000002\.json: number is 1 and has to be 2"):
+        version_log.log(str(root), RECIPE)
+
+
+def test_an_entry_of_another_recipe_is_named(root: Path) -> None:
+    entry(root, 1).parent.rename(root / "datasets/other")
+    with pytest.raises(ContractError, match="recipe is 'web' and has to be 'other'"):
+        version_log.log(str(root), "other")
+
+
+def test_a_crash_before_the_head_is_healed_by_the_next_entry(root: Path) -> None:
+    body = head(root, 4).read_bytes()
+    for left in (None, b""):
+        head(root, 4).unlink(missing_ok=True)
+        if left is not None:
+            head(root, 4).write_bytes(left)
+        assert len(version_log.log(str(root), RECIPE)) == 4
+    published(root, "2026-11-04")
+    assert head(root, 4).read_bytes() == body
+    assert head(root, 5).is_file()
+
+
+def test_a_changed_head_is_named(root: Path) -> None:
+    head(root, 4).write_text("0" * 64)
+    with pytest.raises(ContractError, match="heads/000000000004 does not name the digest of version 4"):
+        version_log.log(str(root), RECIPE)
+
+
+@pytest.mark.parametrize("changes", [{"files": 7}, {"extra": 1}, {"files": [{"path": "a"}]}])
+def test_an_entry_with_other_fields_is_named(tmp_path: Path, changes: dict[str, Any]) -> None:
+    published(tmp_path, "2026-11-01")
+    head(tmp_path, 1).unlink()
+    resealed(entry(tmp_path, 1), **changes)
+    with pytest.raises(ContractError, match=r"000000000001\.json is not a dataset version of this release"):
+        version_log.log(str(tmp_path), RECIPE)
+
+
+def test_what_is_no_entry_is_not_read(root: Path) -> None:
+    (root / "datasets/web/notes.json").write_bytes(seal({"a": 1}))
+    assert len(version_log.log(str(root), RECIPE)) == 4
+
+
+def test_racing_writers_append_each_once(tmp_path: Path) -> None:
+    published(tmp_path, "2026-11-01")
+    chain = read_chain(str(tmp_path), RECIPE)
+    published(tmp_path, "2026-11-02")
+    from pipeline_tasks.publish.log_chain import append
+
+    assert not append(str(tmp_path), RECIPE, chain, {"snapshot": "2026-11-03"})
+    published(tmp_path, "2026-11-03")
+    assert [item.snapshot for item in version_log.log(str(tmp_path), RECIPE)] == [
+        f"2026-11-0{day}" for day in (1, 2, 3)
+    ]
