@@ -113,6 +113,8 @@ class Land(RequestOperator):
         log_reply(context, LAND, reply, f"{reply['files']:,} files  {reply['bytes'] / 1e6:,.1f} MB")
         for name in reply["ignored"]:
             log.warning("land  %s is no crawl file and was left out", name)
+        for name, reason in reply["skipped"]:
+            log.warning("land  %s was left out: %s", name, reason)
         landed = {"manifest": reply["manifest"], "landing": reply["landing"], **history}
         context["ti"].xcom_push(key="landed", value=landed)
         return self.parts(context, run, reply["manifest"], "", self.next_partitions)

@@ -18,6 +18,7 @@ from typing import Any
 from pipeline_tasks.embedded import airflow_home
 from pipeline_tasks.embedded.progress import Progress, Stopped, open_log, redirected_output
 from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.landing.folder import refuse_overlap
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.store.storage import require_folder
@@ -65,10 +66,11 @@ def run(options: RunOptions, *, json_summary: bool = False) -> int:
 
 def _dag_params(options: RunOptions) -> dict[str, Any]:
     """Return the DAG's params. An incomplete snapshot is refused here, and not after Airflow's retries."""
-    landing = absolute(options.input)
+    landing, root = absolute(options.input), absolute(options.root)
+    refuse_overlap(root, landing)
     return {
         "input": landing,
-        "root": absolute(options.root),
+        "root": root,
         "snapshot": list_snapshot(landing, options.snapshot).snapshot,
         "partitions": options.partitions,
         "engines": {"*": options.engine} if options.engine else {},

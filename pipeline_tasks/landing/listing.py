@@ -1,7 +1,9 @@
 """Lists a landed snapshot: the files that it promises, whether all exist, and their digests."""
 
 import gzip
+import io
 import json
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,11 +13,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, NothingLanded, SnapshotIncomplete
+from pipeline_tasks.landing.folder import Folder, hidden_part, look, refuse_overlap, refuse_table, shown
 from pipeline_tasks.manifest import Manifest, dump, identified, manifest_path
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.stage import LANDING, Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.protocol import Store
 
 PROMISE = "snapshot.json"
 """The list of files that a producer writes last: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`."""
@@ -25,15 +27,25 @@ PATHS = ("warc.paths.gz", "warc.paths", "wet.paths.gz", "wet.paths")
 
 ARCHIVES = (".warc", ".arc", ".wet")
 TABLES = (".jsonl", ".ndjson", ".json", ".parquet")
+LISTING_BYTES = 64 << 20
+"""Bytes that `snapshot.json` or a list of paths may have, inflated; Common Crawl's have 14 MB."""
+
+LISTING_LINES = 1_000_000
+_SHA256 = re.compile(r"(?:[0-9a-f]{64})?\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A snapshot's files as (name, bytes, SHA-256 or "" if unknown), and the names in its folder that it leaves out."""
+    """A snapshot's files as (name, bytes, SHA-256 or "" if unknown), and what is left out of them.
+
+    `ignored` are files that are promised by no list, or of other kinds; `skipped` are (name, reason) of entries that
+    are not read whatever they are called.
+    """
 
     snapshot: str
     files: tuple[tuple[str, int, str], ...]
     ignored: tuple[str, ...]
+    skipped: tuple[tuple[str, str], ...] = ()
 
 
 def list_snapshot(uri: str, snapshot: str = "") -> Listing:
@@ -41,17 +53,18 @@ def list_snapshot(uri: str, snapshot: str = "") -> Listing:
 
     A producer can promise files in `snapshot.json` or Common Crawl's `warc.paths.gz`: SnapshotIncomplete is raised
     while a promised file is missing or has another size. Without a promise the snapshot is all archives in the folder,
-    or all tables if there are no archives. NothingLanded is raised where there are no files, or none are promised.
+    or all tables if there are no archives. NothingLanded is raised where there are no files, or none are promised,
+    RecipeError for the folder of a Delta, Iceberg or Hudi table.
     """
     uri = _absolute(uri)
-    folder, entries = _entries(uri)
+    folder = look(uri)
     identifier = snapshot or uri.rstrip("/").rpartition("/")[2]
-    if PROMISE in entries:
-        return _promised(folder, entries, identifier)
+    if PROMISE in folder.files:
+        return _promised(folder, identifier)
     for name in PATHS:
-        if name in entries:
-            return _listed(folder, name, entries, identifier)
-    return _unpromised(uri, entries, identifier)
+        if name in folder.files:
+            return _listed(folder, name, identifier)
+    return _unpromised(uri, folder, identifier)
 
 
 def is_complete(uri: str) -> bool:
@@ -65,85 +78,105 @@ def is_complete(uri: str) -> bool:
         return False
 
 
-def _entries(uri: str) -> tuple[Store, dict[str, int]]:
-    store = storage.connect(uri)
-    entries = {entry.path: entry.bytes for entry in store.list("")}
-    if entries:
-        return store, entries
-    parent, _, name = uri.rstrip("/").rpartition("/")
-    size = storage.connect(parent or "/").size(name)
-    if size is None:
-        message = f"{uri} does not exist; name a folder or prefix of WARC, WET, JSONL or Parquet files, or one file"
-        raise NothingLanded(message)
-    return storage.connect(parent or "/"), {name: size}
-
-
-def _promised(store: Store, entries: Mapping[str, int], snapshot: str) -> Listing:
+def _promised(folder: Folder, snapshot: str) -> Listing:
     try:
-        promise = json.loads(store.read(PROMISE))
-        files = tuple((str(file["path"]), int(file["bytes"]), str(file["sha256"])) for file in promise["files"])
-    except (ValueError, KeyError, TypeError) as error:
-        message = f'{store.root}/{PROMISE} is not {{"snapshot", "files": [{{"path", "bytes", "sha256"}}]}} ({error})'
-        raise ContractError(message) from error
-    _require_some(store, PROMISE, [name for name, _, _ in files])
-    missing = [name for name, size, _ in files if entries.get(name) != size]
-    _require(store, missing, len(files))
-    ignored = sorted(set(entries) - {name for name, _, _ in files} - {PROMISE})
-    return Listing(str(promise.get("snapshot") or snapshot), files, tuple(ignored))
-
-
-def _listed(store: Store, listing: str, entries: Mapping[str, int], snapshot: str) -> Listing:
-    body = store.read(listing)
-    try:
-        lines = (gzip.decompress(body) if listing.endswith(".gz") else body).decode().split()
-    except (EOFError, OSError, zlib.error, UnicodeDecodeError) as error:
-        message = f"{store.root}/{listing} cannot be read ({error}); wait until it has landed, or land it again"
-        raise SnapshotIncomplete(message) from error
-    names = [line if line in entries else line.rpartition("/")[2] for line in lines]
-    _require_some(store, listing, names)
-    _require(store, [line for line, name in zip(lines, names, strict=True) if name not in entries], len(lines))
-    return Listing(snapshot, tuple((name, entries[name], "") for name in names), ())
-
-
-def _require_some(store: Store, listing: str, names: Sequence[str]) -> None:
-    if not names:
-        message = f"{store.root} is an empty snapshot: {listing} promises no files; land some, or skip this snapshot"
-        raise NothingLanded(message)
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
+        promise = json.loads(_list_body(folder, PROMISE))
+        files = tuple(_promised_file(file) for file in promise["files"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         message = (
-            f"{store.root}/{listing} names {twice[0]} {names.count(twice[0])} times; correct it: a file is read once"
+            f'{folder.store.root}/{PROMISE} is not {{"snapshot", "files": [{{"path", "bytes", "sha256"}}]}} '
+            f"({str(error)[:200]!a}); correct it"
         )
+        raise ContractError(message) from error
+    _require_some(folder, PROMISE, [name for name, _, _ in files])
+    _require(folder, [name for name, size, _ in files if folder.files.get(name) != size], len(files))
+    ignored = sorted(set(folder.files) - {name for name, _, _ in files} - {PROMISE})
+    return Listing(str(promise.get("snapshot") or snapshot), files, tuple(ignored), _skipped(folder))
+
+
+def _promised_file(file: Mapping[str, object]) -> tuple[str, int, str]:
+    name, size, digest = file["path"], file["bytes"], file["sha256"]
+    if not isinstance(name, str) or type(size) is not int or not isinstance(digest, str) or not _SHA256.match(digest):
+        message = f"{str(name)[:100]!a} has no bytes or SHA-256 that could be true"
+        raise ValueError(message)
+    return name, size, digest
+
+
+def _listed(folder: Folder, listing: str, snapshot: str) -> Listing:
+    try:
+        lines = _list_body(folder, listing).decode().split()
+    except (EOFError, OSError, zlib.error, UnicodeDecodeError) as error:
+        message = f"{folder.store.root}/{listing} cannot be read ({error}); wait until it has landed, or land it again"
+        raise SnapshotIncomplete(message) from error
+    if len(lines) > LISTING_LINES:
+        message = f"{folder.store.root}/{listing} has {len(lines)} lines, more than {LISTING_LINES}; land it in parts"
+        raise ContractError(message)
+    names = [line if line in folder.files else line.rpartition("/")[2] for line in lines]
+    _require_some(folder, listing, names)
+    _require(folder, [line for line, name in zip(lines, names, strict=True) if name not in folder.files], len(lines))
+    return Listing(snapshot, tuple((name, folder.files[name], "") for name in names), (), _skipped(folder))
+
+
+def _list_body(folder: Folder, name: str) -> bytes:
+    """Return a list of files, inflated; ContractError if it is too large to be one."""
+    with folder.store.open(name) as stored:
+        stream = gzip.GzipFile(fileobj=stored) if name.endswith(".gz") else stored
+        body = io.BytesIO()
+        while (part := stream.read(1 << 20)) and body.tell() <= LISTING_BYTES:
+            body.write(part)
+    if body.tell() > LISTING_BYTES:
+        message = f"{folder.store.root}/{name} has more than {LISTING_BYTES} bytes, inflated; it is no list of files"
+        raise ContractError(message)
+    return body.getvalue()
+
+
+def _require_some(folder: Folder, listing: str, names: Sequence[str]) -> None:
+    root = folder.store.root
+    if not names:
+        message = f"{root} is an empty snapshot: {listing} promises no files; land some, or skip this snapshot"
+        raise NothingLanded(message)
+    name, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        message = f"{root}/{listing} names {shown(name)} {times} times; correct it: a file is read once"
         raise ContractError(message)
 
 
-def _require(store: Store, missing: Iterable[str], promised: int) -> None:
+def _require(folder: Folder, missing: Iterable[str], promised: int) -> None:
     absent = list(missing)
     if absent:
+        first = shown(absent[0])
+        why = f" ({folder.skipped[first]})" if first in folder.skipped else ""
         message = (
-            f"{store.root}: {len(absent)} of {promised} promised files are missing or short, first {absent[0]}; "
-            "wait until the snapshot has landed, or land those files again"
+            f"{folder.store.root}: {len(absent)} of {promised} promised files are missing or short, first {first}"
+            f"{why}; wait until the snapshot has landed, or land those files again"
         )
         raise SnapshotIncomplete(message)
 
 
-def _unpromised(uri: str, entries: Mapping[str, int], snapshot: str) -> Listing:
-    visible = sorted(name for name in entries if not _base(name).startswith(("_", ".")))
+def _unpromised(uri: str, folder: Folder, snapshot: str) -> Listing:
+    refuse_table(folder)
+    visible = folder.visible
     chosen = _of_kind(visible, ARCHIVES) or _of_kind(visible, TABLES)
+    skipped = _skipped(folder)
     if not chosen:
-        message = f"{uri} is an empty snapshot: none of its {len(entries)} files is WARC, ARC, WET, JSONL or Parquet"
+        entries = len(folder.files) + len(folder.skipped)
+        message = f"{uri} is an empty snapshot: none of its {entries} files is WARC, ARC, WET, JSONL or Parquet"
+        if skipped:
+            message += f"; {len(skipped)} are skipped, first {skipped[0][0]} ({skipped[0][1]})"
         raise NothingLanded(message)
-    ignored = tuple(name for name in visible if name not in chosen)
-    return Listing(snapshot, tuple((name, entries[name], "") for name in chosen), ignored)
+    ignored = tuple(sorted(set(visible) - set(chosen)))
+    return Listing(snapshot, tuple((name, folder.files[name], "") for name in chosen), ignored, skipped)
+
+
+def _skipped(folder: Folder) -> tuple[tuple[str, str], ...]:
+    """Return what is skipped, with reasons: also the hidden files, those of a hidden folder by its name."""
+    hidden = dict.fromkeys(filter(None, map(hidden_part, folder.files)), "hidden: its name begins with . or _")
+    return tuple(sorted({**folder.skipped, **hidden}.items()))
 
 
 def _of_kind(names: Sequence[str], endings: tuple[str, ...]) -> list[str]:
     """Return the files with one of `endings`, behind which others may say how they are compressed."""
-    return [name for name in names if any(ending in _base(name) for ending in endings)]
-
-
-def _base(name: str) -> str:
-    return name.rpartition("/")[2]
+    return [name for name in names if any(ending in name.rpartition("/")[2] for ending in endings)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +208,7 @@ STAGE = Stage(
 def land(root: str, uri: str, snapshot: str = "") -> tuple[str, Manifest, Listing]:
     """Commit the manifest of a landed snapshot; its fingerprint follows from the names and bytes of its files."""
     uri = _absolute(uri)
+    refuse_overlap(root, uri)
     listing = list_snapshot(uri, snapshot)
     folder = _folder(uri, listing)
     shards = tuple(_shard(folder, name, size, digest) for name, size, digest in listing.files)
@@ -219,5 +253,9 @@ def _folder(uri: str, listing: Listing) -> str:
 
 def _shard(folder: str, name: str, size: int, digest: str) -> Shard:
     if not digest:
-        size, digest = storage.digest_of_file(f"{folder}/{name}")
+        try:
+            size, digest = storage.digest_of_file(f"{folder}/{name}")
+        except FileNotFoundError as error:
+            message = f"{folder}/{name} vanished after it was listed; land again when nothing moves there any more"
+            raise SnapshotIncomplete(message) from error
     return Shard(f"{LANDING}{name}", 0, size, digest)

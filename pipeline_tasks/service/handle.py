@@ -62,6 +62,7 @@ def _land(request: LandRequest) -> Reply:
         "files": len(manifest.shards),
         "bytes": manifest.bytes,
         "ignored": list(landed.ignored),
+        "skipped": [list(entry) for entry in landed.skipped],
     }
 
 

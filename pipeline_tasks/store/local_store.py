@@ -5,6 +5,7 @@ import errno
 import hashlib
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -76,9 +77,12 @@ class LocalStore:
         paths = sorted(str(file.relative_to(self.root)) for file in Path(self.root, prefix).rglob("*"))
         for path in paths:
             file = Path(self.root, path)
-            if file.is_file() and not file.name.startswith(UNFINISHED):
-                with contextlib.suppress(FileNotFoundError):  # removed since it was listed
-                    yield _entry(path, file)
+            try:
+                status = file.stat()
+            except (FileNotFoundError, NotADirectoryError):  # removed since it was listed, or a link to nothing
+                continue
+            if stat.S_ISREG(status.st_mode) and not file.name.startswith(UNFINISHED):
+                yield Entry(path, status.st_size, status.st_mtime)
 
     def delete(self, path: str) -> None:
         with os_errors(f"{self.root}/{path}"):

@@ -89,7 +89,7 @@ def test_counts_and_choices(model: str, tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_exported_rejects_are_a_snapshot(model: str, tmp_path: Path) -> None:
     published(tmp_path, [text("otter"), text("Dachs"), text("видра")], model)
-    to = tmp_path / "other"
+    to = tmp_path.with_name(f"{tmp_path.name}-other")
     assert main(["rejects", str(tmp_path), "--language", "de", "--to", str(to)]) == 0
     path, _, _ = listing.land(str(tmp_path), str(to))
     landing = listing.landing_of(str(to))

@@ -1,15 +1,19 @@
 """A snapshot is landed when every file it promises exists, and its identity is its content."""
 
+import contextlib
 import gzip
 import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
+from pipeline_tasks.errors import ContractError, RecipeError, RefineryError, SnapshotIncomplete
 from pipeline_tasks.landing.listing import is_complete, land, landing_of, list_snapshot
 from pipeline_tasks.store.storage import connect
 
@@ -118,6 +122,47 @@ def test_a_listing_that_is_still_landing_is_waited_for(tmp_path: Path, body: byt
     assert not is_complete(str(tmp_path))
 
 
+def test_a_listing_that_inflates_without_end_is_refused(tmp_path: Path) -> None:
+    line = b"crawl-data/a.warc.gz\n"
+    bombs = {"bytes": gzip.compress(bytes(65 << 20)), "lines": gzip.compress(line * 1_000_001)}
+    for kind, body in bombs.items():
+        put(str(tmp_path / kind), {"warc.paths.gz": body, "a.warc.gz": b"x"})
+        with pytest.raises(ContractError, match=rf"warc\.paths\.gz has (?:more than \d+|1000001) {kind}"):
+            list_snapshot(str(tmp_path / kind))
+
+
+@given(st.binary(max_size=200) | st.binary(max_size=200).map(gzip.compress), st.sampled_from(["", ".gz"]))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_as_a_listing_are_a_named_error_or_files(tmp_path: Path, body: bytes, ending: str) -> None:
+    name = f"warc.paths{ending}"
+    folder = tmp_path / "any"
+    shutil.rmtree(folder, ignore_errors=True)
+    put(str(folder), {name: body, "a.warc.gz": b"x"})
+    with contextlib.suppress(RefineryError):
+        assert list_snapshot(str(folder)).files
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+)
+FILE = st.fixed_dictionaries({"path": JSON, "bytes": JSON, "sha256": JSON})
+
+
+@given(st.binary(max_size=99) | (JSON | st.fixed_dictionaries({"files": st.lists(FILE | JSON)})).map(json.dumps))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_promise_is_a_named_error_or_files(tmp_path: Path, body: bytes | str) -> None:
+    put(str(tmp_path), {"snapshot.json": body if isinstance(body, bytes) else body.encode(), "a.warc.gz": b"x"})
+    with pytest.raises(RefineryError, match=re.escape(str(tmp_path))):
+        list_snapshot(str(tmp_path))
+
+
+def test_a_promise_that_nests_without_end_is_refused(tmp_path: Path) -> None:
+    put(str(tmp_path), {"snapshot.json": b'{"files": ' + b"[" * 200_000})
+    with pytest.raises(ContractError, match=r"snapshot\.json is not"):
+        list_snapshot(str(tmp_path))
+
+
 # --- Folders without a promise, and single files -----------------------------------------------------------------------
 
 
@@ -129,6 +174,8 @@ def test_without_a_promise_archives_go_before_tables(any_root: str) -> None:
     listing = list_snapshot(any_root)
     assert [name for name, _, _ in listing.files] == ["a.warc.gz", "c.warc"]
     assert listing.ignored == ("b.jsonl", "d.txt")
+    hidden = "hidden: its name begins with . or _"
+    assert listing.skipped == ((".hidden.warc", hidden), ("_SUCCESS", hidden))
     assert listing.snapshot == any_root.rpartition("/")[2]
 
 
@@ -141,7 +188,7 @@ def test_tables_alone_are_a_snapshot(tmp_path: Path) -> None:
 def test_an_empty_snapshot_is_refused_with_what_is_wanted(any_root: str, files: dict[str, bytes]) -> None:
     put(any_root, files)
     with pytest.raises(RecipeError, match=r"WARC, .*WET, JSONL or Parquet"):
-        land(any_root, any_root)
+        land(any_root + "-out", any_root)
     assert not is_complete(any_root)
 
 
@@ -197,4 +244,4 @@ def test_the_digest_of_a_promise_is_believed_until_the_file_is_read(tmp_path: Pa
     body: dict[str, Any] = json.loads(promise(FILES))
     body["files"][0]["sha256"] = "0" * 64
     put(str(tmp_path), FILES | {"snapshot.json": json.dumps(body).encode()})
-    assert land(str(tmp_path / "out"), str(tmp_path))[1].shards[0].digest == "0" * 64
+    assert land(f"{tmp_path}-out", str(tmp_path))[1].shards[0].digest == "0" * 64
