@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from pipeline_tasks.constraints import Range, Word
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.stage import FilePath, Stage
+from pipeline_tasks.stage import VARIABLE, FilePath, Stage
 
 T = TypeVar("T")
 
@@ -33,6 +33,8 @@ def bind_fields(kind: type[T], written: Mapping[str, Any], where: str) -> T:
     require_known(written, tuple(entry.name for entry in declared), where)
     hints = typing.get_type_hints(kind, include_extras=True)
     for entry in declared:
+        if VARIABLE in entry.metadata and entry.name in written:
+            raise _written_secret(where, entry.name, entry.metadata[VARIABLE])
         if entry.name not in written and entry.default is MISSING and entry.default_factory is MISSING:
             message = f"{where}: {entry.name} is required"
             raise RecipeError(message)
@@ -44,6 +46,14 @@ def bind_fields(kind: type[T], written: Mapping[str, Any], where: str) -> T:
             raise
         message = f"{where}: {error}"
         raise RecipeError(message) from error
+
+
+def _written_secret(where: str, name: str, variable: str) -> RecipeError:
+    """Return the refusal of a secret in a recipe; it does not repeat the secret, which logs would keep."""
+    return RecipeError(
+        f"{where}: {name} is a secret, and recipes are stored and shown; remove it, choose another, and set it as the "
+        f"environment variable {variable} or as the password of the Airflow connection refinery_pii"
+    )
 
 
 def _collected(params: type, written: Mapping[str, Any], where: str) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from pipeline_tasks.errors import ContractError, DigestMismatch
@@ -16,7 +16,10 @@ _REFERENCE = re.compile("(.+?)(?:@sha256:([0-9a-f]{64}))?", re.DOTALL)
 
 
 def canonical(value: object) -> bytes:
-    """Return `value` as JSON bytes that are equal for equal values: sorted keys, no spaces, no clock."""
+    """Return `value` as JSON bytes that are equal for equal values: sorted keys, no spaces, no clock.
+
+    A field that `repr` does not show, such as the value of a `Secret`, is left out.
+    """
     return _dumped(_plain(value))
 
 
@@ -26,7 +29,7 @@ def _dumped(value: object) -> bytes:
 
 def _plain(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
-        return _plain(asdict(value))
+        return {declared.name: _plain(getattr(value, declared.name)) for declared in fields(value) if declared.repr}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

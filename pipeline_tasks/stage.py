@@ -1,5 +1,6 @@
 """The vocabulary of every other module: shards, kernels, engines, and the card of a stage."""
 
+import hmac
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NewType, Protocol, TypeVar
@@ -22,6 +23,26 @@ Kernel = Callable[..., Batches]
 
 FilePath = NewType("FilePath", str)
 """A parameter that names a file (model, word list, tokenizer): its digest, not its path, is identity."""
+
+
+VARIABLE = "variable"
+"""Key of a field's metadata: the environment variable that holds its secret, which no recipe may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret that a kernel needs. Only `check` is ever written: it says whether two secrets are the same.
+
+    The check is an HMAC of a constant under the secret (RFC 2104), cut to 64 bits; the secret does not follow from it.
+    """
+
+    check: str = ""
+    value: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, value: str) -> "Secret":
+        """Return a secret with its check."""
+        return cls(hmac.new(value.encode(), b"refinery: is this the same secret?", "sha256").hexdigest()[:16], value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +137,8 @@ class Stage(Generic[P]):
     and a histogram; ratios: a histogram; strings: value counts). `reasons` lists every reason
     the stage can give. `history` declares the sections that the stage saves. `reads_history` is False for a stage that
     saves history only for readers outside the pipeline: its output does not depend on earlier snapshots.
-    `resources` returns the files that params name: their digests, not their paths, are part of identity.
+    `resources` returns the files that params name: their digests, not their paths, are part of identity. `secret`
+    returns the field of params that needs a secret, or "": the runner fills it in, and its check is part of identity.
     `reads_for` and `writes_for` return the columns that depend on params, beyond `reads` and `writes`.
     """
 
@@ -130,6 +152,7 @@ class Stage(Generic[P]):
     history: Mapping[str, Section] = field(default_factory=dict)
     reads_history: bool = True
     resources: Callable[[P], tuple[str, ...]] | None = None
+    secret: Callable[[P], str] | None = None
     reads_for: Callable[[P], tuple[str, ...]] | None = None
     writes_for: Callable[[P], pa.Schema] | None = None
     conserves: Literal["rows", "tokens"] = "rows"

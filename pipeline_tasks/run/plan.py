@@ -1,8 +1,9 @@
 """Plans one stage over one input: checks the request, and computes the fingerprint and where shards go."""
 
 import json
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, sta
 from pipeline_tasks.recipe import LOCAL, ErrorBudget, stage_card
 from pipeline_tasks.run.task import StageIO, repoint
 from pipeline_tasks.sealed import canonical
-from pipeline_tasks.stage import Shards, Stage
+from pipeline_tasks.stage import VARIABLE, Secret, Shards, Stage
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_committed
 
@@ -81,7 +82,7 @@ class Plan:
 def plan(request: RefineRequest) -> Plan:
     """Check a request and compute the fingerprint; nothing is read but manifests and resource files."""
     card = stage_card(request.stage)
-    params = bind(card, request.params)
+    params = _with_secret(card, bind(card, request.params))
     committed = _committed(request, card)
     parent, *history = (manifest for manifest, _ in committed)
     _check_reads(card, parent)
@@ -111,6 +112,27 @@ def _committed(request: RefineRequest, card: Stage[Any]) -> list[tuple[Manifest,
 def numbered(digests: Iterable[str]) -> dict[str, str]:
     """Return the digests of resources as manifests have them: in order, by number."""
     return {str(rank): digest for rank, digest in enumerate(sorted(digests))}
+
+
+SHORTEST_SECRET = 16
+"""Characters of a secret: a shorter one can be found by trying, from its check or from what it made."""
+
+
+def _with_secret(card: Stage[Any], params: Any) -> Any:  # noqa: ANN401 -- the card's Params
+    """Return the params with the secret that they need, read from the environment; RecipeError if it is not there."""
+    name = card.secret(params) if card.secret else ""
+    if not name:
+        return params
+    variable = next(declared.metadata[VARIABLE] for declared in fields(params) if declared.name == name)
+    value = os.environ.get(variable, "")
+    if len(value) < SHORTEST_SECRET:
+        message = (
+            f"{card.name} needs a secret of at least {SHORTEST_SECRET} characters; set the environment variable "
+            f"{variable} or the password of the Airflow connection refinery_pii, the same for every snapshot "
+            "(`openssl rand -hex 32` makes one)"
+        )
+        raise RecipeError(message)
+    return replace(params, **{name: Secret.of(value)})
 
 
 def _io(
