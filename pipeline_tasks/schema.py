@@ -63,6 +63,16 @@ EDIT_SPAN = pa.struct(
 )
 """A stretch of a text that a filter took out."""
 
+REDACTION = pa.struct(
+    [
+        pa.field("kind", pa.string()),  # `email`, `phone` or `ip`
+        pa.field("start", pa.int64()),  # first code point that was replaced, of the text that `scrub_pii` got
+        pa.field("end", pa.int64()),  # past the last one
+        pa.field("at", pa.int64()),  # first code point of what replaced it, of the text that `scrub_pii` wrote
+    ]
+)
+"""A stretch of a text that was personal data; never the value."""
+
 VERDICT = pa.schema([pa.field("reason", pa.string()), pa.field("evidence", pa.string())])
 """Appended by kernels that reject rows; tasks split rows on it, and it is never part of kept shards."""
 

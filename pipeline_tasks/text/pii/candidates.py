@@ -18,6 +18,9 @@ DIGITS = frozenset(b"0123456789")
 CONTEXT = 48  # bytes before a candidate in which a cue is looked for
 LONGEST_PLACEHOLDER = max(map(len, PLACEHOLDERS.values()))
 
+NAME_MASK, NUMBER_MASK = 0x01, 0x02
+"""Control bytes that stand for a finding while the kinds that come after it are looked for."""
+
 
 class Span(NamedTuple):
     """One finding: byte range in the text, kind, and the value in the form that identifies it."""
@@ -56,12 +59,24 @@ def context(text: bytes, start: int) -> bytes:
     return text[max(0, start - CONTEXT) : start].decode(errors="ignore").encode()
 
 
-# Neighbors. A placeholder left by an earlier pass counts as the kind of character that the value had there, so that a
-# candidate has the same outcome before and after its neighbors were replaced: scrubbing is idempotent.
+def masked(text: bytes, spans: list[Span]) -> bytes:
+    """Return `text` with every byte of every span as a mask: as long, and nothing is found there."""
+    pieces: list[bytes] = []
+    at = 0
+    for span in spans:
+        mask = NAME_MASK if span.kind == "email" else NUMBER_MASK
+        pieces += [text[at : span.start], bytes([mask]) * (span.end - span.start)]
+        at = span.end
+    return b"".join([*pieces, text[at:]])
+
+
+# Neighbors. A placeholder left by an earlier pass, or the mask of a finding, counts as the kind of character that the
+# value had there, so that a candidate has the same outcome before and after its neighbors were replaced: scrubbing is
+# idempotent.
 
 
 def before(text: bytes, start: int) -> bytes:
-    """Return the two bytes before `start`, placeholders read as `00` (number) or `xx` (mail)."""
+    """Return the two bytes before `start`, placeholders and masks read as `00` (number) or `xx` (mail)."""
     head = text[max(0, start - LONGEST_PLACEHOLDER - 1) : start]
     for back in (0, 1):
         body, rest = head[: len(head) - back], head[len(head) - back :]
@@ -69,18 +84,22 @@ def before(text: bytes, start: int) -> bytes:
             return (b"00" + rest)[-2:]
         if body.endswith(PLACEHOLDERS["email"]):
             return (b"xx" + rest)[-2:]
-    return (b"  " + head)[-2:]
+    return _unmasked((b"  " + head)[-2:])
 
 
 def after(text: bytes, end: int) -> bytes:
-    """Return the two bytes after `end`, placeholders read as `00` (number) or `xx` (mail)."""
+    """Return the two bytes after `end`, placeholders and masks read as `00` (number) or `xx` (mail)."""
     tail = text[end : end + LONGEST_PLACEHOLDER + 1]
     for skip in (0, 1):
         if tail[skip:].startswith((PLACEHOLDERS["phone"], PLACEHOLDERS["ip"])):
             return (tail[:skip] + b"00")[:2]
         if tail[skip:].startswith(PLACEHOLDERS["email"]):
             return (tail[:skip] + b"xx")[:2]
-    return (tail + b"  ")[:2]
+    return _unmasked((tail + b"  ")[:2])
+
+
+def _unmasked(neighbors: bytes) -> bytes:
+    return neighbors.replace(bytes([NAME_MASK]), b"x").replace(bytes([NUMBER_MASK]), b"0")
 
 
 def is_separate(text: bytes, start: int, end: int, glue: bytes) -> bool:

@@ -1,4 +1,10 @@
-"""Finds e-mail addresses: a pattern proposes them, the Public Suffix List accepts their domains."""
+"""Finds e-mail addresses: a pattern proposes them, the Public Suffix List accepts their domains.
+
+Beyond the plain form these are found: addresses under a public suffix (`x@nic.in`, `x@iki.fi`), letters beyond ASCII
+(RFC 6531), a quoted local part, an address as a domain (`x@[192.0.2.1]`), `%40` (also encoded twice) and the
+full-width sign for `@`, and
+the written-out forms that leave no doubt: `x [at] y.org`, `x at y dot org`.
+"""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -6,59 +12,162 @@ from typing import Any
 
 from pipeline_tasks.text.pii.candidates import Limits, Span, pattern
 
-EMAIL = r"[A-Za-z0-9._%+'\-]+@[\pL\pN\-]+(?:\.[\pL\pN\-]+)+"
+AT = r"(?:@|%(?:25)*40|\x{ff20})"
+_LABEL = r"[\pL\pM\pN\-]+"
+_LOCAL = r"[\pL\pM\pN._%+'\x{2019}\-&#$~=]+"
+_QUOTED = r'"[^"\r\n@<>\s](?:[^"\r\n@<>]{0,60}[^"\r\n@<>\s])?"'
+EMAIL = rf"({_LOCAL}|{_QUOTED}){AT}({_LABEL}(?:\.{_LABEL})+|\[[0-9A-Fa-f.:]{{7,45}}\])"
+
+_OPEN, _CLOSE = r" ?[\[({] ?", r" ?[\])}] ?"
+_WRITTEN_DOT = rf"{_OPEN}(?i:dot|punkt|\.){_CLOSE}"
+_PLAIN_LABEL = r"[A-Za-z0-9\-]+"
+IN_BRACKETS = (
+    rf"([A-Za-z0-9._%+\-]+){_OPEN}(?i:at|@|\x{{e4}}t|arroba){_CLOSE}"
+    rf"({_PLAIN_LABEL}(?:(?:{_WRITTEN_DOT}|\.){_PLAIN_LABEL})+)"
+)
+"""`jane [at] example [dot] org`, `jane(at)example.org`."""
+
+IN_WORDS = rf"([A-Za-z0-9._%+\-]+) (?i:at) ({_PLAIN_LABEL}(?:(?: (?i:dot) |\.){_PLAIN_LABEL})* (?i:dot) [A-Za-z]+)"
+"""`jane at example dot org`; `jane at example.org` is left, as it is as often a place."""
+
+PREFILTER = rf"@[\pL\pN\[]|%(?:25)*40|\x{{ff20}}|{_OPEN}(?i:at|@|\x{{e4}}t|arroba){_CLOSE}|(?i: dot )"
+"""What every text with an e-mail address has."""
+
 PSEUDONYM = r"^user_[0-9a-f]{12}@example\.com$"
 
-_PUNCTUATION = b"._%+'-"  # a local part may have it, but does not begin with it
-_MAX_LOCAL, _MAX_DOMAIN = 64, 253  # RFC 5321 4.5.3.1
+_UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+"""Scripts whose words touch an address: `\u90ae\u7bb1jane@example.org`."""
+
+_PUNCTUATION = ".%+'\u2019-&#$~="  # a local part may have it, but does not begin with it
+_MAX_LOCAL, _MAX_DOMAIN, _MAX_LABEL = 64, 253, 63  # RFC 5321 4.5.3.1
+_SIGNS = (b"@", b"40", "\uff20".encode())
 _TRIES = 4  # trailing labels removed before a domain is given up
+_WORDS = (r"^[A-Za-z][a-z]*", r"^[A-Z]+")  # a word in one case, which another word may touch
 
 
 def find_emails(text: bytes, limits: Limits) -> Iterator[Span]:
-    """Yield the e-mail addresses of `text`, left to right."""
-    if b"@" not in text:
-        return
+    """Yield the e-mail addresses of `text`, left to right, those with `@` before those written out."""
+    if any(sign in text for sign in _SIGNS):
+        yield from _with_sign(text, limits)
+    for expression in (IN_BRACKETS, IN_WORDS):
+        yield from _written_out(text, expression)
+
+
+def _with_sign(text: bytes, limits: Limits) -> Iterator[Span]:
     at = 0
     while (match := pattern(EMAIL).search(text, at)) is not None:
-        start, at = match.start(), match.end()
-        local, _, domain = match.group().partition(b"@")
-        host = _mail_host(domain)
-        if host is None or not _is_local_part(local):
-            at = start + len(local) + 1  # the rejected domain may be the local part of the next address
+        (start, sign), (first, _) = match.span(1), match.span(2)
+        host = _mail_host(match.group(2))
+        skipped = _local_start(match.group(1))
+        if host is None or skipped is None:
+            at = first  # the rejected domain may be the local part of the next address
             continue
-        name = local.lstrip(_PUNCTUATION)
-        start += len(local) - len(name)
-        at = start + len(name) + 1 + len(host)
-        value = text[start:at].decode().lower()
+        start, at = start + skipped, first + len(host)
+        value = f"{text[start:sign].decode()}@{host.decode()}".lower()
         if not (limits.keep_pseudonyms and pattern(PSEUDONYM).search(value.encode())):
             yield Span(start, at, "email", value)
 
 
-def _is_local_part(local: bytes) -> bool:
-    name = local.lstrip(_PUNCTUATION)
-    return 0 < len(name) <= _MAX_LOCAL and not local.endswith(b".") and b".." not in name
+def _written_out(text: bytes, expression: str) -> Iterator[Span]:
+    for match in pattern(expression).finditer(text):
+        skipped = _local_start(match.group(1))
+        domain = _dotted(match.group(2))
+        if skipped is not None and _is_mail_domain(domain):
+            start, end = match.start() + skipped, match.end()
+            yield Span(start, end, "email", f"{match.group(1)[skipped:].decode()}@{domain.decode()}".lower())
+
+
+def _dotted(domain: bytes) -> bytes:
+    """Return a written-out domain with dots."""
+    return bytes(pattern(rf"{_WRITTEN_DOT}| (?i:dot) ").sub(b".", domain))
+
+
+# --- The local part --------------------------------------------------------------------------------------------------
+
+
+def _local_start(local: bytes) -> int | None:
+    """Return how many bytes before the local part do not belong to it; None if it is none."""
+    if local.startswith(b'"'):
+        return 0 if len(local.decode()) <= _MAX_LOCAL else None
+    name = local.decode()
+    for cut in (_behind_leaders, _behind_words, _behind_key):
+        name = cut(name)
+    name = name.lstrip(_PUNCTUATION)
+    return len(local) - len(name.encode()) if 0 < len(name) <= _MAX_LOCAL else None
+
+
+def _behind_leaders(name: str) -> str:
+    """Return what follows the dot leaders of a directory: `Jane.....jane`."""
+    return name if name.endswith("...") else name.rpartition("...")[2]
+
+
+def _behind_words(name: str) -> str:
+    """Return the ASCII end of a name that follows words of a script without spaces."""
+    match = pattern(rf"{_UNSPACED}([!-~]+)$").search(name.encode())
+    return match.group(1).decode() if match else name
+
+
+def _behind_key(name: str) -> str:
+    """Return what follows `email=`; a bounce address keeps it: `bounce+jane=example.org`."""
+    key, _, value = name.rpartition("=")
+    return name if key and _mail_host(value.encode()) == value.encode() else value
+
+
+# --- The domain ------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=65536)
 def _mail_host(domain: bytes) -> bytes | None:
-    """Return the longest run of leading labels that is a registrable domain, or None."""
+    """Return the longest beginning of `domain` that mail can be sent to, or None."""
+    if domain.startswith(b"["):
+        return domain if _is_literal(domain) else None
     if len(domain) > _MAX_DOMAIN:
         return None
     labels = domain.split(b".")
     for count in range(len(labels), max(1, len(labels) - _TRIES), -1):
-        if _is_registrable(b".".join(labels[:count])):
-            return b".".join(labels[:count])
+        ahead = b".".join(labels[: count - 1])
+        for last in _ends(labels[count - 1]):
+            if _is_mail_domain(host := ahead + b"." + last):
+                return host
     return None
 
 
-def _is_registrable(domain: bytes) -> bool:
-    if any(label.startswith(b"-") or label.endswith(b"-") for label in domain.split(b".")):
+def _ends(label: bytes) -> Iterator[bytes]:
+    """Yield what the last label of a domain may be: all of it, or without the word that touches it.
+
+    `com\u8054\u7cfb`, `com-Jane`, `comPhone`, `com123`: the text around an address often has no space.
+    """
+    yield label
+    for word in _WORDS:
+        match = pattern(word).search(label)
+        if match and match.end() < len(label):
+            yield match.group()
+
+
+def _is_mail_domain(domain: bytes) -> bool:
+    """Return whether a domain is well-formed and under a public suffix, or is one: mail is sent to `gov.uk`, too."""
+    labels = domain.decode().lower().split(".")
+    if len(labels) < 2 or any(label.startswith("-") or label.endswith("-") or not label for label in labels):
         return False
+    return _suffixes().publicsuffix(".".join(map(_ascii_form, labels))) is not None
+
+
+def _ascii_form(label: str) -> str:
+    """Return a label as DNS has it; one that has no such form cannot be a suffix."""
     try:
-        ascii_form = domain.decode().lower().encode("idna").decode()
+        return label.encode("idna").decode().lower()
     except UnicodeError:
+        return "-"
+
+
+def _is_literal(domain: bytes) -> bool:
+    import ipaddress
+
+    try:
+        ipaddress.ip_address(domain[1:-1].decode().removeprefix("IPv6:"))
+    except ValueError:
         return False
-    return _suffixes().privatesuffix(ascii_form) is not None
+    return True
 
 
 @lru_cache(maxsize=1)

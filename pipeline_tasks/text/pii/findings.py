@@ -3,30 +3,29 @@
 from bisect import bisect_left, insort
 from collections.abc import Callable
 
-from pipeline_tasks.text.pii.candidates import Limits, Span
-from pipeline_tasks.text.pii.emails import find_emails
-from pipeline_tasks.text.pii.ip_addresses import find_ipv4s, find_ipv6s
-from pipeline_tasks.text.pii.phones import GAP, find_phones, is_nanp_only
+from pipeline_tasks.text.pii import emails, ip_addresses, phones
+from pipeline_tasks.text.pii.candidates import Limits, Span, masked
 
-_FINDERS = (find_emails, find_ipv4s, find_ipv6s, find_phones)
-"""In the order in which they win where two findings overlap."""
+_FINDERS = (
+    (emails.find_emails,),
+    (ip_addresses.find_ipv4s, ip_addresses.find_ipv6s),
+    (phones.find_phones,),
+)
+"""In the order in which they win: what one kind has found is masked for the kinds after it."""
 
-_PREFILTER = r"@[\pL\pN]|\+\d|\d\.\d{1,3}\.\d{1,3}\.\d|:[0-9A-Fa-f]{0,4}:|" + rf"\d{{3}}\)?{GAP}?\d{{3}}{GAP}?\d{{4}}"
-
-
-def prefilter(limits: Limits) -> str:
-    """Return the RE2 pattern that every text with a finding matches; for a whole Arrow column at once."""
-    foreign = "" if is_nanp_only(limits.regions) else r"|(?:\d[ .\-/()\x{a0}]{0,2}){7}"
-    return _PREFILTER + foreign
+PREFILTER = f"{emails.PREFILTER}|{ip_addresses.PREFILTER}|{phones.PREFILTER}"
+"""The RE2 pattern that every text with a finding matches; for a whole Arrow column at once."""
 
 
 def find_pii(text: bytes, limits: Limits) -> list[Span]:
     """Return the findings of `text` (UTF-8), ordered and disjoint; mail wins over IP wins over phone."""
     spans: list[Span] = []
-    for finder in _FINDERS:
-        for span in finder(text, limits):
-            if not _overlaps(span, spans):
-                insort(spans, span)
+    for finders in _FINDERS:
+        view = masked(text, spans) if spans else text
+        for finder in finders:
+            for span in finder(view, limits):
+                if not _overlaps(span, spans):
+                    insort(spans, span)
     return spans
 
 

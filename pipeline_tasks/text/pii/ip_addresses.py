@@ -7,24 +7,39 @@ from pipeline_tasks.text.pii.candidates import LETTERS, Limits, Span, before, ca
 
 IPV4 = r"\d+(?:\.\d+){3,}"
 IPV6 = r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,}(?:\.\d{1,3}){0,3}(?:%[0-9A-Za-z]+)?"
+PREFILTER = r"\d\.\d{1,3}\.\d{1,3}\.\d|:[0-9A-Fa-f]{0,4}:"
+"""What every text with an IP address has."""
+
 VERSION_CUE = r"(?i)(?:version|release|revision|build|update|section|chapter|\bver|\brev|\bv)[\s.:=#]*$"
+ADDRESS_CUE = (
+    r"(?i)(?:\bip(?:v4)?|\bip[ -]?addr(?:ess(?:es)?)?|\binet|\baddr(?:ess(?:es)?)?|\bhosts?|\bpeers?"
+    r"|\bping|\bdns|\bnameservers?|\bgateway|\bproxy|\bssh|\btraceroute|\bsubnet"
+    r"|<IP>|\x{02})"
+    r"(?: (?:is|was|at|to|of))?[\s:=,;/('\"\[]{1,3}(?:(?:and|or) )?$"
+)
+"""What announces an address whose numbers are all small, as `1.2.3.4` is; another address before it does, too."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _LONGEST_IPV4, _LONGEST_IPV6 = len("255.255.255.255"), 64
 _PSEUDONYM_NETWORKS = (ipaddress.ip_network("198.18.0.0/15"), ipaddress.ip_network("2001:db8::/32"))
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # RFC 4291 2.4: the only IPv6 space that is assigned
-_LOW_PART = 20  # 1.2.3.4 and 2.0.0.10 are versions or public resolvers, not people
+_LOW_PART = 20  # four numbers below are a version or a section (`1.2.3.4`), unless the context says otherwise
 
 
 def find_ipv4s(text: bytes, limits: Limits) -> Iterator[Span]:
     """Yield the IPv4 addresses of `text`, left to right."""
+    last = -1
     for start, end in candidates(IPV4, text):
         if end - start > _LONGEST_IPV4 or not is_separate(text, start, end, b".") or _is_version(text, start):
             continue
         address = _parse(text[start:end])
-        if address is not None and _counts(address, limits):
-            yield Span(start, end, "ip", address.compressed)
+        if address is None or not _counts(address, limits):
+            continue
+        if limits.public_ips and max(address.packed) < _LOW_PART and not _is_announced(text, start, last):
+            continue
+        last = end
+        yield Span(start, end, "ip", address.compressed)
 
 
 def find_ipv6s(text: bytes, limits: Limits) -> Iterator[Span]:
@@ -43,6 +58,16 @@ def _is_version(text: bytes, start: int) -> bool:
     return product or bool(pattern(VERSION_CUE).search(context(text, start)))
 
 
+def _is_announced(text: bytes, start: int, last: int) -> bool:
+    """Return whether an address cue, or the address that ended at `last`, is right before `start`."""
+    ahead = b"<IP>" + text[last:start] if last >= 0 and start - last < LONGEST_LINK else context(text, start)
+    return bool(pattern(ADDRESS_CUE).search(ahead))
+
+
+LONGEST_LINK = len(" , and ")
+"""Bytes between two addresses of a list, at most."""
+
+
 def _parse(value: bytes) -> Address | None:
     try:
         return ipaddress.ip_address(value.decode())
@@ -53,6 +78,6 @@ def _parse(value: bytes) -> Address | None:
 def _counts(address: Address, limits: Limits) -> bool:
     if limits.keep_pseudonyms and any(address in network for network in _PSEUDONYM_NETWORKS):
         return False
-    if isinstance(address, ipaddress.IPv6Address):
-        return not limits.public_ips or (address.is_global and address in _GLOBAL_UNICAST)
-    return not limits.public_ips or (address.is_global and max(address.packed) >= _LOW_PART)
+    if not limits.public_ips:
+        return True
+    return address.is_global and (address.version == 4 or address in _GLOBAL_UNICAST)

@@ -2,11 +2,12 @@
 
 from itertools import pairwise
 
+import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline_tasks.text.pii.candidates import Limits, Span, after, before, is_separate
-from pipeline_tasks.text.pii.findings import find_pii, prefilter, replace_spans
+from pipeline_tasks.text.pii.candidates import Limits, Span, after, before, is_separate, masked
+from pipeline_tasks.text.pii.findings import PREFILTER, find_pii, replace_spans
 
 PIECES = [
     "a@b.com", "212-555-2368", "+44 20 7123 4567", "call 2125552368", "69.196.0.85", "2400:c401::5054:ff:fe1b:b031",
@@ -37,9 +38,18 @@ def test_mail_wins_over_ip_wins_over_phone() -> None:
     assert [span.kind for span in find_pii(text, Limits())] == ["email", "ip", "phone"]
 
 
-def test_the_prefilter_is_wider_for_regions_with_formats_of_their_own() -> None:
-    assert prefilter(Limits(("US", "CA"))) == prefilter(Limits())
-    assert len(prefilter(Limits(("DE",)))) > len(prefilter(Limits()))
+@settings(max_examples=200, deadline=None)
+@given(TEXTS)
+def test_the_prefilter_misses_nothing(text: str) -> None:
+    assert not find_pii(text.encode(), Limits(("US", "DE", "TR"))) or re2.search(PREFILTER, text)
+
+
+def test_a_mask_is_as_long_and_reads_as_what_it_hides() -> None:
+    text = "é jane@example.org 69.196.0.85 é".encode()
+    hidden = masked(text, find_pii(text, Limits()))
+    assert len(hidden) == len(text)
+    assert hidden == "é ".encode() + b"\x01" * 16 + b" " + b"\x02" * 11 + " é".encode()
+    assert (before(hidden, 19), before(hidden, 20), after(hidden, 19)) == (b"xx", b"x ", b" 0")
 
 
 def test_a_placeholder_reads_as_what_it_replaced() -> None:

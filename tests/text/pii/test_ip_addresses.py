@@ -1,16 +1,23 @@
 """IP addresses: which count, and what only looks like one."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipeline_tasks.text.pii.candidates import Limits
 from pipeline_tasks.text.pii.ip_addresses import find_ipv4s, find_ipv6s
+from tests.text.pii.plain import ipv4s
+
+
+def values_of(text: str) -> list[str]:
+    return [span.value for span in find_ipv4s(text.encode(), Limits())]
 
 
 @pytest.mark.parametrize(
     ("text", "values"),
     [
         ("from 69.196.0.85:80", ["69.196.0.85"]),
-        ("192.168.1.20 and 127.0.0.1", []),
+        ("192.168.1.20 and 127.0.0.1, 10.1.2.3, 172.16.0.9, 169.254.1.1, 100.64.0.1", []),
         ("300.1.1.1 and 1.2.3.4.5", []),
         ("version 69.196.0.85", []),
         ("v69.196.0.85", []),
@@ -19,7 +26,65 @@ from pipeline_tasks.text.pii.ip_addresses import find_ipv4s, find_ipv6s
     ],
 )
 def test_ipv4(text: str, values: list[str]) -> None:
-    assert [span.value for span in find_ipv4s(text.encode(), Limits())] == values
+    assert values_of(text) == values
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a69.196.0.85", "_69.196.0.85", "769.196.0.85", "7.69.196.0.85", "69.196.0.85x", "69.196.0.85_", "69.196.0.85.7",
+        "69.196.0.851", "<IP>.69.196.0.85", "69.196.0.85<PHONE>", "<EMAIL>69.196.0.85", "69.196.0.85.<IP>",
+    ],
+)  # fmt: skip
+def test_part_of_a_word_or_number_is_no_address(text: str) -> None:
+    assert not values_of(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "69.196.0.85", "69.196.0.85.", "69.196.0.85.Next", "(69.196.0.85)", "地址69.196.0.85在", "69.196.0.85/24", "=69.196.0.85;",
+        "no.69.196.0.85", "...69.196.0.85", "-69.196.0.85", "é69.196.0.85",
+    ],
+)  # fmt: skip
+def test_marks_around_an_address(text: str) -> None:
+    assert values_of(text) == ["69.196.0.85"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "IP 1.2.3.4",
+        "ip: 1.2.3.4",
+        "my IP address is 1.2.3.4",
+        "ping 1.2.3.4",
+        "inet addr:1.2.3.4",
+        "DNS = 1.2.3.4",
+        "host (1.2.3.4)",
+    ],
+)
+def test_small_octets_count_where_they_are_announced(text: str) -> None:
+    assert values_of(text) == ["1.2.3.4"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1.2.3.4",
+        "section 1.2.3.4",
+        "SQL Server 11.0.2.1",
+        "update from 1.0.0.2 to 1.0.0.4",
+        "see 2.1.1.3.",
+        "IPs of version 1.2.3.4",
+    ],
+)
+def test_small_octets_are_versions_and_sections_elsewhere(text: str) -> None:
+    assert not values_of(text)
+
+
+def test_a_list_of_small_octets() -> None:
+    assert values_of("IP 1.2.3.4, 1.2.3.5 and 1.2.3.6; chapter 1.2.3.7") == ["1.2.3.4", "1.2.3.5", "1.2.3.6"]
+    assert values_of("IP <IP>, 1.2.3.5") == ["1.2.3.5"]
 
 
 @pytest.mark.parametrize(
@@ -28,6 +93,7 @@ def test_ipv4(text: str, values: list[str]) -> None:
         ("[2400:C401::5054:ff:fe1b:b031]", ["2400:c401::5054:ff:fe1b:b031"]),
         ("::1 fe80::1 2001:db8::1", []),
         ("12:30:45 aa:bb:cc:dd:ee:ff std::vector", []),
+        ("x2400:c401::1 2400:c401::1g", []),
     ],
 )
 def test_ipv6(text: str, values: list[str]) -> None:
@@ -44,3 +110,15 @@ def test_pseudonyms_are_kept() -> None:
     limits = Limits(public_ips=False, keep_pseudonyms=True)
     assert not list(find_ipv4s(b"198.18.3.4 198.19.0.1", limits))
     assert not list(find_ipv6s(b"2001:db8::42", limits))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.integers(0, 300), min_size=2, max_size=6).map(lambda numbers: ".".join(map(str, numbers))),
+        max_size=6,
+    )
+)
+def test_agrees_with_a_plain_reference(words: list[str]) -> None:
+    text = " ".join(words)
+    assert values_of(text) == ipv4s(text)
