@@ -16,7 +16,16 @@ from typing import Any, BinaryIO, cast
 
 from pipeline_tasks.errors import StorageBusy
 from pipeline_tasks.store.protocol import CHUNK, Entry, cut_short
-from pipeline_tasks.store.s3_client import ABSENT, error_code, is_refusal, require_bucket, s3_client, translated
+from pipeline_tasks.store.s3_client import require_bucket, s3_client
+from pipeline_tasks.store.s3_errors import (
+    ABSENT,
+    CONFLICT_TRIES,
+    error_code,
+    exists_already,
+    is_conflict,
+    is_refusal,
+    translated,
+)
 
 PART = 64 * 1024 * 1024
 """Objects above this many bytes are uploaded in parts, which become visible only when all are completed."""
@@ -26,14 +35,6 @@ PARALLEL_REQUESTS = 10
 
 MERGE_GAP = 128 * 1024
 """A gap of at most this many bytes is fetched to save a request: Hadoop's `fs.s3a.vectored.read.min.seek.size`."""
-
-COMMIT_TRIES = 5
-
-CONFLICT = ("ConditionalRequestConflict", "409")
-"""Error codes of a conditional PUT that races with another one: the client is to try again."""
-
-EXISTS = ("PreconditionFailed", "412")
-"""Error codes of a conditional PUT to a path that has an object."""
 
 
 class S3Store:
@@ -155,12 +156,12 @@ class S3Store:
     # --- Writing --------------------------------------------------------------------------------------------------
 
     def create(self, path: str, body: bytes) -> bool:
-        for _ in range(COMMIT_TRIES):
+        for _ in range(CONFLICT_TRIES):
             created = self._try_create(path, body)
             if created is not None:
                 return created
         message = (
-            f"{self._uri(path)}: the store did not settle a conditional PUT in {COMMIT_TRIES} tries; try again later"
+            f"{self._uri(path)}: the store did not settle a conditional PUT in {CONFLICT_TRIES} tries; try again later"
         )
         raise StorageBusy(message)
 
@@ -171,12 +172,13 @@ class S3Store:
         try:
             self._put(path, body, {"IfNoneMatch": "*"})
         except (BotoCoreError, ClientError) as error:
-            if error_code(error) in CONFLICT:
+            if is_conflict(error):
                 return None
-            lost_response = not is_refusal(error) and self.size(path) is not None
-            if lost_response or error_code(error) in EXISTS:
+            if not is_refusal(error) and self.size(path) is not None:
                 # A lost response makes the SDK's own retry fail with 412 on our own object: equal bytes are ours.
                 return self.read(path) == body
+            if exists_already(error):  # and is gone again
+                return None
             raise translated(self._uri(path), self._bucket, error) from error
         return True
 
@@ -190,8 +192,12 @@ class S3Store:
                 self._put(path, local.read_bytes(), {})
             else:
                 s3_client().upload_file(str(local), self._bucket, self._key(path))
-        if self.size(path) != local.stat().st_size:
-            message = f"{self._uri(path)}: the store kept other bytes than were sent (SHA-256 {digest}); try again"
+        size = self.size(path)
+        if size != local.stat().st_size:
+            message = (
+                f"{self._uri(path)}: the upload was cut: the store has {size or 0} of {local.stat().st_size} bytes "
+                f"(SHA-256 {digest}); nothing was committed, and it is tried again later"
+            )
             raise StorageBusy(message)
 
     def delete(self, path: str) -> None:

@@ -1,0 +1,156 @@
+"""What each status of an S3 server means, for any verb: the table of `docs/reference/failures.md`, and its only code.
+
+Repeated within a request are the statuses that boto3's standard mode repeats (500, 502, 503, 504), throttling and lost
+connections; and here 409, 412 where no condition was given, and 5xx that boto3 does not know. What is still refused
+after that is one of Refinery's errors.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, StorageBusy
+
+ABSENT = ("404", "NoSuchKey", "NotFound", "NoSuchBucket")
+"""Error codes of S3 servers for an object that does not exist."""
+
+CONFLICT_TRIES = 5
+"""How often such a request is sent before it is `StorageBusy`."""
+
+_UNAUTHORIZED, _CONFLICT, _PRECONDITION = 401, 409, 412
+
+_CREDENTIALS = (
+    "AccessDenied",
+    "403",
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "ExpiredToken",
+    "InvalidToken",
+)
+
+_OVERLOADED = ("SlowDown", "Throttling", "RequestTimeout", "503", "429")
+
+_BUSY_STATUS = (408, _CONFLICT, _PRECONDITION, 425, 429)
+"""Statuses below 500 of a server that could not do it now."""
+
+_INCAPABLE = (405, 501)
+_FULL = 507
+
+_ELSEWHERE = ("PermanentRedirect", "301", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
+
+
+def error_code(error: BaseException) -> str:
+    """Return the code of a server's error response, "" for an error without a response."""
+    return str(_response(error).get("Error", {}).get("Code", ""))
+
+
+def status_of(error: BaseException) -> int:
+    """Return the HTTP status of a server's error response, 0 for an error without a response."""
+    return int(_response(error).get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _response(error: BaseException) -> Mapping[str, Any]:
+    from botocore.exceptions import ClientError
+
+    return error.response if isinstance(error, ClientError) else {}
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Return whether a conditional PUT raced with another one, and is to be tried again."""
+    return status_of(error) == _CONFLICT
+
+
+def exists_already(error: BaseException) -> bool:
+    """Return whether a conditional PUT met an object."""
+    return status_of(error) == _PRECONDITION
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Return whether the server responded that it will not do this, rather than that it cannot do it now."""
+    status = status_of(error)
+    busy = status in _BUSY_STATUS or error_code(error) in _OVERLOADED
+    return 0 < status < 500 and not busy  # noqa: PLR2004 -- HTTP
+
+
+def repeat_conflicts(client: Any) -> None:  # noqa: ANN401 -- boto3 builds its clients at run time
+    """Let a client repeat what boto3 does not repeat by itself, after a pause that doubles."""
+    client.meta.events.register("needs-retry.s3", _delay)
+
+
+def _delay(
+    attempts: int,
+    request_dict: Mapping[str, Any],
+    response: tuple[Any, Mapping[str, Any]] | None = None,
+    **_: object,
+) -> float | None:
+    """Return the seconds until a request is sent again, None if it is not."""
+    conditional = "If-None-Match" in request_dict.get("headers", {})  # `create` knows what these two mean for it
+    if response is None or attempts >= CONFLICT_TRIES:
+        return None
+    status = response[0].status_code
+    conflict = status in (_CONFLICT, _PRECONDITION) and not conditional
+    return 0.05 * 2**attempts if conflict or _is_unusual(status) else None
+
+
+def _is_unusual(status: int) -> bool:
+    """Return whether boto3 does not know this status of a server that failed, as 520 to 529 of proxies."""
+    return status > 504 and status != _FULL  # noqa: PLR2004 -- 500 to 504 are boto3's
+
+
+def translated(path: str, bucket: str, error: BaseException) -> Exception:
+    """Return Refinery's error for boto3's; `path` is the object's URI."""
+    from botocore.exceptions import NoCredentialsError, PartialCredentialsError
+
+    if isinstance(error, (NoCredentialsError, PartialCredentialsError)):
+        return RecipeError(f"{path}: no S3 credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+    if status_of(error) in _INCAPABLE or error_code(error) == "NotImplemented":
+        return RecipeError(
+            f"{path}: the object store cannot do this ({_code(error)}); "
+            "choose a server that `refinery doctor` accepts, or correct AWS_ENDPOINT_URL"
+        )
+    if status_of(error) == _FULL:
+        return NoSpace(f"{path}: the object store is full ({_code(error)}); free space there, nothing was committed")
+    if is_refusal(error):
+        return _refusal(path, bucket, error)
+    return StorageBusy(_unanswered(path, error))
+
+
+def _code(error: BaseException) -> str:
+    return f"{status_of(error)} {error_code(error)}".strip()
+
+
+def _unanswered(path: str, error: BaseException) -> str:
+    """Return what happened to a request that may succeed later."""
+    reason, later = str(error)[:300], "it is tried again later"
+    if status_of(error) in (_CONFLICT, _PRECONDITION):
+        return f"{path}: the object store did not settle requests that met ({_code(error)}: {reason}); {later}"
+    if status_of(error):
+        return f"{path}: the object store cannot answer now ({_code(error)}: {reason}); {later}"
+    if _broke_off(error):
+        return f"{path}: the connection to the object store broke off ({reason}); nothing was committed, and {later}"
+    return (
+        f"{path}: the object store did not answer ({reason}); {later}. "
+        "If it never answers, check AWS_ENDPOINT_URL and the network"
+    )
+
+
+def _broke_off(error: BaseException) -> bool:
+    from botocore import exceptions as boto
+
+    cut = (boto.ConnectionClosedError, boto.IncompleteReadError, boto.ReadTimeoutError, boto.ResponseStreamingError)
+    return isinstance(error, cut)
+
+
+def _refusal(path: str, bucket: str, error: BaseException) -> Exception:
+    code = error_code(error)
+    if code == "NoSuchBucket":
+        return RecipeError(f"{path}: bucket {bucket} does not exist; create it or correct the URI")
+    if code in _CREDENTIALS or status_of(error) == _UNAUTHORIZED:
+        return RecipeError(
+            f"{path}: the object store refused the credentials ({code}); "
+            "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the bucket's policy"
+        )
+    if code in _ELSEWHERE:
+        return RecipeError(f"{path}: bucket {bucket} is in another region ({code}); set AWS_REGION to it")
+    if code == "RequestTimeTooSkewed":
+        return RecipeError(f"{path}: this machine's clock differs from the object store's; set it (NTP)")
+    return ContractError(f"{path}: the object store refused the request ({code}: {str(error)[:300]})")

@@ -1,0 +1,125 @@
+"""Each status of an S3 server means the same for every verb, as the table in `docs/reference/failures.md` has it."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, StorageBusy
+from pipeline_tasks.store import s3_store
+from pipeline_tasks.store.storage import connect
+from tests.faulty_s3 import FaultyS3
+
+pytestmark = pytest.mark.slow
+
+
+def paths(root: str) -> list[str]:
+    return [entry.path for entry in connect(root).list("")]
+
+
+def put(root: str, path: str, body: bytes, place: Path) -> None:
+    local = place / "local"
+    local.write_bytes(body)
+    connect(root).put_file(path, local, hashlib.sha256(body).hexdigest())
+
+
+Verb = tuple[str, Callable[[str, Path], object]]
+
+VERBS: dict[str, Verb] = {
+    "read": ("GET", lambda root, _: connect(root).read("there")),
+    "ranges": ("GET", lambda root, _: connect(root).read_ranges("there", [(1, 3)])),
+    "list": ("GET", lambda root, _: paths(root)),
+    "size": ("HEAD", lambda root, _: connect(root).size("there")),
+    "create": ("PUT", lambda root, _: connect(root).create("new", b"mine")),
+    "put_file": ("PUT", lambda root, place: put(root, "data/new", b"mine", place)),
+    "large put_file": ("POST", lambda root, place: put(root, "data/large", bytes(9 * 1024 * 1024), place)),
+    "part of a large put_file": ("PUT", lambda root, place: put(root, "data/large", bytes(9 * 1024 * 1024), place)),
+    "delete": ("DELETE", lambda root, _: connect(root).delete("there")),
+}
+"""Everything that is asked of an S3 server, and the method that it is asked by."""
+
+PASSING = [
+    (500, "InternalError"),
+    (502, "BadGateway"),
+    (503, "SlowDown"),
+    (504, "GatewayTimeout"),
+    (520, "Unknown"),
+    (409, "OperationAborted"),
+    (412, "PreconditionFailed"),
+]
+
+FINAL = [
+    ((400, "InvalidArgument"), ContractError, "refused the request"),
+    ((401, "Unauthorized"), RecipeError, "credentials"),
+    ((403, "AccessDenied"), RecipeError, "credentials"),
+    ((405, "MethodNotAllowed"), RecipeError, "cannot do this"),
+    ((501, "NotImplemented"), RecipeError, "cannot do this"),
+    ((507, "InsufficientStorage"), NoSpace, "is full"),
+]
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3_store, "PART", 1024)
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_status_that_passes_is_no_failure_of_any_verb(
+    verb: str, s3_root: str, faults: FaultyS3, tmp_path: Path
+) -> None:
+    """409 and 412 on any verb but a conditional PUT ended the run: `ContractError`, never retried."""
+    method, call = VERBS[verb]
+    for fault in PASSING:
+        connect(s3_root).create("there", b"body")
+        faults.happened.clear()
+        faults.coming.append((method, fault))
+        call(s3_root, tmp_path)
+        assert faults.happened == [(method, fault)]
+        written = {"create": ["new"], "put_file": ["data/new"]}.get(verb, ["data/large"] if "large" in verb else [])
+        assert sorted(paths(s3_root)) == sorted([*written, *(["there"] if verb != "delete" else [])])
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_status_that_does_not_pass_is_busy_and_named(
+    verb: str, s3_root: str, faults: FaultyS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(s3_root).create("there", b"body")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    method, call = VERBS[verb]
+    for fault in PASSING:
+        faults.coming[:] = [(method, fault)] * 12
+        with pytest.raises(StorageBusy, match=rf"{s3_root}.*(tried again|try again) later"):
+            call(s3_root, tmp_path)
+        faults.coming.clear()
+        assert paths(s3_root) == ["there"]
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_refusal_is_final_for_every_verb(verb: str, s3_root: str, faults: FaultyS3, tmp_path: Path) -> None:
+    connect(s3_root).create("there", b"body")
+    method, call = VERBS[verb]
+    for fault, kind, words in FINAL[verb == "size" :]:  # boto3 takes 400 to a HEAD for another region, and asks again
+        faults.happened.clear()
+        faults.coming.append((method, fault))
+        with pytest.raises(kind, match=words):
+            call(s3_root, tmp_path)
+        assert faults.happened == [(method, fault)]
+
+
+def test_a_cut_transfer_is_named(
+    s3_root: str, faults: FaultyS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    connect(s3_root).create("there", bytes(100_000))
+    for method, call in (VERBS["put_file"], VERBS["create"], VERBS["size"]):
+        faults.coming.append((method, "lost_request"))
+        with pytest.raises(StorageBusy, match="the connection to the object store broke off"):
+            call(s3_root, tmp_path)
+    faults.coming += [("GET", "short_body")] * 3
+    with pytest.raises(StorageBusy, match=r"broke off.*nothing was committed"):
+        connect(s3_root).read("there")
+    assert not faults.coming
