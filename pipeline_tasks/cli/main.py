@@ -3,18 +3,21 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import NamedTuple, Protocol, cast
 
+from pipeline_tasks.cli.supervisor import INTERRUPTED, supervised
 from pipeline_tasks.errors import RefineryError
 
 
 class Entry(NamedTuple):
-    """A command's module below `pipeline_tasks`, and its line in `refinery --help`."""
+    """A command's module below `pipeline_tasks`, its line in `refinery --help`, and whether it starts processes."""
 
     module: str
     help: str
+    supervised: bool = False
 
 
 class Command(Protocol):
@@ -28,9 +31,9 @@ class Command(Protocol):
 
 
 COMMANDS = {
-    "run": Entry("cli.run", "refine one snapshot: the same DAG, in this process, with progress"),
-    "demo": Entry("demo.show", "write two small crawl snapshots, refine both, compare with the truth"),
-    "up": Entry("cli.up", "start Airflow's web UI on this machine with everything embedded"),
+    "run": Entry("cli.run", "refine one snapshot: the same DAG, in this process, with progress", supervised=True),
+    "demo": Entry("demo.show", "write two small crawl snapshots, refine both, compare with the truth", supervised=True),
+    "up": Entry("cli.up", "start Airflow's web UI on this machine with everything embedded", supervised=True),
     "status": Entry("inspect.status", "list published, retracted and stale snapshots"),
     "funnel": Entry("inspect.funnel", "documents, bytes and reasons from stage to stage"),
     "report": Entry("inspect.report_path", "print the path of a snapshot's report"),
@@ -42,19 +45,51 @@ COMMANDS = {
     "whatif": Entry("inspect.whatif", "predict what other bounds of filter_quality would keep"),
     "lint": Entry("inspect.lint", "find what in a recipe is unreadable, out of order, dead or shadowed"),
     "lsh-curve": Entry("inspect.lsh_curve", "compute the probability that bands and rows make a pair a candidate"),
-    "retract": Entry("upkeep.retract", "make the dataset what it would be without a snapshot"),
-    "vacuum": Entry("upkeep.vacuum", "list (with --delete, remove) files that no manifest names"),
-    "compact": Entry("upkeep.compact", "merge the history of many snapshots, so that a run reads fewer files"),
+    "retract": Entry("upkeep.retract", "make the dataset what it would be without a snapshot", supervised=True),
+    "vacuum": Entry("upkeep.vacuum", "list (with --delete, remove) files that no manifest names", supervised=True),
+    "compact": Entry(
+        "upkeep.compact", "merge the history of many snapshots, so that a run reads fewer files", supervised=True
+    ),
     "ledger": Entry("upkeep.ledger", "make the ledger anew from the root"),
-    "doctor": Entry("upkeep.doctor", "check Java, Spark, Ray, the tokenizer and the object store"),
+    "doctor": Entry("upkeep.doctor", "check Java, Spark, Ray, the tokenizer and the object store", supervised=True),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; an error is one paragraph on stderr, and the exit code is its class."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    name = next((word for word in arguments if not word.startswith("-")), "")
-    parser = build_parser({name} & COMMANDS.keys())
+    """Run a command; an error is one paragraph on stderr, and the exit code is its class.
+
+    Without `arguments` it is the command of this process, and supervised if it starts processes.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    if arguments is None and _is_supervised(given):
+        return _reported(partial(supervised, partial(_reported, partial(_run, given), given)), given)
+    try:
+        return _reported(partial(_run, given), given)
+    except KeyboardInterrupt:
+        sys.stderr.write("refinery: stopped\n")
+        return INTERRUPTED
+
+
+def _reported(work: Callable[[], int], arguments: Sequence[str]) -> int:
+    try:
+        return work()
+    except RefineryError as error:
+        if "--debug" in arguments:
+            raise
+        sys.stderr.write(f"refinery: {error}\n")
+        return error.exit_code
+    except BrokenPipeError:  # `refinery status | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _is_supervised(arguments: Sequence[str]) -> bool:
+    name = _command(arguments)
+    return name in COMMANDS and COMMANDS[name].supervised and not {"-h", "--help"} & set(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    parser = build_parser({_command(arguments)} & COMMANDS.keys())
     options = _parse(parser, arguments)
     if options.version:
         from importlib.metadata import version
@@ -64,17 +99,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return 0
-    try:
-        _check_root(options)
-        return _module(options.command).answer(options)
-    except RefineryError as error:
-        if options.debug:
-            raise
-        sys.stderr.write(f"refinery: {error}\n")
-        return error.exit_code
-    except BrokenPipeError:  # `refinery status | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    _check_root(options)
+    return _module(options.command).answer(options)
+
+
+def _command(arguments: Sequence[str]) -> str:
+    return next((word for word in arguments if not word.startswith("-")), "")
 
 
 def _check_root(options: argparse.Namespace) -> None:
@@ -91,7 +121,9 @@ def build_parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show the stack trace of an error")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="", dest="command")
-    parsers = {name: commands.add_parser(name, help=text, description=text) for name, (_, text) in COMMANDS.items()}
+    parsers = {
+        name: commands.add_parser(name, help=entry.help, description=entry.help) for name, entry in COMMANDS.items()
+    }
     for name in names:
         _module(name).add_arguments(parsers[name])
     return parser

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,8 @@ from pipeline_tasks.errors import RecipeError
 PROJECT = Path(__file__).resolve().parents[2]
 
 PORT = 8080
+
+CONNECTION = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 
 
 def state_folder() -> Path:
@@ -56,7 +59,7 @@ def environment(home: Path) -> dict[str, str]:
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=60",
+        CONNECTION: _sqlite(home / "airflow.db"),
         "PYTHONPATH": os.pathsep.join(_python_path()),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
     }
@@ -93,17 +96,40 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def migrate(home: Path, env: Mapping[str, str]) -> None:
-    """Bring the database of `home` to this Airflow's version, once per version."""
-    mark = home / f"migrated-{version('apache-airflow')}"
+    """Bring the database of `home` to this Airflow's version, once per version.
+
+    A copy is migrated and takes the name of the database when it is whole, so that a killed migration is no damage.
+    """
+    mark, database, draft = home / f"migrated-{version('apache-airflow')}", home / "airflow.db", home / "migrating.db"
     with locked(home / "migrate.lock"):
-        if mark.exists() and (home / "airflow.db").exists():
+        if mark.exists() and database.exists():
             return
+        for stale in home.glob(f"{draft.name}*"):
+            stale.unlink()
+        if database.exists():
+            _copy_database(database, draft)
         command = [sys.executable, "-m", "airflow", "db", "migrate"]
-        run = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, check=False)  # noqa: S603
+        there = {**os.environ, **env, CONNECTION: _sqlite(draft)}
+        run = subprocess.run(command, env=there, capture_output=True, text=True, check=False)  # noqa: S603
         if run.returncode:
             message = f"{home}: Airflow could not prepare its database ({run.stderr.strip()[-500:]}); remove {home}"
             raise RecipeError(message)
+        _copy_database(draft, home / "migrated.db")  # with what is in its log of writes
+        (home / "migrated.db").replace(database)
         mark.touch()
+        for stale in home.glob(f"{draft.name}*"):
+            stale.unlink()
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    target.unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(source)) as database, contextlib.closing(sqlite3.connect(target)) as copy:
+        database.backup(copy)
+
+
+def _sqlite(path: Path) -> str:
+    """Return the URL of a database; a writer waits for another one up to a minute before "database is locked"."""
+    return f"sqlite:///{path}?timeout=60"
 
 
 def fresh(home: Path) -> dict[str, str]:

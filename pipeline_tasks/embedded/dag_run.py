@@ -23,9 +23,6 @@ from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.store.storage import require_folder
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
-
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -41,7 +38,7 @@ class RunOptions:
 
 
 def run(options: RunOptions, *, json_summary: bool = False) -> int:
-    """Refine one snapshot by the same DAG that Airflow runs; return the exit code of `errors`."""
+    """Refine one snapshot by the same DAG that Airflow runs; return the exit code of `errors`. Ctrl-C is raised."""
     name = load_recipe(options.recipe).name
     require_folder(options.root)
     params = _dag_params(options)
@@ -55,9 +52,7 @@ def run(options: RunOptions, *, json_summary: bool = False) -> int:
         except KeyboardInterrupt as error:
             failed, progress.error = True, error
     if isinstance(progress.error, KeyboardInterrupt):
-        sys.stderr.write("refinery: stopped; finished work is kept, and the same command continues from there\n")
-        atexit.register(os.dup2, log.fileno(), 2)  # libraries may print while they are torn down
-        return INTERRUPTED
+        raise progress.error
     if failed or not progress.published:
         return _explain(progress.error, Path(log.name))
     _summarize(progress, params, recipe=name, as_json=json_summary)

@@ -46,6 +46,9 @@ JAVA = "Spark needs Java 17 or newer: `apt-get install openjdk-17-jre-headless`,
 QUIET = Path(__file__).with_name("log4j2.properties")
 """Spark's own log: errors only."""
 
+UNMEASURED = "-XX:-UsePerfData"
+"""No file of counters in /tmp, which a killed JVM leaves there."""
+
 QUICK = "-XX:TieredStopAtLevel=1"
 """Java's quick compiler alone: our JVM only moves bytes, and its thorough compiler took as long as all else it did."""
 
@@ -278,12 +281,14 @@ def session(master: str) -> Any:  # noqa: ANN401 -- a SparkSession, classic or C
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.authenticate": "true",
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()} {UNMEASURED}",
     }
     if not master.startswith("spark://"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # otherwise Spark resolves this machine's name, and warns
-        settings["spark.driver.extraJavaOptions"] += f" {QUICK}"
-        settings |= _local_sockets()
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", UNMEASURED)
+        place = tempfile.gettempdir()  # a JVM does not know TMPDIR
+        settings["spark.driver.extraJavaOptions"] += f" {QUICK} '-Djava.io.tmpdir={place}'"
+        settings |= {"spark.local.dir": place} | _local_sockets()
     else:
         for name in ("spark.driver.host", "spark.driver.bindAddress", "spark.authenticate", "spark.driver.memory"):
             settings.pop(name)  # a cluster's own configuration decides

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import threading
@@ -25,7 +26,7 @@ from typing import NamedTuple
 from pipeline_tasks.errors import JobLost, RefineryError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.requests import Reply, Request, decode, encode, raise_refusal
-from pipeline_tasks.store import storage
+from pipeline_tasks.store import temporary
 
 PACKAGE = Path(__file__).resolve().parents[1]
 IDLE = 600.0
@@ -61,7 +62,7 @@ def _paths() -> Paths:
 
     Other credentials have another daemon; a daemon that runs older code is replaced.
     """
-    folder = storage.user_folder()
+    folder = temporary.user_folder()
     settings = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith(("AWS_", "REFINERY_"))]
     who = _short([sys.executable, str(PACKAGE), os.environ.get("JAVA_HOME", ""), *settings])
     code = _short(f"{path.relative_to(PACKAGE)} {path.stat().st_mtime_ns}" for path in sorted(PACKAGE.rglob("*.py")))
@@ -179,12 +180,14 @@ def serve(socket: Path, idle: float = IDLE) -> None:
     daemon = Daemon()
     listener = Listener(str(socket), family="AF_UNIX", backlog=64, authkey=_key(socket))
     threading.Thread(target=_accept, args=(listener, daemon), daemon=True).start()
-    while not daemon.idle() or (daemon.idle() < idle and socket.exists()):
-        if daemon.spoiled.wait(min(1.0, idle / 4)):
-            socket.unlink(missing_ok=True)
-            time.sleep(0.1)
-    socket.unlink(missing_ok=True)
-    stop_all()
+    try:
+        while not daemon.idle() or (daemon.idle() < idle and socket.exists()):
+            if daemon.spoiled.wait(min(1.0, idle / 4)):
+                socket.unlink(missing_ok=True)
+                time.sleep(0.1)
+    finally:
+        socket.unlink(missing_ok=True)
+        stop_all()
 
 
 def _accept(listener: Listener, daemon: Daemon) -> None:
@@ -203,5 +206,19 @@ def stop() -> None:
     _paths().socket.unlink(missing_ok=True)
 
 
+def _main(socket: Path) -> None:
+    """Serve with a temporary folder of this process, until SIGTERM at the latest."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    if temporary.is_inside():
+        serve(socket)  # below a supervised command, which removes its folder
+        return
+    folder = temporary.new_folder()
+    folder.enter()
+    try:
+        serve(socket)
+    finally:
+        folder.remove()
+
+
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    _main(Path(sys.argv[1]))

@@ -1,10 +1,7 @@
 """Connects to the store of a URI, and commits to it: put-if-absent is the only commit."""
 
-import contextlib
 import hashlib
-import os
 import shutil
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
@@ -13,6 +10,7 @@ from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, RecipeEr
 from pipeline_tasks.store.local_store import LocalStore, flush, new_file, os_errors, sha256_of
 from pipeline_tasks.store.protocol import CHUNK, Store
 from pipeline_tasks.store.s3_store import S3Store
+from pipeline_tasks.store.temporary import user_folder
 
 
 def connect(uri: str) -> Store:
@@ -112,17 +110,6 @@ def localize(uri: str, digest: str) -> str:
         cache.mkdir(exist_ok=True, mode=0o700)
         _copy_checked(uri, digest, target)
     return str(target)
-
-
-def user_folder() -> Path:
-    """Return this user's folder for sockets and cached files; RecipeError if others may enter it."""
-    folder = Path(tempfile.gettempdir()) / f"refinery-{os.getuid()}"
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    if folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o077:
-        message = f"{folder} belongs to someone else or is open to others; remove it, or set TMPDIR"
-        raise RecipeError(message)
-    return folder
 
 
 def _copy_checked(uri: str, digest: str, target: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, NoSpace, RecipeError, StorageBusy
-from pipeline_tasks.store import s3_store, storage
+from pipeline_tasks.store import s3_store, storage, temporary
 from pipeline_tasks.store.storage import commit, connect
 from tests.faulty_s3 import Fault, FaultyS3
 from tests.s3_server import free_port
@@ -174,7 +174,9 @@ def test_a_file_is_brought_to_this_machine_and_checked(
     digest = hashlib.sha256(b"weights").hexdigest()
     for _ in range(2):
         assert Path(storage.localize(f"{any_root}/model.bin", digest)).read_bytes() == b"weights"
-    assert storage.user_folder().stat().st_mode & 0o077 == 0, "the worker daemon refuses a folder that others may enter"
+    assert temporary.user_folder().stat().st_mode & 0o077 == 0, (
+        "the worker daemon refuses a folder that others may enter"
+    )
 
 
 def test_a_file_that_changed_since_it_was_planned_is_not_used(

@@ -1,0 +1,102 @@
+"""A process's temporary folder is removed by itself, or by the next owner once it is dead, and by nobody else."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.store import temporary
+
+OWNER = """
+import sys, tempfile
+from pipeline_tasks.store import temporary
+temporary.new_folder().enter()
+open(tempfile.mkstemp(dir=tempfile.gettempdir())[1], "w").write("a shard")
+print(tempfile.gettempdir(), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(temporary, "RAY_FOLDER", 500)  # nothing in /tmp
+    return tmp_path
+
+
+def owner(place: Path) -> tuple["subprocess.Popen[str]", Path]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", OWNER],
+        stdin=-1,
+        stdout=-1,
+        text=True,
+        env={**temporary.os.environ, "TMPDIR": str(place)},
+    )
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
+
+
+def test_the_folder_of_a_dead_owner_is_removed_and_that_of_a_living_one_stays(place: Path) -> None:
+    living, alive = owner(place)
+    dead, abandoned = owner(place)
+    dead.kill()
+    dead.communicate()
+    assert len(list(abandoned.iterdir())) == 2
+    mine = temporary.new_folder()
+    assert not abandoned.exists()
+    assert len(list(alive.iterdir())) == 2
+    living.communicate()
+    assert [path.parent for path in (*mine.paths, alive, abandoned)] == [temporary.user_folder()] * 3
+    mine.remove()
+    assert not mine.paths[0].exists()
+
+
+def test_a_folder_whose_owner_died_before_it_had_its_lock_is_removed(place: Path) -> None:
+    half = temporary.user_folder() / "run-0123abcd"
+    half.mkdir()
+    temporary.new_folder()
+    assert not half.exists()
+
+
+def test_the_users_folder_is_the_same_from_inside(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside = temporary.user_folder()
+    monkeypatch.setenv("TMPDIR", "")
+    monkeypatch.setenv("RAY_TMPDIR", "")
+    assert not temporary.is_inside()
+    temporary.new_folder().enter()
+    assert temporary.is_inside()
+    assert temporary.user_folder() == outside
+
+
+def test_sockets_of_ray_have_a_short_folder_where_tmpdir_is_long(
+    place: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = tmp_path_factory.mktemp("s")
+    monkeypatch.setattr(temporary, "RAY_FOLDER", 0)
+    monkeypatch.setattr(temporary, "SHORT", short)
+    folder = temporary.new_folder()
+    assert [path.parent.parent for path in folder.paths] == [place, short]
+    assert folder.paths[0].name == folder.paths[1].name
+
+
+@pytest.mark.parametrize("kind", ["link", "open", "file"])
+def test_a_folder_that_others_may_enter_is_refused(place: Path, kind: str) -> None:
+    folder = place / f"refinery-{temporary.os.getuid()}"
+    if kind == "link":
+        (place / "elsewhere").mkdir(mode=0o700)
+        folder.symlink_to(place / "elsewhere")
+    elif kind == "open":
+        folder.mkdir()
+        folder.chmod(0o755)
+    else:
+        folder.touch()
+    with pytest.raises(RecipeError, match="set TMPDIR"):
+        temporary.new_folder()
+
+
+def test_a_tmpdir_that_is_not_there_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(place / "nowhere"))
+    with pytest.raises(RecipeError, match=r"nowhere.*set TMPDIR to a folder that you may write to"):
+        temporary.new_folder()
