@@ -64,7 +64,8 @@ def demo(crawl: Path, how: How, tmp_path_factory: pytest.TempPathFactory) -> Day
 def real(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Days:
     root = str(tmp_path_factory.mktemp("real"))
     snapshots = shared_data / "snapshots"
-    return refined(root, str(snapshots / "dev-2026-45")), refined(root, str(snapshots / "dev-2026-46"))
+    how = How(changes={"tokenize": {"train": {"vocab_size": 4096, "min_bytes": 0}}})  # 10 MB are more than there is
+    return refined(root, str(snapshots / "dev-2026-45"), how), refined(root, str(snapshots / "dev-2026-46"), how)
 
 
 @pytest.fixture(params=["demo", "real"])

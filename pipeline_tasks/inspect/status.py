@@ -7,6 +7,7 @@ from typing import Any
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, recipe_of, versions_of
 from pipeline_tasks.inspect.staleness import stale_versions
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.tokenizer_pin import read_pin
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.store.reading import read_manifest
 
@@ -21,6 +22,7 @@ FACTS = (
     "landing",
     "superseded",
     "superseded_path",
+    "tokenizer",
 )
 """Fields of a version in the JSON output."""
 
@@ -38,7 +40,7 @@ def answer(options: argparse.Namespace) -> int:
     retractions = version_log.retractions(root, recipe).values() if notes else ()
     facts = [_version_facts(version) | {"note": notes.get(version.snapshot, "")} for version in versions]
     facts += [_retraction_facts(retraction) for retraction in retractions]
-    print_result(options, facts, status_lines(root, versions, notes))
+    print_result(options, facts, [*status_lines(root, versions, notes), *tokenizer_lines(root, recipe)])
     return 0
 
 
@@ -78,3 +80,10 @@ def status_lines(root: str, versions: Sequence[Version], notes: Mapping[str, str
             yield f"{'':<20}{rest.pop(version.snapshot)}"
     for snapshot, note in sorted(rest.items()):
         yield f"{snapshot:<20}{note}"
+
+
+def tokenizer_lines(root: str, recipe: str) -> Iterator[str]:
+    """Yield the tokenizer of the dataset, if one is pinned."""
+    pin = read_pin(root, recipe)
+    if pin:
+        yield f"tokenizer of {recipe}: {pin}, {root}/{pin.path}"

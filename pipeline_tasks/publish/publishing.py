@@ -12,6 +12,7 @@ from pipeline_tasks.publish.ledger import Ledger
 from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.writing import write_report
 from pipeline_tasks.publish.superseded import store_superseded, superseded_by, superseded_facts
+from pipeline_tasks.publish.tokenizer_pin import TOKENIZE, require_pinned
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.sealed import digest_of, path_of, reference
 from pipeline_tasks.store.reading import read_committed
@@ -34,6 +35,7 @@ def publish(
     """
     committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
     by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
+    tokenizer = require_pinned(root, recipe, snapshot, by_stage[TOKENIZE]).digest if TOKENIZE in by_stage else ""
     prefix = _prefix(recipe, by_stage)
     promised = version_log.promised_files(root, recipe, prefix)
     files = export(source_of(root, by_stage), prefix, promised) if "pack" in by_stage else []
@@ -46,6 +48,7 @@ def publish(
         "manifests": {stage: reference(path_of(manifests[stage]), digest) for stage, (_, digest) in committed.items()},
         "verdicts": {stage: _verdict(root, referred) for stage, referred in verdicts.items()},
         "prefix": prefix,
+        "tokenizer": tokenizer,
         "files": tuple(sorted(files, key=lambda file: file.path)),
         **_sizes(by_stage),
         **superseded_facts(prefix, snapshot, superseded),

@@ -28,7 +28,7 @@ class Version:
     stage. `files` are all files that were published with it, below `prefix`. The dataset is the documents of
     every snapshot's newest version, less those that any of these versions supersedes. This version supersedes
     `superseded` documents of earlier snapshots by `superseding` documents of its own; `superseded_path` is the file
-    that lists them ("" if there are none).
+    that lists them ("" if there are none). `tokenizer` is the SHA-256 of its tokenizer ("" without).
     """
 
     number: int
@@ -44,6 +44,7 @@ class Version:
     superseded: int = 0
     superseding: int = 0
     superseded_path: str = ""
+    tokenizer: str = ""
     files: tuple[PublishedFile, ...] = ()
 
     @property

@@ -40,6 +40,7 @@ from pipeline_tasks.service.requests import (
     VacuumRequest,
     decode,
 )
+from pipeline_tasks.service.tokenizing import with_pinned_tokenizer
 from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
@@ -108,7 +109,8 @@ def _span_name(parent: Manifest, span: Span) -> str:
 
 
 def _refine(request: RefineRequest) -> Reply:
-    refined = refine(request, engine(request.engine, request.address))
+    factory = engine(request.engine, request.address)
+    refined = refine(with_pinned_tokenizer(request, factory), factory)
     if request.span is None:
         _record(request, refined)
     return _refined_reply(refined)

@@ -11,25 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import tiktoken
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.schema import LOCATOR
-from pipeline_tasks.stages.tokenize import (
-    TOKENIZER,
-    Params,
-    agree,
-    choose_backend,
-    encode,
-    fast,
-    framed,
-    reference,
-    request_of,
-    tiktoken_definition,
-)
+from pipeline_tasks.stages.tokenize.choosing import load_tokenizer, tiktoken_definition
+from pipeline_tasks.stages.tokenize.encoding import agree, choose_backend, encode, fast, framed, reference
+from pipeline_tasks.stages.tokenize.params import TOKENIZER, Params
 from tests.refining import commit_parent, refined, rows
 
 WORDS = ["the cat sat", "on the mat", "", "the end", "a<|endoftext|>b", "héllo wörld, 你好", "  two  spaces\n"]
@@ -105,7 +96,11 @@ def test_tokens_that_are_not_there_are_refused(tmp_path: Path, params: dict[str,
     ("params", "named"),
     [
         ({"train": {"vocab": 9}}, "vocab"),
-        ({"train": {"vocab_size": 256}}, "256"),
+        ({"train": {"vocab_size": 256}}, "from 257 to 1,000,000, not 256"),
+        ({"train": {"vocab_size": 10**12}}, "from 257 to 1,000,000, not 1000000000000"),
+        ({"train": {"bytes": 0}}, "train: bytes must be a whole number from 1"),
+        ({"train": {}, "tokenizer": "a.json"}, "remove one of the two"),
+        ({}, "name a tokenizer"),
         ({"backend": "quick"}, "backend"),
         ({"tokenizer": "gpt2"}, "gpt2@REVISION"),
         ({"tokenizer": "tiktoken:nope"}, "nope"),
@@ -118,7 +113,7 @@ def test_senseless_requests_are_refused(tmp_path: Path, params: dict[str, Any], 
 
 # --- Training -------------------------------------------------------------------------------------------------
 
-SMALL = {"train": {"vocab_size": 300}}
+SMALL = {"train": {"vocab_size": 300, "min_bytes": 0}}
 
 
 def test_a_trained_tokenizer_decodes_every_text(tmp_path: Path) -> None:
@@ -152,25 +147,9 @@ def test_training_does_not_see_shards_or_their_order(
 
 def test_training_looks_at_a_share_when_there_is_too_much(tmp_path: Path) -> None:
     docs = table([f"word{rank} and more" for rank in range(400)])
-    manifest = tokenized(tmp_path, [docs], {"train": {"vocab_size": 300, "bytes": 1000}})[1]
+    manifest = tokenized(tmp_path, [docs], {"train": {"vocab_size": 300, "bytes": 1000, "min_bytes": 0}})[1]
     share = 1000 / sum(len(text) for text in docs["text"].to_pylist())
     assert tokenizer_row(tmp_path, manifest)["documents"] == pytest.approx(400 * share, rel=0.4)
-
-
-def test_later_days_keep_the_first_vocabulary(tmp_path: Path) -> None:
-    first, monday = tokenized(tmp_path, [table(WORDS)], SMALL)
-    second, tuesday = tokenized(tmp_path, [table(["quite other words"] * 9)], SMALL, history=[first])
-    third, wednesday = tokenized(tmp_path, [table(["and others"] * 9)], SMALL, history=[first, second])
-    assert tokenizer_row(tmp_path, monday) == tokenizer_row(tmp_path, tuesday) == tokenizer_row(tmp_path, wednesday)
-    assert third not in (first, second)
-
-
-def test_another_request_or_an_empty_day_binds_nobody(tmp_path: Path) -> None:
-    empty, _ = tokenized(tmp_path, [table([])], SMALL)
-    other, _ = tokenized(tmp_path, [table(WORDS)], {"train": {"vocab_size": 280}})
-    manifest = tokenized(tmp_path, [table(WORDS)], SMALL, history=[empty, other])[1]
-    row = tokenizer_row(tmp_path, manifest)
-    assert (row["documents"], row["request"]) == (len(WORDS), request_of(Params(**SMALL)))
 
 
 # --- Backends -------------------------------------------------------------------------------------------------
@@ -180,7 +159,7 @@ def chosen(texts: Sequence[str], definition: bytes, backend: str = "auto", size:
     row = {"kind": "tokenizers", "definition": definition, "eos_id": 0}
     tokenizer = pa.RecordBatch.from_pylist([row], schema=TOKENIZER)
     batches = iter(table(texts).to_batches(max_chunksize=size))
-    (out,) = partial(choose_backend, params=Params(backend=backend))(batches, iter([tokenizer]))
+    (out,) = partial(choose_backend, params=Params("t.json", backend=backend))(batches, iter([tokenizer]))
     return dict(out.to_pylist()[0])
 
 
@@ -256,3 +235,79 @@ def test_encode_does_the_same_with_either_backend(shared_data: Path) -> None:
         for backend, size in (("fastokens", 10), ("reference", 10))
     ]
     assert out[0].equals(out[1])
+
+
+# --- Files --------------------------------------------------------------------------------------------------------------
+
+TINY = tiktoken.Encoding(
+    "tiny",
+    pat_str=r"\s?\w+|.",
+    mergeable_ranks={bytes([byte]): byte for byte in range(256)} | {b"th": 256, b"the": 257},
+    special_tokens={"<|endoftext|>": 258},
+)
+
+
+def loaded(path: Path) -> dict[str, Any]:
+    (batch,) = load_tokenizer(iter(()), params=Params(str(path)))
+    return dict(batch.to_pylist()[0])
+
+
+def test_ranks_of_tiktoken_are_read_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "ranks.json").write_bytes(tiktoken_definition(TINY))
+    row = loaded(tmp_path / "ranks.json")
+    assert (row["kind"], row["vocab_size"], row["eos_id"]) == ("tiktoken", 259, 258)
+
+
+def broken_files(tmp_path: Path) -> dict[str, bytes]:
+    whole = Path(words_json(tmp_path)).read_bytes()
+    ranks = tiktoken_definition(TINY)
+    return {
+        "empty": b"",
+        "half": whole[: len(whole) // 2],
+        "random": bytes(range(256)) * 40,
+        "utf-16": whole.decode().encode("utf-16"),
+        "json": b"{}",
+        "list": b"[]",
+        "deep": b"[" * 100_000,
+        "ids": whole.replace(b'"the": 1', b'"the": -1'),
+        "model": whole.replace(b'"WordLevel"', b'"Cake"'),
+        "no vocabulary": b'{"version":"1.0","added_tokens":[],"model":{"type":"BPE","vocab":{},"merges":[]}}',
+        "half of ranks": ranks[: len(ranks) // 2],
+        "pattern of ranks": ranks.replace(b'"pat_str":"', b'"pat_str":"(('),
+        "hexadecimal of ranks": ranks.replace(b'"7468":256', b'"74zz":256'),
+    }
+
+
+def test_a_file_that_is_no_tokenizer_is_refused_with_its_path(tmp_path: Path) -> None:
+    for name, content in broken_files(tmp_path).items():
+        path = tmp_path / "broken.json"
+        path.write_bytes(content)
+        with pytest.raises(RecipeError) as refusal:
+            loaded(path)
+        assert "broken.json" in str(refusal.value), name
+    (tmp_path / "folder.json").mkdir()
+    for missing in ("folder.json", "nothing.json"):
+        with pytest.raises(RecipeError, match=missing):
+            loaded(tmp_path / missing)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.floats(0, 1), cut=st.integers(0, 40), inserted=st.binary(max_size=40), tiktokens=st.booleans())
+def test_a_mutated_tokenizer_is_refused_or_loads(
+    tmp_path: Path, place: float, cut: int, inserted: bytes, *, tiktokens: bool
+) -> None:
+    whole = tiktoken_definition(TINY) if tiktokens else Path(words_json(tmp_path)).read_bytes()
+    at = int(place * len(whole))
+    (tmp_path / "mutated.json").write_bytes(whole[:at] + inserted + whole[at + cut :])
+    try:
+        assert loaded(tmp_path / "mutated.json")["vocab_size"] > 0
+    except RecipeError as error:
+        assert str(error)  # noqa: PT017 -- either outcome is right, and each is checked
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.binary(max_size=300))
+def test_any_bytes_are_no_tokenizer(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "any.json").write_bytes(content)
+    with pytest.raises(RecipeError):
+        loaded(tmp_path / "any.json")

@@ -1,0 +1,56 @@
+"""Gives a request to tokenize the dataset's tokenizer: the pinned one, or one that is chosen and pinned now."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_tasks.binding import bind
+from pipeline_tasks.publish.tokenizer_pin import (
+    TOKENIZE,
+    Pin,
+    adopt,
+    pin_of,
+    put_pin,
+    read_pin,
+    require_enough,
+    require_same,
+)
+from pipeline_tasks.run.history import History
+from pipeline_tasks.run.plan import RefineRequest, plan
+from pipeline_tasks.run.runner import EngineFactory
+from pipeline_tasks.run.tracker import Tracker
+from pipeline_tasks.stages.tokenize import STAGE
+from pipeline_tasks.stages.tokenize.choosing import choose_tokenizer
+from pipeline_tasks.stages.tokenize.params import Params
+from pipeline_tasks.store.reading import read_shards
+
+
+def with_pinned_tokenizer(request: RefineRequest, factory: EngineFactory) -> RefineRequest:
+    """Return the request with the dataset's tokenizer as its params; a request of no dataset, or stage, as it is.
+
+    The tokenizer's digest is then a part of the fingerprint, and nothing else about how it was chosen.
+    """
+    if request.stage != TOKENIZE or not request.recipe:
+        return request
+    params: Params = bind(STAGE, request.params)
+    identity = plan(request).identity["tokenizer"]
+    pin = read_pin(request.root, request.recipe) or adopt(request.root, request.recipe)
+    if pin is None:
+        pin = _choose(request, params, identity, factory)
+    require_same(request.root, pin, params, identity)
+    pinned = {"tokenizer": f"{request.root}/{pin.path}", "eos": pin.eos, "bos": pin.bos, "backend": params.backend}
+    return replace(request, params=pinned)
+
+
+def _choose(request: RefineRequest, params: Params, identity: str, factory: EngineFactory) -> Pin:
+    """Choose a tokenizer as the recipe says, and pin it unless another run was faster; return the dataset's pin."""
+    planned = plan(request)
+    shards = choose_tokenizer(planned.inputs(None), planned.params, factory(Tracker(planned.io), History()))
+    rows = pa.Table.from_batches(list(read_shards(request.root, shards))).to_pylist()
+    row: Mapping[str, Any] = rows[0]
+    if params.train:
+        require_enough(row, params.train, request.recipe)
+    pin = pin_of(row, request.recipe, request.snapshot, identity or "trained", params)
+    return put_pin(request.root, pin, row["definition"])

@@ -1,0 +1,232 @@
+"""One tokenizer per dataset: whoever pins first wins, everybody uses it, and another one is refused."""
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.exports.source import tokenizer_of
+from pipeline_tasks.publish.tokenizer_pin import pin_path, read_pin
+from pipeline_tasks.schema import LOCATOR
+from pipeline_tasks.sealed import seal
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
+from tests.chain import reply
+from tests.refining import commit_parent, refined
+
+DAYS = {
+    "d1": "the ferry leaves the harbor before the fog has lifted",
+    "d2": "a baker opens the shop while the street is still dark",
+    "d3": "rivers carry sand to the sea and the sea returns it",
+    "d4": "nobody heard the old clock strike in the empty hall",
+}
+TRAIN = {"train": {"vocab_size": 290, "min_bytes": 500}}
+
+
+def documents(text: str, count: int = 20) -> pa.Table:
+    located = {field.name: pa.nulls(count, field.type) for field in LOCATOR}
+    ids = [f"{len(text):02x}{rank:030x}" for rank in range(count)]
+    texts = [f"{text} {rank}" for rank in range(count)]
+    return pa.table({**located, "id": ids, "text": pa.array(texts, pa.large_string())})
+
+
+def tokenize(root: Path, day: str, params: Mapping[str, Any] | None = None, **fields: Any) -> Manifest:
+    """Tokenize a day of the dataset `ours`, as a run does."""
+    parent = commit_parent(root, [documents(DAYS[day])], day)
+    about = {"root": str(root), "recipe": "ours", "snapshot": day, **fields}
+    path = reply("refine", stage="tokenize", params=params or TRAIN, parent=parent, **about)["manifest"]
+    return read_manifest(str(root), path)
+
+
+def publish(root: Path, day: str, manifest: Manifest) -> dict[str, Any]:
+    manifests = {"tokenize": f"tokenize/{manifest.fingerprint}/manifest.json"}
+    return reply("publish", root=str(root), recipe="ours", snapshot=day, manifests=manifests)
+
+
+def digest(root: Path, manifest: Manifest) -> str:
+    return tokenizer_of(str(root), manifest).digest
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(DAYS)][::5])
+def test_days_in_any_order_have_one_tokenizer(tmp_path: Path, order: Sequence[str]) -> None:
+    manifests = {day: tokenize(tmp_path, day) for day in order}
+    pin = read_pin(str(tmp_path), "ours")
+    assert pin is not None
+    assert {digest(tmp_path, manifest) for manifest in manifests.values()} == {pin.digest}
+    assert (pin.snapshot, pin.source, pin.vocab_size) == (order[0], "trained", 290)
+    assert all(manifest.params["tokenizer"] == f"sha256:{pin.digest}" for manifest in manifests.values())
+    for day, manifest in manifests.items():
+        assert tokenize(tmp_path, day) == manifest, "the same request gives the same manifest, also of the first day"
+        publish(tmp_path, day, manifest)
+    versions = version_log.latest_by_snapshot(str(tmp_path), "ours")
+    assert {version.tokenizer for version in versions} == {pin.digest}
+
+
+def test_of_two_first_days_that_race_one_wins(tmp_path: Path) -> None:
+    results: dict[str, Manifest] = {}
+    threads = [Thread(target=lambda day=day: results.update({day: tokenize(tmp_path, day)})) for day in ("d1", "d2")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    pin = read_pin(str(tmp_path), "ours")
+    assert pin is not None
+    assert {digest(tmp_path, manifest) for manifest in results.values()} == {pin.digest}
+
+
+def test_who_is_late_uses_the_winner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first day looks for a pin before the second one makes it, and pins after it."""
+    from pipeline_tasks.service import tokenizing
+
+    def late(root: str, recipe: str) -> None:
+        monkeypatch.undo()
+        tokenize(tmp_path, "d2")
+
+    monkeypatch.setattr(tokenizing, "adopt", late)
+    first = tokenize(tmp_path, "d1")
+    pin = read_pin(str(tmp_path), "ours")
+    assert pin is not None
+    assert (pin.snapshot, pin.digest) == ("d2", digest(tmp_path, first))
+
+
+@pytest.mark.parametrize(
+    ("train", "message"),
+    [
+        (
+            {"vocab_size": 290},
+            (
+                "tokenize: 20 documents with 1,110 bytes of text are too little to train the tokenizer of ours on: `train: "
+                "min_bytes` asks for 10,000,000. Every later snapshot would use it. Name a tokenizer (`tokenize: "
+                "{tokenizer: ...}`), run a larger snapshot first, or lower the floor in the recipe (`tokenize: {train: "
+                "{min_bytes: 1110}}`)"
+            ),
+        ),
+        (
+            {"vocab_size": 8192, "min_bytes": 0},
+            (
+                "tokenize: training the tokenizer of ours on 1,110 bytes of text reached 311 of 8,192 entries. Every later "
+                "snapshot would use it. Name a tokenizer (`tokenize: {tokenizer: ...}`), run a larger snapshot first, or "
+                "lower the floor in the recipe (`tokenize: {train: {vocab_size: 311}}`)"
+            ),
+        ),
+    ],
+)
+def test_a_junk_day_trains_no_tokenizer(tmp_path: Path, train: dict[str, int], message: str) -> None:
+    with pytest.raises(GateRefused) as refusal:
+        tokenize(tmp_path, "d1", {"train": train})
+    assert str(refusal.value) == message
+    assert read_pin(str(tmp_path), "ours") is None
+    assert tokenize(tmp_path, "d2").rows == 20, "a later day is not bound by it"
+
+
+def named(tmp_path: Path, day: str) -> str:
+    """Return the path of a file with the tokenizer of another dataset."""
+    tokenize(tmp_path, day, recipe="other")
+    pin = read_pin(str(tmp_path), "other")
+    assert pin is not None
+    return str(tmp_path / pin.path)
+
+
+def test_a_mixture_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    other = named(tmp_path, "d2")
+    tokenize(tmp_path, "d1")
+    for params, asked in (
+        ({"tokenizer": other}, f"for `tokenizer: {other}`"),
+        ({"train": {"vocab_size": 300, "min_bytes": 0}}, "to train one of 300 entries"),
+        ({**TRAIN, "eos": "</s>"}, "for eos '</s>' and bos ''"),
+        ({**TRAIN, "bos": "<s>"}, "for eos '' and bos '<s>'"),
+    ):
+        with pytest.raises(RecipeError, match=r"a dataset has one tokenizer.*give it another `name`") as refusal:
+            tokenize(tmp_path, "d3", params)
+        assert f"the recipe asks {asked}" in str(refusal.value)
+    assert tokenize(tmp_path, "d3", {"train": {"vocab_size": 290, "bytes": 900, "min_bytes": 10**9}}).rows == 20
+    assert tokenize(tmp_path, "d3", {"tokenizer": other}, recipe="new").rows == 20
+
+
+def test_a_named_tokenizer_is_pinned_and_may_be_named_by_its_content(tmp_path: Path) -> None:
+    path = named(tmp_path / "elsewhere", "d2")
+    first = tokenize(tmp_path, "d1", {"tokenizer": path})
+    copy = tmp_path / "copy.json"
+    copy.write_bytes(Path(path).read_bytes())
+    assert tokenize(tmp_path, "d1", {"tokenizer": str(copy)}) == first
+    with pytest.raises(RecipeError, match="the recipe asks to train one of 290"):
+        tokenize(tmp_path, "d3")
+
+
+def test_a_damaged_pin_is_named_and_can_be_made_anew(tmp_path: Path) -> None:
+    first = tokenize(tmp_path, "d1")
+    publish(tmp_path, "d1", first)
+    pin = read_pin(str(tmp_path), "ours")
+    assert pin is not None
+    for path, damaged in (
+        (pin_path("ours"), b""),
+        (pin_path("ours"), b"{}"),
+        (pin_path("ours"), b"[1]"),
+        (pin_path("ours"), seal(pin).replace(b"trained", b"TRAINED")),
+        (pin_path("ours"), bytes(range(256))),
+        (pin_path("ours"), seal({**json.loads(seal(pin)), "digest": "0" * 64})),
+        (pin_path("ours"), seal({**json.loads(seal(pin)), "digest": "../../x"})),
+        (pin.path, b"{}"),
+        (pin.path, None),
+    ):
+        whole = (tmp_path / path).read_bytes()
+        (tmp_path / path).unlink()
+        if damaged is not None:
+            (tmp_path / path).write_bytes(damaged)
+        for _ in range(2):
+            with pytest.raises(ContractError, match=r"tokenizers/ours/.*(remove it and run again|run again)"):
+                tokenize(tmp_path, "d2")
+        (tmp_path / path).write_bytes(whole)
+    (tmp_path / pin_path("ours")).unlink()
+    again = tokenize(tmp_path, "d2")
+    assert digest(tmp_path, again) == pin.digest
+    assert read_pin(str(tmp_path), "ours").source == "published"  # type: ignore[union-attr]
+    with pytest.raises(RecipeError, match="a dataset has one tokenizer"):
+        tokenize(tmp_path, "d3", {"train": {"vocab_size": 300, "min_bytes": 0}})
+
+
+def test_another_tokenizer_is_not_published(tmp_path: Path) -> None:
+    publish(tmp_path, "d1", tokenize(tmp_path, "d1"))
+    parent = commit_parent(tmp_path, [documents(DAYS["d2"])], "d2")
+    alone = refined(tmp_path, "tokenize", parent, TRAIN)[1]  # as a run that began before there was a pin
+    with pytest.raises(ContractError, match="run d2 again: it uses the dataset's"):
+        publish(tmp_path, "d2", alone)
+
+
+def test_a_dataset_of_an_earlier_release_keeps_its_one_tokenizer(tmp_path: Path) -> None:
+    entries: list[str] = []
+    for number, day in enumerate(("d1", "d2"), 1):
+        parent = commit_parent(tmp_path, [documents(DAYS[day])], day)
+        path = refined(tmp_path, "tokenize", parent, TRAIN)[0]
+        entry = {"recipe": "ours", "snapshot": day, "landing": "", "manifests": {"tokenize": path}, "verdicts": {}}
+        sizes = {"prefix": "", "documents": 20, "tokens": 1, "sequences": 0}
+        version_log.append(str(tmp_path), {**entry, **sizes})
+        entries.append(path)
+        if number == 1:
+            assert digest(tmp_path, tokenize(tmp_path, "d3")) == digest(tmp_path, read_manifest(str(tmp_path), path))
+    storage.connect(str(tmp_path)).delete(pin_path("ours"))
+    with pytest.raises(ContractError, match=r"the versions of ours have 2 tokenizers .*another `name`"):
+        tokenize(tmp_path, "d4")
+
+
+def test_status_shows_the_tokenizer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    publish(tmp_path, "d1", tokenize(tmp_path, "d1"))
+    pin = read_pin(str(tmp_path), "ours")
+    assert pin is not None
+    assert main(["status", str(tmp_path)]) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line == (
+        f"tokenizer of ours: trained (SHA-256 {pin.digest[:16]}, 290 entries, trained on 1,110 bytes of d1), "
+        f"{tmp_path}/{pin.path}"
+    )
+    assert main(["status", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["tokenizer"] == pin.digest
