@@ -14,14 +14,17 @@ from pipeline_tasks import schema
 from pipeline_tasks.landing import json_lines, parquet_rows
 from pipeline_tasks.landing.decompression import (
     GZIP,
+    STEP,
+    BytesSource,
     CodecSource,
     GzipSource,
     PlainSource,
     Reader,
     inflated_start,
     seek_member,
+    starts_member,
 )
-from pipeline_tasks.landing.gzip_members import is_one_record_per_member, read_members
+from pipeline_tasks.landing.gzip_members import inflate_member, is_one_record_per_member, read_members
 from pipeline_tasks.landing.record import Row
 from pipeline_tasks.landing.record_header import is_archive
 from pipeline_tasks.landing.record_stream import read_stream
@@ -29,6 +32,7 @@ from pipeline_tasks.landing.record_stream import read_stream
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 10_000
 ROW_OVERHEAD = 512  # bytes that the short columns of a row are taken to need
+_START = 1 << 14  # bytes that show what a file is: an ARC header may have a URL of 8 KiB
 _JSON_NAME = re.compile(r"\.(?:jsonl?|ndjson)(?:\.|$)", re.IGNORECASE)
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]")
 _PARQUET = (parquet_rows.MAGIC, parquet_rows.ENCRYPTED)
@@ -63,7 +67,7 @@ def _rows(stored: Reader, name: str) -> Iterator[Row]:
 
 
 def _gzip(stored: Reader, name: str) -> Iterator[Row]:
-    if is_archive(inflated_start(stored, 64)):
+    if is_archive(inflated_start(stored, _START)) or _is_followed_by_records(stored):
         single = is_one_record_per_member(stored)
         yield from read_members(stored, name) if single else read_stream(Reader(GzipSource(stored)), name)
         return
@@ -78,6 +82,13 @@ def _gzip(stored: Reader, name: str) -> Iterator[Row]:
         yield from _behind_first_member(stored, start, content.source.damage, name)
 
 
+def _is_followed_by_records(stored: Reader) -> bool:
+    """Return whether the second gzip member begins like a record, so that a first one that does not is damaged."""
+    _, size, _ = inflate_member(stored)
+    following = stored.peek(size + STEP)[size:] if size else b""
+    return starts_member(Reader(BytesSource(following)))
+
+
 def _behind_first_member(stored: Reader, start: bytes, damage: str, name: str) -> Iterator[Row]:
     """Read a gzip file whose very first member is broken, from the first member that is not."""
     stored.data, stored.at, stored.base = start, 0, 0
@@ -88,7 +99,7 @@ def _behind_first_member(stored: Reader, start: bytes, damage: str, name: str) -
 
 def _unpacked(reader: Reader, name: str) -> Iterator[Row]:
     """Read a file by its content once no compression is left around it."""
-    start = reader.peek(4096)
+    start = reader.peek(_START)
     if is_archive(start):
         yield from read_stream(reader, name)
     elif start.startswith(_PARQUET):
@@ -103,7 +114,7 @@ def _unknown(reader: Reader, name: str) -> Iterator[Row]:
     """Look for records behind a damaged beginning; without any, the whole file is one damage row."""
     rows = read_stream(reader, name)
     first = next(rows, None)
-    if not reader.fill(1):
+    if (first is None or first.kind == "damage") and not reader.fill(1):
         error = reader.source.damage or ("not_an_archive" if reader.offset else "empty_file")
         yield Row(0, reader.offset, error=error, error_detail="no record found in the file")
         return

@@ -49,11 +49,18 @@ def _status(line: str) -> int | None:
 
 
 def _headers(lines: list[str]) -> dict[str, str]:
+    """Return headers by their name in lower case, the first of each; a line that begins with a blank continues one."""
     headers: dict[str, str] = {}
+    last = ""
     for line in lines[1:]:
         name, colon, value = line.partition(":")
-        if colon:
-            headers.setdefault(name.strip().lower(), value.strip())
+        if line[:1] in {" ", "\t"}:
+            if last:
+                headers[last] = f"{headers[last]} {line.strip()}".strip()
+        elif colon:
+            name = name.strip().lower()
+            last = name if name not in headers else ""
+            headers.setdefault(name, value.strip())
     return headers
 
 

@@ -128,21 +128,31 @@ def _read_http(head: Head, block: bytes, kind: str, extra: dict[str, str]) -> _B
     if message.error is not None:
         return _Block(digest, message.status, content_type, error=message.error, detail=message.detail)
     if wrong is not None:
-        return _Block(digest, message.status, content_type, error="digest", detail=wrong)
+        content = _mismatch(sha1(message.raw), digest, wrong, extra)
+        return content._replace(status=message.status, content_type=content_type, payload=message.body)
     return _Block(digest, message.status, content_type, payload=message.body)
+
+
+def _mismatch(actual: str, declared: str, wrong: str, extra: dict[str, str]) -> _Block:
+    """Return the block of a record that is not what its digest says, by its actual digest; `extra` tells the rest.
+
+    Its content goes on with it, so that `ingest` may keep it.
+    """
+    extra["digest_mismatch"] = wrong
+    extra["digest_declared"] = declared
+    return _Block(actual, error="digest", detail=wrong)
 
 
 def _read_block(fields: dict[str, str], block: bytes, kind: str, extra: dict[str, str]) -> _Block:
     content_type = fields.get("content-type")
     digest, wrong = check_digest(fields, block, None)
-    if wrong is not None:
-        return _Block(digest, content_type=content_type, error="digest", detail=wrong)
+    content = _mismatch(sha1(block), digest, wrong, extra) if wrong is not None else _Block(digest)
     if kind != "conversion":
-        return _Block(digest, content_type=content_type, payload=block)
+        return content._replace(content_type=content_type, payload=block)
     text, replaced = _decode(block)
     if replaced:
         extra["replaced"] = str(replaced)
-    return _Block(digest, content_type=content_type, text=text)
+    return content._replace(content_type=content_type, text=text)
 
 
 def _decode(block: bytes) -> tuple[str, int]:

@@ -15,6 +15,9 @@ BOUNDARY = re.compile(rb"\n\r*\n(?=WARC/[01]\.[0-9]{1,2}\r*\n[A-Za-z])")
 
 BARE_HEADER = re.compile(rb"(?=WARC/[01]\.[0-9]{1,2}\r*\n(?:WARC-|Content-))")
 ARC_BOUNDARY = re.compile(rb"\n(?=(?:https?|ftp|dns):[^\r\n]{1,4096} [0-9a-fA-F.:]{1,45} \d{14} [^ \r\n]+ \d+\r?\n)")
+BARE_START = re.compile(BARE_HEADER.pattern + b"|" + ARC_BOUNDARY.pattern)
+"""A header of either kind, which is looked for where no record is known to be around it."""
+
 _BLANK_LINE = re.compile(rb"\n\r*\n")
 
 
@@ -29,7 +32,7 @@ class Head(NamedTuple):
 
 def is_archive(start: bytes) -> bool:
     """Return whether `start` begins like a WARC or ARC record."""
-    return VERSION.match(start) is not None or start.startswith(b"filedesc://")
+    return starts_record(start, 0) or start.startswith(b"filedesc://")
 
 
 def starts_record(data: bytes, at: int) -> bool:
@@ -77,7 +80,7 @@ def _fields(text: str) -> dict[str, str]:
     for line in text.split("\n"):
         name, colon, value = line.partition(":")
         if line[:1] in {" ", "\t"} and last:
-            fields[last] += " " + line.strip()
+            fields[last] = f"{fields[last]} {line.strip()}".strip()
         elif colon:
             last = name.strip().lower()
             fields[last] = value.strip()

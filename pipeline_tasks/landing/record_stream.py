@@ -11,7 +11,7 @@ from pipeline_tasks.landing.http_body import CAP
 from pipeline_tasks.landing.record import Row, damage_row, record_row
 from pipeline_tasks.landing.record_header import (
     ARC_BOUNDARY,
-    BARE_HEADER,
+    BARE_START,
     BOUNDARY,
     HEAD_CAP,
     VERSION,
@@ -103,8 +103,8 @@ def _skip_unreadable(reader: Reader, reason: str, head: Head | None = None) -> R
 
 def _seek_record(reader: Reader, head_size: int, arc: bool, limit: int | None = None) -> None:
     """Move to the next record header: behind a blank line in a block (`head_size` > 0), anywhere outside of one."""
-    pattern = ARC_BOUNDARY if arc else BOUNDARY if head_size else BARE_HEADER
-    overlap = _ARC_OVERLAP if arc else _OVERLAP
+    pattern = ARC_BOUNDARY if arc else BOUNDARY if head_size else BARE_START
+    overlap = _OVERLAP if pattern is BOUNDARY else _ARC_OVERLAP
     start = reader.offset
     reader.skip(max(head_size - 4, 0) if head_size else 1)
     while reader.fill(1):

@@ -50,6 +50,17 @@ DAMAGE = (
 _OTHER_BYTES = (  # files that servers send as text/html
     r"(?s)\A(?:%PDF-|\x89PNG|\xff\xd8\xff|GIF8[79]a|PK\x03\x04|\x1f\x8b|RIFF....WEBP|\x00\x00\x01\x00|wOF[F2]|Rar!)"
 )
+_BLOCK = "(?:p|div|article|section|main|header|table|ul|ol|dl|h[1-6]|blockquote|pre|figure|span|center|font)"
+_INLINE = "(?:html|head|body|title|meta|link|script|style|a|b|i|em|strong|br|hr|img|li|t[dhr]|tbody)"
+_TAG = rf"(?i)</?(?:{_BLOCK}|{_INLINE})\b[^<>]*>"
+_DOCUMENT = (
+    r"(?is)\A[\s\x{feff}]*(?:<\?xml[^>]*>\s*)?(?:<!--.{0,500}?-->\s*)*"
+    r"<(?:!doctype\s+html|html|head|body)\b[^>]*>.*</[a-z]"
+)
+_PIECE = rf"(?is)\A[\s\x{{feff}}]*<{_BLOCK}\b[^<>]*>.*>\s*\z"
+PIECE_TAGS, PIECE_BYTES = 4, 1000
+"""Tags of HTML that a piece of a document has at least, and bytes of it for which it has at least one tag."""
+
 _MARKUP = r"(?is)\A(?:\xef\xbb\xbf)?[\s\x00]*(?:<!doctype html|<html|<head|<body|<!--|<\?xml)"
 
 
@@ -59,12 +70,17 @@ class Params:
 
     `source` names the source of documents that name none; `keep_status` lists HTTP statuses (a record
     without one, as a WET text, passes), `keep_types` media types without parameters, `max_bytes` bounds a payload.
+    With `keep_digest_mismatch` a record whose length and structure are right is kept although its digest is not:
+    `digest_mismatch` and `digest_declared` in its `metadata` mark it. With `extract_html` a text that is an HTML
+    document goes through extraction, as a payload of type `text/html`; without it such a text stays as it is.
     """
 
     source: str = "crawl"
     keep_status: tuple[Annotated[int, Range(100, 999)], ...] = (200,)
     keep_types: tuple[str, ...] = ("text/html", "application/xhtml+xml", "text/plain")
     max_bytes: Bytes = 10 << 20
+    keep_digest_mismatch: bool = False
+    extract_html: bool = True
 
 
 def record_keys(records: Batches) -> Batches:
@@ -126,9 +142,13 @@ def _reasons(batch: pa.RecordBatch, params: Params, seen: pa.Array) -> pa.Array:
         (pc.greater(length, params.max_bytes), "too_large"),
         (is_seen, "unchanged"),
     )
+    error = batch["error"]
+    if params.keep_digest_mismatch:
+        is_mismatch = pc.fill_null(pc.equal(error, "digest"), fill_value=False)
+        error = pc.if_else(is_mismatch, pa.scalar(None, pa.string()), error)
     return pc.case_when(
-        pc.make_struct(pc.is_valid(batch["error"]), *(applies for applies, _ in reasons)),
-        pc.binary_join_element_wise("error", batch["error"], ":"),
+        pc.make_struct(pc.is_valid(error), *(applies for applies, _ in reasons)),
+        pc.binary_join_element_wise("error", error, ":"),
         *(pa.scalar(f"ingest:{reason}") for _, reason in reasons),
         pa.scalar(None, pa.string()),
     )
@@ -175,7 +195,37 @@ def _pages(batch: pa.RecordBatch, reasons: pa.Array, params: Params) -> pa.Recor
     for name in ("payload", "text"):
         column = pages.column(name)
         pages = replace_column(pages, name, pc.if_else(kept, column, pa.scalar(None, column.type)))
+    pages = _as_payloads(pages) if params.extract_html else pages
     return reject(pages, reasons, _evidence(batch, reasons, params))
+
+
+def _as_payloads(pages: pa.RecordBatch) -> pa.RecordBatch:
+    """Return pages with texts that are HTML documents as payloads."""
+    text = pages.column("text")
+    is_html = _is_html(text)
+    if not pc.any(is_html).as_py():
+        return pages
+    payload = pc.if_else(is_html, text.cast(pa.large_binary()), pages.column("payload"))
+    content_type = pc.if_else(is_html, pa.scalar("text/html; charset=utf-8"), pages.column("content_type"))
+    pages = replace_column(pages, "text", pc.if_else(is_html, pa.scalar(None, text.type), text))
+    return replace_column(replace_column(pages, "payload", payload), "content_type", content_type)
+
+
+def _is_html(text: pa.Array) -> pa.Array:
+    """Return whether each text is an HTML document, or a piece of one.
+
+    A document begins as one and closes its elements. A piece is markup from its first to its last character: it begins
+    with a block and ends with a tag, and has at least `PIECE_TAGS` tags of HTML, and one for each `PIECE_BYTES` bytes.
+    A text about HTML, which mentions or quotes tags, begins or ends with words.
+    """
+    begins = pc.fill_null(pc.match_substring_regex(text, r"\A[\s\x{feff}]*<"), fill_value=False)
+    if not pc.any(begins).as_py():
+        return begins
+    tags = pc.fill_null(pc.count_substring_regex(text, _TAG), fill_value=0)
+    is_document = pc.match_substring_regex(text, _DOCUMENT)
+    is_dense = pc.greater_equal(pc.multiply(tags, PIECE_BYTES), _lengths(text))
+    is_piece = pc.and_(pc.match_substring_regex(text, _PIECE), pc.and_(pc.greater_equal(tags, PIECE_TAGS), is_dense))
+    return pc.and_(begins, pc.fill_null(pc.or_(is_document, is_piece), fill_value=False))
 
 
 def _named(pages: pa.RecordBatch, source: str) -> pa.RecordBatch:
@@ -234,7 +284,7 @@ STAGE = Stage(
     params=Params,
     reads=RECORD,
     writes=PAGE,
-    version=3,
+    version=4,
     splits=True,
     history={"pages": Section(SEEN, key="key")},
     engine="spark",

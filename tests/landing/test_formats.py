@@ -85,6 +85,51 @@ def test_arc_records_are_read() -> None:
     assert rows[1]["payload"] == PAGE
 
 
+def arc(url: str) -> bytes:
+    body = http()
+    return b"%s 1.2.3.4 20140216050221 text/html %d\n%s\n" % (url.encode(), len(body), body)
+
+
+ODD_STARTS = {
+    "none": b"",
+    "an odd date": b"filedesc://a.arc 127.0.0.1 2014 text/plain 7\n1 0 Arc\n\n",
+    "no length": b"filedesc://a.arc 127.0.0.1 20140216050221 text/plain\n1 0 Arc\n\n",
+    "rubbish": b"this is no header\n",
+}
+
+
+@pytest.mark.parametrize("members", [True, False])
+@pytest.mark.parametrize("start", ODD_STARTS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_arc_file_with_an_odd_first_line_or_none_loses_that_alone(start: str, members: bool, count: int) -> None:
+    records = [arc(f"http://example.org/{at}") for at in range(count)]
+    parts = [part for part in (ODD_STARTS[start], *records) if part]
+    rows = read(b"".join(zipped(parts) if members else parts), "a.arc")
+    damaged = [("damage", "bad_header")] if ODD_STARTS[start] else []
+    assert outcome(rows) == damaged + [("response", None)] * count
+    assert [row["payload"] for row in rows[len(damaged) :]] == [PAGE] * count
+    assert covers(rows, sum(map(len, zipped(parts) if members else parts)))
+
+
+def test_a_cut_member_that_another_one_follows_is_corrupt_and_the_rest_is_read() -> None:
+    first, middle, last = zipped(three(response("https://example.org/x")))
+    rows = read(first + middle[:-20] + last)
+    assert outcome(rows) == [("response", None), ("damage", "gzip_corrupt"), ("response", None)]
+    assert covers(rows, len(first + middle[:-20] + last))
+
+
+def test_what_fails_its_digest_keeps_its_content_and_says_what_was_declared() -> None:
+    fields = {"WARC_Payload_Digest": sha1(b"other")}
+    text = warc("conversion", b"words", FIRST, WARC_Block_Digest=sha1(b"other"))
+    rows = [*read(response(FIRST, None, **fields), "a.warc"), *read(text, "a.wet")]
+    assert [row["error"] for row in rows] == ["digest"] * 2
+    assert (rows[0]["payload"], rows[1]["text"]) == (PAGE, "words")
+    assert [row["payload_digest"] for row in rows] == [sha1(PAGE), sha1(b"words")]
+    facts = [json.loads(row["metadata"]) for row in rows]
+    assert [fact["digest_mismatch"] for fact in facts] == ["payload digest differs", "block digest differs"]
+    assert facts[0]["digest_declared"] == sha1(b"other")
+
+
 @pytest.mark.parametrize("batch_bytes", [1, 2000, 1 << 20])
 def test_batches_change_nothing(batch_bytes: int) -> None:
     data = b"".join(zipped([response(f"https://example.org/{at}") for at in range(20)]))

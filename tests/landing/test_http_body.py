@@ -73,3 +73,10 @@ def test_a_body_that_was_stored_decoded_is_taken_as_it_is() -> None:
     assert (read.body, read.error) == (b"<html>page</html>", None)
     read = read_message(message(b"\x00\x01\x02", "Content-Encoding: br"))
     assert (read.body, read.error) == (b"", "content_encoding")
+
+
+def test_folded_headers_are_joined() -> None:
+    message = read_message(
+        b"HTTP/1.1 200 OK\r\n x\r\nContent-Type:\r\n text/html;\r\n\tcharset=x\r\nA: b\r\nA: c\r\n d\r\n\r\n"
+    )
+    assert message.headers == {"content-type": "text/html; charset=x", "a": "b"}

@@ -15,6 +15,13 @@ def test_a_warc_header() -> None:
     assert (data[2 + head.size :], head.length, head.arc) == (b"block", 12, False)
 
 
+@pytest.mark.parametrize("fold", [b"\r\n 105", b"\r\n\t105 ", b" 105\r\n ", b"\n 105"])
+def test_a_value_may_begin_or_end_on_a_line_of_its_own(fold: bytes) -> None:
+    head = read_head(b"WARC/1.0\r\nContent-Length:" + fold + b"\r\nWARC-Type: resource\r\n\r\n", 0)
+    assert head is not None
+    assert (head.length, head.fields["warc-type"]) == (105, "resource")
+
+
 def test_a_header_with_bare_line_feeds() -> None:
     head = read_head(b"WARC/1.0\nContent-Length: 3\n\nabc", 0)
     assert head == Head(28, 3, {"content-length": "3"}, arc=False)
@@ -46,6 +53,7 @@ def test_what_is_no_header(data: bytes) -> None:
 def test_starts() -> None:
     assert is_archive(b"WARC/1.1\r\n")
     assert is_archive(b"filedesc://x")
+    assert is_archive(ARC)
     assert not is_archive(b"<html>")
     assert starts_record(b"ab" + ARC, 2)
     assert not starts_record(ARC, 8)

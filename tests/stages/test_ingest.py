@@ -89,6 +89,58 @@ def test_each_record_is_kept_or_rejected_with_its_reason(change: dict[str, Any],
     assert kept or json.loads(row["evidence"])["kind"] == change.get("kind", "response")
 
 
+def test_a_record_with_a_wrong_digest_is_kept_where_the_recipe_says_so() -> None:
+    marked = record(error="digest", metadata='{"digest_mismatch":"payload digest differs"}')
+    rows = table(marked, record(error="digest", status=404), record(error="bad_length", payload=None), record())
+    kept = selected(rows, keep_digest_mismatch=True)
+    assert [row["reason"] for row in kept] == [None, "ingest:status", "error:bad_length", None]
+    assert (kept[0]["payload"], json.loads(kept[0]["metadata"])) == (
+        HTML,
+        {"digest_mismatch": "payload digest differs"},
+    )
+    refused = selected(rows)
+    assert [row["reason"] for row in refused] == ["error:digest", "error:digest", "error:bad_length", None]
+    assert refused[0]["payload"] is None
+
+
+PROSE = "Plain words about the river and the mill, which nobody marked up. " * 9
+HTML_TEXTS = [
+    f"<!DOCTYPE html><html><head><title>T</title></head><body><p>{PROSE}</p></body></html>",
+    f"\ufeff\n <!-- saved -->\n<HTML lang=en>\n<body>{PROSE}</body></HTML>",
+    f'<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "x">\n<html><p>{PROSE}</p></html>',
+    f"<body><p>{PROSE}</body>",
+    f"<div class=a><h1>Title</h1><p>{PROSE}</p></div>\n",
+    f"<p>{PROSE}</p>" * 3,
+]
+OTHER_TEXTS = [
+    PROSE,
+    f"{PROSE} The tag <b> makes <i>text</i> bold, </b> ends it. " * 9,
+    f"<b>{PROSE}</b>",
+    f"<p> begins a paragraph and </p> ends it. {PROSE}",
+    f"A page begins with `<!DOCTYPE html><html><body>`, and ends with </body></html>. {PROSE}",
+    "<!DOCTYPE html> is the first line of a page. " + PROSE,
+    "<html> is the root element",
+    f"```html\n<div><p>{PROSE}</p></div>\n```",
+    f'<?xml version="1.0"?><rss><channel><item>{PROSE}</item></channel></rss>',
+    f"<Alice> hello\n<Bob> {PROSE}\n<Alice> bye >",
+    "<p><<<>>><p>" + PROSE * 99 + "<p>",
+    "a < b and c > d",
+    "",
+]
+
+
+def test_texts_that_are_html_go_through_extraction_and_others_stay() -> None:
+    for texts, is_html in ((HTML_TEXTS, True), (OTHER_TEXTS, False)):
+        for text in filter(None, texts):
+            bare = record(kind="json", status=None, content_type=None, payload=None, text=text)
+            (row,) = selected(table(bare))
+            assert (row["payload"] is not None, row["text"] is None) == (is_html, is_html), text[:60]
+            assert row["content_type"] == ("text/html; charset=utf-8" if is_html else None)
+            assert (row["payload"].decode() if is_html else row["text"]) == text
+            (left,) = selected(table(bare), extract_html=False)
+            assert (left["payload"], left["text"], left["content_type"]) == (None, text, None)
+
+
 def test_batches_of_any_size_give_the_same_rows() -> None:
     records = table(*(record(offset=at, **change) for at, (change, _) in enumerate(CASES)))
     whole = selected(records, max_bytes=2000)
