@@ -35,7 +35,7 @@ SAMPLE = 400
 
 SERVED = re.compile(
     r"([a-z_]+/[0-9a-f]{24}|publish/[0-9a-f]{24}|datasets/[\w.-]+)"
-    r"/(manifest\.json|partitions/[0-9a-f]+\.json|gate/[0-9a-f]+/(verdict\.json|docs/index\.html)|report\.html|\d{12}\.json)"
+    r"/(manifest\.json|partitions/[0-9a-f]+\.json|gate/[0-9a-f]+/(verdict\.json|docs/index\.html)|report-[0-9a-f]+\.html|\d{12}\.json)"
 )
 """Paths of the files that are served as stored: manifests, verdicts, Data Docs, reports, versions; never rows."""
 
