@@ -68,7 +68,12 @@ def refine(request: RefineRequest, engine: EngineFactory) -> Refined:
     store = storage.connect(request.root)
     path = _slot(store, planned) if request.span is None else partition_path(planned, request.span)
     if store.size(path):  # an empty object is no commit
-        return Refined(path, _verified(store, path, planned, request.span), Cost())
+        try:
+            return Refined(path, _verified(store, path, planned, request.span), Cost())
+        except ContractError:
+            if request.span is None:
+                raise
+            store.delete(path)  # nothing but `seal` reads a partition's manifest: it is made again
     manifest, cost = _run(planned, engine)
     _commit(store, path, manifest)
     return Refined(path, manifest, cost)

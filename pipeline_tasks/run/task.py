@@ -18,7 +18,7 @@ from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
 from pipeline_tasks.stage import LANDING, Batches, HistoryReader, Kernel, Shard, Shards
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.protocol import mismatch
+from pipeline_tasks.store.protocol import Store, mismatch
 from pipeline_tasks.store.segment import Segment, Segments
 from pipeline_tasks.store.segment_writer import SegmentWriter
 from pipeline_tasks.store.shard_file import HashingStream, ShardWriter, read_shard
@@ -118,6 +118,37 @@ def load_receipt(body: bytes, path: str = "receipt") -> Receipt:
         raise ContractError(message) from error
 
 
+def stored_receipt(store: Store, prefix: str, key: str) -> Receipt | None:
+    """Return the receipt of an earlier attempt; None if there is none that can be believed.
+
+    A receipt is believed if it is whole, is that of `key`, and names stored shards of this stage by their contents'
+    digests and sizes. Any other is replaced when the task has run again.
+    """
+    path = receipt_path(prefix, key)
+    if not store.size(path):  # an empty object is no receipt
+        return None
+    try:
+        receipt = load_receipt(store.read(path), f"{store.root}/{path}")
+    except ContractError:  # the task runs again, which heals it
+        return None
+    shards = [shard for shard in (receipt.shard, receipt.rejects, receipt.quarantine) if shard]
+    own = receipt.key == key and all(shard.path.startswith(f"{prefix}/") for shard in shards)
+    return receipt if own and all(store.size(shard.path) == shard.bytes for shard in shards) else None
+
+
+def commit_receipt(store: Store, prefix: str, receipt: Receipt) -> None:
+    """Commit the receipt of a task that has run; one that cannot be believed is removed first.
+
+    DeterminismViolation if another attempt's receipt can be believed and is not the same.
+    """
+    path, body = receipt_path(prefix, receipt.key), seal(receipt)
+    if store.create(path, body):
+        return
+    if store.read(path) != body and stored_receipt(store, prefix, receipt.key) is None:
+        store.delete(path)
+    storage.commit(store, path, body)
+
+
 # --- Running a task -------------------------------------------------------------------------------------------
 
 
@@ -141,8 +172,7 @@ def run_streams(task: Task, streams: Sequence[Batches | HistoryReader], *, lande
         for _ in counted:  # a kernel that stopped early has still been given every row
             pass
         receipt = split.receipt(task.key, counted.rows if landed else 0)
-    store = storage.connect(task.io.root)
-    storage.commit(store, receipt_path(task.io.prefix, task.key), seal(receipt))
+    commit_receipt(storage.connect(task.io.root), task.io.prefix, receipt)
     history_reads: Counter[str] = Counter()
     for stream in (streams[0], *rest):
         history_reads.update(stream.cost if isinstance(stream, Segment | Segments) else {})

@@ -13,8 +13,7 @@ from pipeline_tasks.run.task import (
     StageIO,
     Task,
     is_landed,
-    load_receipt,
-    receipt_path,
+    stored_receipt,
     task_key,
 )
 from pipeline_tasks.stage import Kernel, Shards
@@ -69,7 +68,9 @@ class Tracker:
 
     def complete(self, tasks: Sequence[Task], run_missing: Callable[[list[int]], list[Outcome]]) -> Shards:
         """Run the tasks that no earlier attempt finished; return the shards of all, in order."""
-        done = {rank: receipt for rank, task in enumerate(tasks) if (receipt := self._finished(task))}
+        store, prefix = storage.connect(self.io.root), self.io.prefix
+        stored = [stored_receipt(store, prefix, task.key) for task in tasks]
+        done = {rank: receipt for rank, receipt in enumerate(stored) if receipt}
         missing = [rank for rank in range(len(tasks)) if rank not in done]
         outcomes = run_missing(missing) if missing else []
         for rank, outcome in zip(missing, outcomes, strict=True):
@@ -84,17 +85,6 @@ class Tracker:
             if is_landed(task.inputs):
                 self.landed_rows[task.inputs[0][0].path] = done[rank].landed_rows
         return tuple(done[rank].shard for rank in range(len(tasks)))
-
-    def _finished(self, task: Task) -> Receipt | None:
-        """Return the receipt of an earlier attempt if all its shards are stored, else None."""
-        store = storage.connect(self.io.root)
-        path = receipt_path(self.io.prefix, task.key)
-        if not store.size(path):  # an empty object is no receipt
-            return None
-        receipt = load_receipt(store.read(path), f"{store.root}/{path}")
-        stored = (receipt.shard, receipt.rejects, receipt.quarantine)
-        whole = all(store.size(shard.path) == shard.bytes for shard in stored if shard)
-        return receipt if whole else None
 
 
 def guarded(task: Callable[[], T]) -> T | RefineryError:

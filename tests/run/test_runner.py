@@ -5,6 +5,7 @@ import hashlib
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -145,13 +146,69 @@ def test_a_committed_stage_whose_shard_is_gone_says_so(tmp_path: Path, parent: s
         run(tmp_path, "toy_map", parent)
 
 
-def test_a_damaged_receipt_is_named(tmp_path: Path, parent: str) -> None:
-    path, _, _ = run(tmp_path, "toy_map", parent)
+def changed_digest(receipt: Path, _: Path) -> None:
+    shard = json.loads(receipt.read_bytes())["shard"]
+    receipt.write_bytes(receipt.read_bytes().replace(shard["digest"][-8:].encode(), b"00000000"))
+
+
+def digest_of_another(receipt: Path, _: Path) -> None:
+    resealed(receipt, shard=json.loads(receipt.read_bytes())["shard"] | {"digest": "0" * 64})
+
+
+def missing_shard(receipt: Path, _: Path) -> None:
+    shard, digest = json.loads(receipt.read_bytes())["shard"], "0" * 64
+    resealed(receipt, shard=shard | {"digest": digest, "path": f"{Path(shard['path']).parent}/{digest[:32]}.parquet"})
+
+
+def shard_of_the_parent(receipt: Path, root: Path) -> None:
+    (given,) = root.glob("given/*/manifest.json")
+    resealed(receipt, shard=json.loads(given.read_bytes())["shards"][0])
+
+
+RECEIPT_DAMAGES: dict[str, Callable[[Path, Path], object]] = {
+    "cut": lambda receipt, _: receipt.write_bytes(receipt.read_bytes()[:-20]),
+    "a row more": lambda receipt, _: receipt.write_bytes(receipt.read_bytes().replace(b'"rows":', b'"rows":1')),
+    "another digest": changed_digest,
+    "another digest, sealed again": digest_of_another,
+    "a missing shard, sealed again": missing_shard,
+    "a shard of its parent, sealed again": shard_of_the_parent,
+    "another key, sealed again": lambda receipt, _: resealed(receipt, key="0" * 32),
+}
+
+
+@pytest.mark.parametrize("damage", sorted(RECEIPT_DAMAGES))
+def test_a_receipt_that_cannot_be_believed_is_made_again(tmp_path: Path, parent: str, damage: str) -> None:
+    path, manifest, _ = run(tmp_path, "toy_map", parent)
+    body = (tmp_path / path).read_bytes()
     (tmp_path / path).unlink()
-    receipt = next(tmp_path.glob("toy_map/*/receipts/*.json"))
-    receipt.write_bytes(receipt.read_bytes()[:-20])
-    with pytest.raises(ContractError, match=rf"{receipt} is not JSON .*remove it and run again"):
-        run(tmp_path, "toy_map", parent)
+    receipts = {receipt: receipt.read_bytes() for receipt in sorted(tmp_path.glob("toy_map/*/receipts/*.json"))}
+    receipt = next(iter(receipts))
+    RECEIPT_DAMAGES[damage](receipt, tmp_path)
+    assert receipt.read_bytes() != receipts[receipt]
+    _, again, cost = run(tmp_path, "toy_map", parent)
+    assert (again, cost.ran) == (manifest, 1)
+    assert (tmp_path / path).read_bytes() == body
+    assert {file: file.read_bytes() for file in receipts} == receipts
+
+
+@pytest.mark.parametrize("damage", ["cut", "edited", "edited and sealed again", "of another partition"])
+def test_a_partition_that_cannot_be_believed_is_made_again(tmp_path: Path, parent: str, damage: str) -> None:
+    spans = [(0, 1), (1, 3)]
+    files = [tmp_path / run(tmp_path, "toy_map", parent, span=span)[0] for span in spans]
+    body = files[1].read_bytes()
+    if damage == "cut":
+        files[1].write_bytes(body[:-20])
+    elif damage == "edited":
+        files[1].write_bytes(body.replace(b'"rows_in":25', b'"rows_in":26'))
+    elif damage == "edited and sealed again":
+        resealed(files[1], covers=[])
+    else:
+        shutil.copy(files[0], files[1])
+    with pytest.raises(ContractError, match=files[1].name):
+        seal(RefineRequest(str(tmp_path), "toy_map", {}, parent), spans)
+    run(tmp_path, "toy_map", parent, span=(1, 3))
+    assert files[1].read_bytes() == body
+    assert seal(RefineRequest(str(tmp_path), "toy_map", {}, parent), spans).manifest.rows_in == 65
 
 
 # --- Work that is done once ------------------------------------------------------------------------------------------
