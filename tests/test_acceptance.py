@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fastwarc.warc import ArchiveIterator
 
@@ -27,7 +28,7 @@ from pipeline_tasks.demo.truth import Truth
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect import verify
 from pipeline_tasks.inspect.trace import trace
-from pipeline_tasks.publish.packed import read_published
+from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.store import storage
@@ -123,7 +124,7 @@ def test_verify_notices_what_was_changed(crawl: Path, how: How, tmp_path: Path) 
 def test_tokens_of_kept_documents_are_all_packed(days: Days) -> None:
     for day in days:
         documents = day.rows("shuffle", columns=["id", "n_tokens"])
-        _, lineage = read_published(day.root, day.version)
+        lineage = pq.read_table(pa.BufferReader(read_published_file(day.root, day.version.file("lineage.parquet"))))
         packed: Counter[str] = Counter()
         for name, length in zip(lineage["id"].to_pylist(), lineage["length"].to_pylist(), strict=True):
             packed[name] += length

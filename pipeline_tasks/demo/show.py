@@ -14,7 +14,7 @@ from pipeline_tasks.inspect.command import print_lines
 from pipeline_tasks.inspect.funnel import funnel, funnel_lines
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.decoding import decoder_of
-from pipeline_tasks.publish.packed import read_published
+from pipeline_tasks.publish.published_tokens import open_published
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 RECIPE = "demo"
@@ -103,8 +103,8 @@ def _kept_rows(root: str, version: version_log.Version) -> Iterator[Mapping[str,
 
 
 def _decoded(root: str, version: version_log.Version) -> str:
-    tokens, _ = read_published(root, version)
-    if not len(tokens):
+    tokens = open_published(root, version)
+    if not tokens.counts.sequences:
         return "(no tokens)"
-    ids = tokens.sequence(len(tokens) - 1)[:SHOWN]
+    ids = tokens.sequence(tokens.counts.sequences - 1)[:SHOWN]
     return str(decoder_of(root, version)(ids.tolist()))

@@ -13,7 +13,7 @@ from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.decoding import decoder_of
-from pipeline_tasks.publish.packed import read_published
+from pipeline_tasks.publish.published_tokens import open_published
 from pipeline_tasks.store import storage
 
 AROUND = 24
@@ -65,9 +65,9 @@ def trace(root: str, version: version_log.Version, position: int) -> Trace:
     if "pack" not in version.manifests:
         message = f"{root}: version {version.number} of recipe {version.recipe} has no packed tokens; add `pack` to it"
         raise RecipeError(message)
-    tokens, lineage = read_published(root, version)
+    tokens = open_published(root, version)
     try:
-        sequence, piece = tokens.locate(position, lineage)
+        sequence, piece = tokens.locate(position)
     except IndexError as error:
         message = f"{error}; version {version.number} has {version.tokens} tokens"
         raise RecipeError(message) from error

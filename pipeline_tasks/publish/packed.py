@@ -1,4 +1,4 @@
-"""Opens a version's exported tokens and lineage, to train on them or to trace a token."""
+"""Opens exported tokens, to train on them or to find a token's document."""
 
 import json
 import mmap
@@ -8,11 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.store import storage
 
 DType = Literal["uint16", "uint32"]
 
@@ -28,6 +25,13 @@ class Counts:
     length: int
     tokens: int
     pads: int
+
+    def sequence_of(self, position: int) -> int:
+        """Return the sequence that has token `position` of the whole stream; IndexError if there is no such token."""
+        if not 0 <= position < self.tokens:
+            message = f"token {position}: there are {self.tokens}, numbered from 0"
+            raise IndexError(message)
+        return position // self.length
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +56,32 @@ class Packed:
 
     def locate(self, position: int, lineage: pa.Table) -> tuple[int, dict[str, Any]]:
         """Return the sequence, and the lineage row of the piece, that have token `position` of the whole stream."""
-        if not 0 <= position < self.counts.tokens:
-            message = f"token {position}: there are {self.counts.tokens}, numbered from 0"
-            raise IndexError(message)
-        sequence, start = divmod(position, self.counts.length)
-        numbers = lineage["sequence"].to_numpy() * self.counts.length + lineage["start"].to_numpy()
-        at = int(np.searchsorted(numbers, position, side="right")) - 1
-        row: dict[str, Any] = lineage.slice(max(at, 0), 1).to_pylist()[0]
-        if row["sequence"] != sequence or not row["start"] <= start < row["start"] + row["length"]:
-            message = f"token {position} has no piece in this lineage; give the lineage.parquet of the same version"
-            raise ContractError(message)
-        return sequence, row
+        sequence = self.counts.sequence_of(position)
+        return sequence, piece_of(position, self.counts, lineage)
+
+
+def piece_of(position: int, counts: Counts, lineage: pa.Table) -> dict[str, Any]:
+    """Return the lineage row of the piece that has token `position`; ContractError if `lineage` has none."""
+    sequence, start = divmod(position, counts.length)
+    numbers = lineage["sequence"].to_numpy() * counts.length + lineage["start"].to_numpy()
+    at = int(np.searchsorted(numbers, position, side="right")) - 1
+    rows: list[dict[str, Any]] = lineage.slice(max(at, 0), 1).to_pylist()
+    for row in rows:
+        if row["sequence"] == sequence and row["start"] <= start < row["start"] + row["length"]:
+            return row
+    message = f"token {position} has no piece in this lineage; give the lineage.parquet of the same version"
+    raise ContractError(message)
+
+
+def read_index(index: bytes) -> tuple[Counts, np.dtype[Any], str]:
+    """Return the counts, the type and the tokenizer's digest of a `.bin` from its JSON index."""
+    try:
+        facts = json.loads(index)
+        counts = Counts(*(facts[name] for name in ("sequences", "length", "tokens", "pads")))
+        return counts, np.dtype(facts["dtype"]).newbyteorder("<"), str(facts["tokenizer"])
+    except (ValueError, TypeError, KeyError) as error:
+        message = f"this is not an index of packed tokens ({error!r}); give the .json of the same folder as the .bin"
+        raise ContractError(message) from error
 
 
 def read_packed(index: bytes, data: Data) -> Packed:
@@ -70,22 +89,9 @@ def read_packed(index: bytes, data: Data) -> Packed:
 
     ContractError if the index is not one, or the data has another size.
     """
-    try:
-        facts = json.loads(index)
-        counts = Counts(*(facts[name] for name in ("sequences", "length", "tokens", "pads")))
-        dtype, tokenizer = np.dtype(facts["dtype"]).newbyteorder("<"), str(facts["tokenizer"])
-    except (ValueError, TypeError, KeyError) as error:
-        message = f"this is not an index of packed tokens ({error!r}); give the .json of the same folder as the .bin"
-        raise ContractError(message) from error
+    counts, dtype, tokenizer = read_index(index)
     size, wanted = np.frombuffer(data, np.uint8).size, counts.sequences * counts.length * dtype.itemsize
     if size != wanted:
         message = f"the data has {size} bytes and its index promises {wanted}; fetch it again"
         raise ContractError(message)
     return Packed(counts, np.frombuffer(data, dtype).reshape(counts.sequences, counts.length), tokenizer)
-
-
-def read_published(root: str, version: Version) -> tuple[Packed, pa.Table]:
-    """Open a version's tokens and lineage."""
-    store = storage.connect(root)
-    tokens = read_packed(store.read(f"{version.prefix}/tokens.json"), store.read(f"{version.prefix}/tokens.bin"))
-    return tokens, pq.read_table(pa.BufferReader(store.read(f"{version.prefix}/lineage.parquet")))

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline_tasks.errors import ContractError, DeterminismViolation
+from pipeline_tasks.errors import ContractError, DeterminismViolation, DigestMismatch
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
+
+WAY_OUT = "run its snapshot again: publishing writes it anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,18 @@ def publish_file(root: str, path: str, local: Path, promised: Promised) -> Publi
 
 def read_published_file(root: str, file: PublishedFile) -> bytes:
     """Return the bytes of a published file; ContractError if it is gone, DigestMismatch if it was changed."""
-    where = f"{root}/{file.path}"
-    way_out = "run its snapshot again: publishing writes it anew"
-    try:
-        body = storage.connect(root).read(file.path)
-    except FileNotFoundError as error:
-        message = f"{where} was removed, and a version names it; {way_out}"
-        raise ContractError(message) from error
-    require_digest(body, file.digest, where, way_out)
+    require_size(root, file)
+    body = storage.connect(root).read(file.path)
+    require_digest(body, file.digest, f"{root}/{file.path}", WAY_OUT)
     return body
+
+
+def require_size(root: str, file: PublishedFile) -> None:
+    """Raise ContractError if a published file is gone, DigestMismatch if it has another size."""
+    size = storage.connect(root).size(file.path)
+    if size is None:
+        message = f"{root}/{file.path} was removed, and a version names it; {WAY_OUT}"
+        raise ContractError(message)
+    if size != file.bytes:
+        message = f"{root}/{file.path} has {size} bytes, and the version that names it promises {file.bytes}; {WAY_OUT}"
+        raise DigestMismatch(message)

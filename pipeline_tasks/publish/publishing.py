@@ -83,7 +83,8 @@ def _with_report(root: str, fields: dict[str, Any], ledger: Ledger) -> version_l
             retractions=_earlier_retractions(root, recipe, snapshot),
         )
     )
-    return version_log.append(root, fields | {"files": (*fields["files"], report)})
+    files = sorted((*fields["files"], report), key=lambda file: file.path)
+    return version_log.append(root, fields | {"files": tuple(files)})
 
 
 def _prefix(recipe: str, by_stage: Mapping[str, Manifest]) -> str:

@@ -180,6 +180,12 @@ def test_lineage_names_the_record_of_every_piece(size: int) -> None:
     ]
 
 
+def test_lineage_has_no_empty_row_group(source: Source, tmp_path: Path) -> None:
+    FORMATS["lineage"](source, tmp_path)
+    written = pq.ParquetFile(tmp_path / "lineage.parquet").metadata
+    assert [written.row_group(rank).num_rows for rank in range(written.num_row_groups)] == [4]
+
+
 def test_documents_of_another_run_are_refused() -> None:
     with pytest.raises(ContractError, match="document b"):
         list(lineage_batches([SEQUENCES], [DOCUMENTS.slice(0, 2)]))

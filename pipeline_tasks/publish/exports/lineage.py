@@ -31,10 +31,14 @@ _ORIGIN = ("snapshot", "file", "offset", "record_id", "url")
 
 
 def write(source: Source, folder: Path) -> None:
-    """Write `lineage.parquet`: one row per stretch of a document in a sequence, with its landed record."""
-    with pq.ParquetWriter(folder / "lineage.parquet", LINEAGE) as writer:
+    """Write `lineage.parquet`: one row per stretch of a document in a sequence, with its landed record.
+
+    It has no empty row group: `datasets` fails on one. Pages have checksums, as readers fetch single row groups.
+    """
+    with pq.ParquetWriter(folder / "lineage.parquet", LINEAGE, write_page_checksum=True) as writer:
         for batch in lineage_batches(source.sequences(), source.documents()):
-            writer.write_batch(batch)
+            if batch.num_rows:
+                writer.write_batch(batch)
 
 
 def lineage_batches(

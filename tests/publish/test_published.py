@@ -1,0 +1,142 @@
+"""Published files: written again when they are damaged, never replaced by others, and read only as far as needed."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.errors import ContractError, DeterminismViolation, DigestMismatch
+from pipeline_tasks.inspect.trace import trace
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.published import PublishedFile, publish_file, read_published_file
+from pipeline_tasks.publish.published_tokens import open_published
+from pipeline_tasks.publish.superseded import read_superseded
+from pipeline_tasks.sealed import path_of, sha256
+from pipeline_tasks.store import storage
+from tests.small_root import DAYS, RECIPE, SmallRoot, refine
+
+NAMES = ("tokens.bin", "tokens.idx", "tokens.json", "lineage.parquet", "tokenizer.json", "superseded.parquet")
+
+
+def flipped(path: Path) -> None:
+    body = bytearray(path.read_bytes())
+    body[len(body) // 2] ^= 1
+    path.write_bytes(body)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "flipped": flipped,
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "removed": Path.unlink,
+}
+
+
+@pytest.fixture
+def small(small_root: SmallRoot, tmp_path: Path) -> SmallRoot:
+    """A copy of the small root."""
+    return SmallRoot(str(shutil.copytree(small_root.root, tmp_path / "root")), small_root.landing)
+
+
+def published(small: SmallRoot) -> version_log.Version:
+    return version_log.current(small.root, RECIPE, DAYS[1])
+
+
+@pytest.mark.slow
+def test_a_version_names_every_file_that_was_published_with_it(small: SmallRoot) -> None:
+    version = published(small)
+    stored = sorted(Path(small.root, version.prefix).rglob("*"))
+    assert [f"{small.root}/{file.path}" for file in version.files] == list(map(str, stored))
+    assert {Path(file.path).name for file in version.files} == {*NAMES, Path(version.report).name}
+    for file in version.files:
+        assert sha256(read_published_file(small.root, file)) == file.digest
+    for referred in (*version.manifests.values(), *version.verdicts.values()):
+        body = Path(small.root, path_of(referred)).read_bytes()
+        assert referred == f"{path_of(referred)}@sha256:{sha256(body)}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", sorted(DAMAGES))
+def test_publishing_again_heals_damaged_files(small: SmallRoot, damage: str) -> None:
+    version = published(small)
+    bodies = {name: Path(small.root, version.file(name).path).read_bytes() for name in NAMES}
+    for name in NAMES:
+        DAMAGES[damage](Path(small.root, version.file(name).path))
+        with pytest.raises(ContractError, match="run its snapshot again"):
+            read_published_file(small.root, version.file(name))
+    with pytest.raises(ContractError, match=r"superseded\.parquet.*run its snapshot again"):
+        read_superseded(small.root, RECIPE)
+    assert refine(small, DAYS[1])["version"] == version.number
+    assert {name: Path(small.root, version.file(name).path).read_bytes() for name in NAMES} == bodies
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", sorted(DAMAGES))
+def test_a_damaged_report_is_written_again_or_published_in_a_new_version(small: SmallRoot, damage: str) -> None:
+    version = published(small)
+    report = Path(small.root, version.report)
+    body = report.read_bytes()
+    DAMAGES[damage](report)
+    assert refine(small, DAYS[1])["version"] == version.number
+    assert report.read_bytes() == body
+    DAMAGES[damage](report)
+    Path(small.root, "ledger.sqlite").unlink()  # with it the costs go, which a report shows
+    assert refine(small, DAYS[1])["version"] == 5
+    later = published(small)
+    assert sha256(Path(small.root, later.report).read_bytes()) == later.file(Path(later.report).name).digest
+
+
+def test_a_file_that_a_version_names_is_not_replaced_by_another(any_root: str, tmp_path: Path) -> None:
+    local, other = tmp_path / "one", tmp_path / "two"
+    local.write_bytes(b"one")
+    other.write_bytes(b"two")
+    file = publish_file(any_root, "publish/ab/x", local, {})
+    assert file == PublishedFile("publish/ab/x", 3, sha256(b"one"))
+    with pytest.raises(
+        DeterminismViolation, match=r"publish/ab/x: a published version promises .*nothing was replaced"
+    ):
+        publish_file(any_root, "publish/ab/x", other, {file.path: file})
+    assert storage.connect(any_root).read("publish/ab/x") == b"one"
+    publish_file(any_root, "publish/ab/x", other, {})  # no version names it
+    with pytest.raises(DigestMismatch, match="run its snapshot again"):
+        read_published_file(any_root, file)
+    assert publish_file(any_root, "publish/ab/x", local, {file.path: file}) == file
+    assert read_published_file(any_root, file) == b"one"
+
+
+@pytest.mark.slow
+def test_a_trace_reads_one_sequence_and_its_lineage(small: SmallRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = published(small)
+    store = type(storage.connect(small.root))
+    whole, read = [], store.read
+    monkeypatch.setattr(store, "read", lambda self, path: (whole.append(path), read(self, path))[1])
+    at = version.tokens - 1
+    assert trace(small.root, version, at).position == at
+    assert not [path for path in whole if path.endswith(("tokens.bin", "lineage.parquet"))]
+
+
+@pytest.mark.slow
+def test_tokens_are_read_as_they_were_written(small: SmallRoot) -> None:
+    version = published(small)
+    tokens = open_published(small.root, version)
+    ids = [token for at in range(tokens.counts.sequences) for token in tokens.sequence(at).tolist()]
+    assert len(ids) == version.tokens == tokens.counts.tokens
+    body = Path(small.root, version.file("tokens.bin").path).read_bytes()
+    assert b"".join(token.to_bytes(2, "little") for token in ids) == body[: 2 * len(ids)]
+    for position in (0, len(ids) - 1):
+        sequence, piece = tokens.locate(position)
+        assert (sequence, piece["sequence"]) == (position // 64,) * 2
+    with pytest.raises(IndexError):
+        tokens.locate(len(ids))
+    with pytest.raises(IndexError):
+        tokens.sequence(tokens.counts.sequences)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tokens.bin", "tokens.json", "lineage.parquet"])
+def test_tokens_of_another_size_are_refused(small: SmallRoot, name: str) -> None:
+    version = published(small)
+    path = Path(small.root, version.file(name).path)
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(ContractError, match=rf"{name} has .* bytes, and the version that names it promises"):
+        trace(small.root, version, 0)
