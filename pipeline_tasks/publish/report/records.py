@@ -9,6 +9,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.report.contents import Contents, profile_of
 from pipeline_tasks.publish.report.html import Child, Html, count, join, section, shown, table, tag
 from pipeline_tasks.publish.superseded import superseded_by
+from pipeline_tasks.text.pii.web_addresses import scrub_url
 
 SAMPLES = 8
 """Rows that a section shows."""
@@ -160,8 +161,8 @@ def rejected_rows(contents: Contents) -> Iterator[Html]:
 
 
 def _address(row: Mapping[str, Any]) -> Html:
-    """Return a record's address without query (which may contain names), or else its file and offset."""
-    url = str(row.get("url") or "").partition("?")[0].partition("#")[0]
+    """Return a record's address without query and e-mail addresses, or else its file and offset."""
+    url = scrub_url(str(row.get("url") or "").partition("?")[0].partition("#")[0])
     return tag("span", shown(url, 120) or f"{shown(str(row['file']), 80)} @ {row['offset']}", css="long")
 
 
@@ -171,17 +172,17 @@ def _locator(row: Mapping[str, Any]) -> Html:
 
 
 def _evidence(row: Mapping[str, Any]) -> Html:
-    """Return a row's evidence in one line: each failed rule with its value and bound, or each field."""
+    """Return a row's evidence in one line, without e-mail addresses: rules with values and bounds, or fields."""
     try:
         evidence = json.loads(row.get("evidence") or "null")
     except ValueError:
         evidence = None
     if isinstance(evidence, list) and all(isinstance(rule, dict) and "rule" in rule for rule in evidence):
         rules = (f"{rule['rule']} {rule.get('value')} / {rule.get('bound')}" for rule in evidence)
-        return tag("code", shown("; ".join(rules), 240))
+        return tag("code", shown(scrub_url("; ".join(rules)), 240))
     if isinstance(evidence, dict):
         fields = (f"{key} {_compact(value)}" for key, value in evidence.items() if value not in (None, ""))
-        return tag("code", shown(", ".join(fields), 240))
+        return tag("code", shown(scrub_url(", ".join(fields)), 240))
     return tag("span", "-", css="dim")
 
 
