@@ -1,4 +1,4 @@
-"""Takes S3 credentials from the connection `aws_default` where the environment has none."""
+"""Takes S3 credentials from the connection `aws_default`, and the key of pseudonyms from `refinery_pii`."""
 
 import os
 from typing import Any
@@ -7,6 +7,7 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 CONNECTION = "aws_default"
+PII_CONNECTION = "refinery_pii"
 
 EXTRAS = {
     "endpoint_url": "AWS_ENDPOINT_URL",
@@ -28,6 +29,17 @@ def adopt_credentials(*uris: object) -> None:
             _export(Connection.get(CONNECTION))
         except AirflowNotFoundException:
             return  # an instance profile or a credentials file may do, which boto3 finds by itself
+
+
+def adopt_secret(variable: str) -> None:
+    """Let this process use the connection's password as the secret that `variable` holds; "" needs none."""
+    if variable and not os.environ.get(variable):
+        try:
+            password = Connection.get(PII_CONNECTION).password
+        except AirflowNotFoundException:
+            return  # the plan refuses the request, and says what to set
+        if password:
+            os.environ[variable] = str(password)
 
 
 async def adopt_credentials_in_triggerer(*uris: object) -> None:

@@ -8,7 +8,8 @@ The connections `spark_default` and `ray_default` alone decide:
 `http://ray-head` port 8265   a job of Ray's Jobs API, looked up by its id when a try is repeated
 
 S3 credentials come from the environment, else from the connection `aws_default` (a cluster's workers need them in
-their own environment).
+their own environment). The key of pseudonyms comes from the environment, else from the connection `refinery_pii`; it
+is never part of a request, so a Ray cluster needs it in its own environment, too.
 
 Only `refine` runs on a cluster; all other requests are small and are handled on this machine.
 """
@@ -21,14 +22,14 @@ from typing import Any
 
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowTaskTerminated
-from refinery_credentials import adopt_credentials
+from refinery_credentials import adopt_credentials, adopt_secret
 
 from pipeline_tasks.errors import JobLost
 from pipeline_tasks.recipe import RAY, SPARK
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.plan import RefineRequest, secret_variable
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.service import daemon
-from pipeline_tasks.service.requests import LandRequest, Reply, Request, encode, raise_refusal
+from pipeline_tasks.service.requests import LandRequest, Reply, Request, SealRequest, encode, raise_refusal
 from pipeline_tasks.store import storage
 
 HERE = "REFINERY_LAUNCH_HERE"
@@ -43,6 +44,7 @@ POLL = 2.0
 def send(request: Request, try_number: int = 1) -> Reply:
     """Send a request to where the connections point, and return the reply; a refusal is raised as its own class."""
     adopt_credentials(*uris_of(request))
+    adopt_secret(_secret_variable_of(request))
     if isinstance(request, RefineRequest):
         request = replace(request, address=address_of(request.engine))
     if os.environ.get(HERE):
@@ -54,6 +56,11 @@ def send(request: Request, try_number: int = 1) -> Reply:
     if isinstance(request, RefineRequest) and request.address.startswith(("http://", "https://")):
         return _ray_job(request, try_number)
     return daemon.send(request)
+
+
+def _secret_variable_of(request: Request) -> str:
+    refining = request.stage if isinstance(request, SealRequest) else request
+    return secret_variable(refining) if isinstance(refining, RefineRequest) else ""
 
 
 def uris_of(request: Request) -> tuple[str, ...]:

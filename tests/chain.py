@@ -77,7 +77,7 @@ def _place(row: Mapping[str, Any]) -> Place:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How a chain runs; `changes` are params that differ from the recipe's, by stage, and are part of identity."""
+    """How a chain runs; `recipe` is a name or a path; `changes` are params that differ from the recipe's, by stage."""
 
     recipe: str = "web"
     on: str = "local"
@@ -90,7 +90,7 @@ def refined(root: str, uri: str, how: How | None = None) -> Chain:
     """Land, refine by every stage of the recipe with all earlier snapshots as history, and publish."""
     how = how or How()
     landed = reply("land", root=root, input=uri)
-    named = {"root": root, "recipe": how.recipe, "snapshot": landed["snapshot"]}
+    named = {"root": root, "recipe": Path(how.recipe).stem, "snapshot": landed["snapshot"]}
     history = reply("history", **named)["history"]
     parent = landed["manifest"]
     manifests = {"land": parent}
@@ -98,7 +98,7 @@ def refined(root: str, uri: str, how: How | None = None) -> Chain:
         request |= {"parent": parent, "history": history.get(stage, [])}
         parent = manifests[stage] = _refined(request, how)["manifest"]
     reply("publish", **named, landing=landed["landing"], manifests=manifests)
-    return Chain(root, version_log.current(root, how.recipe, landed["snapshot"]))
+    return Chain(root, version_log.current(root, named["recipe"], landed["snapshot"]))
 
 
 def reply(verb: str, **fields: Any) -> Reply:

@@ -3,9 +3,15 @@
 import asyncio
 import json
 import os
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.service.requests import encode
+from tests.refining import commit_parent
 from tests.s3_server import S3Server
 
 VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_SESSION_TOKEN")
@@ -75,3 +81,31 @@ def test_storage_works_with_what_the_connection_says(
     assert os.environ["AWS_ENDPOINT_URL"] == s3_server.endpoint
     assert storage.connect(s3_root).create("one", b"1")
     assert storage.connect(s3_root).read("one") == b"1"
+
+
+@pytest.mark.parametrize("here", [None, "of the environment"])
+def test_the_key_of_pseudonyms_comes_from_its_connection(monkeypatch: pytest.MonkeyPatch, here: str | None) -> None:
+    from refinery_credentials import adopt_secret
+
+    monkeypatch.setenv("REFINERY_PII_KEY", here or "")
+    monkeypatch.setenv("AIRFLOW_CONN_REFINERY_PII", json.dumps({"conn_type": "generic", "password": "of Airflow"}))
+    adopt_secret("")
+    assert os.environ["REFINERY_PII_KEY"] == (here or "")
+    adopt_secret("REFINERY_PII_KEY")
+    assert os.environ["REFINERY_PII_KEY"] == (here or "of Airflow")
+
+
+def test_a_request_for_pseudonyms_takes_the_key_and_does_not_hold_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from refinery_launch import HERE, send
+
+    monkeypatch.setenv("REFINERY_PII_KEY", "")
+    monkeypatch.setenv("AIRFLOW_CONN_REFINERY_PII", json.dumps({"conn_type": "generic", "password": "k" * 32}))
+    monkeypatch.setenv(HERE, "1")
+    documents = pa.table({name: pa.nulls(1, DOCUMENT.field(name).type) for name in DOCUMENT.names})
+    parent = commit_parent(tmp_path, [documents])
+    request = RefineRequest(str(tmp_path), "scrub_pii", {"action": "pseudonymize"}, parent)
+    send(request)
+    assert os.environ["REFINERY_PII_KEY"] == "k" * 32
+    assert "k" * 32 not in json.dumps(encode(request))
