@@ -17,6 +17,9 @@ from pipeline_tasks.yaml_file import read_yaml
 LAND = "land"
 """The name of the landing, which precedes every stage; its card is in `landing.listing`."""
 
+PUBLISH = "publish"
+"""The name of what makes a version of a snapshot, and of the gate before it."""
+
 STAGES = (
     "ingest",
     "extract",
@@ -145,7 +148,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     require_known(steps, STAGES, f"{where}: stages")
     written = bind_fields(_Written, {"name": Path(where).stem, **top, "run": _section(top, "run", where)}, where)
     require_known(written.run.engines, tuple(steps), f"{where}: run: engines")
-    require_known(written.gates, (*steps, "publish"), f"{where}: gates")
+    require_known(written.gates, (*steps, PUBLISH), f"{where}: gates")
     bound = tuple(_step(name, params, written.run.engines, where) for name, params in steps.items())
     _require_columns(bound, where)
     return Recipe(

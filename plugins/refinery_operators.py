@@ -12,12 +12,13 @@ from refinery_launch import send
 from refinery_run import Run, base, run_of
 
 from pipeline_tasks.errors import GateRefused
-from pipeline_tasks.recipe import LAND, ErrorBudget
+from pipeline_tasks.recipe import LAND, PUBLISH, ErrorBudget
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests import (
     HistoryRequest,
     JudgeRequest,
+    JudgeSnapshotRequest,
     LandRequest,
     PublishRequest,
     Reply,
@@ -211,31 +212,44 @@ class Gate(StageOperator):
         )
         verdict = self.send(context, request)
         self.docs = verdict["docs"]
-        log_reply(context, f"{self.stage} gate", verdict, verdict["outcome"])
-        self._heed(verdict)
+        heed(context, self.stage, self.manifest, verdict)
         return self.parts(context, run, self.refined["manifest"], verdict["verdict"], self.next_partitions)
 
-    def _heed(self, verdict: Mapping[str, Any]) -> None:
-        why = "; ".join(sentence(failure) for failure in verdict["failures"])
-        if verdict["outcome"] == "warn":
-            log.warning("%s gate  warns: %s", self.stage, why)
-        if verdict["outcome"] == "refuse":
-            message = (
-                f"the gate of {self.stage} refuses {self.manifest}: {why}. Look at {verdict['docs']}; "
-                f'if the data is as it should be, run again with the param override={{"{self.stage}": "<why>"}} '
-                "(`refinery run --override`)"
-            )
-            raise GateRefused(message)
+
+class PublishGate(RequestOperator):
+    """Checks the snapshot from what landed to what would be published; no override of a stage lets it pass."""
+
+    operator_extra_links = (DocsLink(),)
+    template_fields: Sequence[str] = ("landed", "gates")
+
+    def __init__(self, *, landed: Any, gates: Mapping[str, Any], bounds: Mapping[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 -- XComArgs
+        super().__init__(**kwargs)
+        self.landed, self.gates, self.bounds = landed, gates, bounds
+
+    def execute(self, context: Context) -> str:
+        """Return the path of the verdict; GateRefused, which is never retried, when the snapshot is out of bounds."""
+        run = run_of(context)
+        request = JudgeSnapshotRequest(
+            manifests={stage: parts[0]["manifest"] for stage, parts in self.gates.items()},
+            bounds=self.bounds,
+            override=run.override.get(PUBLISH, ""),
+            **self.about(context, run),
+        )
+        verdict = self.send(context, request)
+        self.docs = verdict["docs"]
+        heed(context, PUBLISH, f"snapshot {run.snapshot}", verdict)
+        path: str = verdict["verdict"]
+        return path
 
 
 class Publish(RequestOperator):
     """Publishes the snapshot's manifests as the next version of the recipe's dataset."""
 
-    template_fields: Sequence[str] = ("landed", "gates")
+    template_fields: Sequence[str] = ("landed", "gates", "judged")
 
-    def __init__(self, *, landed: Any, gates: Mapping[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 -- XComArgs
+    def __init__(self, *, landed: Any, gates: Mapping[str, Any], judged: Any, **kwargs: Any) -> None:  # noqa: ANN401 -- XComArgs
         super().__init__(**kwargs)
-        self.landed, self.gates = landed, gates
+        self.landed, self.gates, self.judged = landed, gates, judged
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the reply of `publish`; an asset event triggers the DAGs that wait for the dataset."""
@@ -244,7 +258,7 @@ class Publish(RequestOperator):
         request = PublishRequest(
             landing=self.landed["landing"],
             manifests={LAND: self.landed["manifest"], **manifests},
-            verdicts={stage: parts[0]["verdict"] for stage, parts in self.gates.items()},
+            verdicts={**{stage: parts[0]["verdict"] for stage, parts in self.gates.items()}, PUBLISH: self.judged},
             **self.about(context, run),
         )
         reply = self.send(context, request)
@@ -253,6 +267,24 @@ class Publish(RequestOperator):
             context["outlet_events"][outlet].extra = {"version": reply["version"], "tokens": reply["tokens"]}
             context["outlet_events"][outlet].add_partitions([run.snapshot])
         return reply
+
+
+# --- Verdicts --------------------------------------------------------------------------------------------------
+
+
+def heed(context: Context, gate: str, subject: str, verdict: Mapping[str, Any]) -> None:
+    """Log a verdict in one line, or in a line for each bound; GateRefused with all of them if it refuses."""
+    log_reply(context, f"{gate} gate", verdict, verdict["outcome"])
+    lines = verdict["lines"]
+    if verdict["outcome"] == "warn":
+        log.warning("%s gate  warns\n%s", gate, "\n".join(f"          {line}" for line in lines))
+    if verdict["outcome"] == "refuse":
+        way_out = (
+            f"Look at {verdict['docs']} in the root.",
+            f"If the data is as it should be, run again with --override {gate}=WHY",
+            f'(in Airflow: the param override={{"{gate}": "WHY"}}).',
+        )
+        raise GateRefused("\n".join([f"the gate of {gate} refuses {subject}", *lines, *way_out]))
 
 
 # --- Lines -----------------------------------------------------------------------------------------------------
@@ -277,12 +309,6 @@ def funnel_line(reply: Mapping[str, Any]) -> str:
     looked_up = reply.get("history_reads", {}).get("rows")
     history = f"  ({looked_up:,} rows of history read)" if looked_up else ""
     return f"{rows}  {reply['wall']:.1f} s{reused}{history}"
-
-
-def sentence(failure: Mapping[str, Any]) -> str:
-    """Return one failed expectation of a verdict as text."""
-    bounds = ", ".join(f"{key.removesuffix('_value')} {value}" for key, value in failure["bound"].items())
-    return f"{failure['column']} is {failure['observed']} ({bounds}): {failure['why']}"
 
 
 def log_failure(context: Context) -> None:

@@ -17,7 +17,6 @@ from refinery_operators import DocsLink, ManifestLink
 from refinery_run import base
 
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.gate.subject import share
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.inspect import funnel
 from pipeline_tasks.inspect.trace import trace
@@ -102,7 +101,11 @@ def _recipe(name: str) -> dict[str, Any]:
 
 
 def _snapshot(version: version_log.Version, steps: list[dict[str, Any]]) -> dict[str, Any]:
-    kept = {step["stage"]: share(step["rows"], step["rows_in"]) for step in steps if step["stage"] != "pack"}
+    kept = {
+        step["stage"]: step["rows"] / step["rows_in"] if step["rows_in"] else None
+        for step in steps
+        if step["stage"] != "pack"
+    }
     outcomes = {stage: verdict.outcome for stage, verdict in _verdicts(version).items()}
     return {"version": version, "kept": kept, "outcomes": outcomes, "records": steps[0]["rows_in"] if steps else 0}
 

@@ -18,6 +18,7 @@ from typing import Any
 from pipeline_tasks.embedded import airflow_home
 from pipeline_tasks.embedded.progress import Progress, Stopped, open_log, redirected_output
 from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
 from pipeline_tasks.landing.folder import refuse_overlap
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import load_recipe
@@ -26,7 +27,7 @@ from pipeline_tasks.store.storage import require_folder
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options of `refinery run`: `recipe` is a name or a path; `override` maps a stage to why its gate may pass."""
+    """The options of `refinery run`: `recipe` is a name or a path; `override` maps gates to why they may pass."""
 
     input: str
     root: str
@@ -39,7 +40,10 @@ class RunOptions:
 
 def run(options: RunOptions, *, json_summary: bool = False) -> int:
     """Refine one snapshot by the same DAG that Airflow runs; return the exit code of `errors`. Ctrl-C is raised."""
-    name = load_recipe(options.recipe).name
+    recipe = load_recipe(options.recipe)
+    check_bounds(recipe)
+    check_overrides(options.override, gate_names(recipe))
+    name = recipe.name
     require_folder(options.root)
     params = _dag_params(options)
     log = open_log()

@@ -6,9 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_tasks.gate.columns import summarize_columns
-from pipeline_tasks.gate.rows import count_rows
-from pipeline_tasks.gate.subject import EMPTY, Facts, Family, Subject, profiles_of, share
+from pipeline_tasks.gate.columns import numeric_columns
+from pipeline_tasks.gate.estimates import (
+    COMPARED,
+    Estimate,
+    Facts,
+    change,
+    count,
+    distance,
+    exact,
+    mean_of,
+    share,
+    total,
+)
+from pipeline_tasks.gate.rows import pages_in
+from pipeline_tasks.gate.subject import EMPTY, Family, Subject, profiles_of
 from pipeline_tasks.manifest import Manifest, Tally
 from pipeline_tasks.profiles.columns import quantile
 
@@ -17,18 +29,26 @@ TENTHS = tuple(tenth / 10 for tenth in range(1, 10))
 
 def compare_with_parent(subject: Subject) -> Facts:
     """Return the tokens lost, characters per token and fill of sequences; nothing before documents have tokens."""
-    manifest = subject.manifest
-    tokens = profiles_of(manifest).get("n_tokens", {}).get("sum")
-    if tokens is None:
+    if "n_tokens" not in subject.card.profiled:
         return {}
-    before = profiles_of(subject.parent) if subject.parent else {}
-    length = manifest.params.get("length")
+    manifest = subject.manifest
+    tokens = profiles_of(manifest).get("n_tokens", EMPTY).get("sum")
+    before = profiles_of(subject.parent) if subject.parent and tokens is not None else {}
     keeps_all = not subject.card.reasons  # a stage that rejects no row keeps every token
     return {
-        "tokens_lost": before["n_tokens"]["sum"] - tokens if keeps_all and "n_tokens" in before else None,
-        "chars_per_token": share(before["chars"]["sum"], tokens) if "chars" in before else None,
-        "fill": share(tokens, manifest.rows * length) if manifest.stage == "pack" and length else None,
+        "tokens_lost": exact(before["n_tokens"]["sum"] - tokens if keeps_all and "n_tokens" in before else None),
+        "chars_per_token": exact(before["chars"]["sum"] / tokens if "chars" in before and tokens else None),
+        "fill": exact(_fill(manifest, tokens)),
     }
+
+
+def _fill(manifest: Manifest, tokens: int | None) -> float | None:
+    """Return the share of positions that are no padding; a run has to pad its last sequence, which does not count."""
+    length = manifest.params.get("length")
+    if manifest.stage != "pack" or not length or not manifest.rows or tokens is None:
+        return None
+    positions = manifest.rows * int(length)
+    return 1 - max(positions - tokens - (int(length) - 1), 0) / positions
 
 
 PARENT = Family(
@@ -36,7 +56,7 @@ PARENT = Family(
     {
         "tokens_lost": "tokens of the parent that are missing, for stages that reject no row",
         "chars_per_token": "code points of the parent per token",
-        "fill": "share of the positions of packed sequences that hold a token",
+        "fill": "share of the positions of packed sequences that are no padding; that of the last one does not count",
     },
 )
 
@@ -44,11 +64,11 @@ PARENT = Family(
 def compare_with_previous(subject: Subject) -> Facts:
     """Return the change of rows, retention and every profiled column; None without a previous manifest."""
     manifest, previous = subject.manifest, subject.previous
-    now, before = _sizes(subject), _sizes(Subject(subject.root, previous)) if previous else {}
+    now, before = _amounts(subject), _amounts(Subject(subject.root, previous)) if previous else {}
     old = profiles_of(previous) if previous else {}
     return {
-        "compared_rows": min(manifest.rows, previous.rows) if previous else None,
-        **{f"{name}_change": _change(value, before.get(name)) for name, value in now.items()},
+        "compared_rows": exact(min(manifest.rows, previous.rows) if previous else None),
+        **{f"{name}_change": change(amount, before.get(name)) for name, amount in now.items()},
         **{
             f"{name}_psi": psi(profiles_of(manifest).get(name, EMPTY), old.get(name, EMPTY))
             for name in subject.card.profiled
@@ -57,19 +77,23 @@ def compare_with_previous(subject: Subject) -> Facts:
     }
 
 
-def _sizes(subject: Subject) -> Facts:
-    """Return the facts of which the change is a fact."""
-    rows, columns = count_rows(subject), summarize_columns(subject)
-    sizes = {name: value for name, value in columns.items() if name.endswith(("_mean", "_sum"))}
-    return {name: rows[name] for name in ("rows_in", "rows", "retention", "page_retention")} | sizes
+def _amounts(subject: Subject) -> Facts:
+    """Return the amounts of which the change is a fact, as samples of what could have come."""
+    manifest = subject.manifest
+    by_rows = subject.card.conserves == "rows"
+    amounts: Facts = {
+        "rows_in": count(manifest.rows_in),
+        "rows": count(manifest.rows),
+        "retention": share(manifest.rows, manifest.rows_in, COMPARED) if by_rows else None,
+        "page_retention": share(manifest.rows, pages_in(manifest), COMPARED) if by_rows else None,
+    }
+    for name, column in numeric_columns(subject):
+        amounts |= {f"{name}_mean": mean_of(column, COMPARED), f"{name}_sum": total(column)}
+    return amounts
 
 
 def _outcomes(manifest: Manifest) -> Tally:
     return {**manifest.rejected, "kept": manifest.rows}
-
-
-def _change(now: float | None, before: float | None) -> float | None:
-    return now / before - 1 if now is not None and before else None
 
 
 PREVIOUS = Family(
@@ -85,7 +109,7 @@ PREVIOUS = Family(
 # --- Population stability -----------------------------------------------------------------------------------------
 
 
-def psi(now: Mapping[str, Any], before: Mapping[str, Any]) -> float | None:
+def psi(now: Mapping[str, Any], before: Mapping[str, Any]) -> Estimate | None:
     """Return the population stability index of two profiles: sum of (p - q) ln(p / q) over names or tenths of `before`.
 
     Half a row is added to every bin, so that an empty bin does not make it infinite.
@@ -106,16 +130,19 @@ def _edge(column: Mapping[str, Any], at: float) -> int:
 def _into(edges: "np.ndarray[Any, Any]", column: Mapping[str, Any]) -> dict[str, int]:
     """Return the counts of a profile by the bins between `edges`."""
     counts: dict[str, int] = {}
-    for key, count in column["bins"].items():
+    for key, rows in column["bins"].items():
         tenth = str(int(np.searchsorted(edges, int(key), side="left")))
-        counts[tenth] = counts.get(tenth, 0) + count
+        counts[tenth] = counts.get(tenth, 0) + rows
     return counts
 
 
-def _psi(now: Tally, before: Tally) -> float:
+def _psi(now: Tally, before: Tally) -> Estimate | None:
     names = sorted({*now, *before})
+    rows = sum(now.values()), sum(before.values())
+    if not all(rows):
+        return None
     p, q = (_smoothed(names, counts) for counts in (now, before))
-    return sum((a - b) * log(a / b) for a, b in zip(p, q, strict=True))
+    return distance(sum((a - b) * log(a / b) for a, b in zip(p, q, strict=True)), len(names), rows)
 
 
 def _smoothed(names: list[str], counts: Tally) -> list[float]:

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 from pipeline_tasks.gate.columns import COLUMNS, LANGUAGES
 from pipeline_tasks.gate.comparison import PARENT, PREVIOUS
+from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.identity import IDENTITY
 from pipeline_tasks.gate.removals import CLUSTERS, LOSSES, SIMILARITY, UNSIGNED
 from pipeline_tasks.gate.rows import REASONS, ROWS, SCHEMA
-from pipeline_tasks.gate.subject import Facts, Family, Subject
+from pipeline_tasks.gate.subject import Family, Subject
 from pipeline_tasks.manifest import Manifest
 
 FAMILIES: tuple[Family, ...] = (

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from pipeline_tasks.gate.subject import Facts, Family, Subject
+from pipeline_tasks.gate.estimates import Facts, exact
+from pipeline_tasks.gate.subject import Family, Subject
 from pipeline_tasks.store.reading import read_shards, sampled
 
 SAMPLE_BYTES = 64 * 1024 * 1024
@@ -23,9 +24,9 @@ def count_repeats(subject: Subject) -> Facts:
         return facts
     columns = [*RECORD, "id"] if "id" in names else list(RECORD)
     table = pa.Table.from_batches(list(read_shards(subject.root, sample, columns)))
-    facts["duplicate_records"] = _repeats(table, RECORD)
+    facts["duplicate_records"] = exact(_repeats(table, RECORD))
     if "id" in names:
-        facts["duplicate_ids"] = _repeats(table, ("id",))
+        facts["duplicate_ids"] = exact(_repeats(table, ("id",)))
     return facts
 
 

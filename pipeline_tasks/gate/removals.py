@@ -1,8 +1,8 @@
 """Computes facts of deduplication: what sources and sites lost, cluster sizes, and removals without proof."""
 
-from pipeline_tasks.gate.subject import EMPTY, Facts, Family, Subject, profiles_of, share
+from pipeline_tasks.gate.estimates import Facts, exact, largest_share, quantile_of
+from pipeline_tasks.gate.subject import EMPTY, Family, Subject, profiles_of
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.profiles.columns import quantile
 from pipeline_tasks.profiles.removals import bins_of, losses
 from pipeline_tasks.store.reading import parent_of
 
@@ -14,7 +14,7 @@ def count_losses(subject: Subject) -> Facts:
     facts: Facts = {}
     for kind in ("source", "site"):
         for own, name in ((False, f"{kind}_loss_max"), (True, f"{kind}_own_loss_max")):
-            facts[name] = max(losses(subject.manifest.metrics, kind, own=own).values(), default=None)
+            facts[name] = exact(max(losses(subject.manifest.metrics, kind, own=own).values(), default=None))
     return facts
 
 
@@ -34,7 +34,8 @@ def measure_clusters(subject: Subject) -> Facts:
     if "clusters" not in subject.card.profiled:
         return {}
     largest = max(bins_of(subject.manifest.metrics, "rejects", "clusters").values(), default=0)
-    return {"cluster_share_max": share(largest + 1, subject.manifest.rows_in) if largest else 0.0}
+    shared = largest_share([min(largest + 1, subject.manifest.rows_in)], subject.manifest.rows_in) if largest else None
+    return {"cluster_share_max": shared or exact(0)}
 
 
 CLUSTERS = Family(measure_clusters, {"cluster_share_max": "share of the rows that are in the largest cluster"})
@@ -52,9 +53,9 @@ def verify_similarity(subject: Subject) -> Facts:
     threshold = float(manifest.params.get("threshold", 0))
     lowest_bin = int(threshold * 100 + 1e-9)
     proven = sum(count for key, count in column["bins"].items() if threshold > 0 and int(key) >= lowest_bin)
-    facts: Facts = {"unverified_edges": sum(manifest.rejected.values()) - proven}
+    facts: Facts = {"unverified_edges": exact(sum(manifest.rejected.values()) - proven)}
     for at in (0.05, 0.5):
-        facts[f"similarity_p{round(at * 100):02d}"] = quantile(column, at) if column["count"] else None
+        facts[f"similarity_p{round(at * 100):02d}"] = quantile_of(column, at)
     return facts
 
 
@@ -76,7 +77,7 @@ def count_unsigned(subject: Subject) -> Facts:
         return {"unsigned": None, "bypassed": None}
     unsigned = sum(column["bins"].get("0", 0) for column in columns if column)
     compared = not unsigned or _has_ancestor(subject.root, subject.manifest, "dedup_exact")
-    return {"unsigned": unsigned, "bypassed": 0 if compared else unsigned}
+    return {"unsigned": exact(unsigned), "bypassed": exact(0 if compared else unsigned)}
 
 
 def _has_ancestor(root: str, manifest: Manifest, stage: str) -> bool:

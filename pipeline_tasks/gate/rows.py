@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from pipeline_tasks.gate.subject import Facts, Family, Subject, share
+from pipeline_tasks.gate.estimates import Facts, exact, largest_share, share
+from pipeline_tasks.gate.subject import Family, Subject
 from pipeline_tasks.manifest import Manifest, Tally
 from pipeline_tasks.stage import Shard
 
@@ -14,23 +15,28 @@ def count_rows(subject: Subject) -> Facts:
     """Return how many rows a stage read, kept, rejected and quarantined, and whether all are accounted for."""
     manifest = subject.manifest
     rejected, quarantined = sum(manifest.rejected.values()), sum(manifest.quarantined.values())
-    pages = manifest.rows_in - sum(manifest.rejected.get(reason, 0) for reason in NOT_PAGES)
+    unaccounted = manifest.rows_in - manifest.rows - rejected - quarantined
     by_rows = subject.card.conserves == "rows"
     unstored = rejected + quarantined - _rows(manifest.rejects) - _rows(manifest.quarantine)
     return {
-        "rows_in": manifest.rows_in,
-        "rows": manifest.rows,
-        "bytes": manifest.bytes,
-        "bytes_per_row": share(manifest.bytes, manifest.rows),
-        "rejected": rejected,
+        "rows_in": exact(manifest.rows_in),
+        "rows": exact(manifest.rows),
+        "bytes": exact(manifest.bytes),
+        "bytes_per_row": exact(manifest.bytes / manifest.rows if manifest.rows else None),
+        "rejected": exact(rejected),
         "rejected_share": share(rejected, manifest.rows_in),
-        "quarantined": quarantined,
+        "quarantined": exact(quarantined),
         "quarantined_share": share(quarantined, manifest.rows_in),
         "retention": share(manifest.rows, manifest.rows_in) if by_rows else None,
-        "page_retention": share(manifest.rows, pages) if by_rows else None,
-        "rows_unaccounted": manifest.rows_in - manifest.rows - rejected - quarantined if by_rows else None,
-        "rejects_unstored": unstored,
+        "page_retention": share(manifest.rows, pages_in(manifest)) if by_rows else None,
+        "rows_unaccounted": exact(unaccounted if by_rows else None),
+        "rejects_unstored": exact(unstored),
     }
+
+
+def pages_in(manifest: Manifest) -> int:
+    """Return the rows that a stage read, without records that were never pages."""
+    return manifest.rows_in - sum(manifest.rejected.get(reason, 0) for reason in NOT_PAGES)
 
 
 def _rows(shards: Iterable[Shard]) -> int:
@@ -62,9 +68,9 @@ def count_reasons(subject: Subject) -> Facts:
     tally: Tally = {**manifest.rejected, **manifest.quarantined}
     reasons = (*subject.card.reasons, *tally)
     facts: Facts = {f"reason_share.{reason}": share(tally.get(reason, 0), manifest.rows_in) for reason in reasons}
-    shares = [rows / manifest.rows_in for rows in tally.values()] if manifest.rows_in else []
     silent = [reason for reason in subject.card.reasons if _is_enabled(reason, manifest) and not tally.get(reason)]
-    return facts | {"reason_share_max": max(shares, default=0.0), "silent_reasons": len(silent)}
+    largest = largest_share(tally.values(), manifest.rows_in)
+    return facts | {"reason_share_max": largest or exact(0), "silent_reasons": exact(len(silent))}
 
 
 def _is_enabled(reason: str, manifest: Manifest) -> bool:
@@ -87,7 +93,8 @@ def compare_schema(subject: Subject) -> Facts:
     """Return how many declared columns are missing, and how far the manifest's version is behind."""
     written = dict(subject.manifest.schema)
     missing = [field.name for field in subject.card.writes if written and written.get(field.name) != str(field.type)]
-    return {"columns_missing": len(missing), "version_gap": subject.card.version - subject.manifest.version}
+    gap = subject.card.version - subject.manifest.version
+    return {"columns_missing": exact(len(missing)), "version_gap": exact(gap)}
 
 
 SCHEMA = Family(

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.stage import Stage
 from pipeline_tasks.store.reading import parent_of
-
-Facts = dict[str, float | None]
-"""Name -> number; None where there is nothing to compute from or to compare with."""
 
 EMPTY: Mapping[str, Any] = {"kind": "name", "count": 0, "bins": {}}
 """The profile of a column that was not profiled."""
@@ -48,8 +46,3 @@ def profiles_of(manifest: Manifest, rows: str = "kept") -> Mapping[str, Any]:
     """Return the column profiles of `kept` rows or `rejects`, by column."""
     profiles: Mapping[str, Any] = manifest.metrics.get(rows, {})
     return profiles
-
-
-def share(part: float, whole: float) -> float | None:
-    """Return part / whole, None if the whole is 0."""
-    return part / whole if whole else None

@@ -3,29 +3,36 @@
 import json
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.gate.subject import Facts
+from pipeline_tasks.gate.estimates import Facts
 
 EXPECTATIONS = Path(__file__).parents[2] / "expectations"
 """Suites in Great Expectations' own JSON: `every_stage`, and one suite per stage, of the stage's name."""
 
 EVERY = "every_stage"
 
-OPEN = ("reason_share.", "language_share.", "language_retention.")
-"""Facts whose names depend on the reasons and languages of a snapshot; a bound on an absent one is skipped."""
+OPEN = ("reason_share.error:", "language_share.", "language_retention.")
+"""Facts whose names depend on the damage and languages of a snapshot; a bound on an absent one is skipped."""
 
 LIMITS = ("min_value", "max_value")
 SEVERITIES = ("critical", "warning")
 
 Expectation = dict[str, Any]
-"""One expectation: `type`, `kwargs` with the column and its limits, `severity`, `notes` (why) and `needs`.
+"""One expectation: `type`, `kwargs` with the column and its limits, `severity`, `notes` (why), `needs` and `origin`.
 
-`needs` (fact -> least value) says when the expectation can be judged: shares of a dozen rows mean nothing, so
-distributions need 100 rows unless a suite has other needs.
+`needs` (fact -> least value) says what the bound is about, such as crawls of many sites; few rows alone are no reason
+not to judge. `origin` is the suite's file, or the recipe where it changed the bound.
 """
+
+RECIPE = "the recipe"
+"""The origin of a bound under `gates:`."""
+
+OWN = "A bound of the recipe, under `gates:`."
+"""Why a bound of the recipe holds: the suite's reason is about the suite's bound."""
 
 Bounds = Mapping[str, Any]
 """A recipe's `gates: <stage>:`: fact -> changed bounds, e.g. `{"retention": {"min_value": 0.1}}`.
@@ -42,19 +49,20 @@ def load_suite(name: str) -> list[Expectation]:
     try:
         suite = json.loads(path.read_text(encoding="utf-8"))
         needs = suite.get("meta", {}).get("needs", {})
-        return [_expectation(raw, needs) for raw in suite["expectations"]]
+        return [_expectation(raw, needs, f"{EXPECTATIONS.name}/{path.name}") for raw in suite["expectations"]]
     except (OSError, ValueError, KeyError) as error:
         message = f"{path} is not a suite of expectations ({error}); restore it from the repository"
         raise RecipeError(message) from error
 
 
-def _expectation(raw: Mapping[str, Any], needs: Mapping[str, float]) -> Expectation:
+def _expectation(raw: Mapping[str, Any], needs: Mapping[str, float], origin: str) -> Expectation:
     return {
         "type": raw["type"],
         "kwargs": dict(raw["kwargs"]),
         "severity": raw["severity"],
         "notes": raw["notes"],
         "needs": raw.get("meta", {}).get("needs", needs),
+        "origin": origin,
     }
 
 
@@ -65,17 +73,9 @@ def apply_bounds(expectations: Iterable[Expectation], bounds: Bounds, facts: Fac
     """
     needs = bounds.get("needs")
     changes = {fact: _checked(fact, changed) for fact, changed in bounds.items() if fact != "needs"}
-    changed = [
-        {
-            **expectation,
-            "kwargs": {
-                **expectation["kwargs"],
-                **_limits(changes.get(expectation["kwargs"]["column"], {}), expectation["severity"]),
-            },
-            "needs": expectation["needs"] if needs is None else needs,
-        }
-        for expectation in expectations
-    ]
+    if needs is not None:
+        _checked_needs(needs, facts.keys())
+    changed = [_changed(expectation, changes, needs) for expectation in expectations]
     bounded = {expectation["kwargs"]["column"] for expectation in changed}
     for fact in changes.keys() - bounded:
         _require_known(fact, bounded | facts.keys())
@@ -83,6 +83,13 @@ def apply_bounds(expectations: Iterable[Expectation], bounds: Bounds, facts: Fac
     return changed + [
         _added(fact, _limits(change, severity), severity) for fact, change in new for severity in _severities(change)
     ]
+
+
+def _changed(expectation: Expectation, changes: Mapping[str, Any], needs: Mapping[str, float] | None) -> Expectation:
+    """Return an expectation with a recipe's limits in place of its own, if the recipe has any for its severity."""
+    limits = _limits(changes.get(expectation["kwargs"]["column"], {}), expectation["severity"])
+    own = {"kwargs": {**expectation["kwargs"], **limits}, "notes": OWN, "origin": RECIPE} if limits else {}
+    return {**expectation, **own, "needs": expectation["needs"] if needs is None else needs}
 
 
 def _limits(change: Mapping[str, Any], severity: str) -> dict[str, Any]:
@@ -100,8 +107,9 @@ def _added(fact: str, limits: Mapping[str, Any], severity: str) -> Expectation:
         "type": "expect_column_max_to_be_between",
         "kwargs": {"column": fact, **limits},
         "severity": severity,
-        "notes": "A bound of the recipe.",
+        "notes": OWN,
         "needs": {},
+        "origin": RECIPE,
     }
 
 
@@ -113,17 +121,34 @@ def _checked(fact: str, change: object, known: tuple[str, ...] = (*LIMITS, *SEVE
     for key, value in change.items():
         if key in SEVERITIES:
             _checked(f"{fact}: {key}", value, LIMITS)
-        elif not isinstance(value, int | float | None):
+        elif value is not None and not _is_number(value):
             message = f"gates: {fact}: {key} must be a number (or null for no limit), not {value!r}"
             raise RecipeError(message)
+    low, high = (change.get(key) for key in LIMITS)
+    if low is not None and high is not None and low > high:
+        message = f"gates: {fact}: min_value {low} is above max_value {high}, so that no value passes"
+        raise RecipeError(message)
     return change
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _checked_needs(needs: object, known: Iterable[str]) -> None:
+    """Refuse `needs` of a recipe that are not facts with numbers."""
+    if not isinstance(needs, Mapping) or not all(_is_number(least) for least in needs.values()):
+        message = f"gates: needs must be a mapping of facts to least values, not {needs!r}"
+        raise RecipeError(message)
+    for fact in needs:
+        _require_known(str(fact), known)
 
 
 def _require_known(fact: str, known: Iterable[str]) -> None:
     names = sorted(known)
     if fact not in names and not fact.startswith(OPEN):
-        nearest = get_close_matches(fact, names, n=1, cutoff=0)
-        message = f"gates: there is no fact {fact!r} to bound; the nearest is {nearest[0]!r}"
+        nearest = ", ".join(repr(name) for name in get_close_matches(fact, names, n=3, cutoff=0))
+        message = f"gates: there is no fact {fact!r} to bound; the nearest are {nearest}"
         raise RecipeError(message)
 
 
@@ -132,11 +157,25 @@ def split_judgeable(expectations: Iterable[Expectation], facts: Facts) -> tuple[
     judgeable, skipped = [], []
     for expectation in expectations:
         column, needs = expectation["kwargs"]["column"], expectation["needs"]
-        unmet = [f"{fact} >= {least}" for fact, least in needs.items() if (facts.get(fact) or 0) < least]
+        unmet = [f"{fact} >= {least}" for fact, least in needs.items() if _value(facts, fact) < least]
         if facts.get(column) is None:
-            skipped.append(f"{column}: the fact has no value")
+            skipped.append(f"{column}: {_absence(column, facts)}")
         elif unmet:
             skipped.append(f"{column}: needs {', '.join(unmet)}")
         else:
             judgeable.append(expectation)
     return judgeable, tuple(skipped)
+
+
+def _value(facts: Facts, fact: str) -> float:
+    estimate = facts.get(fact)
+    return estimate.value if estimate else 0.0
+
+
+def _absence(column: str, facts: Facts) -> str:
+    """Return why a fact has no value."""
+    if column.endswith(("_change", "_psi")) and facts.get("compared_rows") is None:
+        return "no previous snapshot to compare with"
+    if column.endswith("_loss_max"):
+        return f"no {column.partition('_')[0]} has 1,000 documents"
+    return "nothing to compute it from"

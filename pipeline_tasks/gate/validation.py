@@ -4,19 +4,24 @@ import logging
 import os
 import tempfile
 import threading
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.gate.subject import Facts
 from pipeline_tasks.gate.suites import Expectation
 
 _GX = threading.Lock()  # Great Expectations keeps its current context in a module
 
 
-def validate(stage: str, run: str, facts: Facts, expectations: list[Expectation]) -> tuple[list[bool], bytes]:
+Numbers = Mapping[str, float | None]
+"""Facts, and the ends of their intervals, by name."""
+
+
+def validate(stage: str, run: str, facts: Numbers, expectations: list[Expectation]) -> tuple[list[bool], str]:
     """Return whether each expectation is met by the facts, and the Data Docs page of the validation.
 
     RecipeError when an expectation cannot be evaluated.
@@ -27,7 +32,7 @@ def validate(stage: str, run: str, facts: Facts, expectations: list[Expectation]
         return [_is_met(result, stage) for result in ordered], _page(Path(site), stage)
 
 
-def _run_checkpoint(stage: str, run: str, facts: Facts, expectations: list[Expectation], site: str) -> list[Any]:
+def _run_checkpoint(stage: str, run: str, facts: Numbers, expectations: list[Expectation], site: str) -> list[Any]:
     """Validate a one-row frame of facts, and write its Data Docs into the folder `site`."""
     gx = _great_expectations()
     context = gx.get_context(mode="ephemeral")
@@ -62,7 +67,7 @@ def _great_expectations() -> Any:  # noqa: ANN401 -- imported at run time: it ta
     return gx
 
 
-def _frame(facts: Facts) -> Any:  # noqa: ANN401 -- pandas.DataFrame
+def _frame(facts: Numbers) -> Any:  # noqa: ANN401 -- pandas.DataFrame
     import pandas as pd
 
     return pd.DataFrame([facts], dtype="float64")
@@ -113,6 +118,7 @@ h4, h5, h6 { margin: 1rem 0 .3rem; } h4 { font-size: 1.4rem; } h5 { font-size: 1
 i { font-style: normal; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .25rem .8rem .25rem 0; }
 th { font-weight: 600; font-size: .8rem; opacity: .7; } td:first-child { width: 12rem; } td:last-child { width: 9rem; }
+pre { white-space: pre-wrap; font: inherit; }
 .badge { background: var(--soft); border-radius: .3rem; padding: 0 .35rem; font-variant-numeric: tabular-nums; }
 .fa-check-circle::before { content: "holds"; color: #2e7d4f; }
 .fa-times::before { content: "fails"; color: #c0392b; font-weight: 600; }
@@ -121,7 +127,7 @@ th { font-weight: 600; font-size: .8rem; opacity: .7; } td:first-child { width: 
 """The page opens offline: it has its own style, and may fetch nothing."""
 
 
-def _page(site: Path, stage: str) -> bytes:
+def _page(site: Path, stage: str) -> str:
     """Return the validation page of a Data Docs site as a file that needs no other file."""
     from lxml import html
 
@@ -134,4 +140,12 @@ def _page(site: Path, stage: str) -> bytes:
     for styled in body.xpath("//*[@style]"):
         del styled.attrib["style"]
     content = html.tostring(body, encoding="unicode")
-    return f'<!DOCTYPE html>\n<html lang="en">{HEAD.replace("STAGE", stage)}\n{content}</html>\n'.encode()
+    return f'<!DOCTYPE html>\n<html lang="en">{HEAD.replace("STAGE", stage)}\n{content}</html>\n'
+
+
+def with_lines(page: str, lines: Iterable[str]) -> bytes:
+    """Return a page with lines of text above what Great Expectations wrote."""
+    head, body, rest = page.partition("<body")
+    attributes, end, rest = rest.partition(">")
+    text = "\n".join(escape(line) for line in lines)
+    return f"{head}{body}{attributes}{end}<pre>{text}</pre>{rest}".encode()

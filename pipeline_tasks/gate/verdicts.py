@@ -1,32 +1,29 @@
 """Judges a stage's manifest against its suites of expectations: pass, warn, or refuse."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
 
 from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.gate.checks import bounded, check_reason, suites_of
+from pipeline_tasks.gate.estimates import Facts
+from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.facts import compute_facts
-from pipeline_tasks.gate.subject import Facts
-from pipeline_tasks.gate.suites import EVERY, Bounds, Expectation, apply_bounds, load_suite, split_judgeable
-from pipeline_tasks.gate.validation import validate
-from pipeline_tasks.manifest import stage_prefix
+from pipeline_tasks.gate.judging import Failure, failures_of, interval_of, judge_facts, rounded
+from pipeline_tasks.gate.snapshots import compute_snapshot_facts
+from pipeline_tasks.gate.suites import Bounds, split_judgeable
+from pipeline_tasks.gate.validation import with_lines
+from pipeline_tasks.manifest import Manifest, stage_prefix
+from pipeline_tasks.recipe import PUBLISH, STAGES
 from pipeline_tasks.sealed import digest_of, reference, require_digest, seal, sha256, split_reference, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 
 Outcome = Literal["pass", "warn", "refuse"]
 
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """An expectation that was not met: the observed value and the allowed limits, as numbers only."""
-
-    expectation: str
-    column: str
-    observed: float | None
-    bound: Mapping[str, Any]
-    severity: str
-    why: str
+METHOD = 2
+"""How facts are judged; a verdict of another method is not used again. 2: by intervals, from one row on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +31,9 @@ class Verdict:
     """A gate's decision about one manifest, and the facts that it is based on.
 
     `manifest` and `previous` are references; `path` and `docs` are the paths of this verdict and its Data Docs page,
-    relative to the root, and `docs_digest` is the SHA-256 of the page. `skipped` names the
-    expectations that were not judged, each with the reason (too few rows, nothing to compare with).
+    relative to the root, and `docs_digest` is the SHA-256 of the page. `failures` are bounds
+    that are violated, `undecided` those for which the rows are too few. `skipped` names the expectations that were not
+    judged, each with the reason (nothing to compare with). `intervals` are [low, high, rows] of facts that have one.
     """
 
     stage: str
@@ -47,10 +45,27 @@ class Verdict:
     failures: tuple[Failure, ...]
     evaluated: int
     skipped: tuple[str, ...]
-    facts: Facts
+    facts: Mapping[str, float | None]
     path: str
     docs: str
     docs_digest: str = ""
+    undecided: tuple[Failure, ...] = ()
+    intervals: Mapping[str, tuple[float | None, float | None, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a gate is asked: which manifest (of a snapshot: its last one), and what a person wants otherwise."""
+
+    gate: str
+    manifest: str
+    previous: str
+    bounds: Bounds
+    override: str
+
+    def digest(self) -> str:
+        """Return the name under which the verdict is stored next to the manifest."""
+        return digest_of([METHOD, suites_of(self.gate), self.bounds, self.previous, self.override])
 
 
 def judge(
@@ -63,32 +78,54 @@ def judge(
     manifest and override give the verdict that is already stored.
     """
     manifest = read_manifest(root, manifest_path)
-    expectations = load_suite(EVERY) + load_suite(manifest.stage)
-    name = digest_of([expectations, bounds or {}, previous_path, override])
-    prefix = f"{stage_prefix(manifest.stage, manifest.fingerprint)}/gate/{name}"
+
+    def compute() -> Facts:
+        return compute_facts(root, manifest, read_manifest(root, previous_path) if previous_path else None)
+
+    question = Question(manifest.stage, manifest_path, previous_path, bounds or {}, override)
+    return _answer(root, question, manifest, compute)
+
+
+def judge_snapshot(
+    root: str, manifests: Mapping[str, str], bounds: Bounds | None = None, override: str = ""
+) -> Verdict:
+    """Judge all manifests of a snapshot, by stage, before it is published; store the verdict with the last one."""
+    paths = {stage: manifests[stage] for stage in STAGES if stage in manifests}
+    by_stage = {stage: read_manifest(root, path) for stage, path in paths.items()}
+    last = list(by_stage)[-1]
+    question = Question(PUBLISH, paths[last], "", bounds or {}, override)
+    return _answer(root, question, by_stage[last], partial(compute_snapshot_facts, by_stage.values()))
+
+
+def _answer(root: str, question: Question, manifest: Manifest, compute: Callable[[], Facts]) -> Verdict:
+    """Return the stored verdict on a question, or judge and store it."""
     store = storage.connect(root)
+    prefix = f"{stage_prefix(manifest.stage, manifest.fingerprint)}/gate/{question.digest()}"
     if store.size(f"{prefix}/verdict.json") is not None:
         return read_verdict(root, f"{prefix}/verdict.json")
-    previous = read_manifest(root, previous_path) if previous_path else None
-    facts = compute_facts(root, manifest, previous)
-    evaluated, skipped = split_judgeable(apply_bounds(expectations, bounds or {}, facts), facts)
-    results, page = validate(manifest.stage, manifest.fingerprint, facts, evaluated)
-    pairs = zip(evaluated, results, strict=True)
-    failures = tuple(_failure(expectation, facts) for expectation, is_met in pairs if not is_met)
+    if question.override:
+        check_reason(question.gate, question.override)
+    facts = compute()
+    judgeable, skipped = split_judgeable(bounded(question.gate, question.bounds, facts), facts)
+    judgments, page = judge_facts(question.gate, manifest.fingerprint, facts, judgeable)
+    failures, undecided = (failures_of(judgments, finding) for finding in ("violated", "undecided"))
+    shown = with_lines(page, explain(failures, undecided))
     verdict = Verdict(
-        stage=manifest.stage,
+        stage=question.gate,
         fingerprint=manifest.fingerprint,
-        manifest=manifest_path,
-        previous=previous_path,
-        outcome=_outcome(failures, override),
-        override=override,
+        manifest=question.manifest,
+        previous=question.previous,
+        outcome=_outcome(failures, undecided, question.override),
+        override=question.override,
         failures=failures,
-        evaluated=len(evaluated),
+        evaluated=len(judgments),
         skipped=skipped,
-        facts={key: None if value is None else round(value, 6) for key, value in sorted(facts.items())},
+        facts={name: rounded(estimate.value) if estimate else None for name, estimate in sorted(facts.items())},
         path=f"{prefix}/verdict.json",
         docs=f"{prefix}/docs/index.html",
-        docs_digest=sha256(storage.keep(store, f"{prefix}/docs/index.html", page)),
+        docs_digest=sha256(storage.keep(store, f"{prefix}/docs/index.html", shown)),
+        undecided=undecided,
+        intervals={name: interval for name, estimate in sorted(facts.items()) if (interval := interval_of(estimate))},
     )
     storage.commit(store, verdict.path, seal(verdict))
     return verdict
@@ -111,8 +148,10 @@ def read_verdict(root: str, referred: str) -> Verdict:
         body = storage.connect(root).read(path)
         raw = unseal(body, where, way_out)
         require_digest(body, digest, where, way_out)
-        raw["failures"] = tuple(Failure(**failure) for failure in raw["failures"])
+        for bounds in ("failures", "undecided"):
+            raw[bounds] = tuple(Failure(**failure) for failure in raw.get(bounds, ()))
         raw["skipped"] = tuple(raw["skipped"])
+        raw["intervals"] = {name: tuple(interval) for name, interval in raw.get("intervals", {}).items()}
         verdict = Verdict(**raw)
     except FileNotFoundError as error:
         message = f"{where}: no such verdict; judge that manifest first, or correct the path"
@@ -128,22 +167,8 @@ def read_verdict(root: str, referred: str) -> Verdict:
     return verdict
 
 
-def _outcome(failures: Iterable[Failure], override: str) -> Outcome:
+def _outcome(failures: Iterable[Failure], undecided: Iterable[Failure], override: str) -> Outcome:
     severities = {failure.severity for failure in failures}
     if "critical" in severities and not override:
         return "refuse"
-    return "warn" if severities & {"critical", "warning"} else "pass"
-
-
-def _failure(expectation: Expectation, facts: Facts) -> Failure:
-    kwargs = {key: value for key, value in expectation["kwargs"].items() if value is not None}
-    column = str(kwargs.pop("column"))
-    observed = facts[column]
-    return Failure(
-        expectation=expectation["type"],
-        column=column,
-        observed=None if observed is None else round(observed, 6),
-        bound=kwargs,
-        severity=expectation["severity"],
-        why=expectation["notes"],
-    )
+    return "warn" if severities & {"critical", "warning"} or any(undecided) else "pass"

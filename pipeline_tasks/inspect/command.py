@@ -52,18 +52,27 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def add_refining(parser: argparse.ArgumentParser) -> None:
     """Add `--engine` and `--override`, for commands that refine a snapshot."""
     parser.add_argument("--engine", choices=ENGINES, default="", help="run every stage there (default: the recipe's)")
-    parser.add_argument("--override", action="append", default=[], metavar="STAGE=WHY", help="let a refused gate pass")
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="GATE=WHY",
+        help="let a refused gate pass",
+    )
 
 
 def overrides_of(options: argparse.Namespace) -> dict[str, str]:
-    """Return the reason for each stage whose gate may be overridden; RecipeError if a reason is missing."""
-    overrides = {}
+    """Return the reason for each gate that is overridden; RecipeError if a reason is missing, or there are two."""
+    overrides: dict[str, str] = {}
     for override in options.override:
         stage, _, reason = override.partition("=")
         if not stage or not reason.strip():
-            message = f"--override {override!r}: write STAGE=WHY; the reason is kept in the verdict"
+            message = f"--override {override!r}: write GATE=WHY; the reason is kept in the verdict"
             raise RecipeError(message)
-        overrides[stage] = reason
+        if stage in overrides:
+            message = f"--override {override!r}: {stage} has a reason already, {overrides[stage]!r}; give it once"
+            raise RecipeError(message)
+        overrides[stage] = reason.strip()
     return overrides
 
 

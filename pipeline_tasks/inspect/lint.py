@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.filters import Filter, Rule, packs
+from pipeline_tasks.gate.checks import check_bounds
 from pipeline_tasks.inspect.command import NEWEST, add_json, print_result
 from pipeline_tasks.inspect.whatif import (
     Decision,
@@ -91,6 +92,7 @@ def lint(recipe: str, root: str = "", snapshot: str = "", allow: Sequence[str] =
     """
     try:
         loaded = load_recipe(recipe)
+        check_bounds(loaded)
     except RefineryError as error:  # unknown keys, wrong types, no YAML: nothing else can be checked
         return [Finding(fault=True, where=recipe, message=str(error))]
     findings = [*_order(loaded), *_files(loaded)]

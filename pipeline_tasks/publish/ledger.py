@@ -11,7 +11,7 @@ from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.database import PARAMETER, SQL, Database, Row, without_comments
 from pipeline_tasks.publish.version_log import Retraction, Version
-from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.recipe import PUBLISH, STAGES
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 
@@ -210,7 +210,8 @@ def _manifest_row(path: str, manifest: Manifest) -> Row:
 
 
 def _stage_rank(stage: str) -> int:
-    return STAGES.index(stage) if stage in STAGES else -1
+    ranked = (*STAGES, PUBLISH)  # the gate before a snapshot is published comes last
+    return ranked.index(stage) if stage in ranked else -1
 
 
 def _now() -> str:

@@ -6,6 +6,8 @@ spans    cut a stage's input into at most n partitions of about equal bytes
 refine   run a stage over its input, or over one span of it
 seal     concatenate a stage's partitions into its manifest
 judge    check a manifest by the stage's gate
+judge_snapshot
+         check a snapshot from what landed to what would be published
 publish  make a dataset version of a snapshot's manifests
 compact  merge the history of many snapshots
 vacuum   list or remove what no manifest names
@@ -20,6 +22,7 @@ from typing import Any
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate import verdicts
+from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest, reference_of
 from pipeline_tasks.publish import version_log
@@ -31,6 +34,7 @@ from pipeline_tasks.service.requests import (
     CompactRequest,
     HistoryRequest,
     JudgeRequest,
+    JudgeSnapshotRequest,
     LandRequest,
     PublishRequest,
     Reply,
@@ -155,11 +159,21 @@ def _record(request: RefineRequest, refined: Refined) -> None:
 
 def _judge(request: JudgeRequest) -> Reply:
     verdict = verdicts.judge(request.root, request.manifest, request.previous, request.bounds, request.override)
+    return _judged_reply(request, verdict)
+
+
+def _judge_snapshot(request: JudgeSnapshotRequest) -> Reply:
+    verdict = verdicts.judge_snapshot(request.root, request.manifests, request.bounds, request.override)
+    return _judged_reply(request, verdict)
+
+
+def _judged_reply(request: JudgeRequest | JudgeSnapshotRequest, verdict: verdicts.Verdict) -> Reply:
     with Ledger.open(ledger_of(request.root)) as ledger:
         ledger.record_verdict(verdict, snapshot=request.snapshot, recipe=request.recipe)
     return {
         "outcome": verdict.outcome,
         "failures": [asdict(failure) for failure in verdict.failures],
+        "lines": explain(verdict.failures, verdict.undecided),
         "verdict": verdicts.verdict_reference(verdict),
         "docs": verdict.docs,
     }
@@ -197,6 +211,7 @@ HANDLERS: Mapping[type[Request], Callable[[Any], Reply]] = {
     RefineRequest: _refine,
     SealRequest: _seal,
     JudgeRequest: _judge,
+    JudgeSnapshotRequest: _judge_snapshot,
     PublishRequest: _publish,
     CompactRequest: _compact,
     VacuumRequest: _vacuum,

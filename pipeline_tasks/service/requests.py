@@ -91,6 +91,21 @@ class JudgeRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgeSnapshotRequest:
+    """Check a snapshot from what landed to what would be published; `manifests` are those of its stages."""
+
+    verb: ClassVar[str] = "judge_snapshot"
+
+    root: str
+    manifests: Mapping[str, str]
+    bounds: Mapping[str, Any] = field(default_factory=dict)
+    override: str = ""
+    recipe: str = ""
+    snapshot: str = ""
+    run_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PublishRequest:
     """Make a dataset version of a snapshot's manifests, `land`'s included, and of their verdicts, by stage."""
 
@@ -136,6 +151,7 @@ Request = Union[  # noqa: UP007 -- `get_args` lists its members
     RefineRequest,
     SealRequest,
     JudgeRequest,
+    JudgeSnapshotRequest,
     PublishRequest,
     CompactRequest,
     VacuumRequest,

@@ -2,11 +2,12 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pipeline_tasks.embedded.dag_run import RunOptions, absolute, run
 from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.gate.checks import check_overrides, gate_names
 from pipeline_tasks.inspect.command import add_recipe, add_refining, overrides_of, print_lines, recipe_of
 from pipeline_tasks.inspect.staleness import StaleVersion, stale_versions
 from pipeline_tasks.landing import listing
@@ -42,7 +43,7 @@ def answer(options: argparse.Namespace) -> int:
     name = recipe if recipe in version_log.recipes(root) else load_recipe(recipe).name
     stale = later(root, name, snapshot, undo=options.undo)
     print_lines([opening(root, name, snapshot, undo=options.undo), *plan_lines(snapshot, stale)])
-    _require_refinable(root, recipe, stale)
+    _require_refinable(root, recipe, stale, overrides)
     if options.dry_run:
         return 0
     with Ledger.open(ledger_of(root)) as ledger:
@@ -54,10 +55,10 @@ def answer(options: argparse.Namespace) -> int:
     return 0
 
 
-def _require_refinable(root: str, recipe: str, stale: Sequence[StaleVersion]) -> None:
-    """Raise RecipeError, before anything is recorded, unless the recipe and all files are there."""
-    if stale:
-        load_recipe(recipe)
+def _require_refinable(root: str, recipe: str, stale: Sequence[StaleVersion], overrides: Mapping[str, str]) -> None:
+    """Raise RecipeError, before anything is recorded, unless recipe, overridden gates and all files are there."""
+    if stale or overrides:
+        check_overrides(overrides, gate_names(load_recipe(recipe)))
     for due in stale:
         landed(root, due.version)
 

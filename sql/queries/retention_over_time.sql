@@ -5,5 +5,6 @@ SELECT
     v.outcome
 FROM latest_stages l
 LEFT JOIN latest_verdicts v ON v.recipe = l.recipe AND v.snapshot = l.snapshot AND v.manifest = l.manifest
+    AND v.stage = l.stage
 WHERE (:recipe = '' OR l.recipe = :recipe) AND (:stage = '' OR l.stage = :stage)
 ORDER BY l.recipe, l.stage_rank, l.snapshot;

@@ -95,7 +95,7 @@ def test_an_error_is_one_paragraph_and_its_exit_code(tmp_path: object, capsys: p
 def test_an_override_needs_a_stage_and_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
     for override in ("extract", "=why", "extract= "):
         assert main(["run", "--input", "nowhere", "--override", override]) == RecipeError.exit_code
-        assert "write STAGE=WHY" in capsys.readouterr().err
+        assert "write GATE=WHY" in capsys.readouterr().err
 
 
 def test_every_command_that_takes_a_root_is_known_here() -> None:

@@ -65,7 +65,7 @@ def test_task_groups_are_the_stages_of_the_recipe(parsed: dict[str, Any], recipe
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_splitting_stages_are_mapped_and_sealed_and_every_stage_is_judged(parsed: dict[str, Any], recipe: str) -> None:
     tasks = {task["id"]: task for task in parsed["dags"][dag_id(recipe)]["tasks"]}
-    expected = {"sense", "land", "publish"}
+    expected = {"sense", "land", "publish_gate", "publish"}
     for step in load_recipe(recipe).steps:
         parts = ("partition", "seal", "gate") if stage_card(step.stage).splits else ("refine", "gate")
         expected |= {f"{step.stage}.{part}" for part in parts}
@@ -83,6 +83,7 @@ def test_a_stage_starts_when_the_gate_before_it_let_pass(parsed: dict[str, Any],
         first = f"{after}.partition" if stage_card(after).splits else f"{after}.refine"
         assert first in tasks[f"{stage}.gate"]["downstream"]
     assert all("publish" in tasks[f"{stage}.gate"]["downstream"] for stage in stages)
+    assert tasks["publish_gate"]["downstream"] == ["publish"]
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

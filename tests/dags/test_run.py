@@ -75,6 +75,7 @@ def test_a_refused_gate_ends_the_run_until_a_person_says_why_it_may_pass(tmp_pat
     refused = run(tmp_path, crawl, recipe=strict)
     assert refused.returncode == 65
     assert "the gate of extract refuses" in refused.stderr
+    assert "the recipe's bound" in refused.stderr
     assert "override" in refused.stderr
     assert "Traceback" not in refused.stderr
     passed = run(tmp_path, crawl, "--override", "extract=a crawl of one site", recipe=strict)
@@ -100,8 +101,11 @@ def test_a_day_is_taken_back_and_the_next_one_refined_again(tmp_path: Path, craw
     later.mkdir()
     for name in ("a", "b"):
         (later / f"{name}.warc.gz").write_bytes((crawl / f"{name}.warc.gz").read_bytes())
-    for day in (crawl, later):
-        assert run(tmp_path, day).returncode == 0
+    assert run(tmp_path, crawl).returncode == 0
+    refused = run(tmp_path, later)
+    assert refused.returncode == 65
+    assert "the gate of publish refuses snapshot 2026-11-20" in refused.stderr
+    assert run(tmp_path, later, "--override", "publish=nothing new that day").returncode == 0
     root = str(tmp_path / "root")
     assert [version.documents for version in version_log.latest_by_snapshot(root, "small")] == [9, 0]
     command = [sys.executable, "-m", "pipeline_tasks.cli", "retract", "2026-11-19", root, "--engine", "local"]

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
-from pipeline_tasks.gate.verdicts import Failure, Verdict
+from pipeline_tasks.gate.judging import Failure
+from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.publish.database import SQL
 from pipeline_tasks.publish.ledger import Ledger, queries

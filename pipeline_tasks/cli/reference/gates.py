@@ -6,17 +6,26 @@ from typing import Any
 
 from pipeline_tasks.cli.reference.markdown import generated_note, table
 from pipeline_tasks.gate.facts import FACTS
+from pipeline_tasks.gate.snapshots import SNAPSHOT_FACTS
 from pipeline_tasks.gate.suites import EXPECTATIONS
 
 HEAD = """
 After each stage a gate computes facts of the manifest and bounds them by two suites: `every_stage` and the stage's own.
-A recipe changes bounds under `gates:`. A `critical` bound refuses the manifest, a `warning` only warns. *Needs* are
-facts that must reach a value before the bound applies.
+A recipe changes bounds under `gates:`. A `critical` bound refuses the manifest, a `warning` only warns. Few rows are
+judged, too: a share, quantile, mean or change has the interval that its rows leave open (99 % on each side). A bound is
+*violated* if the whole interval is outside, and *undecided*, which warns, if only the value is. From 1,000 rows on
+(10,000 for comparisons) the value itself is judged. [Decision 17](../decisions/0017-gates-by-intervals.md) has the
+reasons. *Needs* are facts that must reach a value before the bound applies.
 """
 
 FACTS_HEAD = """
 Shares are 0-1 of the input rows. Changes and `*_psi` compare with the same stage's manifest of the previous
 published snapshot; a population stability index is steady below 0.1 and has moved above 0.25.
+"""
+
+SNAPSHOT_HEAD = """
+The gate `publish` judges a snapshot before it is published. A bound on `documents` below 1 is refused: only a person's
+override publishes a snapshot without documents.
 """
 
 
@@ -26,6 +35,8 @@ def gates_page() -> str:
     head = ["# Gates\n", generated_note("`expectations/` and `pipeline_tasks/gate/`"), HEAD.strip() + "\n"]
     rows = ([f"`{name}`", meaning] for name, meaning in FACTS.items())
     computed = ["## Facts\n", FACTS_HEAD.strip() + "\n", *table(("fact", "meaning"), rows)]
+    whole = ([f"`{name}`", meaning] for name, meaning in SNAPSHOT_FACTS.items())
+    computed += ["\n## Facts of a snapshot\n", SNAPSHOT_HEAD.strip() + "\n", *table(("fact", "meaning"), whole)]
     return "\n".join([*head, *computed, *(line for suite in suites for line in _section(suite))]) + "\n"
 
 

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pipeline_tasks.gate.verdicts import Failure
+from pipeline_tasks.gate.explaining import explain
+from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import quantile
 from pipeline_tasks.publish.report.contents import Contents, profile_of
@@ -22,7 +23,7 @@ from pipeline_tasks.publish.report.html import (
     table,
     tag,
 )
-from pipeline_tasks.recipe import stage_card
+from pipeline_tasks.recipe import PUBLISH, stage_card
 from pipeline_tasks.sealed import path_of
 
 NAMES_SHOWN = 12
@@ -109,9 +110,9 @@ def gates(contents: Contents) -> Iterator[Html]:
     verdicts = contents.verdicts.values()
     if not verdicts:
         return
-    rows = [row for stage in contents.manifests for row in _verdict_rows(contents, stage)]
+    rows = [row for gate in (*contents.manifests, PUBLISH) for row in _verdict_rows(contents, gate)]
     passed = sum(verdict.outcome == "pass" for verdict in verdicts)
-    met = sum(verdict.evaluated - len(verdict.failures) for verdict in verdicts)
+    met = sum(verdict.evaluated - len(verdict.failures) - len(verdict.undecided) for verdict in verdicts)
     lead = (
         f"{passed} of {len(verdicts)} gates passed; {met} expectations were met. "
         "The outcomes in the funnel link to their Data Docs."
@@ -129,6 +130,9 @@ def _verdict_rows(contents: Contents, stage: str) -> Iterator[Sequence[Child]]:
         observed = "-" if failure.observed is None else f"{failure.observed:,.4g}"
         fact = tag("span", tag("code", failure.column), css="word")
         yield (stage, _gate(contents, stage), fact, observed, _bounds(failure), failure.why)
+    if verdict.undecided:
+        undecided = explain((), verdict.undecided)[0]
+        yield (stage, _gate(contents, stage), "", "", "", undecided)
 
 
 def _bounds(failure: Failure) -> str:

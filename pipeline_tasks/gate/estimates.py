@@ -1,0 +1,170 @@
+"""Estimates: a fact with the interval that its rows leave open, so that few rows are judged as honestly as many."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import ceil, inf, sqrt
+from typing import Any
+
+from pipeline_tasks.gate import limits
+from pipeline_tasks.profiles.columns import quantile
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """How an interval is computed: `tail` is what each side may miss; from `large` rows on the value is judged."""
+
+    tail: float
+    large: int
+
+    def narrowed(self, parts: float) -> "Precision":
+        """Return the precision at which each of `parts` intervals is right for all to be (Bonferroni)."""
+        return Precision(self.tail / parts, self.large)
+
+
+ALONE = Precision(0.01, 1_000)
+"""A fact of one manifest: each side of the interval is right with a probability of 99 %.
+
+From 1,000 rows on a share is known to 4 points, which is less than lies between a bound that warns and one that
+refuses; the value itself is compared, as a person would do.
+"""
+
+COMPARED = Precision(0.005, 10_000)
+"""Either side of a comparison: both are right with 99 %. Changes are of a few percent, so more rows are needed."""
+
+Facts = dict[str, "Estimate | None"]
+"""Name -> estimate; None where there is nothing to compute from or to compare with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A fact's `value`, and the interval from `low` to `high` that its `rows` leave open; infinite if they say nothing.
+
+    A fact that counts all there is, such as lost rows, is exact: low = high = value, and `rows` is 0.
+    """
+
+    value: float
+    low: float
+    high: float
+    rows: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether the value itself is judged."""
+        return self.low == self.high
+
+
+def exact(value: float | None) -> Estimate | None:
+    """Return a fact that counts all there is."""
+    return None if value is None else Estimate(value, value, value)
+
+
+def _judged(value: float, interval: tuple[float, float], rows: int) -> Estimate:
+    """Return an estimate whose interval contains its value, whatever the rounding."""
+    return Estimate(value, min(interval[0], value), max(interval[1], value), rows)
+
+
+def share(part: int, whole: int, precision: Precision = ALONE) -> Estimate | None:
+    """Return the share of rows of a kind; None of no rows."""
+    if not whole:
+        return None
+    value = part / whole
+    if whole >= precision.large or not 0 <= part <= whole:  # a count that is no part is a fact of conservation
+        return Estimate(value, value, value, whole)
+    return _judged(value, limits.share_limits(part, whole, precision.tail), whole)
+
+
+def largest_share(parts: Iterable[int], whole: int, precision: Precision = ALONE) -> Estimate | None:
+    """Return the share of the largest part: there may be whole / part others that could have been the largest."""
+    part = max(parts, default=0)
+    return share(part, whole, precision.narrowed(ceil(whole / part)) if part else precision)
+
+
+def count(value: int, precision: Precision = COMPARED) -> Estimate:
+    """Return a count as a sample of what could have come, to compare it with another one."""
+    if value >= precision.large:
+        return Estimate(value, value, value, value)
+    return _judged(value, limits.count_limits(value, precision.tail), value)
+
+
+def quantile_of(column: Mapping[str, Any], at: float, precision: Precision = ALONE) -> Estimate | None:
+    """Return a quantile of a profiled column; None if it has no values."""
+    rows = column["count"]
+    if not rows:
+        return None
+    value = quantile(column, at)
+    if rows >= precision.large:
+        return Estimate(value, value, value, rows)
+    low, high = limits.rank_limits(rows, at, precision.tail)
+    interval = (
+        quantile(column, (low - 0.5) / rows) if low else -inf,
+        quantile(column, (high - 0.5) / rows) if high <= rows else inf,
+    )
+    return _judged(value, interval, rows)
+
+
+def mean_of(column: Mapping[str, Any], precision: Precision = ALONE) -> Estimate | None:
+    """Return the mean of a profiled column: exact for whole numbers, from the middle of its bins for ratios."""
+    rows = column["count"]
+    if not rows:
+        return None
+    value = column["sum"] / rows if "sum" in column else _middle(column) / rows
+    if rows >= precision.large:
+        return Estimate(value, value, value, rows)
+    margin = _margin(column, value, precision.tail)
+    return _judged(value, (value - margin if margin < inf else -inf, value + margin), rows)
+
+
+def _middle(column: Mapping[str, Any]) -> float:
+    middle: float = sum((int(key) + 0.5) * rows for key, rows in column["bins"].items()) / 100
+    return middle
+
+
+def _margin(column: Mapping[str, Any], mean: float, tail: float) -> float:
+    """Return how far the mean may be off: ratios between 0 and 1 are bounded, other numbers only vary."""
+    rows, bins = column["count"], {int(key): rows for key, rows in sorted(column["bins"].items())}
+    if column["kind"] == "ratio" and min(bins) >= 0 and max(bins) <= 100:  # noqa: PLR2004 -- hundredths
+        return limits.bounded_margin(rows, tail) + 0.005
+    squares = sum(rows * _farthest(low, mean, column["kind"]) ** 2 for low, rows in bins.items())
+    return limits.mean_margin(squares / max(rows - 1, 1), rows, tail)
+
+
+def _farthest(low: int, mean: float, kind: str) -> float:
+    """Return the largest distance of a bin's values from the mean; bins of whole numbers are 1/8 of an octave wide."""
+    if kind == "ratio":
+        return max(abs(low / 100 - mean), abs((low + 1) / 100 - mean))
+    width = 1 << max(low.bit_length() - 4, 0)
+    return max(abs(low - mean), abs(low + width - 1 - mean))
+
+
+def total(column: Mapping[str, Any], precision: Precision = COMPARED) -> Estimate | None:
+    """Return the sum of a profiled column of whole numbers as a sample: a count of rows, times their mean."""
+    if "sum" not in column:
+        return None
+    value, half = column["sum"], precision.narrowed(2)
+    if column["count"] >= precision.large:
+        return Estimate(value, value, value, column["count"])
+    rows, mean = count(column["count"], half), mean_of(column, half)
+    if mean is None:
+        return exact(value)
+    return _judged(value, (max(rows.low * mean.low, 0.0), rows.high * mean.high), column["count"])
+
+
+def change(now: Estimate | None, before: Estimate | None) -> Estimate | None:
+    """Return the relative change between two amounts of two samples; None where there is nothing to compare."""
+    if now is None or before is None or not before.value:
+        return None
+    low = max(now.low, 0.0) / before.high - 1
+    high = now.high / before.low - 1 if before.low > 0 else inf
+    return _judged(now.value / before.value - 1, (low, high), min(now.rows, before.rows))
+
+
+def distance(value: float, bins: int, rows: tuple[int, int], precision: Precision = COMPARED) -> Estimate:
+    """Return a population stability index less, and plus, what two samples of these sizes differ by chance.
+
+    Its root is a distance, so that chance moves it by at most the root of the floor.
+    """
+    if min(rows) >= precision.large:
+        return Estimate(value, value, value, min(rows))
+    floor = limits.distance_floor(bins, *rows, precision.tail)
+    low = max(sqrt(value) - sqrt(floor), 0.0) ** 2
+    return _judged(value, (low, (sqrt(value) + sqrt(floor)) ** 2), min(rows))

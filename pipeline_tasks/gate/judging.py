@@ -1,0 +1,141 @@
+"""Judges expectations by the intervals of facts: met, violated, or undecided because the rows are too few."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Literal
+
+from pipeline_tasks.gate.estimates import Estimate, Facts
+from pipeline_tasks.gate.suites import Expectation
+from pipeline_tasks.gate.validation import validate
+
+Finding = Literal["met", "undecided", "violated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An expectation that was not met: the observed value and the allowed limits, as numbers only.
+
+    Of a fact that is no count of all there is, `low` to `high` is the interval that its `rows` leave (None: no limit).
+    `origin` is where the bound is written: a suite's file, or the recipe.
+    """
+
+    expectation: str
+    column: str
+    observed: float | None
+    bound: Mapping[str, float]
+    severity: str
+    why: str
+    rows: int = 0
+    low: float | None = None
+    high: float | None = None
+    origin: str = ""
+
+
+ENDS = {"min_value": "at most", "max_value": "at least"}
+"""The end of an interval that must break a limit: below a minimum even the highest possible value is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """An expectation, the estimate that it bounds, and what was found.
+
+    A bound is violated if the whole interval is outside, and undecided if only the value is. A value inside is no
+    evidence against the bound, however few its rows are.
+    """
+
+    expectation: Expectation
+    estimate: Estimate
+    finding: Finding
+
+
+def judge_facts(stage: str, run: str, facts: Facts, expectations: Sequence[Expectation]) -> tuple[list[Judgment], str]:
+    """Judge facts that have values by Great Expectations; return the judgments, and the Data Docs page."""
+    probes = [_probes(expectation, _estimate(facts, expectation)) for expectation in expectations]
+    results, page = validate(stage, run, _numbers(facts), [probe for group in probes for probe in group])
+    answers = iter(results)
+    judgments = [
+        _judgment(expectation, _estimate(facts, expectation), [next(answers) for _ in group])
+        for expectation, group in zip(expectations, probes, strict=True)
+    ]
+    return judgments, page
+
+
+def _estimate(facts: Facts, expectation: Expectation) -> Estimate:
+    estimate = facts[expectation["kwargs"]["column"]]
+    assert estimate is not None, "only expectations on facts with a value are judged"
+    return estimate
+
+
+def _probes(expectation: Expectation, estimate: Estimate) -> list[Expectation]:
+    """Return what Great Expectations is asked: the bound on the value, then its limits on the ends of the interval."""
+    if estimate.exact:
+        return [expectation]
+    kwargs = expectation["kwargs"]
+    ends = [
+        {**expectation, "kwargs": {"column": f"{kwargs['column']}, {end}", limit: kwargs[limit]}}
+        for limit, end in ENDS.items()
+        if kwargs.get(limit) is not None and abs(_end(estimate, limit)) < inf
+    ]
+    return [expectation, *ends]
+
+
+def _end(estimate: Estimate, limit: str) -> float:
+    return estimate.high if limit == "min_value" else estimate.low
+
+
+def _numbers(facts: Facts) -> dict[str, float | None]:
+    """Return the values of facts, and the ends of the intervals of those that have one."""
+    numbers = {name: estimate.value if estimate else None for name, estimate in facts.items()}
+    for name, estimate in facts.items():
+        if estimate and not estimate.exact:
+            numbers |= {f"{name}, {end}": _end(estimate, limit) for limit, end in ENDS.items()}
+    return numbers
+
+
+def _judgment(expectation: Expectation, estimate: Estimate, answers: Sequence[bool]) -> Judgment:
+    """Return what follows from the answers on the value and, if it has an interval, on the ends of that."""
+    within, *ends = answers
+    if within:
+        return Judgment(expectation, estimate, "met")
+    undecided = not estimate.exact and all(ends)
+    return Judgment(expectation, estimate, "undecided" if undecided else "violated")
+
+
+# --- As numbers --------------------------------------------------------------------------------------------------
+
+
+def failures_of(judgments: Iterable[Judgment], finding: Finding) -> tuple[Failure, ...]:
+    """Return the judgments with one finding as they are stored."""
+    return tuple(_failure(judgment) for judgment in judgments if judgment.finding == finding)
+
+
+def _failure(judgment: Judgment) -> Failure:
+    expectation, estimate = judgment.expectation, judgment.estimate
+    kwargs = {key: value for key, value in expectation["kwargs"].items() if value is not None}
+    column = str(kwargs.pop("column"))
+    low, high, _ = interval_of(estimate) or (None, None, 0)
+    return Failure(
+        expectation=expectation["type"],
+        column=column,
+        observed=rounded(estimate.value),
+        bound=kwargs,
+        severity=expectation["severity"],
+        why=expectation["notes"],
+        rows=estimate.rows,
+        low=low,
+        high=high,
+        origin=expectation["origin"],
+    )
+
+
+def interval_of(estimate: Estimate | None) -> tuple[float | None, float | None, int] | None:
+    """Return the interval of a fact as JSON has it (None: no limit), and its rows; None for one that is exact."""
+    if estimate is None or estimate.exact:
+        return None
+    return rounded(estimate.low), rounded(estimate.high), estimate.rows
+
+
+def rounded(value: float) -> float | None:
+    """Return a number with six digits after the point; None if it is infinite."""
+    return round(value, 6) if isfinite(value) else None

@@ -1,0 +1,266 @@
+"""Manifests as healthy and as broken stages leave them, for the tests of gates."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_tasks.gate.suites import EVERY, EXPECTATIONS
+from pipeline_tasks.gate.verdicts import Verdict, judge
+from pipeline_tasks.manifest import Manifest, schema_pairs
+from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.recipe import PUBLISH, STAGES, stage_card
+from pipeline_tasks.sealed import digest_of
+from tests.refining import commit_manifest, made_up_shard
+
+ROWS = 20_000
+
+HUGE = 10**9
+"""Bytes of a shard that is only named: more than a gate reads."""
+
+SUITES = sorted(path.stem for path in EXPECTATIONS.glob("*.json") if path.stem != PUBLISH)
+
+
+def numbers(**columns: list[int] | list[float] | list[str]) -> dict[str, Any]:
+    """Return the profile of columns, as the runner writes it into a manifest."""
+    return merge([profile(pa.table(values), [name]) for name, values in ((n, {n: v}) for n, v in columns.items())])
+
+
+GOOD: dict[str, dict[str, Any]] = {
+    "ingest": {},
+    "extract": numbers(chars=[800, 1200, 2400] * 40),
+    "filter_url": {},
+    "filter_language": numbers(language=["en", "de"] * 60, language_score=[0.9, 0.95] * 60),
+    "filter_quality": numbers(language=["en", "de"] * 60, chars=[800, 1200] * 60),
+    "dedup_url": {},
+    "dedup_exact": {},
+    "dedup_minhash": numbers(unsettled_bands=[0] * 120, shingles=[80] * 120, origins=["source crawl"] * 16_000),
+    "dedup_paragraphs": numbers(chars=[900] * 120, cut_chars=[0, 300] * 60),
+    "score_quality": numbers(score=[0.5, 0.6, 0.7, 0.8] * 30),
+    "scrub_pii": numbers(pii_email=[0, 1], pii_phone=[0, 1], pii_ip=[0, 0]),
+    "decontaminate": numbers(chars=[1000] * 120),
+    "tokenize": numbers(n_tokens=[200, 300] * 60),
+    "mix": numbers(n_tokens=[200, 300] * 60),
+    "shuffle": numbers(n_tokens=[200, 300] * 60),
+    "pack": numbers(n_tokens=[250] * 120),
+}
+"""A healthy stage's profiles; the rows below go with them."""
+
+
+def lost_by(stage: str, rows: int) -> dict[str, Any]:
+    """Return the profiles of the rows that a healthy stage rejected."""
+    if stage != "dedup_minhash":
+        return {}
+    winners = [f"w{row // 20}" for row in range(min(rows, 80))]
+    return numbers(similarity=([0.81, 0.9] * rows)[:rows], clusters=winners, origins=["source crawl"] * rows)
+
+
+PARAMS = {"pack": {"length": 250}, "dedup_minhash": {"threshold": 0.8}}
+
+KEPT = {
+    "filter_language": 0.5,
+    "filter_quality": 0.6,
+    "dedup_url": 0.9,
+    "dedup_exact": 0.8,
+    "dedup_minhash": 0.8,
+    "dedup_paragraphs": 0.98,
+    "score_quality": 0.5,
+}
+
+
+def healthy(stage: str, rows_in: int = ROWS) -> Manifest:
+    """Return a manifest of `stage` as a healthy run leaves it; its shards are named, not stored."""
+    card = stage_card(stage)
+    kept = round(rows_in * KEPT.get(stage, 1.0 if stage not in ("ingest", "extract") else 0.95))
+    rejected = {card.reasons[0]: rows_in - kept} if rows_in > kept else {}
+    return Manifest(
+        stage=stage,
+        version=card.version,
+        fingerprint="",
+        params=PARAMS.get(stage, {}),
+        parents=(),
+        covers=(),
+        schema=schema_pairs(card.writes),
+        shards=(made_up_shard("data", kept if stage != "pack" else 120, HUGE),),
+        history={},
+        rejects=(made_up_shard("rejects", rows_in - kept, 1000),),
+        quarantine=(),
+        rows_in=rows_in,
+        bytes_in=0,
+        rejected=rejected,
+        quarantined={},
+        metrics={"kept": GOOD[stage], "rejects": lost_by(stage, rows_in - kept)},
+    )
+
+
+def kept(manifest: Manifest, share: float, why: str = "") -> Manifest:
+    """Return `manifest` with another share of its rows kept, the rest rejected for one reason."""
+    rows_kept = round(manifest.rows_in * share)
+    lost = manifest.rows_in - rows_kept
+    reason = why or next(iter(stage_card(manifest.stage).reasons), f"{manifest.stage}:none")
+    return replace(
+        manifest,
+        shards=(made_up_shard("data", rows_kept, HUGE),),
+        rejects=(made_up_shard("rejects", lost, 1000),),
+        rejected={reason: lost} if lost else {},
+    )
+
+
+def profiled(manifest: Manifest, **columns: list[int] | list[float] | list[str]) -> Manifest:
+    """Return `manifest` with other profiles of some columns."""
+    return replace(manifest, metrics={**manifest.metrics, "kept": {**manifest.metrics["kept"], **numbers(**columns)}})
+
+
+Bad = Iterator[tuple[Manifest, Manifest | None]]
+
+
+def bad(suite: str) -> Bad:
+    """Yield bad manifests, some with the previous one, that together break every expectation of a suite."""
+    good = healthy("filter_url" if suite == EVERY else suite)
+    yield from PLANTED[suite](good)
+
+
+def bad_every(good: Manifest) -> Bad:
+    yield replace(good, rows_in=good.rows_in + 1), None
+    yield replace(good, rejected={"filter_url:url": 5}, rows_in=good.rows_in + 5), None
+    yield replace(good, schema=(("id", "int64"),), version=good.version - 1), None
+    yield (
+        replace(good, quarantined={"error:cut": 4000}, rows_in=24_000, quarantine=(made_up_shard("q", 4000, 9),)),
+        None,
+    )
+    yield kept(good, 0.0), None
+    yield kept(good, 0.5), good
+
+
+def bad_ingest(good: Manifest) -> Bad:
+    yield kept(good, 0.4, "ingest:too_large"), None
+    yield healthy("ingest", 2_000), healthy("ingest", 20_000)
+    yield healthy("ingest", 10_600), healthy("ingest", 10_600 * 25)
+
+
+def bad_extract(good: Manifest) -> Bad:
+    yield kept(good, 0.2, "extract:timeout"), None
+    yield profiled(good, chars=[20] * 120), good
+
+
+def bad_url(good: Manifest) -> Bad:
+    yield kept(good, 0.4, "filter_url:bad_url"), None
+
+
+def bad_language(good: Manifest) -> Bad:
+    yield kept(good, 0.0), None
+    yield profiled(kept(good, 0.02), language_score=[0.5] * 100), None
+    yield profiled(kept(good, 0.9), language=["fr"] * 20_000), profiled(good, language=["en"] * 20_000)
+
+
+def bad_quality(good: Manifest) -> Bad:
+    yield kept(good, 0.0), None
+    yield kept(good, 0.02), None
+    yield kept(good, 1.0), None
+    lost = numbers(language=["zh"] * 500)
+    yield (
+        replace(profiled(good, language=["zh"] * 5), metrics={"kept": numbers(language=["zh"]), "rejects": lost}),
+        None,
+    )
+    yield healthy("filter_quality", 1_000_000), None
+
+
+def wiped(manifest: Manifest) -> Manifest:
+    """Return `manifest` after one source and one site lost 99 % to their own snapshot, all of it to one document."""
+    origins = ["source feed", "site example.org"]
+    lost = numbers(origins=[*origins, *(f"own {name}" for name in origins)] * 1980, clusters=["w"] * 1980)
+    profiles = manifest.metrics["kept"] | numbers(origins=origins * 20)
+    return replace(manifest, metrics={"kept": profiles, "rejects": manifest.metrics["rejects"] | lost})
+
+
+def merged_into_one(manifest: Manifest) -> Manifest:
+    """Return `manifest` after nine rows in ten lost to one document."""
+    lost = numbers(clusters=["w"] * (manifest.rows_in * 9 // 10))
+    return replace(kept(manifest, 0.1), metrics={**manifest.metrics, "rejects": manifest.metrics["rejects"] | lost})
+
+
+def bad_copies(good: Manifest) -> Bad:
+    yield kept(good, 0.01), None
+    yield merged_into_one(good), None
+    yield wiped(good), None
+
+
+def bad_paragraphs(good: Manifest) -> Bad:
+    yield kept(good, 0.3), None
+    yield wiped(good), None
+
+
+def bad_near_copies(good: Manifest) -> Bad:
+    yield merged_into_one(good), None
+    yield profiled(kept(good, 0.01), unsettled_bands=[3] * 10), None
+    yield wiped(good), None
+    yield replace(good, params={"threshold": 0.85}), None
+    yield profiled(good, shingles=[0, 80] * 60), None
+
+
+def bad_score(good: Manifest) -> Bad:
+    yield kept(good, 0.0), None
+    yield kept(good, 0.01), None
+    yield profiled(kept(good, 0.6), score=[0.9] * 12_000), profiled(kept(good, 0.6), score=[0.6] * 12_000)
+
+
+def bad_pii(good: Manifest) -> Bad:
+    yield profiled(kept(good, 0.5), pii_email=[50] * 9, pii_phone=[50] * 9, pii_ip=[50] * 9), None
+
+
+def bad_benchmarks(good: Manifest) -> Bad:
+    yield kept(good, 0.5), None
+
+
+def bad_tokens(good: Manifest) -> Bad:
+    yield profiled(kept(good, 0.99), n_tokens=[1] * 120), good
+
+
+def bad_mixture(good: Manifest) -> Bad:
+    yield kept(good, 0.0, "mix:unlisted"), None
+    yield profiled(good, n_tokens=[1] * 120), good
+
+
+def bad_shuffle(good: Manifest) -> Bad:
+    yield profiled(kept(good, 0.5), n_tokens=[200] * 60), None
+
+
+def bad_pack(good: Manifest) -> Bad:
+    yield profiled(good, n_tokens=[125] * 120), None
+
+
+PLANTED = {
+    EVERY: bad_every,
+    "ingest": bad_ingest,
+    "extract": bad_extract,
+    "filter_url": bad_url,
+    "filter_language": bad_language,
+    "filter_quality": bad_quality,
+    "dedup_url": bad_copies,
+    "dedup_exact": bad_copies,
+    "dedup_minhash": bad_near_copies,
+    "dedup_paragraphs": bad_paragraphs,
+    "score_quality": bad_score,
+    "scrub_pii": bad_pii,
+    "decontaminate": bad_benchmarks,
+    "tokenize": bad_tokens,
+    "mix": bad_mixture,
+    "shuffle": bad_shuffle,
+    "pack": bad_pack,
+}
+
+
+def stored(root: Path, manifest: Manifest) -> str:
+    """Commit a manifest under the fingerprint of its content; return its path."""
+    return commit_manifest(root, replace(manifest, resources={"content": digest_of(manifest)}))
+
+
+def judged(root: Path, manifest: Manifest, previous: Manifest | None = None, **kwargs: Any) -> Verdict:
+    """Store a manifest (its parent too, where tokens are counted) and judge it."""
+    if manifest.stage in ("tokenize", "shuffle", "pack"):
+        before = STAGES[STAGES.index(manifest.stage) - 1]
+        parent = stored(root, healthy(before))
+        manifest = replace(manifest, parents=(parent.split("/")[1],), parent_digests=("0" * 64,))
+    return judge(str(root), stored(root, manifest), stored(root, previous) if previous else "", **kwargs)

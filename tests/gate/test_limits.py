@@ -1,0 +1,159 @@
+"""Intervals of facts: they contain the truth as often as they say, and depend on nothing but the rows."""
+
+from collections.abc import Iterator
+from itertools import product
+from math import comb, factorial, inf, isclose
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pipeline_tasks.gate import limits
+from pipeline_tasks.gate.comparison import psi
+from pipeline_tasks.gate.estimates import ALONE, COMPARED, change, count, mean_of, quantile_of, share, total
+from pipeline_tasks.profiles.columns import merge, profile
+
+SHARES = [step / 40 for step in range(1, 40)]
+
+
+def chance(part: int, whole: int, truth: float) -> float:
+    return comb(whole, part) * truth**part * (1 - truth) ** (whole - part)
+
+
+@pytest.mark.parametrize("whole", [1, 2, 3, 5, 8, 13, 21])
+@pytest.mark.parametrize("tail", [0.01, 0.005])
+def test_the_interval_of_a_share_misses_the_truth_as_rarely_as_it_says(whole: int, tail: float) -> None:
+    """All outcomes are counted: no simulation."""
+    intervals = [limits.share_limits(part, whole, tail) for part in range(whole + 1)]
+    for truth in SHARES:
+        above = sum(chance(part, whole, truth) for part, (low, _) in enumerate(intervals) if low > truth)
+        below = sum(chance(part, whole, truth) for part, (_, high) in enumerate(intervals) if high < truth)
+        assert max(above, below) <= tail + 1e-12
+
+
+def test_the_interval_of_none_of_twenty_is_in_closed_form() -> None:
+    assert limits.share_limits(0, 20, 0.01) == (0, pytest.approx(1 - 0.01 ** (1 / 20), rel=1e-12))
+    assert limits.share_limits(20, 20, 0.01) == (pytest.approx(0.01 ** (1 / 20), rel=1e-12), 1)
+
+
+@given(st.integers(1, 9999).flatmap(lambda whole: st.tuples(st.integers(0, whole), st.just(whole))))
+def test_the_limits_are_quantiles_of_beta_distributions(pair: tuple[int, int]) -> None:
+    part, whole = pair
+    low, high = limits.share_limits(part, whole, 0.01)
+    assert low == pytest.approx(stats.beta.ppf(0.01, part, whole - part + 1) if part else 0, rel=1e-7)
+    assert high == pytest.approx(stats.beta.ppf(0.99, part + 1, whole - part) if part < whole else 1, rel=1e-7)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 7, 100, 9999])
+def test_limits_of_counts_are_quantiles_of_chi_squared_distributions(number: int) -> None:
+    low, high = limits.count_limits(number, 0.005)
+    assert low == pytest.approx(stats.chi2.ppf(0.005, 2 * number) / 2 if number else 0, rel=1e-7)
+    assert high == pytest.approx(stats.chi2.ppf(0.995, 2 * number + 2) / 2, rel=1e-7)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 10, 29, 30, 999])
+def test_quantiles_of_students_t(degrees: int) -> None:
+    assert isclose(limits.t_quantile(degrees, 0.01), stats.t.ppf(0.99, degrees), rel_tol=1e-9)
+
+
+def test_the_floor_of_a_distance_is_above_the_quantile_that_it_bounds() -> None:
+    for bins in range(2, 60):
+        assert limits.distance_floor(bins, 400, 400, 0.01) * 200 >= stats.chi2.ppf(0.99, bins - 1)
+
+
+@given(st.integers(0, 30), st.integers(1, 30), st.integers(2, 30))
+def test_more_rows_of_the_same_kind_narrow_the_interval(part: int, whole: int, times: int) -> None:
+    """So a decision can go from undecided to decided, and never from refused to passed."""
+    part = min(part, whole)
+    low, high = limits.share_limits(part, whole, 0.01)
+    narrow_low, narrow_high = limits.share_limits(part * times, whole * times, 0.01)
+    assert low - 1e-12 <= narrow_low <= part / whole <= narrow_high <= high + 1e-12
+
+
+@pytest.mark.parametrize("at", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize("rows", [7, 20, 45])
+def test_ranks_miss_a_quantile_as_rarely_as_they_say(rows: int, at: float) -> None:
+    """The k-th smallest value is above the quantile if fewer than k values are below it: a binomial count."""
+    low, high = limits.rank_limits(rows, at, 0.01)
+    assert sum(chance(below, rows, at) for below in range(low)) <= 0.01
+    assert sum(chance(below, rows, at) for below in range(high, rows + 1)) <= 0.01
+    assert 0 <= low < high <= rows + 1
+
+
+def outcomes(rows: int, truth: tuple[float, ...]) -> Iterator[tuple[tuple[int, ...], float]]:
+    """Yield every way in which rows can fall into bins, with its probability."""
+    for counts in product(range(rows + 1), repeat=len(truth)):
+        if sum(counts) == rows:
+            ways = factorial(rows)
+            for number in counts:
+                ways //= factorial(number)
+            probability = float(ways)
+            for number, share_ in zip(counts, truth, strict=True):
+                probability *= share_**number
+            yield counts, probability
+
+
+@pytest.mark.parametrize("truth", [(0.5, 0.5), (0.9, 0.1), (0.98, 0.02), (0.4, 0.3, 0.3), (0.8, 0.15, 0.05)])
+def test_two_samples_of_one_population_are_rarely_apart(truth: tuple[float, ...]) -> None:
+    """All pairs of samples are counted; the share with a distance above nothing at all is below 1 %."""
+    names = "abc"[: len(truth)]
+    samples = [
+        ({"kind": "name", "count": 9, "bins": dict(zip(names, counts, strict=True))}, probability)
+        for counts, probability in outcomes(9, truth)
+    ]
+    missed = 0.0
+    for (now, one), (before, other) in product(samples, samples):
+        distance = psi(now, before)
+        assert distance
+        missed += one * other * (distance.low > 0)
+    assert missed < 0.01
+
+
+def test_ratios_have_an_interval_without_an_assumption_on_their_distribution() -> None:
+    """Scores of 0 or 1 are the widest that there are: all outcomes of 12 rows are counted."""
+    for truth in (0.1, 0.5, 0.8):
+        missed = 0.0
+        for part in range(13):
+            column = profile(pa.table({"score": [1.0] * part + [0.0] * (12 - part)}), ["score"])["score"]
+            estimate = mean_of(column)
+            assert estimate
+            missed += chance(part, 12, truth) * (not estimate.low <= truth <= estimate.high)
+        assert missed <= 0.02
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=60), st.randoms())
+def test_order_and_partitions_change_no_estimate(values: list[int], random: object) -> None:
+    shuffled = values.copy()
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    cut = len(values) // 3
+    whole = profile(pa.table({"chars": values}), ["chars"])
+    parts = [profile(pa.table({"chars": part}), ["chars"]) for part in (shuffled[:cut], shuffled[cut:]) if part]
+    left, right = whole["chars"], merge(parts)["chars"]
+    for at in (0.05, 0.5, 0.95):
+        assert quantile_of(left, at) == quantile_of(right, at)
+    assert mean_of(left) == mean_of(right)
+    assert total(left) == total(right)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=50), st.integers(1, 40))
+def test_an_interval_contains_its_value(values: list[float], earlier: int) -> None:
+    column = profile(pa.table({"score": values}), ["score"])["score"]
+    estimates = [mean_of(column), *(quantile_of(column, at) for at in (0.05, 0.5, 0.95))]
+    estimates += [change(count(len(values)), count(earlier)), change(mean_of(column, COMPARED), mean_of(column))]
+    for estimate in estimates:
+        assert estimate is None or estimate.low <= estimate.value <= estimate.high
+
+
+def test_many_rows_are_judged_by_the_value_itself() -> None:
+    assert not share(999 // 2, 999).exact  # type: ignore[union-attr]
+    assert share(500, ALONE.large).exact  # type: ignore[union-attr]
+    assert count(COMPARED.large).exact
+    assert change(count(10_600), count(265_000)).exact  # type: ignore[union-attr]
+
+
+def test_a_value_of_one_row_says_nothing_about_a_mean() -> None:
+    estimate = mean_of(profile(pa.table({"chars": [5000]}), ["chars"])["chars"])
+    assert estimate
+    assert (estimate.low, estimate.value, estimate.high) == (-inf, 5000, inf)

@@ -1,0 +1,119 @@
+"""Gates judge few rows: each refuses a planted bad sample of 30 and of 99 rows, and passes a good one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.gate.suites import EVERY
+from pipeline_tasks.manifest import Manifest
+from tests.gate.samples import SUITES, healthy, judged, kept, merged_into_one, profiled
+from tests.refining import made_up_shard
+
+FEW, MORE = 30, 99
+
+
+def cut_records(good: Manifest) -> Manifest:
+    """Return a manifest of which a quarter is damaged."""
+    lost = good.rows_in // 3
+    damaged = replace(good, rows_in=good.rows_in + lost, quarantined={"error:truncated": lost})
+    return replace(damaged, quarantine=(made_up_shard("quarantine", lost, 9),))
+
+
+def none_kept(good: Manifest) -> Manifest:
+    return kept(good, 0.0)
+
+
+def half_kept(good: Manifest) -> Manifest:
+    return kept(good, 0.5)
+
+
+def badly_served(good: Manifest) -> Manifest:
+    return kept(good, 0.1, "ingest:status")
+
+
+def tenth_kept(good: Manifest) -> Manifest:
+    return kept(good, 0.1)
+
+
+def half_empty(good: Manifest) -> Manifest:
+    few = replace(good, shards=(made_up_shard("data", good.rows_in, 10**9),))
+    return profiled(few, n_tokens=[125] * good.rows_in)
+
+
+BAD: dict[str, Callable[[Manifest], Manifest]] = {
+    EVERY: cut_records,
+    "ingest": badly_served,
+    "extract": none_kept,
+    "filter_url": tenth_kept,
+    "filter_language": none_kept,
+    "filter_quality": none_kept,
+    "dedup_url": merged_into_one,
+    "dedup_exact": merged_into_one,
+    "dedup_minhash": merged_into_one,
+    "dedup_paragraphs": tenth_kept,
+    "score_quality": none_kept,
+    "scrub_pii": half_kept,
+    "decontaminate": half_kept,
+    "tokenize": half_kept,
+    "mix": none_kept,
+    "shuffle": half_kept,
+    "pack": half_empty,
+}
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_few_rows_are_judged(suite: str, tmp_path: Path) -> None:
+    for rows in (FEW, MORE):
+        good = healthy("filter_url" if suite == EVERY else suite, rows)
+        assert judged(tmp_path, good).outcome == "pass"
+        verdict = judged(tmp_path, BAD[suite](good))
+        assert verdict.outcome == "refuse", rows
+
+
+def test_a_language_that_is_nearly_gone_is_refused_from_ninety_rows_on(tmp_path: Path) -> None:
+    """None of 99 rows is evidence against a share of 5 %; one of 40 is none, and is called undecided."""
+    few = judged(tmp_path, kept(healthy("filter_language", 40), 0.025))
+    assert few.outcome == "warn"
+    critical = next(failure for failure in few.undecided if failure.severity == "critical")
+    assert (critical.column, critical.observed, critical.rows) == ("retention", 0.025, 40)
+    assert (critical.low, critical.high) == (0.000251, 0.154733)
+    assert few.intervals["retention"] == (critical.low, critical.high, 40)
+    refused = judged(tmp_path, kept(healthy("filter_language", MORE), 0.0))
+    assert ("retention", "critical") in {(failure.column, failure.severity) for failure in refused.failures}
+
+
+def test_a_good_value_of_few_rows_passes(tmp_path: Path) -> None:
+    """One page of one is within every bound of a retention; that it proves little is in the interval."""
+    verdict = judged(tmp_path, healthy("filter_url", 1))
+    assert (verdict.outcome, verdict.undecided) == ("pass", ())
+    assert verdict.intervals["retention"] == (0.01, 1, 1)
+
+
+def test_a_large_crawl_that_nearly_all_is_missing_of_is_refused(tmp_path: Path) -> None:
+    """The fewer pages are left, the surer is the loss; before, 500 pages were too few to compare with a million."""
+    verdict = judged(tmp_path, healthy("ingest", 500), healthy("ingest", 1_000_000))
+    assert ("rows_in_change", "critical") in {(failure.column, failure.severity) for failure in verdict.failures}
+    assert verdict.outcome == "refuse"
+
+
+def test_small_snapshots_may_differ_by_chance(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, healthy("filter_language", 40), kept(healthy("filter_language", 40), 0.8))
+    assert verdict.outcome == "warn"
+    assert "retention_change" in {failure.column for failure in verdict.undecided}
+    assert "retention_change" not in {failure.column for failure in verdict.failures}
+
+
+def test_another_language_is_seen_in_thirty_rows(tmp_path: Path) -> None:
+    good = healthy("filter_language", FEW)
+    english, french = (profiled(good, language=[code] * 15, language_score=[0.9] * 15) for code in ("en", "fr"))
+    verdict = judged(tmp_path, french, english)
+    assert ("language_psi", "critical") in {(failure.column, failure.severity) for failure in verdict.failures}
+
+
+def test_the_page_shows_what_was_judged(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, kept(healthy("filter_language", 40), 0.025))
+    page = (tmp_path / verdict.docs).read_text()
+    assert "retention, at most" in page
+    assert "undecided, as 40 rows are too few: retention 0.025" in page

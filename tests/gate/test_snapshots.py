@@ -1,0 +1,192 @@
+"""The gate before a snapshot is published: how much of what landed is left, and how many documents."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
+from pipeline_tasks.gate.explaining import WIDTH, explain
+from pipeline_tasks.gate.verdicts import Verdict, judge, judge_snapshot, read_verdict
+from pipeline_tasks.inspect.lint import lint
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.recipe import load_recipe
+from tests.gate.samples import healthy, judged, kept, stored
+from tests.refining import made_up_shard
+
+
+def stage(name: str, rows_in: int, **rejected: int) -> Manifest:
+    """Return a manifest that rejected rows, each reason written as `why` of the stage."""
+    manifest = healthy(name, rows_in)
+    reasons = {f"{name}:{why}": rows for why, rows in rejected.items() if rows}
+    rows = rows_in - sum(rejected.values())
+    return replace(
+        manifest,
+        shards=(made_up_shard("data", rows, 10**9),),
+        rejects=(made_up_shard("rejects", rows_in - rows, 9),),
+        rejected=reasons,
+    )
+
+
+def snapshot(root: Path, *manifests: Manifest, **kwargs: Any) -> Verdict:
+    """Judge the snapshot of some manifests, each read by the next."""
+    return judge_snapshot(str(root), {manifest.stage: stored(root, manifest) for manifest in manifests}, **kwargs)
+
+
+@pytest.mark.parametrize("rows", [30, 99, 320, 20_000])
+def test_a_snapshot_that_is_nearly_all_lost_is_refused(rows: int, tmp_path: Path) -> None:
+    """All stages keep less each, and the whole is refused; half of it passes."""
+    bad = snapshot(tmp_path, stage("ingest", rows), stage("extract", rows, too_short=rows))
+    assert bad.outcome == "refuse"
+    assert "documents" in {failure.column for failure in bad.failures}
+    good = snapshot(tmp_path, stage("ingest", rows), stage("extract", rows, too_short=rows // 2))
+    assert (good.outcome, good.stage) == ("pass", "publish")
+
+
+def test_two_documents_of_three_hundred_are_refused(tmp_path: Path) -> None:
+    verdict = snapshot(tmp_path, stage("ingest", 320), stage("extract", 320, too_short=318))
+    assert {(failure.column, failure.severity) for failure in verdict.failures} == {
+        ("documents", "warning"),
+        ("retention", "critical"),
+        ("retention", "warning"),
+    }
+    assert verdict.outcome == "refuse"
+
+
+def test_pages_that_are_known_already_are_no_loss(tmp_path: Path) -> None:
+    """A recrawl: 950 pages unchanged, 40 texts published before, and 10 new ones."""
+    verdict = snapshot(
+        tmp_path,
+        stage("ingest", 1000, unchanged=900, revisit=50),
+        stage("dedup_exact", 50, seen_before=38),
+        stage("dedup_minhash", 12, near_duplicate=2),
+        stage("mix", 10, over_budget=4),
+    )
+    assert verdict.outcome == "pass"
+    assert (verdict.facts["new_pages"], verdict.facts["documents"], verdict.facts["retention"]) == (6, 6, 1)
+    assert verdict.facts["record_retention"] == 0.006
+
+
+def test_nothing_new_is_published_by_a_person_alone(tmp_path: Path) -> None:
+    unchanged = stage("ingest", 40, unchanged=40)
+    refused = snapshot(tmp_path, unchanged)
+    assert refused.outcome == "refuse"
+    assert refused.skipped == ("retention: nothing to compute it from",) * 2
+    allowed = snapshot(tmp_path, unchanged, override="an empty day, for the calendar")
+    assert (allowed.outcome, allowed.override) == ("warn", "an empty day, for the calendar")
+    assert read_verdict(str(tmp_path), allowed.path) == allowed
+
+
+def test_no_recipe_publishes_nothing(tmp_path: Path) -> None:
+    for bounds in ({"documents": {"min_value": 0}}, {"documents": {"critical": {"min_value": None}}}):
+        with pytest.raises(RecipeError, match="documents: min_value must be 1 or more"):
+            snapshot(tmp_path, stage("ingest", 40, unchanged=40), bounds=bounds)
+
+
+def test_a_recipe_has_its_own_bounds_on_a_snapshot(tmp_path: Path) -> None:
+    manifests = stage("ingest", 320), stage("extract", 320, too_short=318)
+    assert snapshot(tmp_path, *manifests, bounds={"retention": {"min_value": 0.001}}).outcome == "warn"
+    assert snapshot(tmp_path, stage("ingest", 40), bounds={"documents": {"min_value": 50}}).outcome == "refuse"
+
+
+def test_an_override_of_a_stage_does_not_reach_the_snapshot(tmp_path: Path) -> None:
+    ingest, extract = stage("ingest", 320), stage("extract", 320, too_short=318)
+    path = stored(tmp_path, extract)
+    assert judge(str(tmp_path), path, override="known to be empty").outcome == "warn"
+    assert snapshot(tmp_path, ingest, extract).outcome == "refuse"
+
+
+def test_the_last_stage_and_the_snapshot_have_verdicts_of_their_own(tmp_path: Path) -> None:
+    """Both are about one manifest, and the ledger shows both."""
+    path = stored(tmp_path, stage("ingest", 320))
+    verdicts = judge(str(tmp_path), path), judge_snapshot(str(tmp_path), {"ingest": path}, override="because")
+    assert verdicts[0].path != verdicts[1].path
+    with Ledger.open(str(tmp_path / "ledger.sqlite")) as ledger:
+        ledger.record_stage(path, stage("ingest", 320), snapshot="s", recipe="web")
+        for verdict in reversed(verdicts):
+            ledger.record_verdict(verdict, snapshot="s", recipe="web")
+        assert [row["stage"] for row in ledger.query("gates", recipe="web", snapshot="s")] == ["ingest", "publish"]
+        assert [row["stage"] for row in ledger.query("retention_over_time", recipe="web")] == ["ingest"]
+        assert [row["override_reason"] for row in ledger.query("overrides")] == ["because"]
+
+
+# --- What a refusal says --------------------------------------------------------------------------------------------
+
+
+def test_a_refusal_says_what_was_seen_and_whose_the_bound_is(tmp_path: Path) -> None:
+    low = kept(healthy("extract", 60), 0.1)
+    shipped = judged(tmp_path, low)
+    lines = explain([failure for failure in shipped.failures if failure.severity == "critical"], ())
+    assert lines == [
+        "critical: retention is 0.1, and must be at least 0.25",
+        "    60 rows leave 0.030588 to 0.225912 possible (99 % on each side)",
+        "    bound of expectations/extract.json: Less than a quarter of the pages gave a text: the extractor",
+        "    or the character sets are broken.",
+    ]
+    own = judged(tmp_path, low, bounds={"retention": {"critical": {"min_value": 0.5}, "warning": {"min_value": 0}}})
+    lines = explain(own.failures, own.undecided)
+    assert lines[0] == "critical: retention is 0.1, and must be at least 0.5"
+    assert lines[2] == "    the recipe's bound: change it under `gates:` if it is wrong."
+    assert not any("quarter" in line for line in lines)
+    assert all(len(line) <= WIDTH and not line.endswith("..") for line in lines)
+
+
+def test_undecided_bounds_share_a_line(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, kept(healthy("filter_quality", 12), 1.0))
+    assert {failure.column for failure in verdict.undecided} == {"retention"}
+    assert explain(verdict.failures, verdict.undecided) == ["undecided, as 12 rows are too few: retention 1"]
+
+
+# --- What a person writes -------------------------------------------------------------------------------------------
+
+
+def recipe(folder: Path, gates: dict[str, Any]) -> str:
+    path = folder / "own.yaml"
+    path.write_text(json.dumps({"name": "own", "stages": {"ingest": {}, "extract": {}}, "gates": gates}))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("gates", "named"),
+    [
+        ({"extract": {"retentoin": {"min_value": 0.1}}}, "nearest are 'retention'"),
+        ({"extract": {"reason_share.extract:tiemout": {"max_value": 0.1}}}, "'reason_share.extract:timeout'"),
+        ({"extract": {"chars_p55": {"max_value": 9}}}, "'chars_p95'"),
+        ({"publish": {"document": {"min_value": 5}}}, "'documents'"),
+        ({"publish": {"documents": {"min_value": 0}}}, "min_value must be 1 or more"),
+        ({"extract": {"needs": {"rows_inn": 5}}}, "'rows_in'"),
+        ({"extract": {"needs": 100}}, "needs must be a mapping"),
+        ({"extract": {"retention": {"min_value": True}}}, "must be a number"),
+        ({"extract": {"retention": {"min_value": 0.9, "max_value": 0.1}}}, "no value passes"),
+    ],
+)
+def test_bounds_are_checked_before_anything_runs(gates: dict[str, Any], named: str, tmp_path: Path) -> None:
+    path = recipe(tmp_path, gates)
+    with pytest.raises(RecipeError, match=named):
+        check_bounds(load_recipe(path))
+    assert [finding.fault for finding in lint(path)] == [True]
+
+
+def test_bounds_on_facts_of_one_snapshot_are_legal(tmp_path: Path) -> None:
+    gates = {
+        "extract": {"reason_share.error:charset": {"max_value": 0.1}, "chars_p95": {"min_value": 9}, "needs": {}},
+        "publish": {"documents": {"critical": {"min_value": 1}, "warning": {"min_value": 100}}},
+    }
+    check_bounds(load_recipe(recipe(tmp_path, gates)))
+
+
+def test_overrides_of_unknown_gates_and_without_a_reason_are_refused(tmp_path: Path) -> None:
+    gates = gate_names(load_recipe(recipe(tmp_path, {})))
+    check_overrides({"extract": "why", "publish": "why"}, gates)
+    with pytest.raises(RecipeError, match=r"'nosuch'.*the gates are ingest, extract, publish"):
+        check_overrides({"nosuch": "why"}, gates)
+    with pytest.raises(RecipeError, match="'pack'"):
+        check_overrides({"pack": "a stage that this recipe does not have"}, gates)
+    with pytest.raises(RecipeError, match="reason is empty"):
+        check_overrides({"extract": "  "}, gates)
+    with pytest.raises(RecipeError, match="reason is empty"):
+        judge(str(tmp_path), stored(tmp_path, healthy("extract", 30)), override=" ")
