@@ -40,6 +40,7 @@ COMMANDS = {
     "verify": Entry("inspect.verify", "re-check every digest, and that every record is accounted for"),
     "trace": Entry("inspect.trace", "trace a packed token back to its document and landed record"),
     "rejects": Entry("inspect.rejects", "count or export the rows that a stage rejected"),
+    "redactions": Entry("inspect.redactions", "count and place what scrub_pii replaced, without the values"),
     "duplicates": Entry("inspect.duplicates", "show a document's cluster: which document is kept, and the proof"),
     "contamination": Entry("inspect.contamination", "list evaluation items in snapshots, or look for a new benchmark"),
     "whatif": Entry("inspect.whatif", "predict what other bounds of filter_quality would keep"),

@@ -88,11 +88,11 @@ def find_phones(text: bytes, limits: Limits) -> Iterator[Span]:
         groups = groups_of(text, start, end)
         at = 0
         while at < len(groups):
-            found = _number_at(text, groups, at, last, limits)
-            if found is None:
+            number = _number_at(text, groups, at, last, limits)
+            if number is None:
                 at += 1
                 continue
-            at, span = found
+            at, span = number
             last = span.end
             yield span
 
@@ -166,16 +166,16 @@ def _accepted(text: bytes, groups: list[Group], end: int, place: _Place, limits:
     value = text[groups[0].start : groups[-1].end]
     if limits.keep_pseudonyms and pattern(FICTIONAL).search(value):
         return None
-    told = place.strong or bool(pattern(LABEL).search(text[end : end + CONTEXT]))
+    announced = place.strong or bool(pattern(LABEL).search(text[end : end + CONTEXT]))
     if value.startswith((b"+", b"(+", b"00")) and (number := _international(value, groups, place)):
         return number
     if place.other or is_date(value) or is_list(value):
         return None
-    cue = told or place.cue
+    cue = announced or place.cue
     return (
         _north_american(value, groups, limits, cue=cue)
         or _national(value, groups, limits, cue=cue, alone=place.alone and _ends_line(text, end))
-        or (_announced(value, groups) if told else None)
+        or (_announced(value, groups) if announced else None)
     )
 
 

@@ -1,0 +1,107 @@
+"""Lists what `scrub_pii` replaced: how often, and where in each document; never the values."""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
+from pipeline_tasks.inspect.rejects import stage_manifest
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.text.pii.candidates import KINDS
+
+STAGE = "scrub_pii"
+COLUMNS = ("id", "url", "redactions")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which documents: those whose ids begin with one of `ids` (none: all); which kinds; how many are listed."""
+
+    ids: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = KINDS
+    limit: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """One document: what became of it, and its redactions as `schema.REDACTION` has them."""
+
+    id: str
+    url: str
+    outcome: str
+    redactions: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Redactions:
+    """Redactions of each kind and the documents that have any, of all chosen ones; and the first of these documents."""
+
+    counts: Mapping[str, int]
+    documents: int
+    listed: tuple[Redacted, ...]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, the snapshot, and which documents and kinds to list."""
+    add_snapshot(parser)
+    parser.add_argument("--document", action="append", default=[], metavar="ID", help="only ids that begin so")
+    parser.add_argument("--kind", action="append", default=[], choices=KINDS, help="only these; may be repeated")
+    parser.add_argument("--limit", type=number(int, 0), default=20, metavar="N", help="documents listed (default: 20)")
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print the counts, and the redactions of the first documents that have any."""
+    manifest = stage_manifest(options.root, version_of(options), STAGE)
+    choice = Choice(tuple(options.document), tuple(options.kind) or KINDS, int(options.limit))
+    listed = redactions(options.root, manifest, choice)
+    print_result(options, asdict(listed), lines_of(listed))
+    return 0
+
+
+def redactions(root: str, manifest: Manifest, choice: Choice) -> Redactions:
+    """Return the redactions of a stage's kept and rejected documents, in their order.
+
+    RecipeError if the stage ran before redactions were kept.
+    """
+    if manifest.schema and COLUMNS[-1] not in dict(manifest.schema):
+        message = f"{manifest.stage}/{manifest.fingerprint} has no redactions; refine the snapshot again to have them"
+        raise RecipeError(message)
+    counts: Counter[str] = Counter()
+    documents = 0
+    listed: list[Redacted] = []
+    for document in _chosen(root, manifest, choice):
+        counts.update(redaction["kind"] for redaction in document.redactions)
+        documents += 1
+        if len(listed) < choice.limit:
+            listed.append(document)
+    return Redactions({kind: counts[kind] for kind in choice.kinds}, documents, tuple(listed))
+
+
+def _chosen(root: str, manifest: Manifest, choice: Choice) -> Iterator[Redacted]:
+    for outcome, shards in (("kept", manifest.shards), ("rejected", manifest.rejects)):
+        for batch in read_shards(root, shards, COLUMNS):
+            for row in batch.to_pylist():
+                chosen = _of_kinds(row["redactions"], choice.kinds)
+                if chosen and str(row["id"]).startswith(choice.ids or ("",)):
+                    yield Redacted(str(row["id"]), str(row["url"] or ""), outcome, chosen)
+
+
+def _of_kinds(redactions: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+    return tuple(redaction for redaction in redactions if redaction["kind"] in kinds)
+
+
+def lines_of(listing: Redactions) -> Iterator[str]:
+    """Yield the counts, then each document with the places in its text before and after, as lines for a person."""
+    for kind, count in listing.counts.items():
+        yield f"{kind:<10}{count:>12,}"
+    yield f"{'documents':<10}{listing.documents:>12,}"
+    for document in listing.listed:
+        yield ""
+        yield f"{document.id}  {document.outcome}  {document.url}"
+        for redaction in document.redactions:
+            places = f"{redaction['start']:>9,} to {redaction['end']:,}, now at {redaction['at']:,}"
+            yield f"    {redaction['kind']:<8}{places}"
