@@ -45,6 +45,7 @@ COMMANDS = {
     "contamination": Entry("inspect.contamination", "list evaluation items in snapshots, or look for a new benchmark"),
     "whatif": Entry("inspect.whatif", "predict what other bounds of filter_quality would keep"),
     "lint": Entry("inspect.lint", "find what in a recipe is unreadable, out of order, dead or shadowed"),
+    "train-lm": Entry("cli.train_lm", "train a language's n-gram model on trusted text, for score_quality"),
     "lsh-curve": Entry("inspect.lsh_curve", "compute the probability that bands and rows make a pair a candidate"),
     "retract": Entry("upkeep.retract", "make the dataset what it would be without a snapshot", supervised=True),
     "vacuum": Entry("upkeep.vacuum", "list (with --delete, remove) files that no manifest names", supervised=True),

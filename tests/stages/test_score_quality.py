@@ -2,7 +2,9 @@
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
+from pydoc_data.topics import topics
 from typing import Any
 
 import pyarrow as pa
@@ -11,17 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.recipe import bind
 from pipeline_tasks.stage import FilePath
-from pipeline_tasks.stages.score_quality import LOW_QUALITY, STAGE, Params, resources, score
+from pipeline_tasks.stages.score_quality import LOW_COMPONENT, LOW_QUALITY, STAGE, Params, resources, score
+from pipeline_tasks.text.words.language_model import dump_model
+from tests.documents import documents
+from tests.refining import commit_parent, refined
+from tests.text.words.test_language_model import model, sentences
 
 PROSE = (
     "The river rises in the hills to the north of the town, and for most of its length it is slow and shallow.\n"
     "People who live on its banks have built mills there since the ninth century, though few of them still turn.\n"
     "In the spring the water covers the meadows, and the road to the coast is closed for a week or two.\n"
 )
-LONG_PROSE = "\n".join(
-    f"In the year {year} the harvest was good and the people of the valley were not hungry." for year in range(60)
-)
+LONG_PROSE = topics["objects"]  # a chapter of Python's own manual
 LISTING = "| 12 | 0.4 | -- | ## |\n" * 80
 
 
@@ -43,7 +48,7 @@ def scored(batch: pa.RecordBatch, params: Params | None = None) -> list[dict[str
 
 def components(batch: pa.RecordBatch, weights: dict[str, float] | None = None) -> dict[str, float]:
     """Return the components of the first row, shown by an unreachable bound."""
-    params = Params(minimum=2.0) if weights is None else Params(minimum=2.0, weights=weights)
+    params = Params(minimum=2.0) if weights is None else Params(minimum=2.0, weights=weights, minima={})
     parts: dict[str, float] = json.loads(str(scored(batch, params)[0]["evidence"]))["components"]
     return parts
 
@@ -59,14 +64,16 @@ def language_model() -> FilePath:
 def test_prose_passes_and_rubble_does_not() -> None:
     prose, long_prose, rubble = scored(docs(PROSE, LONG_PROSE, LISTING))
     assert (prose["reason"], long_prose["reason"]) == (None, None)
-    assert rubble["reason"] == LOW_QUALITY
+    assert rubble["reason"] == LOW_COMPONENT
+    (poor,) = scored(docs(LISTING), Params(minima={}))
+    assert poor["reason"] == LOW_QUALITY
     assert long_prose["score"] > prose["score"] > rubble["score"]  # type: ignore[operator]
 
 
 def test_evidence_holds_every_component_and_the_bound() -> None:
     (row,) = scored(docs(LISTING))
     proof = json.loads(str(row["evidence"]))
-    assert set(proof["components"]) == {"length", "language", "duplication", "density"}
+    assert set(proof["components"]) == {"length", "language", "duplication", "redundancy", "density"}
     assert (proof["minimum"], proof["score"]) == (0.5, row["score"])
 
 
@@ -108,6 +115,72 @@ def test_signals_of_the_quality_filter_win_over_counting() -> None:
     batch = docs("one two\n" * 4, "one two\n" * 4).append_column("signals_gopher_repetition", struct)
     assert components(batch)["duplication"] == 0.6
     assert "duplication" not in components(batch.slice(1))
+
+
+def test_repeated_phrases_cost_what_they_repeat() -> None:
+    first = "a heron stands in the shallows for hours before it moves"
+    assert components(docs(PROSE))["redundancy"] == 1.0
+    twice = components(docs(f"{first}, and {first}. Otters come at dusk."))["redundancy"]
+    assert 0.05 < twice < 0.25  # but for `and`, and the last sentence
+    assert components(docs("x y z v w. " * 90))["redundancy"] == 0.0
+
+
+def test_a_component_below_its_bound_rejects_and_is_named() -> None:
+    (row,) = scored(docs("The way is long, and it is hard. " * 60))
+    proof = json.loads(str(row["evidence"]))
+    assert row["reason"] == LOW_COMPONENT
+    assert proof["below"] == {"redundancy": 0.2}
+    assert proof["score"] == row["score"] > proof["minimum"]
+    (kept,) = scored(docs("The way is long, and it is hard. " * 60), Params(minima={}))
+    assert kept["reason"] is None
+
+
+def test_perplexity_is_that_of_the_language_of_the_row(tmp_path: Path) -> None:
+    path = FilePath(str(tmp_path / "en.lm"))
+    Path(path).write_bytes(dump_model(model()))
+    params = Params(language_models={"en": path}, weights={"perplexity": 1.0}, minima={})
+    text = " ".join(sentences(30, seed=7))
+    english = docs(text, " ".join(text.split()[::-1]), "", None)
+    rows = scored(english, params)
+    assert rows[0]["score"] > 0.9  # type: ignore[operator]
+    assert rows[1]["score"] < 0.2  # type: ignore[operator]
+    assert [row["score"] for row in rows[2:]] == [0.0, 0.0]
+    assert rows[0] | {"language": None} == scored(english.slice(0, 1), params)[0] | {"language": None}
+    (german,) = scored(docs(text, language="de"), params)
+    assert german["score"] == 0.0  # no component has a source
+    assert resources(params) == (path,)
+
+
+def test_without_a_model_the_other_components_share_the_weight() -> None:
+    heavier = {**Params().weights, "perplexity": 9.0}
+    assert scored(docs(PROSE)) == scored(docs(PROSE), Params(weights=heavier))
+
+
+def test_a_model_of_another_language_and_unknown_names_are_refused(tmp_path: Path) -> None:
+    path = FilePath(str(tmp_path / "en.lm"))
+    Path(path).write_bytes(dump_model(model()))
+    with pytest.raises(RecipeError, match="is a model of 'en', and language_models names it for 'de'"):
+        scored(docs(PROSE), Params(language_models={"de": path}))
+    Path(path).write_bytes(b"no model")
+    with pytest.raises(RecipeError, match=r"en\.lm is no language model .*refinery train-lm"):
+        scored(docs(PROSE), Params(language_models={"en": path}))
+    with pytest.raises(RecipeError, match="write 'en' for 'eng'"):
+        bind(STAGE, {"language_models": {"eng": path}})
+    with pytest.raises(RecipeError, match="no component is called 'redundance'; the nearest is 'redundancy'"):
+        bind(STAGE, {"minima": {"redundance": 0.1}})
+
+
+def test_the_digest_of_a_model_is_identity(tmp_path: Path) -> None:
+    path = tmp_path / "en.lm"
+    table = documents([PROSE], language=pa.array(["en"]), language_score=pa.array([0.9]))
+    parent = commit_parent(tmp_path / "root", [table])
+    prints = set()
+    for language_model in (model(), replace(model(), trusted=model().trusted + 0.01)):
+        path.write_bytes(dump_model(language_model))
+        _, manifest = refined(tmp_path / "root", STAGE.name, parent, {"language_models": {"en": str(path)}})
+        prints.add(manifest.fingerprint)
+        assert str(tmp_path) not in str(manifest.params)
+    assert len(prints) == 2
 
 
 def test_stop_words_follow_the_language() -> None:

@@ -1,40 +1,27 @@
-"""Score every document between 0 and 1 by a weighted composite of signals, and reject the poor ones."""
+"""Compute the components of a score: numbers between 0 and 1 per document, NaN where a component has no source."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.constraints import Ratio, Weight
-from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject, replace_column
+if TYPE_CHECKING:  # importing it compiles loops
+    from pipeline_tasks.text.words.language_model import LanguageModel
 
-LOW_QUALITY = "score_quality:low_quality"
 Column = npt.NDArray[np.float64]
 """One component, a value in 0..1 per row; NaN where it is unknown."""
-
-WEIGHTS: Mapping[str, float] = {
-    "length": 0.10,
-    "language": 0.15,
-    "perplexity": 0.25,
-    "duplication": 0.20,
-    "density": 0.20,
-    "toxicity": 0.10,
-}
-"""The published weights; an unknown component is left out and the others share its weight."""
 
 _SIGNALS = "signals_"
 """Prefix of the columns of signals that `filter_quality` writes, one per profile."""
 
 _REPETITION = f"{_SIGNALS}gopher_repetition"
+
+_PHRASE, _UNSPACED_PHRASE = 5, 10
+"""Words of a repeated phrase; where no spaces are written a letter counts as a word (UAX #29)."""
 
 _FEW_WORDS, _ENOUGH_WORDS, _MANY_WORDS = 50, 500, 50_000
 _UNSPACED = ("zh", "ja", "th", "lo", "km", "my", "yue", "wuu")  # written without spaces
@@ -55,57 +42,8 @@ _STOP_WORDS = {  # the most frequent function words; a language that is not list
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Params:
-    """Weights by component, the bound, and fastText models that serve as further components.
-
-    `classifiers` maps a component name to a fastText model; `labels` names the label whose probability is that
-    component (so a toxicity model names its *clean* label), `weights` its weight. A component that no weight
-    names has none. Documents that score below `minimum` are rejected. On real prose, PEPs and news the lowest score
-    is 0.6; most tables, lists and repeated lines score below 0.5.
-    """
-
-    minimum: Ratio = 0.5
-    weights: Mapping[str, Weight] = field(default_factory=lambda: dict(WEIGHTS))
-    classifiers: Mapping[str, FilePath] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-
-def resources(params: Params) -> tuple[FilePath, ...]:
-    """Return the model files whose digests are part of the stage's identity, by component name."""
-    return tuple(params.classifiers[name] for name in sorted(params.classifiers))
-
-
-def score(docs: Batches, *, params: Params) -> Batches:
-    """Append `score`, rounded to six digits; reject rows below the bound with all components as evidence."""
-    models = {name: _load(params.classifiers[name]) for name in sorted(params.classifiers)}
-    for batch in docs:
-        parts = _components(batch)
-        for name, model in models.items():
-            parts[name] = _probability(model, params.labels[name], batch.column("text").to_pylist())
-        scores = _composite(parts, params.weights, batch.num_rows)
-        low = np.flatnonzero(scores < params.minimum)
-        reasons: list[str | None] = [None] * batch.num_rows
-        evidence: list[str | None] = [None] * batch.num_rows
-        for row in low.tolist():
-            reasons[row] = LOW_QUALITY
-            evidence[row] = _evidence(parts, row, float(scores[row]), params.minimum)
-        scored = replace_column(batch, "score", pa.array(scores, pa.float64()))
-        yield reject(scored, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
-
-
-def _composite(parts: Mapping[str, Column], weights: Mapping[str, float], rows: int) -> Column:
-    """Return the weighted mean of the known components of each row; 0 where none is known."""
-    total, weight = np.zeros(rows), np.zeros(rows)
-    for name in sorted(parts):
-        known = ~np.isnan(parts[name])
-        total += np.where(known, parts[name], 0.0) * weights.get(name, 0.0)
-        weight += known * weights.get(name, 0.0)
-    mean: Column = np.divide(total, weight, out=np.zeros(rows), where=weight > 0)
-    return np.round(mean, 6).astype(np.float64)
-
-
-def _components(batch: pa.RecordBatch) -> dict[str, Column]:
+def components(batch: pa.RecordBatch, models: Mapping[str, "LanguageModel"]) -> dict[str, Column]:
+    """Return the components that the documents themselves and the models of their languages give."""
     texts = [text or "" for text in batch.column("text").to_pylist()]
     languages = _languages(batch)
     counts = _byte_counts(batch.column("text"))
@@ -115,7 +53,9 @@ def _components(batch: pa.RecordBatch) -> dict[str, Column]:
         "length": _length(words),
         "language": np.clip(confidence.to_numpy(zero_copy_only=False), 0.0, 1.0),
         "duplication": _duplication(batch, texts),
+        "redundancy": _redundancy(batch, languages),
         "density": _density(batch, counts, words, languages),
+        "perplexity": _perplexity(batch, languages, models),
     }
 
 
@@ -154,6 +94,31 @@ def _duplication(batch: pa.RecordBatch, texts: list[str]) -> Column:
     if any(name.startswith(_SIGNALS) for name in batch.schema.names):
         return np.full(batch.num_rows, np.nan)
     return np.array([1.0 - _repeated_share(text) for text in texts], np.float64)
+
+
+def _redundancy(batch: pa.RecordBatch, languages: list[str | None]) -> Column:
+    """Return the share of characters of words that are in no phrase which the text has twice; DCLM's definition."""
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.signals.ngrams import SMALLEST
+    from pipeline_tasks.text.signals.repeated_ngrams import DCLM, ngram_shares
+
+    repeated = ngram_shares(*views(batch.column("text")), DCLM)
+    unspaced = np.isin(np.array(languages, dtype=object), _UNSPACED)
+    share = np.where(unspaced, repeated[:, _UNSPACED_PHRASE - SMALLEST], repeated[:, _PHRASE - SMALLEST])
+    return np.asarray(1.0 - np.clip(share, 0.0, 1.0), np.float64)
+
+
+def _perplexity(batch: pa.RecordBatch, languages: list[str | None], models: Mapping[str, "LanguageModel"]) -> Column:
+    """Return the calibrated gain of the words' order by the model of the row's language; NaN without one."""
+    from pipeline_tasks.text.words.language_model import order_scores
+
+    scores = np.full(batch.num_rows, np.nan)
+    named = np.array([language or "" for language in languages], dtype=object)
+    for code, model in models.items():
+        rows = np.flatnonzero(named == code)
+        if len(rows):
+            scores[rows] = order_scores(model, batch.column("text").take(pa.array(rows)))
+    return scores
 
 
 def _repeated_share(text: str) -> float:
@@ -226,60 +191,3 @@ def _byte_kinds() -> npt.NDArray[np.uint8]:
 
 
 _KINDS = _byte_kinds()
-
-
-def _load(path: FilePath) -> Any:  # noqa: ANN401 -- fasttext has no stubs
-    import fasttext
-
-    try:
-        return fasttext.load_model(path)
-    except ValueError as error:
-        message = f"score_quality: {path} is not a readable fastText model ({error}); correct `classifiers`"
-        raise RecipeError(message) from error
-
-
-def _probability(model: Any, label: str, texts: list[str | None]) -> Column:  # noqa: ANN401 -- no stubs
-    """Return the probability of `label` for each text, read as one line as fastText does; NaN without text."""
-    return np.array([_probability_of_text(model, label, text) for text in texts], np.float64)
-
-
-def _probability_of_text(model: Any, label: str, text: str | None) -> float:  # noqa: ANN401 -- no stubs
-    line = " ".join((text or "").split())
-    if not line:
-        return float("nan")
-    labels, odds = model.predict(line, k=-1, threshold=0.0)
-    return min(float(dict(zip(labels, odds, strict=True)).get(label, 0.0)), 1.0)
-
-
-def _evidence(parts: Mapping[str, Column], row: int, value: float, minimum: float) -> str:
-    known = {name: round(float(part[row]), 6) for name, part in parts.items() if not np.isnan(part[row])}
-    facts = {"components": known, "minimum": round(minimum, 6), "score": value}
-    return json.dumps(facts, sort_keys=True, separators=(",", ":"))
-
-
-def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Score every shard by itself.
-
-    Raises RecipeError when a classifier has no label or no weight.
-    """
-    for name in sorted(params.classifiers):
-        if name not in params.labels or name not in params.weights:
-            message = f"score_quality.classifiers.{name} needs score_quality.labels.{name} and .weights.{name}"
-            raise RecipeError(message)
-    return on.map(partial(score, params=params), shards)
-
-
-STAGE = Stage(
-    name="score_quality",
-    run=run,
-    params=Params,
-    resources=resources,
-    reads=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64())]),
-    writes=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64()), pa.field("score", pa.float64())]),
-    version=1,
-    splits=True,
-    engine="ray",
-    profiled=("score",),
-    reasons=(LOW_QUALITY,),
-    title="quality score",
-)
