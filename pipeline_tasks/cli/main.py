@@ -83,6 +83,14 @@ def _reported(work: Callable[[], int], arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # `refinery status | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:  # the machine's own failures come as errors of any library
+        from pipeline_tasks.embedded.machine import named
+
+        refusal = named(error)
+        if refusal is None or "--debug" in arguments:
+            raise
+        sys.stderr.write(f"refinery: {refusal}\n")
+        return refusal.exit_code
 
 
 def _is_supervised(arguments: Sequence[str]) -> bool:

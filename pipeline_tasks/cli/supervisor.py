@@ -12,12 +12,14 @@ finished work is committed, and the rest is no part of the dataset.
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.store.temporary import TemporaryFolder, new_folder
 
 GRACE = 5.0
@@ -25,6 +27,9 @@ GRACE = 5.0
 
 LAST = 10.0
 """Seconds after which the watcher no longer waits for killed processes, as for one that hangs in the kernel."""
+
+ADDRESSES = 4 * 1024**3
+"""Least `ulimit -v`: with 2.4 GiB LLVM does not load, and threads do not start."""
 
 INTERRUPTED = 128 + signal.SIGINT
 """Exit code after Ctrl-C, as shells have it."""
@@ -42,6 +47,7 @@ def supervised(work: Callable[[], int]) -> int:
     """Return the exit code of `work`, run in a process below this one (in this one where there is no `prctl`)."""
     if sys.platform != "linux":
         return work()
+    _require_addresses()
     folder = new_folder()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
@@ -65,6 +71,17 @@ def supervised(work: Callable[[], int]) -> int:
         return work()
     except KeyboardInterrupt:
         os._exit(INTERRUPTED)  # the watcher ends Spark, Ray and whatever else their own teardown would wait for
+
+
+def _require_addresses() -> None:
+    """Raise RecipeError if `ulimit -v` is too small to load LLVM and start threads: it fails late, in many ways."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY and soft < ADDRESSES:
+        message = (
+            f"`ulimit -v` allows {soft // 1024:,} KiB of addresses, and this command needs {ADDRESSES // 1024:,} "
+            "or more (Spark and Ray more still); run `ulimit -v unlimited` first, and limit memory by a container"
+        )
+        raise RecipeError(message)
 
 
 def _prctl(option: int, value: int) -> None:
@@ -134,7 +151,7 @@ def _code_after(stop: int, status: int) -> int:
         return 128 + stop
     if not stop and os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
-        why = " (no memory left?)" if name == "SIGKILL" else ""
+        why = " (no memory left, or a small `ulimit -v`?)" if name in {"SIGKILL", "SIGABRT", "SIGSEGV"} else ""
         _say(f"killed by {name}{why}; finished work is kept, and the same command continues from there")
     return code
 

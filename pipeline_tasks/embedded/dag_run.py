@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.embedded import airflow_home
+from pipeline_tasks.embedded.machine import named
 from pipeline_tasks.embedded.progress import Progress, Stopped, open_log, redirected_output
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
 from pipeline_tasks.landing.folder import refuse_overlap
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import load_recipe
-from pipeline_tasks.store.storage import require_folder
+from pipeline_tasks.store.storage import require_folder, require_usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ def run(options: RunOptions, *, json_summary: bool = False) -> int:
     check_overrides(options.override, gate_names(recipe))
     name = recipe.name
     require_folder(options.root)
+    require_usable(absolute(options.root))
     params = _dag_params(options)
     log = open_log()
     with redirected_output(log, 2 if json_summary else 1) as out:
@@ -123,9 +125,10 @@ def _run_dag(recipe: str, params: Mapping[str, Any], progress: Progress) -> bool
 
 def _explain(error: BaseException | None, log: Path) -> int:
     """Print why a run failed; return its exit code."""
-    if isinstance(error, RefineryError):
-        sys.stderr.write(f"refinery: {error}\n")
-        return error.exit_code
+    refusal = named(error)
+    if refusal is not None:
+        sys.stderr.write(f"refinery: {refusal}\n")
+        return refusal.exit_code
     kind = type(error).__name__ if error else "the run did not finish"
     sys.stderr.write(f"refinery: {kind}: {error}; the whole log: {log}\n")
     return RefineryError.exit_code

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pipeline_tasks.errors import NoSpace, RecipeError
-from pipeline_tasks.store.protocol import CHUNK, Entry, cut_short
+from pipeline_tasks.store.protocol import CHUNK, Entry, confined, cut_short
 
 UNFINISHED = ".tmp-"
 """Prefix of the names of files that are still being written; they are never listed."""
@@ -23,6 +23,9 @@ class LocalStore:
 
     def __init__(self, root: str) -> None:
         self.root = str(Path(root).absolute())
+
+    def _place(self, path: str) -> Path:
+        return Path(self.root, confined(self.root, path))
 
     def read(self, path: str) -> bytes:
         with self.open(path) as stream:
@@ -41,10 +44,10 @@ class LocalStore:
 
     def open(self, path: str) -> BinaryIO:
         with os_errors(f"{self.root}/{path}"):
-            return Path(self.root, path).open("rb")
+            return self._place(path).open("rb")
 
     def create(self, path: str, body: bytes) -> bool:
-        target = Path(self.root, path)
+        target = self._place(path)
         with os_errors(str(target)), new_file(target) as (stream, name):
             stream.write(body)
             flush(stream)
@@ -56,7 +59,7 @@ class LocalStore:
             return True
 
     def put_file(self, path: str, local: Path, digest: str) -> None:
-        target = Path(self.root, path)
+        target = self._place(path)
         if self.size(path) == local.stat().st_size and sha256_of(target) == digest:
             return
         with os_errors(str(target)), new_file(target) as (stream, name), local.open("rb") as source:
@@ -66,15 +69,15 @@ class LocalStore:
             _flush_folder(target.parent)
 
     def size(self, path: str) -> int | None:
-        target = Path(self.root, path)
+        target = self._place(path)
         return target.stat().st_size if target.is_file() else None
 
     def stamp(self, path: str) -> str:
-        status = Path(self.root, path).stat()
+        status = self._place(path).stat()
         return f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
 
     def list(self, prefix: str) -> Iterator[Entry]:
-        paths = sorted(str(file.relative_to(self.root)) for file in Path(self.root, prefix).rglob("*"))
+        paths = sorted(str(file.relative_to(self.root)) for file in self._place(prefix).rglob("*"))
         for path in paths:
             file = Path(self.root, path)
             try:
@@ -86,10 +89,10 @@ class LocalStore:
 
     def delete(self, path: str) -> None:
         with os_errors(f"{self.root}/{path}"):
-            Path(self.root, path).unlink(missing_ok=True)
+            self._place(path).unlink(missing_ok=True)
 
     def unfinished(self, prefix: str) -> Iterator[Entry]:
-        for file in sorted(Path(self.root, prefix).rglob(f"{UNFINISHED}*")):
+        for file in sorted(self._place(prefix).rglob(f"{UNFINISHED}*")):
             yield _entry(str(file.relative_to(self.root)), file)
 
 

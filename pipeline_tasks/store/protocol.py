@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from pipeline_tasks.errors import DigestMismatch
+from pipeline_tasks.errors import ContractError, DigestMismatch
 
 CHUNK = 8 * 1024 * 1024
 """Bytes that are copied, hashed or fetched at a time."""
@@ -54,6 +54,17 @@ class Store(Protocol):
 
     def unfinished(self, prefix: str) -> Iterator[Entry]:
         """Yield the files under `prefix` that killed writers left half-written. `list` never yields them."""
+
+
+def confined(root: str, path: str) -> str:
+    """Return a path relative to the root; ContractError if it leads out. A manifest may be forged."""
+    if path.startswith("/") or "\0" in path or ".." in path.split("/"):
+        message = (
+            f"{root}: the path {path!r} leads out of the root; the manifest or entry that has it is damaged or forged. "
+            "Restore it, or remove it and refine again"
+        )
+        raise ContractError(message)
+    return path
 
 
 def mismatch(path: str, promised: str, actual: str) -> DigestMismatch:

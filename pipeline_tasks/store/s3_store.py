@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from pipeline_tasks.errors import StorageBusy
-from pipeline_tasks.store.protocol import CHUNK, Entry, cut_short
+from pipeline_tasks.store.protocol import CHUNK, Entry, confined, cut_short
 from pipeline_tasks.store.s3_client import require_bucket, s3_client
 from pipeline_tasks.store.s3_errors import (
     ABSENT,
@@ -49,6 +49,7 @@ class S3Store:
         self._bucket, _, self._prefix = uri.removeprefix("s3://").partition("/")
 
     def _key(self, path: str) -> str:
+        confined(self.root, path)
         return f"{self._prefix}/{path}" if self._prefix else path
 
     def _uri(self, path: str) -> str:

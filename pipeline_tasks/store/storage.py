@@ -1,6 +1,7 @@
 """Connects to the store of a URI, and commits to it: put-if-absent is the only commit."""
 
 import hashlib
+import os
 import shutil
 from functools import lru_cache
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import BinaryIO
 from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, RecipeError
 from pipeline_tasks.store.local_store import LocalStore, flush, new_file, os_errors, sha256_of
 from pipeline_tasks.store.protocol import CHUNK, Store
+from pipeline_tasks.store.s3_client import require_reachable
 from pipeline_tasks.store.s3_store import S3Store
 from pipeline_tasks.store.temporary import user_folder
 
@@ -72,6 +74,21 @@ def require_folder(root: str) -> None:
     path = Path(root.removeprefix("file://"))
     if not root.startswith("s3://") and path.exists() and not path.is_dir():
         message = f"{root} is a file, not a root; name a folder or s3://bucket/prefix"
+        raise RecipeError(message)
+
+
+def require_usable(root: str) -> None:
+    """Raise RecipeError or Transient within seconds if `root` cannot be reached, or not be written to.
+
+    Whether a bucket may be written to is not tried: a probe would stay in it where objects cannot be removed.
+    """
+    if root.startswith("s3://"):
+        require_reachable(root)
+        return
+    place = Path(root.removeprefix("file://")).absolute()
+    parent = next(folder for folder in (place, *place.parents) if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        message = f"{root}: this user may not write to {parent}; choose another root"
         raise RecipeError(message)
 
 

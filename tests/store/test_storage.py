@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, NoSpace, RecipeError, StorageBusy
+from pipeline_tasks.errors import ContractError, DeterminismViolation, DigestMismatch, NoSpace, RecipeError, StorageBusy
 from pipeline_tasks.store import s3_store, storage, temporary
 from pipeline_tasks.store.storage import commit, connect
 from tests.faulty_s3 import Fault, FaultyS3
@@ -76,6 +76,28 @@ def test_a_missing_object_is_file_not_found(any_root: str) -> None:
             call("not/present")
     assert store.size("not/present") is None
     assert list(store.list("not")) == []
+
+
+@pytest.mark.parametrize("path", ["../outside", "stage/../../outside", "/etc/passwd", "stage/..", "a\0b"])
+def test_no_path_leads_out_of_the_root(any_root: str, path: str, tmp_path: Path) -> None:
+    """A forged manifest read, wrote and removed files beside the root."""
+    store, body = connect(any_root), tmp_path / "body"
+    body.write_bytes(b"body")
+    (tmp_path / "outside").write_bytes(b"not ours")
+    for call in (
+        lambda: store.read(path),
+        lambda: store.open(path),
+        lambda: store.size(path),
+        lambda: store.stamp(path),
+        lambda: store.read_ranges(path, [(0, 1)]),
+        lambda: store.create(path, b"body"),
+        lambda: store.put_file(path, body, hashlib.sha256(b"body").hexdigest()),
+        lambda: store.delete(path),
+        lambda: list(store.list(path)),
+    ):
+        with pytest.raises(ContractError, match="leads out of the root"):
+            call()
+    assert (tmp_path / "outside").read_bytes() == b"not ours"
 
 
 def test_create_never_replaces(any_root: str) -> None:
@@ -396,6 +418,25 @@ def test_missing_credentials_are_named(s3_root: str, tmp_path: Path, monkeypatch
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(RecipeError, match="no S3 credentials; set AWS_ACCESS_KEY_ID"):
         connect(s3_root).read("object")
+
+
+def test_an_output_is_tried_before_anything_starts(
+    s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An S3 output without credentials was found after 77 s, by its first task."""
+    storage.require_usable(s3_root)
+    storage.require_usable(str(tmp_path / "new" / "root"))
+    with pytest.raises(RecipeError, match=r"s3://refinery-nobody-made-this/x: bucket.*does not exist; create it"):
+        storage.require_usable("s3://refinery-nobody-made-this/x")
+    with monkeypatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+        with pytest.raises(StorageBusy, match=rf"{s3_root}: the object store did not answer.*AWS_ENDPOINT_URL"):
+            storage.require_usable(s3_root)
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(RecipeError, match=rf"{s3_root}: no S3 credentials; set AWS_ACCESS_KEY_ID"):
+        storage.require_usable(s3_root)
 
 
 def test_an_unreachable_server_is_busy_and_named(s3_root: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,75 @@
+"""Names what is wrong with the machine behind an error of a library: memory, disk, LLVM, a locked database."""
+
+import errno
+import os
+import resource
+import tempfile
+from collections.abc import Iterator
+
+from pipeline_tasks.errors import JobLost, NoSpace, RecipeError, RefineryError, StorageBusy
+
+_MEMORY = (
+    "cannot allocate memory",
+    "bad_alloc",
+    "can't start new thread",
+    "unable to allocate",
+    "failed to map segment",
+)
+_LLVM = ("libllvmlite", "llvm error", "could not find/load shared object file")
+_CACHE = ("no locator available", "numba_cache_dir")
+_LOCKED = ("database is locked",)
+
+
+def named(error: BaseException | None) -> RefineryError | None:
+    """Return Refinery's error for one that the machine caused, or None; its causes are searched, too."""
+    for cause in _causes(error):
+        if isinstance(cause, RefineryError):
+            return cause
+        if (refusal := _named(cause)) is not None:
+            return refusal
+    return None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _named(error: BaseException) -> RefineryError | None:  # noqa: PLR0911 -- a table
+    text, number = str(error).lower(), getattr(error, "errno", None)
+    reason = f"{type(error).__name__}: {str(error)[:200]}".rstrip(": ")
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        place = getattr(error, "filename", None) or tempfile.gettempdir()
+        return NoSpace(f"{place}: no space left on the disk; free some or set TMPDIR, nothing was committed")
+    if number in (errno.EMFILE, errno.ENFILE):
+        return JobLost(f"too many open files ({reason}); raise the limit with `ulimit -n 65536`")
+    if isinstance(error, MemoryError) or number == errno.ENOMEM or _has(text, _MEMORY):
+        return JobLost(f"this process got no more memory ({reason}); {_limit()}. Finished work is kept")
+    if _has(text, _CACHE):
+        place = os.environ.get("NUMBA_CACHE_DIR", "the package's folder")
+        return RecipeError(
+            f"{place}: numba cannot keep compiled code there ({reason}); set NUMBA_CACHE_DIR to a folder"
+        )
+    if _has(text, _LLVM):
+        return RecipeError(f"numba's compiler does not load ({reason}); {_limit()}, or install the requirements again")
+    if _has(text, _LOCKED):
+        return StorageBusy(
+            f"another process holds the database for more than a minute ({reason}); run the same command again. "
+            "If it stays locked, stop other `refinery up` and `airflow` processes of this home"
+        )
+    return None
+
+
+def _has(text: str, words: tuple[str, ...]) -> bool:
+    return any(word in text for word in words)
+
+
+def _limit() -> str:
+    """Return what to do about memory; the limit is named where there is one."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY:
+        return "free some, or give the machine or container more"
+    return f"`ulimit -v` allows {soft // 1024:,} KiB of addresses: raise it with `ulimit -v unlimited`"
