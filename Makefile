@@ -7,7 +7,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.refinery/numba
 export PYTHONPATH := $(CURDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint up clean requirements bench
+.PHONY: help demo test quick lint up clean requirements sbom bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ clean: ## Remove the environment, caches and the demo's output
 requirements: $(VENV)/.uv ## Resolve pyproject.toml into the pinned requirements files
 	$(BIN)/uv pip compile -q pyproject.toml --python-version 3.11 --generate-hashes -o requirements.txt
 	$(BIN)/uv pip compile -q pyproject.toml --extra dev -c requirements.txt --python-version 3.11 --generate-hashes -o requirements-dev.txt
+
+sbom: $(VENV)/.installed ## Print the bill of materials (CycloneDX) of the pinned requirements
+	@$(BIN)/python -m pipeline_tasks.cli.sbom
 
 $(VENV)/.uv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
