@@ -22,6 +22,7 @@ from pipeline_tasks.store.protocol import Store, mismatch
 from pipeline_tasks.store.segment import Segment, Segments
 from pipeline_tasks.store.segment_writer import SegmentWriter
 from pipeline_tasks.store.shard_file import HashingStream, ShardWriter, read_shard
+from pipeline_tasks.text.page import sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ def run(task: Task) -> Outcome:
 
 def run_streams(task: Task, streams: Sequence[Batches | HistoryReader], *, landed: bool = False) -> Outcome:
     """As `run`, over streams that are already open."""
-    started, cpu = time.perf_counter(), time.process_time()
+    started, cpu = time.perf_counter(), _processor_time()
     kernel = _with_local_files(task.kernel, task.io.files)
     counted = _Counted(streams[0])
     rest = [*streams[1:]]
@@ -176,7 +177,12 @@ def run_streams(task: Task, streams: Sequence[Batches | HistoryReader], *, lande
     history_reads: Counter[str] = Counter()
     for stream in (streams[0], *rest):
         history_reads.update(stream.cost if isinstance(stream, Segment | Segments) else {})
-    return Outcome(receipt, time.perf_counter() - started, time.process_time() - cpu, dict(history_reads))
+    return Outcome(receipt, time.perf_counter() - started, _processor_time() - cpu, dict(history_reads))
+
+
+def _processor_time() -> float:
+    """Return the seconds of processor time of this process and of its extractors, which are processes of their own."""
+    return time.process_time() + sandbox.seconds_spent()
 
 
 def is_landed(inputs: Sequence[Shards]) -> bool:

@@ -29,6 +29,11 @@ EXTRACTED = pa.schema(
 
 _ERRORS = {"charset": "error:charset", "crash": "error:extractor_crash"}
 
+LOST = 20
+"""A text is too little if it has less than 1 / LOST of the visible characters of its page, or less than `min_chars`
+where the page has that many to see. Of 739 real pages nine are such, and four of them, whole articles, change: F1 on
+Readability's gold rises by 0.004, the share of goose3's beginnings by 0.026, and no set loses."""
+
 TITLE = 500
 """Code points of a title that are kept."""
 
@@ -37,16 +42,16 @@ TITLE = 500
 class Params:
     """How text is extracted.
 
-    `method` is one of `METHODS`; those of `fallback` are tried, in order, where the text so far is shorter than
-    `min_chars` code points (or there is none: too slow, died) and used where theirs is longer; column `extractor` names
-    the method that extracted the text (`plain` for pages that are no HTML). Texts still shorter than `min_chars` are
-    rejected. `repair` undoes mojibake by ftfy, line by line, where a text shows it; `repaired` counts those lines.
-    `language` names jusText's stop words for pages that do not declare their language; `seconds` of processor time (for
-    each method) and `memory` in bytes bound each page.
+    `method` is one of `METHODS`; those of `fallback` are tried, in order, where the text so far is too little (see
+    `LOST`) or there is none (too slow, died), and used where theirs is longer; column `extractor` names the method that
+    extracted the text (`plain` for pages that are no HTML). Texts still shorter than `min_chars` are rejected. `repair`
+    undoes mojibake by ftfy, line by line, where a text shows it; `repaired` counts those lines. `language` names
+    jusText's stop words for pages that do not declare their language; `seconds` of processor time (for each method) and
+    `memory` in bytes bound each page.
     """
 
     method: str = "resiliparse"
-    fallback: tuple[str, ...] = ()
+    fallback: tuple[str, ...] = ("trafilatura", "justext")
     language: str = "English"
     min_chars: Count = 100
     seconds: Annotated[float, Range(0, 3600, above=True)] = 10.0
@@ -122,7 +127,7 @@ def _best(batch: pa.RecordBatch, sandbox: Any, params: Params) -> _Texts:  # noq
     pages = _pages(batch, params)
     ready = pc.is_valid(batch["text"]).to_pylist()
     best = _texts(_first_results(batch["text"], pages, sandbox, params.method), sandbox, params)
-    for method in params.fallback:
+    for method in dict.fromkeys(name for name in params.fallback if name != params.method):
         retried = [row for row, is_ready in enumerate(ready) if not is_ready and _is_short(best, row, params)]
         other = _texts(list(sandbox.process(method, [pages[row] for row in retried])), sandbox, params)
         longer = [pick for pick, row in enumerate(retried) if other.chars[pick] > best.chars[row]]
@@ -132,8 +137,12 @@ def _best(batch: pa.RecordBatch, sandbox: Any, params: Params) -> _Texts:  # noq
 
 def _is_short(best: _Texts, row: int, params: Params) -> bool:
     """Return whether another method may find more in a row."""
-    result = best.results[row]
-    return result.outcome != "charset" and result.method != "plain" and bool(best.chars[row] < params.min_chars)
+    result, chars = best.results[row], int(best.chars[row])
+    if result.outcome == "charset" or result.method == "plain":
+        return False
+    if result.outcome != "done":
+        return True
+    return bool(chars * LOST < result.visible or chars < params.min_chars <= result.visible)
 
 
 def _first_results(texts: pa.Array, pages: list[Any], sandbox: Any, method: str) -> list[Any]:  # noqa: ANN401
@@ -280,7 +289,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=3,
+    version=4,
     splits=True,
     engine="spark",
     profiled=("chars", "extractor", "repaired"),

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import resource
 import signal
 import sys
 from collections import Counter
@@ -14,7 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import refine
 from pipeline_tasks.schema import LOCATOR, PAGE, RECORD
 from pipeline_tasks.stages import ingest
 from pipeline_tasks.stages.extract import EXTRACTED, METHODS, STAGE, Params, extract_pages
@@ -98,7 +102,9 @@ def test_deep_nesting_loses_no_text(depth: int, method: str) -> None:
 
 def test_a_page_that_hangs_native_code_costs_itself() -> None:
     table = "<table>" + "<tr><td>cell</td></tr>" * 100_000 + "</table>"
-    documents = extracted([page(), page(table), page(), page(table), page()], method="trafilatura", seconds=0.5)
+    documents = extracted(
+        [page(), page(table), page(), page(table), page()], method="trafilatura", fallback=(), seconds=0.5
+    )
     timeout = "extract:timeout"
     assert [row["reason"] for row in documents] == [None, timeout, None, timeout, None]
     assert json.loads(documents[1]["evidence"]) == {"seconds": 0.5}
@@ -135,7 +141,7 @@ NOTHING = f"<html><body><nav><ul><li><a href=/>{PROSE}</a></li></ul></nav></body
 
 def test_what_finds_nothing_falls_back() -> None:
     pages = [page(), page(NOTHING), page("<p></p>"), page("Plain. " * 99, "text/plain")]
-    alone = extracted(pages, method="justext")
+    alone = extracted(pages, method="justext", fallback=())
     assert [row["reason"] for row in alone] == [None, "extract:empty", "extract:empty", None]
     assert [row["extractor"] for row in alone] == ["justext", "justext", "justext", "plain"]
     whole = extracted(pages, method="justext", fallback=["trafilatura", "resiliparse"])
@@ -156,6 +162,31 @@ def test_what_is_too_short_falls_back_to_what_is_longer() -> None:
     assert {rows[0]["extractor"] for rows in documents.values()} == {"resiliparse"}
     (enough,) = extracted([short], fallback=("trafilatura", "justext"), min_chars=20)
     assert (enough["extractor"], enough["reason"], enough["chars"]) == ("resiliparse", None, 87)
+
+
+ITEMS = "".join(f"<p>Part {number} of it. {PROSE}</p>" for number in range(9))
+LOSING = {
+    "all": f"<html><body><div id=sidebar>{ITEMS}</div></body></html>",
+    "nearly all": f"<html><body><p>{PROSE[:150]}</p><div class=modal>{ITEMS}</div></body></html>",
+}
+
+
+@pytest.mark.parametrize("kind", LOSING)
+def test_an_article_that_the_method_loses_is_extracted_by_the_next_one(kind: str) -> None:
+    pages = [page(), page(LOSING[kind])]
+    alone = extracted(pages, fallback=())
+    assert [row["extractor"] for row in alone] == ["resiliparse"] * 2
+    assert alone[1]["chars"] < len(PROSE) / 3
+    whole = extracted(pages)
+    assert whole[0] == alone[0]
+    assert whole[1]["extractor"] in {"trafilatura", "justext"}
+    assert PROSE.strip() in whole[1]["text"]
+    assert extracted(pages, 1) == extracted(pages) == whole
+
+
+def test_a_page_with_little_to_see_is_not_extracted_twice() -> None:
+    pages = [page("<p>Short.</p>"), page(f"<nav><a href=/>{'link ' * 30}</a></nav><p>{PROSE[:300]}</p>")]
+    assert extracted(pages) == extracted(pages, fallback=())
 
 
 def test_mojibake_is_repaired_and_counted() -> None:
@@ -198,7 +229,7 @@ def test_a_child_is_kept_for_the_next_shard_until_it_is_closed() -> None:
 
 def test_what_a_dead_child_left_behind_is_no_answer() -> None:
     """A page cannot answer for another one: what is behind the last answer has another window's number."""
-    fake = ANSWER.pack(1, 0, 0, 4, 4) + b"FAKE\0\0\0\0"
+    fake = ANSWER.pack(1, 0, 0, 4, 4, 0) + b"FAKE\0\0\0\0"
     giant = "<b>" * 9_000_000
     with Sandbox(Limits(memory=400 << 20)) as extractor:
         windows = [list(extractor.process("resiliparse", [Page(b"<pre>" + fake * 500, "text/html")]))]
@@ -218,7 +249,7 @@ def test_ready_text_that_is_broken_is_an_error() -> None:
 
 def test_what_hangs_or_dies_falls_back() -> None:
     table = f"<p>{PROSE}</p><table>" + "<tr><td>cell</td></tr>" * 100_000 + "</table>"
-    documents = extracted([page(), page(table), page()], method="trafilatura", fallback=["resiliparse"], seconds=0.5)
+    documents = extracted([page(), page(table), page()], method="trafilatura", fallback=["resiliparse"], seconds=2)
     assert [row["extractor"] for row in documents] == ["trafilatura", "resiliparse", "trafilatura"]
     assert [row["reason"] for row in documents] == [None, None, None]
     assert documents[1]["text"].startswith(PROSE.strip())
@@ -236,6 +267,33 @@ def test_a_process_that_cannot_start_is_no_fault_of_a_page(monkeypatch: pytest.M
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(ChildProcessError, match="does not start"):
         extracted([page()])
+
+
+def children_spent() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def test_the_cost_of_a_stage_has_the_processor_time_of_its_extractors(tmp_path: Path) -> None:
+    sandbox.close_idle()
+    pages = [page(f"<p>Page {at}. {PROSE}</p>" * 20, at=at) for at in range(100)]
+    parent = commit_parent(tmp_path, [pa.Table.from_pylist(pages, PAGE)])
+    before = children_spent()
+    request = RefineRequest(str(tmp_path), "extract", {"method": "justext"}, parent)
+    cost = refine(request, LocalEngine).cost
+    sandbox.close_idle()
+    spent = children_spent() - before
+    assert spent > 0.2
+    assert spent / 2 < cost.cpu
+
+
+def test_a_child_that_hangs_has_cost_what_it_used() -> None:
+    sandbox.close_idle()
+    before, ended = sandbox.seconds_spent(), children_spent()
+    table = "<table>" + "<tr><td>cell</td></tr>" * 100_000 + "</table>"
+    (row,) = extracted([page(table)], method="trafilatura", fallback=(), seconds=1)
+    assert row["reason"] == "extract:timeout"
+    assert 1 <= sandbox.seconds_spent() - before <= children_spent() - ended + 0.01
 
 
 def test_an_unknown_method_is_refused(tmp_path: Path) -> None:

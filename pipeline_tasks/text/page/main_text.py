@@ -33,11 +33,16 @@ _STOP_WORDS = dict(
 """jusText's lists by language tag."""
 
 
+SHORT = 2000
+"""Characters of a main text below which the page's visible text is measured, to see whether it was lost."""
+
+
 class Main(NamedTuple):
-    """The main text of a page, and its metadata."""
+    """The main text of a page, its metadata, and the characters of all visible text where the main text is short."""
 
     text: str
     metadata: PageMetadata
+    visible: int = 0
 
 
 def load(method: str) -> None:
@@ -62,7 +67,14 @@ def main_text(html: str, method: str, language: str = "English", *, depth: int =
     else:
         main = method == "resiliparse" and depth <= DEEPEST
         text = extract_plain_text(tree, preserve_formatting=True, main_content=main, alt_texts=False)
-    return Main(text, metadata)
+    visible = 0
+    if len(text) < SHORT:
+        visible = _characters(extract_plain_text(tree, preserve_formatting=True, main_content=False, alt_texts=False))
+    return Main(text, metadata, visible)
+
+
+def _characters(text: str) -> int:
+    return sum(map(len, text.split()))
 
 
 @cache

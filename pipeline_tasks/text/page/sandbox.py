@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import json
 import os
+import resource
 import secrets
 import select
 import signal
@@ -43,6 +44,19 @@ _START = (
 )
 
 
+_spent = 0.0
+
+
+def seconds_spent() -> float:
+    """Return the seconds of processor time that the children of this process's sandboxes have used."""
+    return _spent
+
+
+def _spend(seconds: float) -> None:
+    global _spent  # noqa: PLW0603 -- of this process, as its own clock is
+    _spent += max(seconds, 0.0)
+
+
 class Sandbox:
     """A child process that extracts, started at the first page and again after each death."""
 
@@ -53,6 +67,7 @@ class Sandbox:
         self._pages, self._answers = _file_in_memory("pages"), _file_in_memory("answers")
         os.ftruncate(self._pages.fileno(), WINDOW_BYTES)  # as far as a child maps it
         self._number = 0
+        self._reported = self._reaped = 0.0  # seconds of the child; of all ended children when it started
 
     def __enter__(self) -> Self:
         return self
@@ -104,6 +119,7 @@ class Sandbox:
         """Return the child, started if there is none."""
         if self._child is None:
             files = (self._pages.fileno(), self._answers.fileno())
+            self._reported, self._reaped = 0.0, _ended_children()
             setup = json.dumps([sys.path, {"limits": asdict(self.limits), "pages": files[0], "answers": files[1]}])
             self._child = subprocess.Popen(  # noqa: S603 -- this interpreter, our module
                 [sys.executable, "-c", _START, setup],
@@ -124,7 +140,9 @@ class Sandbox:
         reply = self._receive(child, DONE.size)
         if reply is None:
             return os.fstat(self._answers.fileno()).st_size, False
-        ends, size = DONE.unpack(reply)
+        ends, size, seconds = DONE.unpack(reply)
+        _spend(seconds - self._reported)
+        self._reported = seconds
         return size, not ends
 
     def _receive(self, child: subprocess.Popen[bytes], size: int) -> bytes | None:
@@ -159,10 +177,17 @@ class Sandbox:
         if self._child is not None:
             self._child.kill()
             self._child.wait()
+            _spend(_ended_children() - self._reaped - self._reported)  # what it did since its last answer
             for pipe in (self._child.stdin, self._child.stdout):
                 assert pipe is not None
                 pipe.close()
             self._child = None
+
+
+def _ended_children() -> float:
+    """Return the seconds of processor time of all children of this process that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _window_end(pages: Sequence[Page], start: int) -> int:

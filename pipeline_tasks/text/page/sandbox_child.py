@@ -4,6 +4,7 @@ import mmap
 import os
 import resource
 import signal
+import time
 from typing import Any
 
 from pipeline_tasks.text.page.charset import decode
@@ -47,7 +48,7 @@ def serve(setup: dict[str, Any]) -> None:
             signal.setitimer(signal.ITIMER_PROF, 0)
             at = write_answer(answers, number, result, at)
         ends = _address_space() > most
-        os.write(replies, DONE.pack(ends, at))
+        os.write(replies, DONE.pack(ends, at, time.process_time()))
 
 
 def _private_pipes() -> tuple[int, int]:
@@ -96,4 +97,5 @@ def answer(page: Page, method: str, language: str) -> Result:
         main = main_text(decoded.text, method, language, depth=page.depth, bits=page.bits)
     except Exception as error:  # noqa: BLE001 -- whatever an extractor raises is the page's fault, and counted as that
         return Result("crash", detail=type(error).__name__)
-    return Result("done", main.text.encode("utf-8", "ignore"), *main.metadata, method=method)
+    body = main.text.encode("utf-8", "ignore")
+    return Result("done", body, *main.metadata, method=method, visible=main.visible)
