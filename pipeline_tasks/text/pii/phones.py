@@ -135,8 +135,10 @@ def _is_apart(text: bytes, start: int, end: int, *, grouped: bool) -> bool:
     """Return whether a number is no part of a word or of a longer number; a word may follow one with `+`."""
     if is_separate(text, start, end, _GLUE if grouped else _BARE_GLUE):
         return True
-    follows_word = text[start] == PLUS and text[end : end + 1].isalpha()
-    return follows_word and is_separate(text[:end], start, end, _GLUE)
+    if text[start] != PLUS or not text[end : end + 1].isalpha():
+        return False
+    first = max(0, start - CONTEXT)
+    return is_separate(text[first:end], start - first, end - first, _GLUE)  # as if the text ended with the number
 
 
 def _next_group(groups: list[Group], stop: int, end: int) -> int:

@@ -1,5 +1,7 @@
 """Phone numbers: international, North American and national formats, and what only looks like one."""
 
+from typing import Any, SupportsIndex
+
 import pytest
 
 from pipeline_tasks.text.pii.candidates import Limits
@@ -72,6 +74,32 @@ def test_national_formats(region: str) -> None:
 )  # fmt: skip
 def test_other_numbers(text: str) -> None:
     assert not found(text, "US", "DE", "GB", "FR")
+
+
+def test_a_word_may_follow_a_number_with_its_country() -> None:
+    assert found("T. +39 0474 492 390F. +39 0474 492 300") == ["+39 0474 492 390", "+39 0474 492 300"]
+    assert not found("x+39 0474 492 390F")
+
+
+def test_no_copy_of_the_text_is_made_for_each_number() -> None:
+    """A number that a word follows is looked at in its context: the bytes that are copied grow with the text."""
+    copied = []
+    for times in (200, 800):
+        text = Counted(b"+39 0474 492 390F " * times)
+        assert len(list(find_phones(text, Limits()))) == times
+        copied.append(text.copied)
+    assert copied[1] < 5 * copied[0]
+
+
+class Counted(bytes):
+    """Bytes that count how many of them are copied by slices."""
+
+    copied = 0
+
+    def __getitem__(self, key: SupportsIndex | slice) -> Any:
+        piece = super().__getitem__(key)
+        self.copied += len(piece) if isinstance(piece, bytes) else 0
+        return piece
 
 
 def test_two_numbers_in_a_run() -> None:
