@@ -118,12 +118,16 @@ def open_landed(uri: str) -> BinaryIO:
 
 
 def localize(uri: str, digest: str) -> str:
-    """Return a local path of the file at `uri`: itself if local, else a checked copy in this user's cache."""
+    """Return a local path of the file at `uri`: itself if local, else a copy in this user's cache.
+
+    DigestMismatch unless the file has the digest. A copy that has not is made again.
+    """
     if not uri.startswith("s3://"):
+        _require_planned(uri, digest_of_file(uri)[1], digest)
         return uri.removeprefix("file://")
     cache = user_folder() / digest
     target = cache / uri.rpartition("/")[2]
-    if not target.exists():
+    if not target.exists() or digest_of_file(str(target))[1] != digest:
         cache.mkdir(exist_ok=True, mode=0o700)
         _copy_checked(uri, digest, target)
     return str(target)
@@ -134,11 +138,14 @@ def _copy_checked(uri: str, digest: str, target: Path) -> None:
         with open_landed(uri) as source:
             shutil.copyfileobj(source, stream, CHUNK)
         flush(stream)
-        actual = sha256_of(path)
-        if actual != digest:
-            message = f"{uri}: SHA-256 is {actual}, not {digest} as when the run was planned; plan it again"
-            raise DigestMismatch(message)
+        _require_planned(uri, sha256_of(path), digest)
         path.replace(target)
+
+
+def _require_planned(uri: str, actual: str, planned: str) -> None:
+    if actual != planned:
+        message = f"{uri}: SHA-256 is {actual}, not {planned} as when the run was planned; run it again"
+        raise DigestMismatch(message)
 
 
 def digest_of_file(uri: str) -> tuple[int, str]:

@@ -8,11 +8,12 @@ from itertools import groupby
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import add_json, add_root, number, print_result
-from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, load, stage_prefix
+from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, stage_prefix
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry, Store
+from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.segment import COMPACTED
 from pipeline_tasks.upkeep.compact import in_use
 
@@ -118,6 +119,7 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
     fenced, total = [], 0
     for prefix in _prefixes(store):
         total += sum(entry.bytes for entry in prefix.entries)
+        _require_manifest(store, prefix, rules)
         if prefix.manifests:
             files += _orphans_of_committed(prefix, rules)
         elif prefix.all_are(is_old):
@@ -136,17 +138,27 @@ def _prefixes(store: Store) -> Iterator[_Prefix]:
     for stage in (*STAGES, COMPACTED):
         for name, group in groupby(store.list(stage), key=lambda entry: _prefix_of(entry.path)):
             entries = tuple(group)
-            yield _Prefix(name, entries, tuple(_committed(store, name, entries)))
+            yield _Prefix(name, entries, tuple(_committed(store, entries)))
 
 
 def _prefix_of(path: str) -> str:
     return "/".join(path.split("/")[:2])
 
 
-def _committed(store: Store, prefix: str, entries: Iterable[Entry]) -> Iterator[Manifest]:
+def _committed(store: Store, entries: Iterable[Entry]) -> Iterator[Manifest]:
     for entry in entries:
         if _is_slot(entry) and entry.bytes != len(ABANDONED):
-            yield load(store.read(entry.path), f"{store.root}/{prefix}")
+            yield read_manifest(store.root, entry.path)
+
+
+def _require_manifest(store: Store, prefix: _Prefix, rules: _Rules) -> None:
+    """Raise ContractError if a dataset version names a prefix whose manifest is gone: its shards are no orphans."""
+    if prefix.name in rules.published and not prefix.manifests:
+        message = (
+            f"{store.root}/{prefix.name} is named by a dataset version and has no manifest; nothing was removed. "
+            "Restore the manifest from a backup, or run its snapshot again"
+        )
+        raise ContractError(message)
 
 
 def _orphans_of_committed(prefix: _Prefix, rules: _Rules) -> Iterator[Orphan]:

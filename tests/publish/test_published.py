@@ -8,12 +8,16 @@ import pytest
 
 from pipeline_tasks.errors import ContractError, DeterminismViolation, DigestMismatch
 from pipeline_tasks.inspect.trace import trace
+from pipeline_tasks.manifest import ABANDONED
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.published import PublishedFile, publish_file, read_published_file
 from pipeline_tasks.publish.published_tokens import open_published
 from pipeline_tasks.publish.superseded import read_superseded
 from pipeline_tasks.sealed import path_of, sha256
 from pipeline_tasks.store import storage
+from pipeline_tasks.upkeep.vacuum import find_orphans
+from tests.chain import reply
+from tests.refining import resealed
 from tests.small_root import DAYS, RECIPE, SmallRoot, refine
 
 NAMES = ("tokens.bin", "tokens.idx", "tokens.json", "lineage.parquet", "tokenizer.json", "superseded.parquet")
@@ -84,6 +88,67 @@ def test_a_damaged_report_is_written_again_or_published_in_a_new_version(small: 
     assert refine(small, DAYS[1])["version"] == 5
     later = published(small)
     assert sha256(Path(small.root, later.report).read_bytes()) == later.file(Path(later.report).name).digest
+
+
+@pytest.mark.slow
+def test_nothing_that_a_version_names_is_vacuumed(small: SmallRoot) -> None:
+    paths = [entry.path for entry, _ in find_orphans(small.root, grace=-1.0, expire=1e-9).files]
+    version = published(small)
+    named = {
+        *map(path_of, (*version.manifests.values(), *version.verdicts.values())),
+        *(file.path for file in version.files),
+    }
+    assert not named & set(paths)
+    assert not [path for path in paths if path.startswith(("datasets/", "publish/"))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("left", [b"", None, ABANDONED])
+def test_a_published_stage_whose_manifest_is_gone_is_not_vacuumed(small: SmallRoot, left: bytes | None) -> None:
+    path = Path(small.root, path_of(published(small).manifests["extract"]))
+    path.unlink()
+    if left is not None:
+        path.write_bytes(left)
+    with pytest.raises(ContractError, match=r"extract/.*(nothing was removed|not JSON)"):
+        find_orphans(small.root, grace=-1.0)
+
+
+# --- What the next day builds on ------------------------------------------------------------------------------------
+
+
+def emptied_history(small: SmallRoot, first: version_log.Version) -> None:
+    path = Path(small.root, path_of(first.manifests["dedup_exact"]))
+    resealed(path, history={"documents": []})
+
+
+def without_history(small: SmallRoot, first: version_log.Version) -> None:
+    resealed(Path(small.root, path_of(first.manifests["dedup_exact"])), history={})
+
+
+def removed_version(small: SmallRoot, first: version_log.Version) -> None:
+    Path(small.root, version_log.version_path(RECIPE, first.number)).unlink()
+
+
+def removed_last(small: SmallRoot, _: version_log.Version) -> None:
+    Path(small.root, version_log.version_path(RECIPE, 4)).unlink()
+
+
+def other_snapshot(small: SmallRoot, first: version_log.Version) -> None:
+    resealed(Path(small.root, version_log.version_path(RECIPE, first.number)), snapshot="2027-01-01")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change",
+    [emptied_history, without_history, removed_version, removed_last, other_snapshot],
+    ids=lambda f: f.__name__,
+)
+def test_the_next_day_does_not_build_on_what_was_changed(
+    small: SmallRoot, change: Callable[[SmallRoot, version_log.Version], None]
+) -> None:
+    change(small, version_log.current(small.root, RECIPE, DAYS[0]))
+    with pytest.raises(ContractError, match="restore it"):
+        reply("history", root=small.root, recipe=RECIPE, snapshot=DAYS[2])
 
 
 def test_a_file_that_a_version_names_is_not_replaced_by_another(any_root: str, tmp_path: Path) -> None:

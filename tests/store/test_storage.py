@@ -211,6 +211,28 @@ def test_a_file_that_changed_since_it_was_planned_is_not_used(
     assert not list(tmp_path.rglob("model.bin"))
 
 
+def test_a_local_file_that_changed_since_it_was_planned_is_not_used(tmp_path: Path) -> None:
+    model = tmp_path / "model.bin"
+    model.write_bytes(b"weights")
+    digest = hashlib.sha256(b"weights").hexdigest()
+    assert storage.localize(str(model), digest) == storage.localize(f"file://{model}", digest) == str(model)
+    model.write_bytes(b"other weights")
+    with pytest.raises(DigestMismatch, match=r"model\.bin: SHA-256 is .*run it again"):
+        storage.localize(str(model), digest)
+
+
+def test_a_damaged_copy_in_the_cache_is_made_again(
+    s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    connect(s3_root).create("model.bin", b"weights")
+    digest = hashlib.sha256(b"weights").hexdigest()
+    copy = Path(storage.localize(f"{s3_root}/model.bin", digest))
+    for damaged in (b"weight", b"weightz"):
+        copy.write_bytes(damaged)
+        assert Path(storage.localize(f"{s3_root}/model.bin", digest)).read_bytes() == b"weights"
+
+
 # --- Processes that die ------------------------------------------------------------------------------------------
 
 WRITER = textwrap.dedent(
