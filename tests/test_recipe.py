@@ -29,6 +29,7 @@ from pipeline_tasks.recipe import (
     stage_card,
 )
 from pipeline_tasks.stage import FilePath, Stage
+from pipeline_tasks.stages.filter_quality import FINEWEB
 
 MINIMAL: dict[str, Any] = {"stages": {"toy_map": {"every": 4}, "toy_group": {}}}
 
@@ -210,6 +211,19 @@ def test_scores_may_decide_on_near_duplicates(column: str) -> None:
     near = {"dedup_minhash": {"policy": ["quality", "lowest_id"], "quality": column}}
     recipe = parse_recipe({"stages": scored | near}, "r.yaml")
     assert [step.stage for step in recipe.steps][-1] == "dedup_minhash"
+
+
+def test_the_default_recipe_judges_each_language_by_bounds_of_its_own() -> None:
+    params = bind(stage_card("filter_quality"), load_recipe("web").step("filter_quality").params)
+    assert params.packs == "fineweb2"
+
+
+def test_fineweb_en_counts_words_and_near_duplicates_as_fineweb() -> None:
+    recipe = load_recipe("fineweb_en")
+    quality = bind(stage_card("filter_quality"), recipe.step("filter_quality").params)
+    assert (quality.profiles, quality.words, quality.packs, quality.limits) == (FINEWEB, "spacy", "none", {})
+    near = bind(stage_card("dedup_minhash"), recipe.step("dedup_minhash").params)
+    assert (near.ngram, near.bands, near.rows, near.threshold) == (5, 14, 8, 0)
 
 
 def test_there_are_recipes_to_ship() -> None:
