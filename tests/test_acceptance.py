@@ -26,8 +26,8 @@ from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.demo.show import compared
 from pipeline_tasks.demo.truth import Truth
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.inspect import verify
 from pipeline_tasks.inspect.trace import trace
+from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.schema import DOCUMENT
@@ -95,8 +95,9 @@ def test_every_stage_accounts_for_its_rows(days: Days) -> None:
 
 def test_verify_reports_no_problem(days: Days) -> None:
     for day in days:
-        account = verify.verify(day.root, day.version)
-        assert account.problems == []
+        report = verify(day.root, Scope(snapshot=day.version.snapshot))
+        (account,) = report.accounts
+        assert report.findings.problems == []
         assert account.balanced
         assert account.records == len(day.outcomes())
         assert account.published == day.version.documents
@@ -112,10 +113,11 @@ def test_verify_notices_what_was_changed(crawl: Path, how: How, tmp_path: Path) 
         body = bytearray(path.read_bytes())
         body[at] ^= 1
         path.write_bytes(body)
-    problems = verify.verify(root, day.version).problems
+    problems = verify(root).findings.problems
     assert len(problems) == 2
-    assert all("its bytes are not those" in problem for problem in problems)
-    assert [name in " ".join(problems) for name in (shard, kept["file"])] == [True, True]
+    assert all(problem.problem == "its bytes were changed" for problem in problems)
+    objects = " ".join(problem.object for problem in problems)
+    assert [name in objects for name in (shard, kept["file"])] == [True, True]
     done = command("-m", "pipeline_tasks.cli", "verify", root)
     assert done.returncode == ContractError.exit_code
     assert "2 problems" in done.stdout
@@ -319,7 +321,7 @@ def test_every_real_archive_is_read_and_none_ends_the_run(shared_data: Path, tmp
         if not entry["warcio_error"] and entry["file"] not in UNEVEN:
             records = sum(count for kind, count in entry["records"].items() if not kind.startswith("html"))
             assert rows[entry["file"]] == records, entry["file"]
-    assert verify.verify(day.root, day.version).problems == []
+    assert verify(day.root).findings.problems == []
 
 
 UNEVEN = {"warcio__bad.arc", "gowarc__empty.warc.gz.open"}
@@ -357,7 +359,7 @@ def test_a_store_of_objects_holds_the_same_bytes_as_a_folder(
     monkeypatch.setenv("REFINERY_LEDGER", str(tmp_path / "ledger.sqlite"))
     day = refined(s3_root, str(crawl / "2026-11-19"), how)
     assert day.sealed() == undisturbed
-    assert verify.verify(s3_root, day.version).problems == []
+    assert verify(s3_root).findings.problems == []
 
 
 def test_a_landing_of_objects_gives_the_same_bytes_as_a_folder(

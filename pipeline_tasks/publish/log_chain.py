@@ -44,7 +44,7 @@ def read_chain(root: str, recipe: str) -> list[ChainEntry]:
     name the entry before it; the message names the entry and the way out.
     """
     store = storage.connect(root)
-    entries, heads = _numbers(store, recipe)
+    entries, heads = numbers(store, recipe)
     chain: list[ChainEntry] = []
     for number in range(1, max(entries | heads, default=0) + 1):
         fields, digest = _read(store, recipe, number)
@@ -55,7 +55,7 @@ def read_chain(root: str, recipe: str) -> list[ChainEntry]:
     return chain
 
 
-def _numbers(store: Store, recipe: str) -> tuple[set[int], set[int]]:
+def numbers(store: Store, recipe: str) -> tuple[set[int], set[int]]:
     """Return the numbers that have an entry, and those that have a head."""
     entries: set[int] = set()
     heads: set[int] = set()
@@ -65,7 +65,8 @@ def _numbers(store: Store, recipe: str) -> tuple[set[int], set[int]]:
     return entries, heads
 
 
-def _way_out(recipe: str) -> str:
+def way_out(recipe: str) -> str:
+    """Return how to heal a log."""
     return (
         f"restore it from a backup; without one, remove datasets/{recipe} and run every snapshot again in order: "
         "what is refined already is reused"
@@ -78,9 +79,9 @@ def _read(store: Store, recipe: str, number: int) -> tuple[dict[str, Any], str]:
     try:
         body = store.read(path)
     except FileNotFoundError as error:
-        message = f"{where}: version {number} of recipe {recipe} was removed; {_way_out(recipe)}"
+        message = f"{where}: version {number} of recipe {recipe} was removed; {way_out(recipe)}"
         raise ContractError(message) from error
-    return unseal(body, where, _way_out(recipe)), sha256(body)
+    return unseal(body, where, way_out(recipe)), sha256(body)
 
 
 def _require_link(store: Store, recipe: str, number: int, fields: Mapping[str, Any], chain: list[ChainEntry]) -> None:
@@ -90,7 +91,7 @@ def _require_link(store: Store, recipe: str, number: int, fields: Mapping[str, A
         if fields.get(name) != value:
             message = (
                 f"{store.root}/{entry_path(recipe, number)}: {name} is {fields.get(name)!r} and has to be {value!r}: "
-                f"it, or the entry before it, was replaced; {_way_out(recipe)}"
+                f"it, or the entry before it, was replaced; {way_out(recipe)}"
             )
             raise ContractError(message)
 
@@ -102,15 +103,16 @@ def _without_link(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _require_head(store: Store, recipe: str, last: ChainEntry) -> None:
     path = head_path(recipe, last.number)
     head = store.read(path)
-    if head and head != _head(last.digest):  # an empty object is no commit
+    if head and head != head_body(last.digest):  # an empty object is no commit
         message = (
             f"{store.root}/{path} does not name the digest of version {last.number} of recipe {recipe}, which is "
-            f"{last.digest}: one of the two was changed; {_way_out(recipe)}"
+            f"{last.digest}: one of the two was changed; {way_out(recipe)}"
         )
         raise ContractError(message)
 
 
-def _head(digest: str) -> bytes:
+def head_body(digest: str) -> bytes:
+    """Return the content of the head of the entry that has this digest."""
     return f"{digest}\n".encode()
 
 
@@ -122,12 +124,12 @@ def append(root: str, recipe: str, chain: list[ChainEntry], fields: Mapping[str,
     store = storage.connect(root)
     last = chain[-1] if chain else None
     if last:
-        storage.commit(store, head_path(recipe, last.number), _head(last.digest))
+        storage.commit(store, head_path(recipe, last.number), head_body(last.digest))
     number = next_number(chain)
     body = seal({**fields, "number": number, "recipe": recipe, "previous": last.digest if last else ""})
     if not store.create(entry_path(recipe, number), body):
         return False
-    storage.commit(store, head_path(recipe, number), _head(sha256(body)))
+    storage.commit(store, head_path(recipe, number), head_body(sha256(body)))
     return True
 
 

@@ -36,7 +36,7 @@ def publish(
     committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
     by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
     tokenizer = require_pinned(root, recipe, snapshot, by_stage[TOKENIZE]).digest if TOKENIZE in by_stage else ""
-    prefix = _prefix(recipe, by_stage)
+    prefix = prefix_of(recipe, by_stage)
     promised = version_log.promised_files(root, recipe, prefix)
     files = export(source_of(root, by_stage), prefix, promised) if "pack" in by_stage else []
     superseded = superseded_by(root, by_stage.get("dedup_minhash"))
@@ -50,7 +50,7 @@ def publish(
         "prefix": prefix,
         "tokenizer": tokenizer,
         "files": tuple(sorted(files, key=lambda file: file.path)),
-        **_sizes(by_stage),
+        **sizes_of(by_stage),
         **superseded_facts(prefix, snapshot, superseded),
     }
     version = version_log.unchanged(root, fields) or _with_report(root, fields, ledger)
@@ -87,7 +87,8 @@ def _with_report(root: str, fields: dict[str, Any], ledger: Ledger) -> version_l
     return version_log.append(root, fields | {"files": tuple(files)})
 
 
-def _prefix(recipe: str, by_stage: Mapping[str, Manifest]) -> str:
+def prefix_of(recipe: str, by_stage: Mapping[str, Manifest]) -> str:
+    """Return the prefix of the published files of manifests."""
     fingerprints = {stage: manifest.fingerprint for stage, manifest in by_stage.items()}
     return f"publish/{digest_of(fingerprints | {'recipe': recipe})}"
 
@@ -97,7 +98,7 @@ def _earlier_retractions(root: str, recipe: str, snapshot: str) -> tuple[version
     return tuple(retraction for retraction in retractions if retraction.snapshot < snapshot)
 
 
-def _sizes(by_stage: Mapping[str, Manifest]) -> dict[str, int]:
+def sizes_of(by_stage: Mapping[str, Manifest]) -> dict[str, int]:
     """Return the documents, tokens and sequences of a version."""
     documents = [by_stage[stage].rows for stage in STAGES if stage in by_stage and stage != "pack"][-1]
     pack = by_stage.get("pack")

@@ -119,10 +119,11 @@ def _newest_by_snapshot(entries: Iterable[Version | Retraction]) -> dict[str, Ve
 
 
 def _entries(root: str, recipe: str, chain: Sequence[ChainEntry]) -> list[Version | Retraction]:
-    return [_entry(root, recipe, entry.fields) for entry in chain]
+    return [entry_of(root, recipe, entry.fields) for entry in chain]
 
 
-def _entry(root: str, recipe: str, fields: Mapping[str, Any]) -> Version | Retraction:
+def entry_of(root: str, recipe: str, fields: Mapping[str, Any]) -> Version | Retraction:
+    """Return the entry that fields of the log describe; ContractError if they describe none."""
     try:
         if "retracts" in fields:
             return Retraction(**{**fields, "retracts": tuple(fields["retracts"])})

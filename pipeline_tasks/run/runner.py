@@ -97,8 +97,12 @@ def _commit(store: Store, path: str, manifest: Manifest) -> None:
 
 def partition_path(planned: Plan, span: Span) -> str:
     """Return the path of a partition's manifest, named by the input that it covers and not by its number."""
-    covered = [shard.digest for shard in planned.inputs(span)]
-    return f"{planned.io.prefix}/partitions/{digest_of(covered)}.json"
+    return f"{planned.io.prefix}/partitions/{partition_name(shard.digest for shard in planned.inputs(span))}.json"
+
+
+def partition_name(covers: Iterable[str]) -> str:
+    """Return the name of the partition that covers the shards with these digests."""
+    return digest_of(list(covers))
 
 
 def _verified(store: Store, path: str, planned: Plan, span: Span | None = None) -> Manifest:

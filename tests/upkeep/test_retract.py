@@ -13,7 +13,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.staleness import stale_versions
 from pipeline_tasks.inspect.status import status_lines
-from pipeline_tasks.inspect.verify import verify
+from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.superseded import read_superseded
@@ -145,7 +145,7 @@ def test_retracting_a_day_equals_never_having_had_it(
     assert stale(root) == []
     assert ledger_status(root, day) == (None, "a test day")
     assert version_log.versions(root, RECIPE)[: len(DAYS)] == before, "published versions never change"
-    assert all(not verify(root, version).problems for version in version_log.latest_by_snapshot(root, RECIPE))
+    assert verify(root).findings.problems == []
     page = storage.connect(root).read(version_log.latest_by_snapshot(root, RECIPE)[-1].report).decode()
     assert ("a test day" in page) == (day < DAYS[-1])
 
@@ -336,6 +336,8 @@ def test_commands_print_which_snapshot_they_read(
     assert main(["trace", root, "--token", "0"]) == RecipeError.exit_code
     assert f"version 1 of recipe {RECIPE} has no packed tokens" in capsys.readouterr().err
     assert main(["verify", root, "--json"]) == 0
-    (account,) = json.loads(capsys.readouterr().out)
-    assert account.items() >= {**named, "records": 8, "problems": []}.items()
+    report = json.loads(capsys.readouterr().out)
+    assert report["problems"] == []
+    (account,) = report["versions"]
+    assert account.items() >= {**named, "records": 8}.items()
     assert account["published"] + sum(account["rejected"].values()) == 8

@@ -1,0 +1,67 @@
+"""Re-checks what is stored, from the log of versions to the last byte of the published tokens."""
+
+import argparse
+from collections.abc import Iterator
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result
+from pipeline_tasks.inspect.verify.findings import Account, Problem
+from pipeline_tasks.inspect.verify.verification import Report, Scope, counted, report_facts, verify
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, the snapshot, how much to read, and a digest to compare with."""
+    add_snapshot(parser, EVERY)
+    parser.add_argument("--fast", action="store_true", help="check sizes, and bytes of JSON and small objects only")
+    parser.add_argument("--head", default="", metavar="DIGEST", help="a log's head in an archived report: is it there?")
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print the report; return ContractError's exit code if there is a problem."""
+    scope = Scope(options.recipe, options.snapshot, full=not options.fast, archived=options.head)
+    report = verify(options.root, scope)
+    print_result(options, report_facts(report), report_lines(report))
+    return ContractError.exit_code if report.findings.problems else 0
+
+
+def report_lines(report: Report) -> Iterator[str]:
+    """Yield the report as lines for a person."""
+    for account in report.accounts:
+        yield from account_lines(account)
+    findings = report.findings
+    counted = ", ".join(f"{count:,} {kind}" for kind, count in sorted(findings.checked.items()))
+    yield f"checked    {counted or 'nothing'}; {findings.bytes / 1e6:,.1f} MB read ({report.mode})"
+    for log in report.logs:
+        yield f"head       {log.recipe} {log.head['number']}: {log.head['sha256']}"
+    for note in sorted(findings.notes):
+        yield f"note       {note}"
+    for problem in sorted(findings.problems, key=str):
+        yield from problem_lines(problem)
+    count = len(findings.problems)
+    yield _conclusion(count, report.mode)
+
+
+def _conclusion(problems: int, mode: str) -> str:
+    if problems:
+        return counted(problems)
+    read = "every byte is as it was written" if mode == "full" else "all sizes and small objects are as written"
+    return f"every record is accounted for, and {read}"
+
+
+def account_lines(account: Account) -> Iterator[str]:
+    """Yield the records of a version."""
+    yield f"{account.recipe} version {account.version}, snapshot {account.snapshot}"
+    yield f"  records    {account.records:,} in = {account.published:,} documents published"
+    for reason, count in sorted(account.rejected.items(), key=lambda pair: -pair[1]):
+        yield f"             {count:>10,} {reason}"
+
+
+def problem_lines(problem: Problem) -> Iterator[str]:
+    """Yield a problem and the way to heal it."""
+    yield f"PROBLEM    {problem.object}: {problem.problem}"
+    if problem.expected:
+        yield f"  expected {problem.expected}"
+    if problem.actual:
+        yield f"  is       {problem.actual}"
+    if problem.heal:
+        yield f"  heal     {problem.heal}"

@@ -1,0 +1,74 @@
+"""Checks what only a later run reads: compactions of history, manifests of partitions, receipts.
+
+All of these can be made again, so the way to heal each is to remove it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from pipeline_tasks.inspect.verify.findings import Findings, Problem
+from pipeline_tasks.inspect.verify.objects import Expected
+from pipeline_tasks.manifest import ABANDONED, Manifest, load, stage_prefix
+from pipeline_tasks.run.runner import partition_name
+from pipeline_tasks.run.task import load_receipt
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import Entry
+from pipeline_tasks.store.reading import require_place
+from pipeline_tasks.store.segment import COMPACTED
+
+
+def check_compactions(root: str, known: Mapping[str, str], findings: Findings) -> Iterator[tuple[Manifest, str]]:
+    """Check the manifest of every compaction; yield each with the way to heal its segments."""
+    store = storage.connect(root)
+    for entry in store.list(COMPACTED):
+        folder, name = entry.path.split("/")[1:3]
+        if not name.startswith("manifest.") or entry.bytes in (0, len(ABANDONED)):
+            continue
+        heal = f"remove the folder {root}/{COMPACTED}/{folder}: its parts are still there and are read instead"
+        where = f"{root}/{entry.path}"
+        with findings.guarded(where, heal):
+            manifest = load(store.read(entry.path), where)
+            findings.count("compactions")
+            require_place(manifest, entry.path, where)
+            for parent, digest in zip(manifest.parents, manifest.parent_digests, strict=True):
+                if known.get(parent, digest) != digest:
+                    problem = f"was merged from another form of {manifest.stage}/{parent}"
+                    findings.add(Problem(where, problem, digest, known[parent], heal))
+            yield manifest, heal
+
+
+def compacted_segments(root: str, manifest: Manifest, heal: str) -> Iterator[Expected]:
+    """Yield the segments of a compaction."""
+    for shard in manifest.history_shards:
+        yield Expected(f"{root}/{shard.path}", "compacted segments", shard.bytes, shard.digest, heal)
+
+
+def check_leftovers(root: str, manifests: Iterable[Manifest], findings: Findings) -> None:
+    """Check the manifests of partitions, and the receipts, beside the manifests of stages."""
+    store = storage.connect(root)
+    for manifest in manifests:
+        prefix = stage_prefix(manifest.stage, manifest.fingerprint)
+        for entry in (*store.list(f"{prefix}/partitions"), *store.list(f"{prefix}/receipts")):
+            if entry.bytes:  # an empty object is no commit
+                where = f"{root}/{entry.path}"
+                with findings.guarded(where, f"remove {where}: nothing that is committed reads it"):
+                    _check_leftover(root, manifest, entry, findings)
+
+
+def _check_leftover(root: str, manifest: Manifest, entry: Entry, findings: Findings) -> None:
+    body, where = storage.connect(root).read(entry.path), f"{root}/{entry.path}"
+    heal = f"remove {where}: nothing that is committed reads it"
+    if "/receipts/" in entry.path:
+        findings.count("receipts", len(body))
+        key = load_receipt(body, where).key
+        if entry.path.rpartition("/")[2] != f"{key}.json":
+            findings.add(Problem(where, "is the receipt of another task", entry.path.rpartition("/")[2], key, heal))
+        return
+    findings.count("partitions", len(body))
+    part = load(body, where)
+    if (part.stage, part.fingerprint) != (manifest.stage, manifest.fingerprint):
+        expected, actual = manifest.fingerprint, part.fingerprint
+        findings.add(Problem(where, "is a partition of another stage", expected, actual, heal))
+    elif not {shard.path for shard in part.stored} <= {shard.path for shard in manifest.stored}:
+        findings.add(Problem(where, "names shards that the sealed manifest does not", heal=heal))
+    elif entry.path.rpartition("/")[2] != f"{partition_name(part.covers)}.json":
+        findings.add(Problem(where, "is the manifest of another partition", partition_name(part.covers), "", heal))

@@ -1,0 +1,92 @@
+"""What a verification found: problems with the way to heal each, notes, counts, and the records of each version."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pipeline_tasks.errors import RefineryError, Transient
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One object that is not what it should be, and what to do about it."""
+
+    object: str
+    problem: str
+    expected: str = ""
+    actual: str = ""
+    heal: str = ""
+
+    def __str__(self) -> str:
+        values = f" (expected {self.expected}, is {self.actual})" if self.expected or self.actual else ""
+        return f"{self.object}: {self.problem}{values}; {self.heal}" if self.heal else f"{self.object}: {self.problem}"
+
+
+@dataclass(slots=True)
+class Account:
+    """The records of one version: those that came in, the rejected ones by reason, and the published documents."""
+
+    recipe: str
+    version: int
+    snapshot: str
+    records: int = 0
+    rejected: dict[str, int] = field(default_factory=dict)
+    published: int = 0
+
+    @property
+    def balanced(self) -> bool:
+        """Whether every record that came in is published, or rejected with a reason."""
+        return self.records == self.published + sum(self.rejected.values())
+
+
+@dataclass(slots=True)
+class Findings:
+    """Collects problems from several threads; `checked` counts objects by kind, `bytes` are those that were read."""
+
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    checked: Counter[str] = field(default_factory=Counter)
+    bytes: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, problem: Problem) -> None:
+        """Add a problem unless the same one is known."""
+        with self.lock:
+            if problem not in self.problems:
+                self.problems.append(problem)
+
+    def is_damaged(self, uri: str) -> bool:
+        """Return whether an object has a problem: then what is read of it says nothing more."""
+        with self.lock:
+            return any(problem.object == uri for problem in self.problems)
+
+    def note(self, text: str) -> None:
+        """Add a remark that is no problem."""
+        with self.lock:
+            if text not in self.notes:
+                self.notes.append(text)
+
+    def count(self, kind: str, size: int = 0) -> None:
+        """Count a checked object, and the bytes that were read of it."""
+        with self.lock:
+            self.checked[kind] += 1
+            self.bytes += size
+
+    @contextmanager
+    def guarded(self, name: str, heal: str) -> Iterator[None]:
+        """Turn whatever a damaged object makes its reader raise into a problem of the object `name`.
+
+        A store that is busy says nothing about the object, so that error is raised.
+        """
+        try:
+            yield
+        except Transient:
+            raise
+        except RefineryError as error:
+            self.add(Problem(name, str(error).removeprefix(f"{name}: "), heal=heal))
+        except FileNotFoundError:
+            self.add(Problem(name, "is missing", heal=heal))
+        except Exception as error:  # noqa: BLE001 -- a reader of damaged bytes may raise anything, and the rest is checked
+            self.add(Problem(name, f"cannot be read ({type(error).__name__}: {str(error)[:200]})", heal=heal))

@@ -1,0 +1,147 @@
+"""Checks the manifests of a version: the links between them, what they cover, and where every row went."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pipeline_tasks.inspect.verify.findings import Account, Findings, Problem
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import LAND, STAGES, stage_card
+from pipeline_tasks.run.runner import check_conservation
+from pipeline_tasks.sealed import path_of
+from pipeline_tasks.store.reading import read_committed
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A manifest that was read, with its URI, its path and the digest of its bytes."""
+
+    where: str
+    path: str
+    manifest: Manifest
+    digest: str
+
+
+@dataclass(slots=True)
+class Manifests:
+    """The manifests of all versions of a root, each read once, by reference."""
+
+    root: str
+    findings: Findings
+    by_reference: dict[str, Committed | None] = field(default_factory=dict)
+
+    def of(self, version: Version) -> dict[str, Committed]:
+        """Return the readable manifests of a version by stage, in order; the others are problems."""
+        read = {
+            stage: self._read(version.manifests[stage], version)
+            for stage in (LAND, *STAGES)
+            if stage in version.manifests
+        }
+        return {stage: committed for stage, committed in read.items() if committed is not None}
+
+    def _read(self, referred: str, version: Version) -> Committed | None:
+        if referred not in self.by_reference:
+            self.by_reference[referred] = None
+            path = path_of(referred)
+            with self.findings.guarded(f"{self.root}/{path}", heal_manifest(path, version)):
+                manifest, digest = read_committed(self.root, referred)
+                self.findings.count("manifests")
+                self.by_reference[referred] = Committed(f"{self.root}/{path}", path, manifest, digest)
+        return self.by_reference[referred]
+
+    def digests(self) -> dict[str, str]:
+        """Return the digests of all manifests that were read, by fingerprint."""
+        return {read.manifest.fingerprint: read.digest for read in self.by_reference.values() if read}
+
+
+def heal_manifest(path: str, version: Version) -> str:
+    """Return how to get a manifest back: a run writes the same bytes from what is stored."""
+    again = f"run snapshot {version.snapshot} of recipe {version.recipe} again"
+    if path.startswith(f"{LAND}/"):
+        return f"restore it from a backup, or remove it and {again}: it is listed from the same landed files"
+    return f"restore it from a backup, or remove it and {again}: it is made again from its receipts"
+
+
+def check_version(
+    version: Version, committed: Mapping[str, Committed], findings: Findings, known: Mapping[str, str]
+) -> Account:
+    """Check the manifests of a version one after the other; `known` has the digest of every manifest."""
+    account = Account(version.recipe, version.number, version.snapshot)
+    parent: Committed | None = None
+    for stage, read in committed.items():
+        _check_alone(stage, read, findings)
+        if parent is not None:
+            _check_parents(parent, read, findings, known)
+            _check_rows(parent.manifest, read, findings)
+            _count_rows(parent.manifest, read.manifest, account)
+        parent = read
+    if len(committed) == len(version.manifests) and not account.balanced:
+        findings.add(_unbalanced(version, account))
+    return account
+
+
+def _unbalanced(version: Version, account: Account) -> Problem:
+    problem = f"records of snapshot {version.snapshot} are unaccounted for"
+    out = f"{account.published:,} published and {sum(account.rejected.values()):,} rejected or quarantined"
+    return Problem(f"version {version.number} of {version.recipe}", problem, f"{account.records:,} records in", out)
+
+
+def _check_alone(stage: str, read: Committed, findings: Findings) -> None:
+    """Check that a manifest is the one of its stage, and that its tallies are the rows that it stored."""
+    manifest = read.manifest
+    if manifest.stage != stage:
+        findings.add(Problem(read.where, "is the manifest of another stage", stage, manifest.stage))
+    for name, tally, shards in (
+        ("rejected", manifest.rejected, manifest.rejects),
+        ("quarantined", manifest.quarantined, manifest.quarantine),
+    ):
+        counted, stored = sum(tally.values()), sum(shard.rows for shard in shards)
+        if counted != stored:
+            problem = f"counts other {name} rows than it stored"
+            findings.add(Problem(read.where, problem, f"{counted} rows", f"{stored} rows", REFINE_AGAIN))
+
+
+REFINE_AGAIN = "its rows cannot be trusted: restore its folder from a backup, or remove the folder and refine again"
+
+
+def _check_parents(parent: Committed, read: Committed, findings: Findings, known: Mapping[str, str]) -> None:
+    """Check that a stage was made from its parent, byte for byte, and from history that is still there."""
+    manifest = read.manifest
+    if manifest.parents[:1] != (parent.manifest.fingerprint,):
+        expected, actual = parent.manifest.fingerprint, ", ".join(manifest.parents[:1])
+        findings.add(Problem(read.where, "was not made from its parent", expected, actual, REFINE_AGAIN))
+    elif manifest.parent_digests[0] != parent.digest:
+        digests = (manifest.parent_digests[0], parent.digest)
+        findings.add(Problem(read.where, "was made from another form of its parent", *digests, REFINE_AGAIN))
+    for fingerprint, digest in zip(manifest.parents[1:], manifest.parent_digests[1:], strict=True):
+        actual = known.get(fingerprint, "no version names it")
+        if actual != digest:
+            problem = f"was made with the history of {manifest.stage}/{fingerprint}, which is not there as it was"
+            findings.add(Problem(read.where, problem, digest, actual, "restore that manifest from a backup"))
+
+
+def _check_rows(parent: Manifest, read: Committed, findings: Findings) -> None:
+    """Check that a stage covers its parent's shards once, and that its rows add up."""
+    manifest = read.manifest
+    if manifest.covers != tuple(shard.digest for shard in parent.shards):
+        problem = f"does not cover the shards of {parent.stage} once each"
+        counts = (f"{len(parent.shards)} shards", f"{len(manifest.covers)} digests")
+        findings.add(Problem(read.where, problem, *counts, REFINE_AGAIN))
+    if not parent.landed and manifest.rows_in != parent.rows:
+        rows = (f"{parent.rows} rows", f"{manifest.rows_in} rows")
+        findings.add(Problem(read.where, f"read other rows than {parent.stage} kept", *rows, REFINE_AGAIN))
+    if manifest.bytes_in != parent.bytes:
+        sizes = (f"{parent.bytes} bytes", f"{manifest.bytes_in} bytes")
+        findings.add(Problem(read.where, f"read other bytes than {parent.stage} kept", *sizes, REFINE_AGAIN))
+    with findings.guarded(read.where, REFINE_AGAIN):
+        check_conservation(stage_card(manifest.stage), parent, manifest)
+
+
+def _count_rows(parent: Manifest, manifest: Manifest, account: Account) -> None:
+    if parent.landed:
+        account.records = manifest.rows_in
+    for reason, count in (*manifest.rejected.items(), *manifest.quarantined.items()):
+        key = reason if not reason.startswith("error:") else f"{manifest.stage} {reason}"
+        account.rejected[key] = account.rejected.get(key, 0) + count
+    if stage_card(manifest.stage).conserves == "rows":
+        account.published = manifest.rows

@@ -1,0 +1,75 @@
+"""Checks the size and the digest of stored objects, several at a time, with progress on a terminal."""
+
+import hashlib
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+
+from pipeline_tasks.inspect.verify.findings import Findings, Problem
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import CHUNK
+
+THREADS = 8
+"""Objects that are read at the same time."""
+
+SMALL = 64 * 1024
+"""Bytes up to which an object is read in the fast mode as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """An object by its URI, what it has to be, what names it, and the way to heal it.
+
+    `optional` objects may be gone: a landed file may have been removed since it was refined.
+    """
+
+    uri: str
+    kind: str
+    bytes: int
+    digest: str
+    heal: str
+    optional: bool = False
+
+
+def check_object(expected: Expected, findings: Findings, *, full: bool) -> None:
+    """Compare an object's size with what was promised, and its digest if all bytes are to be read or it is small."""
+    with findings.guarded(expected.uri, expected.heal):
+        folder, _, name = expected.uri.rpartition("/")
+        size = storage.connect(folder or "/").size(name)
+        if size is None and expected.optional:
+            findings.note(f"{expected.uri}: not there any more")
+            return
+        read = size == expected.bytes and (full or expected.bytes <= SMALL)
+        findings.count(expected.kind, expected.bytes if read else 0)
+        if size is None:
+            findings.add(Problem(expected.uri, "is missing", f"{expected.bytes} bytes", "nothing", expected.heal))
+        elif size != expected.bytes:
+            sizes = (f"{expected.bytes} bytes", f"{size} bytes")
+            findings.add(Problem(expected.uri, "has another size", *sizes, expected.heal))
+        elif read and (digest := digest_of(expected.uri)) != expected.digest:
+            digests = (f"SHA-256 {expected.digest}", f"SHA-256 {digest}")
+            findings.add(Problem(expected.uri, "its bytes were changed", *digests, expected.heal))
+
+
+def digest_of(uri: str) -> str:
+    """Return the SHA-256 of the object at `uri`; it is read anew, whatever was read before."""
+    hasher = hashlib.sha256()
+    with storage.open_landed(uri) as stream:
+        while chunk := stream.read(CHUNK):
+            hasher.update(chunk)
+    return hasher.hexdigest()
+
+
+def run_all(checks: Iterable[Callable[[], None]]) -> None:
+    """Run checks on several threads; show how many are done if stderr is a terminal."""
+    shown = sys.stderr.isatty()
+    with ThreadPoolExecutor(THREADS) as pool:
+        futures = [pool.submit(check) for check in checks]
+        for done, future in enumerate(as_completed(futures), 1):
+            future.result()
+            if shown:
+                sys.stderr.write(f"\r{done:,} of {len(futures):,} checks")
+                sys.stderr.flush()
+    if shown:
+        sys.stderr.write("\r\x1b[K")

@@ -1,0 +1,150 @@
+"""Checks a version's entry against its manifests, and its published files against what they were written from."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+
+from pipeline_tasks.inspect.verify.findings import Findings, Problem
+from pipeline_tasks.inspect.verify.manifests import Committed
+from pipeline_tasks.inspect.verify.objects import Expected
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.exports import lineage, tokens
+from pipeline_tasks.publish.exports.source import source_of
+from pipeline_tasks.publish.packed import Counts
+from pipeline_tasks.publish.publishing import prefix_of, sizes_of
+from pipeline_tasks.publish.superseded import SUPERSEDED
+from pipeline_tasks.publish.version_log import Version, version_path
+from pipeline_tasks.stage import Shards
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_shards
+
+EXPORTED = ("tokens.bin", "tokens.json", "tokens.idx", "lineage.parquet", "tokenizer.json")
+"""Files of every version that has packed tokens."""
+
+
+def published_files(root: str, version: Version) -> Iterator[Expected]:
+    """Yield the files that a version names."""
+    for file in version.files:
+        yield Expected(f"{root}/{file.path}", "published files", file.bytes, file.digest, heal_file(version))
+
+
+def heal_file(version: Version) -> str:
+    """Return how to get a published file back."""
+    return f"run snapshot {version.snapshot} of recipe {version.recipe} again: publishing writes it anew"
+
+
+def check_entry(root: str, version: Version, committed: Mapping[str, Committed], findings: Findings) -> None:
+    """Compare a version's numbers and names with those of its manifests, as publishing computes them."""
+    where = f"{root}/{version_path(version.recipe, version.number)}"
+    heal = f"restore the log from a backup, or run snapshot {version.snapshot} again: a right version is appended"
+    by_stage = {stage: read.manifest for stage, read in committed.items()}
+    if len(by_stage) < len(version.manifests):
+        return  # a manifest is damaged, which is a problem of its own
+    with findings.guarded(where, heal):
+        expected = {**sizes_of(by_stage), "prefix": prefix_of(version.recipe, by_stage)}
+        near = by_stage.get("dedup_minhash")
+        shards = near.history.get("superseded", ()) if near else ()
+        expected["superseded"] = sum(shard.rows for shard in shards)
+        for name, value in expected.items():
+            if getattr(version, name) != value:
+                findings.add(Problem(where, f"{name} is wrong", str(value), str(getattr(version, name)), heal))
+        wanted = {f"{version.prefix}/{name}" for name in (EXPORTED if "pack" in by_stage else ())}
+        wanted |= {f"{version.prefix}/superseded.parquet"} if expected["superseded"] else set()
+        missing = sorted(wanted - {file.path for file in version.files})
+        if missing or not version.report:
+            absent = ", ".join(missing) or "a report"
+            findings.add(Problem(where, "does not name all published files", absent, "", heal))
+
+
+def check_exports(
+    root: str, version: Version, committed: Mapping[str, Committed], findings: Findings, *, full: bool
+) -> None:
+    """Compare the published files with the shards that they were written from."""
+    by_stage = {stage: read.manifest for stage, read in committed.items()}
+    if len(by_stage) < len(version.manifests) or _any_damaged(root, version, by_stage, findings):
+        return
+    heal = heal_file(version)
+    if version.superseded_path:
+        with findings.guarded(f"{root}/{version.superseded_path}", heal):
+            _check_table(root, version.superseded_path, (version.superseded, SUPERSEDED), findings, heal)
+    if "pack" not in by_stage:
+        return
+    with findings.guarded(f"{root}/{version.prefix}", heal):
+        source = source_of(root, by_stage)
+        params, pack = by_stage["pack"].params, by_stage["pack"]
+        length = int(params["length"]) if pack.rows else 0
+        counts = Counts(pack.rows, length, version.tokens, pack.rows * length - version.tokens)
+        dtype = tokens.dtype_for(source.tokenizer.vocab_size)
+        small = {
+            "tokens.json": tokens.index_bytes(counts, dtype, source.tokenizer.digest),
+            "tokens.idx": tokens.megatron_index_bytes(counts, dtype),
+            "tokenizer.json": source.tokenizer.definition,
+        }
+        digests = {name: hashlib.sha256(body).hexdigest() for name, body in small.items()}
+        pieces = None
+        if full:
+            hasher = _Hasher()
+            tokens.write_bin(source.sequences(), cast("BinaryIO", hasher), dtype)
+            digests["tokens.bin"] = hasher.digest
+            pieces = _pieces(root, pack.shards)
+        _compare(root, version, digests, findings)
+        size = counts.sequences * length * (2 if dtype == "uint16" else 4)
+        binary = version.file("tokens.bin")
+        if binary.bytes != size:
+            path = f"{root}/{binary.path}"
+            findings.add(Problem(path, "has not the size of its sequences", f"{size}", f"{binary.bytes}", heal))
+        _check_table(root, f"{version.prefix}/lineage.parquet", (pieces, lineage.LINEAGE), findings, heal)
+
+
+def _any_damaged(root: str, version: Version, by_stage: Mapping[str, Manifest], findings: Findings) -> bool:
+    """Return whether a published file, or a shard that it was written from, has a problem of its own."""
+    stages = ("tokenize", "shuffle", "pack")
+    shards = [shard.path for stage in stages if stage in by_stage for shard in by_stage[stage].stored]
+    return any(findings.is_damaged(f"{root}/{path}") for path in [*(file.path for file in version.files), *shards])
+
+
+class _Hasher:
+    """Hashes what is written to it; a sink for `write_bin`."""
+
+    def __init__(self) -> None:
+        self._hasher = hashlib.sha256()
+
+    def write(self, body: bytes) -> int:
+        self._hasher.update(body)
+        return len(body)
+
+    @property
+    def digest(self) -> str:
+        return self._hasher.hexdigest()
+
+
+def _compare(root: str, version: Version, digests: Mapping[str, str], findings: Findings) -> None:
+    """Compare the digests that the version promises with those of the files as they are computed again."""
+    for name, digest in digests.items():
+        promised = version.file(name)
+        if promised.digest != digest:
+            problem = "is not what its packed sequences give"
+            values = (f"SHA-256 {digest}", f"SHA-256 {promised.digest}")
+            findings.add(Problem(f"{root}/{promised.path}", problem, *values, heal_file(version)))
+
+
+def _pieces(root: str, shards: Shards) -> int:
+    batches = read_shards(root, shards, ["pieces"])
+    return sum(len(batch.column("pieces").flatten()) for batch in batches)
+
+
+def _check_table(root: str, path: str, expected: tuple[int | None, pa.Schema], findings: Findings, heal: str) -> None:
+    """Check the rows (None: any) and the columns of a published table."""
+    rows, schema = expected
+    with storage.connect(root).open(path) as stream:
+        file = pq.ParquetFile(stream)
+        if rows not in (None, file.metadata.num_rows):
+            values = (f"{rows} rows", f"{file.metadata.num_rows} rows")
+            findings.add(Problem(f"{root}/{path}", "has another number of rows", *values, heal))
+        if file.schema_arrow.names != schema.names:
+            names = (", ".join(schema.names), ", ".join(file.schema_arrow.names))
+            findings.add(Problem(f"{root}/{path}", "has other columns", *names, heal))

@@ -1,0 +1,43 @@
+"""Checks the tokenizer that is pinned to a dataset, and that every version has it."""
+
+from collections.abc import Iterable
+
+from pipeline_tasks.inspect.verify.findings import Findings, Problem
+from pipeline_tasks.inspect.verify.objects import digest_of
+from pipeline_tasks.publish.tokenizer_pin import pin_path, read_pin
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import Store
+
+
+def check_pin(root: str, recipe: str, versions: Iterable[Version], findings: Findings) -> None:
+    """Check the pin of a recipe, the definition that it names, and the versions that were tokenized."""
+    tokenized = [version for version in versions if version.tokenizer]
+    where = f"{root}/{pin_path(recipe)}"
+    heal = (
+        f"restore it from a backup; without one, where recipe {recipe} trains its tokenizer, remove it and run a "
+        "snapshot again: the tokenizer of the versions is pinned anew"
+    )
+    _check_definitions(storage.connect(root), recipe, tokenized, findings)
+    with findings.guarded(where, heal):
+        pin = read_pin(root, recipe)  # a damaged definition is a problem of its own, named above
+        if pin is None:
+            if tokenized:
+                findings.add(Problem(where, "is missing", heal=heal))
+            return
+        findings.count("tokenizer pins")
+        for version in tokenized:
+            if version.tokenizer != pin.digest:
+                problem = f"is not the tokenizer of version {version.number}"
+                findings.add(Problem(where, problem, version.tokenizer, pin.digest, heal))
+
+
+def _check_definitions(store: Store, recipe: str, tokenized: Iterable[Version], findings: Findings) -> None:
+    """Check the stored definition of every tokenizer that a version names."""
+    for digest, version in {version.tokenizer: version for version in tokenized}.items():
+        where = f"{store.root}/tokenizers/{recipe}/{digest}.json"
+        heal = f"copy {store.root}/{version.prefix}/tokenizer.json there"
+        with findings.guarded(where, heal):
+            if (actual := digest_of(where)) != digest:
+                values = (f"SHA-256 {digest}", f"SHA-256 {actual}")
+                findings.add(Problem(where, "its bytes were changed", *values, heal))

@@ -1,0 +1,180 @@
+"""Verifies a root: from the log of versions to the manifests, their shards, and the published files."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version as release
+from typing import Any
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.verify.caches import check_compactions, check_leftovers, compacted_segments
+from pipeline_tasks.inspect.verify.findings import Account, Findings
+from pipeline_tasks.inspect.verify.log import Log, check_archived, check_log
+from pipeline_tasks.inspect.verify.manifests import Committed, Manifests, check_version, heal_manifest
+from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_all
+from pipeline_tasks.inspect.verify.published import check_entry, check_exports, published_files
+from pipeline_tasks.inspect.verify.rows import check_rows
+from pipeline_tasks.inspect.verify.tokenizers import check_pin
+from pipeline_tasks.inspect.verify.verdicts import check_verdicts
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.stage import LANDING
+from pipeline_tasks.store import storage
+
+
+@dataclass(slots=True)
+class Report:
+    """What was verified, to be printed or archived."""
+
+    root: str
+    mode: str
+    logs: list[Log] = field(default_factory=list)
+    accounts: list[Account] = field(default_factory=list)
+    findings: Findings = field(default_factory=Findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What to verify: `recipe` and `snapshot` choose versions ("": all), `full` reads every byte.
+
+    `archived` is the digest of a log's head from an earlier report ("": none).
+    """
+
+    recipe: str = ""
+    snapshot: str = ""
+    full: bool = True
+    archived: str = ""
+
+
+def verify(root: str, scope: Scope | None = None) -> Report:
+    """Verify a root. Problems are collected; RecipeError only where there is nothing to verify."""
+    scope = scope or Scope()
+    storage.require_root(root)
+    report = Report(root, "full" if scope.full else "fast")
+    findings = report.findings
+    names = [scope.recipe] if scope.recipe else version_log.recipes(root)
+    report.logs = [check_log(root, name, findings) for name in names]
+    if scope.archived:
+        check_archived(root, report.logs, scope.archived, findings)
+    manifests = Manifests(root, findings)
+    every = [version for log in report.logs for version in log.versions]
+    committed = {(version.recipe, version.number): manifests.of(version) for version in every}
+    chosen = [version for version in current(every) if scope.snapshot in ("", version.snapshot)]
+    if not chosen and not findings.problems:
+        raise RecipeError(_nothing(root, scope))
+    for version in chosen:
+        read = committed[version.recipe, version.number]
+        report.accounts.append(check_version(version, read, findings, manifests.digests()))
+        check_entry(root, version, read, findings)
+    for log in report.logs:
+        check_pin(root, log.recipe, log.versions, findings)
+    pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
+    run_all(_object_checks(root, pairs, findings, full=scope.full))
+    run_all(_content_checks(root, pairs, findings, full=scope.full))
+    if not scope.snapshot:
+        for merged, heal in list(check_compactions(root, manifests.digests(), findings)):
+            run_all(
+                partial(check_object, expected, findings, full=scope.full)
+                for expected in compacted_segments(root, merged, heal)
+            )
+    return report
+
+
+def _nothing(root: str, scope: Scope) -> str:
+    subject = (
+        f"snapshot {scope.snapshot}" if scope.snapshot else f"recipe {scope.recipe}" if scope.recipe else "nothing"
+    )
+    negation = "has been published" if subject == "nothing" else "has not been published"
+    return f"{root}: {subject} {negation} there, so there is nothing to verify; name the root that a run wrote to"
+
+
+def current(versions: Sequence[Version]) -> list[Version]:
+    """Return the versions without those that a later one of the same snapshot and the same manifests replaces.
+
+    A version is published again with the same data when its verdict or its report was lost: the new ones count.
+    """
+    newest = {
+        (version.recipe, version.snapshot, tuple(sorted(version.manifests.items()))): version for version in versions
+    }
+    return sorted(newest.values(), key=lambda version: (version.recipe, version.number))
+
+
+Pairs = Sequence[tuple[Version, dict[str, Committed]]]
+"""Versions, each with its readable manifests by stage."""
+
+
+def _object_checks(root: str, pairs: Pairs, findings: Findings, *, full: bool) -> Iterator[Callable[[], None]]:
+    """Yield a check of every object that the versions name."""
+    seen = set[str]()
+    for version, committed in pairs:
+        yield partial(check_verdicts, root, version, committed, findings)
+        for expected in _expected(root, version, committed):
+            if expected.uri not in seen:
+                seen.add(expected.uri)
+                yield partial(check_object, expected, findings, full=full)
+
+
+def _content_checks(root: str, pairs: Pairs, findings: Findings, *, full: bool) -> Iterator[Callable[[], None]]:
+    """Yield checks of what objects say of each other; with `full`, of their rows too."""
+    for version, committed in pairs:
+        yield partial(check_exports, root, version, committed, findings, full=full)
+    if full:
+        manifests = {read.path: read for _, committed in pairs for read in committed.values()}
+        for read in manifests.values():
+            yield partial(check_rows, root, read, findings)
+            yield partial(check_leftovers, root, [read.manifest], findings)
+
+
+def _expected(root: str, version: Version, committed: dict[str, Committed]) -> Iterator[Expected]:
+    """Yield the files that a version and its manifests name."""
+    yield from published_files(root, version)
+    for read in committed.values():
+        for shard in read.manifest.stored:
+            if shard.path.startswith(LANDING):
+                uri = f"{version.landing}/{shard.path.removeprefix(LANDING)}"
+                heal = "bring the file back that was refined, or refine the changed one as another snapshot"
+                yield Expected(uri, "landed files", shard.bytes, shard.digest, heal, optional=True)
+            else:
+                heal = heal_shard(root, read.path, version)
+                yield Expected(f"{root}/{shard.path}", "shards", shard.bytes, shard.digest, heal)
+
+
+def heal_shard(root: str, manifest: str, version: Version) -> str:
+    """Return how to get a shard back: without it and its manifest, a run writes it again."""
+    again = heal_manifest(manifest, version).partition(" again")[0].rpartition("it and ")[2]
+    return (
+        f"restore it from a backup, or remove it, {root}/{manifest} and partitions/ beside that, and {again} again: "
+        "only what is missing is written again"
+    )
+
+
+def counted(problems: int) -> str:
+    """Return a number of problems in words."""
+    return "1 problem" if problems == 1 else f"{problems} problems"
+
+
+# --- For a program ----------------------------------------------------------------------------------------------
+
+
+def report_facts(report: Report) -> dict[str, Any]:
+    """Return the report as JSON values; archive it, and compare a later log with its `heads` by `--head`."""
+    findings = report.findings
+    return {
+        "root": report.root,
+        "release": release("refinery"),
+        "mode": report.mode,
+        "heads": {log.recipe: log.head for log in report.logs},
+        "checked": dict(sorted(findings.checked.items())),
+        "bytes": findings.bytes,
+        "versions": [_account_facts(account) for account in report.accounts],
+        "notes": sorted(findings.notes),
+        "problems": [
+            {name: getattr(problem, name) for name in ("object", "problem", "expected", "actual", "heal")}
+            for problem in sorted(findings.problems, key=str)
+        ],
+    }
+
+
+def _account_facts(account: Account) -> dict[str, Any]:
+    names = ("recipe", "version", "snapshot", "records", "published", "rejected")
+    return {name: getattr(account, name) for name in names}

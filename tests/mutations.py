@@ -1,0 +1,137 @@
+"""Mutations of stored objects: bytes that change, and well-formed edits of JSON with and without a new seal."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.sealed import SEAL, canonical, path_of, seal
+from pipeline_tasks.store.reading import read_manifest
+from tests.small_root import DAYS, RECIPE, STAGES, SmallRoot
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One change of one object: `body` is what it becomes, None if it is removed."""
+
+    kind: str
+    name: str
+    path: Path
+    body: bytes | None
+
+
+def of_bytes(kind: str, path: Path, sibling: Path | None) -> Iterator[Mutation]:
+    """Yield the changes of bytes: flips, cuts, an empty object, a longer one, a removal, and another of its kind."""
+    body = path.read_bytes()
+    for at in sorted({0, len(body) // 2, len(body) - 1}):
+        flipped = bytearray(body)
+        flipped[at] ^= 0x10
+        yield Mutation(kind, "flip", path, bytes(flipped))
+    yield Mutation(kind, "truncate", path, body[: len(body) // 2])
+    yield Mutation(kind, "truncate", path, body[:-1])
+    yield Mutation(kind, "append", path, body + body[-1:])
+    yield Mutation(kind, "empty", path, b"")
+    yield Mutation(kind, "delete", path, None)
+    if sibling is not None and sibling.read_bytes() != body:
+        yield Mutation(kind, "swap", path, sibling.read_bytes())
+
+
+def of_json(kind: str, path: Path) -> Iterator[Mutation]:
+    """Yield well-formed edits of every field, under the old seal and under a new one."""
+    raw = json.loads(path.read_bytes())
+    for name in raw:
+        if name != SEAL:
+            edited = {**raw, name: changed(raw[name])}
+            yield Mutation(kind, "edit", path, canonical(edited) + b"\n")
+            yield Mutation(kind, "sealed edit", path, seal(edited))
+
+
+def changed(value: Any) -> Any:
+    """Return another value of the same type, as near as it gets."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    if isinstance(value, str):
+        return _changed_text(value)
+    if isinstance(value, list):
+        return value[:-1] if value else ["more"]
+    if isinstance(value, dict):
+        return _changed_mapping(value)
+    return "something"
+
+
+def _changed_text(value: str) -> str:
+    """Change the last letter or digit, so that digests stay digests."""
+    if not value:
+        return "other"
+    last = value[-1]
+    return value[:-1] + ("0" if last != "0" else "1")
+
+
+def _changed_mapping(value: Mapping[str, Any]) -> dict[str, Any]:
+    if not value:
+        return {"more": 1}
+    first = min(value)
+    return {**value, first: changed(value[first])}
+
+
+def objects(small: SmallRoot) -> dict[str, list[Path]]:
+    """Return objects of every kind that a root has, of several versions and stages."""
+    root = Path(small.root)
+    versions = version_log.versions(small.root, RECIPE)
+    kinds: dict[str, list[Path]] = {
+        "log entry": sorted((root / "datasets" / RECIPE).glob("*.json")),
+        "log head": sorted((root / "datasets" / RECIPE / "heads").iterdir()),
+    }
+    for stage in ("land", *STAGES):
+        kinds[f"manifest of {stage}"] = [root / path_of(version.manifests[stage]) for version in versions]
+    named = [read_manifest(small.root, version.manifests[stage]) for stage in STAGES for version in versions]
+    for kind, shards in {
+        "kept shard": [shard for manifest in named for shard in manifest.shards],
+        "history": [shard for manifest in named for shard in manifest.history_shards],
+        "rejects": [shard for manifest in named for shard in manifest.rejects],
+        "quarantine": [shard for manifest in named for shard in manifest.quarantine],
+    }.items():
+        kinds[kind] = [root / shard.path for shard in shards]
+    kinds["verdict"] = [root / path_of(referred) for referred in versions[0].verdicts.values()]
+    kinds["Data Docs page"] = [path.parent / "docs" / "index.html" for path in kinds["verdict"]]
+    for file in ("tokens.bin", "tokens.json", "tokens.idx", "lineage.parquet", "tokenizer.json"):
+        kinds[file] = [root / version.prefix / file for version in versions]
+    kinds["superseded.parquet"] = [root / version.superseded_path for version in versions if version.superseded_path]
+    kinds["report"] = [root / version.report for version in versions]
+    kinds["compaction"] = sorted(root.glob("compacted/*/manifest.json"))
+    kinds["compacted segment"] = sorted(root.glob("compacted/*/data/*"))
+    kinds["partition"] = sorted(root.glob("ingest/*/partitions/*"))
+    kinds["receipt"] = sorted(root.glob("dedup_exact/*/receipts/*"))
+    pins = root / "tokenizers" / RECIPE
+    kinds["tokenizer pin"] = [pins / "pin.json"]
+    kinds["tokenizer definition"] = [path for path in pins.iterdir() if path.name != "pin.json"]
+    kinds["landed file"] = [small.landing / day / name for day in DAYS for name in ("a.jsonl", "b.jsonl")]
+    return kinds
+
+
+EDITED = (
+    "log entry",
+    "manifest of land",
+    "manifest of dedup_minhash",
+    "verdict",
+    "compaction",
+    "partition",
+    "receipt",
+    "tokenizer pin",
+)
+"""Kinds of JSON whose fields are edited one by one; the manifests of other stages have the same fields."""
+
+
+def mutations(kind: str, paths: list[Path]) -> Iterator[Mutation]:
+    """Yield mutations of an object of a kind; of the log also those of the last entry, and of its head."""
+    yield from of_bytes(kind, paths[0], next((other for other in paths[1:]), None))
+    if kind.startswith("log "):
+        yield from of_bytes(kind, paths[-1], paths[0])
+    if kind in EDITED:
+        yield from of_json(kind, paths[0])
+    if kind == "log entry":
+        yield from of_json(kind, paths[-1])
