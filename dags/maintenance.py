@@ -1,4 +1,4 @@
-"""Remove what no manifest names (leftovers of killed attempts, of losers of a race), and compact history.
+"""Verify what is published, remove what no manifest names, and compact history.
 
 **Runbook**
 
@@ -9,6 +9,8 @@
   does not name do not count.
 - `compact` merges the history of eight snapshots in a row, and eight such merges again. A lookup in a long history
   then reads a few pages instead of one per day. It adds files and changes none; a vacuum removes what it replaced.
+- `verify` fails with the problems that it found, each with the way to heal it; nothing is compacted or removed then. It
+  checks all JSON, sizes and small objects. Set `verify_full` to read every byte.
 - `expire` above 0 also removes stages that no dataset version names and that are older than that many days.
 """
 
@@ -20,9 +22,16 @@ from airflow.sdk import DAG, Param, get_current_context, task
 from refinery_launch import send
 from refinery_retry import RETRIES
 
-from pipeline_tasks.service.requests import CompactRequest, VacuumRequest
+from pipeline_tasks.service.requests import CompactRequest, VacuumRequest, VerifyRequest
 
 DAY = 86_400.0
+
+
+@task  # type: ignore[untyped-decorator]  # loaded lazily: Any
+def verify() -> dict[str, Any]:
+    """Verify everything that is published: fast, or every byte with the param `verify_full`."""
+    params = get_current_context()["params"]
+    return send(VerifyRequest(params["root"], bool(params["verify_full"])))
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
@@ -42,7 +51,7 @@ def vacuum() -> dict[str, Any]:
 
 with DAG(
     "maintenance",
-    description="Remove files that no manifest names, and compact history",
+    description="Verify what is published, remove files that no manifest names, compact history",
     schedule="0 4 * * *",
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
@@ -52,6 +61,7 @@ with DAG(
         "root": Param(os.environ.get("REFINERY_ROOT", "s3://refinery/refined"), type="string"),
         "delete": Param(default=False, type="boolean", description="Remove; otherwise only list"),
         "compact": Param(default=True, type="boolean", description="Merge the history of many snapshots"),
+        "verify_full": Param(default=False, type="boolean", description="Read every byte; otherwise sizes and JSON"),
         "grace": Param(7, type="number", minimum=1, description="Days for which nothing is removed"),
         "expire": Param(0, type="number", minimum=0, description="Days until unpublished stages are removed; 0: never"),
         "limit": Param(0.1, type="number", minimum=0, maximum=1, description="Largest share of bytes to remove"),
@@ -59,4 +69,4 @@ with DAG(
     doc_md=__doc__,
     tags=["refinery"],
 ) as dag:
-    compact() >> vacuum()
+    verify() >> compact() >> vacuum()

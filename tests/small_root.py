@@ -67,6 +67,8 @@ def refine(small: SmallRoot, day: str) -> Mapping[str, Any]:
             "judge", **named, manifest=parent, previous=earlier["previous"].get(stage, ""), override="a test"
         )
         manifests[stage], verdicts[stage] = parent, judged["verdict"]
+    kept = {stage: manifests[stage] for stage in STAGES}
+    verdicts["publish"] = reply("judge_snapshot", **named, manifests=kept, override="a test")["verdict"]
     return reply("publish", **named, landing=landed["landing"], manifests=manifests, verdicts=verdicts)
 
 

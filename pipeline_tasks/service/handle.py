@@ -11,6 +11,7 @@ judge_snapshot
 publish  make a dataset version of a snapshot's manifests
 compact  merge the history of many snapshots
 vacuum   list or remove what no manifest names
+verify   re-check what is published
 """
 
 import json
@@ -20,9 +21,10 @@ from dataclasses import asdict
 from typing import Any
 
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
 from pipeline_tasks.gate import verdicts
 from pipeline_tasks.gate.explaining import explain
+from pipeline_tasks.inspect.verify.verification import Scope, counted, report_facts, verify
 from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest, reference_of
 from pipeline_tasks.publish import version_log
@@ -42,6 +44,7 @@ from pipeline_tasks.service.requests import (
     SealRequest,
     SpansRequest,
     VacuumRequest,
+    VerifyRequest,
     decode,
 )
 from pipeline_tasks.service.tokenizing import with_pinned_tokenizer
@@ -50,6 +53,9 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.upkeep import vacuum
 from pipeline_tasks.upkeep.compact import compact
+
+LISTED = 100
+"""Problems that a failed verification lists."""
 
 
 def handle(request: Request) -> Reply:
@@ -204,6 +210,19 @@ def _vacuum(request: VacuumRequest) -> Reply:
     return {**vacuum.orphan_facts(orphans), "deleted": request.delete}
 
 
+def _verify(request: VerifyRequest) -> Reply:
+    """Return the report; ContractError that lists the problems if there are any. A new root has nothing to verify."""
+    if not version_log.recipes(request.root):
+        return {"problems": [], "notes": [f"{request.root}: nothing has been published"]}
+    report = verify(request.root, Scope(full=request.full))
+    problems = sorted(map(str, report.findings.problems))
+    if problems:
+        listed = "\n".join(problems[:LISTED])
+        message = f"{request.root}: {counted(len(problems))}, found by `refinery verify`:\n{listed}"
+        raise ContractError(message)
+    return report_facts(report)
+
+
 HANDLERS: Mapping[type[Request], Callable[[Any], Reply]] = {
     LandRequest: _land,
     HistoryRequest: _history,
@@ -215,6 +234,7 @@ HANDLERS: Mapping[type[Request], Callable[[Any], Reply]] = {
     PublishRequest: _publish,
     CompactRequest: _compact,
     VacuumRequest: _vacuum,
+    VerifyRequest: _verify,
 }
 
 

@@ -144,6 +144,16 @@ class VacuumRequest:
     delete: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class VerifyRequest:
+    """Verify everything that is published; `full` reads every byte."""
+
+    verb: ClassVar[str] = "verify"
+
+    root: str
+    full: bool = False
+
+
 Request = Union[  # noqa: UP007 -- `get_args` lists its members
     LandRequest,
     HistoryRequest,
@@ -155,6 +165,7 @@ Request = Union[  # noqa: UP007 -- `get_args` lists its members
     PublishRequest,
     CompactRequest,
     VacuumRequest,
+    VerifyRequest,
 ]
 
 REQUESTS: Mapping[str, type[Request]] = {kind.verb: kind for kind in Request.__args__}  # type: ignore[attr-defined]

@@ -14,6 +14,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.log_chain import entry_path, head_body, head_path
 from pipeline_tasks.sealed import SEAL, path_of, seal, sha256
 from pipeline_tasks.store.reading import read_manifest
+from tests.chain import reply
 from tests.mutations import objects
 from tests.small_root import DAYS, RECIPE, SmallRoot, refine
 
@@ -164,3 +165,10 @@ def test_nothing_published_is_no_success(root: SmallRoot, capsys: pytest.Capture
     shutil.rmtree(Path(root.root, "datasets"))
     assert main(["verify", root.root]) == 78
     assert "nothing has been published there" in capsys.readouterr().err
+
+
+def test_the_request_of_the_maintenance_dag_fails_with_the_problems(root: SmallRoot) -> None:
+    assert reply("verify", root=root.root)["problems"] == []
+    flip(Path(root.root, version_log.current(root.root, RECIPE, DAY).prefix, "tokens.json"))
+    with pytest.raises(ContractError, match=r"1 problem, found by .*\n.*tokens.json: its bytes were changed"):
+        reply("verify", root=root.root)

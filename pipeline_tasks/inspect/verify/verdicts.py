@@ -6,17 +6,19 @@ from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.sealed import path_of, sha256
 from pipeline_tasks.store import storage
 
 
 def check_verdicts(root: str, version: Version, committed: Mapping[str, Committed], findings: Findings) -> None:
-    """Check every verdict that a version names."""
+    """Check every verdict that a version names; the gate of the whole snapshot judges the last manifest."""
+    last = list(committed.values())[-1] if len(committed) == len(version.manifests) else None
     for stage, referred in version.verdicts.items():
         if referred:
             where = f"{root}/{path_of(referred)}"
             with findings.guarded(where, heal_verdict(where, version)):
-                _check(root, version, stage, committed.get(stage), findings)
+                _check(root, version, stage, last if stage == PUBLISH else committed.get(stage), findings)
 
 
 def heal_verdict(where: str, version: Version) -> str:
@@ -33,13 +35,14 @@ def _check(root: str, version: Version, stage: str, committed: Committed | None,
     findings.count("verdicts")
     where = f"{root}/{verdict.path}"
     heal = heal_verdict(where, version)
-    if committed is not None and (verdict.stage, verdict.fingerprint) != (stage, committed.manifest.fingerprint):
-        expected, actual = f"{stage}/{committed.manifest.fingerprint}", f"{verdict.stage}/{verdict.fingerprint}"
-        findings.add(Problem(where, "judges another manifest", expected, actual, heal))
-    elif verdict.manifest not in (version.manifests.get(stage, ""), path_of(version.manifests.get(stage, ""))):
-        findings.add(
-            Problem(where, "judges another manifest", version.manifests.get(stage, ""), verdict.manifest, heal)
-        )
+    judged = version.manifests.get(stage if committed is None else committed.manifest.stage, "")
+    if verdict.stage != stage:
+        findings.add(Problem(where, "is the verdict of another gate", stage, verdict.stage, heal))
+    elif judged and path_of(verdict.manifest) != path_of(judged):
+        findings.add(Problem(where, "judges another manifest", judged, verdict.manifest, heal))
+    elif committed is not None and verdict.fingerprint != committed.manifest.fingerprint:
+        values = (committed.manifest.fingerprint, verdict.fingerprint)
+        findings.add(Problem(where, "judges another manifest", *values, heal))
     if verdict.outcome == "refuse":
         findings.add(Problem(where, "refuses what was published", "pass or warn", "refuse", heal))
     _check_page(root, verdict, heal, findings)
