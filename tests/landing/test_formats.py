@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks import schema
 from pipeline_tasks.landing.formats import read_records
+from pipeline_tasks.stages.ingest import DAMAGE
 from tests.archives import PAGE, covers, http, read, response, sha1, three, warc, zipped
 
 FIRST, LAST = "https://example.org/first", "https://example.org/last"
@@ -386,6 +387,35 @@ def test_no_bytes_raise(data: bytes, name: str) -> None:
         b"\x04\x22\x4d\x18",
     ):
         assert read(start + data, name)
+
+
+ARC_FILE = (
+    b"filedesc://a.arc 1.2.3.4 20140216050221 text/plain 7\n1 0 Arc\n\n" + arc("http://a.b/") + arc("http://c.d/")
+)
+LINES = b'{"text": "a", "url": "u"}\n{"text": "b", "x": [1, {"y": null}]}\n'
+KINDS = {
+    "a.warc": LOOSE,
+    "a.warc.gz": SMALL,
+    "a.arc": ARC_FILE,
+    "a.arc.gz": b"".join(zipped([ARC_FILE[:65], arc("http://a.b/")])),
+    "a.jsonl": LINES,
+    "a.jsonl.gz": gzip.compress(LINES) * 2,
+    "a.jsonl.zst": zstandard.ZstdCompressor().compress(LINES),
+    "a.wet.lz4": lz4(warc("conversion", b"words", FIRST) * 3),
+}
+
+
+@given(st.data(), st.sampled_from(sorted(KINDS)))
+@settings(max_examples=300, deadline=None)
+def test_no_mutation_of_any_kind_of_file_raises(draw: st.DataObject, name: str) -> None:
+    data = bytearray(KINDS[name])
+    for _ in range(draw.draw(st.integers(1, 4))):
+        at, size = draw.draw(st.integers(0, len(data) - 1)), draw.draw(st.integers(0, 9))
+        data[at : at + size] = draw.draw(st.binary(max_size=9))
+        data = data or bytearray(b"x")
+    errors = {row["error"] for row in read(bytes(data), name)}
+    assert errors
+    assert errors <= {None, *DAMAGE}
 
 
 # --- JSON lines -----------------------------------------------------------------------------------------------

@@ -111,6 +111,8 @@ def test_a_missing_parent_is_named(tmp_path: Path) -> None:
         (ErrorBudget(share=0.0, rows=2), True),
         (ErrorBudget(share=0.04, rows=0), True),
         (ErrorBudget(share=0.03, rows=0), False),
+        (ErrorBudget(share=2 / 65, rows=0), True),  # exactly at the share
+        (ErrorBudget(share=2 / 65, rows=1), True),
     ],
 )
 def test_a_partition_fails_above_both_bounds_of_its_budget(
@@ -366,9 +368,12 @@ def filed(toys: None, monkeypatch: pytest.MonkeyPatch) -> None:
     @dataclasses.dataclass(frozen=True, slots=True)
     class Params(MapParams):
         model: str = ""
+        models: tuple[str, ...] = ()
 
     module = sys.modules["pipeline_tasks.stages.toy_map"]
-    card = dataclasses.replace(CARDS[0], params=Params, resources=lambda params: (params.model,))
+    card = dataclasses.replace(
+        CARDS[0], params=Params, resources=lambda params: (*filter(None, (params.model, *params.models)),)
+    )
     monkeypatch.setattr(module, "STAGE", card)
 
 
@@ -383,6 +388,19 @@ def test_a_file_is_identity_by_its_content_and_not_its_place(tmp_path: Path, par
     manifest = run(tmp_path, "toy_map", parent, params={"model": str(tmp_path / "a.bin")})[1]
     assert manifest.params["model"].startswith("sha256:")
     assert str(tmp_path) not in json.dumps(json.loads(dump(manifest))["params"])
+
+
+@pytest.mark.usefixtures("filed")
+def test_files_in_a_list_are_identity_by_their_content(tmp_path: Path, parent: str) -> None:
+    for name, body in (("a.bin", b"weights"), ("b.bin", b"weights"), ("c.bin", b"other")):
+        (tmp_path / name).write_bytes(body)
+    lists = [[str(tmp_path / f"{name}.bin") for name in names] for names in ("ac", "bc", "ca", "a")]
+    prints = [fingerprint(tmp_path, parent, params={"models": paths}) for paths in lists]
+    assert prints[0] == prints[1]
+    assert len(set(prints)) == 3
+    manifest = run(tmp_path, "toy_map", parent, params={"models": lists[0]})[1]
+    wanted = [f"sha256:{hashlib.sha256(body).hexdigest()}" for body in (b"weights", b"other")]
+    assert manifest.params["models"] == wanted
 
 
 @pytest.mark.usefixtures("filed")

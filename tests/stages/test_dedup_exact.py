@@ -64,6 +64,18 @@ def test_oldest_stays_and_the_others_name_it(tmp_path: Path) -> None:
     assert proof["same_payload"] is True
 
 
+@pytest.mark.parametrize(
+    ("digests", "same"), [(("sha1:A", "sha1:B"), False), ((None, None), False), (("x", "x"), True)]
+)
+def test_evidence_says_whether_the_payloads_were_the_same(
+    tmp_path: Path, digests: tuple[str | None, str | None], same: bool
+) -> None:
+    docs = [document("same", offset=at) | {"payload_digest": digest} for at, digest in enumerate(digests)]
+    _, manifest = refining.refined(tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables(docs)))
+    (proof,) = evidence(tmp_path, manifest)
+    assert proof["same_payload"] is same
+
+
 def test_newest_may_stay_instead(tmp_path: Path) -> None:
     docs = [
         document("same", offset=1, crawled_at="2026-11-20T09:00:00Z"),
