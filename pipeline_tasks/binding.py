@@ -30,8 +30,8 @@ def bind(card: Stage[Any], written: Mapping[str, Any], where: str = "") -> Any: 
 def bind_fields(kind: type[T], written: Mapping[str, Any], where: str) -> T:
     """Return an instance of the frozen dataclass `kind`; RecipeError for an unknown, missing or wrong field."""
     declared = fields(typing.cast("Any", kind))
-    require_known(written, tuple(entry.name for entry in declared), where)
     hints = typing.get_type_hints(kind, include_extras=True)
+    _require_fields(written, hints, where)
     for entry in declared:
         if VARIABLE in entry.metadata and entry.name in written:
             raise _written_secret(where, entry.name, entry.metadata[VARIABLE])
@@ -54,6 +54,20 @@ def _written_secret(where: str, name: str, variable: str) -> RecipeError:
         f"{where}: {name} is a secret, and recipes are stored and shown; remove it, choose another, and set it as the "
         f"environment variable {variable} or as the password of the Airflow connection refinery_pii"
     )
+
+
+def _require_fields(written: Mapping[str, Any], hints: Mapping[str, Any], where: str) -> None:
+    """Raise RecipeError for an unknown field; where its value is a choice of another field, that one is meant."""
+    for key, value in written.items():
+        meant = [name for name, hint in hints.items() if isinstance(value, str) and value in _choices(hint)]
+        if key not in hints and meant:
+            message = f"{where}: unknown key {shown(key)}; {value!r} is a value of {meant[0]!r}"
+            raise RecipeError(message)
+    require_known(written, tuple(hints), where)
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:  # noqa: ANN401 -- any annotation
+    return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
 
 
 def _collected(params: type, written: Mapping[str, Any], where: str) -> Mapping[str, Any]:

@@ -90,5 +90,35 @@ Bytes = Annotated[int, Range(1, 1 << 50)]
 Seed = Annotated[int, Range(0, 2**63 - 1)]
 """A seed of hashes."""
 
-PlainWord = Annotated[str, Word(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", "a word of up to 64 letters, digits, _, - and .")]
+_PRINTED = r"[^\x00-\x1f\x7f\ud800-\udfff]"
+_URI = rf"(s3://(?=[^/])|file:///|(?!s3:|file:)){_PRINTED}{{1,4000}}"
+_PATH = rf"(?!/)(?!(.*/)?\.\.(/|$)){_PRINTED}{{1,1000}}"
+_NAME = rf"(?!\.{{1,2}}$)(?!.*[/\\]){_PRINTED}{{1,200}}"
+_WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"
+
+Uri = Annotated[str, Word(_URI, "a path or s3://bucket/prefix")]
+"""Where a root or a snapshot is."""
+
+OptionalUri = Annotated[str, Word(f"({_URI})?", "a path, s3://bucket/prefix, or empty")]
+"""As `Uri`, or empty."""
+
+ObjectPath = Annotated[str, Word(_PATH, "a path below the root")]
+"""A path below a root, or a reference (`path@sha256:digest`)."""
+
+OptionalPath = Annotated[str, Word(f"({_PATH})?", "a path below the root, or empty")]
+"""As `ObjectPath`, or empty."""
+
+SnapshotName = Annotated[str, Word(_NAME, "a name of up to 200 characters without / and control characters")]
+"""The name of a snapshot."""
+
+OptionalSnapshot = Annotated[str, Word(f"({_NAME})?", "a name of up to 200 characters without /, or empty")]
+"""As `SnapshotName`, or empty."""
+
+PlainWord = Annotated[str, Word(_WORD, "a word of up to 64 letters, digits, _, - and .")]
 """A name that becomes a part of a path."""
+
+OptionalWord = Annotated[str, Word(f"({_WORD})?", "a word of up to 64 letters, digits, _, - and ., or empty")]
+"""As `PlainWord`, or empty."""
+
+Note = Annotated[str, Word(r"[^\x00-\x08\ud800-\udfff]{0,2000}", "a text of up to 2,000 characters")]
+"""What a person says."""

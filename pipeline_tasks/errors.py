@@ -10,13 +10,35 @@ RefineryError
     ├── StorageBusy, JobLost, NoSpace, SnapshotIncomplete
 """
 
+import re
 from typing import ClassVar
+
+_TWO_STOPS = re.compile(r"(?<=[^\s./])\.\.(?=\s|$)")
+
+
+def cause(error: Exception) -> str:
+    """Return in plain words why stored JSON could not be read, and not in those of the interpreter."""
+    text = str(error)
+    if isinstance(error, KeyError):
+        return f"it has no field {text}"
+    named = re.search(
+        r"unexpected keyword argument '(\w+)'|required (?:positional|keyword-only) arguments?: (.+)", text
+    )
+    if named:
+        return f"it has the field {named[1]!r}, which is not known" if named[1] else f"it has no field {named[2]}"
+    if isinstance(error, TypeError | AttributeError):
+        return "a field has another type than it should"
+    return "it is nested too deeply" if isinstance(error, RecursionError) else text
 
 
 class RefineryError(Exception):
     """Base of all refusals; the message names the record or manifest and the way out."""
 
     exit_code: ClassVar[int] = 70
+
+    def __str__(self) -> str:
+        """Return the message; what a library said within it may end in a full stop of its own."""
+        return _TWO_STOPS.sub(".", super().__str__())
 
 
 class RecipeError(RefineryError, ValueError):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_tasks.errors import ContractError
+from pipeline_tasks.errors import ContractError, cause
 from pipeline_tasks.sealed import digest_of, parse, reference, seal, sha256, unseal
 from pipeline_tasks.stage import LANDING, Shard, Shards
 
@@ -155,7 +155,7 @@ def load(body: bytes, path: str = "manifest") -> Manifest:
     try:
         manifest = _manifest(raw)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        message = f"{path} is not a manifest ({error}); {way_out}"
+        message = f"{path} is not a manifest ({cause(error)}); {way_out}"
         raise ContractError(message) from error
     fingerprint = identified(manifest).fingerprint
     if manifest.fingerprint != fingerprint:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
-from pipeline_tasks.constraints import PlainWord, Range, Ratio, Weight
+from pipeline_tasks.constraints import PlainWord, Range, Ratio, Weight, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stage import EngineName, Stage
 from pipeline_tasks.yaml_file import read_yaml
@@ -42,6 +42,9 @@ STAGES = (
 
 ENGINES: tuple[EngineName, ...] = typing.get_args(EngineName)
 LOCAL, SPARK, RAY = ENGINES
+
+EngineWord = Annotated[str, Word("|".join(ENGINES), ", ".join(ENGINES[:-1]) + f" or {ENGINES[-1]}")]
+"""The name of an engine, as requests have it."""
 
 MOST_NAME = 100
 """Characters of a wrong name that a message shows."""

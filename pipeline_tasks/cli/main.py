@@ -4,12 +4,13 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from typing import NamedTuple, Protocol, cast
 
 from pipeline_tasks.cli.supervisor import INTERRUPTED, supervised
-from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.errors import RecipeError, RefineryError
 
 
 class Entry(NamedTuple):
@@ -99,6 +100,7 @@ def _is_supervised(arguments: Sequence[str]) -> bool:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    _require_command(_command(arguments))
     parser = build_parser({_command(arguments)} & COMMANDS.keys())
     options = _parse(parser, arguments)
     if options.version:
@@ -115,6 +117,15 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _command(arguments: Sequence[str]) -> str:
     return next((word for word in arguments if not word.startswith("-")), "")
+
+
+def _require_command(name: str) -> None:
+    """Raise RecipeError for a command that does not exist, with the nearest that does."""
+    if name and name not in COMMANDS:
+        near = get_close_matches(name[:40], COMMANDS, n=1, cutoff=0.6)
+        suggestion = f" (did you mean {near[0]!r}?)" if near else ""
+        message = f"there is no command {name[:40]!r}{suggestion}; commands are: {', '.join(COMMANDS)}"
+        raise RecipeError(message)
 
 
 def _check_root(options: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.publish.log_chain import ChainEntry, entry_path, next_number, read_chain
 from pipeline_tasks.publish.log_chain import append as append_entry
 from pipeline_tasks.publish.published import Promised, PublishedFile
@@ -131,7 +131,7 @@ def entry_of(root: str, recipe: str, fields: Mapping[str, Any]) -> Version | Ret
     except (ValueError, TypeError, KeyError) as error:
         path = f"{root}/{entry_path(recipe, int(fields['number']))}"
         message = (
-            f"{path} is not a dataset version of this release ({error}); restore it from a backup, "
+            f"{path} is not a dataset version of this release ({cause(error)}); restore it from a backup, "
             "or publish into another root if an earlier release wrote it"
         )
         raise ContractError(message) from error

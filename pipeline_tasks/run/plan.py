@@ -5,19 +5,30 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.constraints import (
+    Count,
+    Note,
+    ObjectPath,
+    OptionalSnapshot,
+    OptionalUri,
+    OptionalWord,
+    PlainWord,
+    Range,
+    Uri,
+)
 from pipeline_tasks.errors import RecipeError, SchemaBroken
 from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, stage_prefix
-from pipeline_tasks.recipe import LOCAL, ErrorBudget, stage_card
+from pipeline_tasks.recipe import LOCAL, EngineWord, ErrorBudget, stage_card
 from pipeline_tasks.run.task import StageIO, repoint
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import VARIABLE, Secret, Shards, Stage
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_committed
 
-Span = tuple[int, int]
+Span = tuple[Count, Count]
 """Shards [start, stop) of a manifest."""
 
 
@@ -34,20 +45,26 @@ class RefineRequest:
 
     verb: ClassVar[str] = "refine"
 
-    root: str
-    stage: str
+    root: Uri
+    stage: PlainWord
     params: Mapping[str, Any]
-    parent: str
-    history: tuple[str, ...] = ()
-    landing: str = ""
+    parent: ObjectPath
+    history: tuple[ObjectPath, ...] = ()
+    landing: OptionalUri = ""
     span: Span | None = None
     error_budget: ErrorBudget = field(default_factory=ErrorBudget)
-    batch_rows: int = 4096
-    engine: str = LOCAL
-    address: str = ""
-    recipe: str = ""
-    snapshot: str = ""
-    run_id: str = ""
+    batch_rows: Annotated[int, Range(1, 1 << 20)] = 4096
+    engine: EngineWord = LOCAL
+    address: Note = ""
+    recipe: OptionalWord = ""
+    snapshot: OptionalSnapshot = ""
+    run_id: Note = ""
+
+    def __post_init__(self) -> None:
+        """Raise RecipeError for a span that is empty or runs backwards."""
+        if self.span and self.span[0] >= self.span[1]:
+            message = f"span {list(self.span)} has no shards; its start must be below its stop"
+            raise RecipeError(message)
 
 
 @dataclass(frozen=True, slots=True)

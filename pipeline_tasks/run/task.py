@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Self, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.errors import ContractError
+from pipeline_tasks.errors import ContractError, cause
 from pipeline_tasks.manifest import schema_pairs, shard_of
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.schema import VERDICT
@@ -115,7 +115,7 @@ def load_receipt(body: bytes, path: str = "receipt") -> Receipt:
         raw["schema"] = tuple((name, kind) for name, kind in raw["schema"])
         return Receipt(**raw)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        message = f"{path} is not a receipt ({error}); {way_out}"
+        message = f"{path} is not a receipt ({cause(error)}); {way_out}"
         raise ContractError(message) from error
 
 

@@ -17,9 +17,11 @@ verify   re-check what is published
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from pipeline_tasks.binding import bind_fields
+from pipeline_tasks.constraints import OptionalUri
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
 from pipeline_tasks.gate import verdicts
@@ -57,9 +59,20 @@ from pipeline_tasks.upkeep.compact import compact
 LISTED = 100
 """Problems that a failed verification lists."""
 
+MOST_URI = 4000
+"""Characters of a URI; of a path, Linux takes 4,096 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ReplyTo:
+    """The field of a request file that says where its reply goes."""
+
+    reply: OptionalUri
+
 
 def handle(request: Request) -> Reply:
     """Do what a request says and return its reply; RefineryError if it cannot be done."""
+    storage.require_folder(request.root)
     return HANDLERS[type(request)](request)
 
 
@@ -78,6 +91,7 @@ def _land(request: LandRequest) -> Reply:
 
 
 def _history(request: HistoryRequest) -> Reply:
+    storage.require_root(request.root)  # a root that is not there would look like the first day
     earlier = version_log.earlier(request.root, request.recipe, request.snapshot)
     history: dict[str, list[str]] = {}
     for version in earlier:
@@ -246,20 +260,41 @@ def main(arguments: Sequence[str]) -> int:
     reply_to, code = "", 0
     try:
         raw = _read_json(arguments[0])
-        reply_to = str(raw.pop("reply", "")) if isinstance(raw, dict) else ""
+        reply_to = _reply_uri(raw)
         reply = handle(decode(raw))
     except RefineryError as error:
         reply, code = {"error": type(error).__name__, "message": str(error), "exit": error.exit_code}, error.exit_code
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
     if reply_to:
-        folder, _, name = reply_to.rpartition("/")
-        storage.commit(storage.connect(folder), name, json.dumps(reply, sort_keys=True).encode())
-    else:
-        sys.stdout.write(json.dumps(reply, sort_keys=True) + "\n")
+        return _store_reply(reply_to, reply) or code
+    sys.stdout.write(json.dumps(reply, sort_keys=True) + "\n")
     return code
 
 
+def _reply_uri(raw: object) -> str:
+    """Take the URI of the reply out of a request, "" if it has none."""
+    if not isinstance(raw, dict) or "reply" not in raw:
+        return ""
+    where = raw.pop("reply")
+    return bind_fields(_ReplyTo, {"reply": where}, "the request").reply
+
+
+def _store_reply(uri: str, reply: Reply) -> int:
+    """Store a reply; return 0, or the exit code if it cannot be stored."""
+    folder, slash, name = uri.rpartition("/")
+    try:
+        storage.commit(storage.connect(folder or slash or "."), name, json.dumps(reply, sort_keys=True).encode())
+    except (RefineryError, OSError) as error:
+        code = error.exit_code if isinstance(error, RefineryError) else RecipeError.exit_code
+        sys.stderr.write(f"{type(error).__name__}: the reply cannot be stored at {uri} ({error}); correct `reply`\n")
+        return code
+    return 0
+
+
 def _read_json(uri: str) -> object:
+    if len(uri) > MOST_URI:
+        message = f"{uri[:100]}... is too long for a path; give the path or URI of a JSON file"
+        raise RecipeError(message)
     folder, slash, name = uri.rpartition("/")
     try:
         return json.loads(storage.connect(folder or slash or ".").read(name))
@@ -269,6 +304,11 @@ def _read_json(uri: str) -> object:
     except IsADirectoryError as error:
         message = f"{uri} is a folder; give the path or URI of a JSON file"
         raise RecipeError(message) from error
+    except OSError as error:
+        message = f"{uri[:200]} cannot be read ({error.strerror or error}); give the path or URI of a JSON file"
+        raise RecipeError(message) from error
     except (ValueError, RecursionError) as error:
+        if isinstance(error, RefineryError):
+            raise
         message = f"{uri} is not JSON ({error}); a request is one JSON object"
         raise RecipeError(message) from error

@@ -9,9 +9,22 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Union
 
 from pipeline_tasks import errors
-from pipeline_tasks.binding import bind_fields
+from pipeline_tasks.binding import bind_fields, shown
+from pipeline_tasks.constraints import (
+    Note,
+    ObjectPath,
+    OptionalPath,
+    OptionalSnapshot,
+    OptionalUri,
+    OptionalWord,
+    PlainWord,
+    Ratio,
+    SnapshotName,
+    Uri,
+    Weight,
+)
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.recipe import LOCAL
+from pipeline_tasks.recipe import LOCAL, EngineWord, Partitions
 from pipeline_tasks.run.plan import RefineRequest, Span
 
 Reply = dict[str, Any]
@@ -24,11 +37,11 @@ class LandRequest:
 
     verb: ClassVar[str] = "land"
 
-    root: str
-    input: str
-    recipe: str = ""
-    snapshot: str = ""
-    run_id: str = ""
+    root: Uri
+    input: Uri
+    recipe: OptionalWord = ""
+    snapshot: OptionalSnapshot = ""
+    run_id: Note = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +50,10 @@ class HistoryRequest:
 
     verb: ClassVar[str] = "history"
 
-    root: str
-    recipe: str
-    snapshot: str
-    run_id: str = ""
+    root: Uri
+    recipe: PlainWord
+    snapshot: SnapshotName
+    run_id: Note = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +62,12 @@ class SpansRequest:
 
     verb: ClassVar[str] = "spans"
 
-    root: str
-    parent: str
-    partitions: int
-    recipe: str = ""
-    snapshot: str = ""
-    run_id: str = ""
+    root: Uri
+    parent: ObjectPath
+    partitions: Partitions
+    recipe: OptionalWord = ""
+    snapshot: OptionalSnapshot = ""
+    run_id: Note = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +78,8 @@ class SealRequest:
 
     stage: RefineRequest
     spans: tuple[Span, ...]
-    wall: float = 0.0
-    cpu: float = 0.0
+    wall: Weight = 0.0
+    cpu: Weight = 0.0
 
     @property
     def root(self) -> str:
@@ -80,14 +93,14 @@ class JudgeRequest:
 
     verb: ClassVar[str] = "judge"
 
-    root: str
-    manifest: str
-    previous: str = ""
+    root: Uri
+    manifest: ObjectPath
+    previous: OptionalPath = ""
     bounds: Mapping[str, Any] = field(default_factory=dict)
-    override: str = ""
-    recipe: str = ""
-    snapshot: str = ""
-    run_id: str = ""
+    override: Note = ""
+    recipe: OptionalWord = ""
+    snapshot: OptionalSnapshot = ""
+    run_id: Note = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +124,13 @@ class PublishRequest:
 
     verb: ClassVar[str] = "publish"
 
-    root: str
-    recipe: str
-    snapshot: str
-    manifests: Mapping[str, str]
-    verdicts: Mapping[str, str] = field(default_factory=dict)
-    landing: str = ""
-    run_id: str = ""
+    root: Uri
+    recipe: PlainWord
+    snapshot: SnapshotName
+    manifests: Mapping[str, ObjectPath]
+    verdicts: Mapping[str, OptionalPath] = field(default_factory=dict)
+    landing: OptionalUri = ""
+    run_id: Note = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +139,9 @@ class CompactRequest:
 
     verb: ClassVar[str] = "compact"
 
-    root: str
-    engine: str = LOCAL
-    address: str = ""
+    root: Uri
+    engine: EngineWord = LOCAL
+    address: Note = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +150,10 @@ class VacuumRequest:
 
     verb: ClassVar[str] = "vacuum"
 
-    root: str
-    grace: float
-    expire: float
-    limit: float
+    root: Uri
+    grace: Weight
+    expire: Weight
+    limit: Ratio
     delete: bool = False
 
 
@@ -150,7 +163,7 @@ class VerifyRequest:
 
     verb: ClassVar[str] = "verify"
 
-    root: str
+    root: Uri
     full: bool = False
 
 
@@ -184,7 +197,7 @@ def decode(raw: object) -> Request:
         raise RecipeError(message)
     verb = str(raw.get("verb"))
     if verb not in REQUESTS:
-        message = f"unknown verb {verb!r}; a request's verb is one of {', '.join(REQUESTS)}"
+        message = f"unknown verb {shown(verb)}; a request's verb is one of {', '.join(REQUESTS)}"
         raise RecipeError(message)
     written = {name: value for name, value in raw.items() if name != "verb"}
     return bind_fields(REQUESTS[verb], written, f"the request to {verb}")

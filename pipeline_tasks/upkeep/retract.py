@@ -42,7 +42,8 @@ def answer(options: argparse.Namespace) -> int:
     recipe = options.recipe or recipe_of(options)  # a name, or the YAML file that the snapshot was run with
     name = recipe if recipe in version_log.recipes(root) else load_recipe(recipe).name
     stale = later(root, name, snapshot, undo=options.undo)
-    print_lines([opening(root, name, snapshot, undo=options.undo), *plan_lines(snapshot, stale)])
+    lines = [opening(root, name, snapshot, undo=options.undo), *reason_lines(root, name, options)]
+    print_lines([*lines, *plan_lines(snapshot, stale)])
     _require_refinable(root, recipe, stale, overrides)
     if options.dry_run:
         return 0
@@ -156,6 +157,15 @@ def opening(root: str, recipe: str, snapshot: str, *, undo: bool) -> str:
     if undo:
         return f"restoring {subject}, {retraction.account}" if retraction else f"{subject} is not retracted"
     return f"{subject} was {retraction.account}" if retraction else f"retracting {subject}"
+
+
+def reason_lines(root: str, recipe: str, options: argparse.Namespace) -> Iterator[str]:
+    """Yield what becomes of a reason that cannot be recorded: the log keeps the first."""
+    retraction = version_log.retractions(root, recipe).get(options.snapshot)
+    if options.reason and options.undo:
+        yield "  --reason is not recorded with --undo"
+    elif options.reason and retraction and retraction.reason != options.reason:
+        yield "  --reason is not recorded: the log keeps the first; use --undo, and retract again with another"
 
 
 def plan_lines(snapshot: str, stale: Sequence[StaleVersion]) -> Iterator[str]:

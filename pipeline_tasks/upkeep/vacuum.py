@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.inspect.command import add_json, add_root, number, print_result
+from pipeline_tasks.inspect.command import add_json, add_root, number, print_lines, print_result
 from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, stage_prefix
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import STAGES
@@ -93,9 +93,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Print the orphans; with `--delete`, remove them."""
     orphans = find_orphans(options.root, options.grace * DAY, options.expire * DAY)
-    print_result(options, orphan_facts(orphans), orphan_lines(orphans))
+    if not options.json:  # before anything is removed, as `remove` may refuse
+        print_lines(orphan_lines(orphans))
     if options.delete:
         remove(options.root, orphans, options.limit)
+    done = f"{'removed' if options.delete else 'to remove with --delete:'} {len(orphans.files):,} objects"
+    print_result(options, {**orphan_facts(orphans), "deleted": options.delete}, [f"{done}, {orphans.bytes:,} bytes"])
     return 0
 
 

@@ -74,13 +74,27 @@ def test_the_root_may_follow_options(arguments: list[str]) -> None:
     assert (options.snapshot, options.root) == ("day", "root")
 
 
-@pytest.mark.parametrize(
-    "arguments", [["status", "root", "more"], ["funnel", "--none"], ["lint", "web", "root"], ["nothing"]]
-)
+@pytest.mark.parametrize("arguments", [["status", "root", "more"], ["funnel", "--none"], ["lint", "web", "root"]])
 def test_unknown_arguments_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert arguments[-1] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [(["frobnicate"], ""), (["statsu"], " (did you mean 'status'?)"), (["--debug", "x" * 9_000], "")],
+)
+def test_a_command_that_does_not_exist_is_answered_with_those_that_do(
+    arguments: list[str], near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if "--debug" in arguments:
+        with pytest.raises(RecipeError):
+            main(arguments)
+        return
+    assert main(arguments) == RecipeError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"refinery: there is no command {arguments[-1]!r}{near}; commands are: {', '.join(COMMANDS)}"
 
 
 def test_an_error_is_one_paragraph_and_its_exit_code(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:

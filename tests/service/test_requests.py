@@ -1,0 +1,138 @@
+"""Every field of every request is checked by type and range: a wrong one is one paragraph, never a traceback."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.service.handle import main
+from pipeline_tasks.service.requests import REQUESTS, decode
+
+ABOUT = {"recipe": "web", "snapshot": "d1", "run_id": "r"}
+
+VALID: Mapping[str, dict[str, Any]] = {
+    "land": {"input": "crawl", **ABOUT},
+    "history": ABOUT,
+    "spans": {"parent": "land/a/manifest.json", "partitions": 2, **ABOUT},
+    "refine": {"stage": "ingest", "params": {}, "parent": "land/a/manifest.json", "span": [0, 1], **ABOUT},
+    "seal": {"stage": {"root": "r", "stage": "ingest", "params": {}, "parent": "a"}, "spans": [[0, 1]], "wall": 1.5},
+    "judge": {"manifest": "ingest/a/manifest.json", "bounds": {}, **ABOUT},
+    "publish": {"manifests": {"land": "land/a/manifest.json"}, **ABOUT},
+    "compact": {},
+    "verify": {"full": True},
+    "vacuum": {"grace": 1, "expire": 0, "limit": 0.5},
+}
+
+NEVER = [-1, math.nan, math.inf, -math.inf, 10**400, "\0", "\ud800", ["x", [1]], {"x": {"y": None}}, "x" * 5_000_000]
+"""Values that no field admits, whatever its type."""
+
+EXTRA: Mapping[str, list[Any]] = {
+    "root": ["", "s3://", "s3:///prefix", "s3:bucket", 7, None, "a\nb"],
+    "input": ["", "s3://", 7, None],
+    "recipe": ["../../x", "a/b", "..", "a b", 7, None],
+    "snapshot": ["../../x", "a/b", "..", ".", 7, None],
+    "parent": ["", "/etc/passwd", "../x", "a/../../x", 7],
+    "manifest": ["", "/etc/passwd", "../x"],
+    "previous": ["/etc/passwd", "../x", None],
+    "manifests": [{"land": "../x"}, [], None, "x"],
+    "verdicts": [{"land": "/x"}, [], None],
+    "history": [["../x"], "x", [7]],
+    "partitions": [0, 1.5, True, 10**9, "2"],
+    "grace": ["7", True, None],
+    "limit": [1.5, "x", True],
+    "span": [[1, 0], [0, 0], [0], [0, 1, 2], [-1, 1], "01"],
+    "spans": [[[0, 1, 2]], [[1]], "x", None],
+    "batch_rows": [0, 1.5, 10**9, True],
+    "params": [[], None, "x"],
+    "bounds": [[], None, "x"],
+    "delete": ["yes", 1, None],
+    "stage": ["", "../x", None],
+    "error_budget": [{"share": 7}, {"rows": -1}, [], 3],
+    "wall": ["x", True, None],
+}
+
+
+def cases() -> list[tuple[str, str, Any]]:
+    """Every verb with each of its fields and every value that the field must not have."""
+    return [
+        (verb, field.name, value)
+        for verb, kind in REQUESTS.items()
+        for field in fields(kind)
+        for value in [*NEVER, *EXTRA.get(field.name, [])]
+        if not (field.name in ("params", "bounds") and isinstance(value, dict))
+        and not (field.name in ("manifests", "verdicts") and value == {"x": {}})
+    ]
+
+
+def request(verb: str, root: str) -> dict[str, Any]:
+    return {"verb": verb, **({} if verb == "seal" else {"root": root}), **VALID[verb]}
+
+
+@pytest.mark.parametrize("verb", REQUESTS)
+def test_a_valid_request_is_read(verb: str) -> None:
+    assert type(decode(request(verb, "root"))) is REQUESTS[verb]
+
+
+def test_no_field_of_any_request_may_be_senseless() -> None:
+    for verb, name, value in cases():
+        raw = {**request(verb, "root"), name: value}
+        try:
+            decode(raw)
+        except RecipeError as error:
+            assert name in str(error), (verb, name)  # noqa: PT017 -- else the case below says which value passed
+            assert len(str(error)) < 700, (verb, name)  # noqa: PT017
+        else:
+            pytest.fail(f"{verb}: {name} may be {str(value)[:60]!r}")
+
+
+@pytest.mark.parametrize("verb", REQUESTS)
+def test_a_request_about_nothing_is_one_paragraph(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("no root")
+    for root in ("file", "nothing"):
+        path, raw = tmp_path / "request.json", request(verb, str(tmp_path / root))
+        if verb == "seal":
+            raw["stage"] = {**raw["stage"], "root": str(tmp_path / root)}
+        path.write_text(json.dumps(raw))
+        code = main([str(path)])
+        captured = capsys.readouterr()
+        if (verb, root) in (("compact", "nothing"), ("vacuum", "nothing"), ("verify", "nothing")) and code == 0:
+            continue
+        assert code == RecipeError.exit_code, (root, captured.err)
+        (line,) = captured.err.splitlines()
+        assert line.startswith(("RecipeError: ", "NothingLanded: ")), line
+
+
+def test_a_history_of_no_root_is_not_the_first_day(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for root in ("", "s3://", str(tmp_path / "nothing")):
+        (tmp_path / "request.json").write_text(json.dumps({"verb": "history", "root": root, **ABOUT}))
+        assert main([str(tmp_path / "request.json")]) == RecipeError.exit_code
+        assert "RecipeError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("reply", [7, None, "\0", "s3://", "x" * 5_000_000, "FILE/reply.json", "FOLDER"])
+def test_a_reply_that_cannot_be_stored_is_one_paragraph(
+    reply: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    if isinstance(reply, str):
+        reply = reply.replace("FILE", str(tmp_path / "file")).replace("FOLDER", str(tmp_path / "folder"))
+    raw = {"verb": "history", "root": str(tmp_path), **ABOUT, "reply": reply}
+    (tmp_path / "request.json").write_text(json.dumps(raw))
+    assert main([str(tmp_path / "request.json")]) != 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "reply" in line
+
+
+@pytest.mark.parametrize("uri", ["x" * 100_000, "/nothing/at/all.json", "\0", "/", "", "."])
+def test_a_request_file_that_cannot_be_read_is_one_paragraph(uri: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([uri]) == RecipeError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert len(line) < 600
