@@ -1,0 +1,50 @@
+"""`refinery run` refuses junk end to end: no version is made, and the refusal says why."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.publish import version_log
+from tests.dags.test_run import run
+
+pytestmark = pytest.mark.slow
+
+RECIPE = """
+name: small
+stages:
+  ingest: {}
+  extract: {min_chars: 20}
+  filter_url: {}
+  filter_language: {keep: [en], threshold: 0.5}
+run: {partitions: 1}
+"""
+
+
+def gibberish(number: int) -> str:
+    chosen = random.Random(-1 - number)
+    return " ".join("".join(chosen.choice("bcdfgklmprtxz#~^") for _ in range(14)) for _ in range(80))
+
+
+def crawl(folder: Path, texts: list[str]) -> Path:
+    day = folder / "crawl" / "2026-11-20"
+    day.mkdir(parents=True)
+    rows = [{"url": f"https://e{n % 7}.example.org/{n}", "text": text} for n, text in enumerate(texts)]
+    (day / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return day
+
+
+def test_a_folder_of_garbage_is_refused(tmp_path: Path) -> None:
+    """Twenty-five texts without a word; before, they were published as version 1 with 0 documents and exit code 0."""
+    refused = run(tmp_path, crawl(tmp_path, [gibberish(n) for n in range(25)]), recipe=RECIPE)
+    assert refused.returncode == 65, refused.stderr
+    assert "the gate of filter_language refuses filter_language/" in refused.stderr
+    assert "Of twenty rows or more not one is in a wanted" in refused.stderr
+    assert version_log.versions(str(tmp_path / "root"), "small") == []
+
+
+def test_an_unknown_gate_is_not_overridden(tmp_path: Path) -> None:
+    refused = run(tmp_path, crawl(tmp_path, [gibberish(0)]), "--override", "nosuch=why", recipe=RECIPE)
+    assert refused.returncode == 78
+    assert "there is no such gate; the gates are" in refused.stderr
