@@ -109,13 +109,13 @@ class JudgeSnapshotRequest:
 
     verb: ClassVar[str] = "judge_snapshot"
 
-    root: str
-    manifests: Mapping[str, str]
+    root: Uri
+    manifests: Mapping[str, ObjectPath]
     bounds: Mapping[str, Any] = field(default_factory=dict)
-    override: str = ""
-    recipe: str = ""
-    snapshot: str = ""
-    run_id: str = ""
+    override: Note = ""
+    recipe: OptionalWord = ""
+    snapshot: OptionalSnapshot = ""
+    run_id: Note = ""
 
 
 @dataclass(frozen=True, slots=True)
