@@ -11,17 +11,19 @@ from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import requires_access_view
 from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from refinery_operators import DocsLink, ManifestLink
 from refinery_run import base
 
-from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.errors import RecipeError, RefineryError, Transient
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.inspect import funnel
 from pipeline_tasks.inspect.trace import trace
+from pipeline_tasks.manifest import ABANDONED
 from pipeline_tasks.profiles.columns import quantile
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -72,8 +74,15 @@ async def harden(request: Request, call_next: Any) -> Response:  # noqa: ANN401 
 
 @app.exception_handler(RefineryError)
 def refinery_error(_: Request, error: RefineryError) -> Response:
-    """Answer 404 with the error's message, which names the missing or damaged file and the way out."""
-    return HTMLResponse(PAGES.get_template("error.html").render(message=str(error)), status_code=404)
+    """Show the error, which names the missing or damaged object and the way out.
+
+    404 for what is not there, 503 for what may be there later, 409 for an object that is not what it should be: the
+    page works, and the stored object does not.
+    """
+    titles = {404: "Not found", 503: "Try again later", 409: "Damaged"}
+    status = 503 if isinstance(error, Transient) else 404 if isinstance(error, RecipeError) else 409
+    page = PAGES.get_template("error.html").render(title=titles[status], message=str(error), root=root())
+    return HTMLResponse(page, status_code=status)
 
 
 def render(page: str, **values: Any) -> HTMLResponse:  # noqa: ANN401 -- values of a template are of any type
@@ -87,6 +96,7 @@ def render(page: str, **values: Any) -> HTMLResponse:  # noqa: ANN401 -- values 
 @app.get("/page")
 def snapshots() -> HTMLResponse:
     """Show every recipe's snapshots, with retention per stage over time."""
+    storage.require_folder(root())
     return render("snapshots.html", recipes=[_recipe(name) for name in version_log.recipes(root())])
 
 
@@ -210,7 +220,7 @@ def trace_page(recipe: str, snapshot: str, token: int = 0) -> HTMLResponse:
 @app.get("/manifest/{path:path}")
 def manifest_page(path: str) -> HTMLResponse:
     """Show a manifest: the fields of one stage's output, and its shards."""
-    manifest = json.loads(_body(path))
+    manifest = _json(path)
     shards = {name: manifest.pop(name, []) for name in ("shards", "rejects", "quarantine")}
     shards |= {f"history: {section}": saved for section, saved in manifest.pop("history", {}).items()}
     manifest.pop("metrics", None)
@@ -226,7 +236,14 @@ def files(path: str) -> Response:
     body = _body(path)
     if path.endswith(".html"):
         return HTMLResponse(body)
-    return JSONResponse(json.loads(body))
+    _json(path)
+    return Response(body, media_type="application/json")
+
+
+def _json(path: str) -> dict[str, Any]:
+    """Return the fields of stored JSON; ContractError if it was changed. The commit slot of abandoned work is shown."""
+    body, way_out = _body(path), "`refinery verify` names the way to heal it"
+    return parse(body, path, way_out) if body == ABANDONED else unseal(body, path, way_out)
 
 
 def _body(path: str) -> bytes:

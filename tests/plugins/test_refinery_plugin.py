@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.sealed import path_of
 from tests.archives import http, response, zipped
 from tests.chain import reply
 
@@ -153,3 +154,41 @@ def test_a_retracted_snapshot_is_said_to_be_so(
     (report,) = re.findall(r'href="/refinery(/files/[^"]+)"', gone.text)
     assert visitor.get(report).status_code == 200
     assert visitor.get("/rejects/small/2026-11-19/extract").status_code == 404
+
+
+def stored_objects(root: Path) -> dict[str, Path]:
+    """An object of every kind that the page of a snapshot reads."""
+    version = version_log.current(str(root), "small")
+    return {
+        "entry of the log": root / version_log.version_path("small", version.number),
+        "manifest": root / path_of(version.manifests["extract"]),
+        "verdict": root / path_of(version.verdicts["extract"]),
+        "ledger": root / "ledger.sqlite",
+    }
+
+
+@pytest.mark.parametrize("kind", ["entry of the log", "manifest", "verdict", "ledger"])
+def test_a_damaged_object_is_a_page_that_says_so(kind: str, visitor: Any, root: Path) -> None:
+    path = stored_objects(root)[kind]
+    before = path.read_bytes()
+    at = len(before) // 2
+    for damage in (before[:at] + b"\xff" * 200 + before[at + 200 :], b"[]" * 99):
+        path.write_bytes(damage)
+        try:
+            page = visitor.get("/snapshot/small/2026-11-19")
+        finally:
+            path.write_bytes(before)
+        if kind == "ledger" and page.status_code == 200:
+            continue  # the damage was in a page of the database that nothing read
+        assert page.status_code == 409
+        assert "<h1>Damaged</h1>" in page.text
+        assert str(path) in page.text
+        assert f"refinery verify {root}" in page.text
+
+
+def test_a_file_as_root_is_a_page_that_says_so(visitor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "README.md").write_text("not a root")
+    monkeypatch.setenv("REFINERY_ROOT", str(tmp_path / "README.md"))
+    page = visitor.get("/page")
+    assert page.status_code == 404
+    assert "is a file, not a root" in page.text
