@@ -18,6 +18,7 @@ READERS = {
     "verify": [],
     "trace": ["--token", "0"],
     "rejects": [],
+    "redactions": [],
     "duplicates": ["0" * 32],
     "contamination": [],
     "whatif": [],

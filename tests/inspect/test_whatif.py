@@ -69,12 +69,12 @@ def kept(changes: Mapping[str, Any]) -> dict[str, int]:
         (
             [
                 "filter_quality.gopher_repetition.dup_line_frac=0",
-                "fineweb.line_punct_thr=1.5",
+                "fineweb.line_punct_thr=1",
                 "gopher_quality.min_stop_words=0",
             ],
             {
                 "gopher_repetition": {"dup_line_frac": 0},
-                "fineweb": {"line_punct_thr": 1.5},
+                "fineweb": {"line_punct_thr": 1.0},
                 "gopher_quality": {"min_stop_words": 0},
             },
         ),
