@@ -102,7 +102,7 @@ def _table_rows(table: _Table, file: str) -> Iterator[tuple[Row, int]]:
     start = 0
     for number, group in enumerate(table.footer.groups):
         at = start
-        for batch, left_out in _group_batches(table, number):
+        for batch, left_out in _group_batches(table, number) if group.rows else ():  # an empty group has no pages
             if isinstance(batch, Row):
                 yield batch._replace(offset=at, length=max(start + group.rows - at, 0)), ROW_BYTES
                 break

@@ -69,7 +69,7 @@ def way_out(recipe: str) -> str:
     """Return how to heal a log."""
     return (
         f"restore it from a backup; without one, remove datasets/{recipe} and run every snapshot again in order: "
-        "what is refined already is reused"
+        "what is refined already is reused. Retract again what was retracted: the ledger's query `retractions` names it"
     )
 
 

@@ -16,6 +16,9 @@ from pipeline_tasks.recipe import LAND
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
 
+ENTRY_DEPTH = 2
+"""Folders above an entry of the log, `datasets` and its recipe's; a file that lies higher is no entry."""
+
 NAMED = 5
 """Snapshots or recipes that an error names: the newest, or last by name."""
 
@@ -111,7 +114,8 @@ def retractions(root: str, recipe: str) -> dict[str, Retraction]:
 
 def recipes(root: str) -> list[str]:
     """Return the recipes that have published into `root`."""
-    return sorted({entry.path.split("/")[1] for entry in storage.connect(root).list("datasets")})
+    paths = [entry.path.split("/") for entry in storage.connect(root).list("datasets")]
+    return sorted({parts[1] for parts in paths if len(parts) > ENTRY_DEPTH})
 
 
 def _newest_by_snapshot(entries: Iterable[Version | Retraction]) -> dict[str, Version | Retraction]:

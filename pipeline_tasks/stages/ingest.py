@@ -55,7 +55,7 @@ _INLINE = "(?:html|head|body|title|meta|link|script|style|a|b|i|em|strong|br|hr|
 _TAG = rf"(?i)</?(?:{_BLOCK}|{_INLINE})\b[^<>]*>"
 _DOCUMENT = (
     r"(?is)\A[\s\x{feff}]*(?:<\?xml[^>]*>\s*)?(?:<!--.{0,500}?-->\s*)*"
-    r"<(?:!doctype\s+html|html|head|body)\b[^>]*>.*</[a-z]"
+    rf"<(?:!doctype\s+html|html|head|body)\b[^>]*>.*<(?:/[a-z]|{_BLOCK}\b)"
 )
 _PIECE = rf"(?is)\A[\s\x{{feff}}]*<{_BLOCK}\b[^<>]*>.*>\s*\z"
 PIECE_TAGS, PIECE_BYTES = 4, 1000
@@ -214,8 +214,9 @@ def _as_payloads(pages: pa.RecordBatch) -> pa.RecordBatch:
 def _is_html(text: pa.Array) -> pa.Array:
     """Return whether each text is an HTML document, or a piece of one.
 
-    A document begins as one and closes its elements. A piece is markup from its first to its last character: it begins
-    with a block and ends with a tag, and has at least `PIECE_TAGS` tags of HTML, and one for each `PIECE_BYTES` bytes.
+    A document begins as one and has a block or a closing tag: many never close what they open. A piece is markup from
+    its first to its last character: it begins with a block and ends with a tag, and has at least `PIECE_TAGS` tags of
+    HTML, and one for each `PIECE_BYTES` bytes.
     A text about HTML, which mentions or quotes tags, begins or ends with words.
     """
     begins = pc.fill_null(pc.match_substring_regex(text, r"\A[\s\x{feff}]*<"), fill_value=False)

@@ -110,6 +110,11 @@ def test_a_row_that_is_too_large_is_oversize() -> None:
 # --- files ----------------------------------------------------------------------------------------------------
 
 
+def test_a_table_without_rows_has_no_rows() -> None:
+    empty = parquet(pa.table({"text": pa.array([], pa.string())}))
+    assert list(read(empty, "a.parquet")) == []
+
+
 def test_a_file_without_columns_or_with_one_twice_is_one_row() -> None:
     twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
     found = [

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, DeterminismViolation, DigestMismatch
 from pipeline_tasks.inspect.trace import trace
 from pipeline_tasks.manifest import ABANDONED
@@ -81,6 +82,7 @@ def test_a_damaged_report_is_written_again_or_published_in_a_new_version(small: 
     report = Path(small.root, version.report)
     body = report.read_bytes()
     DAMAGES[damage](report)
+    assert main(["report", small.root, "--recipe", RECIPE, "--snapshot", DAYS[1]]) == ContractError.exit_code
     assert refine(small, DAYS[1])["version"] == version.number
     assert report.read_bytes() == body
     DAMAGES[damage](report)

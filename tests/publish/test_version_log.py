@@ -123,7 +123,9 @@ def test_an_entry_with_other_fields_is_named(tmp_path: Path, changes: dict[str, 
 
 def test_what_is_no_entry_is_not_read(root: Path) -> None:
     (root / "datasets/web/notes.json").write_bytes(seal({"a": 1}))
+    (root / "datasets/.DS_Store").write_bytes(b"")
     assert len(version_log.log(str(root), RECIPE)) == 4
+    assert version_log.recipes(str(root)) == [RECIPE]
 
 
 def test_racing_writers_append_each_once(tmp_path: Path) -> None:

@@ -106,6 +106,8 @@ def test_a_record_with_a_wrong_digest_is_kept_where_the_recipe_says_so() -> None
 PROSE = "Plain words about the river and the mill, which nobody marked up. " * 9
 HTML_TEXTS = [
     f"<!DOCTYPE html><html><head><title>T</title></head><body><p>{PROSE}</p></body></html>",
+    f"<html><body><p>{PROSE}",
+    f"<!DOCTYPE HTML>\n<p>{PROSE}",
     f"\ufeff\n <!-- saved -->\n<HTML lang=en>\n<body>{PROSE}</body></HTML>",
     f'<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "x">\n<html><p>{PROSE}</p></html>',
     f"<body><p>{PROSE}</body>",

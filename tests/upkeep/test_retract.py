@@ -260,6 +260,7 @@ def test_snapshots_that_cannot_be_retracted_are_refused(
     crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = str(tmp_path / "root")
+    Path(root).mkdir()
     assert "published here: nothing" in unknown(root, ["2026-11-19"], capsys)
     moved = tmp_path / DAYS[1]
     moved.mkdir()
