@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, DigestMismatch
-from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, identified, load, total
+from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, identified, load, schema_pairs, total
 from pipeline_tasks.profiles.columns import merge, octave_bins, profile, quantile
 from pipeline_tasks.run.task import load_receipt
 from pipeline_tasks.sealed import canonical, seal
@@ -132,6 +132,44 @@ def test_a_shard_that_leaves_its_root_or_lies_about_its_size_is_refused(changed:
         load(seal(raw))
 
 
+@pytest.mark.parametrize("name", ["version", "rows_in", "bytes_in"])
+@pytest.mark.parametrize("value", [-1, True, 1.0, "1", None])
+def test_a_count_that_is_no_count_is_refused(name: str, value: object) -> None:
+    with pytest.raises(ContractError, match=f"is not a manifest.*{name}"):
+        load(seal(json.loads(dump(MANIFEST)) | {name: value}))
+
+
+@pytest.mark.parametrize("name", ["rejected", "quarantined"])
+@pytest.mark.parametrize("value", [-1, True, 1.0, "1", None])
+def test_a_tally_that_counts_no_rows_is_refused(name: str, value: object) -> None:
+    with pytest.raises(ContractError, match=f"is not a manifest.*{name}"):
+        load(seal(json.loads(dump(MANIFEST)) | {name: {"toy_map:second": 0, "toy_map:third": value}}))
+
+
+def test_parent_digests_are_as_many_as_parents() -> None:
+    with pytest.raises(ContractError, match=r"is not a manifest.*parent_digests"):
+        load(seal(json.loads(dump(MANIFEST)) | {"parent_digests": ["1" * 64]}))
+
+
+def test_a_manifest_names_every_shard_that_it_stored() -> None:
+    kept, url, old, older, reject, bad = (
+        replace(SHARD, path=f"toy_map/f00/data/{digit * 32}.parquet", digest=digit * 64) for digit in "abcdef"
+    )
+    manifest = replace(
+        MANIFEST,
+        shards=(kept,),
+        history={"urls": (url,), "superseded": (old, older)},
+        rejects=(reject,),
+        quarantine=(bad,),
+    )
+    assert manifest.stored == (kept, old, older, url, reject, bad)
+
+
+def test_a_schema_is_its_names_and_types_in_order() -> None:
+    schema = pa.schema([pa.field("text", pa.large_string()), pa.field("id", pa.int64(), nullable=False)])
+    assert schema_pairs(schema) == (("text", "large_string"), ("id", "int64"))
+
+
 def test_a_landed_file_may_have_any_name_below_its_snapshot() -> None:
     landed = replace(SHARD, path="landing:crawl-data/a b..c/ż+%20.warc.gz")
     manifest = identified(replace(MANIFEST, shards=(landed,)))
@@ -227,6 +265,7 @@ def test_a_fingerprint_follows_from_each_of_its_parts() -> None:
     ]
     prints = {fingerprint_of(**base), *(fingerprint_of(**base | change) for change in changes)}
     assert len(prints) == 6
+    assert all(re.fullmatch("[0-9a-f]{24}", print_) for print_ in prints)
     assert fingerprint_of(**base) == fingerprint_of(**base)
 
 
@@ -310,3 +349,4 @@ def test_tallies_add_up_and_are_sorted() -> None:
 def test_writing_is_the_same_for_every_kind_of_mapping() -> None:
     makers: list[Callable[[], Any]] = [lambda: {"b": (1, 2), "a": SHARD}, lambda: {"a": SHARD, "b": [1, 2]}]
     assert canonical(makers[0]()) == canonical(makers[1]())
+    assert canonical([SHARD, (SHARD,)]) == canonical([asdict(SHARD), [asdict(SHARD)]])

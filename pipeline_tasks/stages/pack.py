@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.constraints import Count, Range
-from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.errors import ContractError
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage
 
 PIECE = pa.struct(
@@ -231,9 +231,6 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
     A sequence belongs to the shard in which it begins, so shards in order are sequences in order.
     """
-    if params.length < 1:
-        message = f"pack.length: {params.length}; must be at least 1"
-        raise RecipeError(message)
     counts = on.map(count, shards)
     stretches = on.map(partial(border_stretches, params=params), shards, counts, broadcast=counts)
     joined = on.group(

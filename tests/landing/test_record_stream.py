@@ -1,6 +1,10 @@
 """Records that follow each other in a stream: every byte belongs to one row, and damage costs only itself."""
 
-from pipeline_tasks.landing.decompression import BytesSource, Reader
+import gzip
+import io
+import random
+
+from pipeline_tasks.landing.decompression import BytesSource, GzipSource, PlainSource, Reader
 from pipeline_tasks.landing.record import Row
 from pipeline_tasks.landing.record_stream import read_stream
 from tests.archives import response
@@ -46,3 +50,17 @@ def test_a_record_too_large_to_hold_is_skipped_to_its_end() -> None:
     giant = response(URLS[1], b"HTTP/1.1 200 OK\r\n\r\n" + bytes(33 << 20))
     read_rows = rows(ONE + giant + THREE)
     assert [row.error for row in read_rows] == [None, "oversize", None]
+
+
+def test_a_giant_without_a_separator_ends_where_it_says() -> None:
+    giant = response(URLS[1], b"HTTP/1.1 200 OK\r\n\r\n" + bytes(33 << 20) + b"\r\n\r\n").removesuffix(b"\r\n\r\n")
+    assert [row.error for row in rows(ONE + giant + THREE)] == [None, "oversize", None]
+
+
+def test_damage_inside_a_record_is_one_row_and_the_next_member_is_read() -> None:
+    long = response(URLS[1], b"HTTP/1.1 200 OK\r\n\r\n" + random.Random(1).randbytes(1 << 20))
+    wrong_check = gzip.compress(ONE + long)[:-8] + b"\xff" * 8
+    stored = Reader(PlainSource(io.BytesIO(wrong_check + gzip.compress(THREE))))
+    read_rows = list(read_stream(Reader(GzipSource(stored)), "f"))
+    assert [row.url for row in read_rows] == URLS
+    assert [row.error for row in read_rows] == [None, "gzip_corrupt", None]

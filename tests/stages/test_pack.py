@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.stages.pack import SEQUENCE, split_tokens
+from pipeline_tasks.stages.pack import SEQUENCE, Params, join_stretches, split_tokens
 from tests.refining import commit_parent, refined, rows
 
 Doc = tuple[str, list[int]]
@@ -78,8 +78,17 @@ def test_an_id_in_two_shards_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_sequence_of_no_tokens_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=r"pack\.length"):
+    with pytest.raises(RecipeError, match="pack: length must be a whole number from 1 to"):
         packed(tmp_path, [[("a", [1])]], 0)
+
+
+@pytest.mark.parametrize("at", [0, 1, 3])
+def test_a_stretch_that_is_lost_or_repeated_is_a_defect_that_is_named(at: int) -> None:
+    stretches = pa.Table.from_batches(split_tokens(iter(table([("a", [1, 2])]).to_batches()), 0, 4)).to_pylist()
+    stretches.append({**stretches[0], "at": at})
+    batch = pa.Table.from_pylist(stretches, schema=SEQUENCE.append(pa.field("at", pa.int32()))).to_batches()
+    with pytest.raises(ContractError, match="pack: sequence 0 has a hole at 2"):
+        list(join_stretches(iter(batch), params=Params(length=4, pad_id=0)))
 
 
 DOCS = st.lists(st.integers(0, 13), max_size=12).map(
