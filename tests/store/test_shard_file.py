@@ -46,3 +46,40 @@ def test_a_copy_without_room_is_no_space(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(shard_file.tempfile, "TemporaryFile", lambda **_: Path("/dev/full").open("wb", buffering=0))  # noqa: SIM115 -- what is under test closes it
     with pytest.raises(NoSpace, match="set TMPDIR"):
         next(read_shard(str(tmp_path), shard))
+
+
+def test_the_bytes_of_a_shard_follow_from_its_rows_and_not_from_its_batches(tmp_path: Path) -> None:
+    digests = set()
+    for size in (1, 700, 4096, 5000):
+        writer = ShardWriter(TABLE.schema.with_metadata({"made": str(size)}))
+        for batch in TABLE.slice(0, 4500).to_batches(size):
+            writer.write(batch)
+            writer.write(batch.slice(0, 0))
+        shard = writer.store(str(tmp_path), "data")
+        assert shard.rows == 4500
+        assert (tmp_path / shard.path).stat().st_size == shard.bytes
+        digests.add((shard.path, shard.digest))
+    ((path, digest),) = digests
+    assert path == f"data/{digest[:32]}.parquet"
+
+
+def test_a_shard_is_read_in_batches_of_the_columns_that_are_asked_for(tmp_path: Path) -> None:
+    shard = stored(tmp_path)
+    batches = list(read_shard(str(tmp_path), shard, batch_rows=1000, columns=["text", "none"]))
+    assert {tuple(batch.schema.names) for batch in batches} == {("text",)}
+    assert [batch.num_rows for batch in batches] == [1000, 1000, 1000, 1000, 96, 904]  # a row group has 4,096 rows
+
+
+def test_a_shard_without_rows_has_one_batch_that_names_its_columns(tmp_path: Path) -> None:
+    shard = ShardWriter(TABLE.schema).store(str(tmp_path), "data")
+    (batch,) = read_shard(str(tmp_path), shard)
+    assert (shard.rows, batch.num_rows, batch.schema) == (0, 0, TABLE.schema)
+
+
+def test_a_writer_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard_file.tempfile, "tempdir", str(tmp_path))
+    stored(tmp_path / "root")
+    given_up = ShardWriter(TABLE.schema)
+    given_up.discard()
+    given_up.discard()
+    assert [path.name for path in tmp_path.iterdir()] == ["root"]
