@@ -38,7 +38,7 @@ def corpora(draw: st.DrawFn) -> pa.Table:
     return table.set_column(table.schema.get_field_index("crawled_at"), "crawled_at", pa.array(stamps, pa.string()))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     table=corpora(),
     cut=st.randoms(use_true_random=False),

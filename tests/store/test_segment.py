@@ -238,7 +238,7 @@ def test_ranges_that_fail_are_requested_again(s3_root: str, faults: FaultyS3) ->
         assert segment.combine_chunks().equals(of(rows, [3, 1500, 2999]))
     assert len(faults.happened) == 10
     faults.coming += [("GET", (503, "SlowDown"))] * 9
-    with pytest.raises(StorageBusy, match=r"\.segment: the object store did not answer"):
+    with pytest.raises(StorageBusy, match=r"\.segment: the object store cannot answer now"):
         Segment(s3_root, shard).rows(pa.array([3]))
 
 
