@@ -58,6 +58,9 @@ NOT_MISSED = {
     ("partition", "empty"): "an empty object is no commit",
     ("receipt", "delete"): "read only by a run that lacks the manifest, which makes it again",
     ("receipt", "empty"): "an empty object is no commit",
+    ("compaction", "sealed edit"): "no digest names it; its parents, parts and rows are compared, the rest is not read",
+    ("partition", "sealed edit"): "no digest names it; what it covers and stored is compared",
+    ("receipt", "sealed edit"): "no digest names it; nothing that is committed reads it",
     ("tokenizer pin", "sealed edit"): "its digest is compared with the versions; nothing names its description",
     ("landed file", "delete"): "landed files may go when they are refined: a note",
 }

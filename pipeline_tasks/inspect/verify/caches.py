@@ -6,8 +6,10 @@ All of these can be made again, so the way to heal each is to remove it.
 from collections.abc import Iterable, Iterator, Mapping
 
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
+from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.objects import Expected
 from pipeline_tasks.manifest import ABANDONED, Manifest, load, stage_prefix
+from pipeline_tasks.run.history import saved_digests
 from pipeline_tasks.run.runner import partition_name
 from pipeline_tasks.run.task import load_receipt
 from pipeline_tasks.store import storage
@@ -16,8 +18,11 @@ from pipeline_tasks.store.reading import require_place
 from pipeline_tasks.store.segment import COMPACTED
 
 
-def check_compactions(root: str, known: Mapping[str, str], findings: Findings) -> Iterator[tuple[Manifest, str]]:
-    """Check the manifest of every compaction; yield each with the way to heal its segments."""
+def check_compactions(root: str, known: Mapping[str, Committed], findings: Findings) -> Iterator[tuple[Manifest, str]]:
+    """Check the manifest of every compaction; yield each with the way to heal its segments.
+
+    `known` are the manifests of all versions by fingerprint.
+    """
     store = storage.connect(root)
     for entry in store.list(COMPACTED):
         folder, name = entry.path.split("/")[1:3]
@@ -29,11 +34,35 @@ def check_compactions(root: str, known: Mapping[str, str], findings: Findings) -
             manifest = load(store.read(entry.path), where)
             findings.count("compactions")
             require_place(manifest, entry.path, where)
-            for parent, digest in zip(manifest.parents, manifest.parent_digests, strict=True):
-                if known.get(parent, digest) != digest:
-                    problem = f"was merged from another form of {manifest.stage}/{parent}"
-                    findings.add(Problem(where, problem, digest, known[parent], heal))
+            _check_parts(where, manifest, known, heal, findings)
             yield manifest, heal
+
+
+def _check_parts(where: str, merged: Manifest, known: Mapping[str, Committed], heal: str, findings: Findings) -> None:
+    """Check that a compaction was merged from its parts as they are, and has all their rows."""
+    parts = [known[parent] for parent in merged.parents if parent in known]
+    if len(parts) < len(merged.parents):
+        return  # a part is damaged, or no version names it any more: no run uses this compaction
+    sections = {
+        name: sum(shard.rows for part in parts for shard in part.manifest.history.get(name, ()))
+        for name in parts[0].manifest.history
+    }
+    expected = {
+        "parent_digests": tuple(part.digest for part in parts),
+        "covers": tuple(digest for part in parts for digest in saved_digests(part.manifest)),
+        "rows by section": sections,
+        "rows_in": sum(sections.values()),
+    }
+    actual = {
+        "parent_digests": merged.parent_digests,
+        "covers": merged.covers,
+        "rows by section": {name: sum(shard.rows for shard in shards) for name, shards in merged.history.items()},
+        "rows_in": merged.rows_in,
+    }
+    for name, value in expected.items():
+        if actual[name] != value:
+            problem = f"is not the merged history of its parts: {name}"
+            findings.add(Problem(where, problem, str(value)[:200], str(actual[name])[:200], heal))
 
 
 def compacted_segments(root: str, manifest: Manifest, heal: str) -> Iterator[Expected]:

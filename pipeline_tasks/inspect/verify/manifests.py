@@ -49,9 +49,9 @@ class Manifests:
                 self.by_reference[referred] = Committed(f"{self.root}/{path}", path, manifest, digest)
         return self.by_reference[referred]
 
-    def digests(self) -> dict[str, str]:
-        """Return the digests of all manifests that were read, by fingerprint."""
-        return {read.manifest.fingerprint: read.digest for read in self.by_reference.values() if read}
+    def by_fingerprint(self) -> dict[str, Committed]:
+        """Return all manifests that were read, by fingerprint."""
+        return {read.manifest.fingerprint: read for read in self.by_reference.values() if read}
 
 
 def heal_manifest(path: str, version: Version) -> str:
@@ -63,9 +63,9 @@ def heal_manifest(path: str, version: Version) -> str:
 
 
 def check_version(
-    version: Version, committed: Mapping[str, Committed], findings: Findings, known: Mapping[str, str]
+    version: Version, committed: Mapping[str, Committed], findings: Findings, known: Mapping[str, Committed]
 ) -> Account:
-    """Check the manifests of a version one after the other; `known` has the digest of every manifest."""
+    """Check the manifests of a version one after the other; `known` has all of them by fingerprint."""
     account = Account(version.recipe, version.number, version.snapshot)
     parent: Committed | None = None
     for stage, read in committed.items():
@@ -104,7 +104,7 @@ def _check_alone(stage: str, read: Committed, findings: Findings) -> None:
 REFINE_AGAIN = "its rows cannot be trusted: restore its folder from a backup, or remove the folder and refine again"
 
 
-def _check_parents(parent: Committed, read: Committed, findings: Findings, known: Mapping[str, str]) -> None:
+def _check_parents(parent: Committed, read: Committed, findings: Findings, known: Mapping[str, Committed]) -> None:
     """Check that a stage was made from its parent, byte for byte, and from history that is still there."""
     manifest = read.manifest
     if manifest.parents[:1] != (parent.manifest.fingerprint,):
@@ -114,7 +114,7 @@ def _check_parents(parent: Committed, read: Committed, findings: Findings, known
         digests = (manifest.parent_digests[0], parent.digest)
         findings.add(Problem(read.where, "was made from another form of its parent", *digests, REFINE_AGAIN))
     for fingerprint, digest in zip(manifest.parents[1:], manifest.parent_digests[1:], strict=True):
-        actual = known.get(fingerprint, "no version names it")
+        actual = known[fingerprint].digest if fingerprint in known else "no version names it"
         if actual != digest:
             problem = f"was made with the history of {manifest.stage}/{fingerprint}, which is not there as it was"
             findings.add(Problem(read.where, problem, digest, actual, "restore that manifest from a backup"))

@@ -64,7 +64,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
         raise RecipeError(_nothing(root, scope))
     for version in chosen:
         read = committed[version.recipe, version.number]
-        report.accounts.append(check_version(version, read, findings, manifests.digests()))
+        report.accounts.append(check_version(version, read, findings, manifests.by_fingerprint()))
         check_entry(root, version, read, findings)
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
@@ -72,7 +72,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     run_all(_object_checks(root, pairs, findings, full=scope.full))
     run_all(_content_checks(root, pairs, findings, full=scope.full))
     if not scope.snapshot:
-        for merged, heal in list(check_compactions(root, manifests.digests(), findings)):
+        for merged, heal in list(check_compactions(root, manifests.by_fingerprint(), findings)):
             run_all(
                 partial(check_object, expected, findings, full=scope.full)
                 for expected in compacted_segments(root, merged, heal)
