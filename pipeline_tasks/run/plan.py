@@ -61,9 +61,9 @@ class RefineRequest:
     run_id: Note = ""
 
     def __post_init__(self) -> None:
-        """Raise RecipeError for a span that is empty or runs backwards."""
-        if self.span and self.span[0] >= self.span[1]:
-            message = f"span {list(self.span)} has no shards; its start must be below its stop"
+        """Raise RecipeError for a span that runs backwards; the only span of a parent without shards is [0, 0]."""
+        if self.span and self.span[0] > self.span[1]:
+            message = f"span {list(self.span)} runs backwards; its start must not be above its stop"
             raise RecipeError(message)
 
 

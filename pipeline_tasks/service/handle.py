@@ -78,7 +78,8 @@ def handle(request: Request) -> Reply:
 
 def _land(request: LandRequest) -> Reply:
     path, manifest, landed = listing.land(request.root, request.input, request.snapshot)
-    version_log.refuse_retracted(request.root, request.recipe, landed.snapshot, reference_of(path, manifest))
+    if request.recipe:  # without a recipe, the snapshot is of no dataset that could have retracted it
+        version_log.refuse_retracted(request.root, request.recipe, landed.snapshot, reference_of(path, manifest))
     return {
         "manifest": reference_of(path, manifest),
         "snapshot": landed.snapshot,

@@ -288,4 +288,4 @@ def test_invalid_option_of_run(option: list[str], landing: Path, tmp_path: Path)
 def test_nothing_is_published(arguments: list[str], tmp_path: Path) -> None:
     process = command("-m", "pipeline_tasks.cli", arguments[0], str(tmp_path), *arguments[1:])
     assert process.returncode == RecipeError.exit_code
-    one_paragraph(process.stderr, str(tmp_path), "has not been published", "refinery run")
+    one_paragraph(process.stderr, str(tmp_path), "been published", "refinery run")

@@ -50,7 +50,7 @@ EXTRA: Mapping[str, list[Any]] = {
     "partitions": [0, 1.5, True, 10**9, "2"],
     "grace": ["7", True, None],
     "limit": [1.5, "x", True],
-    "span": [[1, 0], [0, 0], [0], [0, 1, 2], [-1, 1], "01"],
+    "span": [[1, 0], [0], [0, 1, 2], [-1, 1], "01"],
     "spans": [[[0, 1, 2]], [[1]], "x", None],
     "batch_rows": [0, 1.5, 10**9, True],
     "params": [[], None, "x"],

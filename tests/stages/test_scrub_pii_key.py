@@ -123,7 +123,7 @@ def test_a_finished_root_its_ledger_and_its_logs_are_without_the_key(
     recipe = tmp_path / "pseudonyms.yaml"
     recipe.write_text(
         "stages:\n  ingest: {}\n  extract: {min_chars: 10}\n  dedup_exact: {}\n  scrub_pii: {action: pseudonymize}\n"
-        "  tokenize: {train: {vocab_size: 400}}\n  mix: {}\n  shuffle: {}\n  pack: {length: 256}\n"
+        "  tokenize: {train: {vocab_size: 400, min_bytes: 1000}}\n  mix: {}\n  shuffle: {}\n  pack: {length: 256}\n"
     )
     done = chain.refined(str(root), str(landing), chain.How(recipe=str(recipe)))
     assert done.version.documents == 400
