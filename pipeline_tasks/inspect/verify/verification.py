@@ -85,7 +85,7 @@ def _nothing(root: str, scope: Scope) -> str:
         f"snapshot {scope.snapshot}" if scope.snapshot else f"recipe {scope.recipe}" if scope.recipe else "nothing"
     )
     negation = "has been published" if subject == "nothing" else "has not been published"
-    return f"{root}: {subject} {negation} there, so there is nothing to verify; name the root that `refinery run` wrote to"
+    return f"{root}: {subject} {negation} there; name the root that `refinery run` wrote to"
 
 
 def current(versions: Sequence[Version]) -> list[Version]:
