@@ -31,11 +31,15 @@ from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 from tests import days as daily
 from tests.chain import PROJECT, Chain, How, Place, command, cut, refined, reply, requests
 
 pytestmark = [pytest.mark.slow]
+
+SMALL = How(changes={"tokenize": {"train": {"vocab_size": 4096, "min_bytes": 0}}})
+"""The recipe `web` for less text than the 10 MB that it asks for to train a tokenizer on."""
 
 Days = tuple[Chain, Chain]
 Row = dict[str, Any]
@@ -65,8 +69,7 @@ def demo(crawl: Path, how: How, tmp_path_factory: pytest.TempPathFactory) -> Day
 def real(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Days:
     root = str(tmp_path_factory.mktemp("real"))
     snapshots = shared_data / "snapshots"
-    how = How(changes={"tokenize": {"train": {"vocab_size": 4096, "min_bytes": 0}}})  # 10 MB are more than there is
-    return refined(root, str(snapshots / "dev-2026-45"), how), refined(root, str(snapshots / "dev-2026-46"), how)
+    return refined(root, str(snapshots / "dev-2026-45"), SMALL), refined(root, str(snapshots / "dev-2026-46"), SMALL)
 
 
 @pytest.fixture(params=["demo", "real"])
@@ -312,7 +315,8 @@ def test_real_crawls_in_days_keep_what_one_batch_of_them_keeps(real: Days, tmp_p
 
 def test_every_real_archive_is_read_and_none_ends_the_run(shared_data: Path, tmp_path: Path) -> None:
     folder = shared_data / "warc-real"
-    day = refined(str(tmp_path), str(folder))
+    archives = How(changes={"tokenize": {"train": {"vocab_size": 400, "min_bytes": 0}}})
+    day = refined(str(tmp_path), str(folder), archives)
     outcomes = day.outcomes()
     rows = Counter(file for file, _ in outcomes)
     assert rows.keys() == {path.name for path in folder.iterdir()} - {"INDEX.json"}
@@ -398,7 +402,7 @@ def test_a_killed_partition_alone_runs_again_and_only_what_it_lacked(crawl: Path
     for request in (stage_requests["ingest"] | {"parent": landed["manifest"]}, extract):
         refined_whole = reply("refine", **request | {"root": whole})
     assert refined_whole["manifest"] == sealed
-    assert storage.connect(root).read(sealed) == storage.connect(whole).read(sealed)
+    assert storage.connect(root).read(path_of(sealed)) == storage.connect(whole).read(path_of(sealed))
 
 
 def receipts(root: str) -> list[str]:
