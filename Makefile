@@ -16,11 +16,11 @@ demo: $(VENV)/.installed ## Refine a sample crawl with real Spark, Ray and Airfl
 	@$(BIN)/refinery demo
 
 test: $(VENV)/.installed-dev ## Run the whole test suite, then lint
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile
 	@$(MAKE) --no-print-directory lint
 
 quick: $(VENV)/.installed-dev ## Run the tests that start no servers or engines
-	@$(BIN)/python -m pytest -q -m "not slow"
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
 
 lint: $(VENV)/.installed-dev ## Check types, style and layers
 	@$(BIN)/ruff check .

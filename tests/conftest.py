@@ -17,6 +17,11 @@ from tests.s3_server import s3_server as running_s3_server
 from tests.toys import CARDS, MODULES
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name compressed bytes by their number: they carry the time, and every worker must name a test the same."""
+    return f"{len(val)} bytes" if isinstance(val, bytes) and val[:2] == b"\x1f\x8b" else None
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Real crawl data that is next to the project on some machines; tests that need it skip elsewhere."""
