@@ -70,6 +70,7 @@ def drain(batches: Any) -> None:  # noqa: ANN401 -- a kernel's output
 def measure(folder: Path, words: str) -> dict[str, float]:
     """Return Refinery's figures over the tables in `folder`; the first pass compiles and is not counted."""
     from pipeline_tasks.stages import extract, filter_language, filter_quality, filter_url, scrub_pii
+    from pipeline_tasks.text.words import fasttext_model
 
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     pa.set_cpu_count(1)
@@ -82,7 +83,7 @@ def measure(folder: Path, words: str) -> dict[str, float]:
         identified.select(["text"]),
     )
     url_params, language_params = filter_url.Params(**url_lists(folder)), filter_language.Params(keep=())  # type: ignore[arg-type]
-    model = filter_language.load(filter_language.packaged_model())
+    model = fasttext_model.load(filter_language.packaged_model(), "filter_language: model")
     windows = [
         line
         for batch in languages.to_batches(4096)

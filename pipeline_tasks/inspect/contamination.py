@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.binding import bind
-from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, number, print_result, versions_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
@@ -295,7 +295,9 @@ def _local(files: Files) -> dict[str, FilePath]:
         uri = path if "://" in path else str(Path(path).absolute())
         try:
             local[name] = FilePath(storage.localize(uri, storage.digest_of_file(uri)[1]))
-        except (FileNotFoundError, IsADirectoryError) as error:
+        except OSError as error:
+            if isinstance(error, RefineryError):  # the store was busy
+                raise
             message = f"benchmark {name}: {path} is no file; give one with an item of the benchmark per line, as JSON"
             raise RecipeError(message) from error
     return local

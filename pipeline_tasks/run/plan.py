@@ -19,7 +19,7 @@ from pipeline_tasks.constraints import (
     Range,
     Uri,
 )
-from pipeline_tasks.errors import RecipeError, SchemaBroken
+from pipeline_tasks.errors import RecipeError, RefineryError, SchemaBroken
 from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, stage_prefix
 from pipeline_tasks.recipe import LOCAL, EngineWord, ErrorBudget, stage_card
 from pipeline_tasks.run.task import StageIO, repoint
@@ -196,8 +196,10 @@ def _resources(card: Stage[Any], params: Any) -> tuple[Any, dict[str, str]]:  # 
     for path in map(_absolute, named):
         try:
             digests[path] = storage.digest_of_file(path)[1]
-        except FileNotFoundError as error:
-            message = f"{card.name}: cannot read {path}; correct the path in the recipe"
+        except OSError as error:  # missing, a folder, a pipe, without permission, or a name that is too long
+            if isinstance(error, RefineryError):  # the store was busy: the path may be right
+                raise
+            message = f"{card.name}: cannot read {path} ({error.strerror or error}); correct the path in the recipe"
             raise RecipeError(message) from error
     return params, digests
 

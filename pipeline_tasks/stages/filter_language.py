@@ -18,6 +18,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject, replace_column
 from pipeline_tasks.text.base.cached import cached
+from pipeline_tasks.text.words import fasttext_model
 from pipeline_tasks.text.words.language_codes import Language, parse_language
 
 UNKNOWN = "und"
@@ -147,7 +148,7 @@ def identify(batches: Batches, *, params: Params) -> Batches:
     where the model has none; `language_score` is the mean probability of the language over the windows that were
     read, rounded to 6 digits.
     """
-    model = cached(load, params.model or packaged_model())
+    model = cached(fasttext_model.load, params.model or packaged_model(), "filter_language: model")
     languages = LanguageTable(params)
     for batch in batches:
         identified = vote(*_predicted(model, batch.column("text"), params, languages), languages.bounds())
@@ -161,17 +162,6 @@ def identify(batches: Batches, *, params: Params) -> Batches:
         for name, values in columns.items():
             batch = replace_column(batch, name, values)  # noqa: PLW2901 -- the same rows, wider
         yield reject(batch, *_verdicts(identified, languages, params))
-
-
-def load(path: str) -> Any:  # noqa: ANN401 -- fasttext has no types
-    """Read a fastText model; RecipeError if the file is not one."""
-    import fasttext
-
-    try:
-        return fasttext.load_model(path)
-    except ValueError as error:
-        message = f"filter_language: {path} is no fastText model that can be read ({error}); correct `model`"
-        raise RecipeError(message) from error
 
 
 def lines(texts: pa.Array, params: Params) -> Iterator[list[bytes | None]]:

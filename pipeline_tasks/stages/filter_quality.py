@@ -1,11 +1,11 @@
 """Reject texts that fail the published heuristics (Gopher, C4, FineWeb, ...) and store the signals of every text."""
 
-import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -121,7 +121,7 @@ def resources(params: Params) -> tuple[FilePath, ...]:
     RecipeError if the packs name an unknown profile, bound or language.
     """
     path = FilePath(packs.path_of(params.packs))
-    with contextlib.suppress(FileNotFoundError):  # the caller reads the digest and names the missing file
+    if Path(path).exists():  # the caller reads the digest and names the missing file
         packs.load(params.packs, FILTERS)
     return (*params.resources(), path) if path else params.resources()
 

@@ -74,6 +74,10 @@ class LocalStore:
 
     def stamp(self, path: str) -> str:
         status = self._place(path).stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if not stat.S_ISREG(status.st_mode):  # to read a pipe may never end
+            raise OSError(errno.EINVAL, "it is no regular file", path)
         return f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
 
     def list(self, prefix: str) -> Iterator[Entry]:

@@ -44,7 +44,7 @@ class Store(Protocol):
         """Return the bytes of an object, None if there is none."""
 
     def stamp(self, path: str) -> str:
-        """Return a text that changes when the object changes; FileNotFoundError if there is none."""
+        """Return a text that changes when the object changes; FileNotFoundError or OSError if there is none to read."""
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Yield every object under `prefix`, sorted by path."""

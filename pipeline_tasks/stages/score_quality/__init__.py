@@ -88,7 +88,7 @@ def resources(params: Params) -> tuple[FilePath, ...]:
 
 def score(docs: Batches, *, params: Params) -> Batches:
     """Append `score`, rounded to six digits; reject rows below a bound with all components as evidence."""
-    classifiers = {name: _load(params.classifiers[name]) for name in sorted(params.classifiers)}
+    classifiers = {name: _classifier(name, params.classifiers[name]) for name in sorted(params.classifiers)}
     models = {code: _language_model(code, path) for code, path in params.language_models.items()}
     for batch in docs:
         parts = components(batch, models)
@@ -136,14 +136,10 @@ def _language_model(code: str, path: FilePath) -> Any:  # noqa: ANN401 -- a Lang
     return model
 
 
-def _load(path: FilePath) -> Any:  # noqa: ANN401 -- fasttext has no stubs
-    import fasttext
+def _classifier(name: str, path: FilePath) -> Any:  # noqa: ANN401 -- fasttext has no stubs
+    from pipeline_tasks.text.words.fasttext_model import load
 
-    try:
-        return fasttext.load_model(path)
-    except ValueError as error:
-        message = f"score_quality: {path} is not a readable fastText model ({error}); correct `classifiers`"
-        raise RecipeError(message) from error
+    return cached(load, path, f"score_quality: classifiers: {name}")
 
 
 def _probability(model: Any, label: str, texts: list[str | None]) -> Column:  # noqa: ANN401 -- no stubs

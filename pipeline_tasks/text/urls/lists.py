@@ -6,9 +6,7 @@ takes. The hash only proposes an entry, which is then compared byte by byte.
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.text.base.ascii import (
     COLON,
     DOT,
@@ -26,6 +24,7 @@ from pipeline_tasks.text.base.ascii import (
 from pipeline_tasks.text.base.characters import ASCII_END
 from pipeline_tasks.text.base.compiled import compiled
 from pipeline_tasks.text.base.hashing import GOLDEN, mix
+from pipeline_tasks.text.words.wordlist import read_content, require_items
 
 Table = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]
 """(slots, ends, letters): entry i is letters[ends[i]:ends[i + 1]]; a slot has 32 bits of an entry's hash above the
@@ -270,19 +269,11 @@ def read_list(path: str, form: int) -> tuple[Table, list[str]]:
     """Return the table of the UTF-8 list at `path`, and the hosts of it that are not plain ASCII names.
 
     One entry per line; blank lines and `#` comments are skipped; the suffix (.gz, .zst, .bz2) names the compression.
-    Reading takes the size of the unpacked file once more than the table. Raises RecipeError if it is not UTF-8.
+    Reading takes the size of the unpacked file once more than the table. Raises RecipeError if it is no list.
     """
-    letters, ends, names = _entries(_content(path), form)
+    letters, ends, names = _entries(read_content(path), form)
+    require_items(len(ends) > 1 or names, path)
     return make_table(ends, letters), names
-
-
-def _content(path: str) -> bytes:
-    """Return the unpacked file without a byte order mark."""
-    with pa.input_stream(path, compression="detect") as stream:
-        content: bytes = stream.read()
-    if not content.isascii():
-        _check(content, path)
-    return content.removeprefix(BOM)
 
 
 def _entries(content: bytes, form: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], list[str]]:
@@ -295,14 +286,6 @@ def _entries(content: bytes, form: int) -> tuple[npt.NDArray[np.uint8], npt.NDAr
     letters.resize(int(ends[count]), refcheck=False)  # frees the unused end; a copy would need more memory first
     ends.resize(count + 1, refcheck=False)
     return letters, ends, [content[begin:end].decode() for begin, end in odd[:others].tolist()]
-
-
-def _check(content: bytes, path: str) -> None:
-    try:
-        content.decode()
-    except UnicodeDecodeError as broken:
-        message = f"word list {path}: byte {broken.start} is not UTF-8; save the list as UTF-8"
-        raise RecipeError(message) from broken
 
 
 def extend_table(table: Table, more: list[bytes]) -> Table:

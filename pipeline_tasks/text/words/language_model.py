@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.text.base.cached import regular
 from pipeline_tasks.text.words.units import Units, cut_units
 
 MAGIC = b"refinery-lm-1\n"
@@ -178,6 +179,7 @@ def _packed(array: npt.NDArray[Any], of: str) -> bytes:
 
 def read_model(path: str) -> LanguageModel:
     """Read a model; RecipeError if the file is none, was cut short or changed."""
+    regular(path)
     content = Path(path).read_bytes()
     line = content[len(MAGIC) : len(MAGIC) + MAX_HEADER].partition(b"\n")[0]
     try:
@@ -186,7 +188,7 @@ def read_model(path: str) -> LanguageModel:
         body = content[len(MAGIC) + len(line) + 1 :]
         _require(hashlib.sha256(body).hexdigest() == header["sha256"], "its content has another digest")
         return _checked(header, _arrays(body, header["lengths"]))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         message = f"{path} is no language model ({error}); make one with `refinery train-lm`"
         raise RecipeError(message) from error
 
