@@ -1,5 +1,6 @@
 """Reject documents with items of evaluation sets, or cut those passages out, and record the place of every hit."""
 
+import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ if TYPE_CHECKING:  # they load numba
     from pipeline_tasks.text.near.matches import Bounds, Match
 
 CONTAMINATED = "decontaminate:contaminated"
+MOST_LINE = 1 << 24
+"""Bytes of an item of a benchmark, with its passages."""
+
 HITS_SHOWN = 20
 """Hits, and places of one hit, that evidence lists."""
 
@@ -234,20 +238,28 @@ def read_texts(params: Params) -> "Iterator[Text]":
 
 def _items(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield (line number from 0, object) of a JSONL file."""
-    with pa.input_stream(path, compression="detect") as stream:
-        try:
-            lines = stream.read().splitlines()
-        except OSError as error:
-            message = f"decontaminate: {path} cannot be decompressed ({error}); bring it whole, or name a plain file"
-            raise RecipeError(message) from error
-    for number, line in enumerate(lines):
-        try:
-            item = orjson.loads(line) if line.strip() else {}
-        except orjson.JSONDecodeError as error:
-            message = f"decontaminate: {path} line {number + 1} is not JSON ({error}); benchmarks are one object a line"
-            raise RecipeError(message) from error
-        if isinstance(item, dict):
-            yield number, item
+    from pipeline_tasks.text.base.unpacking import read_unpacked
+
+    for number, line in enumerate(io.BytesIO(read_unpacked(path, "decontaminate: the benchmark"))):
+        if line.strip():
+            yield number, _item(line, f"decontaminate: {path} line {number + 1}")
+
+
+def _item(line: bytes, where: str) -> Mapping[str, Any]:
+    """Return the object of a line; RecipeError, which begins with `where`, if it is none."""
+    way_out = "benchmarks are one object a line"
+    if len(line) > MOST_LINE:
+        message = f"{where} has more than {MOST_LINE:,} bytes; {way_out}"
+        raise RecipeError(message)
+    try:
+        item = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        message = f"{where} is not JSON ({error}); {way_out}"
+        raise RecipeError(message) from error
+    if not isinstance(item, dict):
+        message = f"{where} is JSON, but no object; {way_out}"
+        raise RecipeError(message)
+    return item
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:

@@ -226,7 +226,7 @@ def test_a_damaged_benchmark_is_named(body: bytes, tmp_path: Path, capsys: pytes
     publish(root, [documents([PROSE])], {})
     path.write_bytes(body)
     assert main(["contamination", str(root), "--add", str(path)]) == RecipeError.exit_code
-    assert f"{path} cannot be decompressed" in capsys.readouterr().err
+    assert f"benchmark {path} cannot be read" in capsys.readouterr().err
 
 
 def test_a_benchmark_may_be_in_the_working_directory(

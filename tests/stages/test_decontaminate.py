@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.stages.decontaminate import Params, bounds_of, inspect, read_reference, screen
+from pipeline_tasks.stages.decontaminate import MOST_LINE, Params, bounds_of, inspect, read_reference, screen
 from pipeline_tasks.text.base import hashing
 from pipeline_tasks.text.near import evaluation_index, shingles, sketches
 from pipeline_tasks.text.near.matches import Bounds, find
@@ -280,6 +280,24 @@ def test_a_benchmark_of_other_fields_is_refused(tmp_path: Path) -> None:
         read_reference(Params(benchmarks={"quiz": str(path)}))
     params = Params(benchmarks={"quiz": str(path)}, questions=("stem",))
     assert [part.field for part in read_reference(params).parts] == ["stem"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"17", "is JSON, but no object"),
+        (b'["Which river runs through the old town of Brisk?"]', "is JSON, but no object"),
+        (b"null", "is JSON, but no object"),
+        (b'{"question": "cut', "is not JSON"),
+        (b'{"question": "caf\xe9"}', "is not JSON"),
+        (b'{"question": "%s"}' % (b"x" * MOST_LINE), "has more than 16,777,216 bytes"),
+    ],
+)
+def test_every_line_of_a_benchmark_is_searched_or_refused(line: bytes, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "quiz.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"question": QUESTION}).encode() + b"\n\n" + line + b"\n")
+    with pytest.raises(RecipeError, match=rf"decontaminate: {path} line 3 {said}.*one object a line"):
+        read_reference(Params(benchmarks={"quiz": str(path)}))
 
 
 def test_a_broken_benchmark_is_named_with_its_line(tmp_path: Path) -> None:
