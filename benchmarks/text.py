@@ -92,7 +92,7 @@ def measure(folder: Path, words: str) -> dict[str, float]:
         if line is not None
     ]
     identify = partial(with_model, filter_language, languages, language_params)
-    loaded, constant = (lambda _: model), (lambda _: Constant())
+    loaded, constant = (lambda *_: model), (lambda *_: Constant())
     calls: dict[str, Callable[[], Any]] = {
         "heuristics": lambda: drain(filter_quality.filter_texts(iter(identified.to_batches(1024)), params=params)),
         "pii": lambda: drain(scrub_pii.scrub(iter(identified.to_batches(1024)), params=scrub_pii.Params())),
@@ -128,13 +128,14 @@ class Constant:
         return [(0.9, "__label__en")]
 
 
-def with_model(stage: Any, texts: pa.Table, params: Any, load: Callable[[str], Any]) -> None:  # noqa: ANN401
+def with_model(stage: Any, texts: pa.Table, params: Any, load: Callable[..., Any]) -> None:  # noqa: ANN401
     """Run `filter_language` over texts with the given model."""
-    own, stage.load = stage.load, load
+    models: Any = stage.fasttext_model
+    own, models.load = models.load, load
     try:
         drain(stage.identify(iter(texts.to_batches(4096)), params=params))
     finally:
-        stage.load = own
+        models.load = own
 
 
 def url_lists(folder: Path) -> dict[str, str]:
