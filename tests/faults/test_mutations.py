@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_tasks.inspect.verify import objects as verified_objects
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from tests.mutations import Mutation, mutations, objects
 from tests.small_root import SmallRoot
@@ -73,6 +74,12 @@ TABLE: Counter[tuple[str, str, str]] = Counter()
 def root(small_root: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -> SmallRoot:
     copy = tmp_path_factory.mktemp("mutated") / "root"
     return replace(small_root, root=str(shutil.copytree(small_root.root, copy)))
+
+
+@pytest.fixture(autouse=True)
+def _in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `verify` read with one thread: to hand these hundreds of tiny objects around takes longer than to read them."""
+    monkeypatch.setattr(verified_objects, "THREADS", 1)
 
 
 @contextmanager
