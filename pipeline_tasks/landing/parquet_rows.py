@@ -4,11 +4,13 @@ Each row group is read by itself, in batches as small as the bounds of `parquet_
 costs only its own rows.
 """
 
+import math
 import tempfile
 from collections.abc import Container, Iterator
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline_tasks.landing import json_lines
@@ -179,11 +181,62 @@ def _objects(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], list[str]]
         yield from _objects(batch.slice(0, half))
         yield from _objects(batch.slice(half))
         return
-    columns = [_values(batch.column(place)) for place in range(batch.num_columns)]
+    columns = [_values(column) for column in batch.columns]
+    suspects = [name for name, column in zip(batch.schema.names, batch.columns, strict=True) if _has_no_number(column)]
     for values in zip(*columns, strict=True):
         fields = dict(zip(batch.schema.names, values, strict=True))
+        for name in suspects:
+            _without_no_number(fields, name)
         unreadable = [name for name, value in fields.items() if value is _UNREADABLE]
         yield {name: value for name, value in fields.items() if value is not _UNREADABLE}, unreadable
+
+
+def _without_no_number(fields: dict[str, Any], name: str) -> None:
+    """Mark a field with NaN or an infinite number, which JSON has not; in a column of a record, NaN is a missing value.
+
+    So pandas writes a column of missing texts.
+    """
+    value = fields[name]
+    if name in json_lines.COLUMNS and isinstance(value, float) and math.isnan(value):
+        fields[name] = None
+    elif not _is_finite(value):
+        fields[name] = _UNREADABLE
+
+
+def _has_no_number(column: pa.Array) -> bool:
+    """Return whether a column may have NaN or an infinite number, at any depth."""
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _has_no_number(column.storage)
+    if pa.types.is_nested(kind) or pa.types.is_dictionary(kind):
+        return any(_has_no_number(part) for part in _parts(column))
+    if pa.types.is_float16(kind):
+        return True
+    return bool(pa.types.is_floating(kind) and pc.any(pc.invert(pc.is_finite(column))).as_py())
+
+
+def _parts(column: pa.Array) -> list[pa.Array]:
+    """Return the columns that a nested column or a dictionary is made of."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return [column.dictionary]
+    if pa.types.is_map(kind):
+        return [column.keys, column.items]
+    return [column.field(place) for place in range(kind.num_fields)] if pa.types.is_struct(kind) else [column.flatten()]
+
+
+def _is_finite(value: Any) -> bool:  # noqa: ANN401
+    """Return whether all numbers in a value are finite; without recursion, as values may be nested deeply."""
+    parts = [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, float) and not math.isfinite(part):
+            return False
+        if isinstance(part, dict):
+            parts += part.values()
+        elif isinstance(part, list | tuple):
+            parts += part
+    return True
 
 
 def _values(column: pa.Array) -> list[Any]:

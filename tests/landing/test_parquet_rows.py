@@ -47,6 +47,30 @@ def test_a_value_that_python_cannot_hold_costs_its_field_alone() -> None:
     assert metadata(pa.array([2**31 - 1, 0], pa.date32())) == [unreadable, {"x": "1970-01-01"}]
 
 
+NO_NUMBERS: dict[str, tuple[pa.Array, list[object]]] = {
+    "double": (pa.array([float("nan"), float("inf"), 1.5, None]), [..., ..., 1.5, None]),
+    "float": (pa.array([float("-inf"), 0.5], pa.float32()), [..., 0.5]),
+    "half": (pa.array(np.array([np.nan, 0.5], np.float16)), [..., 0.5]),
+    "list": (pa.array([[1.0, float("nan")], [2.0], [], None]), [..., [2.0], [], None]),
+    "fixed list": (pa.array([[1.0, float("nan")], [2.0, 3.0]], pa.list_(pa.float64(), 2)), [..., [2.0, 3.0]]),
+    "struct": (pa.array([{"a": {"b": [float("nan")]}}, {"a": {"b": [0.5]}}]), [..., {"a": {"b": [0.5]}}]),
+    "map": (pa.array([[("k", float("inf"))], [("k", 1.0)]], pa.map_(pa.string(), pa.float64())), [..., [["k", 1.0]]]),
+}
+
+
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+def test_a_number_that_json_has_not_is_named_and_not_null(kind: str) -> None:
+    column, wanted = NO_NUMBERS[kind]
+    assert metadata(column) == [{"unreadable_fields": ["x"]} if value is ... else {"x": value} for value in wanted]
+
+
+def test_a_missing_text_that_pandas_wrote_as_a_number_is_missing() -> None:
+    (row,) = rows_of({"text": ["a"], "url": [float("nan")]})
+    assert (row["error"], row["url"]) == (None, None)
+    (row,) = rows_of({"text": [float("nan")], "url": ["https://example.org/"]})
+    assert row["error"] == "no_text"
+
+
 def test_a_date_column_that_cannot_be_read_is_a_row_with_a_reason() -> None:
     rows = rows_of({"text": ["a", "b"], "date": pa.array([2**62, 0], pa.timestamp("us"))})
     assert [(row["error"], row["error_detail"]) for row in rows] == [
