@@ -239,12 +239,21 @@ def _read_landed(stage_io: StageIO, shard: Shard) -> Batches:
 
     name = shard.path.removeprefix(LANDING)
     uri = f"{stage_io.landing}/{name}"
-    with storage.open_landed(uri) as raw:
-        stream = HashingStream(raw)
-        records = formats.read_records(name, cast("BinaryIO", stream), snapshot=stage_io.snapshot)
-        for batch in records:
-            yield from _sliced(batch, stage_io.batch_rows)
-        digest = stream.drain()
+    try:
+        with storage.open_landed(uri) as raw:
+            stream = HashingStream(raw)
+            records = formats.read_records(name, cast("BinaryIO", stream), snapshot=stage_io.snapshot)
+            for batch in records:
+                yield from _sliced(batch, stage_io.batch_rows)
+            digest = stream.drain()
+    except FileNotFoundError as error:
+        if storage.connect(stage_io.landing).size(name) is not None:
+            raise  # something else is not there, such as TMPDIR
+        message = (
+            f"{uri} vanished after snapshot {stage_io.snapshot} was listed; bring the same file back and run again, or "
+            "run again without it: the snapshot is listed anew"
+        )
+        raise ContractError(message) from error
     if shard.digest and digest != shard.digest:
         raise mismatch(uri, shard.digest, digest)
 

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline_tasks.errors import NoSpace
+from pipeline_tasks.errors import ContractError, NoSpace
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import mismatch
@@ -70,11 +70,14 @@ def _checked(root: str, shard: Shard) -> Iterator[pa.NativeFile | BinaryIO]:
     """Open a shard after checking its digest: a small shard in memory, a large shard in a temporary copy."""
     store = storage.connect(root)
     if shard.bytes <= IN_MEMORY_BYTES:
-        body = store.read(shard.path)
+        with _naming_the_missing(root, shard):
+            body = store.read(shard.path)
         _compare(root, shard, hashlib.sha256(body).hexdigest())
         yield pa.BufferReader(body)
         return
-    with tempfile.TemporaryFile(prefix="refinery-") as copy, store.open(shard.path) as stream:
+    with _naming_the_missing(root, shard):
+        stored = store.open(shard.path)
+    with tempfile.TemporaryFile(prefix="refinery-") as copy, stored as stream:
         hashed = HashingStream(stream)
         try:
             shutil.copyfileobj(hashed, copy, CHUNK)
@@ -85,6 +88,18 @@ def _checked(root: str, shard: Shard) -> Iterator[pa.NativeFile | BinaryIO]:
             raise NoSpace(message) from error
         _compare(root, shard, hashed.drain())
         yield copy
+
+
+@contextlib.contextmanager
+def _naming_the_missing(root: str, shard: Shard) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        message = (
+            f"{root}/{shard.path} was removed, and a manifest names it; restore it, or remove that manifest and refine "
+            "again: only what is missing is written again"
+        )
+        raise ContractError(message) from error
 
 
 def _compare(root: str, shard: Shard, actual: str) -> None:

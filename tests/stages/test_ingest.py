@@ -9,12 +9,14 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.engines.local import LocalEngine
+from pipeline_tasks.errors import ContractError
 from pipeline_tasks.landing.listing import land
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine
 from pipeline_tasks.schema import PAGE, RECORD
 from pipeline_tasks.stages.ingest import DAMAGE, STAGE, Params, page_keys, select_pages
+from pipeline_tasks.store import shard_file, storage
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.upkeep import compact
 from tests.archives import PAGE as HTML
@@ -187,6 +189,36 @@ def crawl(folder: Path, name: str, *files: bytes) -> str:
     for at, data in enumerate(files):
         (folder / name / f"{at}.warc.gz").write_bytes(data)
     return str(folder / name)
+
+
+@pytest.mark.slow
+def test_a_file_that_vanishes_after_it_was_listed_is_named(any_root: str, tmp_path: Path) -> None:
+    """In a folder and in a bucket; before, that was the store's own FileNotFoundError."""
+    landing = f"{any_root}-landed/monday"
+    place = storage.connect(landing)
+    for name in ("a", "b"):
+        place.create(f"{name}.warc.gz", b"".join(zipped([response(URL + name)])))
+    (tmp_path / "root").mkdir()
+    manifest = land(str(tmp_path / "root"), landing, "monday")[0]
+    place.delete("b.warc.gz")
+    with pytest.raises(
+        ContractError, match=rf"{landing}/b\.warc\.gz vanished .* snapshot monday .* run again"
+    ) as error:
+        refined(tmp_path / "root", "ingest", manifest, landing=landing)
+    assert not str(error.value).endswith("..")
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_shard_that_was_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_memory: bool) -> None:
+    monday = crawl(tmp_path, "monday", b"".join(zipped([response(URL)])))
+    path, manifest = refined(tmp_path / "root", "ingest", land(str(tmp_path / "root"), monday)[0], landing=monday)
+    if not in_memory:
+        monkeypatch.setattr(shard_file, "IN_MEMORY_BYTES", 0)
+    (tmp_path / "root" / manifest.shards[0].path).unlink()
+    with pytest.raises(
+        ContractError, match=rf"{manifest.shards[0].path} was removed, and a manifest names it; restore"
+    ):
+        refined(tmp_path / "root", "extract", path)
 
 
 def test_the_next_snapshot_recognizes_pages_of_this_one(tmp_path: Path) -> None:
