@@ -50,11 +50,10 @@ class Params:
 
 def scrub(documents: Batches, *, params: Params) -> Batches:
     """Replace findings in `text`, `title` and `url`, append counts and redactions; reject what may not pass."""
-    from pipeline_tasks.text.pii.findings import PREFILTER
+    from pipeline_tasks.text.pii.suspects import suspects
 
     for batch in documents:
-        matches = pc.match_substring_regex(batch.column("text"), PREFILTER)
-        suspect = pc.fill_null(matches, fill_value=False)
+        suspect = suspects(batch.column("text"))
         rows = _scrub_rows(batch, "text", suspect, params)
         written = _write(_scrub_names(batch, params), suspect, rows)
         yield _reject(written, suspect, [row.spans for row in rows], params)
@@ -84,12 +83,12 @@ def _limits_of(batch: pa.RecordBatch, params: Params) -> Iterator[Limits]:
 
 def _scrub_names(batch: pa.RecordBatch, params: Params) -> pa.RecordBatch:
     """Scrub what is published beside the text: the title, and the e-mail addresses in the URL."""
-    from pipeline_tasks.text.pii.findings import PREFILTER
+    from pipeline_tasks.text.pii.suspects import suspects
     from pipeline_tasks.text.pii.web_addresses import scrub_urls
 
     if "title" in batch.schema.names:
         titles = batch.column("title")
-        suspect = pc.fill_null(pc.match_substring_regex(titles, PREFILTER), fill_value=False)
+        suspect = suspects(titles)
         scrubbed = pa.array([row.text for row in _scrub_rows(batch, "title", suspect, params)], pa.binary())
         batch = replace_column(batch, "title", pc.replace_with_mask(titles, suspect, scrubbed.cast(titles.type)))
     if "url" in batch.schema.names:

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from pipeline_tasks.text.pii import mail_signs
 from pipeline_tasks.text.pii.candidates import Limits, Span, pattern
+from pipeline_tasks.text.pii.mail_signs import mail_stretches, written_forms
 
 AT = r"(?:@|%(?:25)*40|\x{ff20})"
 _LABEL = r"[\pL\pM\pN\-]+"
@@ -30,8 +32,7 @@ IN_BRACKETS = (
 IN_WORDS = rf"([A-Za-z0-9._%+\-]+) (?i:at) ({_PLAIN_LABEL}(?:(?: (?i:dot) |\.){_PLAIN_LABEL})* (?i:dot) [A-Za-z]+)"
 """`jane at example dot org`; `jane at example.org` is left, as it is as often a place."""
 
-PREFILTER = rf"@[\pL\pN\[]|%(?:25)*40|\x{{ff20}}|{_OPEN}(?i:at|@|\x{{e4}}t|arroba){_CLOSE}|(?i: dot )"
-"""What every text with an e-mail address has."""
+_WRITTEN_OUT = {mail_signs.IN_BRACKETS: IN_BRACKETS, mail_signs.IN_WORDS: IN_WORDS}
 
 PSEUDONYM = r"^user_[0-9a-f]{12}@example\.com$"
 
@@ -40,22 +41,25 @@ _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}
 
 _PUNCTUATION = ".%+'\u2019-&#$~="  # a local part may have it, but does not begin with it
 _MAX_LOCAL, _MAX_DOMAIN, _MAX_LABEL = 64, 253, 63  # RFC 5321 4.5.3.1
-_SIGNS = (b"@", b"40", "\uff20".encode())
 _TRIES = 4  # trailing labels removed before a domain is given up
 _WORDS = (r"^[A-Za-z][a-z]*", r"^[A-Z]+")  # a word in one case, which another word may touch
 
 
 def find_emails(text: bytes, limits: Limits) -> Iterator[Span]:
     """Yield the e-mail addresses of `text`, left to right, those with `@` before those written out."""
-    if any(sign in text for sign in _SIGNS):
-        yield from _with_sign(text, limits)
-    for expression in (IN_BRACKETS, IN_WORDS):
-        yield from _written_out(text, expression)
-
-
-def _with_sign(text: bytes, limits: Limits) -> Iterator[Span]:
     at = 0
-    while (match := pattern(EMAIL).search(text, at)) is not None:
+    for start, end in mail_stretches(text):
+        for span in _with_sign(text, max(at, start), end, limits):
+            at = span.end
+            yield span
+    forms = written_forms(text)
+    for form, expression in _WRITTEN_OUT.items():
+        if forms & form:
+            yield from _written_out(text, expression)
+
+
+def _with_sign(text: bytes, at: int, stop: int, limits: Limits) -> Iterator[Span]:
+    while (match := pattern(EMAIL).search(text, at, stop)) is not None:
         (start, sign), (first, _) = match.span(1), match.span(2)
         host = _mail_host(match.group(2))
         skipped = _local_start(match.group(1))

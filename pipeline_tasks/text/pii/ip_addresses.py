@@ -1,14 +1,10 @@
-"""Finds IP addresses: patterns propose them, `ipaddress` accepts them, and version numbers are left alone."""
+"""Finds IP addresses: compiled loops propose them, `ipaddress` accepts them, and version numbers are left alone."""
 
 import ipaddress
 from collections.abc import Iterator
 
-from pipeline_tasks.text.pii.candidates import LETTERS, Limits, Span, before, candidates, context, is_separate, pattern
-
-IPV4 = r"\d+(?:\.\d+){3,}"
-IPV6 = r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,}(?:\.\d{1,3}){0,3}(?:%[0-9A-Za-z]+)?"
-PREFILTER = r"\d\.\d{1,3}\.\d{1,3}\.\d|:[0-9A-Fa-f]{0,4}:"
-"""What every text with an IP address has."""
+from pipeline_tasks.text.pii.address_runs import ipv4_ranges, ipv6_ranges
+from pipeline_tasks.text.pii.candidates import LETTERS, Limits, Span, before, context, pattern
 
 VERSION_CUE = r"(?i)(?:version|release|revision|build|update|section|chapter|\bver|\brev|\bv)[\s.:=#]*$"
 ADDRESS_CUE = (
@@ -21,7 +17,6 @@ ADDRESS_CUE = (
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_LONGEST_IPV4, _LONGEST_IPV6 = len("255.255.255.255"), 64
 _PSEUDONYM_NETWORKS = (ipaddress.ip_network("198.18.0.0/15"), ipaddress.ip_network("2001:db8::/32"))
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # RFC 4291 2.4: the only IPv6 space that is assigned
 _LOW_PART = 20  # four numbers below are a version or a section (`1.2.3.4`), unless the context says otherwise
@@ -30,8 +25,8 @@ _LOW_PART = 20  # four numbers below are a version or a section (`1.2.3.4`), unl
 def find_ipv4s(text: bytes, limits: Limits) -> Iterator[Span]:
     """Yield the IPv4 addresses of `text`, left to right."""
     last = -1
-    for start, end in candidates(IPV4, text):
-        if end - start > _LONGEST_IPV4 or not is_separate(text, start, end, b".") or _is_version(text, start):
+    for start, end in ipv4_ranges(text):
+        if _is_version(text, start):
             continue
         address = _parse(text[start:end])
         if address is None or not _counts(address, limits):
@@ -44,9 +39,7 @@ def find_ipv4s(text: bytes, limits: Limits) -> Iterator[Span]:
 
 def find_ipv6s(text: bytes, limits: Limits) -> Iterator[Span]:
     """Yield the IPv6 addresses of `text`, left to right."""
-    for start, end in candidates(IPV6, text):
-        if end - start > _LONGEST_IPV6 or not is_separate(text, start, end, b":."):
-            continue
+    for start, end in ipv6_ranges(text):
         address = _parse(text[start:end])
         if address is not None and _counts(address, limits):
             yield Span(start, end, "ip", address.compressed)

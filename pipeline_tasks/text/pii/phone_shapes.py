@@ -1,15 +1,7 @@
-"""The written forms of phone numbers: runs of digits in groups, extensions, and what only looks like a number."""
-
-from typing import NamedTuple
+"""The written forms of phone numbers: extensions, and what only looks like a number."""
 
 from pipeline_tasks.text.pii.candidates import pattern
-
-GAP = r"[ .\-/()\x{a0}\x{2007}\x{2009}\x{202f}\x{200b}\x{2010}-\x{2015}]"
-RUN = rf"[+(]{{0,2}}\d(?:{GAP}{{0,4}}\d){{5,}}"
-"""Six digits and more, with at most four marks between two of them."""
-
-FEWEST_DIGITS, MOST_DIGITS = 6, 15
-"""Digits of a number: local ones have six, E.164 allows fifteen."""
+from pipeline_tasks.text.pii.phone_runs import FEWEST_DIGITS
 
 EXTENSION = (
     r"(?i)^(?:[ ,;]{0,2}(?:x|ext(?:n|ension)?|poste|durchwahl|dw|\x{434}\x{43e}\x{431}|\x{432}\x{43d}|dahili|anexo"
@@ -20,8 +12,6 @@ EXTENSION = (
 LAST_DIGITS = r"^(?:/\d{1,4}){1,4}"
 """Behind a number: the last digits of others that differ only there, `5000/5001`."""
 
-_GROUP = r"(?:\+ ?|\(\+?)?\d+\)?"
-_LOOSE = r"[ /(\x{a0}\x{2009}\x{202f}]"
 _DATE = (
     r"^(?:(?:19|20)\d\d[ ./\-]+[0-3]?\d[ ./\-]+[0-3]?\d|[0-3]?\d[ ./\-]+[0-3]?\d[ ./\-]+(?:19|20)\d\d)(?:\D|$)"
     r"|^(?:19|20)\d\d\D{1,3}(?:19|20)\d\d$"
@@ -41,31 +31,6 @@ _UNLIKE = (
 _LONGEST_TAIL = 40
 
 
-class Group(NamedTuple):
-    """Digits without a mark between them: where they are, how many, and whether a space, slash or bracket is ahead."""
-
-    start: int
-    end: int
-    digits: int
-    loose: bool
-    opens: bool
-
-
-def groups_of(text: bytes, start: int, end: int) -> list[Group]:
-    """Return the groups of digits of a run, with the marks `+` and `(` that belong to them."""
-    groups: list[Group] = []
-    last = start
-    for match in pattern(_GROUP).finditer(text[start:end]):
-        value = match.group()
-        opened, closed = value.startswith(b"("), value.endswith(b")")
-        first = start + match.start() + (opened and not closed)  # a bracket around the whole number is no part of it
-        stop = start + match.end() - (closed and not opened)
-        loose = bool(pattern(_LOOSE).search(text[last:first] + value[:1]))
-        groups.append(Group(first, stop, len(digits_of(value)), loose, b"+" in value))
-        last = stop
-    return groups
-
-
 def digits_of(value: bytes) -> bytes:
     """Return the ASCII digits of `value`."""
     return bytes(byte for byte in value if 0x30 <= byte <= 0x39)
@@ -79,19 +44,6 @@ def extension_end(text: bytes, end: int) -> int:
         if match and not pattern(more).search(tail[match.end() :]):
             end += match.end()
     return end
-
-
-def is_grouped(groups: list[Group]) -> bool:
-    """Return whether a number is written in parts."""
-    return len(groups) > 1
-
-
-def is_north_american(groups: list[Group]) -> bool:
-    """Return whether groups are area, exchange and line of the North American plan, with or without its code 1."""
-    lengths = [group.digits for group in groups]
-    if lengths[:1] == [1]:
-        lengths = lengths[1:]
-    return lengths in ([3, 3, 4], [3, 7], [6, 4], [10], [11])
 
 
 def is_date(value: bytes) -> bool:

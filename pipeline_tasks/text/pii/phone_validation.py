@@ -1,7 +1,7 @@
 """Asks libphonenumber whether digits are a phone number of a country, and which."""
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 Number = str
 """What identifies a phone number: its E.164 form, or `local:` and its digits."""
@@ -13,38 +13,60 @@ TEN_DIGITS = frozenset(("TR", "IN", "MX", "CO"))
 """Countries whose numbers all have ten digits and are often written without a trunk prefix."""
 
 
-class Read(NamedTuple):
-    """What libphonenumber says: the number, and whether it is assigned, of a possible length, in the usual groups."""
-
-    number: Number = ""
-    valid: bool = False
-    possible: bool = False
-    formatted: bool = False
-    mobile: bool = False
+_Parsed = Any
+"""A `phonenumbers.PhoneNumber`, which has no stubs; None if the digits are none."""
 
 
 @lru_cache(maxsize=65536)
-def read_number(value: bytes, region: str) -> Read:
-    """Return what `value` is as a number of `region`; with no region it has its country code."""
+def _parse(value: bytes, region: str) -> _Parsed:
+    """Return `value` as a number of `region`; with no region it has its country code."""
     import phonenumbers
 
     try:
-        number = phonenumbers.parse(value.decode(errors="ignore"), region or None)
+        return phonenumbers.parse(value.decode(errors="ignore"), region or None)
     except phonenumbers.NumberParseException:
-        return Read()
-    return Read(
-        number=str(phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)),
-        valid=bool(phonenumbers.is_valid_number(number)),
-        possible=bool(phonenumbers.is_possible_number(number)),
-        formatted=_is_formatted(value, number),
-        mobile=phonenumbers.number_type(number) == phonenumbers.PhoneNumberType.MOBILE,
-    )
+        return None
 
 
-def _is_formatted(value: bytes, number: Any) -> bool:  # noqa: ANN401 -- a PhoneNumber
+@lru_cache(maxsize=65536)
+def is_valid(value: bytes, region: str) -> bool:
+    """Return whether `value` is in a range of numbers that is in use."""
+    import phonenumbers
+
+    number = _parse(value, region)
+    return number is not None and bool(phonenumbers.is_valid_number(number))
+
+
+def is_possible(value: bytes, region: str) -> bool:
+    """Return whether `value` has as many digits as a number may have."""
+    import phonenumbers
+
+    number = _parse(value, region)
+    return number is not None and bool(phonenumbers.is_possible_number(number))
+
+
+def is_mobile(value: bytes, region: str) -> bool:
+    """Return whether `value` is a number of a mobile phone."""
+    import phonenumbers
+
+    number = _parse(value, region)
+    return number is not None and phonenumbers.number_type(number) == phonenumbers.PhoneNumberType.MOBILE
+
+
+def number_of(value: bytes, region: str) -> Number:
+    """Return what identifies a number that is valid or possible: its E.164 form."""
+    import phonenumbers
+
+    return str(phonenumbers.format_number(_parse(value, region), phonenumbers.PhoneNumberFormat.E164))
+
+
+def is_formatted(value: bytes, region: str) -> bool:
     """Return whether a number is grouped, in three parts or more, as its country writes it."""
     import phonenumbers
 
+    number = _parse(value, region)
+    if number is None:
+        return False
     usual = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL)
     parts = _parts(value.decode(errors="ignore"))
     return len(parts) > 2 and parts == _parts(usual)

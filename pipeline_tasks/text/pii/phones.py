@@ -5,28 +5,39 @@ what announces it (`call 785 8949`, `97 111421 office`). Dates, thousands and nu
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
-from pipeline_tasks.text.pii.candidates import CONTEXT, Limits, Span, candidates, context, is_separate, pattern
+from pipeline_tasks.text.pii.candidates import CONTEXT, Limits, Span, context, is_separate, pattern
+from pipeline_tasks.text.pii.phone_runs import (
+    AHEAD,
+    BEHIND,
+    EXTENDED,
+    FEWEST_TRUNK_DIGITS,
+    NORTH_AMERICAN,
+    Candidate,
+    phone_candidates,
+)
 from pipeline_tasks.text.pii.phone_shapes import (
-    FEWEST_DIGITS,
-    MOST_DIGITS,
-    RUN,
-    Group,
     digits_of,
     extension_end,
-    groups_of,
-    is_date,
-    is_grouped,
     is_list,
-    is_north_american,
     is_round,
     is_thousands,
     is_trunk,
     is_unlike_phones,
 )
-from pipeline_tasks.text.pii.phone_validation import NORTH_AMERICA, TEN_DIGITS, Number, Read, is_nanp, read_number
+from pipeline_tasks.text.pii.phone_validation import (
+    NORTH_AMERICA,
+    TEN_DIGITS,
+    Number,
+    is_formatted,
+    is_mobile,
+    is_nanp,
+    is_possible,
+    is_valid,
+    number_of,
+)
 
 CUE = (
     r"(?i)(?:phone|telef|telf|t\x{e9}l|tel|call|fax|mobil|\bmob\b|cell|dial|whatsapp|viber|sms\b|hotline|\bcep\b|\bgsm\b"
@@ -60,75 +71,42 @@ OTHER_NUMBER = (
 FICTIONAL = r"555\D{0,2}01\d\d$"
 """North American numbers that are reserved for fiction, which pseudonyms are made of."""
 
-PREFILTER = r"\d(?:[ .\-/()\x{a0}\x{2007}\x{2009}\x{202f}\x{200b}\x{2010}-\x{2015}]{0,4}\d){5}"
-"""What every text with a phone number has: six digits."""
-
 _GLUE = b".-+:"
 _BARE_GLUE = b".-+:/"
 _DIALED_GROUPS = 4  # `001-755-329-4431`, whose area code is not in use
-_FEWEST_TRUNK_DIGITS = 9  # `02382 59743`; fewer digits in groups are more often a date
 PLUS = ord("+")
-_ENDS_TRIED = 6  # groups that are given up at the end of a number before its start is
+_TEN = 10
+_LONG_CONTEXT = 40
+_CHAIN = 3  # bytes between two numbers of a list, at most
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """What is around a candidate: a cue ahead, one that is right ahead, another number's, or a line of its own."""
+class _Cues(NamedTuple):
+    """What announces a number ahead of it: anything, and what makes a number of any format one."""
 
     cue: bool
     strong: bool
-    other: bool
-    alone: bool
+
+
+_NO_CUES = _Cues(cue=False, strong=False)
 
 
 def find_phones(text: bytes, limits: Limits) -> Iterator[Span]:
     """Yield the phone numbers of `text`, left to right."""
-    last = -1
-    for start, end in candidates(RUN, text):
-        groups = groups_of(text, start, end)
-        at = 0
-        while at < len(groups):
-            number = _number_at(text, groups, at, last, limits)
-            if number is None:
-                at += 1
-                continue
-            at, span = number
-            last = span.end
-            yield span
-
-
-def _number_at(text: bytes, groups: list[Group], at: int, last: int, limits: Limits) -> tuple[int, Span] | None:
-    """Return the longest number that begins with group `at`, and the group behind it."""
-    if not _may_begin(groups, at):
-        return None
-    place: _Place | None = None
-    for stop in _stops(groups, at):
-        start, end = groups[at].start, extension_end(text, groups[stop - 1].end)
-        if not _is_apart(text, start, end, grouped=stop - at > 1):
+    last, run, free = -1, -1, 0
+    for candidate in phone_candidates(text):
+        if candidate.run != run:
+            run, free = candidate.run, 0
+        start, end = candidate.start, candidate.end
+        if start < free:
             continue
-        place = place or _place_of(text, start, last)
-        number = _accepted(text, groups[at:stop], end, place, limits)
+        if candidate.flags & EXTENDED:
+            end = extension_end(text, end)
+            if not _is_apart(text, start, end, grouped=candidate.groups > 1):
+                continue
+        number = _accepted(text, candidate, end, last, limits)
         if number is not None:
-            return _next_group(groups, stop, end), Span(start, end, "phone", number)
-    return None
-
-
-def _may_begin(groups: list[Group], at: int) -> bool:
-    """Return whether a number may begin here: behind a space or slash, not amid the parts of another number."""
-    return at == 0 or groups[at].loose
-
-
-def _stops(groups: list[Group], at: int) -> Iterator[int]:
-    """Yield where a number that begins with group `at` may stop, the most groups first, within the digits of E.164."""
-    stops: list[int] = []
-    digits = 0
-    for stop in range(at + 1, len(groups) + 1):
-        digits += groups[stop - 1].digits
-        if digits > MOST_DIGITS or (stop - 1 > at and groups[stop - 1].opens):
-            break
-        if digits >= FEWEST_DIGITS and (stop == len(groups) or groups[stop].loose):
-            stops.append(stop)
-    return iter(stops[::-1][:_ENDS_TRIED])
+            last = free = end
+            yield Span(start, end, "phone", number)
 
 
 def _is_apart(text: bytes, start: int, end: int, *, grouped: bool) -> bool:
@@ -141,44 +119,76 @@ def _is_apart(text: bytes, start: int, end: int, *, grouped: bool) -> bool:
     return is_separate(text[first:end], start - first, end - first, _GLUE)  # as if the text ended with the number
 
 
-def _next_group(groups: list[Group], stop: int, end: int) -> int:
-    """Return the first group behind `end`: an extension may have taken groups."""
-    while stop < len(groups) and groups[stop].start < end:
-        stop += 1
-    return stop
-
-
 # --- Evidence --------------------------------------------------------------------------------------------------------
 
 
-def _place_of(text: bytes, start: int, last: int) -> _Place:
-    ahead = context(text, start)
-    if 0 <= last < start and start - last <= 3:
-        ahead = b"<PHONE>" + text[last:start]
-    strong = bool(pattern(STRONG_CUE).search(ahead))
-    cue = strong or bool(pattern(CUE).search(ahead))
-    other = not cue and bool(pattern(OTHER_NUMBER).search(ahead))
-    return _Place(
-        cue, strong, other, alone=not ahead.rpartition(b"\n")[2].strip() and (len(ahead) < 40 or b"\n" in ahead)
-    )
-
-
-def _accepted(text: bytes, groups: list[Group], end: int, place: _Place, limits: Limits) -> Number | None:
+def _accepted(text: bytes, candidate: Candidate, end: int, last: int, limits: Limits) -> Number | None:
     """Return the identity of a phone number, or None if it is none; `end` is behind its extension."""
-    value = text[groups[0].start : groups[-1].end]
+    value = text[candidate.start : candidate.end]
     if limits.keep_pseudonyms and pattern(FICTIONAL).search(value):
         return None
-    announced = place.strong or bool(pattern(LABEL).search(text[end : end + CONTEXT]))
-    if value.startswith((b"+", b"(+", b"00")) and (number := _international(value, groups, place)):
+    cues = _cues_of(text, candidate, last)
+    if value.startswith((b"+", b"(+", b"00")) and (number := _international(value, candidate, cues)):
         return number
-    if place.other or is_date(value) or is_list(value):
+    announced = cues.strong or _is_labelled(text, candidate, end)
+    cue = announced or cues.cue
+    if not cue and not _has_a_form(value, candidate):
         return None
-    cue = announced or place.cue
+    if is_list(value):
+        return None
+    ahead = _ahead(text, candidate.start, last)
+    if not cues.cue and _is_other(ahead):
+        return None
     return (
-        _north_american(value, groups, limits, cue=cue)
-        or _national(value, groups, limits, cue=cue, alone=place.alone and _ends_line(text, end))
-        or (_announced(value, groups) if announced else None)
+        _north_american(value, candidate, limits, cue=cue)
+        or _national(value, candidate, limits, cue=cue, alone=_is_alone(ahead) and _ends_line(text, end))
+        or (_announced(value, candidate) if announced else None)
     )
+
+
+def _has_a_form(value: bytes, candidate: Candidate) -> bool:
+    """Return whether a number that nothing announces may be accepted: it is marked, or grouped, or may stand alone."""
+    if candidate.flags & NORTH_AMERICAN and _is_marked(value):
+        return True
+    grouped = candidate.groups > 2 and not is_thousands(value)
+    return (grouped or candidate.digits == _TEN or is_trunk(value)) and not is_unlike_phones(value)
+
+
+def _is_labelled(text: bytes, candidate: Candidate, end: int) -> bool:
+    """Return whether the kind of a number stands behind it."""
+    return bool(candidate.flags & (BEHIND | EXTENDED) and pattern(LABEL).search(text[end : end + CONTEXT]))
+
+
+def _ahead(text: bytes, start: int, last: int) -> bytes:
+    """Return what is before a number: after another number, which ended at `last`, only that."""
+    if 0 <= last < start and start - last <= _CHAIN:
+        return b"<PHONE>" + text[last:start]
+    return context(text, start)
+
+
+def _cues_of(text: bytes, candidate: Candidate, last: int) -> _Cues:
+    """Return what announces a number, if its flags say that there may be something."""
+    if candidate.flags & AHEAD or 0 <= candidate.start - last <= _CHAIN:
+        return _read_cues(_ahead(text, candidate.start, last))
+    return _NO_CUES
+
+
+@lru_cache(maxsize=1024)
+def _read_cues(ahead: bytes) -> _Cues:
+    if not pattern(f"{STRONG_CUE}|{CUE}").search(ahead):
+        return _NO_CUES
+    return _Cues(cue=True, strong=bool(pattern(STRONG_CUE).search(ahead)))
+
+
+@lru_cache(maxsize=1024)
+def _is_other(ahead: bytes) -> bool:
+    """Return whether another number than a phone's is announced."""
+    return bool(pattern(OTHER_NUMBER).search(ahead))
+
+
+def _is_alone(ahead: bytes) -> bool:
+    """Return whether a number begins its line."""
+    return not ahead.rpartition(b"\n")[2].strip() and (len(ahead) < _LONG_CONTEXT or b"\n" in ahead)
 
 
 def _ends_line(text: bytes, end: int) -> bool:
@@ -186,55 +196,50 @@ def _ends_line(text: bytes, end: int) -> bool:
     return not line.strip() and (bool(newline) or end + CONTEXT >= len(text))
 
 
-def _international(value: bytes, groups: list[Group], place: _Place) -> Number | None:
+def _international(value: bytes, candidate: Candidate, cues: _Cues) -> Number | None:
     dialed = value.startswith(b"00")
-    if dialed and not (is_grouped(groups) or place.cue):
+    if dialed and not (candidate.groups > 1 or cues.cue):
         return None
-    read = read_number(b"+" + value.lstrip(b"0 .-/") if dialed else value, "")
-    groups_needed = _DIALED_GROUPS if dialed else 2
-    return read.number if read.valid or (read.possible and len(groups) >= groups_needed) else None
+    value = b"+" + value.lstrip(b"0 .-/") if dialed else value
+    enough = candidate.groups >= (_DIALED_GROUPS if dialed else 2)
+    return number_of(value, "") if is_valid(value, "") or (enough and is_possible(value, "")) else None
 
 
-def _north_american(value: bytes, groups: list[Group], limits: Limits, *, cue: bool) -> Number | None:
-    if not is_north_american(groups) or not any(map(is_nanp, limits.regions)):
+def _is_marked(value: bytes) -> bool:
+    """Return whether more than spaces and slashes separates the groups of a number."""
+    return any(mark in value for mark in (b"-", b".", b"(", b"\xe2"))
+
+
+def _north_american(value: bytes, candidate: Candidate, limits: Limits, *, cue: bool) -> Number | None:
+    """Return a number with North American groups; ten bare digits are more often an id than a phone."""
+    if not candidate.flags & NORTH_AMERICAN or not (cue or _is_marked(value)) or not any(map(is_nanp, limits.regions)):
         return None
-    read = read_number(value, NORTH_AMERICA)
-    if not read.valid:
-        return None
-    marked = any(mark in value for mark in (b"-", b".", b"(", b"\xe2"))
-    return read.number if marked or cue else None  # ten bare digits are more often an id than a phone
+    return number_of(value, NORTH_AMERICA) if is_valid(value, NORTH_AMERICA) else None
 
 
-def _national(value: bytes, groups: list[Group], limits: Limits, *, cue: bool, alone: bool) -> Number | None:
+def _national(value: bytes, candidate: Candidate, limits: Limits, *, cue: bool, alone: bool) -> Number | None:
+    called = cue and not is_round(value)
+    usual = not is_unlike_phones(value)
     for region in limits.regions:
         if is_nanp(region) and not cue:
             continue
-        read = read_number(value, region)
-        if read.valid and ((cue and not is_round(value)) or _is_usual(value, groups, region, read, alone=alone)):
-            return read.number
+        if (called or (usual and _is_usual(value, candidate, region, alone=alone))) and is_valid(value, region):
+            return number_of(value, region)
     return None
 
 
-def _is_usual(value: bytes, groups: list[Group], region: str, read: Read, *, alone: bool) -> bool:
-    """Return whether a valid number is written as numbers of its country are, so that it needs no cue."""
-    if is_unlike_phones(value):
-        return False
+def _is_usual(value: bytes, candidate: Candidate, region: str, *, alone: bool) -> bool:
+    """Return whether a number, if valid, is written as numbers of its country are, so that it needs no cue."""
     if is_trunk(value):
-        short = len(digits_of(value)) < _FEWEST_TRUNK_DIGITS
-        return not short and (is_grouped(groups) or read.mobile or region in TEN_DIGITS)
-    if read.formatted and not is_thousands(value):
+        long = candidate.digits >= FEWEST_TRUNK_DIGITS
+        return long and (candidate.groups > 1 or region in TEN_DIGITS or is_mobile(value, region))
+    if candidate.groups > 2 and not is_thousands(value) and is_formatted(value, region):
         return True
-    return alone and region in TEN_DIGITS and sum(group.digits for group in groups) == 10
+    return alone and region in TEN_DIGITS and candidate.digits == _TEN
 
 
-def _announced(value: bytes, groups: list[Group]) -> Number | None:
+def _announced(value: bytes, candidate: Candidate) -> Number | None:
     """Return a number of any format that is called a phone number, unless it is a round one."""
-    if not is_grouped(groups) or is_round(value):
+    if candidate.groups == 1 or is_round(value):
         return None
     return "local:" + digits_of(value).decode()
-
-
-@lru_cache(maxsize=256)
-def is_nanp_only(regions: tuple[str, ...]) -> bool:
-    """Return whether all regions share the North American Numbering Plan."""
-    return all(map(is_nanp, regions))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.pii.candidates import Limits
-from pipeline_tasks.text.pii.emails import PREFILTER, find_emails
+from pipeline_tasks.text.pii.emails import find_emails
 from tests.text.pii.plain import email_around
 
 
@@ -86,11 +86,3 @@ AROUND = st.text(st.sampled_from(" \n,;:()<>[]\"'!?…“”\u00a0中文"), max_
 def test_agrees_with_a_plain_reference(local: str, domain: str, ahead: str, behind: str) -> None:
     text = f"{ahead}{local}@{domain}{behind}"
     assert texts_of(text) == email_around(text)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.text(st.sampled_from("ab.@-_é中%40[]() dotat"), max_size=60))
-def test_the_prefilter_misses_nothing(text: str) -> None:
-    import re2
-
-    assert not texts_of(text) or re2.search(PREFILTER, text)
