@@ -137,7 +137,8 @@ class Stage(Generic[P]):
     and a histogram; ratios: a histogram; strings: value counts). `reasons` lists every reason
     the stage can give. `history` declares the sections that the stage saves. `reads_history` is False for a stage that
     saves history only for readers outside the pipeline: its output does not depend on earlier snapshots.
-    `resources` returns the files that params name: their digests, not their paths, are part of identity. `secret`
+    `resources` returns the files that params name: their digests, not their paths, are part of identity. `check_files`
+    reads them and raises RecipeError for one that is not what the params take it for. `secret`
     returns the field of params that needs a secret, or "": the runner fills it in, and its check is part of identity.
     `reads_for` and `writes_for` return the columns that depend on params, beyond `reads` and `writes`.
     """
@@ -152,6 +153,7 @@ class Stage(Generic[P]):
     history: Mapping[str, Section] = field(default_factory=dict)
     reads_history: bool = True
     resources: Callable[[P], tuple[str, ...]] | None = None
+    check_files: Callable[[P], None] | None = None
     secret: Callable[[P], str] | None = None
     reads_for: Callable[[P], tuple[str, ...]] | None = None
     writes_for: Callable[[P], pa.Schema] | None = None

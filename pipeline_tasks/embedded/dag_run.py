@@ -23,6 +23,7 @@ from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
 from pipeline_tasks.landing.folder import refuse_overlap
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import load_recipe
+from pipeline_tasks.run.recipe_faults import check_recipe
 from pipeline_tasks.store.storage import require_folder, require_usable
 
 
@@ -43,6 +44,7 @@ def run(options: RunOptions, *, json_summary: bool = False) -> int:
     """Refine one snapshot by the same DAG that Airflow runs; return the exit code of `errors`. Ctrl-C is raised."""
     recipe = load_recipe(options.recipe)
     check_bounds(recipe)
+    check_recipe(recipe)
     check_overrides(options.override, gate_names(recipe))
     name = recipe.name
     require_folder(options.root)

@@ -26,9 +26,9 @@ from pipeline_tasks.inspect.whatif import (
 )
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import STAGES, Recipe, Step, load_recipe, stage_card
+from pipeline_tasks.recipe import Step, load_recipe
+from pipeline_tasks.run.recipe_faults import recipe_faults
 from pipeline_tasks.run.task import repoint
-from pipeline_tasks.schema import RECORD
 from pipeline_tasks.stages import filter_quality
 from pipeline_tasks.store import storage
 
@@ -95,7 +95,7 @@ def lint(recipe: str, root: str = "", snapshot: str = "", allow: Sequence[str] =
         check_bounds(loaded)
     except RefineryError as error:  # unknown keys, wrong types, no YAML: nothing else can be checked
         return [Finding(fault=True, where=recipe, message=str(error))]
-    findings = [*_order(loaded), *_files(loaded)]
+    findings = [Finding(fault=True, where=stage, message=message) for stage, message in recipe_faults(loaded)]
     for step in loaded.steps:
         if step.stage == filter_quality.STAGE.name:
             findings += _quality(step, root, loaded.name, snapshot)
@@ -108,7 +108,7 @@ def _quality(step: Step, root: str, recipe: str, snapshot: str) -> Iterator[Find
     params = bind(filter_quality.STAGE, step.params)
     try:
         decision = Decision(params, packs.load(params.packs, filter_quality.FILTERS))
-    except (OSError, RefineryError):  # `_files` reports it
+    except (OSError, RefineryError):  # a fault of the recipe, reported already
         return
     rules = list(bound_rules(decision))
     dead = list(_dead(rules))
@@ -126,49 +126,6 @@ def _require_known(allow: Sequence[str], reasons: Iterable[str]) -> None:
             near = ", ".join(difflib.get_close_matches(name, rules, 3, cutoff=0))
             message = f"--allow {name}: no rule of filter_quality has this reason; nearest: {near}"
             raise RecipeError(message)
-
-
-# --- Stages ---------------------------------------------------------------------------------------------------
-
-
-def _order(recipe: Recipe) -> Iterator[Finding]:
-    """Find stages that need columns which no stage before them writes."""
-    columns = set(RECORD.names)
-    for step in recipe.steps:
-        card = stage_card(step.stage)
-        needed = [*card.reads.names, *(name for name in card.writes.names if _writer(name) != step.stage)]
-        missing = [name for name in dict.fromkeys(needed) if name not in columns]
-        if missing:
-            writers = " and ".join(dict.fromkeys(_writer(name) for name in missing))
-            message = f"needs {', '.join(missing)}, which no stage before it writes; put it after {writers}"
-            yield Finding(fault=True, where=step.stage, message=message)
-        passes = set(card.reads.names) <= set(card.writes.names)
-        columns = {*card.writes.names, *(columns if passes else ())}
-
-
-def _writer(column: str) -> str:
-    """Return the first of all stages that writes a column."""
-    return next((name for name in STAGES if column in stage_card(name).writes.names), "ingest")
-
-
-def _files(recipe: Recipe) -> Iterator[Finding]:
-    """Find files named by params that cannot be read."""
-    for step in recipe.steps:
-        try:
-            paths = tuple(_resources(step))
-        except RefineryError as error:
-            yield Finding(fault=True, where=step.stage, message=str(error))
-            continue
-        for path in paths:
-            try:
-                storage.digest_of_file(path)
-            except (OSError, RefineryError) as error:
-                yield Finding(fault=True, where=step.stage, message=f"cannot read {path}: {error}")
-
-
-def _resources(step: Step) -> Iterable[str]:
-    card = stage_card(step.stage)
-    return card.resources(bind(card, step.params)) if card.resources else ()
 
 
 # --- Rules ----------------------------------------------------------------------------------------------------
@@ -332,7 +289,9 @@ def _idle(rows: int, counts: Mapping[str, Sequence[int]], hides: Mapping[str, st
 def finding_lines(recipe: str, findings: Sequence[Finding]) -> Iterator[str]:
     """Yield the findings as lines for a person, faults first."""
     for finding in sorted(findings, key=lambda finding: not finding.fault):
-        yield f"{'FAULT' if finding.fault else 'note '}  {finding.where}: {finding.message}"
+        is_named = finding.message.startswith(finding.where)
+        text = finding.message if is_named else f"{finding.where}: {finding.message}"
+        yield f"{'FAULT' if finding.fault else 'note '}  {text}"
     faults = sum(finding.fault for finding in findings)
     yield f"{recipe}: {faults} faults, {len(findings) - faults} notes" if findings else f"{recipe}: nothing found"
 

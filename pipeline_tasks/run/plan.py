@@ -103,7 +103,7 @@ def plan(request: RefineRequest) -> Plan:
     committed = _committed(request, card)
     parent, *history = (manifest for manifest, _ in committed)
     _check_reads(card, parent)
-    params, resources = _resources(card, params)
+    params, resources = resources_of(card, params)
     parents = [parent.fingerprint, *(earlier.fingerprint for earlier in history)]
     digests = numbered(resources.values())
     fingerprint = fingerprint_of(card.name, card.version, _identity(params, resources), parents, digests)
@@ -147,6 +147,11 @@ def _secret_of(card: Stage[Any], params: Any) -> tuple[str, str]:  # noqa: ANN40
     return name, next((declared.metadata[VARIABLE] for declared in fields(params) if declared.name == name), "")
 
 
+def require_secret(card: Stage[Any], params: Any) -> None:  # noqa: ANN401 -- the card's Params
+    """Raise RecipeError if the params need a secret that the environment does not have."""
+    _with_secret(card, params)
+
+
 def _with_secret(card: Stage[Any], params: Any) -> Any:  # noqa: ANN401 -- the card's Params
     """Return the params with the secret that they need, read from the environment; RecipeError if it is not there."""
     name, variable = _secret_of(card, params)
@@ -188,7 +193,7 @@ def _check_reads(card: Stage[Any], parent: Manifest) -> None:
         raise SchemaBroken(message)
 
 
-def _resources(card: Stage[Any], params: Any) -> tuple[Any, dict[str, str]]:  # noqa: ANN401 -- the card's Params
+def resources_of(card: Stage[Any], params: Any) -> tuple[Any, dict[str, str]]:  # noqa: ANN401 -- the card's Params
     """Return the params with absolute paths, and {path: SHA-256} of every file that they name."""
     named = card.resources(params) if card.resources else ()
     params = repoint(params, {path: _absolute(path) for path in named})

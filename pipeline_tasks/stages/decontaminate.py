@@ -87,6 +87,12 @@ def resources(params: Params) -> tuple[str, ...]:
     return tuple(params.benchmarks.values())
 
 
+def check_files(params: Params) -> None:
+    """Raise RecipeError unless every line of every benchmark can be searched for."""
+    for _ in read_texts(params):
+        pass
+
+
 def screen(docs: Batches, *, params: Params) -> Batches:
     """Sample every document in one compiled pass; search only the candidates closely."""
     if not params.benchmarks:
@@ -278,6 +284,7 @@ STAGE = Stage(
     run=run,
     params=Params,
     resources=resources,
+    check_files=check_files,
     reads=DOCUMENT,
     writes=pa.schema([*DOCUMENT, pa.field("contaminated_by", pa.string()), pa.field("cut_evidence", pa.string())]),
     version=2,

@@ -141,6 +141,16 @@ def resources(params: Params) -> tuple[FilePath, ...]:
     return (params.model or packaged_model(),)
 
 
+def load_model(params: Params) -> Any:  # noqa: ANN401 -- fasttext has no types
+    """Return the model, which stays loaded for the next shard of this process; RecipeError if the file is none."""
+    return cached(fasttext_model.load, params.model or packaged_model(), "filter_language: model")
+
+
+def check_files(params: Params) -> None:
+    """Raise RecipeError unless the model can be read."""
+    load_model(params)
+
+
 def identify(batches: Batches, *, params: Params) -> Batches:
     """Append `language`, `language_script`, `language_score` and `language_mixed`, and reject unwanted rows.
 
@@ -148,7 +158,7 @@ def identify(batches: Batches, *, params: Params) -> Batches:
     where the model has none; `language_score` is the mean probability of the language over the windows that were
     read, rounded to 6 digits.
     """
-    model = cached(fasttext_model.load, params.model or packaged_model(), "filter_language: model")
+    model = load_model(params)
     languages = LanguageTable(params)
     for batch in batches:
         identified = vote(*_predicted(model, batch.column("text"), params, languages), languages.bounds())
@@ -241,6 +251,7 @@ STAGE = Stage(
     run=run,
     params=Params,
     resources=resources,
+    check_files=check_files,
     reads=pa.schema([DOCUMENT.field("text")]),
     writes=pa.schema(
         [

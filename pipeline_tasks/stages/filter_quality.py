@@ -1,11 +1,11 @@
 """Reject texts that fail the published heuristics (Gopher, C4, FineWeb, ...) and store the signals of every text."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -121,9 +121,18 @@ def resources(params: Params) -> tuple[FilePath, ...]:
     RecipeError if the packs name an unknown profile, bound or language.
     """
     path = FilePath(packs.path_of(params.packs))
-    if Path(path).exists():  # the caller reads the digest and names the missing file
+    if os.path.lexists(path):  # the caller reads the digest and names the missing file
         packs.load(params.packs, FILTERS)
     return (*params.resources(), path) if path else params.resources()
+
+
+def check_files(params: Params) -> None:
+    """Raise RecipeError unless the packs and every list of words can be read."""
+    from pipeline_tasks.text.words.wordlist import read
+
+    packs.load(params.packs, FILTERS)
+    for path in params.resources():
+        read(path)
 
 
 def signals_column(profile: str) -> str:
@@ -257,6 +266,7 @@ STAGE = Stage(
     run=run,
     params=Params,
     resources=resources,
+    check_files=check_files,
     reads=pa.schema([DOCUMENT.field("text"), DOCUMENT.field("chars"), pa.field("language", pa.string())]),
     writes=pa.schema([*DOCUMENT, pa.field("language", pa.string()), SPANS]),
     writes_for=writes_for,

@@ -96,6 +96,12 @@ def resources(params: Params) -> tuple[FilePath, ...]:
     return (*(path for path in lists if path), suffix_list())
 
 
+def check_files(params: Params) -> None:
+    """Raise RecipeError unless every list that is given can be read."""
+    if len(resources(params)) > 1:
+        read_lists(params)
+
+
 def screen(batches: Batches, *, params: Params) -> Batches:
     """Reject each row whose URL is listed or has no host, with everything that is against it as evidence.
 
@@ -228,6 +234,7 @@ STAGE = Stage(
     run=run,
     params=Params,
     resources=resources,
+    check_files=check_files,
     reads=pa.schema([DOCUMENT.field("url")]),
     writes=DOCUMENT,
     version=2,

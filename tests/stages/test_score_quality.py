@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import bind
 from pipeline_tasks.stage import FilePath
-from pipeline_tasks.stages.score_quality import LOW_COMPONENT, LOW_QUALITY, STAGE, Params, resources, score
+from pipeline_tasks.stages.score_quality import LOW_COMPONENT, LOW_QUALITY, STAGE, Params, check_files, resources, score
 from pipeline_tasks.text.words.language_model import dump_model
 from tests.documents import documents
 from tests.refining import commit_parent, refined
@@ -204,7 +204,17 @@ def test_a_fasttext_model_is_a_component() -> None:
 
 def test_a_classifier_needs_label_and_weight() -> None:
     with pytest.raises(RecipeError, match="english"):
-        STAGE.run((), Params(classifiers={"english": language_model()}), None)  # type: ignore[arg-type]
+        Params(classifiers={"english": language_model()})
+
+
+def test_a_label_that_the_model_does_not_have_is_refused() -> None:
+    """fastText gives such a label no probability: every document had a component of 0."""
+    params = Params(
+        classifiers={"english": language_model()}, labels={"english": "__label__eng"}, weights={"english": 1.0}
+    )
+    for refused in (lambda: scored(docs(PROSE), params), lambda: check_files(params)):
+        with pytest.raises(RecipeError, match=r"labels: english: .*ftz has no label '__label__eng'; the nearest are"):
+            refused()
 
 
 def test_empty_batch_keeps_the_schema() -> None:

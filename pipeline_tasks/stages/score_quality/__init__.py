@@ -66,10 +66,14 @@ class Params:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise RecipeError for a language that `filter_language` never writes, and for a bound of nothing."""
+        """Raise RecipeError for an unknown language or component, and for a classifier without label or weight."""
         for code in self.language_models:
             known_language(code, "score_quality: language_models")
         _require_known(self.minima, {*WEIGHTS, *self.weights}, "score_quality: minima")
+        for name in sorted(self.classifiers):
+            if name not in self.labels or name not in self.weights:
+                message = f"score_quality.classifiers.{name} needs score_quality.labels.{name} and .weights.{name}"
+                raise RecipeError(message)
 
 
 def _require_known(names: Mapping[str, float], known: Collection[str], where: str) -> None:
@@ -86,10 +90,15 @@ def resources(params: Params) -> tuple[FilePath, ...]:
     return tuple(named[name] for named in models for name in sorted(named))
 
 
+def check_files(params: Params) -> None:
+    """Raise RecipeError unless every model can be read, is one of its language, and has the label that is asked."""
+    _classifiers(params)
+    _language_models(params)
+
+
 def score(docs: Batches, *, params: Params) -> Batches:
     """Append `score`, rounded to six digits; reject rows below a bound with all components as evidence."""
-    classifiers = {name: _classifier(name, params.classifiers[name]) for name in sorted(params.classifiers)}
-    models = {code: _language_model(code, path) for code, path in params.language_models.items()}
+    classifiers, models = _classifiers(params), _language_models(params)
     for batch in docs:
         parts = components(batch, models)
         for name, model in classifiers.items():
@@ -136,10 +145,27 @@ def _language_model(code: str, path: FilePath) -> Any:  # noqa: ANN401 -- a Lang
     return model
 
 
-def _classifier(name: str, path: FilePath) -> Any:  # noqa: ANN401 -- fasttext has no stubs
-    from pipeline_tasks.text.words.fasttext_model import load
+def _language_models(params: Params) -> dict[str, Any]:
+    return {code: _language_model(code, path) for code, path in params.language_models.items()}
 
-    return cached(load, path, f"score_quality: classifiers: {name}")
+
+def _classifiers(params: Params) -> dict[str, Any]:
+    return {
+        name: _classifier(name, params.classifiers[name], params.labels[name]) for name in sorted(params.classifiers)
+    }
+
+
+def _classifier(name: str, path: FilePath, label: str) -> Any:  # noqa: ANN401 -- fasttext has no stubs
+    """Return the model of a component; RecipeError if the file is none, or has no such label."""
+    from pipeline_tasks.text.words.fasttext_model import check, load
+
+    model = cached(load, path, f"score_quality: classifiers: {name}")
+    known = cached(check, path)
+    if label not in known:
+        near = ", ".join(map(repr, get_close_matches(label, known, 3, cutoff=0)))
+        message = f"score_quality: labels: {name}: {path} has no label {label!r}; the nearest are {near}"
+        raise RecipeError(message)
+    return model
 
 
 def _probability(model: Any, label: str, texts: list[str | None]) -> Column:  # noqa: ANN401 -- no stubs
@@ -164,14 +190,7 @@ def _evidence(parts: Mapping[str, Column], row: int, value: float, minimum: floa
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Score every shard by itself.
-
-    Raises RecipeError when a classifier has no label or no weight.
-    """
-    for name in sorted(params.classifiers):
-        if name not in params.labels or name not in params.weights:
-            message = f"score_quality.classifiers.{name} needs score_quality.labels.{name} and .weights.{name}"
-            raise RecipeError(message)
+    """Score every shard by itself."""
     return on.map(partial(score, params=params), shards)
 
 
@@ -180,6 +199,7 @@ STAGE = Stage(
     run=run,
     params=Params,
     resources=resources,
+    check_files=check_files,
     reads=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64())]),
     writes=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64()), pa.field("score", pa.float64())]),
     version=2,

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import Engine, Section, Shards, Stage
-from pipeline_tasks.stages.tokenize.choosing import choose_tokenizer
+from pipeline_tasks.stages.tokenize.choosing import choose_tokenizer, load_tokenizer
 from pipeline_tasks.stages.tokenize.encoding import choose_backend, encode
 from pipeline_tasks.stages.tokenize.params import JSON, TOKENIZER, Params
 
@@ -14,6 +14,13 @@ from pipeline_tasks.stages.tokenize.params import JSON, TOKENIZER, Params
 def resources(params: Params) -> tuple[str, ...]:
     """Return the files whose content is identity: the `tokenizer.json`, if there is one."""
     return (params.tokenizer,) if params.tokenizer.endswith(JSON) else ()
+
+
+def check_files(params: Params) -> None:
+    """Raise RecipeError unless the `tokenizer.json` can be read; a tokenizer of another place is not fetched here."""
+    if resources(params):
+        for _ in load_tokenizer(iter(()), params=params):
+            pass
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
@@ -42,6 +49,7 @@ STAGE: Stage[Params] = Stage(
     run=run,
     params=Params,
     resources=resources,
+    check_files=check_files,
     reads=_READS,
     writes=_WRITES,
     version=3,

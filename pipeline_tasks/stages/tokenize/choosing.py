@@ -28,6 +28,12 @@ from pipeline_tasks.yaml_file import read_bytes
 MOST_BYTES = 256 << 20
 """Bytes of a tokenizer's file; those of the largest published vocabularies (256,000 entries) have 35 MB."""
 
+MOST_ID = (1 << 24) - 1
+"""The largest id of a token: 60 times that of the largest published vocabularies. The libraries count up to it."""
+
+PROBE = "An otter of 1997 \u2013 \u00e9t\u00e9, \u65e5\u672c\u8a9e, \u043c\u0438\u0440, \U0001f9a6\x00\t\n"
+"""A text with letters, digits and signs of several scripts, which every tokenizer has to encode."""
+
 _SAMPLE = pa.schema([pa.field("id", pa.string()), pa.field("text", pa.large_string())])
 _SIZE = pa.schema([pa.field("bytes", pa.int64())])
 
@@ -130,9 +136,11 @@ def _normal_form(body: bytes, path: str) -> str:
     from tokenizers import Tokenizer
 
     try:
+        _require_ids(json.loads(body))
         tokenizer = Tokenizer.from_str(body.decode())
         tokenizer.no_truncation()  # published files often truncate at 512 tokens without notice
         tokenizer.no_padding()
+        tokenizer.encode_batch_fast([PROBE], add_special_tokens=False)  # a vocabulary without its own unknown token
         return str(tokenizer.to_str())
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
@@ -140,6 +148,20 @@ def _normal_form(body: bytes, path: str) -> str:
         # the library raises bare Exception, and for some files PanicException, which is no Exception
         message = f"tokenize.tokenizer: {path} is not a tokenizer.json ({str(error)[:200]}); name one of Hugging Face"
         raise RecipeError(message) from error
+
+
+def _require_ids(definition: Any) -> None:  # noqa: ANN401 -- JSON
+    """Raise ValueError unless the ids of a tokenizer.json are in their range: the library counts up to the largest."""
+    vocabulary = definition["model"].get("vocab") or {}
+    ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else []
+    _require_range([*ids, *(token["id"] for token in definition.get("added_tokens") or ())])
+
+
+def _require_range(ids: Iterable[object]) -> None:
+    for number in ids:
+        if type(number) is not int or not 0 <= number <= MOST_ID:
+            message = f"the id {str(number)[:20]} of a token is not a number from 0 to {MOST_ID:,}"
+            raise ValueError(message)
 
 
 def _is_tiktoken(body: bytes) -> bool:
@@ -242,15 +264,18 @@ def tiktoken_encoding(definition: bytes, name: str = "tiktoken") -> Any:  # noqa
 
     try:
         parts = json.loads(definition)
-        return tiktoken.Encoding(
+        _require_range([*parts["ranks"].values(), *parts["special_tokens"].values()])
+        encoding = tiktoken.Encoding(
             name=parts["name"],
             pat_str=parts["pat_str"],
             mergeable_ranks={bytes.fromhex(piece): rank for piece, rank in parts["ranks"].items()},
             special_tokens=parts["special_tokens"],
         )
+        encoding.encode_ordinary(PROBE)  # ranks without single bytes
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
             raise
         # ranks with gaps, ids out of range and a wrong pattern end in a PanicException, which is no Exception
         message = f"tokenize.tokenizer: {name} has no ranks of tiktoken ({str(error)[:200]}); export it again"
         raise RecipeError(message) from error
+    return encoding

@@ -94,8 +94,8 @@ def load(path: str, key: str) -> Any:  # noqa: ANN401 -- fasttext has no types
         raise RecipeError(message) from error
 
 
-def check(path: str) -> None:
-    """Raise ValueError unless the file at `path` is a supervised fastText model whose sizes and numbers all fit."""
+def check(path: str) -> tuple[str, ...]:
+    """Return the labels of the supervised model at `path`; ValueError unless all its sizes and numbers fit."""
     with Path(path).open("rb") as file:
         require(file.seek(0, 2), "it is empty")
         with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
@@ -105,8 +105,9 @@ def check(path: str) -> None:
             quantized = _flag(cursor)
             _matrix(cursor, rows, arguments.dimensions, quantized=quantized)
             # the flag of the output counts only behind a quantized input, as `FastText::loadModel` reads it
-            _matrix(cursor, labels, arguments.dimensions, quantized=_flag(cursor) and quantized)
+            _matrix(cursor, len(labels), arguments.dimensions, quantized=_flag(cursor) and quantized)
             cursor.require_end()
+            return labels
 
 
 def require(condition: object, why: str) -> None:
@@ -128,21 +129,22 @@ def _arguments(cursor: Cursor) -> Arguments:
     return Arguments(dimensions, ngrams, buckets, longest)
 
 
-def _dictionary(cursor: Cursor, arguments: Arguments) -> tuple[int, int]:
+def _dictionary(cursor: Cursor, arguments: Arguments) -> tuple[int, tuple[str, ...]]:
     """Return the rows that the input matrix must have, and the labels."""
-    entries, words, labels, _, pruned = cursor.numbers("3i2q")
-    require(words >= 0 and labels > 0 and entries == words + labels, "its numbers of words and labels do not fit")
+    entries, words, n_labels, _, pruned = cursor.numbers("3i2q")
+    labels = []
+    require(words >= 0 and n_labels > 0 and entries == words + n_labels, "its numbers of words and labels do not fit")
     for number in range(entries):
         name, (count, kind) = cursor.name(), cursor.numbers("qb")
         require(kind == (WORD if number < words else LABEL), "its words and labels are mixed up")
         require(0 <= count < MOST_COUNT, "a count of its words is out of range")
         if kind == LABEL:
-            name.decode()
+            labels.append(name.decode())
     if pruned < 0:
-        return words + arguments.buckets, labels
+        return words + arguments.buckets, tuple(labels)
     places = np.frombuffer(cursor.take(8 * pruned), "<i4")[1::2]
     require(not pruned or (places.min() >= 0 and places.max() < pruned), "an n-gram has no place in it")
-    return words + pruned, labels
+    return words + pruned, tuple(labels)
 
 
 def _flag(cursor: Cursor) -> bool:
