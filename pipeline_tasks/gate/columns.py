@@ -6,7 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.gate.estimates import ALONE, Estimate, Facts, exact, mean_of, quantile_of, share
-from pipeline_tasks.gate.subject import Family, Subject, profiles_of
+from pipeline_tasks.gate.subject import EMPTY, Family, Subject, profiles_of
+from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.stage import Stage
 
 MIN_DOCUMENTS = 100
@@ -14,14 +15,22 @@ MIN_DOCUMENTS = 100
 
 
 def summarize_columns(subject: Subject) -> Facts:
-    """Return sum, mean and quantiles of every profiled column of numbers; None where no row was kept."""
+    """Return sum, mean and quantiles of every profiled column of numbers; None where no row has a value."""
     facts: Facts = {}
     for name, column in numeric_columns(subject):
         for at in (0.05, 0.5, 0.95):
             facts[f"{name}_p{round(at * 100):02d}"] = quantile_of(column, at)
+        facts[f"{name}_read_p50"] = quantile_of(_read(subject, name), 0.5)
         facts[f"{name}_mean"] = mean_of(column)
         facts[f"{name}_sum"] = exact(column.get("sum"))
     return facts
+
+
+def _read(subject: Subject, name: str) -> Mapping[str, Any]:
+    """Return the profile of a column over kept and rejected rows."""
+    parts = (profiles_of(subject.manifest, rows) for rows in ("kept", "rejects"))
+    profile: Mapping[str, Any] = merge({name: part[name]} for part in parts if name in part).get(name, EMPTY)
+    return profile
 
 
 def numeric_columns(subject: Subject) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -41,6 +50,7 @@ COLUMNS = Family(
     {
         "<column>_p05, <column>_p50, <column>_p95": "quantiles of a profiled column of numbers",
         "<column>_mean, <column>_sum": "its mean and sum",
+        "<column>_read_p50": "its median over kept and rejected rows",
     },
 )
 

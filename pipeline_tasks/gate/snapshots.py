@@ -2,36 +2,58 @@
 
 from collections.abc import Iterable, Mapping
 
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.estimates import Facts, exact, share
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import STAGES
 
-NO_LOSS = ("ingest:not_page", "ingest:revisit", "ingest:unchanged")
+NOT_NEW = ("ingest:not_page", "ingest:revisit", "ingest:unchanged")
 """Reasons of records that bring no new page: they are not counted as lost."""
 
-NO_LOSS_STAGES = ("dedup_url", "dedup_exact", "dedup_minhash", "dedup_paragraphs", "mix")
+COPIES = ("dedup_url", "dedup_exact", "dedup_minhash", "dedup_paragraphs", "mix")
 """Stages whose removals are no loss: another document has the text, of this snapshot or an earlier one; or the recipe's
-own mixture leaves it out."""
+own mixture leaves it out. They passed the stages before, and are counted as kept: a recrawl of the same texts has the
+same retention, however few of them are new."""
+
+EXTRACT = "extract"
+"""The stage that finds the texts."""
 
 SNAPSHOT_FACTS: Mapping[str, str] = {
     "records": "landed records",
-    "new_pages": "records, without those that are no page, are unchanged or repeat another document, or left by `mix`",
+    "new_pages": "records, without those that are no page or are unchanged",
+    "texts": "texts that `extract` found",
+    "copies": "texts that repeat another document, of this snapshot or an earlier one, or are left by `mix`",
     "documents": "documents that would be published",
-    "retention": "share of the new pages that would be published",
+    "retention": "share of the new pages that would be published or are copies",
+    "text_retention": "share of the texts that would be published or are copies",
     "record_retention": "share of the landed records that would be published",
 }
+
+
+def refined_stages(manifests: Mapping[str, str]) -> dict[str, str]:
+    """Return the manifests of a snapshot's stages, in their order; RecipeError where no stage has documents."""
+    stages = {stage: manifests[stage] for stage in STAGES if stage in manifests}
+    if not stages.keys() - {"pack"}:
+        named = ", ".join(manifests) or "none"
+        message = f"name the manifest of a stage with documents, such as ingest; the snapshot has those of: {named}"
+        raise RecipeError(message)
+    return stages
 
 
 def compute_snapshot_facts(manifests: Iterable[Manifest]) -> Facts:
     """Return the facts of a snapshot's manifests, in the order of stages."""
     ordered = [manifest for manifest in manifests if manifest.stage in STAGES]
-    records, documents = ordered[0].rows_in, published_documents(ordered)
-    new_pages = records - sum(_no_loss(manifest) for manifest in ordered)
+    records, documents, copies = ordered[0].rows_in, published_documents(ordered), _copies(ordered)
+    new_pages = records - sum(manifest.rejected.get(reason, 0) for manifest in ordered for reason in NOT_NEW)
+    texts = next((manifest.rows for manifest in ordered if manifest.stage == EXTRACT), None)
     return {
         "records": exact(records),
         "new_pages": exact(new_pages),
+        "texts": exact(texts),
+        "copies": exact(copies),
         "documents": exact(documents),
-        "retention": share(documents, new_pages),
+        "retention": share(documents + copies, new_pages),
+        "text_retention": None if texts is None else share(documents + copies, texts),
         "record_retention": share(documents, records),
     }
 
@@ -41,7 +63,5 @@ def published_documents(ordered: Iterable[Manifest]) -> int:
     return [manifest.rows for manifest in ordered if manifest.stage != "pack"][-1]
 
 
-def _no_loss(manifest: Manifest) -> int:
-    if manifest.stage in NO_LOSS_STAGES:
-        return sum(manifest.rejected.values())
-    return sum(manifest.rejected.get(reason, 0) for reason in NO_LOSS)
+def _copies(ordered: Iterable[Manifest]) -> int:
+    return sum(sum(manifest.rejected.values()) for manifest in ordered if manifest.stage in COPIES)

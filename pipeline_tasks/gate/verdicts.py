@@ -11,11 +11,11 @@ from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.facts import compute_facts
 from pipeline_tasks.gate.judging import Failure, failures_of, interval_of, judge_facts, rounded
-from pipeline_tasks.gate.snapshots import compute_snapshot_facts
+from pipeline_tasks.gate.snapshots import compute_snapshot_facts, refined_stages
 from pipeline_tasks.gate.suites import Bounds, split_judgeable
 from pipeline_tasks.gate.validation import with_lines
 from pipeline_tasks.manifest import Manifest, stage_prefix
-from pipeline_tasks.recipe import PUBLISH, STAGES
+from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.sealed import digest_of, reference, require_digest, seal, sha256, split_reference, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
@@ -90,7 +90,7 @@ def judge_snapshot(
     root: str, manifests: Mapping[str, str], bounds: Bounds | None = None, override: str = ""
 ) -> Verdict:
     """Judge all manifests of a snapshot, by stage, before it is published; store the verdict with the last one."""
-    paths = {stage: manifests[stage] for stage in STAGES if stage in manifests}
+    paths = refined_stages(manifests)
     by_stage = {stage: read_manifest(root, path) for stage, path in paths.items()}
     last = list(by_stage)[-1]
     question = Question(PUBLISH, paths[last], "", bounds or {}, override)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline_tasks.gate.snapshots import refined_stages
 from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
@@ -33,6 +34,7 @@ def publish(
     `manifests` and `verdicts` are paths or references by stage. Files of the version that are missing or damaged are
     written again.
     """
+    refined_stages(manifests)
     committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
     by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
     tokenizer = require_pinned(root, recipe, snapshot, by_stage[TOKENIZE]).digest if TOKENIZE in by_stage else ""

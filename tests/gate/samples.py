@@ -151,7 +151,7 @@ def bad_url(good: Manifest) -> Bad:
 
 def bad_language(good: Manifest) -> Bad:
     yield kept(good, 0.0), None
-    yield profiled(kept(good, 0.02), language_score=[0.5] * 100), None
+    yield profiled(kept(good, 0.02), language_score=[0.4] * 100), None
     yield profiled(kept(good, 0.9), language=["fr"] * 20_000), profiled(good, language=["en"] * 20_000)
 
 
@@ -203,6 +203,7 @@ def bad_near_copies(good: Manifest) -> Bad:
 def bad_score(good: Manifest) -> Bad:
     yield kept(good, 0.0), None
     yield kept(good, 0.01), None
+    yield kept(good, 0.6, "score_quality:low_component"), None
     yield profiled(kept(good, 0.6), score=[0.9] * 12_000), profiled(kept(good, 0.6), score=[0.6] * 12_000)
 
 

@@ -84,6 +84,19 @@ def test_a_language_that_is_nearly_gone_is_refused_from_ninety_rows_on(tmp_path:
     assert ("retention", "critical") in {(failure.column, failure.severity) for failure in refused.failures}
 
 
+@pytest.mark.parametrize("rows", [12, MORE])
+def test_random_letters_are_refused_whatever_language_they_are_taken_for(rows: int, tmp_path: Path) -> None:
+    """A tenth is kept; the model calls the rest by many names, at a tenth of certainty."""
+    good = kept(healthy("filter_language", rows), 0.1)
+    scores = {"kept": [0.95] * (rows // 10), "rejects": [0.1] * (rows - rows // 10)}
+    metrics = {part: profiled(good, language_score=values).metrics["kept"] for part, values in scores.items()}
+    verdict = judged(tmp_path, replace(good, metrics=metrics))
+    assert ("language_score_read_p50", "critical") in {
+        (failure.column, failure.severity) for failure in verdict.failures
+    }
+    assert verdict.outcome == "refuse"
+
+
 def test_a_good_value_of_few_rows_passes(tmp_path: Path) -> None:
     """One page of one is within every bound of a retention; that it proves little is in the interval."""
     verdict = judged(tmp_path, healthy("filter_url", 1))

@@ -14,6 +14,7 @@ from pipeline_tasks.gate.verdicts import Verdict, judge, judge_snapshot, read_ve
 from pipeline_tasks.inspect.lint import lint
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.publish.publishing import publish
 from pipeline_tasks.recipe import load_recipe
 from tests.gate.samples import healthy, judged, kept, stored
 from tests.refining import made_up_shard
@@ -57,6 +58,28 @@ def test_two_documents_of_three_hundred_are_refused(tmp_path: Path) -> None:
     assert verdict.outcome == "refuse"
 
 
+def test_a_day_that_is_mostly_nonsense_is_refused(tmp_path: Path) -> None:
+    """27 of 320 texts are left, as of a planted day with 288 texts of random letters; before, that was a warning."""
+    found = stage("ingest", 400, status=60), stage("extract", 340, too_short=20)
+    verdict = snapshot(tmp_path, *found, stage("filter_quality", 320, words=288), stage("score_quality", 32, low=5))
+    assert (verdict.facts["texts"], verdict.facts["documents"]) == (320, 27)
+    assert ("text_retention", "critical") in {(failure.column, failure.severity) for failure in verdict.failures}
+    assert verdict.outcome == "refuse"
+
+
+def test_a_crawl_of_many_languages_passes_a_recipe_for_one(tmp_path: Path) -> None:
+    """English is 41 % of a crawl, and heuristics keep 48 % of that, whether or not most was published before.
+
+    Before, copies were taken from what could be kept, and not from what was lost: 180 of 8,000 pages were refused.
+    """
+    found = stage("ingest", 9_000, status=900), stage("extract", 8_100, too_short=2_100)
+    kept = stage("filter_language", 6_000, other=3_540), stage("filter_quality", 2_460, words=1_280)
+    new = snapshot(tmp_path, *found, *kept)
+    assert (new.facts["text_retention"], new.outcome) == (0.196667, "pass")
+    again = snapshot(tmp_path, *found, *kept, stage("dedup_exact", 1_180, seen_before=1_000))
+    assert (again.facts["documents"], again.facts["text_retention"], again.outcome) == (180, 0.196667, "pass")
+
+
 def test_pages_that_are_known_already_are_no_loss(tmp_path: Path) -> None:
     """A recrawl: 950 pages unchanged, 40 texts published before, and 10 new ones."""
     verdict = snapshot(
@@ -67,7 +90,8 @@ def test_pages_that_are_known_already_are_no_loss(tmp_path: Path) -> None:
         stage("mix", 10, over_budget=4),
     )
     assert verdict.outcome == "pass"
-    assert (verdict.facts["new_pages"], verdict.facts["documents"], verdict.facts["retention"]) == (6, 6, 1)
+    assert (verdict.facts["new_pages"], verdict.facts["documents"], verdict.facts["retention"]) == (50, 6, 1)
+    assert verdict.facts["copies"] == 44
     assert verdict.facts["record_retention"] == 0.006
 
 
@@ -75,7 +99,7 @@ def test_nothing_new_is_published_by_a_person_alone(tmp_path: Path) -> None:
     unchanged = stage("ingest", 40, unchanged=40)
     refused = snapshot(tmp_path, unchanged)
     assert refused.outcome == "refuse"
-    assert refused.skipped == ("retention: nothing to compute it from",) * 2
+    assert set(refused.skipped) == {f"{fact}: nothing to compute it from" for fact in ("retention", "text_retention")}
     allowed = snapshot(tmp_path, unchanged, override="an empty day, for the calendar")
     assert (allowed.outcome, allowed.override) == ("warn", "an empty day, for the calendar")
     assert read_verdict(str(tmp_path), allowed.path) == allowed
@@ -190,3 +214,13 @@ def test_overrides_of_unknown_gates_and_without_a_reason_are_refused(tmp_path: P
         check_overrides({"extract": "  "}, gates)
     with pytest.raises(RecipeError, match="reason is empty"):
         judge(str(tmp_path), stored(tmp_path, healthy("extract", 30)), override=" ")
+
+
+@pytest.mark.parametrize("stages", [("land",), ("pack",), ()])
+def test_a_snapshot_without_documents_to_count_is_no_request(stages: tuple[str, ...], tmp_path: Path) -> None:
+    """Before, that was an IndexError; so it was when such a snapshot was published."""
+    manifests = dict.fromkeys(stages, "ingest/0/manifest.json")
+    with pytest.raises(RecipeError, match=f"such as ingest; the snapshot has those of: {'.'.join(stages) or 'none'}"):
+        judge_snapshot(str(tmp_path), manifests)
+    with Ledger.open(str(tmp_path / "ledger.sqlite")) as ledger, pytest.raises(RecipeError, match="such as ingest"):
+        publish(str(tmp_path), recipe="r", snapshot="s", landing="", manifests=manifests, verdicts={}, ledger=ledger)
