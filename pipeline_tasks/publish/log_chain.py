@@ -68,8 +68,8 @@ def numbers(store: Store, recipe: str) -> tuple[set[int], set[int]]:
 def way_out(recipe: str) -> str:
     """Return how to heal a log."""
     return (
-        f"restore it from a backup; without one, remove datasets/{recipe} and run every snapshot again in order: "
-        "what is refined already is reused. Retract again what was retracted: the ledger's query `retractions` names it"
+        f"restore it from a backup; without one, remove datasets/{recipe}, run `refinery ledger rebuild`, which names "
+        "what was retracted, and run every other snapshot again in order: what is refined already is reused"
     )
 
 

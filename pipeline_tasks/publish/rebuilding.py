@@ -18,6 +18,7 @@ from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.database import Database, Row, is_postgres, sqlite_path
 from pipeline_tasks.publish.ledger import STAGE_KEY, put_manifest, put_retraction, put_verdict, put_version
+from pipeline_tasks.publish.lost_log import account_of
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
@@ -47,6 +48,7 @@ class Rebuilt:
 
     `old` is where the old file is now ("" if there was none). `unread` are tables of the old ledger that could be read
     in part or not at all. `missing` says what of the root could not be read, and is therefore not in the ledger.
+    `retracted` are the snapshots that the old ledger has as retracted, and the log of the root has not.
     """
 
     ledger: str
@@ -58,6 +60,7 @@ class Rebuilt:
     copied: dict[str, int] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    retracted: list[str] = field(default_factory=list)
 
 
 def rebuild(root: str, dsn: str) -> Rebuilt:
@@ -94,6 +97,8 @@ def _fill(database: Database, root: str, rebuilt: Rebuilt, old: Path | None = No
         if old is not None and old.exists():
             own = str(old) == f"{storage.connect(root).root}/ledger.sqlite"
             _copy(database, old, COPIED if own else {**COPIED, **LOGGED}, rebuilt)
+            known = {(entry.recipe, entry.number) for entry, _ in entries}
+            rebuilt.retracted = _lost_retractions(old, known) if own else []
         for entry, at in entries:
             if isinstance(entry, Version):
                 put_version(database, entry, at)
@@ -169,6 +174,24 @@ def _copy(database: Database, old: Path, tables: Mapping[str, tuple[str, ...]], 
                 rebuilt.copied[table] = rebuilt.copied.get(table, 0) + _copied(database, table, key, values)
         except sqlite3.DatabaseError:  # the rows before the damage are copied
             rebuilt.unread.append(table)
+
+
+def _lost_retractions(old: Path, known: set[tuple[str, int]]) -> list[str]:
+    """Return the snapshots that the old ledger has as retracted, in entries that the logs do not have."""
+    try:
+        newest: dict[tuple[str, str], int] = {}
+        for row in _rows(old, "dataset_versions"):
+            key = (row["recipe"], row["snapshot"])
+            newest[key] = max(newest.get(key, 0), row["number"])
+        rows = sorted(_rows(old, "retractions"), key=lambda row: (row["recipe"], row["number"]))
+    except sqlite3.DatabaseError:  # `unread` names the damage
+        return []
+    return [
+        f"{row['snapshot']} of recipe {row['recipe']} ({account_of(row)})"
+        for row in rows
+        if (row["recipe"], row["number"]) not in known
+        and newest.get((row["recipe"], row["snapshot"]), 0) < row["number"]
+    ]
 
 
 def _rows(old: Path, table: str) -> Iterator[Row]:

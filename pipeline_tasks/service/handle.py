@@ -31,6 +31,7 @@ from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest, reference_of
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.lost_log import require_log
 from pipeline_tasks.publish.publishing import publish
 from pipeline_tasks.run.plan import RefineRequest, Span
 from pipeline_tasks.run.runner import Cost, Refined, refine, seal
@@ -77,6 +78,8 @@ def handle(request: Request) -> Reply:
 
 
 def _land(request: LandRequest) -> Reply:
+    if request.recipe:
+        require_log(request.root, request.recipe)
     path, manifest, landed = listing.land(request.root, request.input, request.snapshot)
     if request.recipe:  # without a recipe, the snapshot is of no dataset that could have retracted it
         version_log.refuse_retracted(request.root, request.recipe, landed.snapshot, reference_of(path, manifest))
@@ -93,6 +96,7 @@ def _land(request: LandRequest) -> Reply:
 
 def _history(request: HistoryRequest) -> Reply:
     storage.require_root(request.root)  # a root that is not there would look like the first day
+    require_log(request.root, request.recipe)  # and so would a log that was removed
     earlier = version_log.earlier(request.root, request.recipe, request.snapshot)
     history: dict[str, list[str]] = {}
     for version in earlier:

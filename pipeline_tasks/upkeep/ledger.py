@@ -38,5 +38,7 @@ def rebuilt_lines(rebuilt: Rebuilt) -> Iterator[str]:
         yield f"lost      damaged in the old ledger, rows may be missing: {', '.join(rebuilt.unread)}"
     if not rebuilt.copied.get("stage_metrics"):
         yield "lost      costs, engines and unpublished stages: only a ledger knows them"
+    for snapshot in rebuilt.retracted:
+        yield f"lost      was retracted, and the log does not say so; leave it out, or retract it again: {snapshot}"
     for problem in rebuilt.missing:
         yield f"PROBLEM   not recorded: {problem}"

@@ -11,8 +11,11 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.log_chain import entry_path, head_path
+from pipeline_tasks.publish.lost_log import require_log
 from pipeline_tasks.publish.rebuilding import rebuild
 from pipeline_tasks.sealed import path_of
+from tests.chain import reply
 from tests.small_root import DAYS, RECIPE, RETRACTED, SmallRoot
 
 pytestmark = pytest.mark.slow
@@ -89,6 +92,44 @@ def test_what_the_root_cannot_say_any_more_is_listed(root: str, capsys: pytest.C
     assert main(["ledger", "rebuild", root]) == ContractError.exit_code
     assert f"PROBLEM   not recorded: {root}/{path}" in capsys.readouterr().out
     assert {row["snapshot"] for row in answers(root)["retractions"]} == {RETRACTED}
+
+
+@pytest.mark.parametrize("entries", [(1, 2, 3, 4), (4,)])
+def test_a_log_that_was_removed_is_no_new_dataset(
+    entries: tuple[int, ...], root: str, small_root: SmallRoot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All of it, or its last entry with its head, a retraction; before, the next run published without a word."""
+    for number in entries:
+        Path(root, entry_path(RECIPE, number)).unlink()
+        Path(root, head_path(RECIPE, number)).unlink()
+    named = {"root": root, "recipe": RECIPE, "snapshot": DAYS[0]}
+    refused = (
+        rf"datasets/{RECIPE} was removed or cut: it ends with entry {4 - len(entries)}, and the ledger .* has entry 4\..*"
+        rf"`refinery ledger rebuild {root}`.* retract it again: {RETRACTED} \(retracted on .*: a test\)"
+    )
+    for verb, fields in {"land": {"input": str(small_root.landing / DAYS[0])}, "history": {}}.items():
+        with pytest.raises(ContractError, match=refused):
+            reply(verb, **named, **fields)
+    assert main(["ledger", "rebuild", root]) == 0
+    lost = f"lost      was retracted, and the log does not say so; leave it out, or retract it again: {RETRACTED} of "
+    assert lost in capsys.readouterr().out
+    assert reply("history", **named) == {"history": {}, "previous": {}}
+
+
+def test_a_whole_log_has_all_that_the_ledger_knows(root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ledger", "rebuild", root]) == 0
+    assert "was retracted" not in capsys.readouterr().out
+    require_log(root, RECIPE)
+    require_log(root, "another")
+
+
+def test_a_ledger_of_several_roots_says_nothing_of_a_log(
+    root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFINERY_LEDGER", str(tmp_path / "shared.sqlite"))
+    with Ledger.open(ledger_of(root)) as ledger:
+        ledger.record_version(version_log.Version(9, RECIPE, "day", "s3://in", {}, {}, "p/1", 8, 9, 1))
+    require_log(root, RECIPE)
 
 
 def test_a_ledger_of_several_roots_keeps_the_rows_of_the_others(
