@@ -6,7 +6,6 @@ from random import Random
 from pipeline_tasks.demo import prose
 from pipeline_tasks.demo.pages import Article
 from pipeline_tasks.text.pii.candidates import Limits
-from pipeline_tasks.text.pii.findings import find_pii
 
 _FILLERS = ("often", "therefore", "usually", "perhaps", "indeed", "clearly", "mostly", "sometimes", "likewise", "again")
 
@@ -39,6 +38,8 @@ def _opening(paragraph: str) -> list[str]:
 
 
 def _has_pii(article: Article) -> bool:
+    from pipeline_tasks.text.pii.findings import find_pii
+
     return bool(find_pii("\n".join((article.title, *article.paragraphs)).encode(), Limits()))
 
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute
@@ -15,7 +15,9 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT, REDACTION
 from pipeline_tasks.stage import VARIABLE, Batches, Engine, Secret, Shards, Stage, reject, replace_column
 from pipeline_tasks.text.pii.candidates import KINDS, PLACEHOLDERS, Limits, Span
-from pipeline_tasks.text.pii.scrubbing import Scrubbed, scrub_text
+
+if TYPE_CHECKING:  # it loads numba
+    from pipeline_tasks.text.pii.scrubbing import Scrubbed
 
 pc: Any = pyarrow.compute
 
@@ -59,8 +61,10 @@ def scrub(documents: Batches, *, params: Params) -> Batches:
         yield _reject(written, suspect, [row.spans for row in rows], params)
 
 
-def _scrub_rows(batch: pa.RecordBatch, column: str, suspect: pa.Array, params: Params) -> list[Scrubbed]:
+def _scrub_rows(batch: pa.RecordBatch, column: str, suspect: pa.Array, params: Params) -> "list[Scrubbed]":
     """Return the scrubbed texts of the suspect rows of a column."""
+    from pipeline_tasks.text.pii.scrubbing import scrub_text
+
     texts = batch.column(column).filter(suspect).cast(pa.large_binary())
     limits = _limits_of(batch.filter(suspect), params)
     token = partial(_token, params=params)
@@ -117,7 +121,7 @@ def _token(span: Span, params: Params) -> bytes:
     return f"198.{18 + number % 2}.{number // 2 % 256}.{number // 512 % 256}".encode()
 
 
-def _write(batch: pa.RecordBatch, suspect: pa.Array, rows: Sequence[Scrubbed]) -> pa.RecordBatch:
+def _write(batch: pa.RecordBatch, suspect: pa.Array, rows: "Sequence[Scrubbed]") -> pa.RecordBatch:
     """Write scrubbed texts, their lengths, the counts and the redactions to the rows that are suspect."""
     texts: Any = pa.array([row.text for row in rows], pa.large_binary()).cast(pa.large_string())
     batch = replace_column(batch, "text", pc.replace_with_mask(batch.column("text"), suspect, texts))
@@ -130,7 +134,7 @@ def _write(batch: pa.RecordBatch, suspect: pa.Array, rows: Sequence[Scrubbed]) -
     return replace_column(batch, REDACTIONS.name, _redactions(suspect, rows))
 
 
-def _redactions(suspect: pa.Array, rows: Sequence[Scrubbed]) -> pa.Array:
+def _redactions(suspect: pa.Array, rows: "Sequence[Scrubbed]") -> pa.Array:
     """Return the redactions of every row as `REDACTIONS`: none of those that are not suspect."""
     of_suspects = iter(rows)
     lists = [

@@ -4,8 +4,8 @@ import numpy as np
 
 from pipeline_tasks.text.base.ascii import CASE_BIT, COLON, DOT, LOWER_A, LOWER_F, PERCENT, is_alphanumeric, is_digit
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.pii.digits import next_digit
 from pipeline_tasks.text.pii.neighbors import AFTER_COLON, AFTER_DOT, is_free_ahead, is_free_behind
+from pipeline_tasks.text.pii.scanning import next_colon, next_digit
 
 Range = tuple[int, int]
 
@@ -98,10 +98,10 @@ def _tail_end(data, at):
 def _ipv6_ranges(data):
     ranges, count = np.empty((8, 2), np.int64), 0
     free, at, glue = 0, 0, AFTER_COLON | AFTER_DOT
-    while at < len(data):
-        if data[at] != COLON:
-            at += 1
-            continue
+    while True:
+        at = next_colon(data, at, len(data))
+        if at == len(data):
+            return ranges[:count]
         end, colons, shortened = groups_end(data, at)
         if colons < FEWEST_COLONS:
             at += 1
@@ -116,4 +116,3 @@ def _ipv6_ranges(data):
                 ranges = np.concatenate((ranges, np.empty_like(ranges)))
             ranges[count, 0], ranges[count, 1] = start, end
             count += 1
-    return ranges[:count]

@@ -31,11 +31,13 @@ from pipeline_tasks.text.base.ascii import (
     is_alphanumeric,
 )
 from pipeline_tasks.text.base.compiled import compiled, inlined
+from pipeline_tasks.text.base.eight_bytes import load_eight
+from pipeline_tasks.text.pii.scanning import has_bracket_or_d, has_sign
 
 IN_BRACKETS, IN_WORDS = 1, 2
 """How addresses may be written out in a text: `jane [at] example.org`, `jane at example dot org`."""
 
-_AMPERSAND = ord("&")
+_AMPERSAND, _LETTER_D = ord("&"), ord("d")
 _FULL_WIDTH_AT = (0xEF, 0xBC, 0xA0)
 _LONGEST_QUOTED = 2 + 4 * 62
 """Bytes of a quoted local part, at most."""
@@ -85,6 +87,9 @@ def _sign_end(data, at):
 def next_sign(data, at, stop):
     """Return where the next sign between a local part and a domain is and ends in data[at:stop]; `stop` if none is."""
     while at < stop:
+        if at + 8 <= stop and not has_sign(load_eight(data, at)):
+            at += 8
+            continue
         byte = data[at]
         if byte in (AT_SIGN, PERCENT, _FULL_WIDTH_AT[0]):
             end = _sign_end(data, at)
@@ -156,14 +161,23 @@ def _is_in_brackets(data, at):
     return end < len(data) and data[end] in (CLOSING_BRACKET, CLOSING_PARENTHESIS, CLOSING_BRACE)
 
 
+@inlined
+def _is_dot(data, at):
+    """Return whether the word `dot`, in any case, and a space are at `at`."""
+    return _has_letters(data, at, 0x64, 0x6F, 0x74) and at + 3 < len(data) and data[at + 3] == SPACE
+
+
 @compiled
 def written_forms_of(data, at, stop):
     """Return the forms of data[at:stop]; what ends an address may lie behind it."""
     forms = 0
     while at < stop:
+        if at + 8 <= stop and not has_bracket_or_d(load_eight(data, at)):
+            at += 8
+            continue
         byte = data[at]
-        if byte == SPACE:
-            if _has_letters(data, at + 1, 0x64, 0x6F, 0x74) and at + 4 < len(data) and data[at + 4] == SPACE:
+        if byte | CASE_BIT == _LETTER_D:
+            if at > 0 and data[at - 1] == SPACE and _is_dot(data, at):
                 forms |= IN_WORDS
         elif byte in (OPENING_BRACKET, OPENING_PARENTHESIS, OPENING_BRACE) and _is_in_brackets(data, at):
             forms |= IN_BRACKETS

@@ -30,7 +30,6 @@ from pipeline_tasks.text.base.ascii import (
 )
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.pii.candidates import CONTEXT, NUMBER_MASK
-from pipeline_tasks.text.pii.digits import next_digit
 from pipeline_tasks.text.pii.neighbors import (
     AFTER_COLON,
     AFTER_DOT,
@@ -40,6 +39,7 @@ from pipeline_tasks.text.pii.neighbors import (
     is_free_ahead,
     is_free_behind,
 )
+from pipeline_tasks.text.pii.scanning import next_digit
 
 FEWEST_DIGITS, MOST_DIGITS = 6, 15
 """Digits of a number: local ones have six, E.164 allows fifteen."""

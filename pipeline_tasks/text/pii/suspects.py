@@ -3,13 +3,12 @@
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.text.base.ascii import COLON
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.pii.address_runs import FEWEST_COLONS, IPV4_PARTS, dotted_end, groups_end
-from pipeline_tasks.text.pii.digits import next_digit
 from pipeline_tasks.text.pii.mail_signs import next_sign, written_forms_of
 from pipeline_tasks.text.pii.phone_runs import FEWEST_DIGITS, run_from
+from pipeline_tasks.text.pii.scanning import next_colon, next_digit
 
 
 def suspects(texts: pa.Array) -> pa.Array:
@@ -38,10 +37,11 @@ def _has_digits(data, at, stop):
 @inlined
 def _has_colons(data, at, stop):
     """Return whether data[at:stop] has two colons with at most four hexadecimal digits between."""
+    at = next_colon(data, at, stop)
     while at < stop:
-        if data[at] == COLON and groups_end(data, at)[1] >= FEWEST_COLONS:
+        if groups_end(data, at)[1] >= FEWEST_COLONS:
             return True
-        at += 1
+        at = next_colon(data, at + 1, stop)
     return False
 
 

@@ -6,8 +6,6 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.text.pii.candidates import PLACEHOLDERS, Limits, pattern
-from pipeline_tasks.text.pii.emails import find_emails
-from pipeline_tasks.text.pii.findings import replace_spans
 
 pc: Any = pyarrow.compute
 
@@ -25,6 +23,9 @@ def scrub_urls(urls: pa.Array) -> pa.Array:
 
 def scrub_url(url: str) -> str:
     """Return one URL, or a text with URLs, without the e-mail addresses in it."""
+    from pipeline_tasks.text.pii.emails import find_emails
+    from pipeline_tasks.text.pii.findings import replace_spans
+
     body = bytes(pattern(_USER).sub(rb"\1", url.encode(errors="replace")))
     spans = list(find_emails(body, Limits()))
     return replace_spans(body, sorted(spans), lambda span: PLACEHOLDERS[span.kind]).decode()
