@@ -209,7 +209,10 @@ def shown(value: object, where: str = "") -> str:
 
 
 def _wrong(where: str, hint: Any, value: object) -> RecipeError:  # noqa: ANN401 -- any annotation
-    return RecipeError(f"{where} must be {described(hint)}, not {shown(value, where)}")
+    message = f"{where} must be {described(hint)}, not {shown(value, where)}"
+    if hint is str and isinstance(value, bool):
+        message += "; YAML reads no, off, yes and on without quotes as true or false: quote the word"
+    return RecipeError(message)
 
 
 def require_mapping(value: object, where: str) -> Mapping[str, Any]:

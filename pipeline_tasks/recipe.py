@@ -128,7 +128,8 @@ def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
     if not _is_there(path):
         names = recipe_names(folder)
         way_out = "; for one of your own give the path of its YAML file" if path.parent == folder else ""
-        message = f"no recipe {name[:MOST_NAME]!r}{nearest(name, names)}; recipes are: {', '.join(names)}{way_out}"
+        what = _other_file(name) or nearest(name, names)
+        message = f"no recipe {name[:MOST_NAME]!r}{what}; recipes are: {', '.join(names)}{way_out}"
         raise RecipeError(message)
     return parse_recipe(read_yaml(path), str(path))
 
@@ -138,6 +139,13 @@ def _is_there(path: Path) -> bool:
         return os.path.lexists(path)
     except ValueError:  # a NUL
         return False
+
+
+def _other_file(name: str) -> str:
+    """Return in brackets what is at a path that is none of a recipe, "" for nothing."""
+    if os.sep not in name or not _is_there(Path(name)):
+        return ""
+    return f" (it is {'a folder' if Path(name).is_dir() else 'a file whose name does not end in .yaml'})"
 
 
 def parse_recipe(raw: object, where: str) -> Recipe:

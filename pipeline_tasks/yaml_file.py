@@ -85,6 +85,13 @@ def _decoded(body: bytes, where: str) -> str:
     return text
 
 
+OLD_NUMBERS = (
+    (re.compile("[-+]?0[0-7_]+"), "an octal number to YAML: write it without the first 0"),
+    (re.compile("[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+(\\.[0-9_]*)?"), "a number of base 60 to YAML"),
+)
+"""Words that YAML 1.1, which PyYAML reads, takes for other numbers than a person means."""
+
+
 @dataclass(slots=True)
 class _Extent:
     """A node with all below it, aliases written out: its anchor, its number of nodes, and its levels."""
@@ -130,6 +137,9 @@ def _text_problem(event: yaml.Event) -> str:
         return f"the tag {tag!r} is not read; write the value without it"
     if isinstance(event, yaml.ScalarEvent) and UNREADABLE.search(event.value):
         return f"{event.value[:40]!r} has a control character; write the text without it"
+    if isinstance(event, yaml.ScalarEvent) and not event.style:
+        kinds = (kind for pattern, kind in OLD_NUMBERS if pattern.fullmatch(event.value))
+        return next((f"{event.value[:40]} is {kind}, or quote it if it is a text" for kind in kinds), "")
     return ""
 
 

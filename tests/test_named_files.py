@@ -180,6 +180,14 @@ def test_a_tokenizer_that_cannot_encode_is_refused(tmp_path: Path) -> None:
     assert "Missing [UNK] token" in refusal(written(tmp_path, "tokenize: tokenizer", path), path)
 
 
+@pytest.mark.parametrize("snapshot", ["../x", "a/b", "..", "a\nb", "x" * 201])
+def test_a_run_starts_nothing_with_a_snapshot_of_a_wrong_name(snapshot: str, tmp_path: Path) -> None:
+    (tmp_path / "landing").mkdir()
+    options = RunOptions(str(tmp_path / "landing"), str(tmp_path / "root"), snapshot=snapshot, recipe="web_en")
+    with pytest.raises(RecipeError, match="--snapshot must be a name of up to 200 characters"):
+        run(options)
+
+
 def test_a_run_starts_nothing_with_a_broken_file(tmp_path: Path) -> None:
     path = tmp_path / "named.bin"
     path.write_bytes(NOISE)

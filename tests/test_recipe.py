@@ -159,6 +159,29 @@ def test_what_is_no_file_is_refused_with_its_path(tmp_path: Path) -> None:
             load_recipe(name)
 
 
+def test_a_path_of_something_else_is_named_as_that(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, said in ((tmp_path, "it is a folder"), (tmp_path / "pipe", "name does not end in .yaml")):
+        with pytest.raises(RecipeError, match=rf"no recipe '{path}' \({said if 'it' in said else '.*' + said}\)"):
+            load_recipe(str(path))
+
+
+@pytest.mark.parametrize(("number", "said"), [("010", "octal"), ("-0_7", "octal"), ("1:30", "base 60")])
+def test_a_number_that_yaml_reads_as_another_is_refused(number: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"stages:\n  toy_map: {{every: {number}}}\n")
+    with pytest.raises(RecipeError, match=rf"mine\.yaml: line 2: {number} is .*{said}"):
+        load_recipe(str(path))
+    path.write_text(f"title: '{number}'\nstages: {{toy_map: {{every: 0}}}}\n")
+    assert load_recipe(str(path)).title == number
+
+
+@pytest.mark.parametrize("path", ["./models/tokens", "/models/tokens.model", "models/big/tokens@main", "~/tokens"])
+def test_a_tokenizer_of_another_suffix_is_known_as_a_path(path: str) -> None:
+    with pytest.raises(RecipeError, match=r"is a path, and does not end in \.json"):
+        bind(stage_card("tokenize"), {"tokenizer": path})
+
+
 def test_an_alias_is_what_it_stands_for(tmp_path: Path) -> None:
     (tmp_path / "twice.yaml").write_text("stages: {toy_map: &p {every: 2}, toy_group: {<<: *p}}")
     with pytest.raises(RecipeError, match="toy_group: unknown key 'every'"):

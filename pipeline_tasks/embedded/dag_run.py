@@ -13,12 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from pipeline_tasks.binding import shown
+from pipeline_tasks.constraints import SnapshotName
 from pipeline_tasks.embedded import airflow_home
 from pipeline_tasks.embedded.machine import named
 from pipeline_tasks.embedded.progress import Progress, Stopped, open_log, redirected_output
-from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
 from pipeline_tasks.landing.folder import refuse_overlap
 from pipeline_tasks.landing.listing import list_snapshot
@@ -71,15 +73,26 @@ def _dag_params(options: RunOptions) -> dict[str, Any]:
     """Return the DAG's params. An incomplete snapshot is refused here, and not after Airflow's retries."""
     landing, root = absolute(options.input), absolute(options.root)
     refuse_overlap(root, landing)
+    _require_name(options.snapshot)
+    snapshot = list_snapshot(landing, options.snapshot).snapshot
+    _require_name(snapshot)
     return {
         "input": landing,
         "root": root,
-        "snapshot": list_snapshot(landing, options.snapshot).snapshot,
+        "snapshot": snapshot,
         "partitions": options.partitions,
         "engines": {"*": options.engine} if options.engine else {},
         "override": dict(options.override),
         "patience": 0,
     }
+
+
+def _require_name(snapshot: str) -> None:
+    """Raise RecipeError for a name of a snapshot that every request would refuse; "" is the default."""
+    _, word = get_args(SnapshotName)
+    if snapshot and not word.admits(snapshot):
+        message = f"--snapshot must be {word}, not {shown(snapshot)}"
+        raise RecipeError(message)
 
 
 def absolute(uri: str) -> str:

@@ -1,9 +1,10 @@
 """Reads suites of expectations, and replaces their bounds by a recipe's."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,13 @@ EVERY = "every_stage"
 
 OPEN = ("reason_share.error:", "language_share.", "language_retention.")
 """Facts whose names depend on the damage and languages of a snapshot; a bound on an absent one is skipped."""
+
+SPANS = (
+    (re.compile(r"(.+_)?(share|retention|loss|fill|similarity)(_max|_min|_p\d\d)?(\..+)?"), (0.0, 1.0)),
+    (re.compile(r".+_change"), (-1.0, inf)),
+    (re.compile(r".+_psi|rows.*|records|new_pages|documents|bytes.*|rejected|quarantined"), (0.0, inf)),
+)
+"""The least and the most that facts can be, by their names; other facts may be any number."""
 
 LIMITS = ("min_value", "max_value")
 SEVERITIES = ("critical", "warning")
@@ -121,14 +129,25 @@ def _checked(fact: str, change: object, known: tuple[str, ...] = (*LIMITS, *SEVE
     for key, value in change.items():
         if key in SEVERITIES:
             _checked(f"{fact}: {key}", value, LIMITS)
-        elif value is not None and not _is_number(value):
-            message = f"gates: {fact}: {key} must be a number (or null for no limit), not {value!r}"
-            raise RecipeError(message)
+        elif value is not None:
+            _check_limit(fact.partition(":")[0], f"gates: {fact}: {key}", value)
+    if not change:
+        message = f"gates: {fact} names no limit; write {' or '.join(LIMITS)}, or remove it"
+        raise RecipeError(message)
     low, high = (change.get(key) for key in LIMITS)
     if low is not None and high is not None and low > high:
         message = f"gates: {fact}: min_value {low} is above max_value {high}, so that no value passes"
         raise RecipeError(message)
     return change
+
+
+def _check_limit(fact: str, where: str, value: object) -> None:
+    """Raise RecipeError unless a limit is a number that the fact may be: any other never decides, or always."""
+    least, most = next((span for pattern, span in SPANS if pattern.fullmatch(fact)), (-inf, inf))
+    if not _is_number(value) or not least <= float(str(value)) <= most:
+        span = "" if least == -inf else f" from {least:g} to {most:g}" if most < inf else f" of at least {least:g}"
+        message = f"gates: {where.removeprefix('gates: ')} must be a number{span} (or null for no limit), not {value!r}"
+        raise RecipeError(message)
 
 
 def _is_number(value: object) -> bool:

@@ -185,6 +185,13 @@ def recipe(folder: Path, gates: dict[str, Any]) -> str:
         ({"extract": {"needs": {"rows_inn": 5}}}, "'rows_in'"),
         ({"extract": {"needs": 100}}, "needs must be a mapping"),
         ({"extract": {"retention": {"min_value": True}}}, "must be a number"),
+        ({"extract": {"retention": {"min_value": 7}}}, "retention: min_value must be a number from 0 to 1"),
+        ({"extract": {"rejected_share": {"warning": {"max_value": 2}}}}, "warning: max_value .* from 0 to 1"),
+        ({"extract": {"reason_share.error:charset": {"max_value": -1}}}, "from 0 to 1"),
+        ({"extract": {"rows": {"min_value": -1}}}, "of at least 0"),
+        ({"extract": {"rows_change": {"min_value": -2}}}, "of at least -1"),
+        ({"extract": {"retention": {"critical": {}}}}, "retention: critical names no limit"),
+        ({"extract": {"retention": {}}}, "retention names no limit"),
         ({"extract": {"retention": {"min_value": 0.9, "max_value": 0.1}}}, "no value passes"),
     ],
 )

@@ -16,6 +16,10 @@ JSON, TIKTOKEN = ".json", "tiktoken:"
 """How a tokenizer is named: the end of a file's path, and the start of a name of tiktoken; else it is a repository."""
 
 
+PATHS = ("/", "./", "../", "~", "file:", "s3:")
+"""How paths begin, and no name of a repository does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Training:
     """How a tokenizer is trained: entries of the vocabulary, bytes of text to train on, and the least that will do.
@@ -67,6 +71,12 @@ class Params:
             message = (
                 f"tokenize: name a tokenizer (`tokenizer: PATH{JSON}`, NAME@REVISION or {TIKTOKEN}NAME), or train one "
                 "(`train: {vocab_size: 8192}`)"
+            )
+            raise RecipeError(message)
+        if self.tokenizer and not known and (self.tokenizer.startswith(PATHS) or self.tokenizer.count("/") > 1):
+            message = (
+                f"tokenize.tokenizer: {self.tokenizer[:100]!r} is a path, and does not end in {JSON}; name the "
+                f"tokenizer{JSON} of Hugging Face, or give the file a name that ends so"
             )
             raise RecipeError(message)
         if self.tokenizer and not known and not (name and at and revision):
