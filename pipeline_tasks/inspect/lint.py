@@ -4,7 +4,7 @@ import argparse
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.filters import Filter, Rule, packs
 from pipeline_tasks.gate.checks import check_bounds
 from pipeline_tasks.inspect.command import NEWEST, add_json, print_result
+from pipeline_tasks.inspect.idle_stages import Finding, idle_stages
 from pipeline_tasks.inspect.whatif import (
     Decision,
     decision_of,
@@ -31,15 +32,6 @@ from pipeline_tasks.run.recipe_faults import recipe_faults
 from pipeline_tasks.run.task import repoint
 from pipeline_tasks.stages import filter_quality
 from pipeline_tasks.store import storage
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A problem of a stage or rule (`where`). A `fault` is certain; a note depends on the data of one snapshot."""
-
-    fault: bool
-    where: str
-    message: str
 
 
 class BoundRule(NamedTuple):
@@ -96,6 +88,7 @@ def lint(recipe: str, root: str = "", snapshot: str = "", allow: Sequence[str] =
     except RefineryError as error:  # unknown keys, wrong types, no YAML: nothing else can be checked
         return [Finding(fault=True, where=recipe, message=str(error))]
     findings = [Finding(fault=True, where=stage, message=message) for stage, message in recipe_faults(loaded)]
+    findings += idle_stages(loaded)
     for step in loaded.steps:
         if step.stage == filter_quality.STAGE.name:
             findings += _quality(step, root, loaded.name, snapshot)

@@ -1,0 +1,69 @@
+"""Finds stages of a recipe whose params let everything pass, or need what is not in the recipe."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline_tasks.binding import bind
+from pipeline_tasks.recipe import Recipe, stage_card
+from pipeline_tasks.stages.scrub_pii import KEY_VARIABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem of a stage or rule (`where`). A `fault` is certain; a note may be meant, or depends on the data."""
+
+    fault: bool
+    where: str
+    message: str
+
+
+def idle_stages(recipe: Recipe) -> Iterator[Finding]:
+    """Yield a note for each stage that does less than its place in the recipe says."""
+    for step in recipe.steps:
+        notes = NOTES.get(step.stage, _nothing)
+        for message in notes(bind(stage_card(step.stage), step.params)):
+            yield Finding(fault=False, where=step.stage, message=message)
+
+
+def _nothing(_: Any) -> Iterator[str]:  # noqa: ANN401 -- any stage's Params
+    return iter(())
+
+
+def _filter_language(params: Any) -> Iterator[str]:  # noqa: ANN401 -- the stage's Params, as below
+    if not params.keep:
+        yield "`keep` is empty, so every language is kept; name the languages that are wanted"
+    if not params.threshold and params.packs == "none" and not any(params.thresholds.values()):
+        yield "`threshold` is 0, so no text is rejected for an uncertain language; FineWeb has 0.65"
+
+
+def _filter_quality(params: Any) -> Iterator[str]:  # noqa: ANN401
+    if not params.profiles:
+        yield "`profiles` is empty, so no text is judged; name profiles, or remove the stage"
+
+
+def _score_quality(params: Any) -> Iterator[str]:  # noqa: ANN401
+    if not params.language_models:
+        yield (
+            "there are no `language_models`, so words in disorder score as high as text; make a model of each language "
+            "with `refinery train-lm`"
+        )
+    if not params.minimum and not any(params.minima.values()):
+        yield "`minimum` and `minima` are 0, so no document is rejected"
+
+
+def _scrub_pii(params: Any) -> Iterator[str]:  # noqa: ANN401
+    if params.action == "pseudonymize" and not os.environ.get(KEY_VARIABLE):
+        yield (
+            f"`pseudonymize` needs a secret, and {KEY_VARIABLE} is not set here; set it, or the password of the "
+            "Airflow connection refinery_pii, where the recipe runs"
+        )
+
+
+NOTES: Mapping[str, Callable[[Any], Iterator[str]]] = {
+    "filter_language": _filter_language,
+    "filter_quality": _filter_quality,
+    "score_quality": _score_quality,
+    "scrub_pii": _scrub_pii,
+}
