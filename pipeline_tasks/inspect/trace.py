@@ -16,13 +16,19 @@ from pipeline_tasks.publish.decoding import decoder_of
 from pipeline_tasks.publish.published_tokens import open_published
 from pipeline_tasks.store import storage
 
+SCRUBBED = "scrub_pii"
+"""The stage that replaces personal data."""
+
 AROUND = 24
 """Tokens shown on each side of the traced one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A token's way back. `header` is the first line and the identifying fields of the record as landed."""
+    """A token's way back. `header` is the first line and the identifying fields of the record as landed.
+
+    `redactions` is the command that lists what was replaced in the document ("" where nothing was looked for).
+    """
 
     position: int
     sequence: int
@@ -37,6 +43,7 @@ class Trace:
     offset: int
     landed: str
     header: tuple[str, ...]
+    redactions: str = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +96,13 @@ def trace(root: str, version: version_log.Version, position: int) -> Trace:
         offset=piece["offset"],
         landed=uri,
         header=tuple(_header(uri, piece)),
+        redactions=_redactions(root, version, piece) if SCRUBBED in version.manifests else "",
     )
+
+
+def _redactions(root: str, version: version_log.Version, piece: dict[str, Any]) -> str:
+    chosen = f"--recipe {version.recipe} --snapshot {version.snapshot} --document {piece['id']}"
+    return f"refinery redactions {root} {chosen}"
 
 
 def _header(uri: str, piece: dict[str, Any]) -> Iterator[str]:
@@ -97,7 +110,12 @@ def _header(uri: str, piece: dict[str, Any]) -> Iterator[str]:
     if ".parquet" in piece["file"] or ".json" in piece["file"]:
         yield f"row or byte {piece['offset']} of {piece['file']}"
         return
-    head = _read_at(uri, piece["offset"]).split(b"\r\n\r\n", 1)[0].decode("utf-8", "replace")
+    try:
+        record = _read_at(uri, piece["offset"])
+    except FileNotFoundError:
+        yield "the landed file is not there any more"
+        return
+    head = record.split(b"\r\n\r\n", 1)[0].decode("utf-8", "replace")
     lines = head.splitlines()
     if piece["record_id"].startswith("<") and not any(piece["record_id"] in line for line in lines):
         message = f"{uri} byte {piece['offset']}: not record {piece['record_id']}; the landed file was changed"
@@ -129,3 +147,5 @@ def trace_lines(traced: Trace) -> Iterator[str]:
     yield f"record     {traced.record} in {traced.landed} at byte {traced.offset:,} (snapshot {traced.snapshot})"
     for line in traced.header:
         yield f"           {line}"
+    if traced.redactions:
+        yield f"redactions {traced.redactions}"

@@ -1,0 +1,48 @@
+"""A traced token names its record while that is still there, and the command that lists what was replaced."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.inspect.trace import trace, trace_lines
+from tests.archives import http, response, zipped
+from tests.chain import How, refined
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_trace_names_redactions_and_does_without_the_landed_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    day = tmp_path / "2026-11-20"
+    day.mkdir()
+    text = (
+        "Write to jane.doe@example.org about the ferry that leaves the harbor every morning before the fog has lifted."
+    )
+    page = http(f"<html><body><article><p>{text}</p></article></body></html>".encode())
+    (day / "a.warc.gz").write_bytes(b"".join(zipped([response("https://example.org/", page)])))
+    tokenizer = Tokenizer(models.WordLevel({"</s>": 0, "?": 1, "the": 2}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    stages = {
+        "ingest": {},
+        "extract": {"min_chars": 20},
+        "filter_language": {"keep": [], "threshold": 0},
+        "scrub_pii": {},
+        "tokenize": {"tokenizer": str(tmp_path / "tokenizer.json")},
+        "shuffle": {"buckets": 1},
+        "pack": {"length": 16},
+    }
+    (tmp_path / "traced.yaml").write_text(json.dumps({"name": "traced", "stages": stages}))
+    chain = refined(str(tmp_path / "root"), str(day), How(str(tmp_path / "traced.yaml")))
+    found = trace(chain.root, chain.version, 0)
+    assert "WARC/1" in found.header[0]
+    assert f"redactions {found.redactions}" in list(trace_lines(found))
+    assert main(shlex.split(found.redactions)[1:]) == 0
+    assert "email                1" in capsys.readouterr().out
+    (day / "a.warc.gz").unlink()
+    assert trace(chain.root, chain.version, 0).header == ("the landed file is not there any more",)
