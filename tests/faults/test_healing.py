@@ -135,6 +135,20 @@ def test_a_head_is_stored_again(root: SmallRoot) -> None:
     assert verify(root.root).findings.problems == []
 
 
+def test_a_missing_pin_is_made_anew_by_a_run(root: SmallRoot, tmp_path: Path) -> None:
+    """Before, the advice was to remove the file that is missing. The recipe names its tokenizer: now the published one."""
+    path = objects(root)["tokenizer pin"][0]
+    path.unlink()
+    heal = the_problem(root, path)
+    assert heal.startswith("restore it from a backup; without one, run a snapshot of recipe small again")
+    published = Path(heal.rpartition("let it name ")[2].removesuffix(" first"))
+    own = replace(root, landing=Path(shutil.copytree(root.landing, tmp_path / "own" / "landing")))
+    shutil.copy(published, own.landing.parent / "tokenizer.json")
+    refine(own, DAY)
+    assert path.exists()
+    assert verify(root.root).findings.problems == []
+
+
 def test_a_rewritten_log_is_found_by_its_archived_head(root: SmallRoot, capsys: pytest.CaptureFixture[str]) -> None:
     head = report_facts(verify(root.root))["heads"][RECIPE]["sha256"]
     assert main(["verify", root.root, "--fast", "--head", head]) == 0

@@ -23,13 +23,20 @@ def check_pin(root: str, recipe: str, versions: Iterable[Version], findings: Fin
         pin = read_pin(root, recipe)  # a damaged definition is a problem of its own, named above
         if pin is None:
             if tokenized:
-                findings.add(Problem(where, "is missing", heal=heal))
+                findings.add(Problem(where, "is missing", heal=_heal_missing(root, recipe, tokenized[-1])))
             return
         findings.count("tokenizer pins")
         for version in tokenized:
             if version.tokenizer != pin.digest:
                 problem = f"is not the tokenizer of version {version.number}"
                 findings.add(Problem(where, problem, version.tokenizer, pin.digest, heal))
+
+
+def _heal_missing(root: str, recipe: str, version: Version) -> str:
+    return (
+        f"restore it from a backup; without one, run a snapshot of recipe {recipe} again: its versions' tokenizer "
+        f"is pinned anew. If the recipe names its tokenizer, let it name {root}/{version.prefix}/tokenizer.json first"
+    )
 
 
 def _check_definitions(store: Store, recipe: str, tokenized: Iterable[Version], findings: Findings) -> None:
