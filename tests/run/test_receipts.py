@@ -1,0 +1,57 @@
+"""Receipts of tasks: the first that can be believed stays, and what they counted is in the manifest."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.engines.local import LocalEngine
+from pipeline_tasks.errors import DeterminismViolation
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import refine
+from pipeline_tasks.run.task import Receipt, commit_receipt, load_receipt, stored_receipt
+from pipeline_tasks.store import storage
+from tests.refining import commit_parent
+from tests.toys import table
+
+pytestmark = pytest.mark.usefixtures("toys")
+
+
+@pytest.fixture
+def receipts(tmp_path: Path) -> list[tuple[str, Receipt]]:
+    """The receipts of a stage that ran over two shards, each with the stage's prefix."""
+    parent = commit_parent(tmp_path, [table(0, 40), table(40, 25)])
+    refine(RefineRequest(str(tmp_path), "toy_map", {}, parent), LocalEngine)
+    paths = sorted(tmp_path.glob("toy_map/*/receipts/*.json"))
+    prefixes = [str(path.parents[1].relative_to(tmp_path)) for path in paths]
+    return [(prefix, load_receipt(path.read_bytes())) for prefix, path in zip(prefixes, paths, strict=True)]
+
+
+def test_the_same_receipt_is_committed_again_and_another_is_refused(
+    tmp_path: Path, receipts: list[tuple[str, Receipt]]
+) -> None:
+    store = storage.connect(str(tmp_path))
+    for prefix, receipt in receipts:
+        commit_receipt(store, prefix, receipt)
+        with pytest.raises(DeterminismViolation, match=receipt.key):
+            commit_receipt(store, prefix, replace(receipt, tally={"toy_map:third": 1}))
+        assert stored_receipt(store, prefix, receipt.key) == receipt
+
+
+def test_a_receipt_that_cannot_be_believed_is_replaced(tmp_path: Path, receipts: list[tuple[str, Receipt]]) -> None:
+    store = storage.connect(str(tmp_path))
+    prefix, receipt = receipts[0]
+    path = tmp_path / prefix / "receipts" / f"{receipt.key}.json"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert stored_receipt(store, prefix, receipt.key) is None
+    commit_receipt(store, prefix, receipt)
+    assert stored_receipt(store, prefix, receipt.key) == receipt
+
+
+def test_the_manifest_profiles_kept_and_rejected_rows(tmp_path: Path) -> None:
+    parent = commit_parent(tmp_path, [table(0, 40), table(40, 25)])
+    _, manifest, _ = refine(RefineRequest(str(tmp_path), "toy_map", {}, parent), LocalEngine)
+    rejected, quarantined = sum(manifest.rejected.values()), sum(manifest.quarantined.values())
+    assert rejected
+    assert max(column["count"] for column in manifest.metrics["kept"].values()) == manifest.rows  # the rest are null
+    assert max(column["count"] for column in manifest.metrics["rejects"].values()) == rejected + quarantined
