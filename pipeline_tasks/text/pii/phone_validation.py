@@ -37,6 +37,7 @@ def is_valid(value: bytes, region: str) -> bool:
     return number is not None and bool(phonenumbers.is_valid_number(number))
 
 
+@lru_cache(maxsize=65536)
 def is_possible(value: bytes, region: str) -> bool:
     """Return whether `value` has as many digits as a number may have."""
     import phonenumbers
@@ -45,6 +46,7 @@ def is_possible(value: bytes, region: str) -> bool:
     return number is not None and bool(phonenumbers.is_possible_number(number))
 
 
+@lru_cache(maxsize=65536)
 def is_mobile(value: bytes, region: str) -> bool:
     """Return whether `value` is a number of a mobile phone."""
     import phonenumbers
@@ -53,6 +55,7 @@ def is_mobile(value: bytes, region: str) -> bool:
     return number is not None and phonenumbers.number_type(number) == phonenumbers.PhoneNumberType.MOBILE
 
 
+@lru_cache(maxsize=65536)
 def number_of(value: bytes, region: str) -> Number:
     """Return what identifies a number that is valid or possible: its E.164 form."""
     import phonenumbers
@@ -60,6 +63,7 @@ def number_of(value: bytes, region: str) -> Number:
     return str(phonenumbers.format_number(_parse(value, region), phonenumbers.PhoneNumberFormat.E164))
 
 
+@lru_cache(maxsize=65536)
 def is_formatted(value: bytes, region: str) -> bool:
     """Return whether a number is grouped, in three parts or more, as its country writes it."""
     import phonenumbers
@@ -82,3 +86,9 @@ def is_nanp(region: str) -> bool:
     import phonenumbers
 
     return bool(phonenumbers.country_code_for_region(region) == 1)
+
+
+def forget() -> None:
+    """Forget all answers, as a new process has none: for measurements."""
+    for answers in (_parse, is_valid, is_possible, is_mobile, number_of, is_formatted):
+        answers.cache_clear()

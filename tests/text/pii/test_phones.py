@@ -2,6 +2,7 @@
 
 from typing import Any, SupportsIndex
 
+import phonenumbers
 import pytest
 
 from pipeline_tasks.text.pii.candidates import Limits
@@ -89,6 +90,16 @@ def test_no_copy_of_the_text_is_made_for_each_number() -> None:
         assert len(list(find_phones(text, Limits()))) == times
         copied.append(text.copied)
     assert copied[1] < 5 * copied[0]
+
+
+@pytest.mark.parametrize("piece", [b"12 ", b"00 ", b"030 1234567 "])
+def test_libphonenumber_is_asked_once_for_each_number(piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long table of few numbers asks for each of them once, as one answer takes longer than all else."""
+    limits = Limits(("US", "GB", "DE", "FR"))
+    list(find_phones(piece * 40, limits))
+    for question in ("parse", "is_valid_number", "is_possible_number", "format_number", "number_type"):
+        monkeypatch.setattr(phonenumbers, question, None)
+    list(find_phones(piece * 80, limits))
 
 
 class Counted(bytes):
