@@ -98,7 +98,7 @@ def test_a_day_of_gibberish_is_refused_twice(tmp_path: Path, english: Prose) -> 
     assert "bound of expectations/filter_language.json: The model is unsure" in refused.stderr
     again = run(tmp_path, day, "--override", "filter_language=it is a test", recipe=recipe(FILTERS))
     assert again.returncode == GateRefused.exit_code, again.stderr
-    assert "the gate of publish refuses dedup_exact/" in again.stderr
+    assert f"the gate of publish refuses snapshot {DAY}" in again.stderr
     assert re.search(r"critical: text_retention is 0\.0[78]\d*, and must be at least 0\.15", again.stderr)
     assert "320 rows leave" in again.stderr
     assert "bound of expectations/publish.json: Of the texts that were found nearly all are lost" in again.stderr

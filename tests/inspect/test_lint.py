@@ -218,8 +218,7 @@ def test_signals_of_other_settings_are_not_used(tmp_path: Path) -> None:
     (note,) = lint(recipe(tmp_path, {"c4": {"min_words_per_line": 9}}), str(tmp_path))
     assert not note.fault
     assert "was refined with other settings of its signals" in note.message
-    (note,) = lint("web_en", str(tmp_path))
-    assert "has no published web_en" in note.message
+    assert any("has no published web_en" in finding.message for finding in lint("web_en", str(tmp_path)))
 
 
 def test_unknown_snapshots_and_reasons_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
