@@ -417,7 +417,7 @@ def test_airflows_first_start_makes_its_database_and_its_admin(filled: dict[str,
     env |= {
         "AIRFLOW_HOME": str(tmp_path),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{tmp_path}/airflow.db",
-        "ADMIN_PASSWORD": service["environment"]["ADMIN_PASSWORD"],
+        "ADMIN_PASSWORD": "-" + service["environment"]["ADMIN_PASSWORD"],
         "PATH": PATH,
     }
     done = subprocess.run(

@@ -405,7 +405,9 @@ def test_files_in_a_list_are_identity_by_their_content(tmp_path: Path, parent: s
 
 @pytest.mark.usefixtures("filed")
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, parent: str) -> None:
-    with pytest.raises(RecipeError, match=r"toy_map: cannot read .*none\.bin; correct the path"):
+    with pytest.raises(
+        RecipeError, match=r"toy_map: cannot read .*none\.bin \(No such file or directory\); correct the path"
+    ):
         fingerprint(tmp_path, parent, params={"model": str(tmp_path / "none.bin")})
 
 

@@ -114,9 +114,10 @@ def test_a_request_that_is_lost_with_its_daemon_may_be_tried_again(
 def test_a_defect_comes_back_with_its_trace_and_the_next_request_gets_a_new_daemon(folder: Path) -> None:
     request = land(folder, "before")
     parent = daemon.send(request)["manifest"]
-    gone = RefineRequest(request.root, "ingest", {}, parent, landing=f"{folder}/nowhere")
-    with pytest.raises(RuntimeError, match=r"FileNotFoundError: Traceback"):
-        daemon.send(gone)
+    (folder / "elsewhere" / "a.jsonl").mkdir(parents=True)
+    odd = RefineRequest(request.root, "ingest", {}, parent, landing=f"{folder}/elsewhere")
+    with pytest.raises(RuntimeError, match=r"IsADirectoryError: Traceback"):
+        daemon.send(odd)
     for process in daemons(folder):
         process.wait(timeout=30)
     assert daemon.send(land(folder, "after"))["snapshot"] == "after"
