@@ -146,7 +146,7 @@ def _check_limit(fact: str, where: str, value: object) -> None:
     least, most = next((span for pattern, span in SPANS if pattern.fullmatch(fact)), (-inf, inf))
     if not _is_number(value) or not least <= float(str(value)) <= most:
         span = "" if least == -inf else f" from {least:g} to {most:g}" if most < inf else f" of at least {least:g}"
-        message = f"gates: {where.removeprefix('gates: ')} must be a number{span} (or null for no limit), not {value!r}"
+        message = f"{where} must be a number{span} (or null for no limit), not {value!r}"
         raise RecipeError(message)
 
 

@@ -10,14 +10,12 @@ from random import SystemRandom
 from typing import Any, cast
 
 from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.inspect import redactions
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.decoding import decoder_of
 from pipeline_tasks.publish.published_tokens import open_published
 from pipeline_tasks.store import storage
-
-SCRUBBED = "scrub_pii"
-"""The stage that replaces personal data."""
 
 AROUND = 24
 """Tokens shown on each side of the traced one."""
@@ -96,7 +94,7 @@ def trace(root: str, version: version_log.Version, position: int) -> Trace:
         offset=piece["offset"],
         landed=uri,
         header=tuple(_header(uri, piece)),
-        redactions=_redactions(root, version, piece) if SCRUBBED in version.manifests else "",
+        redactions=_redactions(root, version, piece) if redactions.STAGE in version.manifests else "",
     )
 
 

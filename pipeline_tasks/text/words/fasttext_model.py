@@ -31,9 +31,7 @@ class Arguments:
     """The arguments of a training that decide on the sizes of the rest of the file."""
 
     dimensions: int
-    word_ngrams: int
     buckets: int
-    longest_subword: int
 
 
 class Cursor:
@@ -126,7 +124,7 @@ def _arguments(cursor: Cursor) -> Arguments:
     require(in_range, "its arguments are out of range")
     longest = 0 if version == VERSIONS[0] else longest
     require(buckets or (ngrams <= 1 and longest <= 0), "it has n-grams and no place for them")
-    return Arguments(dimensions, ngrams, buckets, longest)
+    return Arguments(dimensions, buckets)
 
 
 def _dictionary(cursor: Cursor, arguments: Arguments) -> tuple[int, tuple[str, ...]]:
