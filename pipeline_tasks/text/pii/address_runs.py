@@ -99,7 +99,7 @@ def _ipv6_ranges(data):
     ranges, count = np.empty((8, 2), np.int64), 0
     free, at, glue = 0, 0, AFTER_COLON | AFTER_DOT
     while True:
-        at = next_colon(data, at, len(data))
+        at = next_colon(data, at)
         if at == len(data):
             return ranges[:count]
         end, colons, shortened = groups_end(data, at)

@@ -4,7 +4,6 @@ Every pattern over text is RE2 (no backtracking), because an unbounded e-mail pa
 engine takes 21 s on 80 kB of `a`. A pattern only proposes a candidate; a validator accepts it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple
@@ -46,12 +45,6 @@ def pattern(expression: str) -> Any:  # noqa: ANN401 -- re2 has no stubs
     import re2
 
     return re2.compile(expression.encode())
-
-
-def candidates(expression: str, text: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the byte ranges that match, left to right, without overlaps."""
-    for match in pattern(expression).finditer(text):
-        yield match.span()
 
 
 def context(text: bytes, start: int) -> bytes:

@@ -50,7 +50,7 @@ def mail_stretches(text: bytes) -> list[tuple[int, int]]:
 
 def written_forms(text: bytes) -> int:
     """Return which forms (bits) the addresses of `text` may have that are written out."""
-    return int(_written_forms(np.frombuffer(text, np.uint8)))
+    return int(written_forms_of(np.frombuffer(text, np.uint8)))
 
 
 @inlined
@@ -84,28 +84,28 @@ def _sign_end(data, at):
 
 
 @compiled
-def next_sign(data, at, stop):
-    """Return where the next sign between a local part and a domain is and ends in data[at:stop]; `stop` if none is."""
-    while at < stop:
-        if at + 8 <= stop and not has_sign(load_eight(data, at)):
+def next_sign(data, at):
+    """Return where the next sign between a local part and a domain is and ends; the end of the text if none is."""
+    while at < len(data):
+        if at + 8 <= len(data) and not has_sign(load_eight(data, at)):
             at += 8
             continue
         byte = data[at]
         if byte in (AT_SIGN, PERCENT, _FULL_WIDTH_AT[0]):
             end = _sign_end(data, at)
-            if end > at > 0 and end < stop:
+            if end > at > 0 and end < len(data):
                 ahead, behind = data[at - 1], data[end]
                 named = _is_of_local(ahead) or ahead == QUOTE
                 if named and (is_alphanumeric(behind) or behind >= 0x80 or behind in (HYPHEN, OPENING_BRACKET)):
                     return at, end
         at += 1
-    return stop, stop
+    return len(data), len(data)
 
 
 @compiled
 def _stretches(data):
     ranges, count = np.empty((8, 2), np.int64), 0
-    sign, end = next_sign(data, 0, len(data))
+    sign, end = next_sign(data, 0)
     while sign < len(data):
         start = max(sign - _LONGEST_QUOTED, 0) if data[sign - 1] == QUOTE else sign
         if data[sign - 1] != QUOTE:
@@ -121,7 +121,7 @@ def _stretches(data):
             ranges = np.concatenate((ranges, np.empty_like(ranges)))
         ranges[count, 0], ranges[count, 1] = start, end
         count += 1
-        sign, end = next_sign(data, end, len(data))
+        sign, end = next_sign(data, end)
     return ranges[:count]
 
 
@@ -168,11 +168,11 @@ def _is_dot(data, at):
 
 
 @compiled
-def written_forms_of(data, at, stop):
-    """Return the forms of data[at:stop]; what ends an address may lie behind it."""
-    forms = 0
-    while at < stop:
-        if at + 8 <= stop and not has_bracket_or_d(load_eight(data, at)):
+def written_forms_of(data):
+    """Return the forms (bits) that addresses in a text may have."""
+    forms, at = 0, 0
+    while at < len(data):
+        if at + 8 <= len(data) and not has_bracket_or_d(load_eight(data, at)):
             at += 8
             continue
         byte = data[at]
@@ -183,8 +183,3 @@ def written_forms_of(data, at, stop):
             forms |= IN_BRACKETS
         at += 1
     return forms
-
-
-@compiled
-def _written_forms(data):
-    return written_forms_of(data, 0, len(data))

@@ -3,7 +3,7 @@
 A run is six digits and more with at most four marks between two of them; its groups are digits without a mark
 between. A candidate is one or more groups. What is left out here could not be accepted, whatever its country: it is a
 part of a word or of a longer number, or has neither a form of its own nor a word near it that could announce it. The
-tests have the same rules as patterns (`tests/text/pii/plain_phones.py`).
+tests have the same rules as patterns (`tests/text/pii/plain_finders.py`).
 """
 
 from typing import NamedTuple
@@ -299,7 +299,7 @@ def _marks_between(data, groups, at):
 
 @compiled
 def _is_date(data, groups, at, stop):
-    """Return whether a part of a run begins with a date or is a range of years (`phone_shapes.is_date`)."""
+    """Return whether a part of a run begins with a date or is a range of years."""
     if stop - at == 2:
         return _is_year(data, groups, at) and _is_year(data, groups, at + 1) and _marks_between(data, groups, at) <= 3
     if stop - at < 3 or not (_is_near(data, groups, at) and _is_near(data, groups, at + 1)):

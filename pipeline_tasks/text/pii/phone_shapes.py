@@ -12,10 +12,6 @@ EXTENSION = (
 LAST_DIGITS = r"^(?:/\d{1,4}){1,4}"
 """Behind a number: the last digits of others that differ only there, `5000/5001`."""
 
-_DATE = (
-    r"^(?:(?:19|20)\d\d[ ./\-]+[0-3]?\d[ ./\-]+[0-3]?\d|[0-3]?\d[ ./\-]+[0-3]?\d[ ./\-]+(?:19|20)\d\d)(?:\D|$)"
-    r"|^(?:19|20)\d\d\D{1,3}(?:19|20)\d\d$"
-)
 _THOUSANDS = r"^\d{1,3}(?:[ .\x{a0}\x{2009}\x{202f}]\d{3})+$"
 _TRUNK = r"^(?:0[1-9]|0[ \-/(]|\(\d{1,5}\))"
 _UNLIKE = (
@@ -44,11 +40,6 @@ def extension_end(text: bytes, end: int) -> int:
         if match and not pattern(more).search(tail[match.end() :]):
             end += match.end()
     return end
-
-
-def is_date(value: bytes) -> bool:
-    """Return whether a run of digits is a date, a time stamp or a range of years."""
-    return bool(pattern(_DATE).search(value))
 
 
 def is_list(value: bytes) -> bool:

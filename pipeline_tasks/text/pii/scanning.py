@@ -41,10 +41,10 @@ def next_digit(data, at):
 
 
 @inlined
-def next_colon(data, at, stop):
-    """Return the place of the first colon in data[at:stop], `stop` if there is none."""
-    while at < stop:
-        if at + 8 <= stop and mark_equal(load_eight(data, at), COLONS) == np.uint64(0):
+def next_colon(data, at):
+    """Return the place of the first colon from `at` on, the end of the text if there is none."""
+    while at < len(data):
+        if at + 8 <= len(data) and mark_equal(load_eight(data, at), COLONS) == np.uint64(0):
             at += 8
         elif data[at] == COLON:
             break

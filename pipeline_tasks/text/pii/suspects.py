@@ -20,39 +20,36 @@ def suspects(texts: pa.Array) -> pa.Array:
 
 
 @inlined
-def _has_digits(data, at, stop):
-    """Return whether data[at:stop] has a run of digits as long as a phone number, or four numbers with dots between."""
-    at = next_digit(data, at)
-    while at < stop:
-        end, parts = dotted_end(data, at)
+def _has_digits(text):
+    """Return whether a text has a run of digits as long as a phone number, or four numbers with dots between."""
+    at = next_digit(text, 0)
+    while at < len(text):
+        end, parts = dotted_end(text, at)
         if parts == IPV4_PARTS:
             return True
-        end, digits = run_from(data, at)
+        end, digits = run_from(text, at)
         if digits >= FEWEST_DIGITS:
             return True
-        at = next_digit(data, end)
+        at = next_digit(text, end)
     return False
 
 
 @inlined
-def _has_colons(data, at, stop):
-    """Return whether data[at:stop] has two colons with at most four hexadecimal digits between."""
-    at = next_colon(data, at, stop)
-    while at < stop:
-        if groups_end(data, at)[1] >= FEWEST_COLONS:
+def _has_colons(text):
+    """Return whether a text has two colons with at most four hexadecimal digits between."""
+    at = next_colon(text, 0)
+    while at < len(text):
+        if groups_end(text, at)[1] >= FEWEST_COLONS:
             return True
-        at = next_colon(data, at + 1, stop)
+        at = next_colon(text, at + 1)
     return False
 
 
 @compiled
 def _mark(offsets, data, marks):
-    """Fill marks[row]; what follows a text in the column can only make it a suspect."""
+    """Fill marks[row]; each text is read by itself, and to its first sign of a finding."""
     for row in range(len(marks)):
-        start, stop = offsets[row], offsets[row + 1]
+        text = data[offsets[row] : offsets[row + 1]]
         marks[row] = (
-            _has_digits(data, start, stop)
-            or next_sign(data, start, stop)[0] < stop
-            or _has_colons(data, start, stop)
-            or written_forms_of(data, start, stop) > 0
+            _has_digits(text) or next_sign(text, 0)[0] < len(text) or _has_colons(text) or written_forms_of(text) > 0
         )

@@ -14,7 +14,6 @@ from pipeline_tasks.text.pii.candidates import (
     CONTEXT,
     Limits,
     Span,
-    candidates,
     context,
     is_separate,
     masked,
@@ -24,7 +23,6 @@ from pipeline_tasks.text.pii.findings import _overlaps
 from pipeline_tasks.text.pii.phone_shapes import (
     digits_of,
     extension_end,
-    is_date,
     is_list,
     is_round,
     is_thousands,
@@ -48,6 +46,10 @@ IPV4 = r"\d+(?:\.\d+){3,}"
 IPV6 = r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,}(?:\.\d{1,3}){0,3}(?:%[0-9A-Za-z]+)?"
 GAP = r"[ .\-/()\x{a0}\x{2007}\x{2009}\x{202f}\x{200b}\x{2010}-\x{2015}]"
 RUN = rf"[+(]{{0,2}}\d(?:{GAP}{{0,4}}\d){{5,}}"
+_DATE = (
+    r"^(?:(?:19|20)\d\d[ ./\-]+[0-3]?\d[ ./\-]+[0-3]?\d|[0-3]?\d[ ./\-]+[0-3]?\d[ ./\-]+(?:19|20)\d\d)(?:\D|$)"
+    r"|^(?:19|20)\d\d\D{1,3}(?:19|20)\d\d$"
+)
 _GROUP = r"(?:\+ ?|\(\+?)?\d+\)?"
 _LOOSE = r"[ /(\x{a0}\x{2009}\x{202f}]"
 FEWEST_DIGITS, MOST_DIGITS = 6, 15
@@ -57,6 +59,17 @@ _DIALED_GROUPS = 4
 _FEWEST_TRUNK_DIGITS = 9
 PLUS = ord("+")
 _ENDS_TRIED = 6
+
+
+def candidates(expression: str, text: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the byte ranges that match, left to right, without overlaps."""
+    for match in pattern(expression).finditer(text):
+        yield match.span()
+
+
+def is_date(value: bytes) -> bool:
+    """Return whether a run of digits is a date, a time stamp or a range of years."""
+    return bool(pattern(_DATE).search(value))
 
 
 def find_pii(text: bytes, limits: Limits) -> list[Span]:
