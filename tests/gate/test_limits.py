@@ -12,7 +12,19 @@ from scipy import stats
 
 from pipeline_tasks.gate import limits
 from pipeline_tasks.gate.comparison import psi
-from pipeline_tasks.gate.estimates import ALONE, COMPARED, change, count, mean_of, quantile_of, share, total
+from pipeline_tasks.gate.estimates import (
+    ALONE,
+    COMPARED,
+    change,
+    count,
+    distance,
+    exact,
+    mean_of,
+    quantile_of,
+    share,
+    total,
+)
+from pipeline_tasks.gate.suites import apply_bounds
 from pipeline_tasks.profiles.columns import merge, profile
 
 SHARES = [step / 40 for step in range(1, 40)]
@@ -157,3 +169,51 @@ def test_a_value_of_one_row_says_nothing_about_a_mean() -> None:
     estimate = mean_of(profile(pa.table({"chars": [5000]}), ["chars"])["chars"])
     assert estimate
     assert (estimate.low, estimate.value, estimate.high) == (-inf, 5000, inf)
+
+
+def test_shares_at_the_ends_have_an_interval_on_one_side() -> None:
+    none, every = share(0, 20), share(20, 20)
+    assert none is not None
+    assert every is not None
+    assert (none.value, none.low, every.value, every.high) == (0.0, 0.0, 1.0, 1.0)
+    assert isclose(none.high, 1 - ALONE.tail ** (1 / 20))
+    assert isclose(every.low, ALONE.tail ** (1 / 20))
+
+
+def test_a_count_that_is_no_part_is_exact() -> None:
+    over = share(21, 20)
+    assert over is not None
+    assert over.exact
+
+
+@pytest.mark.parametrize(("part", "chance"), [(0.0, 1.0), (1.0, 0.0)])
+def test_a_share_of_nothing_or_all_is_certain(part: float, chance: float) -> None:
+    assert limits.binomial_cdf(3, 5, part) == chance
+    assert limits.binomial_cdf(5, 5, part) == 1.0
+
+
+def test_the_sum_of_no_rows_is_exactly_nothing() -> None:
+    nothing = total({"kind": "whole", "count": 0, "sum": 0, "bins": {}})
+    assert nothing is not None
+    assert (nothing.low, nothing.value, nothing.high) == (0, 0, 0)
+
+
+def test_the_change_between_two_exact_amounts_is_exact() -> None:
+    doubled = change(exact(20), exact(10))
+    assert doubled is not None
+    assert (doubled.low, doubled.value, doubled.high) == (1.0, 1.0, 1.0)
+
+
+def test_a_distance_is_judged_by_its_value_from_so_many_rows_on() -> None:
+    large = COMPARED.large
+    assert distance(0.3, 5, (large, large)).exact
+    assert not distance(0.3, 5, (large - 1, large)).exact
+
+
+def test_bounds_of_one_severity_are_no_limits_of_another() -> None:
+    facts = {"retention": exact(0.5)}
+    changed = apply_bounds([], {"retention": {"critical": {"min_value": 0.2}, "warning": {"min_value": 0.4}}}, facts)
+    assert sorted((one["severity"], sorted(one["kwargs"].items())) for one in changed) == [
+        ("critical", [("column", "retention"), ("min_value", 0.2)]),
+        ("warning", [("column", "retention"), ("min_value", 0.4)]),
+    ]

@@ -483,3 +483,30 @@ def test_a_large_file_goes_up_in_parts(s3_root: str, tmp_path: Path, monkeypatch
     assert connect(s3_root).read("data/large") == body
     with pytest.raises(RecipeError, match="does not exist"):
         put("s3://refinery-nobody-made-this/root", "data/large", body, tmp_path)
+
+
+# --- What is on the disk ----------------------------------------------------------------------------------------------
+
+
+def test_a_new_object_is_flushed_with_the_entry_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the folder's own flush a power failure may lose a committed file whose bytes are on the disk."""
+    flushed: list[int] = []
+    fsync = os.fsync
+
+    def recorded(descriptor: int) -> None:
+        flushed.append(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    connect(str(tmp_path)).create("committed/a", b"body")
+    put(str(tmp_path), "stored/b", b"body", tmp_path)
+    for path in ("committed/a", "stored/b"):
+        file, folder = (tmp_path / path).stat().st_ino, (tmp_path / path).parent.stat().st_ino
+        assert flushed.index(folder) > flushed.index(file)
+
+
+def test_a_root_without_objects_is_no_root(any_root: str) -> None:
+    with pytest.raises(RecipeError, match=r"has no objects|does not exist"):
+        storage.require_root(f"{any_root}/nothing")
+    connect(f"{any_root}/something").create("a", b"")
+    storage.require_root(f"{any_root}/something")
