@@ -26,8 +26,9 @@ from pipeline_tasks.landing import listing
 from pipeline_tasks.recipe import ErrorBudget, Recipe, load_recipe
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import EngineFactory, refine
+from pipeline_tasks.run.task import StageIO, read_input
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.reading import read_manifest
 
 MEGABYTE = 1e6
 
@@ -78,11 +79,12 @@ def run(root: str, uri: str, recipe: Recipe, factory: EngineFactory) -> list[Tim
     return timings
 
 
-def html_bytes(root: str, ingest: str) -> int:
+def html_bytes(root: str, ingest: str, landing: str) -> int:
     """Return the bytes of HTML that `ingest` kept."""
-    total = 0
-    for batch in read_shards(root, read_manifest(root, ingest).shards, ["payload"]):
-        total += sum(len(page) for page in batch.column(0).to_pylist() if page)
+    stage_io, total = StageIO(root, "ingest", landing=landing), 0
+    for shard in read_manifest(root, ingest).shards:
+        for batch in read_input(stage_io, shard):
+            total += sum(len(page) for page in batch.column("payload").to_pylist() if page)
     return total
 
 
@@ -116,7 +118,7 @@ def main() -> None:
             for entry in storage.connect(str(folder / "root")).list("ingest")
             if entry.path.endswith("manifest.json")
         )
-        show(timings, html_bytes(str(folder / "root"), ingest), costs, options)
+        show(timings, html_bytes(str(folder / "root"), ingest, listing.landing_of(uri)), costs, options)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

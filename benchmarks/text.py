@@ -87,7 +87,7 @@ def measure(folder: Path, words: str) -> dict[str, float]:
     windows = [
         line
         for batch in languages.to_batches(4096)
-        for read in filter_language.lines(batch.column("text"), language_params)
+        for read in filter_language.lines(batch.column("text"), filter_language.reading_of(language_params))
         for line in read
         if line is not None
     ]

@@ -8,16 +8,17 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
+import zstandard
 
 from pipeline_tasks.errors import ContractError, cause
 from pipeline_tasks.sealed import digest_of, parse, reference, seal, sha256, unseal
 from pipeline_tasks.stage import LANDING, Shard, Shards
 
-FORMAT = 3
+FORMAT = 4
 """Version of the manifest's own layout, stored as `format`; part of every fingerprint."""
 
-WRITER = f"pyarrow-{pa.__version__}"
-"""What writes shards. Its version is identity because it is in the bytes."""
+WRITER = f"pyarrow-{pa.__version__} zstandard-{zstandard.__version__}"
+"""What writes shards. Its versions are identity because the bytes depend on them."""
 
 NAMED = 32
 """Digits of its digest that a shard is named by."""
@@ -31,9 +32,10 @@ class Manifest:
 
     `rows_in == rows kept + rejected + quarantined` (or tokens, for a stage that conserves tokens).
     `history` has the shards that the stage saved for later snapshots, by section: every section that the stage
-    declares, without shards where it saved none. `parents` are the fingerprints of the input and of the history, and
-    `parent_digests` the SHA-256 of their manifests as stored. `resources` and `writer` complete what the fingerprint
-    is computed from. `metrics` has whole numbers only, so that merging is exact in any order.
+    declares, without shards where it saved none. `below` has the shards of this stage that layers rest on
+    (`stage.Layer`); those of other stages are in their manifests. `parents` are the fingerprints of the input and of
+    the history, and `parent_digests` the SHA-256 of their manifests as stored. `resources` and `writer` complete what
+    the fingerprint is computed from. `metrics` has whole numbers only, so that merging is exact in any order.
     """
 
     stage: str
@@ -54,6 +56,7 @@ class Manifest:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     parent_digests: tuple[str, ...] = ()
     resources: Mapping[str, str] = field(default_factory=dict)
+    below: Shards = ()
     writer: str = WRITER
 
     @property
@@ -79,7 +82,7 @@ class Manifest:
     @property
     def stored(self) -> Shards:
         """Every shard that the manifest names."""
-        return (*self.shards, *self.history_shards, *self.rejects, *self.quarantine)
+        return (*self.shards, *self.history_shards, *self.rejects, *self.quarantine, *self.below)
 
 
 def stage_prefix(stage: str, fingerprint: str) -> str:
@@ -90,6 +93,15 @@ def stage_prefix(stage: str, fingerprint: str) -> str:
 def manifest_path(stage: str, fingerprint: str) -> str:
     """Return the path of a stage's manifest: the commit point of the whole stage."""
     return f"{stage_prefix(stage, fingerprint)}/manifest.json"
+
+
+SHARED = "shared-"
+"""What the prefix of a stage's shared layers begins with, after the stage's name."""
+
+
+def shared_prefix(stage: str, version: int) -> str:
+    """Return the prefix of the layers that all runs of a stage's version share (`stage.Layer`)."""
+    return f"{stage}/{SHARED}{digest_of([version, FORMAT, WRITER])[:24]}"
 
 
 ABANDONED = b'{"abandoned":true}\n'
@@ -194,7 +206,7 @@ def _manifest(raw: Any) -> Manifest:  # noqa: ANN401 -- whatever JSON said
         raw[name] = tuple(raw[name])
     _require(raw["parent_digests"], len(raw["parent_digests"]) == len(raw["parents"]), "parent_digests")
     raw["schema"] = tuple((name, kind) for name, kind in raw["schema"])
-    for name in ("shards", "rejects", "quarantine"):
+    for name in ("shards", "rejects", "quarantine", "below"):
         raw[name] = tuple(map(shard_of, raw[name]))
     raw["history"] = {name: tuple(map(shard_of, shards)) for name, shards in raw["history"].items()}
     return Manifest(**raw)
@@ -210,7 +222,8 @@ def shard_of(raw: Mapping[str, Any]) -> Shard:
     named = shard.path.startswith(LANDING) or parts[-1].partition(".")[0] == shard.digest[:NAMED]
     _require(shard.path, named, f"the path of the shard with the digest {shard.digest}")
     _require(shard.index_digest, bool(re.fullmatch("([0-9a-f]{64})?", shard.index_digest)), "a shard's index digest")
-    _require([shard.rows, shard.bytes], _is_count(shard.rows) and _is_count(shard.bytes), "a shard's rows and bytes")
+    sizes = (shard.rows, shard.bytes, shard.below)
+    _require(sizes, all(map(_is_count, sizes)), "a shard's rows and bytes")
     return shard
 
 

@@ -49,7 +49,8 @@ class Secret:
 class Shard:
     """One immutable file: `path` is relative to the root (`landing:` files to their snapshot), `digest` is SHA-256.
 
-    `index_digest` is the SHA-256 of the top page of its index, if it is a segment: rows sorted by a key.
+    `index_digest` is the SHA-256 of the top page of its index, if it is a segment: rows sorted by a key. `below` is the
+    bytes of the shards that a layer's rows come from (see `Layer`), 0 for a shard that has all of its columns.
     """
 
     path: str
@@ -57,9 +58,36 @@ class Shard:
     bytes: int
     digest: str
     index_digest: str = ""
+    below: int = 0
+
+    @property
+    def weight(self) -> int:
+        """Bytes that a reader of all columns reads."""
+        return self.bytes + self.below
 
 
 Shards = tuple[Shard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What a kernel stores that yields every row of its first input in order, judged or annotated.
+
+    A layer has the columns that the kernel adds, and which rows go on. All other columns stay in the shard below, the
+    kernel's first input, and are read from there. `stores` names columns that the layer has for every row, even where
+    the first input has them too. `changes` names those that it has for the rows whose value differs: columns of text,
+    bytes and numbers, not of lists or structs. Any other column must come out as it went in. A column of the first
+    input that the kernel leaves out is no column of the output. `reads` names the columns that the kernel gets besides;
+    without any it gets all.
+
+    A `shared` layer follows from the kernel, its arguments and its input alone: every run of the stage that asks for
+    the same finds it, whatever its other params and its fingerprint. Its kernel rejects nothing.
+    """
+
+    reads: tuple[str, ...] = ()
+    stores: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    shared: bool = False
 
 
 class HistoryReader(Protocol):
@@ -105,12 +133,13 @@ class Engine(Protocol):
     def rejected(self) -> Mapping[str, int]:
         """Reason -> rows rejected so far in this run; reasons that start with `error:` are quarantined."""
 
-    def map(self, kernel: Kernel, *inputs: Shards, broadcast: Shards = ()) -> Shards:
+    def map(self, kernel: Kernel, *inputs: Shards, broadcast: Shards = (), layer: Layer | None = None) -> Shards:
         """Run `kernel` once per shard; several inputs are zipped shard by shard.
 
         Every call also gets all of `broadcast` as one last stream when `broadcast` is not empty
         (a plan, a model, a list: small things that every shard needs), or as one `HistoryReader` when all its
         shards are of a section with a key: of those only the pages of the keys that are read are fetched.
+        With `layer`, what the kernel says of the rows of its first input is stored, and not the rows again.
         """
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:

@@ -12,7 +12,8 @@ from pipeline_tasks.manifest import NAMED, Manifest, dump, identified, manifest_
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
-from pipeline_tasks.sealed import seal, sha256
+from pipeline_tasks.run.task import StageIO, read_input
+from pipeline_tasks.sealed import canonical, seal, sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_shards
@@ -88,7 +89,21 @@ def refined(
     return path, manifest
 
 
-def rows(root: Path, manifest: Manifest, part: str = "shards") -> pa.Table:
-    """Return the kept rows of a manifest, its `rejects` or `quarantine`, or a section of its history, as one table."""
+def rows(root: Path, manifest: Manifest, part: str = "shards", landing: str = "") -> pa.Table:
+    """Return the kept rows of a manifest, its `rejects` or `quarantine`, or a section of its history, as one table.
+
+    Pages that `ingest` kept are read from the folder `landing`.
+    """
     shards = manifest.history[part] if part in manifest.history else getattr(manifest, part)
-    return pa.Table.from_batches(list(read_shards(str(root), shards))) if shards else pa.table({})
+    stage_io = StageIO(str(root), manifest.stage, landing=landing)
+    batches = [batch for shard in shards for batch in read_input(stage_io, shard)]
+    return pa.Table.from_batches(batches) if shards else pa.table({})
+
+
+def row_digests(root: Path | str, shards: Sequence[Shard]) -> list[str]:
+    """Return a digest of the rows of each shard; that of a layer's file depends on the shard below it, too."""
+    digests = []
+    for shard in shards:
+        rows_of_shard = pa.Table.from_batches(list(read_shards(str(root), (shard,)))).combine_chunks()
+        digests.append(sha256(canonical([rows_of_shard.schema.names, str(rows_of_shard.to_pylist())])))
+    return digests

@@ -56,7 +56,7 @@ def test_a_manifest_of_an_older_format_is_refused() -> None:
     older = json.loads(dump(MANIFEST))
     for changes, number in (({"format": 2}, 2), ({"format": None}, None)):
         with pytest.raises(
-            ContractError, match=rf"a/manifest\.json is not a manifest of format 3 but of format {number}; refine again"
+            ContractError, match=rf"a/manifest\.json is not a manifest of format 4 but of format {number}; refine again"
         ):
             load(json.dumps(older | changes).encode(), "a/manifest.json")
 

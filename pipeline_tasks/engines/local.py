@@ -9,7 +9,7 @@ from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.shuffle import gather_from_store, new_scratch, remove_scratch, scatter_to_store
 from pipeline_tasks.run.task import Task, run
 from pipeline_tasks.run.tracker import Tracker
-from pipeline_tasks.stage import Kernel, Shards
+from pipeline_tasks.stage import Kernel, Layer, Shards
 from pipeline_tasks.text.base.tables import unchanged
 
 
@@ -39,12 +39,12 @@ class LocalEngine:
             shards = self._mapped(self.tracker.map_tasks(kernel or unchanged, inputs, (), keys), inputs)
         self.saved = {**self.saved, section: (*self.saved.get(section, ()), *shards)}
 
-    def map(self, kernel: Kernel, *inputs: Shards, broadcast: Shards = ()) -> Shards:
+    def map(self, kernel: Kernel, *inputs: Shards, broadcast: Shards = (), layer: Layer | None = None) -> Shards:
         """Run `kernel` once per shard; see `stage.Engine`."""
-        return self._mapped(self.tracker.map_tasks(kernel, inputs, broadcast), inputs)
+        return self._mapped(self.tracker.map_tasks(kernel, inputs, broadcast, layer=layer), inputs)
 
     def _mapped(self, tasks: Sequence[Task], inputs: Sequence[Shards]) -> Shards:
-        weight = sum(shard.bytes for stream in inputs for shard in stream)
+        weight = sum(shard.weight for stream in inputs for shard in stream)
 
         def run_missing(missing: list[int]) -> list[Any]:
             return self._each([partial(run, tasks[rank]) for rank in missing], weight)
@@ -56,7 +56,7 @@ class LocalEngine:
         tasks = self.tracker.group_tasks(kernel, rows, by, order, buckets)
 
         def run_missing(missing: list[int]) -> list[Any]:
-            stage_io, weight = self.tracker.io, sum(shard.bytes for shard in rows)
+            stage_io, weight = self.tracker.io, sum(shard.weight for shard in rows)
             scratch = new_scratch(stage_io)
             scatters = [partial(scatter_to_store, stage_io, shard, by, buckets, scratch) for shard in rows]
             try:

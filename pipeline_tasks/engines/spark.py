@@ -76,7 +76,7 @@ class SparkEngine(LocalEngine):
         tasks = self.tracker.group_tasks(kernel, rows, by, order, buckets)
 
         def run_missing(missing: list[int]) -> list[Any]:
-            weight = sum(shard.bytes for shard in rows)
+            weight = sum(shard.weight for shard in rows)
             scatters = [partial(scatter, self.tracker.io, shard, by, buckets) for shard in rows]
             scatter_parts = self._parts(len(rows), weight)
             batch = task_batch(scatters, scatter_parts)

@@ -78,6 +78,11 @@ class Filter:
     cuts: Cuts | None = None
     resources: Callable[[Any], tuple[FilePath, ...]] | None = None
 
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """The limits that are bounds on signals; the others decide how signals and texts are computed."""
+        return tuple(dict.fromkeys(rule.limit for rule in self.rules))
+
     def reason(self, rule: Rule) -> str:
         """Return the reason of a row that fails `rule`."""
         return f"{self.name}:{rule.why}"

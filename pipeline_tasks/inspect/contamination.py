@@ -330,21 +330,15 @@ def _sketched(root: str, manifest: Manifest) -> Iterable[tuple[Shard, Shard]]:
 
 
 def _read_rows(root: str, shard: Shard, rows: "np.ndarray[Any, Any]") -> pa.Table | None:
-    """Read some documents of a shard: only the row groups that contain them; the checksum of each page is verified."""
+    """Return the documents of a shard in these rows, which ascend; nothing is read for none."""
     if not len(rows):
         return None
-    with storage.connect(root).open(shard.path) as stream:
-        file = pq.ParquetFile(stream, page_checksum_verification=True)
-        sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
-        ends = np.cumsum(sizes)
-        groups = np.searchsorted(ends, rows, side="right")
-        tables = [
-            file.read_row_group(int(group), columns=[*WHO, "text"]).take(
-                pa.array(rows[groups == group] - ends[group] + sizes[group])
-            )
-            for group in np.unique(groups)
-        ]
-    return pa.concat_tables(tables)
+    start, tables = 0, []
+    for batch in read_shards(root, (shard,), (*WHO, "text")):
+        here = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + batch.num_rows)]
+        tables.append(pa.Table.from_batches([batch]).take(pa.array(here - start)))
+        start += batch.num_rows
+    return pa.concat_tables(tables).combine_chunks()
 
 
 def _confirmed(

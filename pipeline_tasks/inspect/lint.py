@@ -19,7 +19,6 @@ from pipeline_tasks.inspect.idle_stages import Finding, idle_stages
 from pipeline_tasks.inspect.whatif import (
     Decision,
     decision_of,
-    decisive,
     failures,
     first_reasons,
     published,
@@ -241,7 +240,7 @@ def _computation(decision: Decision) -> object:
     """Return all that decides the signals: params other than bounds, and the stop words that are counted."""
     settings, params = {}, decision.params
     for card, limits, _ in filter_quality.resolve_profiles(*decision):
-        others = {key: value for key, value in asdict(limits).items() if key not in decisive(card)}
+        others = {key: value for key, value in asdict(limits).items() if key not in card.bounds}
         files = {str(path): _content(path) for path in (card.resources(limits) if card.resources else ())}
         settings[card.name] = repoint(others, files), packs.stop_word_lists(card, limits, decision.packs)
     return params.profiles, params.words, settings

@@ -228,11 +228,6 @@ def first_reasons(failed: Failures, rows: int) -> npt.NDArray[np.str_]:
 # --- Keys -----------------------------------------------------------------------------------------------------
 
 
-def decisive(card: Filter) -> tuple[str, ...]:
-    """Return the limits of a profile that are bounds on stored signals; the others decide how signals are computed."""
-    return tuple(dict.fromkeys(rule.limit for rule in card.rules))
-
-
 def _parse_change(written: str, now: Params) -> tuple[str, float]:
     """Return (`profile.bound` or `language.profile.bound`, value); RecipeError with the nearest key or the cause."""
     key, equals, value = written.partition("=")
@@ -262,10 +257,10 @@ def _require_bound(key: str, profile: str, limit: str, profiles: Sequence[str]) 
     if profile not in profiles:
         message = f"--set {key}: {profile} is not one of the profiles of this recipe ({', '.join(profiles)})"
         raise RecipeError(message)
-    if limit not in decisive(FILTERS[profile]):
+    if limit not in FILTERS[profile].bounds:
         message = (
             f"--set {key}: it decides how lines are removed or counted, so stored signals do not show its effect; run "
-            f"the recipe with it instead. Bounds on signals: {', '.join(decisive(FILTERS[profile]))}"
+            f"the recipe with it instead. Bounds on signals: {', '.join(FILTERS[profile].bounds)}"
         )
         raise RecipeError(message)
 

@@ -74,8 +74,14 @@ DERIVED: Mapping[str, Callable[[Any], pa.Array]] = {
 }
 """Names that a card's `profiled` may have besides columns, and the functions that derive them."""
 
-NEEDS = ("source", "url", "snapshot", "id", "text")
-"""Columns of a document; intermediate tables that lack one are not profiled."""
+NEEDS = ("source", "url", "snapshot", "id")
+"""Columns that name a document and its origin; intermediate tables that lack one are not profiled."""
+
+
+def columns_profiled(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns that a profile of `names` reads."""
+    own = tuple(name for name in names if name not in DERIVED)
+    return (*own, *NEEDS) if any(name in DERIVED for name in names) else own
 
 
 def derived(batch: Any, names: Iterable[str]) -> dict[str, pa.Array]:  # noqa: ANN401 -- a batch or table of rows

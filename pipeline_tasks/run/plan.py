@@ -20,7 +20,7 @@ from pipeline_tasks.constraints import (
     Uri,
 )
 from pipeline_tasks.errors import RecipeError, RefineryError, SchemaBroken
-from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, stage_prefix
+from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, shared_prefix, stage_prefix
 from pipeline_tasks.recipe import LOCAL, EngineWord, ErrorBudget, stage_card
 from pipeline_tasks.run.task import StageIO, repoint
 from pipeline_tasks.sealed import canonical
@@ -179,6 +179,7 @@ def _io(
         snapshot=str(parent.params.get("snapshot", "")) if parent.landed else "",
         landing=request.landing,
         files=tuple(resources.items()),
+        shared=shared_prefix(card.name, card.version),
     )
 
 

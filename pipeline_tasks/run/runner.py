@@ -11,6 +11,7 @@ from pipeline_tasks.errors import (
     DeterminismViolation,
     JobLost,
     RecipeError,
+    RefineryError,
     RowsVanished,
     SchemaBroken,
 )
@@ -74,8 +75,16 @@ def refine(request: RefineRequest, engine: EngineFactory) -> Refined:
             if request.span is None:
                 raise
             store.delete(path)  # nothing but `seal` reads a partition's manifest: it is made again
-    manifest, cost = _run(planned, engine)
+    try:
+        manifest, cost, tracker = _run(planned, engine)
+    except RefineryError:
+        if request.span is not None or not store.size(path):
+            raise
+        # Another attempt has committed meanwhile, and removed the intermediate shards that this one reads.
+        return Refined(path, _verified(store, path, planned), Cost())
     _commit(store, path, manifest)
+    if request.span is None:
+        tracker.remove_intermediate({shard.path for shard in manifest.stored})
     return Refined(path, manifest, cost)
 
 
@@ -126,7 +135,7 @@ def _verified(store: Store, path: str, planned: Plan, span: Span | None = None) 
     return manifest
 
 
-def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost]:
+def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, Tracker]:
     started = time.perf_counter()
     if planned.request.span is not None and not planned.card.splits:
         message = f"{planned.card.name} cannot be split into partitions; run it whole"
@@ -136,10 +145,12 @@ def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost]:
     kept = planned.card.run(shards, planned.params, engine)
     manifest = _manifest(planned, shards, kept, engine)
     _check(planned, manifest)
+    _check_shared(planned, manifest)
     _check_history(planned.card, engine)
     tracker = engine.tracker
     wall = time.perf_counter() - started
-    return manifest, Cost(wall, tracker.cpu, tracker.ran, tracker.reused, dict(sorted(tracker.history_reads.items())))
+    cost = Cost(wall, tracker.cpu, tracker.ran, tracker.reused, dict(sorted(tracker.history_reads.items())))
+    return manifest, cost, tracker
 
 
 def _manifest(planned: Plan, shards: Shards, kept: Shards, engine: RunningEngine) -> Manifest:
@@ -171,7 +182,23 @@ def _manifest(planned: Plan, shards: Shards, kept: Shards, engine: RunningEngine
         ),
         parent_digests=planned.parent_digests,
         resources=numbered(planned.resources.values()),
+        below=_below(tracker, kept),
     )
+
+
+def _below(tracker: Tracker, kept: Shards) -> Shards:
+    """Return the shards of this stage that layers among the kept and the rejected rows rest on, by path."""
+    needed: dict[str, Shard] = {}
+    named = {shard.path for shard in kept}
+    layers = [*kept, *(receipt.shard for receipt in tracker.receipts if receipt.rejects or receipt.quarantine)]
+    own = tracker.io.prefix.partition("/")[0]
+    while layers:
+        receipt = tracker.by_path.get(layers.pop().path)
+        below = receipt.below if receipt else None
+        if below and below.path.startswith(f"{own}/") and below.path not in needed:
+            needed[below.path] = below
+            layers.append(below)
+    return _in_order(shard for path, shard in needed.items() if path not in named)
 
 
 def _in_order(shards: Iterable[Shard | None]) -> Shards:
@@ -191,6 +218,15 @@ def _check(planned: Plan, manifest: Manifest) -> None:
             "again, or raise `run: error_budget:` in the recipe if they are as good as they get"
         )
         raise BudgetExceeded(message)
+
+
+def _check_shared(planned: Plan, manifest: Manifest) -> None:
+    """Raise JobLost if a vacuum removed a shared layer since this run found it: the run must not name it."""
+    store = storage.connect(planned.request.root)
+    for shard in manifest.below:
+        if store.size(shard.path) != shard.bytes:
+            message = f"{store.root}/{shard.path}: a vacuum removed this shared layer while it was used; run it again"
+            raise JobLost(message)
 
 
 def _check_writes(planned: Plan, manifest: Manifest) -> None:
@@ -273,6 +309,7 @@ def _concatenate(parts: Sequence[Manifest]) -> Manifest:
         history=_joined(part.history for part in parts),
         rejects=_in_order(shard for part in parts for shard in part.rejects),
         quarantine=_in_order(shard for part in parts for shard in part.quarantine),
+        below=_in_order(shard for part in parts for shard in part.below),
         rows_in=sum(part.rows_in for part in parts),
         bytes_in=sum(part.bytes_in for part in parts),
         rejected=total(part.rejected for part in parts),

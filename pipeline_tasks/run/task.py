@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, BinaryIO, Self, cast
 
 import pyarrow as pa
@@ -14,14 +15,16 @@ import pyarrow.compute as pc
 from pipeline_tasks.errors import ContractError, cause
 from pipeline_tasks.manifest import schema_pairs, shard_of
 from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.run.layered import LayerInput, columns_read
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
-from pipeline_tasks.stage import LANDING, Batches, HistoryReader, Kernel, Shard, Shards
+from pipeline_tasks.stage import LANDING, Batches, HistoryReader, Kernel, Layer, Shard, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store, mismatch
 from pipeline_tasks.store.segment import Segment, Segments
 from pipeline_tasks.store.segment_writer import SegmentWriter
-from pipeline_tasks.store.shard_file import HashingStream, ShardWriter, read_shard
+from pipeline_tasks.store.shard_file import HashingStream, ShardWriter
+from pipeline_tasks.store.shard_rows import ROW, Columns, ShardRows, metadata_of, read_shard
 from pipeline_tasks.text.page import sandbox
 
 
@@ -29,8 +32,9 @@ from pipeline_tasks.text.page import sandbox
 class StageIO:
     """Where the tasks of one stage read and write, and how input is cut into batches.
 
-    `prefix` is the stage's own, relative to `root`; `profiled` names output columns to profile; `snapshot` and
-    `landing` are the id and the folder of the landed snapshot; `files` are the paths that params name, with digests.
+    `prefix` is the stage's own, relative to `root`, and `shared` that of its shared layers; `profiled` names output
+    columns to profile; `snapshot` and `landing` are the id and the folder of the landed snapshot; `files` are the paths
+    that params name, with digests.
     """
 
     root: str
@@ -40,13 +44,19 @@ class StageIO:
     snapshot: str = ""
     landing: str = ""
     files: tuple[tuple[str, str], ...] = ()
+    shared: str = ""
+
+
+Stream = Batches | HistoryReader | LayerInput
+"""One input of a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """One kernel call, as a worker gets it. `inputs` has one tuple of shards per stream: one shard for map.
 
-    With `sorted_by`, what the kernel keeps is sorted by those columns and stored as a segment.
+    With `sorted_by`, what the kernel keeps is sorted by those columns and stored as a segment; with `layer`, what it
+    says of the rows of its first input is.
     """
 
     io: StageIO
@@ -55,11 +65,12 @@ class Task:
     inputs: tuple[Shards, ...]
     broadcast: Shards = ()
     sorted_by: tuple[str, ...] = ()
+    layer: Layer | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What one task stored; byte-identical between attempts."""
+    """What one task stored; byte-identical between attempts. `below` is the shard under a layer."""
 
     key: str
     shard: Shard
@@ -70,6 +81,7 @@ class Receipt:
     schema: tuple[tuple[str, str], ...]
     kept_profile: Mapping[str, Any]
     rejects_profile: Mapping[str, Any]
+    below: Shard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +122,7 @@ def load_receipt(body: bytes, path: str = "receipt") -> Receipt:
     way_out = "remove it and run again: only its shard is written again"
     raw = unseal(body, path, way_out)
     try:
-        for name in ("shard", "rejects", "quarantine"):
+        for name in ("shard", "rejects", "quarantine", "below"):
             raw[name] = shard_of(raw[name]) if raw[name] else None
         raw["schema"] = tuple((name, kind) for name, kind in raw["schema"])
         return Receipt(**raw)
@@ -155,11 +167,14 @@ def commit_receipt(store: Store, prefix: str, receipt: Receipt) -> None:
 
 def run(task: Task) -> Outcome:
     """Read the input, run the kernel, store its kept and rejected rows, then the receipt."""
-    streams = [_open_stream(task.io, shards) for shards in task.inputs]
-    return run_streams(task, streams, landed=is_landed(task.inputs))
+    first, *rest = task.inputs
+    below = _open_below(task.io, first[0], task.layer) if task.layer else _open_stream(task.io, first)
+    return run_streams(
+        task, [below, *(_open_stream(task.io, shards) for shards in rest)], landed=is_landed(task.inputs)
+    )
 
 
-def run_streams(task: Task, streams: Sequence[Batches | HistoryReader], *, landed: bool = False) -> Outcome:
+def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) -> Outcome:
     """As `run`, over streams that are already open."""
     started, cpu = time.perf_counter(), _processor_time()
     kernel = _with_local_files(task.kernel, task.io.files)
@@ -167,7 +182,8 @@ def run_streams(task: Task, streams: Sequence[Batches | HistoryReader], *, lande
     rest = [*streams[1:]]
     if task.broadcast:
         rest.append(_open_broadcast(task.io, task.broadcast))
-    with _Split(task.io, task.sorted_by) as split:
+    below = streams[0] if isinstance(streams[0], LayerInput) else None
+    with _Split(task.io, task.sorted_by, below) as split:
         for batch in kernel(iter(counted), *rest):
             split.write(batch)
         for _ in counted:  # a kernel that stopped early has still been given every row
@@ -193,17 +209,24 @@ def is_landed(inputs: Sequence[Shards]) -> bool:
 class _Counted:
     """A stream that counts the rows read through it."""
 
-    def __init__(self, batches: Batches | HistoryReader) -> None:
+    def __init__(self, batches: Stream) -> None:
         self.rows = 0
         self._batches = self._count(batches)
 
-    def _count(self, batches: Batches | HistoryReader) -> Batches:
+    def _count(self, batches: Stream) -> Batches:
         for batch in batches:
             self.rows += batch.num_rows
             yield batch
 
     def __iter__(self) -> Batches:
         return self._batches
+
+
+def _open_below(stage_io: StageIO, shard: Shard, layer: Layer) -> LayerInput:
+    """Return the first input of a kernel that writes a layer, with the columns that it reads."""
+    columns, landed = columns_read(layer, stage_io.profiled), partial(_read_landed, stage_io)
+    rows = ShardRows(stage_io.root, shard, batch_rows=stage_io.batch_rows, columns=columns, landed=landed)
+    return LayerInput(rows, shard, layer)
 
 
 def _open_stream(stage_io: StageIO, shards: Shards) -> Batches | HistoryReader:
@@ -230,7 +253,8 @@ def read_input(stage_io: StageIO, shard: Shard) -> Batches:
         return _read_landed(stage_io, shard)
     if shard.path.endswith(".arrow"):
         return _read_piece(stage_io, shard)
-    return read_shard(stage_io.root, shard, batch_rows=stage_io.batch_rows)
+    landed = partial(_read_landed, stage_io)
+    return read_shard(stage_io.root, shard, batch_rows=stage_io.batch_rows, landed=landed)
 
 
 def _read_landed(stage_io: StageIO, shard: Shard) -> Batches:
@@ -291,16 +315,21 @@ def repoint(value: Any, moved: Mapping[str, str]) -> Any:  # noqa: ANN401 -- any
 
 
 class _Split:
-    """Sends a kernel's rows to the kept, rejected and quarantined shards, and profiles what is kept."""
+    """Sends a kernel's rows to the kept, rejected and quarantined shards, and profiles what is kept.
 
-    def __init__(self, stage_io: StageIO, sorted_by: Sequence[str] = ()) -> None:
+    Of a kernel that writes a layer over `below`, shards have what it says of the rows. Rejected records of a landed
+    file are stored with all columns that the kernel yields, so that a reader needs the landed file for none.
+    """
+
+    def __init__(self, stage_io: StageIO, sorted_by: Sequence[str] = (), below: LayerInput | None = None) -> None:
         self._io = stage_io
         self._sorted_by = sorted_by
+        self._below = below
         self._writers: dict[str, ShardWriter | SegmentWriter] = {}
         self._tally: Counter[str] = Counter()
         self._profiles: list[Mapping[str, Any]] = []
         self._reject_profiles: list[Mapping[str, Any]] = []
-        self._kept_schema: pa.Schema | None = None
+        self._columns: Columns = ()
 
     def __enter__(self) -> Self:
         return self
@@ -311,49 +340,61 @@ class _Split:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add a batch that a kernel yielded."""
-        kept_names = [name for name in batch.schema.names if name not in VERDICT.names]
-        if self._kept_schema is None:
-            self._kept_schema = batch.select(kept_names).schema
-            self._writer("data", self._kept_schema)
+        rows = batch.select([name for name in batch.schema.names if name not in VERDICT.names])
+        stored = self._below.stored(rows) if self._below else rows
+        if "data" not in self._writers:
+            self._columns = self._below.facts(rows.schema).columns if self._below else schema_pairs(rows.schema)
+            self._writer("data", stored.schema, rows.schema)
         if "reason" not in batch.schema.names:
-            self._keep(batch)
+            self._keep(stored, rows)
             return
-        reasons = batch.column("reason")
-        self._keep(batch.filter(pc.is_null(reasons)).select(kept_names))
-        rejected = batch.filter(pc.is_valid(reasons))
+        is_kept = pc.is_null(batch.column("reason"))
+        self._keep(stored.filter(is_kept), rows.filter(is_kept) if self._io.profiled else rows)
+        is_rejected = pc.invert(is_kept)
+        rejected = batch.filter(is_rejected)
         if rejected.num_rows:
-            self._reject(rejected)
+            self._reject(self._of_rejects(stored.filter(is_rejected), rejected), rejected)
 
-    def _keep(self, batch: pa.RecordBatch) -> None:
-        self._writers["data"].write(batch)
-        if self._io.profiled and batch.num_rows:
-            self._profiles.append(profile(batch, self._io.profiled))
+    def _keep(self, stored: pa.RecordBatch, rows: pa.RecordBatch) -> None:
+        self._writers["data"].write(stored)
+        if self._io.profiled and stored.num_rows:
+            self._profiles.append(profile(rows, self._io.profiled))
 
-    def _reject(self, batch: pa.RecordBatch) -> None:
-        damaged = pc.starts_with(batch.column("reason"), "error:")
-        for folder, rows in (("quarantine", batch.filter(damaged)), ("rejects", batch.filter(pc.invert(damaged)))):
+    def _of_rejects(self, stored: pa.RecordBatch, rejected: pa.RecordBatch) -> pa.RecordBatch:
+        """Return what is stored of rejected rows: as of kept rows, with the verdict."""
+        if self._below is None or self._below.is_landed:
+            return rejected
+        verdict = [name for name in VERDICT.names if name in rejected.schema.names]
+        columns = [*stored.columns, *(rejected.column(name) for name in verdict)]
+        return pa.RecordBatch.from_arrays(columns, names=[*stored.schema.names, *verdict])
+
+    def _reject(self, stored: pa.RecordBatch, rejected: pa.RecordBatch) -> None:
+        damaged = pc.starts_with(rejected.column("reason"), "error:")
+        for folder, rows in (("quarantine", stored.filter(damaged)), ("rejects", stored.filter(pc.invert(damaged)))):
             if rows.num_rows:
-                self._writer(folder, rows.schema).write(rows)
-        counted = pc.value_counts(batch.column("reason"))
+                self._writer(folder, rows.schema, rejected.schema).write(rows)
+        counted = pc.value_counts(rejected.column("reason"))
         self._tally.update(
             dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True))
         )
         if self._io.profiled:
-            self._reject_profiles.append(profile(batch, self._io.profiled))
+            self._reject_profiles.append(profile(rejected, self._io.profiled))
 
-    def _writer(self, folder: str, schema: pa.Schema) -> ShardWriter | SegmentWriter:
+    def _writer(self, folder: str, stored: pa.Schema, yielded: pa.Schema) -> ShardWriter | SegmentWriter:
         if folder not in self._writers:
             paged = self._sorted_by and folder == "data"
-            self._writers[folder] = SegmentWriter(schema, self._sorted_by) if paged else ShardWriter(schema)
+            metadata = metadata_of(self._below.facts(yielded)) if self._below and ROW in stored.names else None
+            self._writers[folder] = SegmentWriter(stored, self._sorted_by) if paged else ShardWriter(stored, metadata)
         return self._writers[folder]
 
     def receipt(self, key: str, landed_rows: int) -> Receipt:
         """Store the shards and describe them."""
-        if self._kept_schema is None:
+        if not self._columns:
             message = f"{self._io.prefix}: a kernel yielded nothing; even an empty shard needs one (empty) batch"
             raise ContractError(message)
-        prefix, root = self._io.prefix, self._io.root
-        stored = {folder: writer.store(root, f"{prefix}/{folder}") for folder, writer in self._writers.items()}
+        if self._below:
+            self._below.finish(self._io.prefix)
+        stored = {folder: self._stored(folder) for folder in self._writers}
         return Receipt(
             key=key,
             shard=stored["data"],
@@ -361,7 +402,14 @@ class _Split:
             quarantine=stored.get("quarantine"),
             tally=dict(sorted(self._tally.items())),
             landed_rows=landed_rows,
-            schema=schema_pairs(self._kept_schema),
+            schema=self._columns,
             kept_profile=merge(self._profiles),
             rejects_profile=merge(self._reject_profiles),
+            below=self._below.below if self._below else None,
         )
+
+    def _stored(self, folder: str) -> Shard:
+        writer = self._writers[folder]
+        shard = writer.store(self._io.root, f"{self._io.prefix}/{folder}")
+        is_layer = self._below is not None and ROW in writer.schema.names
+        return replace(shard, below=self._below.below.weight) if self._below and is_layer else shard

@@ -1,8 +1,8 @@
 """Tracks the tasks of one stage: creates them, reuses those of an earlier attempt, and sums their receipts."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pipeline_tasks.errors import ContractError, RefineryError
@@ -13,10 +13,11 @@ from pipeline_tasks.run.task import (
     StageIO,
     Task,
     is_landed,
+    receipt_path,
     stored_receipt,
     task_key,
 )
-from pipeline_tasks.stage import Kernel, Shards
+from pipeline_tasks.stage import Kernel, Layer, Shards
 from pipeline_tasks.store import storage
 
 T = TypeVar("T")
@@ -41,10 +42,26 @@ class Tracker:
         """Reason -> rows rejected or quarantined so far."""
         return total(receipt.tally for receipt in self.receipts)
 
+    def remove_intermediate(self, named: Container[str] = ()) -> None:
+        """Remove the shards that are not `named`, with their receipts: only a resume of uncommitted work needs them.
+
+        What a task rejected stays, as a manifest names it. Shared layers stay for other runs.
+        """
+        store = storage.connect(self.io.root)
+        for receipt in self.receipts:
+            if receipt.shard.path not in named and receipt.shard.path.startswith(f"{self.io.prefix}/"):
+                store.delete(receipt.shard.path)
+                store.delete(receipt_path(self.io.prefix, receipt.key))
+
     def map_tasks(
-        self, kernel: Kernel, inputs: Sequence[Shards], broadcast: Shards, sorted_by: Sequence[str] = ()
+        self,
+        kernel: Kernel,
+        inputs: Sequence[Shards],
+        broadcast: Shards,
+        sorted_by: Sequence[str] = (),
+        layer: Layer | None = None,
     ) -> list[Task]:
-        """Return one task per shard of the first input; with `sorted_by`, what it keeps is stored as a segment."""
+        """Return one task per shard of the first input; what it keeps is a segment with `sorted_by`, or a `layer`."""
         lengths = {len(stream) for stream in inputs}
         if len(lengths) != 1:
             message = f"{self.io.prefix}: map zips its inputs shard by shard, but they have {sorted(lengths)} shards"
@@ -52,14 +69,15 @@ class Tracker:
                 message += "; set `buckets` as it was in the earlier snapshots, or start without history"
             raise ContractError(message)
         rows = [tuple((shard,) for shard in together) for together in zip(*inputs, strict=True)]
-        how = kernel, broadcast, tuple(sorted_by)
-        return [self._map_task(together, *how) for together in rows]
-
-    def _map_task(
-        self, inputs: tuple[Shards, ...], kernel: Kernel, broadcast: Shards, sorted_by: tuple[str, ...]
-    ) -> Task:
-        key = task_key(kernel, inputs, broadcast, sorted_by)
-        return Task(self.io, key, kernel, inputs, broadcast, sorted_by)
+        how: list[object] = [*sorted_by, *([layer] if layer else [])]
+        stage_io = self.io
+        if layer and layer.shared:
+            stage_io = replace(self.io, prefix=self.io.shared)
+            how += sorted(digest for _, digest in self.io.files)
+        return [
+            Task(stage_io, task_key(kernel, inputs, broadcast, how), kernel, inputs, broadcast, tuple(sorted_by), layer)
+            for inputs in rows
+        ]
 
     def group_tasks(self, kernel: Kernel, rows: Shards, by: str, order: Sequence[str], buckets: int) -> list[Task]:
         """Return one task per bucket; a task's input names the shards that its bucket is drawn from."""
@@ -68,8 +86,8 @@ class Tracker:
 
     def complete(self, tasks: Sequence[Task], run_missing: Callable[[list[int]], list[Outcome]]) -> Shards:
         """Run the tasks that no earlier attempt finished; return the shards of all, in order."""
-        store, prefix = storage.connect(self.io.root), self.io.prefix
-        stored = [stored_receipt(store, prefix, task.key) for task in tasks]
+        store = storage.connect(self.io.root)
+        stored = [stored_receipt(store, task.io.prefix, task.key) for task in tasks]
         done = {rank: receipt for rank, receipt in enumerate(stored) if receipt}
         missing = [rank for rank in range(len(tasks)) if rank not in done]
         outcomes = run_missing(missing) if missing else []

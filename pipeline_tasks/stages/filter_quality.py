@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import Filter, Floats, fails, load_filters, packs
 from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN
-from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, reject, replace_column
+from pipeline_tasks.text.base import delta
 
 FILTERS = load_filters()
 """Every profile by its name."""
@@ -31,6 +32,11 @@ PACK_SUFFIXES, DIGEST = (".yaml", ".yml"), "sha256:"
 
 SPANS = pa.field("edit_spans", pa.list_(EDIT_SPAN))
 """What profiles removed from a text that is kept, in the order of profiles."""
+
+
+EDITED, EDITED_CHARS, EDITED_SPANS = "edited_text", "edited_chars", "edited_spans"
+"""Columns that `measure_texts` adds besides signals, and that no other stage gets: what the profiles left of a text
+(`text.base.delta`; null: all of it), its length, and what they removed."""
 
 
 class Profile(NamedTuple):
@@ -54,12 +60,18 @@ Failure = dict[str, float | str]
 """A failed rule of a row: `rule`, `value`, `bound`."""
 
 
-class Applied(NamedTuple):
-    """The result of all profiles for a batch: signals by profile, edits in order, failed rules per row."""
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What of the params decides signals and edits: everything but the bounds of rules.
 
-    signals: dict[str, Floats]
-    edits: list[Edit]
-    failures: list[list[Failure]]
+    `stop_words` has the lists of each profile by language.
+    """
+
+    profiles: tuple[str, ...]
+    words: str
+    limits: Mapping[str, Mapping[str, Any]]
+    stop_words: Mapping[str, Mapping[str, tuple[str, ...]]]
+    edit_spans: bool
 
 
 WORDS = {"split": 0, "unicode": 1, "spacy": 3}
@@ -146,14 +158,69 @@ def filter_texts(batches: Batches, *, params: Params) -> Batches:
     Kept rows get the text that the profiles left, and its `chars`; rejected rows keep their text as it was.
     The id stays that of the text as extracted.
     """
+    yield from decide(measure_texts(batches, measures=measures_of(params)), params=params)
+
+
+def measures_of(params: Params) -> Measures:
+    """Return what of the params decides signals and edits."""
     loaded = packs.load(params.packs, FILTERS)
-    profiles = [
-        profile._replace(card=packs.with_stop_words(profile.card, profile.limits, loaded))
-        for profile in resolve_profiles(params, loaded)
-    ]
+    cards = [FILTERS[profile] for profile in dict.fromkeys(params.profiles)]
+    limits = {card.name: _without_bounds(card, params.limits.get(card.name, {})) for card in cards}
+    lists = {card.name: packs.stop_word_lists(card, params.limits_of(card.name), loaded) for card in cards}
+    return Measures(params.profiles, params.words, limits, lists, params.edit_spans)
+
+
+def _without_bounds(card: Filter, limits: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: limit for name, limit in limits.items() if name not in card.bounds}
+
+
+def measure_texts(batches: Batches, *, measures: Measures) -> Batches:
+    """Append the signals of each profile, and what the profiles leave of each text; nothing is decided.
+
+    A profile gets the texts as the profiles before it left them.
+    """
+    profiles = []
+    for name in measures.profiles:
+        card = packs.with_stop_words(FILTERS[name], measures.stop_words[name])
+        profiles.append((card, card.limits(**measures.limits[name])))
     for batch in batches:
+        yield _measured(batch, profiles, WORDS[measures.words], edit_spans=measures.edit_spans)
+
+
+def _measured(
+    batch: pa.RecordBatch, profiles: Sequence[tuple[Filter, Any]], words: int, *, edit_spans: bool
+) -> pa.RecordBatch:
+    texts, languages = batch.column("text"), batch.column("language")
+    edits: list[Edit] = []
+    for card, limits in profiles:
+        signals, edited = card.compute_signals(texts, languages, words, limits)
+        batch = replace_column(batch, signals_column(card.name), _signals_struct(FILTERS[card.name], signals))
+        if edited is not texts:
+            edits.append(Edit(card, limits, texts, edited))
+        texts = edited
+    batch = replace_column(batch, EDITED, _edited(batch.column("text"), texts))
+    chars = pc.if_else(pc.is_valid(batch.column(EDITED)), pc.utf8_length(texts).cast(pa.int64()), NO_CHARS)
+    batch = replace_column(batch, EDITED_CHARS, chars)
+    return replace_column(batch, EDITED_SPANS, _edit_spans(edits, languages)) if edit_spans else batch
+
+
+NO_CHARS = pa.scalar(None, pa.int64())
+
+
+def _edited(before: pa.Array, after: pa.Array) -> pa.Array:
+    """Return what the profiles left of each text as differences, null where they left all of it."""
+    same = pc.fill_null(pc.equal(before, after), fill_value=False)
+    same = pc.or_(same, pc.is_null(before))
+    return delta.encode(before, pc.if_else(same, pa.scalar(None, after.type), after))
+
+
+def decide(measured: Batches, *, params: Params) -> Batches:
+    """Reject each row whose signals fail a rule; give kept rows the texts that the profiles left."""
+    loaded = packs.load(params.packs, FILTERS)
+    profiles = resolve_profiles(params, loaded)
+    for batch in measured:
         columns = packs.bound_columns(batch.column("language"), loaded)
-        yield _filter_batch(batch, profiles, WORDS[params.words], columns, edit_spans=params.edit_spans)
+        yield _decided(batch, profiles, columns)
 
 
 def resolve_profiles(params: Params, loaded: packs.Packs) -> list[Profile]:
@@ -173,46 +240,43 @@ def _require_known(name: str, names: tuple[str, ...], kind: str) -> None:
         raise RecipeError(message)
 
 
-def _filter_batch(
-    batch: pa.RecordBatch, profiles: list[Profile], words: int, columns: npt.NDArray[np.intp], *, edit_spans: bool
-) -> pa.RecordBatch:
-    """Return `batch` with signals, verdicts and edits; `columns` is the column of `Profile.bounds` for each row."""
-    languages = batch.column("language")
-    signals, edits, failures = _apply(profiles, batch.column("text"), languages, words, columns)
+def _decided(batch: pa.RecordBatch, profiles: list[Profile], columns: npt.NDArray[np.intp]) -> pa.RecordBatch:
+    """Return `batch` with verdicts and edits; `columns` is the column of `Profile.bounds` for each row."""
+    failures: list[list[Failure]] = [[] for _ in range(batch.num_rows)]
+    for card, _, bounds in profiles:
+        _collect_failures(card, bounds[:, columns], batch.column(signals_column(card.name)), failures)
     kept = pa.array([not failed for failed in failures], pa.bool_())
-    if edits:
-        batch = _replace_text(batch, edits[-1].after, kept)
-    for name, values in signals.items():
-        batch = replace_column(batch, signals_column(name), _signals_struct(FILTERS[name], values))
-    batch = replace_column(batch, SPANS.name, _edit_spans(edits if edit_spans else [], kept, languages))
+    spans = _kept_spans(batch, kept)
+    batch = _with_edits(batch, kept)
+    measured = [name for name in (EDITED, EDITED_CHARS, EDITED_SPANS) if name in batch.schema.names]
+    batch = replace_column(batch.drop_columns(measured), SPANS.name, spans)
     reasons = pa.array([failed[0]["rule"] if failed else None for failed in failures], pa.string())
     return reject(batch, reasons, pa.array([_evidence(failed) for failed in failures], pa.string()))
 
 
-def _apply(
-    profiles: list[Profile], texts: pa.Array, languages: pa.Array, words: int, columns: npt.NDArray[np.intp]
-) -> Applied:
-    """Apply profiles in order; each gets the texts as the profiles before it left them."""
-    applied = Applied({}, [], [[] for _ in range(len(texts))])
-    for card, limits, bounds in profiles:
-        signals, edited = card.compute_signals(texts, languages, words, limits)
-        applied.signals[card.name] = signals
-        _collect_failures(card, bounds[:, columns], signals, applied.failures)
-        if edited is not texts:
-            applied.edits.append(Edit(card, limits, texts, edited))
-        texts = edited
-    return applied
-
-
-def _replace_text(batch: pa.RecordBatch, texts: pa.Array, kept: pa.Array) -> pa.RecordBatch:
+def _with_edits(batch: pa.RecordBatch, kept: pa.Array) -> pa.RecordBatch:
     """Return `batch` with the edited text of kept rows, and its length in code points."""
-    edited = pc.if_else(kept, texts, pc.cast(batch.column("text"), pa.large_string()))
-    batch = replace_column(batch, "text", edited)
-    return replace_column(batch, "chars", pc.utf8_length(edited).cast(pa.int64()))
+    edited = batch.column(EDITED)
+    is_edited = pc.and_(kept, pc.is_valid(edited))
+    if not pc.any(is_edited).as_py():
+        return batch
+    before = pc.cast(batch.column("text"), pa.large_string())
+    deltas = pc.if_else(is_edited, edited, pa.scalar(None, edited.type))
+    texts = pc.if_else(is_edited, delta.decode(before, deltas, before.type), before)
+    batch = replace_column(batch, "text", texts)
+    return replace_column(batch, "chars", pc.if_else(is_edited, batch.column(EDITED_CHARS), batch.column("chars")))
 
 
-def _edit_spans(edits: Sequence[Edit], kept: pa.Array, languages: pa.Array) -> pa.Array:
-    """Return the spans that each edit removed from each kept row."""
+def _kept_spans(batch: pa.RecordBatch, kept: pa.Array) -> pa.Array:
+    """Return the removed spans of kept rows; an empty list for any other row, and where none were traced."""
+    none = pa.array([[]] * batch.num_rows, SPANS.type)
+    if EDITED_SPANS not in batch.schema.names:
+        return none
+    return pc.if_else(kept, batch.column(EDITED_SPANS).cast(SPANS.type), none)
+
+
+def _edit_spans(edits: Sequence[Edit], languages: pa.Array) -> pa.Array:
+    """Return the spans that each edit removed from each row."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.edits import spans
 
@@ -220,19 +284,18 @@ def _edit_spans(edits: Sequence[Edit], kept: pa.Array, languages: pa.Array) -> p
     for card, limits, before, after in edits:
         if card.cuts is None:
             continue
-        shorter = pc.not_equal(pc.binary_length(pc.fill_null(before, "")), pc.binary_length(after))
-        rows = pc.indices_nonzero(pc.and_(kept, shorter))
+        rows = pc.indices_nonzero(pc.not_equal(pc.binary_length(pc.fill_null(before, "")), pc.binary_length(after)))
         texts = before.take(rows)
         marks = card.cuts.trace(texts, languages.take(rows), limits)
         cut = spans.find_spans(*views(texts), marks, tuple(f"{card.name}:{rule}" for rule in card.cuts.rules))
         removed.append(cut._replace(rows=rows.to_numpy().astype(np.int64)[cut.rows]))
-    return spans.span_lists(removed, len(kept))
+    return spans.span_lists(removed, len(languages))
 
 
-def _collect_failures(card: Filter, bounds: Floats, signals: Floats, failures: list[list[Failure]]) -> None:
+def _collect_failures(card: Filter, bounds: Floats, signals: Any, failures: list[list[Failure]]) -> None:  # noqa: ANN401 -- Arrow
     """Add each failed rule of each row to `failures`, with value and bound; `bounds` has shape (rules, rows)."""
     for rule, row_bounds in zip(card.rules, bounds, strict=True):
-        values = signals[:, card.signals.index(rule.signal)]
+        values = signals.field(rule.signal).to_numpy(zero_copy_only=False)
         for row in np.flatnonzero(fails(rule, values, row_bounds)):
             value, bound = round(float(values[row]), 6), round(float(row_bounds[row]), 6)
             failures[row].append({"bound": bound, "rule": card.reason(rule), "value": value})
@@ -257,8 +320,13 @@ def writes_for(params: Params) -> pa.Schema:
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Judge every shard by itself."""
-    return on.map(partial(filter_texts, params=params), shards)
+    """Measure every shard by itself, then judge it: other bounds find the measures of a run before."""
+    measures = measures_of(params)
+    columns = (*map(signals_column, dict.fromkeys(params.profiles)), EDITED, EDITED_CHARS, EDITED_SPANS)
+    shared = Layer(reads=("text", "language"), stores=columns, shared=True)
+    measured = on.map(partial(measure_texts, measures=measures), shards, layer=shared)
+    layer = Layer(reads=("language", *columns), stores=(SPANS.name,), changes=("text", "chars"))
+    return on.map(partial(decide, params=params), measured, layer=layer)
 
 
 STAGE = Stage(
@@ -270,7 +338,7 @@ STAGE = Stage(
     reads=pa.schema([DOCUMENT.field("text"), DOCUMENT.field("chars"), pa.field("language", pa.string())]),
     writes=pa.schema([*DOCUMENT, pa.field("language", pa.string()), SPANS]),
     writes_for=writes_for,
-    version=8,
+    version=9,
     splits=True,
     profiled=("chars", "language"),
     reasons=tuple(card.reason(rule) for card in FILTERS.values() for rule in card.rules),

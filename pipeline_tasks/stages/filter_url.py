@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject
+from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, reject
 
 if TYPE_CHECKING:
     from pipeline_tasks.text.urls.blocklists import SubwordIndex, Tables
@@ -226,7 +226,7 @@ def _failures(url: str, hits: list[list[int]], lists: Lists) -> list[Failure]:
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Screen every shard by itself."""
-    return on.map(partial(screen, params=params), shards)
+    return on.map(partial(screen, params=params), shards, layer=Layer(reads=("url",)))
 
 
 STAGE = Stage(

@@ -12,12 +12,15 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import Bytes, Range
 from pipeline_tasks.schema import PAGE, RECORD
-from pipeline_tasks.stage import Batches, Engine, HistoryReader, Section, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Layer, Section, Shards, Stage, reject, replace_column
 
 PAGE_KINDS = ("response", "resource", "conversion", "json", "row")
 KEY = pa.binary()
 SEEN = pa.schema([pa.field("key", KEY)])
 """The key by which later snapshots recognize a page: a 128-bit hash (XXH3) of its URL and payload digest."""
+
+LAYER = Layer(stores=tuple(name for name in PAGE.names if name not in ("payload", "text")), changes=("payload", "text"))
+"""Locators are stored; payloads and texts stay in the landed file, but for texts that are HTML documents."""
 
 DAMAGE = (
     "bad_header",
@@ -274,7 +277,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """
     earlier = sum(on.history("pages"), ())
     seen = [on.map(seen_keys, on.map(record_keys, shards), broadcast=earlier)] if earlier else []
-    pages = on.map(partial(select_pages, params=params), shards, *seen)
+    pages = on.map(partial(select_pages, params=params), shards, *seen, layer=LAYER)
     on.save_history("pages", on.map(page_keys, pages))
     return pages
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import Range, Seed, Weight
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject
+from pipeline_tasks.stage import Batches, Engine, Layer, Shards, Stage, reject
 from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
 
 
@@ -147,7 +147,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     _check(params)
     counts = on.map(partial(count, params=params), shards)
     planned = on.group(partial(plan, params=params), counts, by="group", order=("bin", "tokens"), buckets=1)
-    return on.map(partial(sample, params=params), shards, broadcast=planned)
+    layer = Layer(reads=("id", params.by))
+    return on.map(partial(sample, params=params), shards, broadcast=planned, layer=layer)
 
 
 def _check(params: Params) -> None:

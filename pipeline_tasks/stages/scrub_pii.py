@@ -13,7 +13,7 @@ import pyarrow.compute
 from pipeline_tasks.constraints import Count
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT, REDACTION
-from pipeline_tasks.stage import VARIABLE, Batches, Engine, Secret, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import VARIABLE, Batches, Engine, Layer, Secret, Shards, Stage, reject, replace_column
 from pipeline_tasks.text.pii.candidates import KINDS, PLACEHOLDERS, Limits, Span
 
 if TYPE_CHECKING:  # it loads numba
@@ -184,7 +184,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     if unknown:
         message = f"scrub_pii.regions has {', '.join(unknown)}; use two-letter countries of ISO 3166, such as US"
         raise RecipeError(message)
-    return on.map(partial(scrub, params=params), shards)
+    layer = Layer(stores=(*COUNTS, REDACTIONS.name), changes=("url", "text", "title", "chars"))
+    return on.map(partial(scrub, params=params), shards, layer=layer)
 
 
 STAGE = Stage(

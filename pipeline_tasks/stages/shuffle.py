@@ -8,7 +8,7 @@ import pyarrow as pa
 from pipeline_tasks.constraints import Buckets, Seed
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import LOCATOR
-from pipeline_tasks.stage import Batches, Engine, Shards, Stage
+from pipeline_tasks.stage import Batches, Engine, Layer, Shards, Stage
 from pipeline_tasks.text.base.sampling import uniform_draws
 
 
@@ -44,7 +44,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     if params.buckets < 1:
         message = f"shuffle.buckets: {params.buckets}; at least 1 is needed"
         raise RecipeError(message)
-    drawn = on.map(partial(draw, params=params), shards)
+    drawn = on.map(partial(draw, params=params), shards, layer=Layer(reads=("id",)))
     return on.group(drop_draw, drawn, by="draw", order=("id", "snapshot", "file", "offset"), buckets=params.buckets)
 
 

@@ -10,7 +10,7 @@ from pipeline_tasks.recipe import LAND, STAGES
 from pipeline_tasks.sealed import require_digest, sha256, split_reference
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.shard_file import read_shard
+from pipeline_tasks.store.shard_rows import read_shard
 
 RESTORE = "restore it from a backup, or remove its folder and refine that snapshot again"
 """The way out of a manifest that is not what is expected."""
@@ -74,10 +74,10 @@ def parent_of(root: str, manifest: Manifest) -> Manifest | None:
 
 
 def sampled(shards: Iterable[Shard], most: int) -> Iterator[Shard]:
-    """Yield shards in the order of their digests while together they have at most `most` bytes."""
+    """Yield shards in the order of their digests while a reader of them reads at most `most` bytes."""
     total = 0
     for shard in sorted(shards, key=lambda shard: shard.digest):
-        total += shard.bytes
+        total += shard.weight
         if total > most:
             return
         yield shard

@@ -49,7 +49,7 @@ class RowGroups:
 def row_weights(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """Return the bytes of variable-length data in each row."""
     weights = np.ones(batch.num_rows, dtype=np.int64)
-    for column in batch.columns:
+    for column in (part for whole in batch.columns for part in _parts(whole)):
         kind = column.type
         if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) or pa.types.is_string(kind):
             lengths = pc.binary_length(column).fill_null(0)
@@ -59,6 +59,11 @@ def row_weights(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
             continue
         weights += cast("npt.NDArray[np.int64]", lengths.to_numpy(zero_copy_only=False))
     return weights
+
+
+def _parts(column: Any) -> list[Any]:  # noqa: ANN401 -- an Arrow array
+    """Return the fields of a struct, or the column itself."""
+    return column.flatten() if pa.types.is_struct(column.type) else [column]
 
 
 def no_space(local: Path, error: OSError) -> NoSpace:

@@ -1,4 +1,4 @@
-"""Reads and writes one shard: Parquet whose bytes depend on the rows alone, verified by digest when read."""
+"""Writes one shard, Parquet whose bytes depend on the rows alone, and opens one after checking its digest."""
 
 import contextlib
 import errno
@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,7 +18,6 @@ from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import mismatch
 from pipeline_tasks.store.row_groups import RowGroups, no_space
-from pipeline_tasks.store.segment import Segment
 
 IN_MEMORY_BYTES = 64 * 1024 * 1024
 """A shard up to this size is read at once; of a larger shard, a row group at a time is in memory."""
@@ -53,20 +52,8 @@ class HashingStream:
         return self._hasher.hexdigest()
 
 
-def read_shard(
-    root: str, shard: Shard, *, batch_rows: int = GROUP_ROWS, columns: Sequence[str] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield a committed shard's batches after checking its digest; at least one batch, empty if it has no rows."""
-    if shard.index_digest:
-        for batch in Segment(root, shard, batch_rows):
-            yield batch.select([name for name in batch.schema.names if columns is None or name in columns])
-        return
-    with _checked(root, shard) as source:
-        yield from _rows(pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False), batch_rows, columns)
-
-
 @contextlib.contextmanager
-def _checked(root: str, shard: Shard) -> Iterator[pa.NativeFile | BinaryIO]:
+def checked(root: str, shard: Shard) -> Iterator[pa.NativeFile | BinaryIO]:
     """Open a shard after checking its digest: a small shard in memory, a large shard in a temporary copy."""
     store = storage.connect(root)
     if shard.bytes <= IN_MEMORY_BYTES:
@@ -108,23 +95,15 @@ def _compare(root: str, shard: Shard, actual: str) -> None:
         raise mismatch(where, shard.digest, actual)
 
 
-def _rows(file: pq.ParquetFile, batch_rows: int, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-    picked = [name for name in file.schema_arrow.names if columns is None or name in columns]
-    schema = pa.schema([file.schema_arrow.field(name) for name in picked])
-    if file.metadata.num_rows == 0:
-        yield pa.RecordBatch.from_pylist([], schema=schema)
-    for rank in range(file.metadata.num_row_groups):
-        table = file.read_row_group(rank, columns=picked, use_threads=False).select(picked)
-        for batch in table.combine_chunks().to_batches(max_chunksize=batch_rows):
-            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
-
-
 class ShardWriter:
-    """Collects batches into one Parquet file; the same rows give the same bytes however they were batched."""
+    """Collects batches into one Parquet file; the same rows give the same bytes however they were batched.
 
-    def __init__(self, schema: pa.Schema) -> None:
+    `metadata` is stored with the schema, and is part of the bytes.
+    """
+
+    def __init__(self, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> None:
         self.rows = 0
-        self.schema = schema.remove_metadata()
+        self.schema = schema.remove_metadata().with_metadata(metadata)
         self._groups = RowGroups(self.schema, GROUP_ROWS, GROUP_BYTES)
         handle, name = tempfile.mkstemp(prefix="refinery-", suffix=".parquet")
         os.close(handle)

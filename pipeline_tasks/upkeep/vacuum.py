@@ -2,15 +2,16 @@
 
 import argparse
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import add_json, add_root, number, print_lines, print_result
-from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, stage_prefix
+from pipeline_tasks.manifest import ABANDONED, SHARED, Manifest, commit_slots, stage_prefix
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.run.task import load_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry, Store
 from pipeline_tasks.store.reading import read_manifest
@@ -26,6 +27,9 @@ LIMIT = 0.1
 
 UNNAMED = "not named by the stage's manifest"
 """Why shards next to a committed manifest go: intermediate shards of stages that group rows, and losers' shards."""
+
+UNUSED = "a shared layer on which no manifest rests"
+"""Why shared layers go (`stage.Layer`): a run that asks for one again computes it again."""
 
 SHARDS = ("data", "rejects", "quarantine", "scratch")
 
@@ -50,10 +54,9 @@ class Orphans:
     @property
     def lost(self) -> int:
         """Bytes that somebody may miss: all but unnamed files next to a manifest, and compactions."""
-        missed = (
-            entry for entry, reason in self.files if reason != UNNAMED and not entry.path.startswith(f"{COMPACTED}/")
-        )
-        return sum(entry.bytes for entry in missed)
+        made_again = (UNNAMED, UNUSED)
+        missed = (entry for entry, reason in self.files if reason not in made_again)
+        return sum(entry.bytes for entry in missed if not entry.path.startswith(f"{COMPACTED}/"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,11 @@ class _Prefix:
     name: str
     entries: tuple[Entry, ...]
     manifests: tuple[Manifest, ...]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether runs of several fingerprints share it."""
+        return self.name.partition("/")[2].startswith(SHARED)
 
     def all_are(self, is_old: IsOld) -> bool:
         """Whether every file passes a test of its age."""
@@ -120,10 +128,14 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
     )
     files: list[Orphan] = []
     fenced, total = [], 0
-    for prefix in _prefixes(store):
+    below: set[str] = set()
+    for prefix in _prefixes(store):  # a stage's shared prefix is the last of the stage: fingerprints have hex digits
         total += sum(entry.bytes for entry in prefix.entries)
         _require_manifest(store, prefix, rules)
-        if prefix.manifests:
+        below |= _below(store, prefix)
+        if prefix.is_shared:
+            files += _unused(store, prefix, below, is_old)
+        elif prefix.manifests:
             files += _orphans_of_committed(prefix, rules)
         elif prefix.all_are(is_old):
             fenced.append(prefix.name)
@@ -188,6 +200,22 @@ def _unnamed(prefix: _Prefix, is_old: IsOld) -> Iterator[Orphan]:
         folder = entry.path.removeprefix(f"{prefix.name}/").split("/")[0]
         if folder in SHARDS and entry.path not in named and is_old(entry):
             yield entry, UNNAMED
+
+
+def _below(store: Store, prefix: _Prefix) -> set[str]:
+    """Return the shards that the layers of a prefix rest on, of committed manifests and of work in progress."""
+    parts = [entry.path for entry in prefix.entries if "/partitions/" in entry.path and entry.bytes]
+    manifests = prefix.manifests or [read_manifest(store.root, path) for path in parts]
+    return {shard.path for manifest in manifests for shard in manifest.below}
+
+
+def _unused(store: Store, prefix: _Prefix, below: Container[str], is_old: IsOld) -> Iterator[Orphan]:
+    """Yield the old shared layers that no manifest rests on, their receipts first: no run must find those."""
+    old = [entry for entry in prefix.entries if is_old(entry)]
+    for entry in old:
+        if "/receipts/" in entry.path and load_receipt(store.read(entry.path), entry.path).shard.path not in below:
+            yield entry, UNUSED
+    yield from ((entry, UNUSED) for entry in old if "/data/" in entry.path and entry.path not in below)
 
 
 def _published_prefixes(root: str) -> frozenset[str]:

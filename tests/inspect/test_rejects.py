@@ -94,7 +94,7 @@ def test_exported_rejects_are_a_snapshot(model: str, tmp_path: Path) -> None:
     path, _, _ = listing.land(str(tmp_path), str(to))
     landing = listing.landing_of(str(to))
     path, _ = refined(tmp_path, "ingest", path, landing=landing)
-    path, _ = refined(tmp_path, "extract", path)
+    path, _ = refined(tmp_path, "extract", path, landing=landing)
     _, manifest = refined(tmp_path, "filter_language", path, {"model": model, "keep": ["de"]})
     (kept,) = rows(tmp_path, manifest).to_pylist()
     assert kept["text"] == text("Dachs")

@@ -9,8 +9,10 @@ from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import DeterminismViolation
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
-from pipeline_tasks.run.task import Receipt, commit_receipt, load_receipt, stored_receipt
+from pipeline_tasks.run.task import Receipt, StageIO, commit_receipt, load_receipt, stored_receipt
+from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.store import storage
+from pipeline_tasks.text.base.tables import unchanged
 from tests.refining import commit_parent
 from tests.toys import table
 
@@ -55,3 +57,9 @@ def test_the_manifest_profiles_kept_and_rejected_rows(tmp_path: Path) -> None:
     assert rejected
     assert max(column["count"] for column in manifest.metrics["kept"].values()) == manifest.rows  # the rest are null
     assert max(column["count"] for column in manifest.metrics["rejects"].values()) == rejected + quarantined
+
+
+def test_no_rows_have_no_bucket(tmp_path: Path) -> None:
+    on = LocalEngine(Tracker(StageIO(str(tmp_path), "toy_group/f")))
+    assert on.group(unchanged, (), by="id", buckets=3) == ()
+    assert on.tracker.ran == 0

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests import days
 from tests.documents import documents
+from tests.refining import row_digests
 
 CHAINS: dict[str, Any] = {"buckets": 2, "ngram": 2, "bands": 6, "rows": 1, "threshold": 0.5}
 """Params under which short texts over few words form bands, chains and bridges."""
@@ -101,9 +102,13 @@ def test_the_development_corpus_in_days_keeps_what_one_batch_keeps(
 
 
 def stored(run: days.Days) -> list[Any]:
-    """Digests of the shards, rejects and history of every day."""
+    """Digests of the rows of the shards and rejects, and of the history, of every day."""
     return [
-        [shard.digest for shard in (*manifest.shards, *manifest.rejects, *manifest.history_shards)]
+        [
+            *row_digests(run.root, manifest.shards),
+            *sorted(row_digests(run.root, manifest.rejects)),
+            *(shard.digest for shard in manifest.history_shards),
+        ]
         for manifest in run.manifests
     ]
 

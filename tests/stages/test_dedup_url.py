@@ -214,9 +214,8 @@ def test_cutting_and_order_change_nothing(
             history=[before],
             batch_rows=batch_rows,
         )
-        assert [shard.digest for shard in (*whole.shards, *whole.history_shards)] == [
-            shard.digest for shard in (*cut.shards, *cut.history_shards)
-        ]
+        assert refining.row_digests(root, whole.shards) == refining.row_digests(root, cut.shards)
+        assert [shard.digest for shard in whole.history_shards] == [shard.digest for shard in cut.history_shards]
         assert whole.rows + sum(whole.rejected.values()) == len(drawn)
         urls = keys(refining.rows(root, whole).column("url").combine_chunks(), ("utm_*",)).drop_null().to_pylist()
         assert len(urls) == len(set(urls))

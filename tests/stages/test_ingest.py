@@ -17,7 +17,7 @@ from pipeline_tasks.run.runner import Cost, refine
 from pipeline_tasks.schema import PAGE, RECORD
 from pipeline_tasks.stages.ingest import DAMAGE, STAGE, Params, page_keys, select_pages
 from pipeline_tasks.store import shard_file, storage
-from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep import compact
 from tests.archives import PAGE as HTML
 from tests.archives import http, read, response, warc, zipped
@@ -191,6 +191,50 @@ def crawl(folder: Path, name: str, *files: bytes) -> str:
     return str(folder / name)
 
 
+ARCHIVES = {
+    "a.warc.gz": b"".join(
+        zipped([response(URL), response(URL + "gone", http(status="404 Gone")), response(URL + "b")])
+    ),
+    "b.warc": response(URL + "c") + response(URL + "d"),
+}
+LINES = {
+    "c.jsonl": b'{"text": "The river rises in the hills.", "url": "https://example.org/e"}\n{"text": ""}\n'
+    b'{"text": "<!doctype html><html><p>A page in a text.</p></html>", "url": "https://example.org/f"}\n',
+}
+
+
+@pytest.mark.parametrize(("files", "count"), [(ARCHIVES, 4), (LINES, 2)])
+@pytest.mark.parametrize("batch_rows", [1, 4096])
+def test_payloads_stay_in_the_landed_files_and_are_read_from_there(
+    tmp_path: Path, batch_rows: int, files: dict[str, bytes], count: int
+) -> None:
+    landing, root = tmp_path / "monday", tmp_path / "root"
+    landing.mkdir()
+    for name, content in files.items():
+        (landing / name).write_bytes(content)
+    parent = land(str(root), str(landing))[0]
+    _, manifest = refined(root, "ingest", parent, landing=str(landing), batch_rows=batch_rows)
+    expected = [row for name in files for row in selected(pa.Table.from_pylist(read(files[name], name), RECORD))]
+    kept = [{name: row[name] for name in PAGE.names} for row in expected if row["reason"] is None]
+    pages = rows(root, manifest, landing=str(landing)).to_pylist()
+    named = [sorted(({**row, "snapshot": ""} for row in part), key=lambda row: row["url"]) for part in (pages, kept)]
+    assert named[0] == named[1]
+    assert len(pages) == count
+    with pytest.raises(ContractError, match="read the stage `extract` instead"):
+        list(read_shards(str(root), manifest.shards))
+    assert len(list(read_shards(str(root), manifest.shards, ["url"]))) == len(files)
+
+
+@pytest.mark.parametrize("what", ["changed", "gone"])
+def test_a_landed_file_that_is_not_as_it_was_ingested_is_refused_by_extract(tmp_path: Path, what: str) -> None:
+    monday = crawl(tmp_path, "monday", ARCHIVES["a.warc.gz"])
+    path, _ = refined(tmp_path / "root", "ingest", land(str(tmp_path / "root"), monday)[0], landing=monday)
+    file = tmp_path / "monday" / "0.warc.gz"
+    file.write_bytes(ARCHIVES["a.warc.gz"] + b"\0") if what == "changed" else file.unlink()
+    with pytest.raises(ContractError, match="SHA-256" if what == "changed" else "vanished"):
+        refined(tmp_path / "root", "extract", path, landing=monday)
+
+
 @pytest.mark.slow
 def test_a_file_that_vanishes_after_it_was_listed_is_named(any_root: str, tmp_path: Path) -> None:
     """In a folder and in a bucket; before, that was the store's own FileNotFoundError."""
@@ -227,13 +271,13 @@ def test_the_next_snapshot_recognizes_pages_of_this_one(tmp_path: Path) -> None:
     monday = crawl(tmp_path, "monday", *files)
     first, manifest = refined(tmp_path / "root", "ingest", land(str(tmp_path / "root"), monday)[0], landing=monday)
     assert (manifest.rejected, manifest.quarantined) == ({"ingest:status": 1}, {"error:gzip_corrupt": 1})
-    assert (manifest.rows_in, rows(tmp_path / "root", manifest).num_rows) == (4, 2)
-    assert rows(tmp_path / "root", manifest).schema.names == PAGE.names
+    assert (manifest.rows_in, rows(tmp_path / "root", manifest, landing=monday).num_rows) == (4, 2)
+    assert rows(tmp_path / "root", manifest, landing=monday).schema.names == PAGE.names
     tuesday = crawl(tmp_path, "tuesday", b"".join(zipped([response(URL + name) for name in ("", "gone", "c")])))
     landed = land(str(tmp_path / "root"), tuesday)[0]
     _, manifest = refined(tmp_path / "root", "ingest", landed, history=[first], landing=tuesday)
     assert manifest.rejected == {"ingest:unchanged": 1}
-    assert sorted(rows(tmp_path / "root", manifest)["url"].to_pylist()) == [URL + "c", URL + "gone"]
+    assert sorted(rows(tmp_path / "root", manifest, landing=tuesday)["url"].to_pylist()) == [URL + "c", URL + "gone"]
 
 
 def published(root: Path, name: str, landing: str) -> Cost:

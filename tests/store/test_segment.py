@@ -19,6 +19,7 @@ from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import segment_writer, storage
 from pipeline_tasks.store.segment import Segment
 from pipeline_tasks.store.segment_writer import SegmentWriter
+from pipeline_tasks.store.shard_rows import read_shard
 from tests.faulty_s3 import FaultyS3
 from tests.store.test_storage import small_files
 
@@ -256,3 +257,11 @@ def test_the_format_is_what_it_was(tmp_path: Path) -> None:
     assert shard.digest[:12] == "098bcd228297"
     assert shard.index_digest[:12] == "e301039a19b7"
     assert shard.bytes == 4320
+
+
+def test_a_segment_is_read_as_a_shard_with_the_columns_that_are_asked_for(tmp_path: Path) -> None:
+    rows = table(range(300))
+    shard = stored(tmp_path, rows)
+    for columns in (None, ["key", "many"], ["text"]):
+        read = pa.Table.from_batches(list(read_shard(str(tmp_path), shard, columns=columns)))
+        assert read.equals(rows.select(columns or rows.column_names))

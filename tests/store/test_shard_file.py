@@ -8,7 +8,8 @@ import pytest
 from pipeline_tasks.errors import DigestMismatch, NoSpace
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import shard_file
-from pipeline_tasks.store.shard_file import ShardWriter, read_shard
+from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shard_rows import read_shard
 
 TABLE = pa.table(
     {"id": [f"{at:032x}" for at in range(5000)], "text": pa.array(["text " * 9] * 5000, pa.large_string())}

@@ -163,9 +163,8 @@ def stop_word_lists(card: Filter, limits: Any, packs: Packs) -> Mapping[str, tup
     return {code: packs[code].stop_words for code, counts in languages if counts and packs[code].stop_words}
 
 
-def with_stop_words(card: Filter, limits: Any, packs: Packs) -> Filter:  # noqa: ANN401 -- a filter's Limits
-    """Return `card` counting the stop words of `stop_word_lists` in texts of those languages."""
-    lists = stop_word_lists(card, limits, packs)
+def with_stop_words(card: Filter, lists: Mapping[str, tuple[str, ...]]) -> Filter:
+    """Return `card` counting stop words in texts of the languages that have one of `lists` (`stop_word_lists`)."""
     return replace(card, compute_signals=partial(_with_stop_words, card=card, lists=lists)) if lists else card
 
 

@@ -76,7 +76,9 @@ def check_leftovers(root: str, manifests: Iterable[Manifest], findings: Findings
     store = storage.connect(root)
     for manifest in manifests:
         prefix = stage_prefix(manifest.stage, manifest.fingerprint)
-        for entry in (*store.list(f"{prefix}/partitions"), *store.list(f"{prefix}/receipts")):
+        shared = sorted({"/".join(shard.path.split("/")[:2]) for shard in manifest.below} - {prefix})
+        folders = [f"{prefix}/partitions", f"{prefix}/receipts", *(f"{name}/receipts" for name in shared)]
+        for entry in (entry for folder in folders for entry in store.list(folder)):
             if entry.bytes:  # an empty object is no commit
                 where = f"{root}/{entry.path}"
                 with findings.guarded(where, f"remove {where}: nothing that is committed reads it"):

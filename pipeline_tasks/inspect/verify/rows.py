@@ -1,10 +1,9 @@
 """Compares the rows of shards with what their manifest says of them: counts, columns, reasons and profiles."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
@@ -15,16 +14,21 @@ from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.stage import LANDING, Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.store.shard_rows import Facts, facts_of
 
 
-def check_rows(root: str, read: Committed, findings: Findings) -> None:
-    """Re-read the rows of a manifest and compare them with what it says.
+def check_rows(root: str, read: Committed, findings: Findings, known: Mapping[str, Committed]) -> None:
+    """Re-read the rows of a manifest and compare them with what it says; `known` has all manifests by fingerprint.
 
-    A landed snapshot has no rows yet, and those of a manifest with damaged shards say nothing.
+    A landed snapshot has no rows yet, and where a shard is damaged, the rows of all layers over it say nothing.
     """
     manifest = read.manifest
-    if manifest.landed or any(findings.is_damaged(f"{root}/{shard.path}") for shard in manifest.stored):
+    lineage = tuple(_lineage(manifest, known))
+    stored = [shard for earlier in lineage for shard in earlier.stored]
+    if manifest.landed or any(findings.is_damaged(f"{root}/{shard.path}") for shard in stored):
         return
+    if lineage[-1].landed:  # else an earlier manifest is a problem of its own
+        _check_below(root, read, {shard.path for shard in stored}, findings)
     for name, schema, shards in _parts(read.manifest):
         for shard in shards:
             with findings.guarded(f"{root}/{shard.path}", REFINE_AGAIN):
@@ -32,6 +36,32 @@ def check_rows(root: str, read: Committed, findings: Findings) -> None:
     with findings.guarded(read.where, REFINE_AGAIN):
         _check_reasons(root, read, findings)
         _check_profiles(root, read, findings)
+
+
+def _lineage(manifest: Manifest, known: Mapping[str, Committed]) -> Iterator[Manifest]:
+    """Yield a manifest, its parent, and so on."""
+    earlier: Committed | None
+    while manifest.parents and (earlier := known.get(manifest.parents[0])):
+        yield manifest
+        manifest = earlier.manifest
+    yield manifest
+
+
+def _check_below(root: str, read: Committed, named: Container[str], findings: Findings) -> None:
+    """Check that each layer rests on a shard that its own manifest or an earlier one names: a vacuum keeps no other."""
+    manifest = read.manifest
+    for shard in (*manifest.shards, *manifest.rejects, *manifest.quarantine):
+        where = f"{root}/{shard.path}"
+        with findings.guarded(where, REFINE_AGAIN):
+            facts = _facts(root, shard)
+            if facts and facts.below.path not in named:
+                problem = "rests on a shard that neither its manifest nor an earlier one names"
+                findings.add(Problem(where, problem, f"a shard below {read.path}", facts.below.path, REFINE_AGAIN))
+
+
+def _facts(root: str, shard: Shard) -> Facts | None:
+    with storage.connect(root).open(shard.path) as stream:
+        return facts_of(pq.read_schema(stream))
 
 
 Columns = tuple[tuple[str, str], ...]
@@ -72,7 +102,8 @@ def _measured(root: str, shard: Shard) -> tuple[int, Columns]:
         return sum(batch.num_rows for batch in batches), schema_pairs(batches[0].schema)
     with storage.connect(root).open(shard.path) as stream:
         file = pq.ParquetFile(stream)
-        return file.metadata.num_rows, schema_pairs(file.schema_arrow)
+        facts = facts_of(file.schema_arrow)
+        return file.metadata.num_rows, facts.columns if facts else schema_pairs(file.schema_arrow)
 
 
 def _check_reasons(root: str, read: Committed, findings: Findings) -> None:
@@ -108,12 +139,10 @@ def _profiles(root: str, shards: Iterable[Shard], profiled: Iterable[str]) -> It
     for shard in shards:
         if shard.path.startswith(LANDING) or shard.index_digest:
             continue
-        with storage.connect(root).open(shard.path) as stream:
-            file = pq.ParquetFile(stream)
-            columns = [name for name in profiled if name in file.schema_arrow.names]
-            for batch in file.iter_batches(columns=columns) if columns else ():
-                if batch.num_rows:
-                    yield profile(pa.Table.from_batches([batch]), columns)
+        columns = [name for name, _ in _measured(root, shard)[1] if name in profiled]
+        for batch in read_shards(root, (shard,), columns) if columns else ():
+            if batch.num_rows:
+                yield profile(batch, columns)
 
 
 def _equal(said: Mapping[str, Any], again: Mapping[str, Any]) -> bool:

@@ -120,8 +120,9 @@ def _content_checks(root: str, pairs: Pairs, findings: Findings, *, full: bool) 
         yield partial(check_exports, root, version, committed, findings, full=full)
     if full:
         manifests = {read.path: read for _, committed in pairs for read in committed.values()}
+        known = {read.manifest.fingerprint: read for read in manifests.values()}
         for read in manifests.values():
-            yield partial(check_rows, root, read, findings)
+            yield partial(check_rows, root, read, findings, known)
             yield partial(check_leftovers, root, [read.manifest], findings)
 
 

@@ -5,7 +5,7 @@ from functools import partial
 import pyarrow as pa
 
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Engine, Shards, Stage
+from pipeline_tasks.stage import Engine, Layer, Shards, Stage
 from pipeline_tasks.stages.dedup_minhash.candidates import (
     candidate_pairs,
     distinct_pairs,
@@ -63,7 +63,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     on.save_history("bands", _grouped(bands, params, on, by="key", order=("rank", "id")))
     on.save_history("signatures", signatures, losers, kernel=partial(save_signatures, version=version))
     on.save_history("superseded", superseded, strongest, kernel=save_superseded)
-    return on.map(partial(reject_losers, params=params), documents, outlines, losers, strongest, unsettled)
+    rejecting, tables = partial(reject_losers, params=params), (outlines, losers, strongest, unsettled)
+    return on.map(rejecting, documents, *tables, layer=Layer(reads=("id",), stores=("shingles", "unsettled_bands")))
 
 
 def _into_buckets(shards: Shards, params: Params, on: Engine) -> Shards:

@@ -14,7 +14,7 @@ from pipeline_tasks.constraints import Ratio, Weight
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, reject, replace_column
 from pipeline_tasks.stages.score_quality.components import Column, components
 from pipeline_tasks.text.base.cached import cached
 
@@ -96,16 +96,48 @@ def check_files(params: Params) -> None:
     _language_models(params)
 
 
+@dataclass(frozen=True, slots=True)
+class Models:
+    """What of the params decides the components: not the weights, nor the bounds."""
+
+    language_models: Mapping[str, FilePath]
+    classifiers: Mapping[str, FilePath]
+    labels: Mapping[str, str]
+
+
+def models_of(params: Params) -> Models:
+    """Return what of the params decides the components."""
+    return Models(params.language_models, params.classifiers, params.labels)
+
+
+COMPONENTS = "score_components"
+"""Column that `measure` adds, and that no other stage gets: a struct of all components, null where one is unknown."""
+
+
 def score(docs: Batches, *, params: Params) -> Batches:
     """Append `score`, rounded to six digits; reject rows below a bound with all components as evidence."""
-    classifiers, models = _classifiers(params), _language_models(params)
+    yield from decide(measure(docs, models=models_of(params)), params=params)
+
+
+def measure(docs: Batches, *, models: Models) -> Batches:
+    """Append all components of each document, rounded to six digits; nothing is decided."""
+    classifiers, language_models = _classifiers(models), _language_models(models)
     for batch in docs:
-        parts = components(batch, models)
+        parts = components(batch, language_models)
         for name, model in classifiers.items():
-            parts[name] = _probability(model, params.labels[name], batch.column("text").to_pylist())
-        parts = {name: np.round(part, 6) for name, part in parts.items()}
+            parts[name] = _probability(model, models.labels[name], batch.column("text").to_pylist())
+        columns = [pa.array(np.round(part, 6), pa.float64(), from_pandas=True) for part in parts.values()]
+        yield replace_column(batch, COMPONENTS, pa.StructArray.from_arrays(columns, names=list(parts)))
+
+
+def decide(measured: Batches, *, params: Params) -> Batches:
+    """Append the `score` of the components by weight; reject rows below a bound."""
+    for batch in measured:
+        column: Any = batch.column(COMPONENTS)
+        names = [part.name for part in column.type]
+        parts = {name: column.field(name).to_numpy(zero_copy_only=False).astype(np.float64) for name in names}
         scores = _composite(parts, params.weights, batch.num_rows)
-        scored = replace_column(batch, "score", pa.array(scores, pa.float64()))
+        scored = replace_column(batch.drop_columns([COMPONENTS]), "score", pa.array(scores, pa.float64()))
         yield reject(scored, *_verdicts(parts, scores, params))
 
 
@@ -145,11 +177,11 @@ def _language_model(code: str, path: FilePath) -> Any:  # noqa: ANN401 -- a Lang
     return model
 
 
-def _language_models(params: Params) -> dict[str, Any]:
+def _language_models(params: Params | Models) -> dict[str, Any]:
     return {code: _language_model(code, path) for code, path in params.language_models.items()}
 
 
-def _classifiers(params: Params) -> dict[str, Any]:
+def _classifiers(params: Params | Models) -> dict[str, Any]:
     return {
         name: _classifier(name, params.classifiers[name], params.labels[name]) for name in sorted(params.classifiers)
     }
@@ -190,8 +222,10 @@ def _evidence(parts: Mapping[str, Column], row: int, value: float, minimum: floa
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Score every shard by itself."""
-    return on.map(partial(score, params=params), shards)
+    """Measure every shard by itself, then judge it: other weights and bounds find the components of a run before."""
+    measuring = partial(measure, models=models_of(params))
+    measured = on.map(measuring, shards, layer=Layer(shared=True))
+    return on.map(partial(decide, params=params), measured, layer=Layer(reads=(COMPONENTS,), stores=("score",)))
 
 
 STAGE = Stage(
@@ -202,7 +236,7 @@ STAGE = Stage(
     check_files=check_files,
     reads=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64())]),
     writes=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64()), pa.field("score", pa.float64())]),
-    version=2,
+    version=3,
     splits=True,
     engine="ray",
     profiled=("score",),

@@ -5,7 +5,7 @@ from functools import partial
 import pyarrow as pa
 
 from pipeline_tasks.schema import LOCATOR
-from pipeline_tasks.stage import Engine, Section, Shards, Stage
+from pipeline_tasks.stage import Engine, Layer, Section, Shards, Stage
 from pipeline_tasks.stages.tokenize.choosing import choose_tokenizer, load_tokenizer
 from pipeline_tasks.stages.tokenize.encoding import choose_backend, encode
 from pipeline_tasks.stages.tokenize.params import JSON, TOKENIZER, Params
@@ -31,7 +31,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     tokenizer = choose_tokenizer(shards, params, on)
     on.save_history("tokenizer", tokenizer)
     choices = on.map(partial(choose_backend, params=params), shards, broadcast=tokenizer)
-    return on.map(encode, shards, choices, broadcast=tokenizer)
+    return on.map(encode, shards, choices, broadcast=tokenizer, layer=Layer(stores=("tokens", "n_tokens")))
 
 
 _READS = pa.schema([*LOCATOR, pa.field("id", pa.string()), pa.field("text", pa.large_string())])

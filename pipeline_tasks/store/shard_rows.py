@@ -1,0 +1,255 @@
+"""Reads the rows of a shard: of a segment, of a file with all of its columns, or of a layer over the shard below it.
+
+A layer is a file that has columns of its own, and in `ROW` the row of the shard below that each of its rows is. In its
+metadata are that shard, and all columns of its rows in order. A column that it has anew for some rows only is a struct
+of one field, null where the row below has the value; of texts and payloads it has what differs (`delta`). So a layer's
+digest covers everything that its rows are read from.
+"""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.manifest import schema_pairs, shard_of
+from pipeline_tasks.schema import RECORD
+from pipeline_tasks.sealed import canonical
+from pipeline_tasks.stage import LANDING, Batches, Shard
+from pipeline_tasks.store.segment import Segment
+from pipeline_tasks.store.shard_file import GROUP_ROWS, checked
+from pipeline_tasks.text.base import delta
+
+ROW = "__row"
+"""Column of a layer: the row of the shard below, counted from 0; it ascends."""
+
+CHANGED = "__changed_"
+"""Prefix of the columns of a layer that have a value for some rows only, in a struct of one field, `VALUE`."""
+
+VALUE = "value"
+METADATA = "refinery.layer"
+"""Key of a file's metadata: the shard below and the columns of the rows, as JSON."""
+
+Columns = tuple[tuple[str, str], ...]
+"""Names and types of columns, in order."""
+
+Landed = Callable[[Shard], Batches]
+"""Reads the records of a landed file, as `schema.RECORD`."""
+
+pc: Any = pyarrow.compute
+
+
+class Facts(NamedTuple):
+    """The shard below a layer, and all columns of the layer's rows."""
+
+    below: Shard
+    columns: Columns
+
+
+def metadata_of(facts: Facts) -> Mapping[str, str]:
+    """Return the metadata of a layer's file."""
+    below = {name: value for name, value in asdict(facts.below).items() if value or name in ("rows", "bytes")}
+    return {METADATA: canonical({"below": below, "columns": facts.columns}).decode()}
+
+
+def facts_of(schema: pa.Schema) -> Facts | None:
+    """Return the facts of a layer from the schema of its file; None for a file that has all of its columns."""
+    said = (schema.metadata or {}).get(METADATA.encode())
+    if said is None:
+        return None
+    facts = json.loads(said)
+    return Facts(shard_of(facts["below"]), tuple((name, kind) for name, kind in facts["columns"]))
+
+
+def read_shard(
+    root: str,
+    shard: Shard,
+    *,
+    batch_rows: int = GROUP_ROWS,
+    columns: Sequence[str] | None = None,
+    landed: Landed | None = None,
+) -> Batches:
+    """Yield a committed shard's batches after checking its digest; at least one batch, empty if it has no rows.
+
+    See `ShardRows`.
+    """
+    return iter(ShardRows(root, shard, batch_rows=batch_rows, columns=columns, landed=landed))
+
+
+class ShardRows:
+    """The rows of a shard, or `columns` of them: those that it has of the names that are given.
+
+    `all_columns` has every column of the rows, read or not, from the first batch on. `landed` reads the records of a
+    landed file; without it, what a layer leaves there cannot be read.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        shard: Shard,
+        *,
+        batch_rows: int = GROUP_ROWS,
+        columns: Sequence[str] | None = None,
+        landed: Landed | None = None,
+    ) -> None:
+        self.all_columns: Columns = ()
+        self._root, self._shard, self._batch_rows = root, shard, batch_rows
+        self._picked = None if columns is None else frozenset(columns)
+        self._landed = landed
+
+    def __iter__(self) -> Batches:
+        """Yield the rows in batches of at most `batch_rows`; at least one, empty if there are none."""
+        if self._shard.path.startswith(LANDING):
+            yield from self._of_landed()
+        elif self._shard.index_digest:
+            for batch in Segment(self._root, self._shard, self._batch_rows):
+                self.all_columns = schema_pairs(batch.schema)
+                yield batch.select(self._picks(batch.schema.names))
+        else:
+            with checked(self._root, self._shard) as source:
+                yield from self._of_file(pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False))
+
+    def _picks(self, names: Sequence[str]) -> list[str]:
+        return [name for name in names if self._picked is None or name in self._picked]
+
+    def _of_landed(self) -> Batches:
+        if self._landed is None:
+            message = (
+                f"{self._root}: payloads are not stored but read from {self._shard.path.removeprefix(LANDING)} as it "
+                "landed, which only a task of a run does; read the stage `extract` instead"
+            )
+            raise ContractError(message)
+        self.all_columns = schema_pairs(RECORD)
+        for batch in self._landed(self._shard):
+            yield batch.select(self._picks(batch.schema.names))
+
+    def _of_file(self, file: pq.ParquetFile) -> Batches:
+        facts = facts_of(file.schema_arrow)
+        if facts is None:
+            self.all_columns = schema_pairs(file.schema_arrow)
+            yield from _file_rows(file, self._picks(file.schema_arrow.names), self._batch_rows)
+            return
+        self.all_columns = facts.columns
+        names = self._picks([name for name, _ in facts.columns])
+        own = file.schema_arrow.names
+        lower = [name for name in names if name not in own]
+        if not lower:
+            yield from _file_rows(file, names, self._batch_rows)
+            return
+        below = read_shard(self._root, facts.below, batch_rows=self._batch_rows, columns=lower, landed=self._landed)
+        rows = _LayerRows(file, names)
+        try:
+            yield from rows.over(below)
+        except _RowsMissing as error:
+            message = (
+                f"{self._root}/{self._shard.path} has row {error} of {facts.below.path}, which has fewer; "
+                "remove the layer's folder and run again"
+            )
+            raise ContractError(message) from error
+
+
+def _file_rows(file: pq.ParquetFile, names: Sequence[str], batch_rows: int) -> Batches:
+    """Yield columns of a file in the order of `names`, a row group at a time in memory."""
+    schema = pa.schema([file.schema_arrow.field(name) for name in names])
+    if file.metadata.num_rows == 0:
+        yield pa.RecordBatch.from_pylist([], schema=schema)
+    for table in _groups(file, names):
+        for batch in table.combine_chunks().to_batches(max_chunksize=batch_rows):
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def _groups(file: pq.ParquetFile, names: Sequence[str]) -> Iterator[pa.Table]:
+    for rank in range(file.metadata.num_row_groups):
+        yield file.read_row_group(rank, columns=names, use_threads=False).select(names)
+
+
+class _RowsMissing(ValueError):
+    """A layer has a row that the shard below does not have."""
+
+
+class _LayerRows:
+    """The rows of a layer, put together from its own columns and the batches of the shard below."""
+
+    def __init__(self, file: pq.ParquetFile, names: Sequence[str]) -> None:
+        self._names = names
+        own = file.schema_arrow.names
+        self._plain = [name for name in names if name in own]
+        self._changed = [name for name in names if CHANGED + name in own]
+        self._schema = file.schema_arrow
+        self._groups = _groups(file, [ROW, *self._plain, *(CHANGED + name for name in self._changed)])
+        self._waiting: list[pa.RecordBatch] = []
+
+    def over(self, below: Batches) -> Batches:
+        """Yield the layer's rows, in batches with the borders of those below."""
+        start, is_empty, batch = 0, True, None
+        for batch in below:
+            own = self._until(start + batch.num_rows)
+            if own.num_rows:
+                is_empty = False
+                yield self._joined(own, batch, start)
+            start += batch.num_rows
+        rest = self._until(None)
+        if rest.num_rows:
+            raise _RowsMissing(rest.column(ROW)[0])
+        if is_empty and batch is not None:
+            yield self._joined(rest, batch.slice(0, 0), start)
+
+    def _until(self, stop: int | None) -> pa.RecordBatch:
+        """Return the layer's next rows whose row below is before `stop`."""
+        taken: list[pa.RecordBatch] = []
+        while self._waiting or self._fetched():
+            batch = self._waiting[0]
+            count = batch.num_rows if stop is None else int(np.searchsorted(_numbers(batch), stop))
+            taken.append(batch.slice(0, count))
+            if count < batch.num_rows:
+                self._waiting[0] = batch.slice(count)
+                break
+            self._waiting.pop(0)
+        whole = pa.Table.from_batches(taken, schema=taken[0].schema if taken else self._empty().schema)
+        combined: list[pa.RecordBatch] = whole.combine_chunks().to_batches()
+        return combined[0] if combined else self._empty()
+
+    def _fetched(self) -> bool:
+        """Fetch the next row group; return whether there was one."""
+        for table in itertools.islice(self._groups, 1):
+            self._waiting = table.combine_chunks().to_batches()
+            return True
+        return False
+
+    def _empty(self) -> pa.RecordBatch:
+        names = [ROW, *self._plain, *(CHANGED + name for name in self._changed)]
+        return pa.RecordBatch.from_pylist([], schema=pa.schema([self._schema.field(name) for name in names]))
+
+    def _joined(self, own: pa.RecordBatch, below: pa.RecordBatch, start: int) -> pa.RecordBatch:
+        """Return rows with the layer's own columns, and those of the rows below with what the layer changes."""
+        if own.num_rows < below.num_rows:
+            below = below.take(pa.array(_numbers(own) - start))
+        columns = [
+            own.column(name)
+            if name in self._plain
+            else _changed(below.column(name), own.column(CHANGED + name) if name in self._changed else None)
+            for name in self._names
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=list(self._names))
+
+
+def _numbers(own: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    numbers: npt.NDArray[np.int64] = own.column(ROW).to_numpy()
+    return numbers
+
+
+def _changed(values: pa.Array, changes: pa.StructArray | None) -> pa.Array:
+    """Return values with those of `changes` in their place; a null there changes nothing."""
+    if changes is None or changes.null_count == len(changes):
+        return values
+    changed = pc.struct_field(changes, VALUE)
+    if delta.is_long(values.type):
+        changed = delta.decode(values, changed, values.type)
+    return pc.if_else(pc.is_valid(changes), changed, values)

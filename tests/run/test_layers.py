@@ -1,0 +1,204 @@
+"""A layer reads back as the rows that its kernel yielded, whatever it rests on, and stores none of them again."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.engines.local import LocalEngine
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.run.task import StageIO
+from pipeline_tasks.run.tracker import Tracker
+from pipeline_tasks.stage import Batches, Layer, Shard, Shards, reject, replace_column
+from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shard_rows import ROW, facts_of, read_shard
+
+ROWS = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("text", pa.large_string()),
+        pa.field("chars", pa.int64()),
+        pa.field("title", pa.string()),
+    ]
+)
+LAYER = Layer(changes=("text", "chars", "title"))
+
+
+def table(texts: Sequence[str | None]) -> pa.Table:
+    columns = {
+        "id": [f"{row:04x}" for row in range(len(texts))],
+        "text": texts,
+        "chars": [None if text is None else len(text) for text in texts],
+        "title": [text and text[:3] for text in texts],
+    }
+    return pa.table(columns, schema=ROWS)
+
+
+def engine(root: Path, name: str = "toy", batch_rows: int = 7) -> LocalEngine:
+    return LocalEngine(Tracker(StageIO(str(root), f"{name}/f", profiled=("chars",), batch_rows=batch_rows)))
+
+
+def stored(root: Path, rows: pa.Table) -> Shard:
+    writer = ShardWriter(rows.schema)
+    for batch in rows.to_batches(3):
+        writer.write(batch)
+    return writer.store(str(root), "base/f/data")
+
+
+def edit(batches: Batches, *, seed: int) -> Batches:
+    """Shorten some texts, null some titles, reject some rows, quarantine others, and add a column."""
+    for batch in batches:
+        ids = [int(value, 16) for value in batch.column("id").to_pylist()]
+        turns = [(number * 7 + seed) % 5 for number in ids]
+        texts = batch.column("text").to_pylist()
+        texts = [text and (text[1:] + "!" if turn == 1 else text) for text, turn in zip(texts, turns, strict=True)]
+        titles = [
+            None if turn == 2 else title for title, turn in zip(batch.column("title").to_pylist(), turns, strict=True)
+        ]
+        batch = replace_column(batch, "text", pa.array(texts, pa.large_string()))  # noqa: PLW2901
+        batch = replace_column(batch, "title", pa.array(titles, pa.string()))  # noqa: PLW2901
+        batch = replace_column(batch, "chars", pc.utf8_length(batch.column("text")).cast(pa.int64()))  # noqa: PLW2901
+        batch = replace_column(batch, f"turn_{seed}", pa.array(turns, pa.int64()))  # noqa: PLW2901
+        reasons = [{3: "toy:three", 4: "error:four"}.get(turn) if seed else None for turn in turns]
+        yield reject(batch, pa.array(reasons, pa.string())) if seed else batch
+
+
+def whole(root: Path, shards: Shards | Sequence[Shard | None], **how: Any) -> pa.Table:
+    batches = [batch for shard in shards if shard for batch in read_shard(str(root), shard, **how)]
+    return pa.Table.from_batches(batches) if batches else pa.table({})
+
+
+def every_row(root: Path, on: LocalEngine) -> list[pa.Table]:
+    receipts = on.tracker.receipts
+    parts = [[getattr(receipt, part) for receipt in receipts] for part in ("shard", "rejects", "quarantine")]
+    return [whole(root, shards) for shards in parts]
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    texts=st.lists(st.one_of(st.none(), st.text(max_size=40)), max_size=40),
+    seeds=st.lists(st.integers(0, 4), min_size=1, max_size=3),
+    batch_rows=st.integers(1, 50),
+)
+def test_layers_read_back_as_what_their_kernels_yielded(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str | None], seeds: list[int], batch_rows: int
+) -> None:
+    root = tmp_path_factory.mktemp("root")
+    base: Shards = (stored(root, table(texts)),)
+    plain, layered = base, base
+    for turn, seed in enumerate(seeds):
+        kernel = partial(edit, seed=seed)
+        by_rows, by_layer = engine(root, f"plain{turn}", batch_rows), engine(root, f"layer{turn}", batch_rows)
+        plain, layered = by_rows.map(kernel, plain), by_layer.map(kernel, layered, layer=LAYER)
+        for one, other in zip(every_row(root, by_rows), every_row(root, by_layer), strict=True):
+            assert one.equals(other)
+        expected, receipt = by_rows.tracker.receipts[0], by_layer.tracker.receipts[0]
+        assert (receipt.tally, receipt.schema) == (expected.tally, expected.schema)
+        assert (receipt.kept_profile, receipt.rejects_profile) == (expected.kept_profile, expected.rejects_profile)
+        assert layered[0].rows == plain[0].rows
+    for columns in (["text"], ["id", "title"], [f"turn_{seeds[0]}", "none"]):
+        names = [name for name in columns if name in whole(root, plain).schema.names]
+        assert whole(root, layered, columns=columns).equals(whole(root, plain).select(names))
+
+
+def columns_of(root: Path, shard: Shard) -> list[str]:
+    return list(pq.read_schema(root / shard.path).names)
+
+
+def test_a_layer_has_the_new_columns_and_what_differs(tmp_path: Path) -> None:
+    long = [("All work and no play. " * 400) + str(row) for row in range(50)]
+    base = stored(tmp_path, table(long))
+    (shard,) = engine(tmp_path).map(partial(edit, seed=1), (base,), layer=LAYER)
+    assert columns_of(tmp_path, shard) == [ROW, "__changed_text", "__changed_chars", "__changed_title", "turn_1"]
+    assert shard.below == base.bytes
+    facts = facts_of(pq.read_schema(tmp_path / shard.path))
+    assert facts is not None
+    assert facts.below == base
+    changed = pq.read_table(tmp_path / shard.path).column("__changed_text").combine_chunks()
+    deltas = [value["value"] for value in changed.to_pylist() if value]
+    assert deltas
+    assert max(map(len, deltas)) < 100  # of texts of 8,800 characters
+
+
+def test_a_kernel_gets_the_columns_that_its_layer_reads_and_those_that_are_profiled(tmp_path: Path) -> None:
+    seen: list[list[str]] = []
+
+    def judge(batches: Batches) -> Batches:
+        for batch in batches:
+            seen.append(batch.schema.names)
+            yield batch.append_column("even", pa.array([int(value, 16) % 2 == 0 for value in batch["id"].to_pylist()]))
+
+    base = stored(tmp_path, table(["a", "b"]))
+    shards = engine(tmp_path).map(judge, (base,), layer=Layer(reads=("id",)))
+    assert seen == [["id", "chars"]]
+    assert whole(tmp_path, shards).schema.names == [*ROWS.names, "even"]
+
+
+def test_a_column_that_a_kernel_leaves_out_is_gone(tmp_path: Path) -> None:
+    def drop(batches: Batches) -> Batches:
+        for batch in batches:
+            yield batch.drop_columns(["title"])
+
+    base = stored(tmp_path, table(["a", "b"]))
+    shards = engine(tmp_path).map(drop, (base,), layer=Layer(reads=("id", "title")))
+    assert whole(tmp_path, shards).equals(table(["a", "b"]).drop_columns(["title"]))
+
+
+def swallow(batches: Batches) -> Batches:
+    for batch in batches:
+        yield batch.slice(0, 1)
+
+
+def repeat(batches: Batches) -> Batches:
+    for batch in batches:
+        yield batch
+        yield batch
+
+
+def overwrite(batches: Batches) -> Batches:
+    for batch in batches:
+        yield replace_column(batch, "id", pa.array(["x"] * batch.num_rows))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [(swallow, "1 rows less"), (repeat, "2 rows more"), (overwrite, "changed id")],
+)
+def test_a_kernel_that_breaks_its_layer_is_refused(
+    tmp_path: Path, kernel: Callable[[Batches], Batches], message: str
+) -> None:
+    with pytest.raises(ContractError, match=message):
+        engine(tmp_path).map(kernel, (stored(tmp_path, table(["a", "b"])),), layer=Layer())
+
+
+def test_equal_verdicts_on_different_shards_are_different_layers(tmp_path: Path) -> None:
+    bases = (stored(tmp_path, table(["a", "b"])), stored(tmp_path, table(["c", "d"])))
+
+    def keep(batches: Batches) -> Iterator[pa.RecordBatch]:
+        yield from batches
+
+    shards = engine(tmp_path).map(keep, bases, layer=Layer())
+    assert len({shard.digest for shard in shards}) == 2
+    assert whole(tmp_path, shards).column("text").to_pylist() == ["a", "b", "c", "d"]
+
+
+def test_a_layer_over_a_shard_with_fewer_rows_is_refused(tmp_path: Path) -> None:
+    long, short = stored(tmp_path, table(["a", "b", "c"])), stored(tmp_path, table(["a"]))
+    (shard,) = engine(tmp_path).map(partial(edit, seed=0), (long,), layer=LAYER)
+    file = pq.read_table(tmp_path / shard.path)
+    said = {key.decode(): value.decode() for key, value in file.schema.metadata.items()}
+    said = {key: value.replace(long.digest, short.digest).replace(long.path, short.path) for key, value in said.items()}
+    said = {key: value.replace(f'"bytes":{long.bytes}', f'"bytes":{short.bytes}') for key, value in said.items()}
+    writer = ShardWriter(file.schema, said)
+    for batch in file.to_batches():
+        writer.write(batch)
+    forged = writer.store(str(tmp_path), "toy/f/data")
+    with pytest.raises(ContractError, match="which has fewer"):
+        list(read_shard(str(tmp_path), forged))
