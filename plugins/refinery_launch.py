@@ -6,6 +6,10 @@ The connections `spark_default` and `ray_default` alone decide:
 `sc://host`                   the worker daemon, as a client of Spark Connect
 `spark://host` port 7077      spark-submit in client mode, as SparkSubmitOperator does it
 `http://ray-head` port 8265   a job of Ray's Jobs API, looked up by its id when a try is repeated
+`ray://ray-head` port 10001   the worker daemon, as a Ray client
+`node` port 6379, or `auto`   the worker daemon, as a driver on a node of the Ray cluster
+
+`refinery run` has no worker daemon: its own process is what the daemon is above, and Spark's driver.
 
 S3 credentials come from the environment, else from the connection `aws_default` (a cluster's workers need them in
 their own environment). The key of pseudonyms comes from the environment, else from the connection `refinery_pii`; it
@@ -24,6 +28,8 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowTaskTerminated
 from refinery_credentials import adopt_credentials, adopt_secret
 
+from pipeline_tasks.engines.address import JOBS_API, Place, is_jobs_api, ray_address, spark_address
+from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost
 from pipeline_tasks.recipe import RAY, SPARK
 from pipeline_tasks.run.plan import RefineRequest, secret_variable
@@ -34,6 +40,12 @@ from pipeline_tasks.store import storage
 
 HERE = "REFINERY_LAUNCH_HERE"
 """Set by `refinery run`: requests are handled in this process."""
+
+_SCHEMES: dict[str, dict[str, str]] = {
+    SPARK: {"spark": "spark", "spark_connect": "sc", "sc": "sc", "k8s": "k8s"},
+    RAY: {"ray": "ray", "http": "http", "https": "https"},
+}
+"""The scheme that a connection's type stands for, by engine; Airflow makes a URI's scheme the type."""
 
 ABOVE = "above, in the task's own"
 
@@ -47,14 +59,14 @@ def send(request: Request, try_number: int = 1) -> Reply:
     adopt_secret(_secret_variable_of(request))
     if isinstance(request, RefineRequest):
         request = replace(request, address=address_of(request.engine))
+    if isinstance(request, RefineRequest) and is_jobs_api(request.address):
+        return _ray_job(request, try_number)
     if os.environ.get(HERE):
         from pipeline_tasks.service.handle import handle
 
         return handle(request)
     if isinstance(request, RefineRequest) and request.address.startswith("spark://"):
         return _spark_submit(request, try_number)
-    if isinstance(request, RefineRequest) and request.address.startswith(("http://", "https://")):
-        return _ray_job(request, try_number)
     return daemon.send(request)
 
 
@@ -78,10 +90,11 @@ def address_of(engine: str) -> str:
         connection = Connection.get(f"{engine}_default")
     except AirflowNotFoundException:
         return ""
-    host, port = connection.host or "", connection.port
-    if connection.conn_type == "spark_connect" and "://" not in host:
-        host = f"sc://{host}"
-    return f"{host}:{port}" if port and "://" in host else host
+    scheme = _SCHEMES[engine].get(connection.conn_type, "")
+    if connection.conn_type in JOBS_API and connection.schema in JOBS_API:
+        scheme = connection.schema  # as Airflow's own HTTP connections say it
+    written = Place(connection.host or "", connection.port or 0, scheme).written()
+    return ray_address(written) if engine == RAY else spark_address(written)
 
 
 # --- Clusters: the request and its reply travel as objects under the root -------------------------------------
@@ -126,6 +139,7 @@ def _spark_submit(request: RefineRequest, try_number: int) -> Reply:
         application_args=[uri],
         conf={"spark.sql.adaptive.enabled": "false", "spark.sql.execution.arrow.maxRecordsPerBatch": "4"},
     )
+    hook._connection["master"] = request.address  # noqa: SLF001 -- it reads the connection by rules of its own
     try:
         hook.submit(str(daemon.PACKAGE / "__main__.py"))
     except AirflowException as error:
@@ -149,6 +163,8 @@ def _ray_job(request: RefineRequest, try_number: int) -> Reply:
 
     os.environ.setdefault("RAY_AUTH_MODE", "token")  # the token itself: RAY_AUTH_TOKEN or ~/.ray/auth_token
     address, request = request.address, replace(request, address="auto")  # the job finds the Ray that it runs on
+    require_answer(address)
+    os.environ["RAY_API_SERVER_ADDRESS"] = address  # or a RAY_ADDRESS would win over the connection
     try:
         client = JobSubmissionClient(address)
         job, reply = _running(client, request, try_number) or _submit(client, request, try_number)
@@ -177,11 +193,11 @@ def _running(client: Any, request: RefineRequest, try_number: int) -> tuple[str,
 
 
 def _await(client: Any, job: str) -> str:  # noqa: ANN401
-    """Wait until a job has ended, however it ended; return the end of its log. A stopped task stops its job."""
+    """Wait until a job has ended, however it ended; return the end of its log. A stopped task or run stops its job."""
     try:
         while str(client.get_job_status(job).value) in ("PENDING", "RUNNING"):
             time.sleep(POLL)
-    except AirflowTaskTerminated:
+    except (AirflowTaskTerminated, KeyboardInterrupt, SystemExit):
         client.stop_job(job)
         raise
     return str(client.get_job_logs(job))[-1000:]

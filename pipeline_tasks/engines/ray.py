@@ -3,20 +3,25 @@
 import os
 import secrets
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import lru_cache, partial
 from typing import Any
 
+from pipeline_tasks.engines.address import is_jobs_api, ray_address
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
-from pipeline_tasks.errors import JobLost, RefineryError
+from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of
 
 RETRIES = 3
 """How often Ray runs a task again whose worker died; receipts make a repeated task harmless."""
+
+CLIENT_TRIES = 3
+"""A client's server starts a process for each client, and Ray 2.60 takes one that is slow to start for a dead one."""
 
 
 class RayEngine(LocalEngine):
@@ -54,6 +59,8 @@ def connect(address: str) -> None:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray warns about the coming default otherwise
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # a job raises its first failure, which is enough
     options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "ignore_reinit_error": True}
+    if address.startswith("ray://"):
+        options = {}  # they would be sent to the cluster, whose own these are
     if address == "local":
         if (
             os.environ.setdefault("RAY_AUTH_MODE", "token") == "token"
@@ -67,11 +74,17 @@ def connect(address: str) -> None:
         require_answer(address)
     import ray
 
-    try:
-        _in_a_lasting_thread(partial(ray.init, address=address, **options))
-    except (ConnectionError, ray.exceptions.RayError) as error:
-        message = f"Ray at {address} refuses the connection ({str(error)[:300]}); check its log and RAY_AUTH_TOKEN here"
-        raise JobLost(message) from error
+    tries = CLIENT_TRIES if address.startswith("ray://") else 1
+    for turn in range(1, tries + 1):
+        try:
+            return _in_a_lasting_thread(partial(ray.init, address=address, **options))
+        except Exception as error:  # Ray raises bare ones, as for a node that is slow to start
+            if turn == tries:
+                said = str(error).strip()[-300:]
+                message = f"Ray at {address} refuses the connection ({said}); check its log and RAY_AUTH_TOKEN here"
+                raise JobLost(message) from error
+        time.sleep(turn)
+    return None
 
 
 def _in_a_lasting_thread(start: Callable[[], object]) -> None:
@@ -100,12 +113,24 @@ def _in_a_lasting_thread(start: Callable[[], object]) -> None:
 
 def factory(address: str) -> EngineFactory:
     """Return what makes this engine at `address` (default: a Ray of this machine)."""
-    return partial(RayEngine, address=address or "local")
+    return partial(RayEngine, address=_reachable(address))
 
 
 def start(address: str) -> None:
     """Connect to the Ray at `address` (default: a Ray of this machine)."""
-    connect(address or "local")
+    connect(_reachable(address))
+
+
+def _reachable(written: str) -> str:
+    """Return the address that tasks are sent to; RecipeError for one of the Jobs API, which takes requests only."""
+    address = ray_address(written)
+    if is_jobs_api(address):
+        message = (
+            f"{address} is Ray's Jobs API, which takes whole requests and no tasks of this process; name the cluster "
+            "as ray://host:10001, or on one of its nodes as host:6379 or `auto`"
+        )
+        raise RecipeError(message)
+    return address
 
 
 def stop() -> None:

@@ -1,7 +1,9 @@
 """Checks that a cluster answers: an engine's own client would wait for minutes before it reports a wrong address."""
 
+import re
 import socket
 
+from pipeline_tasks.engines.address import PORTS
 from pipeline_tasks.errors import JobLost, RecipeError
 
 PATIENCE = 10.0
@@ -10,10 +12,11 @@ PATIENCE = 10.0
 
 def require_answer(address: str) -> None:
     """Raise JobLost unless something listens at `scheme://host:port` (or one of several, between commas)."""
-    endpoints = address.rpartition("://")[2].split("/")[0].split(",")
+    scheme, _, rest = address.rpartition("://")
     failures = []
-    for endpoint in endpoints:
-        host, _, port = endpoint.rpartition(":")
+    for endpoint in rest.split("/")[0].split(","):
+        named = re.search(r":\d+$", endpoint)
+        host, _, port = (endpoint if named else f"{endpoint}:{PORTS.get(scheme, '')}").rpartition(":")
         if not host or not port.isdigit():
             message = f"{address}: a cluster's address is host:port, such as spark://spark-master:7077"
             raise RecipeError(message)

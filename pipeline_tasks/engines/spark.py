@@ -24,6 +24,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from pipeline_tasks.engines.address import spark_address
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
@@ -334,12 +335,12 @@ def _require_java(master: str) -> None:
 
 def factory(address: str) -> EngineFactory:
     """Return what makes this engine at `address` (default: a Spark of this machine)."""
-    return partial(SparkEngine, master=address or "local[*]")
+    return partial(SparkEngine, master=spark_address(address))
 
 
 def start(address: str) -> None:
     """Start the session at `address` (default: a Spark of this machine)."""
-    session(address or "local[*]")
+    session(spark_address(address))
 
 
 def stop() -> None:

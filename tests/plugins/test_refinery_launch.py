@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.errors import GateRefused, RefineryError
+from pipeline_tasks.errors import GateRefused, JobLost, RecipeError, RefineryError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.requests import LandRequest, decode, encode, raise_refusal
+from tests.s3_server import free_port
 
 REQUEST = RefineRequest("/r", "extract", {}, "p", engine="spark")
 
@@ -21,15 +22,41 @@ REQUEST = RefineRequest("/r", "extract", {}, "p", engine="spark")
         ("spark", {"conn_type": "spark_connect", "host": "connect", "port": 15002}, "sc://connect:15002"),
         ("ray", {"conn_type": "generic", "host": "local"}, "local"),
         ("ray", {"conn_type": "generic", "host": "http://ray-head", "port": 8265}, "http://ray-head:8265"),
+        ("ray", {"conn_type": "generic", "host": "ray-head", "port": 6379}, "ray-head:6379"),
+        ("ray", {"conn_type": "generic", "host": "auto"}, "auto"),
+        ("ray", {"conn_type": "http", "host": "gate", "port": 8443, "schema": "https"}, "https://gate:8443"),
+        ("ray", "http://ray-head:8265", "http://ray-head:8265"),
+        ("ray", "ray://ray-head:10001", "ray://ray-head:10001"),
+        ("spark", "spark://master:7077", "spark://master:7077"),
+        ("spark", "sc://connect:15002", "sc://connect:15002"),
     ],
 )
 def test_an_engine_is_where_its_connection_says(
-    monkeypatch: pytest.MonkeyPatch, engine: str, connection: dict[str, object], expected: str
+    monkeypatch: pytest.MonkeyPatch, engine: str, connection: dict[str, object] | str, expected: str
 ) -> None:
+    """A connection is JSON or a URI; a host without a scheme lost its port."""
     from refinery_launch import address_of
 
-    monkeypatch.setenv(f"AIRFLOW_CONN_{engine.upper()}_DEFAULT", json.dumps(connection))
+    written = connection if isinstance(connection, str) else json.dumps(connection)
+    monkeypatch.setenv(f"AIRFLOW_CONN_{engine.upper()}_DEFAULT", written)
     assert address_of(engine) == expected
+
+
+def test_an_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from refinery_launch import address_of
+
+    monkeypatch.setenv("AIRFLOW_CONN_RAY_DEFAULT", json.dumps({"conn_type": "generic", "host": "ray-head"}))
+    with pytest.raises(RecipeError, match=r"'ray-head' is no address of Ray: it has no port. Set the connection"):
+        address_of("ray")
+
+
+def test_a_jobs_api_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from refinery_launch import send
+
+    place = f"127.0.0.1:{free_port()}"
+    monkeypatch.setenv("AIRFLOW_CONN_RAY_DEFAULT", json.dumps({"conn_type": "generic", "host": f"http://{place}"}))
+    with pytest.raises(JobLost, match=rf"http://{place} does not answer .*start that cluster, or correct its address"):
+        send(replace(REQUEST, engine="ray"))
 
 
 def test_requests_that_need_no_engine_need_no_connection() -> None:
