@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.errors import ContractError
+from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.log_chain import entry_path, head_path, read_chain
-from pipeline_tasks.sealed import seal
+from pipeline_tasks.sealed import seal, sha256
 from tests.refining import resealed
 
 RECIPE = "web"
@@ -139,3 +139,45 @@ def test_racing_writers_append_each_once(tmp_path: Path) -> None:
     assert [item.snapshot for item in version_log.log(str(tmp_path), RECIPE)] == [
         f"2026-11-0{day}" for day in (1, 2, 3)
     ]
+
+
+def files(prefix: str, *names: str) -> tuple[version_log.PublishedFile, ...]:
+    return tuple(version_log.PublishedFile(f"{prefix}/{name}", len(name), sha256(name.encode())) for name in names)
+
+
+def append(root: Path, snapshot: str, prefix: str, *names: str) -> version_log.Version:
+    facts = {"recipe": RECIPE, "snapshot": snapshot, "landing": "", "manifests": {}, "verdicts": {}, "prefix": prefix}
+    counts = {"documents": 1, "tokens": 0, "sequences": 0, "files": files(prefix, *names)}
+    return version_log.append(str(root), {**facts, **counts})
+
+
+def test_files_are_promised_below_the_prefix_of_their_version(tmp_path: Path) -> None:
+    append(tmp_path, "2026-11-01", "publish/a", "tokens.bin", "report-1.html")
+    append(tmp_path, "2026-11-02", "publish/b", "tokens.bin")
+    assert sorted(version_log.promised_files(str(tmp_path), RECIPE, "publish/a")) == [
+        "publish/a/report-1.html",
+        "publish/a/tokens.bin",
+    ]
+    assert version_log.promised_files(str(tmp_path), RECIPE, "publish/c") == {}
+
+
+def test_the_same_data_with_another_report_is_the_same_version(tmp_path: Path) -> None:
+    first = append(tmp_path, "2026-11-01", "publish/a", "tokens.bin", "report-1.html")
+    (tmp_path / "publish/a").mkdir(parents=True)
+    (tmp_path / "publish/a/report-1.html").write_bytes(b"report-1.html")
+    assert append(tmp_path, "2026-11-01", "publish/a", "tokens.bin", "report-2.html").number == first.number
+    (tmp_path / "publish/a/report-1.html").unlink()
+    assert append(tmp_path, "2026-11-01", "publish/a", "tokens.bin", "report-2.html").number == first.number + 1
+
+
+def test_a_snapshot_that_was_never_published_is_named_beside_those_that_were(root: Path) -> None:
+    with pytest.raises(
+        RecipeError, match=r"2026-12-01 of recipe web has not been published \(published: 2026-11-01, 2026-11-03\)"
+    ):
+        version_log.current(str(root), RECIPE, "2026-12-01")
+    with pytest.raises(
+        RecipeError, match=r"2026-11-02 of recipe web was retracted .*`refinery retract --undo 2026-11-02"
+    ):
+        version_log.current(str(root), RECIPE, "2026-11-02")
+    with pytest.raises(RecipeError, match=r"recipe other has not been published \(published: web\)"):
+        version_log.current(str(root), "other")
