@@ -50,8 +50,8 @@ class Tracker:
         store = storage.connect(self.io.root)
         for receipt in self.receipts:
             if receipt.shard.path not in named and receipt.shard.path.startswith(f"{self.io.prefix}/"):
-                store.delete(receipt.shard.path)
                 store.delete(receipt_path(self.io.prefix, receipt.key))
+                store.delete(receipt.shard.path)  # last: a vacuum finds shards without a receipt, and not the reverse
 
     def map_tasks(
         self,
@@ -73,7 +73,7 @@ class Tracker:
         stage_io = self.io
         if layer and layer.shared:
             stage_io = replace(self.io, prefix=self.io.shared)
-            how += sorted(digest for _, digest in self.io.files)
+            how += sorted(self.io.files)  # which of the files that the arguments name has which content
         return [
             Task(stage_io, task_key(kernel, inputs, broadcast, how), kernel, inputs, broadcast, tuple(sorted_by), layer)
             for inputs in rows

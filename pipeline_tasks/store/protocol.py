@@ -69,9 +69,11 @@ def confined(root: str, path: str) -> str:
 
 def mismatch(path: str, promised: str, actual: str) -> DigestMismatch:
     """Return the error for an object whose SHA-256 is not the promised one."""
+    shared = "/shared-" in path  # it has no manifest of its own
+    way_out = "remove it and run again" if shared else "remove it and its manifest and refine again"
     message = (
         f"{path}: SHA-256 is {actual}, its manifest promised {promised}; the file was changed or damaged after it "
-        "was written. Restore it, or remove it and its manifest and refine again"
+        f"was written. Restore it, or {way_out}"
     )
     return DigestMismatch(message)
 

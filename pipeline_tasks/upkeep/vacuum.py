@@ -262,9 +262,26 @@ def remove(root: str, orphans: Orphans, limit: float = LIMIT) -> None:
     store = storage.connect(root)
     for prefix in orphans.fenced:
         _fence(store, *prefix.split("/"))
-    for entry, _ in orphans.files:
-        if not _committed_since(store, orphans, entry):
+    for entry, reason in orphans.files:
+        if reason != UNUSED and not _committed_since(store, orphans, entry):
             store.delete(entry.path)
+    _remove_unused(store, [entry for entry, reason in orphans.files if reason == UNUSED])
+
+
+def _remove_unused(store: Store, shared: Iterable[Entry]) -> None:
+    """Remove shared layers but those that a run has named since they were listed; their receipts come first."""
+    for stage, entries in groupby(shared, key=lambda entry: entry.path.partition("/")[0]):
+        listed = list(entries)
+        for entry in listed:
+            if "/receipts/" in entry.path:
+                store.delete(entry.path)
+        groups = groupby(store.list(stage), key=lambda entry: _prefix_of(entry.path))
+        prefixes = ((name, tuple(group)) for name, group in groups)
+        now = [_Prefix(name, group, tuple(_committed(store, group))) for name, group in prefixes]
+        below = set[str]().union(*(_below(store, prefix) for prefix in now))
+        for entry in listed:
+            if "/receipts/" not in entry.path and entry.path not in below:
+                store.delete(entry.path)
 
 
 def _fence(store: Store, stage: str, fingerprint: str) -> None:

@@ -85,6 +85,36 @@ def test_other_words_are_measured_again(tmp_path: Path) -> None:
     assert (again.cost.ran, again.cost.reused) == (4, 0)
 
 
+def test_lists_that_exchange_their_contents_are_read_again(tmp_path: Path) -> None:
+    """A measure was found by the set of digests of all files, whichever had which."""
+    lists = {"en": tmp_path / "en.txt", "de": tmp_path / "de.txt"}
+    params = {
+        "profiles": ["c4_badwords"],
+        "limits": {"c4_badwords": {"bad_words": {k: str(v) for k, v in lists.items()}}},
+    }
+    outcomes = []
+    for words in ({"en": "river", "de": "fluss"}, {"en": "fluss", "de": "river"}):
+        for language, path in lists.items():
+            path.write_text(f"{words[language]}\n")
+        refined = run(tmp_path / "root", "filter_quality", params)
+        fresh = run(tmp_path / f"fresh-{words['en']}", "filter_quality", params)
+        assert refined.manifest == fresh.manifest
+        outcomes.append(sum(refined.manifest.rejected.values()))
+    assert outcomes == [10, 0]
+
+
+def test_vacuum_keeps_a_measure_that_a_run_named_after_the_vacuum_had_listed_it(tmp_path: Path) -> None:
+    first = run(tmp_path, "filter_quality", CHANGES["filter_quality"][0])
+    for entry in sorted((tmp_path / first.path).parent.rglob("*"), reverse=True):
+        entry.unlink() if entry.is_file() else entry.rmdir()
+    orphans = vacuum.find_orphans(str(tmp_path), grace=-3600.0)
+    again = run(tmp_path, "filter_quality", CHANGES["filter_quality"][1])
+    assert again.cost.reused == 2
+    vacuum.remove(str(tmp_path), orphans)
+    assert outcome(tmp_path, again)[0]
+    assert run(tmp_path, "filter_quality", CHANGES["filter_quality"][1]).manifest == again.manifest
+
+
 def test_vacuum_keeps_the_measures_that_a_manifest_rests_on_and_removes_others(tmp_path: Path) -> None:
     first = run(tmp_path, "filter_quality", CHANGES["filter_quality"][0])
     assert not vacuum.find_orphans(str(tmp_path), grace=-3600.0).files
