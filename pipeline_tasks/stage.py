@@ -61,6 +61,11 @@ class Shard:
     below: int = 0
 
     @property
+    def identity(self) -> str:
+        """What rows read from it depend on: the digest, and the name of a landed file, which its rows have."""
+        return f"{self.digest} {self.path}" if self.path.startswith(LANDING) else self.digest
+
+    @property
     def weight(self) -> int:
         """Bytes that a reader of all columns reads."""
         return self.bytes + self.below

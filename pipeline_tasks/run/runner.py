@@ -106,18 +106,18 @@ def _commit(store: Store, path: str, manifest: Manifest) -> None:
 
 def partition_path(planned: Plan, span: Span) -> str:
     """Return the path of a partition's manifest, named by the input that it covers and not by its number."""
-    return f"{planned.io.prefix}/partitions/{partition_name(shard.digest for shard in planned.inputs(span))}.json"
+    return f"{planned.io.prefix}/partitions/{partition_name(shard.identity for shard in planned.inputs(span))}.json"
 
 
 def partition_name(covers: Iterable[str]) -> str:
-    """Return the name of the partition that covers the shards with these digests."""
+    """Return the name of the partition that covers the shards of these identities."""
     return digest_of(list(covers))
 
 
 def _verified(store: Store, path: str, planned: Plan, span: Span | None = None) -> Manifest:
     """Load a committed manifest; check that it is the planned one and that its shards are stored with their sizes."""
     manifest = load(store.read(path), f"{store.root}/{path}")
-    covers = tuple(shard.digest for shard in planned.inputs(span))
+    covers = tuple(shard.identity for shard in planned.inputs(span))
     expected = (planned.fingerprint, covers, planned.parent_digests)
     if (manifest.fingerprint, manifest.covers, manifest.parent_digests) != expected:
         message = (
@@ -164,7 +164,7 @@ def _manifest(planned: Plan, shards: Shards, kept: Shards, engine: RunningEngine
         fingerprint=planned.fingerprint,
         params=planned.identity,
         parents=(planned.parent.fingerprint, *(earlier.fingerprint for earlier in planned.history)),
-        covers=tuple(shard.digest for shard in shards),
+        covers=tuple(shard.identity for shard in shards),
         schema=receipts[0].schema if receipts else (),
         shards=kept,
         history={name: engine.saved.get(name, ()) for name in planned.card.history},
@@ -280,8 +280,8 @@ def seal(request: RefineRequest, spans: Sequence[Span]) -> Refined:
     if store.size(path):  # an empty object is no commit
         return Refined(path, _verified(store, path, planned), Cost())
     parts = [_partition(store, planned, span) for span in sorted(spans)]
-    covered = tuple(digest for part in parts for digest in part.covers)
-    if covered != tuple(shard.digest for shard in planned.parent.shards):
+    covered = tuple(identity for part in parts for identity in part.covers)
+    if covered != tuple(shard.identity for shard in planned.parent.shards):
         shards = len(planned.parent.shards)
         message = f"{planned.io.prefix}: its {len(parts)} partitions do not cover the {shards} input shards once"
         raise RowsVanished(message)

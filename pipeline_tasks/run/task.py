@@ -99,8 +99,8 @@ class Outcome:
 
 def task_key(kernel: Kernel, inputs: Sequence[Shards], broadcast: Shards, extra: Sequence[object] = ()) -> str:
     """Return a task's identity within its stage: the kernel, its arguments, and the content of its input."""
-    digests = [[shard.digest for shard in stream] for stream in inputs]
-    return digest_of([kernel_name(kernel), digests, [shard.digest for shard in broadcast], list(extra)], 32)
+    identities = [[shard.identity for shard in stream] for stream in inputs]
+    return digest_of([kernel_name(kernel), identities, [shard.digest for shard in broadcast], list(extra)], 32)
 
 
 def kernel_name(kernel: Kernel) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.landing.listing import land
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.runner import Cost, refine
+from pipeline_tasks.run.runner import Cost, refine, seal
 from pipeline_tasks.schema import PAGE, RECORD
 from pipeline_tasks.stages.ingest import DAMAGE, STAGE, Params, page_keys, select_pages
 from pipeline_tasks.store import shard_file, storage
@@ -223,6 +224,22 @@ def test_payloads_stay_in_the_landed_files_and_are_read_from_there(
     with pytest.raises(ContractError, match="read the stage `extract` instead"):
         list(read_shards(str(root), manifest.shards))
     assert len(list(read_shards(str(root), manifest.shards, ["url"]))) == len(files)
+
+
+@pytest.mark.parametrize("spans", [(), ((0, 1), (1, 2))])
+def test_a_file_that_landed_twice_is_read_under_both_names(tmp_path: Path, spans: tuple[tuple[int, int], ...]) -> None:
+    """Their tasks, and their partitions, were taken for one: the rows of one file had the name of the other."""
+    landing, root = tmp_path / "monday", str(tmp_path / "root")
+    landing.mkdir()
+    for name in ("a.warc.gz", "b.warc.gz"):
+        (landing / name).write_bytes(ARCHIVES["a.warc.gz"])
+    request = RefineRequest(root, "ingest", {}, land(root, str(landing))[0], landing=str(landing))
+    for span in spans:
+        refine(replace(request, span=span), LocalEngine)
+    _, manifest, _ = seal(request, spans) if spans else refine(request, LocalEngine)
+    kept = rows(Path(root), manifest, landing=str(landing)).to_pylist()
+    assert sorted(row["file"] for row in kept) == ["a.warc.gz"] * 2 + ["b.warc.gz"] * 2
+    assert manifest.rows_in == 6
 
 
 @pytest.mark.parametrize("what", ["changed", "gone"])

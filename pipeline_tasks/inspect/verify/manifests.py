@@ -123,7 +123,7 @@ def _check_parents(parent: Committed, read: Committed, findings: Findings, known
 def _check_rows(parent: Manifest, read: Committed, findings: Findings) -> None:
     """Check that a stage covers its parent's shards once, and that its rows add up."""
     manifest = read.manifest
-    if manifest.covers != tuple(shard.digest for shard in parent.shards):
+    if manifest.covers != tuple(shard.identity for shard in parent.shards):
         problem = f"does not cover the shards of {parent.stage} once each"
         counts = (f"{len(parent.shards)} shards", f"{len(manifest.covers)} digests")
         findings.add(Problem(read.where, problem, *counts, REFINE_AGAIN))
