@@ -11,7 +11,14 @@ VOCABULARY = {"errors", "manifest", "recipe", "sealed", "stage"}
 REQUESTS = {"run.plan", "service.requests"}
 ALLOWED = {
     "plugins/refinery_credentials.py": set[str](),
-    "plugins/refinery_launch.py": {"service", "store.storage", *VOCABULARY, *REQUESTS},
+    "plugins/refinery_launch.py": {
+        "engines.address",
+        "engines.reach",
+        "service",
+        "store.storage",
+        *VOCABULARY,
+        *REQUESTS,
+    },
     "plugins/refinery_operators.py": VOCABULARY | REQUESTS,
     "plugins/refinery_plugin.py": {"gate", "inspect", "profiles", "publish", "store", *VOCABULARY},
     "plugins/refinery_retry.py": VOCABULARY,
