@@ -61,3 +61,25 @@ def test_a_digest_is_wrong_only_if_nothing_fits() -> None:
     assert check_digest({"warc-payload-digest": bad}, HTTP, message) == (bad, "payload digest differs")
     assert check_digest({"warc-payload-digest": bad, "warc-block-digest": sha1(HTTP)}, HTTP, message) == (bad, None)
     assert check_digest({"warc-block-digest": bad}, HTTP, message) == (good, "block digest differs")
+
+
+def test_a_page_without_a_media_type_has_none_but_in_an_arc() -> None:
+    """The type of a WARC record is that of its block, `application/http`; an ARC's is that of its page."""
+    bare = b"HTTP/1.1 200 OK\r\n\r\n<p>"
+    fields = {"warc-type": "response", "content-type": "text/html", "warc-target-uri": "http://a.b/"}
+    for arc, expected in ((False, None), (True, "text/html")):
+        assert record_row(Head(10, 20, dict(fields), arc=arc), bare, 0, 9, "f").content_type == expected
+
+
+def test_a_sound_text_says_nothing_of_replacements() -> None:
+    row = record_row(head(warc_type="conversion", content_type="text/plain"), b"sound", 0, 9, "f")
+    assert json.loads(row.metadata or "") == {"content-type": "text/plain"}
+
+
+def test_a_payload_digest_may_be_that_of_the_decoded_body() -> None:
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n<p>\r\n0\r\n\r\n"
+    message = read_message(chunked)
+    assert message.body == b"<p>"
+    assert message.raw != message.body
+    for declared, wrong in ((sha1(b"<p>"), None), (sha1(b"other"), "payload digest differs")):
+        assert check_digest({"warc-payload-digest": declared}, chunked, message) == (declared, wrong)
