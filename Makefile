@@ -7,10 +7,10 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.refinery/numba
 export PYTHONPATH := $(CURDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint up clean requirements sbom bench
+.PHONY: help demo test quick cluster-test test-all lint up clean requirements sbom bench
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed ## Refine a sample crawl with real Spark, Ray and Airflow, and show the result
 	@$(BIN)/refinery demo
@@ -21,6 +21,11 @@ test: $(VENV)/.installed-dev ## Run the whole test suite, then lint
 
 quick: $(VENV)/.installed-dev ## Run the tests that start no servers or engines
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
+
+cluster-test: $(VENV)/.installed-dev ## Start what compose starts, kill parts of it, and compare the bytes (needs tens of minutes)
+	@$(BIN)/python -m pytest -q -s -m cluster tests/cluster
+
+test-all: test cluster-test ## Run every test
 
 lint: $(VENV)/.installed-dev ## Check types, style and layers
 	@$(BIN)/ruff check .
