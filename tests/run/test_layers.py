@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.engines.local import LocalEngine
@@ -87,6 +87,7 @@ def every_row(root: Path, on: LocalEngine) -> list[pa.Table]:
     seeds=st.lists(st.integers(0, 4), min_size=1, max_size=3),
     batch_rows=st.integers(1, 50),
 )
+@example(texts=[f"text number {number}" for number in range(40)], seeds=[1, 2, 3], batch_rows=3)
 def test_layers_read_back_as_what_their_kernels_yielded(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str | None], seeds: list[int], batch_rows: int
 ) -> None:
