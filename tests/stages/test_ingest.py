@@ -224,6 +224,10 @@ def test_payloads_stay_in_the_landed_files_and_are_read_from_there(
     with pytest.raises(ContractError, match="read the stage `extract` instead"):
         list(read_shards(str(root), manifest.shards))
     assert len(list(read_shards(str(root), manifest.shards, ["url"]))) == len(files)
+    shutil.rmtree(landing)
+    rejected = rows(root, manifest, "rejects").to_pylist()  # what is not kept is read without the landed files
+    assert [row["reason"] for row in rejected] == [row["reason"] for row in expected if row["reason"]]
+    assert not any(row["payload"] or row["text"] for row in rejected)
 
 
 @pytest.mark.parametrize("spans", [(), ((0, 1), (1, 2))])
