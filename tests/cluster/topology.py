@@ -13,6 +13,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.request
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +47,8 @@ HOSTS = (
     "airflow-dag-processor",
     "airflow-triggerer",
 )
+
+AIRFLOW = ("airflow-apiserver", "airflow-dag-processor", "airflow-triggerer", "airflow-scheduler")
 
 START = 900.0
 """Seconds that a service may take until it answers; all of them start at once on few cores."""
@@ -280,12 +283,31 @@ def _start_airflow(here: Topology) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     changes = {"AIRFLOW__CORE__PARALLELISM": str(PARALLEL), "AIRFLOW__API__WORKERS": "1"}
-    for name in ("airflow-apiserver", "airflow-dag-processor", "airflow-triggerer", "airflow-scheduler"):
+    for name in AIRFLOW:
         container = here.container(name, **changes)
         command = ["1" if word == "2" else word for word in container.command]  # of the web server
         here.containers.start(Container(name, command, container.env, container.log))
     wait_for(here, "airflow-apiserver", here.api)
     wait_until_healthy(here)
+
+
+@contextlib.contextmanager
+def restarting(here: Topology) -> Iterator[None]:
+    """Start Airflow's processes again whenever they end, as compose does: they do when their database is gone."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(1):
+            for name in AIRFLOW:
+                here.containers.keep_alive(name)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def wait_until_healthy(here: Topology) -> None:
