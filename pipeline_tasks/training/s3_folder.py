@@ -1,0 +1,135 @@
+"""Fetches a dataset from S3 as chunks of its files, ahead of need, into a bounded cache on this machine.
+
+What is fetched whole (a file of at most one chunk, every `.ends` and lineage) is checked by its digest. Of a larger
+file each chunk's length is checked, and the file's size once. Chunks are named by the digest of their file, so that
+ranks, workers and versions on one machine share them. When S3 is too busy, a fetch waits, counts, and is repeated.
+"""
+
+import os
+import posixpath
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
+from pipeline_tasks.store.s3_client import s3_client
+from pipeline_tasks.store.s3_store import S3Store
+from pipeline_tasks.training.cache import Cache, ChunkFiles, Fetching
+from pipeline_tasks.training.folder import Mapped, Span, beside, missing, require_digest
+from pipeline_tasks.training.index import NAME, WAY_OUT, StoredFile
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+"""Seconds before a refused fetch is repeated; the pause doubles."""
+
+MAP_TRIES = 5
+"""How often a chunk may vanish from the cache between its fetch and its use."""
+
+_BUSY = (429, 500, 502, 503, 504)
+
+_Any = TypeVar("_Any")
+
+
+class S3Folder:
+    """A dataset's folder in a bucket; bytes come through a cache of this machine."""
+
+    def __init__(self, uri: str, cache: Cache, fetching: Fetching) -> None:
+        whole = uri.rstrip("/").removesuffix(f"/{NAME}")
+        above, self._own = posixpath.split(whole)
+        if above in ("s3:/", "s3:"):
+            message = f"{uri}: a dataset is a folder in a bucket; name s3://bucket/.../publish/<digest>"
+            raise RecipeError(message)
+        self._store, self._files, self._cache = S3Store(above), ChunkFiles(cache), cache
+        self._fetching, self._lock, self._closed = fetching, threading.Lock(), threading.Event()
+        self._threads = ThreadPoolExecutor(cache.threads, "fetch")
+        self._coming: dict[Span, Future[None]] = {}
+        self._sized: set[StoredFile] = set()
+        self.chunk_bytes, self.ahead = cache.chunk_bytes, cache.ahead
+        s3_client().meta.events.register("needs-retry.s3", self._count)
+
+    def index(self) -> tuple[bytes, str]:
+        path = f"{self._own}/{NAME}"
+        try:
+            return self._patiently(lambda: self._store.read(path)), f"{self._store.root}/{path}"
+        except FileNotFoundError as error:
+            message = f"{self._store.root}/{path} is missing; name the folder of a published version"
+            raise RecipeError(message) from error
+
+    def map(self, span: Span) -> Mapped:
+        for _ in range(MAP_TRIES):
+            mapped = self._files.map(span)
+            if mapped is not None:
+                return mapped
+            self._future(span).result()
+            with self._lock:
+                self._coming.pop(span, None)
+        message = (
+            f"{span.file.path}: the cache {self._cache.folder} lost bytes {MAP_TRIES} times before they were used; "
+            f"give Cache more than {self._cache.bytes} bytes, or a folder that nothing else removes files from"
+        )
+        raise RecipeError(message)
+
+    def prefetch(self, spans: Iterable[Span]) -> None:
+        with self._lock:
+            self._coming = {span: future for span, future in self._coming.items() if not future.done()}
+        for span in spans:
+            if not self._files.has(span):
+                self._future(span)
+
+    def close(self) -> None:
+        self._closed.set()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        s3_client().meta.events.unregister("needs-retry.s3", self._count)
+
+    # --- In the threads -------------------------------------------------------------------------------------------
+
+    def _future(self, span: Span) -> "Future[None]":
+        with self._lock:
+            if span not in self._coming:
+                self._coming[span] = self._threads.submit(self._fetch, span)
+            return self._coming[span]
+
+    def _fetch(self, span: Span) -> None:
+        path = beside(self._own, span.file.path)
+        where = f"{self._store.root}/{path}"
+        try:
+            if span.file not in self._sized:
+                self._patiently(lambda: self._require_size(path, span.file))
+            body = self._patiently(lambda: self._store.read_range(path, span.start, span.stop))
+        except FileNotFoundError as error:
+            raise missing(where) from error
+        if (span.start, span.stop) == (0, span.file.bytes):
+            require_digest(body, span.file, where)
+        self._files.add(span, body)
+        with self._lock:
+            self._fetching.requests += 1
+            self._fetching.bytes += len(body)
+
+    def _require_size(self, path: str, file: StoredFile) -> None:
+        size = self._store.size(path)
+        if size is None:
+            raise FileNotFoundError(path)
+        if size != file.bytes:
+            where = f"{self._store.root}/{path}"
+            message = f"{where} has {size} bytes, and {NAME} promises {file.bytes}; it was cut or changed; {WAY_OUT}"
+            raise ContractError(message)
+        self._sized.add(file)
+
+    def _patiently(self, request: Callable[[], _Any]) -> _Any:
+        """Return what a request returns, repeated while S3 is busy; StorageBusy when patience ends."""
+        end, pause = time.monotonic() + self._cache.patience_s, FIRST_PAUSE
+        while True:
+            try:
+                return request()
+            except StorageBusy:
+                if time.monotonic() + pause > end or self._closed.is_set():
+                    raise
+            self._closed.wait(pause * (1 + os.getpid() % 97 / 97))  # workers do not come back all at once
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _count(self, response: tuple[Any, Any] | None = None, **_: object) -> None:
+        """Count a response that says that S3 is too busy; boto3 shows it each one before it repeats a request."""
+        if response is not None and response[0].status_code in _BUSY:
+            with self._lock:
+                self._fetching.throttled += 1

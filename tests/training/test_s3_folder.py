@@ -1,0 +1,200 @@
+"""A dataset in S3: fetched ahead into a bounded cache, through busy servers and broken answers."""
+
+import multiprocessing
+import resource
+import signal
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import boto3
+import pytest
+
+from pipeline_tasks.errors import ContractError, DigestMismatch, NoSpace, RecipeError, StorageBusy
+from pipeline_tasks.store.s3_client import s3_client
+from pipeline_tasks.training import s3_folder
+from pipeline_tasks.training.cache import Cache
+from pipeline_tasks.training.dataset import TokenDataset
+from pipeline_tasks.training.share import Passes, Split
+from tests.faulty_s3 import FaultyS3
+from tests.s3_server import free_port
+from tests.training_dataset import Packed, write_dataset
+
+pytestmark = pytest.mark.slow
+
+PASSES = Passes(epochs=2, shuffle="later", block=8)
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Packed:
+    return write_dataset(tmp_path / "written", [100, 1, 57, 143])
+
+
+@pytest.fixture
+def uri(packed: Packed, s3_root: str) -> str:
+    """The dataset in S3."""
+    bucket, _, prefix = s3_root.removeprefix("s3://").partition("/")
+    root = packed.folder.parents[1]
+    client = boto3.session.Session().client("s3")
+    for path in sorted(root.rglob("*.*")):
+        client.put_object(Bucket=bucket, Key=f"{prefix}/{path.relative_to(root).as_posix()}", Body=path.read_bytes())
+    return f"{s3_root}/publish/{packed.folder.name}"
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let refused fetches be repeated at once."""
+    monkeypatch.setattr(s3_folder, "FIRST_PAUSE", 0.01)
+
+
+def cache(folder: Path, **settings: float) -> Cache:
+    """Return a cache of chunks of eight sequences, for the smallest number of bytes that its settings allow."""
+    sizes = {"chunk_bytes": 8 * 32, "ahead": 4, "threads": 4} | settings
+    return Cache(str(folder / "cache"), **{"bytes": 1 << 20, **sizes})  # type: ignore[arg-type]
+
+
+def key(uri: str, suffix: str) -> tuple[str, str]:
+    """Return bucket and key of the first shard's file."""
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    dataset = TokenDataset(uri)
+    file = getattr(dataset.index.shards[0], suffix)
+    return bucket, f"{prefix.rpartition('/')[0]}/{file.path.removeprefix('../')}"
+
+
+def test_s3_and_disk_give_the_same_run(packed: Packed, uri: str, tmp_path: Path) -> None:
+    split = Split(1, 2, 3)
+    local = TokenDataset(str(packed.folder), split, PASSES).batches()
+    remote = TokenDataset(f"{uri}/dataset.json", split, PASSES, cache(tmp_path)).batches()
+    for expected, batch in zip(local, remote, strict=True):
+        assert {name: repr(value) for name, value in batch.items()} == {
+            name: repr(value) for name, value in expected.items()
+        }
+
+
+def test_a_chunk_is_fetched_once_for_all_epochs_ranks_and_versions(uri: str, tmp_path: Path) -> None:
+    datasets = [TokenDataset(uri, Split(rank, 2), PASSES, cache(tmp_path)) for rank in range(2)]
+    taken = Counter(item["index"] for dataset in datasets for item in dataset if item["index"] >= 0)
+    assert set(taken.values()) == {2}
+    files = [file for shard in datasets[0].index.shards for file in (shard.bin, shard.ends, shard.lineage)]
+    assert sum(dataset.fetching.bytes for dataset in datasets) <= sum(file.bytes for file in files)
+    assert datasets[1].fetching.requests == 0
+
+
+def test_the_cache_keeps_no_more_than_it_may(uri: str, tmp_path: Path) -> None:
+    least = 64 * 1024
+    dataset = TokenDataset(uri, passes=Passes(epochs=20, shuffle="always", block=1), cache=cache(tmp_path, bytes=least))
+    folder, most = tmp_path / "cache", 0
+    for number, _ in enumerate(dataset):
+        if number % 50 == 0:
+            most = max(most, sum(path.stat().st_size for path in folder.iterdir() if path.exists()))
+    assert 0 < most <= least
+
+
+def test_a_cache_that_is_removed_under_a_run_is_fetched_again(packed: Packed, uri: str, tmp_path: Path) -> None:
+    dataset = TokenDataset(uri, cache=cache(tmp_path))
+    for item in dataset:
+        assert item["input_ids"].tolist() == packed.ids(item["index"])
+        for path in (tmp_path / "cache").glob("[0-9a-f]*"):
+            path.unlink(missing_ok=True)
+
+
+def test_a_damaged_file_of_the_cache_is_fetched_again(packed: Packed, uri: str, tmp_path: Path) -> None:
+    list(TokenDataset(uri, cache=cache(tmp_path)))
+    for path in (tmp_path / "cache").iterdir():
+        path.write_bytes(path.read_bytes()[:-1])
+    for item in TokenDataset(uri, cache=cache(tmp_path)):
+        assert item["input_ids"].tolist() == packed.ids(item["index"])
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_busy_server_is_waited_for_and_counted(packed: Packed, uri: str, faults: FaultyS3, tmp_path: Path) -> None:
+    """boto3 sends a request three times here; the loader goes on after more refusals than that."""
+    dataset = TokenDataset(uri, cache=cache(tmp_path, threads=1))
+    faults.coming += [("HEAD", (503, "SlowDown")), *[("GET", (503, "SlowDown"))] * 20]
+    taken = [item["input_ids"].tolist() for item in dataset]
+    assert taken == [packed.ids(index) for index in range(301)]
+    assert len(faults.happened) == dataset.fetching.throttled == 21
+
+
+@pytest.mark.usefixtures("quick")
+def test_broken_answers_are_asked_again(packed: Packed, uri: str, faults: FaultyS3, tmp_path: Path) -> None:
+    dataset = TokenDataset(uri, cache=cache(tmp_path, threads=1))
+    faults.coming += [("GET", fault) for fault in ("short_body", "lost_answer", "lost_request", "short_body")]
+    assert [item["input_ids"].tolist() for item in dataset] == [packed.ids(index) for index in range(301)]
+    assert len(faults.happened) == 4
+
+
+@pytest.mark.usefixtures("quick")
+def test_patience_ends(uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    dataset = TokenDataset(uri, cache=cache(tmp_path, patience_s=0.0))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    with pytest.raises(StorageBusy, match="did not answer"):
+        next(iter(dataset))
+
+
+def test_what_was_fetched_whole_has_its_digest(uri: str, tmp_path: Path) -> None:
+    bucket, name = key(uri, "ends")
+    client = s3_client()
+    body = client.get_object(Bucket=bucket, Key=name)["Body"].read()
+    client.put_object(Bucket=bucket, Key=name, Body=body[:-1] + b"\x7f")
+    with pytest.raises(DigestMismatch, match="copy the published version again"):
+        list(TokenDataset(uri, cache=cache(tmp_path)))
+
+
+@pytest.mark.parametrize("body", [b"short", bytes(100 * 32 + 1)])
+def test_a_shard_of_another_size_is_named(body: bytes, uri: str, tmp_path: Path) -> None:
+    bucket, name = key(uri, "bin")
+    s3_client().put_object(Bucket=bucket, Key=name, Body=body)
+    with pytest.raises(ContractError, match=rf"{name}.* has {len(body)} bytes, and dataset\.json promises 3200"):
+        list(TokenDataset(uri, cache=cache(tmp_path)))
+
+
+def test_a_missing_shard_or_dataset_is_named(uri: str, tmp_path: Path) -> None:
+    bucket, name = key(uri, "bin")
+    s3_client().delete_object(Bucket=bucket, Key=name)
+    with pytest.raises(ContractError, match=f"{name} is missing"):
+        list(TokenDataset(uri, cache=cache(tmp_path)))
+    with pytest.raises(RecipeError, match="name the folder of a published version"):
+        TokenDataset(f"{uri}0", cache=cache(tmp_path))
+
+
+def test_a_changed_chunk_is_found_by_verify(uri: str, tmp_path: Path) -> None:
+    bucket, name = key(uri, "bin")
+    s3_client().put_object(Bucket=bucket, Key=name, Body=bytes(3200))
+    with pytest.raises(DigestMismatch, match="SHA-256"):
+        TokenDataset(uri, cache=cache(tmp_path)).verify()
+
+
+def test_a_cache_that_is_too_small_or_no_folder_is_refused(uri: str, tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="too small"):
+        Cache(bytes=1 << 20)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RecipeError, match="cannot be a cache"):
+        TokenDataset(uri, cache=Cache(str(tmp_path / "file" / "cache")))
+
+
+def test_a_full_disk_of_the_cache_is_named_and_leaves_no_part(uri: str, tmp_path: Path) -> None:
+    dataset = TokenDataset(uri, cache=cache(tmp_path, chunk_bytes=4096))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, limit[1]))
+        with pytest.raises(NoSpace, match="the disk of the cache is full; free space"):
+            next(iter(dataset))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert not list((tmp_path / "cache").glob(".tmp-*"))
+
+
+def _indexes(dataset: TokenDataset) -> list[int]:
+    return [item["index"] for item in dataset]
+
+
+def test_forked_processes_have_connections_of_their_own(uri: str, tmp_path: Path) -> None:
+    datasets = [TokenDataset(uri, Split(rank, 4), cache=cache(tmp_path / str(rank))) for rank in range(4)]
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(4, mp_context=context) as pool:
+        shares = list(pool.map(_indexes, datasets))
+    assert sorted(index for share in shares for index in share if index >= 0) == list(range(301))
