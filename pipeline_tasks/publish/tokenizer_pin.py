@@ -1,7 +1,8 @@
 """Pins one tokenizer to a dataset: chosen once, stored by its digest, named by an object that is put if absent.
 
-`tokenizers/{recipe}/pin.json` names the tokenizer, and `tokenizers/{recipe}/{digest}.json` is its definition. Who
-creates the pin first wins; all others use the winner's. A pin that was removed is made anew from what is published.
+`tokenizers/{recipe}/pin.json` names the tokenizer, and `tokenizers/{recipe}/{digest}.json` (or `.model`) is its
+definition. Who creates the pin first wins; all others use the winner's. A pin that was removed is made anew from what
+is published.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.sealed import seal, unseal
 from pipeline_tasks.stages.tokenize.params import Params, Training
+from pipeline_tasks.stages.tokenize.sentence_piece import suffix_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_history, read_manifest
 
@@ -43,11 +45,12 @@ class Pin:
     documents: int = 0
     bytes: int = 0
     snapshot: str = ""
+    kind: str = "tokenizers"
 
     @property
     def path(self) -> str:
         """Path of the definition below the root."""
-        return f"tokenizers/{self.recipe}/{self.digest}.json"
+        return f"tokenizers/{self.recipe}/{self.digest}{suffix_of(self.kind)}"
 
     def __str__(self) -> str:
         """Return the tokenizer in words."""
@@ -94,7 +97,7 @@ def _require_definition(root: str, pin: Pin) -> None:
         actual = "missing"
     if actual != pin.digest:
         message = (
-            f"{root}/{pin.path} is {actual}, and the pin of {pin.recipe} says {pin.digest}; copy the tokenizer.json of "
+            f"{root}/{pin.path} is {actual}, and the pin of {pin.recipe} says {pin.digest}; copy the tokenizer of "
             "a published version there, or remove the pin and this file and run again"
         )
         raise ContractError(message)
@@ -120,6 +123,7 @@ def pin_of(row: Mapping[str, Any], recipe: str, snapshot: str, source: str, para
         documents=row.get("documents", 0),
         bytes=row.get("bytes", 0),
         snapshot=snapshot,
+        kind=row["kind"],
     )
 
 

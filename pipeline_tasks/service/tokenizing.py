@@ -19,7 +19,7 @@ from pipeline_tasks.publish.tokenizer_pin import (
     require_same,
 )
 from pipeline_tasks.run.history import History
-from pipeline_tasks.run.plan import RefineRequest, plan
+from pipeline_tasks.run.plan import Plan, RefineRequest, plan
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Engine
@@ -37,22 +37,23 @@ def with_pinned_tokenizer(request: RefineRequest, factory: EngineFactory) -> Ref
     if request.stage != TOKENIZE or not request.recipe:
         return request
     params: Params = bind(STAGE, request.params)
-    identity = plan(request).identity["tokenizer"]
+    planned = plan(request)
+    identity = planned.identity["tokenizer"]
     pin = read_pin(request.root, request.recipe) or adopt(request.root, request.recipe)
     if pin is None:
-        pin = _chosen(request, params, identity, factory)
+        pin = _chosen(planned, params, identity, factory)
     require_same(request.root, pin, params, identity)
     pinned = {"tokenizer": f"{request.root}/{pin.path}", "eos": pin.eos, "bos": pin.bos, "backend": params.backend}
     return replace(request, params=pinned)
 
 
-def _chosen(request: RefineRequest, params: Params, identity: str, factory: EngineFactory) -> Pin:
+def _chosen(planned: Plan, params: Params, identity: str, factory: EngineFactory) -> Pin:
     """Choose and pin a tokenizer; where another run has pinned one meanwhile, and removed its shards, that one."""
-    tracker = Tracker(plan(request).io)
+    tracker = Tracker(planned.io)
     try:
-        pin = _choose(request, params, identity, factory(tracker, History()))
+        pin = _choose(planned, params, identity, factory(tracker, History()))
     except RefineryError:
-        pinned = read_pin(request.root, request.recipe)
+        pinned = read_pin(planned.request.root, planned.request.recipe)
         if pinned is None:
             raise
         return pinned
@@ -60,9 +61,9 @@ def _chosen(request: RefineRequest, params: Params, identity: str, factory: Engi
     return pin
 
 
-def _choose(request: RefineRequest, params: Params, identity: str, engine: Engine) -> Pin:
+def _choose(planned: Plan, params: Params, identity: str, engine: Engine) -> Pin:
     """Choose a tokenizer as the recipe says, and pin it unless another run was faster; return the dataset's pin."""
-    planned = plan(request)
+    request = planned.request
     shards = choose_tokenizer(planned.inputs(None), planned.params, engine)
     rows = pa.Table.from_batches(list(read_shards(request.root, shards))).to_pylist()
     row: Mapping[str, Any] = rows[0]

@@ -6,5 +6,5 @@ from pipeline_tasks.publish.exports.source import Source
 
 
 def write(source: Source, folder: Path) -> None:
-    """Write `tokenizer.json`: the tokenizer's definition, for Hugging Face `tokenizers` or as tiktoken's ranks."""
-    (folder / "tokenizer.json").write_bytes(source.tokenizer.definition)
+    """Write `tokenizer.json`, for Hugging Face `tokenizers` or with tiktoken's ranks, or SentencePiece's `.model`."""
+    (folder / source.tokenizer.file_name).write_bytes(source.tokenizer.definition)

@@ -7,17 +7,17 @@ import pyarrow as pa
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import Engine, Layer, Section, Shards, Stage
 from pipeline_tasks.stages.tokenize.choosing import choose_tokenizer, load_tokenizer
-from pipeline_tasks.stages.tokenize.encoding import choose_backend, encode
-from pipeline_tasks.stages.tokenize.params import JSON, TOKENIZER, Params
+from pipeline_tasks.stages.tokenize.encoding import STORED, choose_backend, encode
+from pipeline_tasks.stages.tokenize.params import FILES, TOKENIZER, Params
 
 
 def resources(params: Params) -> tuple[str, ...]:
-    """Return the files whose content is identity: the `tokenizer.json`, if there is one."""
-    return (params.tokenizer,) if params.tokenizer.endswith(JSON) else ()
+    """Return the files whose content is identity: the tokenizer's, if it is one."""
+    return (params.tokenizer,) if params.tokenizer.endswith(FILES) else ()
 
 
 def check_files(params: Params) -> None:
-    """Raise RecipeError unless the `tokenizer.json` can be read; a tokenizer of another place is not fetched here."""
+    """Raise RecipeError unless the tokenizer's file can be read; a tokenizer of another place is not fetched here."""
     if resources(params):
         for _ in load_tokenizer(iter(()), params=params):
             pass
@@ -31,7 +31,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     tokenizer = choose_tokenizer(shards, params, on)
     on.save_history("tokenizer", tokenizer)
     choices = on.map(partial(choose_backend, params=params), shards, broadcast=tokenizer)
-    return on.map(encode, shards, choices, broadcast=tokenizer, layer=Layer(stores=("tokens", "n_tokens")))
+    return on.map(encode, shards, choices, broadcast=tokenizer, layer=Layer(stores=STORED))
 
 
 _READS = pa.schema([*LOCATOR, pa.field("id", pa.string()), pa.field("text", pa.large_string())])
@@ -40,7 +40,9 @@ _WRITES = pa.schema(
         *LOCATOR,
         pa.field("id", pa.string()),
         pa.field("tokens", pa.list_(pa.int32())),
-        pa.field("n_tokens", pa.int64()),
+        pa.field("n_tokens", pa.int64()),  # the end token and the one before the document included
+        pa.field("n_bytes", pa.int64()),  # of the text in UTF-8
+        pa.field("lost_chars", pa.int64()),  # of the compared part, if any: what decoding does not give back
     ]
 )
 
@@ -52,11 +54,11 @@ STAGE: Stage[Params] = Stage(
     check_files=check_files,
     reads=_READS,
     writes=_WRITES,
-    version=3,
+    version=5,
     splits=False,
     history={"tokenizer": Section(TOKENIZER)},
     reads_history=False,
-    profiled=("n_tokens", "language"),
-    reasons=("tokenize:empty",),
+    profiled=("n_tokens", "n_bytes", "lost_chars", "language", "language_bytes", "language_tokens"),
+    reasons=("tokenize:empty", "tokenize:reserved"),
     engine="ray",
 )

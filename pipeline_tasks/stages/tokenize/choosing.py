@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,6 +16,8 @@ from pipeline_tasks.stage import Batches, Engine, Shards
 from pipeline_tasks.stages.tokenize.params import (
     END_TOKENS,
     JSON,
+    MODEL,
+    PROBE,
     TIKTOKEN,
     TOKENIZER,
     Params,
@@ -22,20 +25,29 @@ from pipeline_tasks.stages.tokenize.params import (
     Training,
     record,
 )
+from pipeline_tasks.stages.tokenize.sentence_piece import SENTENCEPIECE, end_piece, pieces, processor
+from pipeline_tasks.stages.tokenize.tiktoken_ranks import (
+    is_tiktoken,
+    require_range,
+    tiktoken_definition,
+    tiktoken_encoding,
+)
 from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
 from pipeline_tasks.yaml_file import read_bytes
 
 MOST_BYTES = 256 << 20
 """Bytes of a tokenizer's file; those of the largest published vocabularies (256,000 entries) have 35 MB."""
 
-MOST_ID = (1 << 24) - 1
-"""The largest id of a token: 60 times that of the largest published vocabularies. The libraries count up to it."""
-
-PROBE = "An otter of 1997 \u2013 \u00e9t\u00e9, \u65e5\u672c\u8a9e, \u043c\u0438\u0440, \U0001f9a6\x00\t\n"
-"""A text with letters, digits and signs of several scripts, which every tokenizer has to encode."""
-
 _SAMPLE = pa.schema([pa.field("id", pa.string()), pa.field("text", pa.large_string())])
 _SIZE = pa.schema([pa.field("bytes", pa.int64())])
+_COUNTS = pa.schema(
+    [
+        pa.field("word", pa.string()),  # in the alphabet of bytes; "" in the row of the documents
+        pa.field("count", pa.int64()),
+        pa.field("documents", pa.int64()),
+        pa.field("bytes", pa.int64()),  # of the documents' text
+    ]
+)
 
 
 def choose_tokenizer(shards: Shards, params: Params, on: Engine) -> Shards:
@@ -45,10 +57,9 @@ def choose_tokenizer(shards: Shards, params: Params, on: Engine) -> Shards:
         return on.group(load, on.map(no_sample, shards[:1]), by="id", order=("text",), buckets=1)
     training = params.train or Training()
     sizes = on.map(count_bytes, shards)
-    sampled = on.map(partial(sample, training=training), shards, broadcast=sizes)
-    return on.group(
-        partial(train_tokenizer, params=params, training=training), sampled, by="id", order=("text",), buckets=1
-    )
+    counts = on.map(partial(count_words, training=training), shards, broadcast=sizes)
+    train_on = partial(train_tokenizer, params=params, training=training)
+    return on.group(train_on, counts, by="word", order=("count", "documents", "bytes"), buckets=1)
 
 
 # --- Training -------------------------------------------------------------------------------------------------
@@ -60,17 +71,48 @@ def count_bytes(docs: Batches) -> Batches:
     yield record(_SIZE, bytes=sum(sizes))
 
 
-def sample(docs: Batches, sizes: Batches, *, training: Training) -> Batches:
-    """Yield the documents to train on: a share by draw of the id, about `training.bytes` in the whole run."""
+def count_words(docs: Batches, sizes: Batches, *, training: Training) -> Batches:
+    """Yield how often the documents to train on have each word, and in one more row how many documents there are.
+
+    They are a share by draw of the id, about `training.bytes` in the whole run.
+    """
     total = sum(sum(batch["bytes"].to_pylist()) for batch in sizes)
     limit = min(DRAW_SPAN, training.bytes * DRAW_SPAN // max(total, 1))
-    yield pa.RecordBatch.from_pylist([], schema=_SAMPLE)
-    if not total:
-        return
-    for batch in docs:
-        chosen = batch.select(["id", "text"]).filter(pa.array(uniform_draws(batch["id"], 0) < limit))
-        if chosen.num_rows:
-            yield pa.RecordBatch.from_arrays(chosen.columns, schema=_SAMPLE)
+    documents, size = 0, 0
+
+    def texts() -> Iterable[list[str]]:
+        nonlocal documents, size
+        for batch in docs if total else ():
+            chosen = batch["text"].filter(pa.array(uniform_draws(batch["id"], 0) < limit))
+            documents += len(chosen)
+            size += pc.sum(pc.binary_length(chosen)).as_py() or 0
+            yield chosen.to_pylist()
+
+    words = _word_counts(texts())
+    yield record(_COUNTS, word="", count=0, documents=documents, bytes=size)
+    zeros = pa.array(np.zeros(len(words), np.int64))
+    counts = [pa.array(list(words), pa.string()), pa.array(list(words.values()), pa.int64()), zeros, zeros]
+    yield pa.RecordBatch.from_arrays(counts, schema=_COUNTS)
+
+
+def _word_counts(texts: Iterable[list[str]]) -> dict[str, int]:
+    """Return how often each word occurs, sorted by word: as a trainer of the library counts them, which is not public.
+
+    A pickled trainer has its words. This one makes no merges.
+    """
+    from tokenizers import Tokenizer, models, trainers
+
+    counter = Tokenizer(models.BPE())
+    counter.pre_tokenizer = _cut_at_words()
+    trainer = trainers.BpeTrainer(vocab_size=0, show_progress=False)
+    counter.train_from_iterator(texts, trainer)
+    return dict(sorted(json.loads(trainer.__getstate__())["BpeTrainer"]["words"].items()))
+
+
+def _cut_at_words() -> Any:  # noqa: ANN401 -- a pre-tokenizer of tokenizers
+    from tokenizers import pre_tokenizers
+
+    return pre_tokenizers.ByteLevel(add_prefix_space=False)
 
 
 def no_sample(_docs: Batches) -> Batches:
@@ -78,38 +120,36 @@ def no_sample(_docs: Batches) -> Batches:
     yield pa.RecordBatch.from_pylist([], schema=_SAMPLE)
 
 
-def train_tokenizer(sampled: Batches, *, params: Params, training: Training) -> Batches:
-    """Yield the `TOKENIZER` row of a byte-level BPE that is trained on `sampled` (sorted by id, then text)."""
-    yield _tokenizer_row("trained", train(sampled, params, training), params)
+def train_tokenizer(counts: Batches, *, params: Params, training: Training) -> Batches:
+    """Yield the `TOKENIZER` row of a byte-level BPE that is trained on the words of all shards, sorted by word."""
+    yield _tokenizer_row("trained", train(pa.Table.from_batches(counts), params, training), params)
 
 
-def train(sampled: Batches, params: Params, training: Training) -> Trained:
-    """Return a byte-level BPE, whatever the order of documents.
+def train(counts: pa.Table, params: Params, training: Training) -> Trained:
+    """Return a byte-level BPE, whatever the order of documents, as the library's own trainer makes it.
 
-    The trainer counts words, then merges the most frequent pair, the smaller ids first among equals; neither
-    depends on order or threads. The byte alphabet comes first, so no text is unknown.
+    It merges the most frequent pair, the smaller ids first among equals; neither depends on order or threads. The byte
+    alphabet comes first, so no text is unknown.
     """
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-    documents, size = 0, 0
+    from pipeline_tasks.text.words.byte_pairs import learn_merges
 
-    def texts() -> Iterable[list[str]]:
-        nonlocal documents, size
-        for batch in sampled:
-            documents += batch.num_rows
-            size += pc.sum(pc.binary_length(batch["text"])).as_py() or 0
-            yield batch["text"].to_pylist()
-
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=training.vocab_size,
-        special_tokens=list(dict.fromkeys([params.eos or END_TOKENS[0], *([params.bos] if params.bos else [])])),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
+    ends = list(dict.fromkeys([params.eos or END_TOKENS[0], *([params.bos] if params.bos else [])]))
+    summed = (
+        counts.filter(pc.not_equal(counts["word"], ""))
+        .group_by("word", use_threads=False)
+        .aggregate([("count", "sum")])
     )
-    bpe.train_from_iterator(texts(), trainer)
+    words, often = summed["word"].to_pylist(), summed["count_sum"].to_numpy()
+    alphabet = [letter for letter in sorted(pre_tokenizers.ByteLevel.alphabet()) if letter not in ends]
+    learned = learn_merges(words, often, [*ends, *alphabet], training.vocab_size)
+    numbered = {token: number for number, token in enumerate(learned.vocabulary)}
+    bpe = Tokenizer(models.BPE(vocab=numbered, merges=learned.merges))
+    bpe.pre_tokenizer = _cut_at_words()
+    bpe.decoder = decoders.ByteLevel()
+    bpe.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in ends])
+    documents, size = (pc.sum(counts[name]).as_py() for name in ("documents", "bytes"))
     return Trained(bpe.to_str(), documents, size)
 
 
@@ -121,10 +161,13 @@ def load_tokenizer(_rows: Batches, *, params: Params) -> Batches:
     if params.tokenizer.startswith(TIKTOKEN):
         yield _tiktoken_row(params.tokenizer, _fetched_tiktoken(params.tokenizer), params)
         return
+    if params.tokenizer.endswith(MODEL):
+        yield _sentencepiece_row(read_bytes(Path(params.tokenizer), MOST_BYTES), params)
+        return
     path = params.tokenizer if params.tokenizer.endswith(JSON) else _download(params.tokenizer)
     body = read_bytes(Path(path), MOST_BYTES)
     name = "" if params.tokenizer.endswith(JSON) else params.tokenizer
-    if _is_tiktoken(body):
+    if is_tiktoken(body):
         tiktoken_encoding(body, path)
         yield _tiktoken_row(f"sha256:{hashlib.sha256(body).hexdigest()}", body, params)
     else:
@@ -140,6 +183,7 @@ def _normal_form(body: bytes, path: str) -> str:
         tokenizer = Tokenizer.from_str(body.decode())
         tokenizer.no_truncation()  # published files often truncate at 512 tokens without notice
         tokenizer.no_padding()
+        _without_dropout(tokenizer)
         tokenizer.encode_batch_fast([PROBE], add_special_tokens=False)  # a vocabulary without its own unknown token
         return str(tokenizer.to_str())
     except BaseException as error:
@@ -150,23 +194,17 @@ def _normal_form(body: bytes, path: str) -> str:
         raise RecipeError(message) from error
 
 
+def _without_dropout(tokenizer: Any) -> None:  # noqa: ANN401 -- of tokenizers
+    """Leave out merges that are skipped at random while a model is trained: ids must not depend on chance."""
+    if getattr(tokenizer.model, "dropout", None):
+        tokenizer.model.dropout = None
+
+
 def _require_ids(definition: Any) -> None:  # noqa: ANN401 -- JSON
     """Raise ValueError unless the ids of a tokenizer.json are in their range: the library counts up to the largest."""
     vocabulary = definition["model"].get("vocab") or {}
     ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else []
-    _require_range([*ids, *(token["id"] for token in definition.get("added_tokens") or ())])
-
-
-def _require_range(ids: Iterable[object]) -> None:
-    for number in ids:
-        if type(number) is not int or not 0 <= number <= MOST_ID:
-            message = f"the id {str(number)[:20]} of a token is not a number from 0 to {MOST_ID:,}"
-            raise ValueError(message)
-
-
-def _is_tiktoken(body: bytes) -> bool:
-    """Return whether a file has tiktoken's ranks as `tiktoken_definition` writes them."""
-    return body.startswith(b'{"name":') and b'"pat_str":' in body and b'"ranks":{' in body
+    require_range([*ids, *(token["id"] for token in definition.get("added_tokens") or ())])
 
 
 def _download(name: str) -> str:
@@ -177,7 +215,10 @@ def _download(name: str) -> str:
     try:
         return hf_hub_download(repository, "tokenizer.json", revision=revision)
     except (OSError, ValueError, HfHubHTTPError) as error:
-        message = f"tokenize.tokenizer: cannot fetch tokenizer.json of {name} ({error}); write the path of a .json file"
+        message = (
+            f"tokenize.tokenizer: cannot fetch tokenizer.json of {name} ({error}); write the path of a {JSON} or "
+            f"{MODEL} file"
+        )
         raise RecipeError(message) from error
 
 
@@ -247,35 +288,20 @@ def _tiktoken_row(name: str, definition: bytes, params: Params) -> pa.RecordBatc
     )
 
 
-def tiktoken_definition(encoding: Any) -> bytes:  # noqa: ANN401 -- tiktoken.Encoding, not imported here
-    """Return JSON to build `encoding` again without the network: name, pattern, special tokens, ranks as hex."""
-    parts = {
-        "name": encoding.name,
-        "pat_str": encoding._pat_str,  # noqa: SLF001 -- as tiktoken's own documentation extends encodings
-        "special_tokens": encoding._special_tokens,  # noqa: SLF001
-        "ranks": {piece.hex(): rank for piece, rank in encoding._mergeable_ranks.items()},  # noqa: SLF001
-    }
-    return json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()
+# --- SentencePiece --------------------------------------------------------------------------------------------
 
 
-def tiktoken_encoding(definition: bytes, name: str = "tiktoken") -> Any:  # noqa: ANN401 -- tiktoken.Encoding
-    """Return the encoding of a `tiktoken_definition`; RecipeError if it is none."""
-    import tiktoken
-
-    try:
-        parts = json.loads(definition)
-        _require_range([*parts["ranks"].values(), *parts["special_tokens"].values()])
-        encoding = tiktoken.Encoding(
-            name=parts["name"],
-            pat_str=parts["pat_str"],
-            mergeable_ranks={bytes.fromhex(piece): rank for piece, rank in parts["ranks"].items()},
-            special_tokens=parts["special_tokens"],
-        )
-        encoding.encode_ordinary(PROBE)  # ranks without single bytes
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
-            raise
-        # ranks with gaps, ids out of range and a wrong pattern end in a PanicException, which is no Exception
-        message = f"tokenize.tokenizer: {name} has no ranks of tiktoken ({str(error)[:200]}); export it again"
-        raise RecipeError(message) from error
-    return encoding
+def _sentencepiece_row(definition: bytes, params: Params) -> pa.RecordBatch:
+    model = processor(definition, params.tokenizer)
+    numbered, end = pieces(model), params.eos or end_piece(model)
+    return record(
+        TOKENIZER,
+        kind=SENTENCEPIECE,
+        name=f"sha256:{hashlib.sha256(definition).hexdigest()}",
+        definition=definition,
+        vocab_size=model.get_piece_size(),
+        eos_id=_token(numbered, end, "eos") if end else _end_token(numbered, params),
+        bos_id=_token(numbered, params.bos, "bos") if params.bos else None,
+        documents=0,
+        bytes=0,
+    )

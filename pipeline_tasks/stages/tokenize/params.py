@@ -12,8 +12,16 @@ from pipeline_tasks.stage import Batches
 END_TOKENS = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "[SEP]")
 """End tokens to look up, in order, when the recipe names none: GPT-2/NeoX, Llama 3, Llama 1-2/T5, Gemma, BERT."""
 
-JSON, TIKTOKEN = ".json", "tiktoken:"
+JSON, MODEL, TIKTOKEN = ".json", ".model", "tiktoken:"
 """How a tokenizer is named: the end of a file's path, and the start of a name of tiktoken; else it is a repository."""
+
+FILES = (JSON, MODEL)
+
+MOST_ID = (1 << 24) - 1
+"""The largest id of a token: 60 times that of the largest published vocabularies. The libraries count up to it."""
+
+PROBE = "An otter of 1997 \u2013 \u00e9t\u00e9, \u65e5\u672c\u8a9e, \u043c\u0438\u0440, \U0001f9a6\x00\t\n"
+"""A text with letters, digits and signs of several scripts, which every tokenizer has to encode."""
 
 
 PATHS = ("/", "./", "../", "~", "file:", "s3:")
@@ -43,15 +51,23 @@ class Training:
 class Params:
     """The tokenizer, and the tokens before and after a document.
 
-    `tokenizer` is the path of a `tokenizer.json`, a Hugging Face `name@revision`, or `tiktoken:NAME`. Without it,
-    `train` says how to train a byte-level BPE (`vocab_size`, `bytes`, `min_bytes`). Either is done once: the dataset
-    keeps the tokenizer of the snapshot that comes first, and every other snapshot uses it (decision 18). An empty end
-    token `eos` is looked up in `END_TOKENS`. An empty `bos` puts no token before a document.
+    `tokenizer` is the path of a `tokenizer.json` of Hugging Face or of a `.model` of SentencePiece, a Hugging Face
+    `name@revision`, or `tiktoken:NAME`. Without it, `train` says how to train a byte-level BPE (`vocab_size`, `bytes`,
+    `min_bytes`). Either is done once: the dataset keeps the tokenizer of the snapshot that comes first, and every other
+    snapshot uses it (decision 18).
 
-    `backend` is `auto` or `reference`. The reference is Hugging Face tokenizers, or tiktoken for its own vocabularies.
-    `auto` encodes a shard with fastokens, an order of magnitude faster, if it gives identical ids for the first 16
-    documents of the shard and for one in 64 of the others; after one difference the reference encodes the whole shard.
-    A difference in no compared document is not detected: set `reference` if that is not acceptable.
+    Every document ends with exactly one end token. `eos` names it; if it is empty, a SentencePiece model says which it
+    is, and in other tokenizers it is the first of `END_TOKENS`. `bos` names the token before a document; if it is
+    empty, there is none. What a tokenizer itself would add is not added. A special token in a text is text:
+    `<|endoftext|>` on a page is encoded by its letters. Truncation, padding and dropout that a file asks for are left
+    out.
+
+    `backend` is `auto` or `reference`. The reference is the tokenizer's own library: tokenizers, tiktoken or
+    sentencepiece. `auto` encodes a shard with gigatoken, 20 to 50 times as fast, or else with fastokens, if it gives
+    identical ids for the first 16 documents of the shard and for stretches of one in 512 of the others; after one
+    difference the reference encodes the whole shard. A text with a character that is newer than a library's Unicode
+    tables is always encoded by the reference. A difference in no compared text is not detected: set `reference` if that
+    is not acceptable.
     """
 
     tokenizer: str = ""
@@ -63,35 +79,35 @@ class Params:
     def __post_init__(self) -> None:
         """Raise RecipeError unless a tokenizer is named, in a known way, or trained."""
         name, at, revision = self.tokenizer.partition("@")
-        known = self.tokenizer.endswith(JSON) or self.tokenizer.startswith((TIKTOKEN, "sha256:"))
+        known = self.tokenizer.endswith(FILES) or self.tokenizer.startswith((TIKTOKEN, "sha256:"))
         if self.tokenizer and self.train:
             message = f"tokenize: `tokenizer` names {self.tokenizer} and `train` trains one; remove one of the two"
             raise RecipeError(message)
         if not self.tokenizer and not self.train:
             message = (
-                f"tokenize: name a tokenizer (`tokenizer: PATH{JSON}`, NAME@REVISION or {TIKTOKEN}NAME), or train one "
-                "(`train: {vocab_size: 8192}`)"
+                f"tokenize: name a tokenizer (`tokenizer: PATH{JSON}`, PATH{MODEL}, NAME@REVISION or {TIKTOKEN}NAME), "
+                "or train one (`train: {vocab_size: 8192}`)"
             )
             raise RecipeError(message)
         if self.tokenizer and not known and (self.tokenizer.startswith(PATHS) or self.tokenizer.count("/") > 1):
             message = (
-                f"tokenize.tokenizer: {self.tokenizer[:100]!r} is a path, and does not end in {JSON}; name the "
-                f"tokenizer{JSON} of Hugging Face, or give the file a name that ends so"
+                f"tokenize.tokenizer: {self.tokenizer[:100]!r} is a path, and does not end in {JSON} or {MODEL}; name "
+                f"the tokenizer{JSON} of Hugging Face or the {MODEL} of SentencePiece, or give the file such a name"
             )
             raise RecipeError(message)
         if self.tokenizer and not known and not (name and at and revision):
             message = (
                 f"tokenize.tokenizer: {self.tokenizer[:100]!r} has no revision; write {name[:100]}@REVISION (a commit, "
-                f"a tag, or main), {TIKTOKEN}NAME, or the path of a .json file"
+                f"a tag, or main), {TIKTOKEN}NAME, or the path of a {JSON} or {MODEL} file"
             )
             raise RecipeError(message)
 
 
 TOKENIZER = pa.schema(
     [
-        pa.field("kind", pa.string()),  # `tokenizers` or `tiktoken`
+        pa.field("kind", pa.string()),  # `tokenizers`, `tiktoken` or `sentencepiece`
         pa.field("name", pa.string()),  # as in the recipe; `trained`; or `sha256:...` of a file
-        pa.field("definition", pa.large_binary()),  # tokenizer.json, or for tiktoken the JSON of `tiktoken_definition`
+        pa.field("definition", pa.large_binary()),  # tokenizer.json, JSON of tiktoken's ranks, or a model
         pa.field("vocab_size", pa.int64()),  # largest id + 1; decides the dtype of exported tokens
         pa.field("eos_id", pa.int32()),
         pa.field("bos_id", pa.int32()),  # null where documents have no first token
