@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.profiles.removals import derived
+from pipeline_tasks.profiles.sums import sums
 
 
 def profile(batch: pa.RecordBatch | pa.Table, columns: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -16,13 +17,13 @@ def profile(batch: pa.RecordBatch | pa.Table, columns: Iterable[str]) -> dict[st
     Whole numbers: count, sum, and a histogram keyed by the lower bound of bins that are 1/8 of an
     octave wide; fractions: a histogram by hundredths; strings: counts by value. Nulls are not counted.
     Packed bytes are not profiled: an intermediate column may have the name of the number that it becomes.
-    Names of `removals.DERIVED` are profiled, too.
+    Names of `removals.DERIVED` and `sums.SUMS` are profiled, too.
     """
     names = tuple(columns)
     present = [name for name in names if name in batch.schema.names]
     packed = [name for name in present if _is_packed(batch.schema.field(name).type)]
     measured = {name: batch.column(name) for name in present if name not in packed} | derived(batch, names)
-    return {name: _profile_column(column) for name, column in measured.items()}
+    return {name: _profile_column(column) for name, column in measured.items()} | sums(batch, names)
 
 
 def _is_packed(kind: pa.DataType) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.profiles.sums import SUMS, columns_summed
 from pipeline_tasks.text.urls.keys import sites
 
 LEAST = 1000
@@ -80,8 +81,10 @@ NEEDS = ("source", "url", "snapshot", "id")
 
 def columns_profiled(names: Iterable[str]) -> tuple[str, ...]:
     """Return the columns that a profile of `names` reads."""
-    own = tuple(name for name in names if name not in DERIVED)
-    return (*own, *NEEDS) if any(name in DERIVED for name in names) else own
+    named = tuple(names)
+    own = (*(name for name in named if name not in DERIVED and name not in SUMS), *columns_summed(named))
+    own = tuple(dict.fromkeys(own))
+    return (*own, *NEEDS) if any(name in DERIVED for name in named) else own
 
 
 def derived(batch: Any, names: Iterable[str]) -> dict[str, pa.Array]:  # noqa: ANN401 -- a batch or table of rows

@@ -7,11 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.stages.mix import BINS, Params, limit, shares
+from pipeline_tasks.stages.mix.params import Params
+from pipeline_tasks.stages.mix.planning import BINS, limit
+from pipeline_tasks.stages.mix.shares import shares
 from pipeline_tasks.text.base.sampling import DRAW_SPAN
 from tests.refining import commit_parent, refined, rows
 
@@ -32,6 +34,10 @@ HALF = Fraction(1, 2)
         ({"en": 90, "de": 10}, Params(budget_tokens=500), {"en": 1, "de": 1}),
         ({"en": 90, "fr": 10}, Params(weights={"en": 1}, unlisted="keep", budget_tokens=50), {"en": HALF, "fr": HALF}),
         ({}, Params(weights={"en": 1}), {}),
+        ({"en": 90, "de": 5, "fr": 5}, Params(temperature=2, epochs={"en": 2}), {"en": 2, "de": 1, "fr": 1}),
+        ({"en": 90, "de": 5, "fr": 5}, Params(temperature=2, epochs={"en": 0}), {"en": 0, "de": 1, "fr": 1}),
+        ({"en": 90, "de": 10}, Params(temperature=1, epochs={"en": 1}, budget_tokens=95), {"en": 1, "de": HALF}),
+        ({"en": 90, "de": 10}, Params(temperature=1, epochs={"en": 2}, budget_tokens=45), {"en": HALF, "de": 0}),
     ],
 )
 def test_plans(tokens: dict[str, int], params: Params, expected: dict[str, Fraction]) -> None:
@@ -47,6 +53,7 @@ def test_plans(tokens: dict[str, int], params: Params, expected: dict[str, Fract
 def test_no_group_gives_more_than_it_has_and_the_budget_holds(
     tokens: dict[str, int], weights: dict[str, float], budget: int
 ) -> None:
+    assume(not weights or any(weights.values()))
     kept = shares(tokens, Params(weights=weights, budget_tokens=budget))
     assert all(0 <= share <= 1 for share in kept.values())
     if budget:
@@ -123,3 +130,20 @@ def test_a_missing_column_is_named_where_weights_need_it(tmp_path: Path) -> None
     assert mixed(tmp_path, [docs], budget_tokens=20).rows == 2
     with pytest.raises(RecipeError, match="language"):
         mixed(tmp_path, [docs], weights={"en": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"by": "tokens", "epochs": {"1": 1}}, "mix.by: tokens is a column of list"),
+        (
+            {"by": "source", "bands": {"source": [0.5]}},
+            "mix.bands: source is a column of string; bands and factors cut numbers",
+        ),
+        ({"by": "score", "bands": {"score": [0.5]}}, "no column 'score'"),
+    ],
+)
+def test_columns_that_name_no_groups_are_refused(tmp_path: Path, params: dict[str, Any], message: str) -> None:
+    table = documents({"en": 3}).append_column("tokens", pa.array([[1], [2], [3]], pa.list_(pa.int32())))
+    with pytest.raises(RecipeError, match=message):
+        mixed(tmp_path, [table], **params)

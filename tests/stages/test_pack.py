@@ -11,10 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.stages.pack import SEQUENCE, Params, join_stretches, split_tokens
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.stages.pack import PLACED, SEQUENCE, Params
+from pipeline_tasks.stages.pack.concat import join_stretches, split_tokens
+from pipeline_tasks.store.reading import read_shards
 from tests.refining import commit_parent, refined, rows
 
 Doc = tuple[str, list[int]]
+Piece = tuple[str, int, int, int]
+KEYS = ("id", "doc_start", "start", "length")
 
 
 def table(docs: Sequence[Doc]) -> pa.Table:
@@ -40,7 +45,7 @@ def packed(root: Path, shards: Sequence[Sequence[Doc]], length: int, batch_rows:
 
 
 def piece(name: str, doc_start: int, start: int, length: int) -> dict[str, object]:
-    return {"id": name, "doc_start": doc_start, "start": start, "length": length}
+    return {"id": name, "doc_start": doc_start, "start": start, "length": length, "copy": 0}
 
 
 def test_sequences_of_two_shards(tmp_path: Path) -> None:
@@ -120,6 +125,63 @@ def unpacked(sequences: Sequence[dict[str, object]]) -> dict[str, list[int]]:
             assert part["doc_start"] == len(tokens)
             tokens += sequence["tokens"][part["start"] : part["start"] + part["length"]]  # type: ignore[index]
     return docs
+
+
+# --- Tails of shards ---------------------------------------------------------------------------------------------
+
+
+def by_shard(root: Path, shards: Sequence[Sequence[Doc]], length: int, tail: str) -> tuple[Manifest, list[list[Piece]]]:
+    """Pack each shard by itself; return the manifest and the kept sequences, as their pieces."""
+    parent = commit_parent(root, [table(docs) for docs in shards])
+    _, manifest = refined(root, "pack", parent, {"length": length, "tail": tail})
+    assert len(manifest.shards) == len(shards)
+    out = rows(root, manifest)
+    assert out.schema.equals(PLACED)
+    return manifest, [
+        [(part["id"], part["doc_start"], part["start"], part["length"]) for part in row["pieces"]]
+        for row in out.to_pylist()
+    ]
+
+
+TAILS = [[("a", [1, 2, 9]), ("b", [3, 9])], [], [("c", [4, 5, 6, 7]), ("d", [])], [("e", [1])]]
+
+
+def test_each_shard_is_padded_at_its_end(tmp_path: Path) -> None:
+    manifest, sequences = by_shard(tmp_path, TAILS, 4, "pad")
+    assert sequences == [[("a", 0, 0, 3), ("b", 0, 3, 1)], [("b", 1, 0, 1)], [("c", 0, 0, 4)], [("e", 0, 0, 1)]]
+    assert [shard.rows for shard in manifest.shards] == [2, 0, 1, 1]
+    assert dict(manifest.rejected) == {}
+
+
+def test_a_tail_is_dropped_with_its_reason(tmp_path: Path) -> None:
+    manifest, sequences = by_shard(tmp_path, TAILS, 4, "drop")
+    assert sequences == [[("a", 0, 0, 3), ("b", 0, 3, 1)], [("c", 0, 0, 4)]]
+    assert dict(manifest.rejected) == {"pack:tail": 2}
+    [left, other] = [row for batch in read_shards(str(tmp_path), manifest.rejects) for row in batch.to_pylist()]
+    assert (left["pieces"], left["n_tokens"]) == ([piece("b", 1, 0, 1)], 1)
+    assert other["pieces"] == [piece("e", 0, 0, 1)]
+
+
+@settings(max_examples=25, deadline=None)
+@given(shards=st.lists(DOCS, min_size=1, max_size=3), length=st.integers(1, 9))
+def test_a_padded_tail_is_the_stream_of_its_shard_and_a_dropped_tail_is_its_last_sequence(
+    tmp_path_factory: pytest.TempPathFactory, shards: list[list[Doc]], length: int
+) -> None:
+    shards = [[(f"{number}{name}", tokens) for name, tokens in docs] for number, docs in enumerate(shards)]
+    plain = [packed(tmp_path_factory.mktemp("alone"), [docs], length) for docs in shards]
+    pieces = [[[tuple(part[key] for key in KEYS) for part in row["pieces"]] for row in own] for own in plain]  # type: ignore[attr-defined]
+    _, padded = by_shard(tmp_path_factory.mktemp("padded"), shards, length, "pad")
+    assert padded == [sequence for own in pieces for sequence in own]
+    manifest, kept = by_shard(tmp_path_factory.mktemp("dropped"), shards, length, "drop")
+    full = [row["n_tokens"] == length for own in plain for row in own]
+    assert kept == [sequence for sequence, whole in zip(padded, full, strict=True) if whole]
+    assert sum(manifest.rejected.values()) == full.count(False)
+
+
+def test_best_fit_has_no_tails(tmp_path: Path) -> None:
+    parent = commit_parent(tmp_path, [table([("a", [1])])])
+    with pytest.raises(RecipeError, match=r"tail: drop is for method: concat.*remove it"):
+        refined(tmp_path, "pack", parent, {"method": "best_fit", "tail": "drop"})
 
 
 def test_slices_of_a_batch_are_cut_like_their_own_rows() -> None:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.schema import LOCATOR
 from tests.refining import commit_parent, refined, rows
@@ -58,6 +57,18 @@ def test_any_sharding_gives_the_same_bytes(tmp_path_factory: pytest.TempPathFact
     assert [shard.digest for shard in split.shards] == [shard.digest for shard in shuffled(whole, [full]).shards]
 
 
-def test_no_buckets_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="shuffle: buckets must be"):
-        refined(tmp_path, "shuffle", commit_parent(tmp_path, [table(IDS)]), {"buckets": 0})
+def test_buckets_are_as_many_as_the_bytes_ask_for(tmp_path: Path) -> None:
+    parent = commit_parent(tmp_path, [table(IDS)])
+    default, four = (refined(tmp_path, "shuffle", parent, params)[1] for params in ({}, {"buckets": 4}))
+    assert [shard.digest for shard in default.shards] == [shard.digest for shard in four.shards]
+
+
+def test_the_order_does_not_follow_what_a_mixture_kept(tmp_path: Path) -> None:
+    """Both draw by id under a seed; by equal draws, a group of which a part is kept came first in every shard."""
+    grouped = table([f"{rank:032x}" for rank in range(3000)]).append_column("language", pa.array(["en", "de"] * 1500))
+    mixed, _ = refined(tmp_path, "mix", commit_parent(tmp_path, [grouped]), {"weights": {"en": 0.2, "de": 0.8}})
+    manifest = refined(tmp_path, "shuffle", mixed, {"buckets": 1})[1]
+    languages = rows(tmp_path, manifest)["language"].to_pylist()
+    quarter, english = len(languages) // 4, languages.count("en")
+    assert 0.15 < languages[:quarter].count("en") / english < 0.35
+    assert 0.15 < languages[-quarter:].count("en") / english < 0.35

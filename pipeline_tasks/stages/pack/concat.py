@@ -1,53 +1,21 @@
-"""Pack the tokens of all documents into sequences of one length, and record the pieces of documents in each."""
+"""Packs all shards end to end: documents are split at sequence borders, and only the last sequence is padded."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.constraints import Count, Range
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.stage import Batches, Engine, Shards, Stage
-
-PIECE = pa.struct(
-    [
-        pa.field("id", pa.string()),
-        pa.field("doc_start", pa.int64()),  # first token of the piece, counted in its document
-        pa.field("start", pa.int32()),  # first token of the piece, counted in its sequence
-        pa.field("length", pa.int32()),
-    ]
-)
-"""A stretch of one document in one sequence."""
-
-SEQUENCE = pa.schema(
-    [
-        pa.field("sequence", pa.int64()),  # 0, 1, 2, ... through all shards in order
-        pa.field("tokens", pa.list_(pa.int32())),  # `length` of them, pads included
-        pa.field("n_tokens", pa.int64()),  # without the pads
-        pa.field("pieces", pa.list_(PIECE)),
-    ]
-)
+from pipeline_tasks.stage import Batches, Engine, Shards
+from pipeline_tasks.stages.pack.sequences import PIECE, SEQUENCE, Params, copies_of
 
 _STRETCH = SEQUENCE.append(pa.field("at", pa.int32()))  # first token of the stretch, counted in its sequence
-_COUNT = pa.schema([pa.field("first", pa.string()), pa.field("tokens", pa.int64())])
-
-
-@dataclass(frozen=True, slots=True)
-class Params:
-    """Tokens per sequence, and the id that pads the last one.
-
-    Sequence k is tokens [k * length, (k + 1) * length) of all shards concatenated (concat and chunk): documents are
-    split, but no token is lost or repeated. Only the last sequence of a run can be short: it is padded with `pad_id`,
-    and its `n_tokens` counts the others.
-    """
-
-    length: Annotated[int, Range(1, 1 << 24)] = 2048
-    pad_id: Count = 0
+_COUNT = pa.schema([pa.field("first", pa.string()), pa.field("copy", pa.int32()), pa.field("tokens", pa.int64())])
 
 
 @dataclass(slots=True)
@@ -59,6 +27,7 @@ class Tail:
     starts: npt.NDArray[np.int64]  # first token of each piece, counted in `tokens`
     doc_starts: npt.NDArray[np.int64]
     ids: pa.Array
+    copies: npt.NDArray[np.int32]
 
 
 # --- Splitting one shard --------------------------------------------------------------------------------------
@@ -69,7 +38,7 @@ def split_tokens(docs: Batches, position: int, length: int) -> Batches:
 
     The first and the last row may be shorter than `length`: their sequences continue in neighboring shards.
     """
-    tail = Tail(position, np.empty(0, np.int32), *_no_starts(), pa.array([], pa.string()))
+    tail = Tail(position, np.empty(0, np.int32), *_no_starts(), pa.array([], pa.string()), np.empty(0, np.int32))
     for batch in docs:
         tail = _extended(tail, batch)
         offset = tail.position % length
@@ -97,18 +66,21 @@ def _extended(tail: Tail, batch: pa.RecordBatch) -> Tail:
         np.concatenate([tail.starts, starts]),
         np.concatenate([tail.doc_starts, np.zeros(len(starts), np.int64)]),
         pa.concat_arrays([tail.ids, ids]),
+        np.concatenate([tail.copies, copies_of(batch)[filled]]),
     )
 
 
 def _rest(tail: Tail, done: int) -> Tail:
     """Return `tail` without its first `done` tokens; a document that is split there continues."""
     if done == len(tail.tokens):
-        return Tail(tail.position + done, tail.tokens[:0], *_no_starts(), tail.ids.slice(0, 0))
+        return Tail(tail.position + done, tail.tokens[:0], *_no_starts(), tail.ids.slice(0, 0), tail.copies[:0])
     first = int(np.searchsorted(tail.starts, done, side="right")) - 1
     starts, doc_starts = tail.starts[first:] - done, tail.doc_starts[first:].copy()
     doc_starts[0] -= starts[0]
     starts[0] = 0
-    return Tail(tail.position + done, tail.tokens[done:].copy(), starts, doc_starts, tail.ids.slice(first))
+    return Tail(
+        tail.position + done, tail.tokens[done:].copy(), starts, doc_starts, tail.ids.slice(first), tail.copies[first:]
+    )
 
 
 def _stretches(tail: Tail, stop: int, length: int) -> pa.RecordBatch:
@@ -123,6 +95,7 @@ def _stretches(tail: Tail, stop: int, length: int) -> pa.RecordBatch:
             pa.array(tail.doc_starts[source] + cuts - tail.starts[source], pa.int64()),
             pa.array(((tail.position + cuts) % length).astype(np.int32)),
             pa.array(np.diff(cuts, append=stop).astype(np.int32)),
+            pa.array(tail.copies[source]),
         ],
         fields=list(PIECE),
     )
@@ -142,13 +115,14 @@ def _stretches(tail: Tail, stop: int, length: int) -> pa.RecordBatch:
 
 
 def count(docs: Batches) -> Batches:
-    """Yield one row: the shard's first id (null if it has no documents) and its tokens."""
-    first, tokens = None, 0
+    """Yield one row: the shard's first document (null if it has none), which copy of it that is, and the tokens."""
+    first, copy, tokens = None, 0, 0
     for batch in docs:
-        first = batch["id"][0].as_py() if first is None and batch.num_rows else first
+        if first is None and batch.num_rows:
+            first, copy = batch["id"][0].as_py(), int(copies_of(batch)[0])
         offsets = batch["tokens"].offsets
         tokens += offsets[-1].as_py() - offsets[0].as_py()
-    yield pa.RecordBatch.from_pylist([{"first": first, "tokens": tokens}], schema=_COUNT)
+    yield pa.RecordBatch.from_pylist([{"first": first, "copy": copy, "tokens": tokens}], schema=_COUNT)
 
 
 def border_stretches(docs: Batches, own: Batches, counts: Batches, *, params: Params) -> Batches:
@@ -164,15 +138,21 @@ def border_stretches(docs: Batches, own: Batches, counts: Batches, *, params: Pa
 
 def _position(own: Batches, counts: Batches) -> int:
     """Return the position of the shard in the stream: the tokens of all shards before it."""
-    first = _count_rows(own)[0]["first"]
+    [row] = _count_rows(own)
     rows = _count_rows(counts)
-    firsts = [row["first"] for row in rows]
-    if first is None:  # a shard without documents has no position
+    first, firsts = _first(row), [_first(row) for row in rows]
+    if row["first"] is None:  # a shard without documents has no position
         return 0
     if firsts.count(first) != 1:
-        message = f"pack: document {first} is in several shards; ids must be unique: run dedup_exact before this stage"
+        message = (
+            f"pack: document {first[0]} is in several shards; ids must be unique: run dedup_exact before this stage"
+        )
         raise ContractError(message)
     return sum(row["tokens"] for row in rows[: firsts.index(first)])
+
+
+def _first(row: dict[str, Any]) -> tuple[str, int]:
+    return row["first"], row["copy"]
 
 
 def _count_rows(batches: Batches) -> list[dict[str, Any]]:
@@ -226,7 +206,7 @@ def write_sequences(docs: Batches, stretches: Batches, joined: Batches, *, param
         yield batch.filter(pa.array((position <= begins) & (begins < end)))
 
 
-def run(shards: Shards, params: Params, on: Engine) -> Shards:
+def pack_concat(shards: Shards, params: Params, on: Engine) -> Shards:
     """Compute the position of each shard, join the sequences that cross shards, and write the sequences of each shard.
 
     A sequence belongs to the shard in which it begins, so shards in order are sequences in order.
@@ -237,16 +217,3 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
         partial(join_stretches, params=params), stretches, by="sequence", order=("at", "n_tokens"), buckets=1
     )
     return on.map(partial(write_sequences, params=params), shards, stretches, broadcast=joined)
-
-
-STAGE: Stage[Params] = Stage(
-    name="pack",
-    run=run,
-    params=Params,
-    reads=pa.schema([pa.field("id", pa.string()), pa.field("tokens", pa.list_(pa.int32()))]),
-    writes=SEQUENCE,
-    version=1,
-    splits=False,
-    conserves="tokens",
-    profiled=("n_tokens",),
-)

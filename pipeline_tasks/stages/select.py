@@ -1,0 +1,236 @@
+"""Select the documents of a training dataset: without superseded ones, and by conditions on stored columns."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from math import isfinite
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+
+from pipeline_tasks.constraints import OMITTED, Limit
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.schema import LOCATOR
+from pipeline_tasks.stage import (
+    NO_FILE,
+    Batches,
+    Engine,
+    FilePath,
+    Layer,
+    Shards,
+    Stage,
+    reject,
+    replace_column,
+)
+
+pc: Any = pyarrow.compute
+
+SUPERSEDED = "select:superseded"
+TAKEN_DOWN = "select:taken_down"
+WHERE = "select:where"
+
+SIZE = "cluster_size"
+
+_KEY = ("id", "snapshot")
+_READ = (*_KEY, "url")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a column must be: one of `any_of`, none of `none_of`, from `least` to `most`. What is left out is not asked.
+
+    A document without a value (null, NaN for a bound) fails `any_of`, `least` and `most`, and passes `none_of`.
+    Booleans are `true` and `false`.
+    """
+
+    any_of: tuple[str, ...] = ()
+    none_of: tuple[str, ...] = ()
+    least: Limit | None = None
+    most: Limit | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.any_of or self.none_of) and self.least is None and self.most is None:
+            message = "a condition needs any_of, none_of, least or most"
+            raise ValueError(message)
+        if self.least is not None and self.most is not None and self.least > self.most:
+            message = f"least is {self.least:g} and most is {self.most:g}; no document meets both"
+            raise ValueError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Conditions on columns of the tokenized documents, all of which a document must meet.
+
+    A build fills in `superseded`: a Parquet file with the columns `id` and `snapshot` of documents that leave because
+    another selected snapshot supersedes them. With `versions: {cluster_sizes: true}` it fills in `clusters`, too: a
+    Parquet file with the `cluster_size` of documents (`id`) that stand for several records. Every document then has
+    this column, 1 where the file says nothing. `taken_down` is a list of what was taken down before.
+    """
+
+    where: Mapping[str, Condition] = field(default_factory=dict)
+    superseded: FilePath = NO_FILE
+    clusters: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
+    taken_down: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
+
+
+def select(docs: Batches, *, params: Params) -> Batches:
+    """Yield every document; reject those that were taken down, are superseded, or fail a condition."""
+    from pipeline_tasks.text.urls.takedown import evidence, read_list
+
+    leaving, taken = _leaving(params), read_list(params.taken_down)
+    for batch in _sized(docs, params):
+        failures = [(name, _failing(batch, name, condition)) for name, condition in params.where.items()]
+        failed = pa.array([False] * batch.num_rows) if not failures else _any([mask for _, mask in failures])
+        superseded = _superseded(batch, leaving)
+        none = pa.scalar(None, pa.string())
+        entries = evidence(taken, batch["url"], batch["id"])
+        judged = pc.if_else(superseded, SUPERSEDED, pc.if_else(failed, WHERE, none))
+        reasons = pc.if_else(pc.is_valid(entries), TAKEN_DOWN, judged)
+        if reasons.null_count == len(reasons):
+            yield batch
+        else:
+            proofs = pa.array(_evidence(batch, reasons, failures, leaving), pa.string())
+            yield reject(batch, reasons, pc.if_else(pc.is_valid(entries), entries, proofs))
+
+
+def _sized(docs: Batches, params: Params) -> Batches:
+    """Yield the documents with the size of their cluster, if the params name a file of sizes."""
+    if not params.clusters:
+        yield from docs
+        return
+    sizes = pq.read_table(params.clusters, columns=["id", SIZE]).combine_chunks()
+    ids, counts = (sizes[name].combine_chunks() for name in ("id", SIZE))
+    for batch in docs:
+        size = counts.take(pc.index_in(batch["id"], value_set=ids))
+        yield replace_column(batch, SIZE, pc.fill_null(size, 1))
+
+
+Leaving = dict[tuple[str, str], str]
+"""The winner by id and snapshot of each document that leaves."""
+
+
+def _leaving(params: Params) -> Leaving:
+    if not params.superseded:
+        return {}
+    columns = pq.read_table(params.superseded, columns=[*_KEY, "winner"]).to_pydict()
+    return dict(zip(zip(columns["id"], columns["snapshot"], strict=True), columns["winner"], strict=True))
+
+
+def _superseded(batch: pa.RecordBatch, leaving: Leaving) -> pa.Array:
+    if not leaving:
+        return pa.array([False] * batch.num_rows)
+    keys = zip(*(batch[name].to_pylist() for name in _KEY), strict=True)
+    return pa.array([key in leaving for key in keys], pa.bool_())
+
+
+def _failing(batch: pa.RecordBatch, name: str, condition: Condition) -> pa.Array:
+    """Return which documents fail a condition on column `name`; RecipeError if there is no such column of its kind."""
+    column = _column(batch, name)
+    masks = []
+    if condition.any_of or condition.none_of:
+        values = _as_text(column, name)
+        named = [(pc.invert, condition.any_of), (lambda mask: mask, condition.none_of)]
+        masks += [failed(pc.is_in(values, pa.array(words, pa.string()))) for failed, words in named if words]
+    for passes, bound in [(pc.greater_equal, condition.least), (pc.less_equal, condition.most)]:
+        if bound is not None:
+            if not _is_number(column.type):
+                message = f"select.where: {name} is a column of {column.type}; least and most need numbers"
+                raise RecipeError(message)
+            masks.append(pc.invert(pc.fill_null(passes(column, bound), fill_value=False)))  # NaN passes neither
+    return _any(masks)
+
+
+def _as_text(column: pa.Array, name: str) -> pa.Array:
+    """Return the values of a column as text; RecipeError for one of lists or structs, which have none."""
+    if pa.types.is_nested(column.type):
+        message = (
+            f"select.where: {name} is a column of {column.type}; any_of and none_of need texts, numbers or booleans"
+        )
+        raise RecipeError(message)
+    return column.cast(pa.string())
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """Return a column, or the field of a struct column that `struct.field` names."""
+    top, *inner = name.split(".")
+    if top not in batch.schema.names:
+        message = f"select.where: the documents have no column {top!r}; they have {', '.join(batch.schema.names)}"
+        raise RecipeError(message)
+    column = batch[top]
+    for part in inner:
+        names = [entry.name for entry in column.type] if pa.types.is_struct(column.type) else []
+        if part not in names:
+            message = f"select.where: {top} has no field {part!r}; it has {', '.join(names) or 'none'}"
+            raise RecipeError(message)
+        column = pc.struct_field(column, part)
+    return column
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _any(masks: list[pa.Array]) -> pa.Array:
+    failed = masks[0]
+    for mask in masks[1:]:
+        failed = pc.or_(failed, mask)
+    return failed
+
+
+def _evidence(
+    batch: pa.RecordBatch, reasons: pa.Array, failures: list[tuple[str, pa.Array]], leaving: Leaving
+) -> Iterator[str | None]:
+    """Yield the winner of a superseded document, or all columns that fail with their values; None for a kept one."""
+    values = {name: (mask.to_pylist(), _column(batch, name).to_pylist()) for name, mask in failures}
+    for row, reason in enumerate(reasons.to_pylist()):
+        proof: dict[str, object] = {}
+        if reason == SUPERSEDED:
+            proof = {"winner": leaving[batch["id"][row].as_py(), batch["snapshot"][row].as_py()]}
+        elif reason == WHERE:
+            proof = {name: _proof(column[row]) for name, (mask, column) in values.items() if mask[row]}
+        yield json.dumps(proof, sort_keys=True, separators=(",", ":")) if reason else None
+
+
+def _proof(value: object) -> object:
+    """Return a value as JSON has it; NaN, infinity, and what JSON has no form for, as text."""
+    is_json = value is None or isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value))
+    return value if is_json else str(value)
+
+
+def run(shards: Shards, params: Params, on: Engine) -> Shards:
+    """Judge each shard by itself."""
+    columns = dict.fromkeys(name.split(".")[0] for name in params.where)
+    stores = (SIZE,) if params.clusters else ()
+    layer = Layer(reads=tuple(dict.fromkeys((*_READ, *columns))), stores=stores)
+    return on.map(partial(select, params=params), shards, layer=layer)
+
+
+def resources(params: Params) -> tuple[str, ...]:
+    """Return the files of superseded documents, of cluster sizes and of what was taken down, if there are such."""
+    return tuple(path for path in (params.superseded, params.clusters, params.taken_down) if path)
+
+
+def writes_for(params: Params) -> pa.Schema:
+    """Return the column of cluster sizes, if they were counted."""
+    return pa.schema([pa.field(SIZE, pa.int64())] if params.clusters else [])
+
+
+_COLUMNS = pa.schema([*LOCATOR, pa.field("id", pa.string()), pa.field("n_tokens", pa.int64())])
+
+STAGE: Stage[Params] = Stage(
+    name="select",
+    run=run,
+    params=Params,
+    reads=_COLUMNS,
+    writes=_COLUMNS,
+    version=3,
+    splits=True,
+    writes_for=writes_for,
+    resources=resources,
+    reads_history=False,
+    profiled=("n_tokens", "language", "source"),
+    reasons=(TAKEN_DOWN, SUPERSEDED, WHERE),
+)
