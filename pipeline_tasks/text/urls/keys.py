@@ -82,3 +82,8 @@ def _registered(host: str) -> str | None:
     """Return the registered domain of a host; an address or a name without dots is returned whole."""
     number = host.startswith("[") or host.replace(".", "").isdigit()
     return (host if number else _suffixes().privatesuffix(host) or host) or None
+
+
+def is_public_suffix(host: str) -> bool:
+    """Return whether anybody may register names below a host, as below `co.uk`."""
+    return "." in host and not host.replace(".", "").isdigit() and _suffixes().privatesuffix(host) is None

@@ -1,0 +1,233 @@
+"""`refinery takedown` records what must not be used, and publishes the affected training datasets without it."""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute
+
+from pipeline_tasks.cli.judging import judged
+from pipeline_tasks.counted import counted
+from pipeline_tasks.embedded.dag_run import absolute
+from pipeline_tasks.errors import GateRefused, RecipeError
+from pipeline_tasks.gate.checks import check_overrides
+from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_lines, print_result
+from pipeline_tasks.inspect.find import add_documents, current_versions, find, named_entries
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.published_shards import open_build
+from pipeline_tasks.publish.takedowns import Entry, Takedown, current_rows, parse_lines, record, valid_entries
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, PACKED, TAKEDOWN
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.service.handle import handle
+from pipeline_tasks.service.requests import JudgeRequest, PublishRequest, Reply
+from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.text.urls.takedown import evidence, keys_of, of_entries, of_rows
+
+pc: Any = pyarrow.compute
+
+SHUFFLE, PACK = PACKED
+
+
+@dataclass(frozen=True, slots=True)
+class Republished:
+    """A dataset before and after: its versions, the uses of documents that are out, its shards, and the new ones."""
+
+    recipe: str
+    before: int
+    after: int
+    uses: int
+    shards: int
+    packed_again: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, what to take down, and why."""
+    add_root(parser)
+    add_documents(parser)
+    parser.add_argument(
+        "--file",
+        action="append",
+        default=[],
+        metavar="X",
+        help="a file with a URL, site or id in each line",
+    )
+    parser.add_argument("--reason", default="", help="why; kept in the log")
+    parser.add_argument("--undo", action="store_true", help="allow again what was taken down")
+    parser.add_argument("--dry-run", action="store_true", help="only show where it is used; record nothing")
+    add_refining(parser)
+    add_json(parser)
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Record the takedown and publish every dataset that has such documents again; return the exit code.
+
+    The entry is recorded before versions are read, and a build reads the entries after its version is recorded: of an
+    entry and a version of the same moment, this command finds the version, or the build finds the entry and fails.
+    """
+    if not options.dry_run and not options.reason.strip():
+        message = "say why with --reason; the log keeps it"
+        raise RecipeError(message)
+    root, overrides = absolute(options.root), overrides_of(options)
+    check_overrides(overrides, (TAKEDOWN, PACK))
+    entries = entries_of(options)
+    recorded = None if options.dry_run else record(root, entries, options.reason.strip(), undo=options.undo)
+    affected = list((_returning if options.undo else _leaving)(root, entries))
+    if not options.json:
+        print_lines([_recorded_line(recorded, dry_run=options.dry_run), *affected_lines(affected, undo=options.undo)])
+    datasets = [part.version for part in affected if COMPOSE in part.version.manifests and not options.dry_run]
+    republished = [*_republished(root, datasets, options.engine or LOCAL, overrides)]
+    snapshots = [_snapshot(part.version) for part in affected if COMPOSE not in part.version.manifests]
+    facts: dict[str, Any] = {"entries": entries, **_counts(affected), "snapshots": snapshots}
+    facts |= {"takedown": recorded and asdict(recorded), "republished": [*map(asdict, republished)]}
+    print_result(options, facts, [*map(republished_line, republished), *snapshot_lines(root, snapshots)])
+    return 0
+
+
+def entries_of(options: argparse.Namespace) -> tuple[Entry, ...]:
+    """Return what the options name; RecipeError if that is nothing."""
+    entries = named_entries(options)
+    for file in options.file:
+        entries += parse_lines(_lines(file), file)
+    if not entries:
+        message = "name what to take down with --url, --site, --doc, --text or --file"
+        raise RecipeError(message)
+    return valid_entries(entries)
+
+
+def _lines(file: str) -> list[str]:
+    try:
+        return Path(file).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"--file {file} cannot be read ({error}); name a file of UTF-8 text"
+        raise RecipeError(message) from error
+
+
+# --- What is affected -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """A current version that documents leave or come back to: at how many places, in how many shards, and their ids."""
+
+    version: Version
+    places: int
+    shards: int
+    ids: frozenset[str]
+
+
+def _leaving(root: str, entries: Sequence[Entry]) -> Iterator[Affected]:
+    """Yield the versions that have tokens of what entries name."""
+    for version in current_versions(root):
+        uses = list(find(root, [version], entries))
+        if uses:
+            yield Affected(version, len(uses), len({use.shard for use in uses}), frozenset(use.id for use in uses))
+
+
+def _returning(root: str, entries: Sequence[Entry]) -> Iterator[Affected]:
+    """Yield the datasets that were published without documents that nothing but the entries takes down."""
+    undone = {(kind, key) for (kind, _), key in zip(entries, keys_of(entries), strict=True)}
+    others = of_rows(row for row in current_rows(root) if (row["kind"], row["key"]) not in undone)
+    named = of_entries(entries)
+    for version in current_versions(root):
+        if TAKEDOWN in version.manifests:
+            manifest = read_manifest(root, version.manifests[TAKEDOWN])
+            ids: list[str] = []
+            for batch in read_shards(root, manifest.rejects, ["id", "url"]):
+                by_entries, by_others = (evidence(taken, batch["url"], batch["id"]) for taken in (named, others))
+                ids += batch["id"].filter(pc.and_(pc.is_valid(by_entries), pc.is_null(by_others))).to_pylist()
+            if ids:
+                yield Affected(version, len(ids), len(manifest.rejects), frozenset(ids))
+
+
+def _counts(affected: Sequence[Affected]) -> dict[str, int]:
+    ids = {id_ for part in affected for id_ in part.ids}
+    return {"uses": sum(part.places for part in affected), "documents": len(ids)}
+
+
+def _snapshot(version: Version) -> dict[str, str]:
+    return {"recipe": version.recipe, "snapshot": version.snapshot, "landing": version.landing}
+
+
+# --- Publishing again -------------------------------------------------------------------------------------------
+
+
+def _republished(
+    root: str, versions: Sequence[Version], engine: str, overrides: Mapping[str, str]
+) -> Iterator[Republished]:
+    """Publish datasets again, one after the other; GateRefused with what is left to do."""
+    for at, version in enumerate(versions):
+        try:
+            yield republish(root, version, engine, overrides)
+        except GateRefused as refusal:
+            left = ", ".join(f"{dataset.recipe} version {dataset.number}" for dataset in versions[at:])
+            message = (
+                f"{refusal}\nThe entry stays recorded, and new snapshots and builds follow it. Not published again: "
+                f"{left}. Run the same command to go on with them, or one with the opposite of --undo to take it back"
+            )
+            raise GateRefused(message) from refusal
+
+
+def republish(root: str, version: Version, engine: str, overrides: Mapping[str, str]) -> Republished:
+    """Take documents out behind the shuffle of a version, pack, and publish: other shards stay as they are.
+
+    The mixture is not made anew: it is what was planned, without the documents that leave.
+    """
+    manifests, verdicts = dict(version.manifests), dict(version.verdicts)
+    parent, pack = manifests[SHUFFLE], read_manifest(root, manifests[PACK])
+    removal: Reply = {}
+    for stage, params in ((TAKEDOWN, {}), (PACK, pack.params)):
+        request = RefineRequest(root, stage, params, parent, engine=engine, recipe=version.recipe, snapshot=BUILD)
+        reply = handle(request)
+        removal = removal or reply
+        manifests[stage] = parent = reply["manifest"]
+        before, override = version.manifests.get(stage, ""), overrides.get(stage, "")
+        judgment = JudgeRequest(root, parent, before, override=override, recipe=version.recipe, snapshot=BUILD)
+        verdicts[stage] = judged(judgment)
+    manifests[PACK] = manifests.pop(PACK)
+    again = handle(PublishRequest(root, version.recipe, BUILD, manifests, verdicts))
+    after = version_log.versions(root, version.recipe)[-1]
+    old, new = ({entry["bin"]["path"] for entry in open_build(root, of).index["shards"]} for of in (version, after))
+    uses = sum(removal["rejected"].values())
+    return Republished(version.recipe, version.number, again["version"], uses, len(new), len(new - old))
+
+
+# --- Lines ------------------------------------------------------------------------------------------------------
+
+
+def _recorded_line(recorded: Takedown | None, *, dry_run: bool) -> str:
+    if dry_run:
+        return "nothing is recorded: --dry-run"
+    return f"takedown {recorded.number} is recorded" if recorded else "it was recorded before"
+
+
+def affected_lines(affected: Sequence[Affected], *, undo: bool) -> Iterator[str]:
+    """Yield how many documents leave each version, or come back to it."""
+    for part in affected:
+        version, documents = part.version, counted(len(part.ids), "document")
+        where = f"snapshot {version.snapshot}" if version.snapshot != BUILD else f"{part.shards:,} of its shards"
+        use = f"gets back {documents}" if undo else f"{documents} at {counted(part.places, 'place')}, {where}"
+        yield f"{version.recipe} version {version.number}: {use}"
+    if not affected:
+        yield "no dataset is without such a document" if undo else "no current version has tokens of such a document"
+
+
+def republished_line(again: Republished) -> str:
+    """Return what became of a dataset."""
+    return (
+        f"{again.recipe} version {again.before} -> {again.after}: without {counted(again.uses, 'use')} of documents; "
+        f"{again.packed_again:,} of {counted(again.shards, 'shard')} packed again, the others are the same files"
+    )
+
+
+def snapshot_lines(root: str, snapshots: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """Yield how to take documents out of the tokens of single snapshots."""
+    if snapshots:
+        yield "these snapshots have it in their own tokens until they are refined again:"
+    for snapshot in snapshots:
+        yield (
+            f"  refinery run --recipe {snapshot['recipe']} --snapshot {snapshot['snapshot']} "
+            f"--input {snapshot['landing']} --output {root}"
+        )

@@ -1,0 +1,245 @@
+"""Takedowns: an append-only log of documents, URLs and sites that must not be used, and the lists that stages read."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline_tasks.errors import ContractError, RecipeError, cause
+from pipeline_tasks.manifest import Manifest, manifest_path
+from pipeline_tasks.publish.log_chain import ChainEntry, Log, append, next_number, read_chain
+from pipeline_tasks.publish.origin import DIGEST
+from pipeline_tasks.recipe import COMPOSE, LAND, PACKED, SELECT, TAKEDOWN
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.sealed import require_digest
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.text.urls.keys import is_public_suffix
+from pipeline_tasks.text.urls.takedown import DOC, LIST, SITE, URL, evidence, keys_of, of_rows
+
+FOLDER = "takedowns"
+LISTS = f"{FOLDER}/lists"
+"""Where the lists are that stages read, named by their content."""
+
+LOG = Log(
+    FOLDER,
+    {"log": FOLDER},
+    "takedown {number}",
+    "restore it from a backup: without it, what was taken down would be used again",
+)
+
+PINNED = "taken_down"
+"""Key of a landing's and of a composition's resources: the digest of the list that held when it was committed."""
+
+INGEST, EXTRACT = "ingest", "extract"
+SHUFFLE = PACKED[0]
+
+Entry = tuple[str, str]
+"""A kind (doc, url or site), and the id, URL or site as it was asked for."""
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_NO = r"\s/?#@:*,;|<>()\[\]{}\"'`\\%"
+"""Characters that no host has: `*.example.com` and `a.example,b.example` name no site."""
+
+_SITE = re.compile(rf"(?!.*\.\.)([^{_NO}]+\.[^{_NO}]*[^{_NO}.\d][^{_NO}]*|\d+(\.\d+){{3}}|localhost)")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://\S", re.IGNORECASE)
+_FORMS = {DOC: "the id of a document, 32 hex digits", URL: "a URL with its scheme", SITE: "a host, as `example.com`"}
+_NAMED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Takedown:
+    """An entry of the log: what was taken down (or, with `undo`, is no longer), why, and when (ISO 8601 in UTC)."""
+
+    number: int
+    entries: tuple[Entry, ...]
+    reason: str
+    at: str
+    undo: bool = False
+
+
+def takedowns(root: str) -> list[Takedown]:
+    """Return all takedowns, oldest first; ContractError unless their chain is whole."""
+    return _takedowns(root, read_chain(root, LOG))
+
+
+def _takedowns(root: str, chain: Iterable[ChainEntry]) -> list[Takedown]:
+    return [_takedown(root, entry) for entry in chain]
+
+
+def _takedown(root: str, entry: ChainEntry) -> Takedown:
+    try:
+        fields = {name: value for name, value in entry.fields.items() if name != "log"}
+        return Takedown(**{**fields, "entries": tuple((kind, value) for kind, value in fields["entries"])})
+    except (ValueError, TypeError, KeyError) as error:
+        message = (
+            f"{root}/{LOG.entry_path(entry.number)} is not a takedown of this release ({cause(error)}); {LOG.way_out}"
+        )
+        raise ContractError(message) from error
+
+
+def valid_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """Return entries without repetition, sorted; RecipeError for one that names no document, URL or site."""
+    pairs = [(kind, value.strip()) for kind, value in entries]
+    for (kind, value), key in zip(pairs, keys_of(pairs), strict=True):
+        if not _is_named(kind, value, key):
+            message = f"{kind} {value[:_NAMED]!r} has to be {_FORMS[kind]}"
+            raise RecipeError(message)
+        if kind == SITE and is_public_suffix(key):
+            message = f"site {value[:_NAMED]!r} is a public suffix, below which anybody has a site; name the site"
+            raise RecipeError(message)
+    return tuple(sorted(set(pairs)))
+
+
+def _is_named(kind: str, value: str, key: str) -> bool:
+    if kind == DOC:
+        return bool(_ID.fullmatch(value.lower()))
+    if kind == URL:
+        return bool(_SCHEME.match(value)) and bool(key)
+    return bool(_SITE.fullmatch(value.strip(".")))
+
+
+def parse_lines(lines: Iterable[str], where: str) -> list[Entry]:
+    """Return the entries of a file: a document's id, a URL or a site in each line; `#` begins a comment.
+
+    RecipeError names a line that is none of these.
+    """
+    entries: list[Entry] = []
+    values = [re.sub(r"(^|\s)#.*", "", line).strip() for line in lines]
+    keys = keys_of((URL, value) for value in values)
+    for number, (value, key) in enumerate(zip(values, keys, strict=True), 1):
+        if not value:
+            continue
+        kinds = [kind for kind in (DOC, URL, SITE) if _is_named(kind, value, key)]
+        if not kinds:
+            message = (
+                f"{where}: line {number}: {value[:_NAMED]!r} is no id of a document (32 hex digits), URL (with its "
+                "scheme) or site (a host)"
+            )
+            raise RecipeError(message)
+        entries.append((kinds[0], value))
+    return entries
+
+
+def record(root: str, entries: Sequence[Entry], reason: str, *, undo: bool = False) -> Takedown | None:
+    """Append those of `entries` that change something; None, and no entry, if all hold already.
+
+    RecipeError for the undoing of what was never taken down.
+    """
+    while True:
+        chain = read_chain(root, LOG)
+        log = _takedowns(root, chain)
+        held, ever = _keys(_rows(log)), _keys(_rows(takedown for takedown in log if not takedown.undo))
+        keyed = [(entry, (entry[0], key)) for entry, key in zip(entries, keys_of(entries), strict=True)]
+        never = [entry for entry, key in keyed if key not in ever]
+        if undo and never:
+            message = f"{root}: {never[0][0]} {never[0][1]} was not taken down; there is nothing to undo"
+            raise RecipeError(message)
+        changing = tuple(entry for entry, key in keyed if (key in held) == undo)
+        if not changing:
+            return None
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        takedown = Takedown(next_number(chain), changing, reason, now, undo)
+        if append(root, LOG, chain, asdict(takedown)):
+            return takedown
+
+
+def current_rows(root: str) -> list[dict[str, Any]]:
+    """Return what is taken down now, as rows of `LIST`."""
+    return _rows(takedowns(root))
+
+
+def _rows(log: Iterable[Takedown]) -> list[dict[str, Any]]:
+    held: dict[Entry, dict[str, Any]] = {}
+    for takedown in log:
+        for (kind, value), key in zip(takedown.entries, keys_of(takedown.entries), strict=True):
+            if takedown.undo:
+                held.pop((kind, key), None)
+            else:
+                row = {"kind": kind, "key": key, "value": value, "takedown": takedown.number}
+                held.setdefault((kind, key), row)
+    return [held[entry] for entry in sorted(held)]
+
+
+def _keys(rows: Iterable[Mapping[str, Any]]) -> set[Entry]:
+    return {(row["kind"], row["key"]) for row in rows}
+
+
+def pinned_list(root: str) -> dict[str, str]:
+    """Store the list that holds now, and return it as the resources of a manifest: nothing if it is empty."""
+    rows = current_rows(root)
+    if not rows:
+        return {}
+    writer = ShardWriter(LIST)
+    writer.write(pa.RecordBatch.from_pylist(rows, schema=LIST))
+    return {PINNED: writer.store(root, LISTS).digest}
+
+
+def holds(root: str, resources: Mapping[str, str]) -> bool:
+    """Return whether all that the list of a manifest's resources names is taken down now, as nothing does without one.
+
+    ContractError if the list is damaged or gone.
+    """
+    return PINNED not in resources or _keys(_listed(root, resources)) <= _keys(current_rows(root))
+
+
+def _listed(root: str, resources: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the rows of the list that a manifest's resources pin; ContractError if it is damaged or gone."""
+    where = list_of(root, resources)
+    try:
+        body = storage.connect(root).read(where.removeprefix(f"{root}/"))
+    except FileNotFoundError as error:
+        message = f"{where}: no such list of takedowns; restore it from a backup"
+        raise ContractError(message) from error
+    require_digest(body, resources[PINNED], where, "restore it from a backup")
+    rows: list[dict[str, Any]] = pq.read_table(pa.BufferReader(body)).to_pylist()
+    return rows
+
+
+def list_of(root: str, resources: Mapping[str, str]) -> str:
+    """Return the URI of the list that a manifest's resources pin, "" for none."""
+    return f"{root}/{LISTS}/{resources[PINNED][:32]}.parquet" if PINNED in resources else ""
+
+
+def taken_down_of(root: str, by_stage: Mapping[str, Manifest]) -> str:
+    """Return the evidence for a document of a build that is taken down now, "" if it has none."""
+    documents, rows = by_stage.get(TAKEDOWN, by_stage[SHUFFLE]), current_rows(root)
+    pinned = str(documents.params.get(PINNED, "")).removeprefix(DIGEST)
+    if not rows or (pinned and _keys(rows) <= _keys(_listed(root, {PINNED: pinned}))):
+        return ""  # all that is on the list now was on the one that each document was compared with
+    taken = of_rows(rows)
+    for batch in read_shards(root, documents.shards, ["id", "url"]):
+        proofs = evidence(taken, batch["url"], batch["id"]).drop_null()
+        if len(proofs):
+            return str(proofs[0].as_py())
+    return ""
+
+
+def with_taken_down(request: RefineRequest) -> RefineRequest:
+    """Return a request with the list of what was taken down as its param, for a stage that reads one.
+
+    `ingest` and `extract` read that of their landing, `select` that of its composition: all tasks of a run read the
+    same. `takedown` reads the one that holds now. A request that names a list, or "" for none, is left as it is.
+    """
+    if PINNED in request.params:
+        return request
+    if request.stage == TAKEDOWN:
+        resources: Mapping[str, str] = pinned_list(request.root)
+    elif request.stage in (INGEST, EXTRACT, SELECT):
+        resources = _origin(request.root, read_manifest(request.root, request.parent)).resources
+    else:
+        return request
+    path = list_of(request.root, resources)
+    return replace(request, params={**request.params, PINNED: path}) if path else request
+
+
+def _origin(root: str, parent: Manifest) -> Manifest:
+    """Return the landing or composition that begins the run of a stage with this parent."""
+    if parent.stage in (LAND, COMPOSE) or not parent.parents:
+        return parent
+    return read_manifest(root, manifest_path(LAND, parent.parents[0]))

@@ -1,0 +1,58 @@
+"""Removes documents that were taken down since the selection of a training dataset, and leaves all others in place."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_tasks.schema import LOCATOR
+from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Layer, Shards, Stage, reject
+
+TAKEN_DOWN = "takedown:taken_down"
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """What was taken down. A build fills in `taken_down`: a list of ids, URLs and sites (`text.urls.takedown.LIST`)."""
+
+    taken_down: FilePath = NO_FILE
+
+
+def take_down(docs: Batches, *, params: Params) -> Batches:
+    """Yield every document; reject those on the list."""
+    from pipeline_tasks.text.urls.takedown import evidence, read_list
+
+    taken = read_list(params.taken_down)
+    for batch in docs:
+        proofs = evidence(taken, batch["url"], batch["id"])
+        if proofs.null_count == len(proofs):
+            yield batch
+        else:
+            yield reject(batch, pc.if_else(pc.is_valid(proofs), TAKEN_DOWN, None), proofs)
+
+
+def run(shards: Shards, params: Params, on: Engine) -> Shards:
+    """Judge each shard by itself: a shard without such a document has the same layer whatever else is on the list."""
+    return on.map(partial(take_down, params=params), shards, layer=Layer(reads=("id", "url")))
+
+
+def resources(params: Params) -> tuple[str, ...]:
+    """Return the file of what was taken down, if there is one."""
+    return (params.taken_down,) if params.taken_down else ()
+
+
+_COLUMNS = pa.schema([*LOCATOR, pa.field("id", pa.string()), pa.field("n_tokens", pa.int64())])
+
+STAGE: Stage[Params] = Stage(
+    name="takedown",
+    run=run,
+    params=Params,
+    reads=_COLUMNS,
+    writes=_COLUMNS,
+    version=1,
+    splits=False,
+    resources=resources,
+    profiled=("n_tokens",),
+    reasons=(TAKEN_DOWN,),
+)
