@@ -98,7 +98,7 @@ def _refined(request: dict[str, Any]) -> str:
     """Refine a stage, `ingest` in two partitions; return the path of its manifest."""
     if request["stage"] != "ingest":
         return str(reply("refine", **request)["manifest"])
-    spans = reply("spans", root=request["root"], parent=request["parent"], partitions=2)["spans"]
+    spans = reply("spans", root=request["root"], parent=request["parent"], stage="ingest", partitions=2)["spans"]
     for span in spans:
         reply("refine", **request, span=span)
     return str(reply("seal", stage=request, spans=spans)["manifest"])

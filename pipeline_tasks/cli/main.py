@@ -33,19 +33,31 @@ class Command(Protocol):
 
 COMMANDS = {
     "run": Entry("cli.run", "refine one snapshot: the same DAG, in this process, with progress", supervised=True),
+    "build": Entry("cli.build", "build a training dataset from published snapshots", supervised=True),
+    "export": Entry("cli.export", "write a training dataset in the format of another trainer", supervised=True),
     "demo": Entry("demo.show", "write two small crawl snapshots, refine both, compare with the truth", supervised=True),
     "up": Entry("cli.up", "start Airflow's web UI on this machine with everything embedded", supervised=True),
     "status": Entry("inspect.status", "list published, retracted and stale snapshots"),
+    "versions": Entry("inspect.versions", "list every published version, and whether it still counts"),
+    "diff": Entry("inspect.diff", "compare two versions: settings, rows, distributions, documents by id"),
     "funnel": Entry("inspect.funnel", "documents, bytes and reasons from stage to stage"),
     "report": Entry("inspect.report_path", "print the path of a snapshot's report"),
     "verify": Entry("inspect.verify", "re-check every digest, and that every record is accounted for"),
+    "plan": Entry("inspect.plan", "plan a training run: bytes to crawl, cores, storage, money, rate of the loader"),
     "trace": Entry("inspect.trace", "trace a packed token back to its document and landed record"),
+    "find": Entry("inspect.find", "find every place where a document, URL or site is used in published tokens"),
+    "takedown": Entry(
+        "cli.takedown", "take documents, URLs or sites out of training datasets, and refuse them", supervised=True
+    ),
     "rejects": Entry("inspect.rejects", "count or export the rows that a stage rejected"),
     "redactions": Entry("inspect.redactions", "count and place what scrub_pii replaced, without the values"),
     "duplicates": Entry("inspect.duplicates", "show a document's cluster: which document is kept, and the proof"),
     "contamination": Entry("inspect.contamination", "list evaluation items in snapshots, or look for a new benchmark"),
     "whatif": Entry("inspect.whatif", "predict what other bounds of filter_quality would keep"),
-    "lint": Entry("inspect.lint", "find what in a recipe is unreadable, out of order, dead or shadowed"),
+    "lint": Entry(
+        "inspect.lint",
+        "find what in a recipe is wrong or without effect, and what of a snapshot will not fit",
+    ),
     "train-lm": Entry("cli.train_lm", "train a language's n-gram model on trusted text, for score_quality"),
     "lsh-curve": Entry("inspect.lsh_curve", "compute the probability that bands and rows make a pair a candidate"),
     "retract": Entry("upkeep.retract", "make the dataset what it would be without a snapshot", supervised=True),
@@ -81,6 +93,12 @@ def _reported(work: Callable[[], int], arguments: Sequence[str]) -> int:
             raise
         sys.stderr.write(f"refinery: {error}\n")
         return error.exit_code
+    except ModuleNotFoundError as error:
+        if "--debug" in arguments or error.name is None or error.name.startswith("pipeline_tasks"):
+            raise
+        way_out = "install the package with its extra `refine`: pip install '.[refine]' in a checkout"
+        sys.stderr.write(f"refinery: {error.name} is not installed here; {way_out}\n")
+        return RecipeError.exit_code
     except BrokenPipeError:  # `refinery status | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -3,8 +3,8 @@
 import argparse
 
 from pipeline_tasks.embedded import dag_run
-from pipeline_tasks.inspect.command import DEFAULT_RECIPE, add_refining, default_root, number, overrides_of
-from pipeline_tasks.recipe import MAX_PARTITIONS, recipe_names
+from pipeline_tasks.inspect.command import DEFAULT_RECIPE, add_partitions, add_refining, default_root, overrides_of
+from pipeline_tasks.recipe import recipe_names
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,13 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", default=default_root(), help="root to write to: a folder or s3://bucket/prefix")
     parser.add_argument("--snapshot", default="", help="its name (default: last part of --input); earlier are history")
     parser.add_argument("--recipe", default=DEFAULT_RECIPE, help=f"one of {', '.join(recipe_names())}, or a YAML file")
-    parser.add_argument(
-        "--partitions",
-        type=number(int, 0, MAX_PARTITIONS),
-        default=0,
-        metavar="N",
-        help=f"map stages over at most this many, up to {MAX_PARTITIONS:,} (default: the recipe's)",
-    )
+    add_partitions(parser)
     add_refining(parser)
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
 

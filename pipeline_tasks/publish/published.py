@@ -9,6 +9,7 @@ from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
 
 WAY_OUT = "run its snapshot again: publishing writes it anew"
+"""The way out of a damaged file of a snapshot's version; `Version.way_out` has that of each version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +36,27 @@ def publish_file(root: str, path: str, local: Path, promised: Promised) -> Publi
     if known != file:
         message = (
             f"{root}/{path}: a published version promises SHA-256 {known.digest}, and this export gives {digest}; "
-            "nothing was replaced. If another release published the version, refine its snapshot again with this one"
+            "nothing was replaced. If another release published the version, refine or build it again with this one"
         )
         raise DeterminismViolation(message)
     storage.put_file(root, path, local)
     return file
 
 
-def read_published_file(root: str, file: PublishedFile) -> bytes:
+def read_published_file(root: str, file: PublishedFile, way_out: str = WAY_OUT) -> bytes:
     """Return the bytes of a published file; ContractError if it is gone, DigestMismatch if it was changed."""
-    require_size(root, file)
+    require_size(root, file, way_out)
     body = storage.connect(root).read(file.path)
-    require_digest(body, file.digest, f"{root}/{file.path}", WAY_OUT)
+    require_digest(body, file.digest, f"{root}/{file.path}", way_out)
     return body
 
 
-def require_size(root: str, file: PublishedFile) -> None:
+def require_size(root: str, file: PublishedFile, way_out: str = WAY_OUT) -> None:
     """Raise ContractError if a published file is gone, DigestMismatch if it has another size."""
     size = storage.connect(root).size(file.path)
     if size is None:
-        message = f"{root}/{file.path} was removed, and a version names it; {WAY_OUT}"
+        message = f"{root}/{file.path} was removed, and a version names it; {way_out}"
         raise ContractError(message)
     if size != file.bytes:
-        message = f"{root}/{file.path} has {size} bytes, and the version that names it promises {file.bytes}; {WAY_OUT}"
+        message = f"{root}/{file.path} has {size} bytes, and the version that names it promises {file.bytes}; {way_out}"
         raise DigestMismatch(message)

@@ -12,6 +12,7 @@ from pipeline_tasks.publish.exports.source import source_of
 from pipeline_tasks.publish.ledger import Ledger
 from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.writing import write_report
+from pipeline_tasks.publish.summary import store_summary
 from pipeline_tasks.publish.superseded import store_superseded, superseded_by, superseded_facts
 from pipeline_tasks.publish.tokenizer_pin import TOKENIZE, require_pinned
 from pipeline_tasks.recipe import STAGES
@@ -57,6 +58,7 @@ def publish(
     }
     version = version_log.unchanged(root, fields) or _with_report(root, fields, ledger)
     ledger.record_version(version)
+    store_summary(root, version)
     shown = ("prefix", "documents", "tokens", "sequences", "superseded", "report")
     return {
         "version": version.number,

@@ -64,9 +64,9 @@ def superseded_facts(prefix: str, snapshot: str, rows: pa.Table) -> dict[str, An
     return {"superseded": rows.num_rows, "superseding": len(own.column("winner").unique()), "superseded_path": path}
 
 
-def read_superseded(root: str, recipe: str) -> pa.Table:
-    """Return the documents that a recipe's current versions supersede: rows of `SUPERSEDED`."""
-    versions = version_log.latest_by_snapshot(root, recipe)
-    files = [version.file("superseded.parquet") for version in versions if version.superseded_path]
-    tables = [pq.read_table(pa.BufferReader(read_published_file(root, file))) for file in files]
+def read_superseded(root: str, recipe: str, until: int | None = None) -> pa.Table:
+    """Return the documents that a recipe's current versions (as of entry `until`) supersede: rows of `SUPERSEDED`."""
+    versions = version_log.latest_by_snapshot(root, recipe, until)
+    files = [(version.file("superseded.parquet"), version.way_out) for version in versions if version.superseded_path]
+    tables = [pq.read_table(pa.BufferReader(read_published_file(root, *file))) for file in files]
     return pa.concat_tables([SUPERSEDED.empty_table(), *tables])

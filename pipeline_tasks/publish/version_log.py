@@ -9,12 +9,15 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from pipeline_tasks.errors import ContractError, RecipeError, cause
-from pipeline_tasks.publish.log_chain import ChainEntry, entry_path, next_number, read_chain
+from pipeline_tasks.publish.log_chain import ChainEntry, dataset_log, entry_path, next_number, read_chain
 from pipeline_tasks.publish.log_chain import append as append_entry
 from pipeline_tasks.publish.published import Promised, PublishedFile
-from pipeline_tasks.recipe import LAND
+from pipeline_tasks.recipe import COMPOSE, LAND
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
+
+PACK = "pack"
 
 ENTRY_DEPTH = 2
 """Folders above an entry of the log, `datasets` and its recipe's; a file that lies higher is no entry."""
@@ -60,8 +63,27 @@ class Version:
         for file in self.files:
             if file.path == f"{self.prefix}/{name}":
                 return file
-        message = f"version {self.number} of recipe {self.recipe} has no file {name}; publish its snapshot again"
+        message = f"version {self.number} of recipe {self.recipe} has no file {name}; {self.way_out}"
         raise ContractError(message)
+
+    @property
+    def again(self) -> str:
+        """How the same bytes are made again."""
+        if COMPOSE in self.manifests:
+            return f"run `refinery build --again {self.number} --recipe {self.recipe}`"
+        return self.rerun
+
+    @property
+    def rerun(self) -> str:
+        """How what the version was made from is judged and published again."""
+        if COMPOSE in self.manifests:
+            return f"build {self.recipe} again"
+        return f"run snapshot {self.snapshot} of recipe {self.recipe} again"
+
+    @property
+    def way_out(self) -> str:
+        """The way out of a published file that is damaged or gone."""
+        return f"{self.again}: publishing writes it anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +114,7 @@ def version_path(recipe: str, number: int) -> str:
 
 def log(root: str, recipe: str) -> list[Version | Retraction]:
     """Return all entries of a recipe, oldest first; ContractError unless their chain is whole."""
-    return _entries(root, recipe, read_chain(root, recipe))
+    return _entries(root, recipe, read_chain(root, dataset_log(recipe)))
 
 
 def versions(root: str, recipe: str) -> list[Version]:
@@ -116,6 +138,22 @@ def recipes(root: str) -> list[str]:
     """Return the recipes that have published into `root`."""
     paths = [entry.path.split("/") for entry in storage.connect(root).list("datasets")]
     return sorted({parts[1] for parts in paths if len(parts) > ENTRY_DEPTH})
+
+
+def is_build(root: str, recipe: str) -> bool:
+    """Return whether the versions of a recipe are training datasets, which were built from those of another."""
+    return any(COMPOSE in version.manifests for version in versions(root, recipe)[-1:])
+
+
+def require_kind(root: str, recipe: str, *, builds: bool) -> None:
+    """Raise RecipeError if the versions of a recipe are of the other kind: of snapshots, or training datasets."""
+    if versions(root, recipe) and is_build(root, recipe) != builds:
+        kinds = ("a refined snapshot", "a training dataset")
+        message = (
+            f"{root}: recipe {recipe} would publish {kinds[builds]}, and its versions there are each "
+            f"{kinds[not builds]}; give the recipe another name"
+        )
+        raise RecipeError(message)
 
 
 def _newest_by_snapshot(entries: Iterable[Version | Retraction]) -> dict[str, Version | Retraction]:
@@ -173,9 +211,10 @@ def _retracted(root: str, entry: Retraction) -> str:
     return f"{root}: snapshot {entry.snapshot} of recipe {entry.recipe} was {entry.account}; `{undo}` brings it back"
 
 
-def latest_by_snapshot(root: str, recipe: str) -> list[Version]:
-    """Return the newest version of every snapshot that is not retracted, by snapshot."""
-    return [entry for entry in _newest_by_snapshot(log(root, recipe)).values() if isinstance(entry, Version)]
+def latest_by_snapshot(root: str, recipe: str, until: int | None = None) -> list[Version]:
+    """Return the newest version of every snapshot that is not retracted, by snapshot; as of entry `until`, if named."""
+    newest = _newest_by_snapshot(log(root, recipe)[:until])
+    return [entry for entry in newest.values() if isinstance(entry, Version)]
 
 
 def earlier(root: str, recipe: str, snapshot: str) -> list[Version]:
@@ -190,17 +229,17 @@ def append(root: str, fields: Mapping[str, Any]) -> Version:
     """Publish `fields` (those of `Version` but `number`) as the next version of their recipe.
 
     Returns the snapshot's newest version instead if it is the same (`unchanged`). RecipeError if the snapshot is
-    retracted and the fields come from the same landed files.
+    retracted and the fields come from the same landed files, or a build is and they are the same sequences.
     """
     recipe, snapshot = str(fields["recipe"]), str(fields["snapshot"])
     while True:
-        chain = read_chain(root, recipe)
+        chain = read_chain(root, dataset_log(recipe))
         newest = unchanged(root, fields, _entries(root, recipe, chain))
         if newest is not None:
             return newest
-        refuse_retracted(root, recipe, snapshot, str(fields["manifests"].get(LAND)))
+        refuse_retracted(root, recipe, snapshot, fields["manifests"])
         version = Version(number=next_number(chain), **fields)
-        if append_entry(root, recipe, chain, asdict(version)):
+        if append_entry(root, dataset_log(recipe), chain, asdict(version)):
             return version
 
 
@@ -230,21 +269,37 @@ def _has_report(root: str, version: Version) -> bool:
     return all(store.size(file.path) == file.bytes and sha256(store.read(file.path)) == file.digest for file in reports)
 
 
-def refuse_retracted(root: str, recipe: str, snapshot: str, land: str) -> None:
-    """Raise RecipeError if the snapshot is retracted and `land` is the manifest of the same landed files."""
+def refuse_retracted(root: str, recipe: str, snapshot: str, manifests: Mapping[str, str]) -> None:
+    """Raise RecipeError if the snapshot is retracted and manifests by stage are of the same landed files.
+
+    A training dataset is the same if its packed sequences are: another selection or mixture may be published.
+    """
     retraction = retractions(root, recipe).get(snapshot)
     if retraction is None:
         return
     retracted = [version for version in versions(root, recipe) if version.number in retraction.retracts]
-    if any(version.manifests.get(LAND) == land for version in retracted):
-        message = f"{_retracted(root, retraction)}; to refine it anew, land other files than those that were retracted"
+    same = PACK if COMPOSE in manifests else LAND
+    known = [version.manifests[same] for version in retracted if same in version.manifests]
+    if _is_one_of(root, manifests.get(same, ""), known):
+        way_out = {
+            PACK: "to build anew, select or mix other documents than the retracted version has",
+            LAND: "to refine it anew, land other files than those that were retracted",
+        }
+        message = f"{_retracted(root, retraction)}; {way_out[same]}"
         raise RecipeError(message)
+
+
+def _is_one_of(root: str, referred: str, known: Sequence[str]) -> bool:
+    """Return whether a manifest has the shards of one of others: they are the same whatever was taken down since."""
+    if not referred or not known:
+        return False
+    return referred in known or read_manifest(root, referred).shards in [read_manifest(root, of).shards for of in known]
 
 
 def retract(root: str, recipe: str, snapshot: str, reason: str = "") -> Retraction:
     """Retract a snapshot; return the existing entry if it is retracted. RecipeError if it was never published."""
     while True:
-        chain = read_chain(root, recipe)
+        chain = read_chain(root, dataset_log(recipe))
         entries = _entries(root, recipe, chain)
         own = [entry for entry in entries if entry.snapshot == snapshot]
         if not own:
@@ -256,19 +311,19 @@ def retract(root: str, recipe: str, snapshot: str, reason: str = "") -> Retracti
         numbers = tuple(entry.number for entry in own if isinstance(entry, Version))
         now = datetime.now(UTC).isoformat(timespec="seconds")
         retraction = Retraction(next_number(chain), recipe, snapshot, numbers, reason, now)
-        if append_entry(root, recipe, chain, asdict(retraction)):
+        if append_entry(root, dataset_log(recipe), chain, asdict(retraction)):
             return retraction
 
 
 def restore(root: str, recipe: str, snapshot: str) -> Version:
     """Publish the last version of a retracted snapshot again; RecipeError if it is not retracted."""
     while True:
-        chain = read_chain(root, recipe)
+        chain = read_chain(root, dataset_log(recipe))
         entries = _entries(root, recipe, chain)
         if snapshot not in retractions(root, recipe):
             message = f"{root}: snapshot {snapshot!r} of recipe {recipe} is not retracted; there is nothing to undo"
             raise RecipeError(message)
         last = [entry for entry in entries if isinstance(entry, Version) and entry.snapshot == snapshot][-1]
         version = replace(last, number=next_number(chain))
-        if append_entry(root, recipe, chain, asdict(version)):
+        if append_entry(root, dataset_log(recipe), chain, asdict(version)):
             return version

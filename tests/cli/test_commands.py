@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,16 @@ from pipeline_tasks.errors import RecipeError
 
 READERS = {
     "status": [],
+    "versions": [],
+    "diff": ["1", "2"],
     "funnel": [],
     "report": [],
     "verify": [],
     "trace": ["--token", "0"],
+    "find": ["--doc", "0" * 32],
+    "export": ["--format", "parquet", "--to", "exported"],
+    "takedown": ["--doc", "0" * 32, "--reason", "why"],
+    "plan": ["--target-tokens", "1e9", "--days", "1", "--gpus", "1", "--from", "1"],
     "rejects": [],
     "redactions": [],
     "duplicates": ["0" * 32],
@@ -125,11 +132,8 @@ def test_a_wrong_root_is_named_and_nothing_is_created(
     (tmp_path / "README.md").write_text("not a root")
     for root, words in (("nowhere", "does not exist; name the root"), ("README.md", "is a file, not a root")):
         place = str(tmp_path / root)
-        first, rest = READERS[name][:1], READERS[name][1:]
-        arguments = (
-            [name, *first, place, *rest] if first and not first[0].startswith("-") else [name, place, *first, *rest]
-        )
-        assert main(arguments) == RecipeError.exit_code
+        named = list(takewhile(lambda word: not word.startswith("-"), READERS[name]))
+        assert main([name, *named, place, *READERS[name][len(named) :]]) == RecipeError.exit_code
         assert f"{place} {words}" in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["README.md"]
 

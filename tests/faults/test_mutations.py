@@ -2,8 +2,6 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 
 from pipeline_tasks.inspect.verify import objects as verified_objects
 from pipeline_tasks.inspect.verify.verification import Scope, verify
-from tests.mutations import Mutation, mutations, objects
+from tests.mutations import applied, mutations, objects
 from tests.small_root import SmallRoot
 
 pytestmark = pytest.mark.slow
@@ -80,20 +78,6 @@ def root(small_root: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -> Sma
 def _in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `verify` read with one thread: to hand these hundreds of tiny objects around takes longer than to read them."""
     monkeypatch.setattr(verified_objects, "THREADS", 1)
-
-
-@contextmanager
-def applied(mutation: Mutation) -> Iterator[None]:
-    """Change one object, and bring it back."""
-    before = mutation.path.read_bytes()
-    if mutation.body is None:
-        mutation.path.unlink()
-    else:
-        mutation.path.write_bytes(mutation.body)
-    try:
-        yield
-    finally:
-        mutation.path.write_bytes(before)
 
 
 def test_every_kind_of_object_is_mutated(root: SmallRoot) -> None:

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.publish.exports.formats import FORMATS, export
 from pipeline_tasks.publish.exports.lineage import LINEAGE, lineage_batches
+from pipeline_tasks.publish.exports.megatron_index import megatron_index_bytes
 from pipeline_tasks.publish.exports.source import Source, Tokenizer
-from pipeline_tasks.publish.exports.tokens import dtype_for, index_bytes, megatron_index_bytes, write_bin
+from pipeline_tasks.publish.exports.tokens import dtype_for, index_bytes, write_bin
 from pipeline_tasks.publish.packed import Counts, DType, Packed, read_packed
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.stages.pack import SEQUENCE

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.log_chain import entry_path, head_path, read_chain
+from pipeline_tasks.publish.log_chain import dataset_log, entry_path, head_path, read_chain
 from pipeline_tasks.sealed import seal, sha256
 from tests.refining import resealed
 
@@ -39,7 +39,7 @@ def head(root: Path, number: int) -> Path:
 
 
 def test_each_entry_names_the_digest_of_the_one_before(root: Path) -> None:
-    chain = read_chain(str(root), RECIPE)
+    chain = read_chain(str(root), dataset_log(RECIPE))
     assert [link.number for link in chain] == [1, 2, 3, 4]
     previous = [json.loads(entry(root, number).read_bytes())["previous"] for number in range(1, 5)]
     assert previous == ["", *(link.digest for link in chain[:-1])]
@@ -130,11 +130,11 @@ def test_what_is_no_entry_is_not_read(root: Path) -> None:
 
 def test_racing_writers_append_each_once(tmp_path: Path) -> None:
     published(tmp_path, "2026-11-01")
-    chain = read_chain(str(tmp_path), RECIPE)
+    chain = read_chain(str(tmp_path), dataset_log(RECIPE))
     published(tmp_path, "2026-11-02")
     from pipeline_tasks.publish.log_chain import append
 
-    assert not append(str(tmp_path), RECIPE, chain, {"snapshot": "2026-11-03"})
+    assert not append(str(tmp_path), dataset_log(RECIPE), chain, {"snapshot": "2026-11-03"})
     published(tmp_path, "2026-11-03")
     assert [item.snapshot for item in version_log.log(str(tmp_path), RECIPE)] == [
         f"2026-11-0{day}" for day in (1, 2, 3)

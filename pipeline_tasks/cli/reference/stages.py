@@ -58,6 +58,8 @@ def _section(card: Stage[Any]) -> Iterator[str]:
     if card.writes_for:
         yield f"- writes for its default params: {names(card.writes_for(card.params()).names)}"
     yield f"- column profiles: {names(card.profiled)}"
+    if card.spread:
+        yield f"- counted by shard and place: {names(card.spread)}"
     yield f"- reasons: {names(card.reasons)}\n"
     yield from table(("param", "type", "default"), (_param(card, field) for field in fields(card.params)))
     yield "\n" + docstring(card.params)

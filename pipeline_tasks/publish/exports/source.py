@@ -9,12 +9,13 @@ import pyarrow as pa
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.stage import Batches, Shards
+from pipeline_tasks.stages.tokenize.sentence_piece import suffix_of
 from pipeline_tasks.store.reading import read_history, read_shards
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """The tokenizer of a version; `definition` is a tokenizer.json, or tiktoken's ranks as JSON."""
+    """The tokenizer of a version; `definition` is a tokenizer.json, tiktoken's ranks, or a model."""
 
     kind: str
     name: str
@@ -26,6 +27,11 @@ class Tokenizer:
     def digest(self) -> str:
         """SHA-256 of the definition."""
         return hashlib.sha256(self.definition).hexdigest()
+
+    @property
+    def file_name(self) -> str:
+        """Name of its file: a model of SentencePiece keeps its form, the others are JSON."""
+        return f"tokenizer{suffix_of(self.kind)}"
 
 
 @dataclass(frozen=True, slots=True)

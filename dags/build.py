@@ -1,0 +1,93 @@
+"""Build a training dataset from the published versions of refined snapshots.
+
+A run composes the newest versions of the snapshots that the recipe selects, without documents that others of them
+supersede; mixes them to the shares and budgets of the recipe; shuffles all documents once; packs them into sequences;
+and publishes the shards that training reads. If the recipe has `exports`, the version is then written in formats of
+other trainers. Each stage is judged by its gate. Committed work is reused and not done again, so clearing and
+rerunning is always safe; packed shards that an earlier version has are not exported again.
+
+**Runbook**
+
+- *When it runs*: by hand, or whenever the recipe of its snapshots publishes a version (unpause the DAG for that).
+- *What a run would take*: `refinery build --plan --recipe corpus --output ROOT` prints the plan of the mixture. It runs
+  nothing behind `mix`.
+- *A task failed.* Its log ends with one paragraph that names the manifest and the way out. Clear the failed task.
+- *A gate refused.* Open the task's *Data Docs* link. If the data is right, trigger the DAG with
+  `override = {"<stage>": "<why it may pass>"}`. The reason is stored in the verdict.
+- *Where it runs*: the connections `spark_default` and `ray_default` decide, nothing else.
+"""
+
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from airflow.sdk import DAG, Asset, Param, XComArg
+from refinery_operators import Compose, Export, Publish, log_failure, log_retry
+from refinery_retry import RETRIES
+from refinery_wiring import cuts_of, wire_stages
+
+from pipeline_tasks.recipe import BUILDS, ENGINES, MAX_PARTITIONS, Recipe, Versions, load_build, recipe_names
+
+
+def params(recipe: Recipe) -> dict[str, Param]:
+    """Return the params of a run, which the form in the web UI shows; a run with others is refused at once."""
+    text = {"type": "string"}
+    root = os.environ.get("REFINERY_ROOT", "s3://refinery/refined")
+    return {
+        "root": Param(root, description="Root that keeps every output", **text),
+        "partitions": Param(
+            0,
+            type="integer",
+            minimum=0,
+            maximum=MAX_PARTITIONS,
+            description="Partitions per stage; 0: as in the recipe, else by bytes",
+        ),
+        "engines": Param(
+            {}, type="object", additionalProperties={"enum": list(ENGINES)}, description="stage (or *): engine"
+        ),
+        "override": Param(
+            {},
+            type="object",
+            propertyNames={"enum": [step.stage for step in recipe.steps]},
+            additionalProperties={**text, "pattern": r"\S"},
+            description="stage: why its gate may pass",
+        ),
+    }
+
+
+def wire(recipe: Recipe) -> DAG:
+    """Wire one recipe: compose, (stage, gate)*, publish, and export if the recipe has `exports`."""
+    versions = recipe.versions or Versions("")
+    callbacks = {"on_failure_callback": log_failure, "on_retry_callback": log_retry}
+    cuts = cuts_of(recipe)
+    with DAG(
+        f"build_{recipe.name}",
+        description=recipe.title or "Refined snapshots in, a training dataset out",
+        schedule=[Asset(name=f"{versions.recipe}_tokens", group="refinery")],
+        start_date=datetime(2026, 1, 1, tzinfo=UTC),
+        catchup=False,
+        max_active_runs=1,
+        default_args={**RETRIES, **callbacks},
+        params=params(recipe),
+        doc_md=__doc__,
+        tags=["refinery"],
+    ) as dag:
+        compose = Compose(task_id="compose", recipe=recipe.name, versions=asdict(versions), next_cut=cuts[0])
+        landed = XComArg(compose, key="landed")
+        gates = wire_stages(recipe, cuts, landed, compose.output)
+        tokens = Asset(name=f"{recipe.name}_tokens", group="refinery")
+        publish = Publish(task_id="publish", recipe=recipe.name, landed=landed, gates=gates, outlets=[tokens])
+        if recipe.exports:
+            Export(task_id="export", recipe=recipe.name, published=publish.output, exports=dict(recipe.exports))
+    return dag
+
+
+def recipes() -> list[Recipe]:
+    """Return the recipes to wire: all in `dags/recipes/build`, or only `REFINERY_BUILD` (a name or a file's path)."""
+    only = os.environ.get("REFINERY_BUILD")
+    return [load_build(name) for name in ([only] if only else recipe_names(BUILDS))]
+
+
+for _recipe in recipes():
+    _dag = wire(_recipe)
+    globals()[_dag.dag_id] = _dag

@@ -1,0 +1,133 @@
+"""`refinery build` builds a training dataset from published snapshots, or prints the plan of its mixture."""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pipeline_tasks.cli.again import How, build_again
+from pipeline_tasks.counted import counted
+from pipeline_tasks.embedded import dag_run
+from pipeline_tasks.inspect.command import add_partitions, add_refining, default_root, overrides_of, print_result
+from pipeline_tasks.publish.building import plan_of
+from pipeline_tasks.recipe import BUILD, BUILDS, LOCAL, Recipe, Versions, load_build, recipe_names
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.service.handle import handle
+from pipeline_tasks.service.requests import ComposeRequest, Reply
+from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.storage import require_root
+
+DEFAULT = "corpus"
+
+PLANNED = ("select", "mix")
+"""Stages that a plan needs: they store what they say of documents, and move none."""
+
+
+NAMING = ("weights", "tokens", "epochs")
+"""Params of `mix` that name groups."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, the recipe, and how to build."""
+    parser.add_argument("--output", default=default_root(), help="root with the published snapshots; the dataset too")
+    names = ", ".join(recipe_names(BUILDS))
+    parser.add_argument("--recipe", default=DEFAULT, help=f"one of {names}, or a YAML file with `versions`")
+    parser.add_argument("--plan", action="store_true", help="print what the mixture would take; build nothing")
+    parser.add_argument(
+        "--again",
+        default="",
+        metavar="VERSION",
+        help="build this version again, byte for byte: its number, or the path of its build.json",
+    )
+    add_partitions(parser)
+    add_refining(parser)
+    parser.add_argument("--json", action="store_true", help="end with one JSON object")
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Build the dataset, or print its plan; return the exit code."""
+    if options.plan:
+        facts = plan(dag_run.absolute(options.output), load_build(options.recipe), options.engine or LOCAL)
+        print_result(options, facts, plan_lines(facts))
+        return 0
+    if options.again:
+        facts = _again(options)
+        print_result(options, facts, [AGAIN.format_map(facts)])
+        return 0
+    request = dag_run.BuildOptions(
+        root=options.output,
+        recipe=options.recipe,
+        partitions=options.partitions,
+        engine=options.engine,
+        override=overrides_of(options),
+    )
+    return dag_run.build(request, json_summary=options.json)
+
+
+AGAIN = "version {version} of {recipe} is whole: {files:,} files, {index} with SHA-256 {sha256}"
+
+
+def _again(options: argparse.Namespace) -> dict[str, Any]:
+    root, recipe = dag_run.absolute(options.output), options.recipe
+    require_root(root)
+    name = load_build(recipe).name if recipe.endswith((".yaml", ".yml")) else recipe
+    return build_again(root, name, options.again, How(options.engine or LOCAL, overrides_of(options)))
+
+
+def plan(root: str, recipe: Recipe, engine: str) -> dict[str, Any]:
+    """Compose, select and mix; return the composition and the plan. A build finds these stages done.
+
+    Gates do not judge here: they judge when the dataset is built.
+    """
+    require_root(root)
+    composed = handle(ComposeRequest(root, recipe.name, recipe.versions or Versions("")))
+    replies: dict[str, Reply] = {}
+    parent = composed["manifest"]
+    for step in recipe.steps:
+        if step.stage in PLANNED:
+            request = RefineRequest(root, step.stage, step.params, parent, engine=engine, recipe=recipe.name)
+            replies[step.stage] = handle(replace(request, snapshot=BUILD))
+            parent = replies[step.stage]["manifest"]
+    by_stage = {stage: read_manifest(root, reply["manifest"]) for stage, reply in replies.items()}
+    rejected = {stage: reply["rejected"] for stage, reply in replies.items()}
+    composition = {name: composed[name] for name in ("snapshots", "documents", "tokens")}
+    groups = plan_of(root, by_stage)
+    return {**composition, "rejected": rejected, "groups": groups, "absent": absent_groups(recipe, groups)}
+
+
+def absent_groups(recipe: Recipe, groups: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the groups that `mix` names and no document has: those of a typing error, or of other snapshots."""
+    params = [step.params for step in recipe.steps if step.stage == "mix"]
+    named = {group for mix in params for key in NAMING for group in mix.get(key, {})}
+    return sorted(named - {group["group"] for group in groups})
+
+
+COUNTED = ("documents", "available", "wanted", "taken")
+COLUMNS = ("group", *COUNTED, "epochs", "limited by")
+
+
+def plan_lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the plan as a table for a person."""
+    snapshots, documents = facts["snapshots"], counted(facts["documents"], "document")
+    yield f"{counted(len(snapshots), 'snapshot')}, {snapshots[0]} to {snapshots[-1]}: {documents}"
+    for reasons in facts["rejected"].values():
+        yield from (f"  {count:>12,} {reason}" for reason, count in sorted(reasons.items()))
+    rows = [_row(group) for group in facts["groups"]]
+    total = {name: sum(group[name] for group in facts["groups"]) for name in COUNTED}
+    rows.append(_row({"group": "all", **total, "limited_by": ""}))
+    widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
+    for row in (COLUMNS, *rows):
+        yield "  ".join(_aligned(row, widths)).rstrip()
+    for group in facts["absent"]:
+        yield f"warning: no document is of group {group!r}, which mix names; correct its name, or leave it out"
+
+
+def _row(group: Mapping[str, Any]) -> Sequence[str]:
+    epochs = group["taken"] / group["available"] if group["available"] else 0.0
+    counts = [f"{group[name]:,}" for name in COUNTED]
+    return [group["group"] or "(none)", *counts, f"{epochs:.3f}", group["limited_by"]]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        yield cell.ljust(width) if at in (0, len(widths) - 1) else cell.rjust(width)

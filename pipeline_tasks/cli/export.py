@@ -1,0 +1,93 @@
+"""`refinery export` writes a training dataset in the format of another trainer, into a folder or to S3."""
+
+import argparse
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipeline_tasks.cli.build import DEFAULT
+from pipeline_tasks.counted import counted
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.chosen import chosen_version
+from pipeline_tasks.inspect.command import add_json, add_root, number, print_result
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.trainers.exporting import run
+from pipeline_tasks.publish.trainers.format import DATA
+from pipeline_tasks.publish.trainers.versions import Target, export_of, processors
+from pipeline_tasks.recipe import EXPORTS, MOST_SHARD_BYTES
+
+UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+
+MOST_WORKERS = 1024
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, the version, the format, the place, and how to cut and by how many processes."""
+    add_root(parser)
+    parser.add_argument("--recipe", default="", help=f"the dataset (default: the only one in ROOT, else {DEFAULT})")
+    parser.add_argument("--version", default="", metavar="N", dest="number", help="its version (default: the newest)")
+    parser.add_argument("--format", required=True, choices=EXPORTS, help="what the files are to be")
+    parser.add_argument("--to", required=True, metavar="PLACE", help="an empty folder, or s3://bucket/prefix")
+    parser.add_argument(
+        "--shard-size",
+        type=_bytes,
+        default=0,
+        metavar="SIZE",
+        help="most bytes of a shard's ids as the dataset stores them, or of text, as 256MiB (default: the format's)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=number(int, 1, MOST_WORKERS),
+        default=processors(),
+        metavar="N",
+        help="processes (default: one per processor)",
+    )
+    add_json(parser)
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Export, and print the files."""
+    to = _place(options.to, options.root)
+    recipe = options.recipe or _only_dataset(options.root)
+    if options.number:
+        version = chosen_version(options.root, recipe, options.number)
+    else:
+        version = version_log.current(options.root, recipe)
+    export = export_of(options.root, version, Target(options.format, options.shard_size))
+    listed = run(export, to, options.workers)
+    print_result(options, {"to": to, **listed}, _lines(to, listed))
+    return 0
+
+
+def _only_dataset(root: str) -> str:
+    datasets = [name for name in version_log.recipes(root) if version_log.is_build(root, name)]
+    return datasets[0] if len(datasets) == 1 else DEFAULT
+
+
+def _place(to: str, root: str) -> str:
+    """Return an absolute place; RecipeError if it is in the root, of which vacuum and verify know every file."""
+    if "://" not in to:
+        to, root = os.path.abspath(to), os.path.abspath(root.removeprefix("file://"))  # noqa: PTH100 -- keeps links
+    if f"{to.rstrip('/')}/".startswith(f"{root.rstrip('/')}/"):
+        message = f"{to} is in the root {root}, whose files are Refinery's own; name a place outside with --to"
+        raise RecipeError(message)
+    return to
+
+
+def _bytes(text: str) -> int:
+    """Return the bytes that a text such as `256MiB` or `1000000` says."""
+    match = re.fullmatch(r"(\d{1,12}) ?([kMG]?i?)B?", text)
+    size = int(match[1]) * UNITS.get(match[2], 0) if match else 0
+    if not 0 < size <= MOST_SHARD_BYTES:
+        message = f"{text!r} is no size from 1 to {MOST_SHARD_BYTES >> 30}GiB; write it as 256MiB or 500MB"
+        raise argparse.ArgumentTypeError(message)
+    return size
+
+
+def _lines(to: str, listed: Mapping[str, Any]) -> Iterator[str]:
+    shards = [file for file in listed["files"] if file["path"].startswith(f"{DATA}/")]
+    yield from (f"{file['bytes']:>15,}  {to}/{file['path']}" for file in shards)
+    nouns = [noun for noun in ("sequence", "document", "token") if f"{noun}s" in listed]
+    counts = ", ".join(counted(listed[f"{noun}s"], noun) for noun in nouns)
+    yield f"{counted(len(shards), 'file')}: {counts}; {to}/README.md says how to read them"

@@ -1,0 +1,135 @@
+"""Counts how many records of selected snapshots each document stands for: its near duplicates, and equal texts."""
+
+import json
+from collections.abc import Container, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.profiles.removals import WINNER
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.superseded import SUPERSEDED, read_superseded
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.store.reading import read_manifest, read_shards
+
+EXACT, NEAR = "dedup_exact", "dedup_minhash"
+
+SIZES = pa.schema([pa.field("id", pa.string()), pa.field("cluster_size", pa.int64())])
+"""Documents that stand for more than themselves, sorted by id: the records of their cluster, themselves included.
+
+Documents that no selected snapshot kept may be there, too.
+"""
+
+LOST = pa.schema([SUPERSEDED.field(name) for name in ("id", "snapshot", "winner", "winner_snapshot")])
+"""Documents that lost to a near duplicate."""
+
+WINNER_SNAPSHOT = r'"snapshot":(?P<name>"(?:[^"\\]|\\.)*")'
+"""The snapshot of the winner in evidence, as JSON."""
+
+pc: Any = pyarrow.compute
+
+_Nodes = npt.NDArray[np.int64]
+_Flags = npt.NDArray[np.bool_]
+
+
+def sizes_within(root: str, recipe: str, versions: Sequence[Version], until: int | None = None) -> pa.Table:
+    """Return the cluster sizes of documents over the records of these versions: rows of `SIZES`.
+
+    They follow from the rows that deduplication rejected, so that versions of any age have them. It takes about 250
+    bytes of memory for each of these. RecipeError if no version was deduplicated. `until` is the number of the last
+    entry of the recipe's log that counts.
+    """
+    if not any(stage in version.manifests for version in versions for stage in (EXACT, NEAR)):
+        message = f"versions.cluster_sizes: recipe {recipe} has neither {EXACT} nor {NEAR}, so there are no clusters"
+        raise RecipeError(message)
+    exact, near = (
+        [read_manifest(root, version.manifests[stage]) for version in among if stage in version.manifests]
+        for stage, among in ((EXACT, versions), (NEAR, version_log.latest_by_snapshot(root, recipe, until)))
+    )
+    return sizes_of(root, exact, near, read_superseded(root, recipe, until), {version.snapshot for version in versions})
+
+
+def sizes_of(
+    root: str, exact: Sequence[Manifest], near: Sequence[Manifest], moves: pa.Table, chosen: Container[str]
+) -> pa.Table:
+    """Return the cluster sizes over the snapshots `chosen`, by what deduplication rejected.
+
+    `exact` are the manifests of `chosen`, `near` those of all snapshots: a line of winners may lead through any.
+    """
+    equal = [batch["id"] for manifest in exact for batch in read_shards(root, manifest.rejects, ("id",))]
+    lost = [
+        _lost(batch)
+        for manifest in near
+        for batch in read_shards(root, manifest.rejects, ("id", "snapshot", "evidence"))
+    ]
+    return cluster_sizes(pa.chunked_array(equal, pa.string()), pa.Table.from_batches(lost, schema=LOST), moves, chosen)
+
+
+def _lost(rejects: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rejects of `dedup_minhash` as rows of `LOST`, from their evidence."""
+    evidence = rejects["evidence"]
+    winners = pc.struct_field(pc.extract_regex(evidence, WINNER), ["id"])
+    named = pc.struct_field(pc.extract_regex(evidence, WINNER_SNAPSHOT), ["name"]).dictionary_encode()
+    snapshots = pa.array([json.loads(name) for name in named.dictionary.to_pylist()], pa.string())
+    return pa.RecordBatch.from_arrays(
+        [rejects["id"], rejects["snapshot"], winners, snapshots.take(named.indices)], schema=LOST
+    )
+
+
+def cluster_sizes(equal: pa.ChunkedArray, lost: pa.Table, moves: pa.Table, chosen: Container[str]) -> pa.Table:
+    """Return `SIZES` of the documents that stay when the snapshots `chosen` are one dataset.
+
+    `equal` has the id of each record of `chosen` that repeats the text of a document, `lost` the documents of any
+    snapshot that lost to another, and `moves` the winners that were superseded later, those of newer versions last.
+    Each record is counted for the last document of its line of winners that one of `chosen` kept.
+    """
+    columns = [equal, lost["id"], lost["winner"], moves["id"], moves["winner"]]
+    named = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+    encoded = named.combine_chunks().dictionary_encode()
+    ends = np.cumsum([len(column) for column in columns])
+    repeats, losers, winners, moved, movers = np.split(np.asarray(encoded.indices, np.int64), ends[:-1])
+    count = len(encoded.dictionary)
+
+    parent, kept = np.arange(count), np.ones(count, np.bool_)
+    parent[moved], parent[losers] = movers, winners
+    for nodes, snapshots in (
+        (winners, lost["winner_snapshot"]),
+        (movers, moves["winner_snapshot"]),
+        (moved, moves["snapshot"]),
+    ):
+        kept[nodes] = _among(snapshots, chosen)
+    kept[losers] = False
+    records = np.bincount(repeats, minlength=count) + kept
+    records += np.bincount(losers[_among(lost["snapshot"], chosen)], minlength=count)
+
+    stays = kept & ~_has_kept_above(parent, kept)
+    sizes = np.zeros(count, np.int64)
+    np.add.at(sizes, _tops(np.where(stays, np.arange(count), parent)), records)
+    rows = pa.array(np.flatnonzero(stays & (sizes > 1)))
+    table = pa.table([encoded.dictionary.take(rows), pa.array(sizes).take(rows)], schema=SIZES)
+    return table.sort_by("id")
+
+
+def _among(snapshots: pa.ChunkedArray, chosen: Container[str]) -> _Flags:
+    return np.array([snapshot in chosen for snapshot in snapshots.to_pylist()], np.bool_)
+
+
+def _has_kept_above(parent: _Nodes, kept: _Flags) -> _Flags:
+    """Return which nodes have a kept one further along their line, which ends where a node is its own parent."""
+    above: _Flags = kept[parent] & (parent != np.arange(len(parent)))
+    jump = parent
+    for _ in range(len(parent).bit_length()):  # each round looks twice as far
+        above, jump = above | above[jump], jump[jump]
+    return above
+
+
+def _tops(parent: _Nodes) -> _Nodes:
+    """Return the last node of each node's line."""
+    for _ in range(len(parent).bit_length()):
+        parent = parent[parent]
+    return parent

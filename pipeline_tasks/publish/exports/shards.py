@@ -1,0 +1,153 @@
+"""Exports packed shards one by one: the tokens, the ends of documents in them, and the lineage of every piece.
+
+The files of a shard follow from its sequences alone, and are named by their content: versions that share a packed shard
+share its files. `.bin` has the ids, little-endian and without a header: sequence i of the shard is ids
+[i * length, (i + 1) * length). `.ends` has, as ascending 64-bit numbers, the positions in that stream at which a piece
+of a document ends, and the end of each sequence that has pads. `.lineage.parquet` has a row per piece, as `PIECES`.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.publish.exports.lineage import LINEAGE
+from pipeline_tasks.publish.exports.sequences import Packing, keys_of, not_packed
+from pipeline_tasks.publish.exports.tokens import write_bin
+from pipeline_tasks.publish.packed import DType
+from pipeline_tasks.sealed import digest_of
+from pipeline_tasks.stage import Shard, Shards
+from pipeline_tasks.store.reading import read_shards
+
+pc: Any = pyarrow.compute
+
+PIECES = LINEAGE.insert(4, pa.field("copy", pa.int32()))
+"""One row per piece, by sequence (from 0 within the shard) and start; `copy` is which use of the document it is."""
+
+_ORIGIN = ("snapshot", "file", "offset", "record_id", "url")
+
+FILES = ("bin", "ends", "lineage.parquet")
+"""Endings of the files of a shard."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedShard:
+    """A packed shard, the shuffled shards that it and those after it were packed from, and how ids are stored.
+
+    `numbered` says whether documents have a column `copy`, `with_tokens` whether the packed shard has their tokens.
+    """
+
+    root: str
+    packed: Shard
+    shuffled: Shards
+    numbered: bool
+    with_tokens: bool
+    length: int
+    pad_id: int
+    dtype: DType
+
+    @property
+    def identity(self) -> str:
+        """What its files depend on: of a packed shard without tokens also its documents, the length and the pads."""
+        if self.with_tokens:
+            return self.packed.digest
+        return digest_of([self.packed.digest, self.shuffled[0].digest, self.length, self.pad_id], 64)
+
+
+def write(shard: PackedShard, folder: Path) -> dict[str, int]:
+    """Write the files of a packed shard into a local folder, as `shard.<ending>`; return its sequences and tokens."""
+    packing = Packing(shard.root, (shard.packed,), shard.shuffled, shard.length, shard.pad_id)
+    sequences = list(packing.batches())
+    with (folder / "shard.bin").open("wb") as out:
+        counts = write_bin(sequences, out, shard.dtype)
+    pieces = _pieces(sequences)
+    (folder / "shard.ends").write_bytes(_ends(sequences, pieces, shard.length).astype("<i8").tobytes())
+    with pq.ParquetWriter(folder / "shard.lineage.parquet", PIECES, write_page_checksum=True) as writer:
+        table = _with_origins(pieces, shard)
+        if table.num_rows:
+            writer.write_table(table, row_group_size=1 << 16)
+    return {"sequences": counts.sequences, "tokens": counts.tokens}
+
+
+def _ends(sequences: Sequence[pa.RecordBatch], pieces: pa.Table, length: int) -> npt.NDArray[np.int64]:
+    """Return the positions, in the stream of the shard, at which pieces end and padded sequences end."""
+    start, size = (pieces[name].to_numpy().astype(np.int64) for name in ("start", "length"))
+    tokens = np.concatenate([batch["n_tokens"].to_numpy() for batch in sequences])
+    padded = np.flatnonzero(tokens < length)
+    return np.unique(np.concatenate([pieces["sequence"].to_numpy() * length + start + size, (padded + 1) * length]))
+
+
+def _pieces(sequences: Sequence[pa.RecordBatch]) -> pa.Table:
+    """Return the pieces of a shard, by sequence and start: the columns of `PIECES` without those of the origin."""
+    tables, row = [], 0
+    for batch in sequences:
+        pieces = batch["pieces"].flatten()
+        rows = np.repeat(np.arange(row, row + batch.num_rows), np.diff(batch["pieces"].offsets.to_numpy()))
+        own = {name: pieces.field(name) for name in ("start", "length", "id", "copy", "doc_start")}
+        tables.append(pa.table({"sequence": pa.array(rows, pa.int64()), **own}))
+        row += batch.num_rows
+    return pa.concat_tables(tables)
+
+
+def _with_origins(pieces: pa.Table, shard: PackedShard) -> pa.Table:
+    """Return pieces with the landed records of their documents: rows of `PIECES`.
+
+    The documents are those of the first shuffled shard; a sequence that crosses shards has some of later ones.
+    ContractError if a document is missing, or is there twice.
+    """
+    keys = _keys(pieces)
+    documents = _documents(shard, keys)
+    at = pc.index_in(keys, _keys(documents))
+    if at.null_count:
+        missing = pieces["id"][pc.index(pc.is_null(at), True).as_py()].as_py()
+        where = f"{shard.root}/{shard.packed.path}"
+        raise not_packed(where, missing)
+    origins = {name: documents[name].take(at) for name in _ORIGIN}
+    columns = {**{name: pieces[name] for name in pieces.column_names}, **origins}
+    return pa.table([columns[name] for name in PIECES.names], schema=PIECES)
+
+
+def _documents(shard: PackedShard, keys: pa.ChunkedArray) -> pa.Table:
+    """Return the shuffled documents of a packed shard: shards in order, until all keys are there."""
+    columns = ["id", *(["copy"] if shard.numbered else []), *_ORIGIN]
+    tables: list[pa.Table] = []
+    for shuffled in shard.shuffled:
+        tables += [_numbered(batch) for batch in read_shards(shard.root, [shuffled], columns)]
+        known = _keys(pa.concat_tables(tables))
+        if len(known.unique()) < len(known):
+            message = (
+                f"{shard.root}/{shard.packed.path}: a document is there twice; ids must be unique: "
+                "put dedup_exact into the recipe that refines"
+            )
+            raise ContractError(message)
+        if len(keys) == pc.sum(pc.is_in(keys, known)).as_py():
+            break
+    return pa.concat_tables(tables)
+
+
+def _numbered(batch: pa.RecordBatch) -> pa.Table:
+    table = pa.Table.from_batches([batch])
+    if "copy" not in table.column_names:
+        table = table.append_column("copy", pa.array(np.zeros(table.num_rows, np.int32)))
+    return table.select(["id", "copy", *_ORIGIN])
+
+
+def _keys(table: pa.Table) -> pa.ChunkedArray:
+    """Return the key of each row's document."""
+    return keys_of(table["id"], table["copy"])
+
+
+def digests(folder: Path) -> Iterator[tuple[str, int, str]]:
+    """Yield the ending, bytes and SHA-256 of each file of a shard in a folder."""
+    for ending in FILES:
+        path = folder / f"shard.{ending}"
+        with path.open("rb") as stream:
+            yield ending, path.stat().st_size, hashlib.file_digest(stream, "sha256").hexdigest()

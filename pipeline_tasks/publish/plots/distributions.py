@@ -1,0 +1,90 @@
+"""Plots the distribution of a column in a snapshot over those of the previous one and of the trailing ones."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pipeline_tasks.publish.plots.plot import Plot, Row, Spec, base_spec
+
+SERIES = {"this snapshot": "--plot-1", "previous": "--plot-2", "trailing": "--plot-3"}
+"""The color of each distribution."""
+
+NAMES = 10
+"""Values of a column of names that are plotted, the most frequent; the table has all."""
+
+TITLES = {
+    "chars": "Length in characters",
+    "n_tokens": "Length in tokens",
+    "language_score": "Certainty of the language",
+    "score": "Quality score",
+    "language": "Languages",
+    "source": "Sources",
+    "content_type": "Content types",
+    "shingles": "Distinct shingles",
+}
+
+Profiles = Mapping[str, Mapping[str, Any]]
+"""Profiles of one column, by the names of `SERIES`; one that has no rows is left out."""
+
+
+def distribution(stage: str, column: str, profiles: Profiles) -> Plot:
+    """Plot the shares of the values of a column after a stage, one distribution over the other."""
+    kind = next(iter(profiles.values()))["kind"]
+    rows = [row for series, profile in profiles.items() for row in _rows(series, profile, kind)]
+    spec = _bars(rows) if kind == "name" else _lines(rows, kind)
+    title = TITLES.get(column, column.replace("_", " ").capitalize())
+    table = [(row["value"], row["series"], f"{row['share']:.2%}") for row in rows]
+    return Plot(title, spec, ("value", "snapshot", "share of documents"), table, f"Kept documents after {stage}.")
+
+
+def _rows(series: str, profile: Mapping[str, Any], kind: str) -> Iterator[Row]:
+    bins = profile["bins"].items()
+    pairs = sorted(bins, key=lambda pair: (-pair[1], pair[0])) if kind == "name" else sorted(bins, key=_value)
+    total = sum(profile["bins"].values())
+    for value, count in pairs:
+        shown = value if kind == "name" else int(value) / 100 if kind == "ratio" else int(value)
+        yield {"series": series, "value": shown, "share": count / total}
+
+
+def _value(pair: tuple[str, int]) -> int:
+    return int(pair[0])
+
+
+def _color(rows: Sequence[Row]) -> Spec:
+    known = [series for series in SERIES if any(row["series"] == series for row in rows)]
+    scale = {"domain": known, "range": [SERIES[series] for series in known]}
+    return {"field": "series", "type": "nominal", "scale": scale, "legend": {"title": None, "orient": "top"}}
+
+
+def _share() -> Spec:
+    return {"field": "share", "type": "quantitative", "title": None, "axis": {"format": ".0%", "tickCount": 4}}
+
+
+def _tooltip(kind: str) -> list[Spec]:
+    share = {"field": "share", "type": "quantitative", "format": ".1%"}
+    return [{"field": "series", "type": "nominal"}, {"field": "value", "type": kind}, share]
+
+
+def _lines(rows: list[Row], kind: str) -> Spec:
+    """Return a line per snapshot; lengths have bins of equal ratio, so that their scale is one of ratios, too."""
+    scale = {"zero": False, "nice": False} | ({"type": "symlog"} if kind == "whole" else {})
+    x = {
+        "field": "value",
+        "type": "quantitative",
+        "title": None,
+        "scale": scale,
+        "axis": {"tickCount": 6, "format": "~s"},
+    }
+    mark = {"type": "line", "interpolate": "step-after", "point": {"size": 12}, "strokeWidth": 1.5}
+    encoding = {"x": x, "y": _share(), "color": _color(rows), "tooltip": _tooltip("quantitative")}
+    behind = sorted(rows, key=lambda row: -list(SERIES).index(row["series"]))  # this snapshot is drawn over the others
+    return base_spec(behind, height=150) | {"mark": mark, "encoding": encoding}
+
+
+def _bars(rows: list[Row]) -> Spec:
+    """Return bars side by side for the names that are most frequent in this snapshot."""
+    names = list(dict.fromkeys(str(row["value"]) for row in rows))[:NAMES]
+    shown = [row for row in rows if row["value"] in names]
+    y = {"field": "value", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 140, "ticks": False}}
+    offset = {"field": "series", "type": "nominal", "sort": list(SERIES)}
+    encoding = {"y": y, "yOffset": offset, "x": _share(), "color": _color(rows), "tooltip": _tooltip("nominal")}
+    return base_spec(shown) | {"height": {"step": 7}, "mark": {"type": "bar"}, "encoding": encoding}

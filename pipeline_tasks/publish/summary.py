@@ -1,0 +1,162 @@
+"""Summarizes a version: the few numbers of each manifest and verdict that lists and trends of snapshots show.
+
+A summary is derived and may be lost: it is stored when a version is published, and computed from the manifests where it
+is missing or damaged. Its path follows from the digests of what it summarizes, so it cannot be out of date. Nothing is
+decided by it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.gate.verdicts import Verdict, read_verdict
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import PUBLISH, STAGES
+from pipeline_tasks.sealed import digest_of, seal, unseal
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
+
+FORMAT = 1
+"""Version of the layout of a summary, part of its path."""
+
+KEPT = 4096
+"""Summaries that a process keeps; of about a kilobyte each."""
+
+_References = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StageSummary:
+    """The numbers of one stage's manifest and of its verdict; `outcome` is "" without a verdict.
+
+    `means` are those of the profiled columns of kept rows. `history` are the fingerprints of the history that was
+    read, and `saves_history` is whether the stage saved some for later snapshots.
+    """
+
+    stage: str
+    fingerprint: str
+    history: tuple[str, ...]
+    saves_history: bool
+    rows_in: int
+    rows: int
+    bytes_in: int
+    rejected: int
+    quarantined: int
+    tokens: int
+    means: Mapping[str, float]
+    outcome: str = ""
+    override: str = ""
+
+    @property
+    def kept(self) -> float | None:
+        """The share of rows that was kept; None where rows become sequences, or are used several times."""
+        if self.stage == "pack" or not self.rows_in or self.rows > self.rows_in:
+            return None
+        return self.rows / self.rows_in
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The stages of a version in order, and the outcome of the gate of the whole snapshot ("" without one)."""
+
+    stages: tuple[StageSummary, ...]
+    outcome: str = ""
+    override: str = ""
+
+    @property
+    def overrides(self) -> dict[str, str]:
+        """Why a person let a refused gate pass, by gate."""
+        reasons = {stage.stage: stage.override for stage in self.stages} | {PUBLISH: self.override}
+        return {gate: reason for gate, reason in reasons.items() if reason}
+
+    def mean(self, column: str) -> float | None:
+        """Return the mean of a column after the last stage that profiled it; None if none did."""
+        means = [stage.means[column] for stage in self.stages if column in stage.means]
+        return means[-1] if means else None
+
+
+def store_summary(root: str, version: Version) -> None:
+    """Store the summary of a published version, if it is absent."""
+    path = summary_path(version.recipe, version.manifests, version.verdicts)
+    storage.keep(storage.connect(root), path, seal(summarize(root, version.manifests, version.verdicts)))
+
+
+def read_summary(root: str, version: Version) -> Summary:
+    """Return the summary of a version: stored, else computed from its manifests and verdicts."""
+    return _summary(root, version.recipe, tuple(version.manifests.items()), tuple(version.verdicts.items()))
+
+
+def forget() -> None:
+    """Forget the summaries that this process keeps, as a new process does."""
+    _summary.cache_clear()
+
+
+@lru_cache(maxsize=KEPT)
+def _summary(root: str, recipe: str, manifests: _References, verdicts: _References) -> Summary:
+    stored = _stored(root, summary_path(recipe, dict(manifests), dict(verdicts)))
+    return stored or summarize(root, dict(manifests), dict(verdicts))
+
+
+def _stored(root: str, path: str) -> Summary | None:
+    """Return a stored summary, None if it is missing or damaged."""
+    try:
+        fields = unseal(storage.connect(root).read(path), f"{root}/{path}", "it is computed again")
+        stages = [{**stage, "history": tuple(stage["history"])} for stage in fields.pop("stages")]
+        return Summary(**fields | {"stages": tuple(StageSummary(**stage) for stage in stages)})
+    except (FileNotFoundError, ContractError, ValueError, TypeError, KeyError):
+        return None
+
+
+def summary_path(recipe: str, manifests: Mapping[str, str], verdicts: Mapping[str, str]) -> str:
+    """Return the path of the summary of a recipe's manifests and verdicts."""
+    return f"datasets/{recipe}/summaries/{digest_of([FORMAT, manifests, verdicts], 32)}.json"
+
+
+def summarize(root: str, manifests: Mapping[str, str], verdicts: Mapping[str, str]) -> Summary:
+    """Return the summary of manifests and verdicts, which are references by stage."""
+    judged = {gate: read_verdict(root, referred) for gate, referred in verdicts.items() if referred}
+    stages = [
+        _stage_summary(read_manifest(root, manifests[stage]), judged.get(stage))
+        for stage in STAGES
+        if stage in manifests
+    ]
+    whole = judged.get(PUBLISH)
+    return Summary(tuple(stages), whole.outcome if whole else "", _override(whole))
+
+
+def _stage_summary(manifest: Manifest, verdict: Verdict | None) -> StageSummary:
+    kept: Mapping[str, Any] = manifest.metrics["kept"]
+    return StageSummary(
+        stage=manifest.stage,
+        fingerprint=manifest.fingerprint,
+        history=tuple(manifest.parents[1:]),
+        saves_history=bool(manifest.history_shards),
+        rows_in=manifest.rows_in,
+        rows=manifest.rows,
+        bytes_in=manifest.bytes_in,
+        rejected=sum(manifest.rejected.values()),
+        quarantined=sum(manifest.quarantined.values()),
+        tokens=kept.get("n_tokens", {}).get("sum", 0),
+        means={name: mean for name in sorted(kept) if (mean := mean_of(kept[name])) is not None},
+        outcome=verdict.outcome if verdict else "",
+        override=_override(verdict),
+    )
+
+
+def _override(verdict: Verdict | None) -> str:
+    """Return why a person let data pass that the gate refuses; "" if the gate does not refuse it."""
+    refused = verdict and any(failure.severity == "critical" for failure in verdict.failures)
+    return verdict.override if verdict and refused else ""
+
+
+def mean_of(profile: Mapping[str, Any]) -> float | None:
+    """Return the mean of a profiled column of numbers, that of hundredths from the middle of each; None without any."""
+    if profile["kind"] == "name" or not profile["count"]:
+        return None
+    if profile["kind"] == "whole":
+        return round(float(profile["sum"] / profile["count"]), 6)
+    hundredths = sum(int(key) * count for key, count in profile["bins"].items())
+    return round(float(hundredths / profile["count"] + 0.5) / 100, 6)

@@ -1,0 +1,53 @@
+"""The DAGs that build training datasets: one per recipe, started by the versions that they are built from."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline_tasks.recipe import BUILDS, load_build, recipe_names
+from tests.dags.test_refine import env, parse, parsed  # noqa: F401 -- fixtures: one parse of all DAGs
+
+RECIPES = recipe_names(BUILDS)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_build_is_composed_staged_judged_and_published(parsed: dict[str, Any], name: str) -> None:  # noqa: F811 -- a fixture
+    recipe, dag = load_build(name), parsed["dags"][f"build_{name}"]
+    stages = [step.stage for step in recipe.steps]
+    assert dag["groups"] == stages
+    tasks = {task["id"]: task for task in dag["tasks"]}
+    assert set(tasks) == {
+        "compose",
+        "publish",
+        *(f"select.{part}" for part in ("partition", "seal", "gate")),
+        *(f"{stage}.{part}" for stage in stages[1:] for part in ("refine", "gate")),
+    }
+    for stage, after in pairwise(stages):
+        assert f"{after}.refine" in tasks[f"{stage}.gate"]["downstream"]
+    assert all((task["retries"], task["policy"]) == (3, True) for task in tasks.values())
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_build_starts_when_a_version_is_published(parsed: dict[str, Any], name: str) -> None:  # noqa: F811 -- a fixture
+    recipe, dag = load_build(name), parsed["dags"][f"build_{name}"]
+    assert recipe.versions is not None
+    assert dag["assets"] == [f"{recipe.versions.recipe}_tokens"]
+    assert set(dag["params"]) == {"root", "partitions", "engines", "override"}
+    assert "Runbook" in dag["doc"]
+
+
+def test_a_recipe_with_exports_writes_them_behind_its_version(
+    env: dict[str, str],  # noqa: F811 -- a fixture
+    tmp_path: Path,
+) -> None:
+    recipe = yaml.safe_load((BUILDS / "corpus.yaml").read_text())
+    own = tmp_path / "own.yaml"
+    own.write_text(yaml.safe_dump(recipe | {"name": "own", "exports": ["parquet", "text-jsonl"]}, sort_keys=False))
+    dag = parse(env | {"REFINERY_BUILD": str(own)})["dags"]["build_own"]
+    tasks = {task["id"]: task for task in dag["tasks"]}
+    assert tasks["publish"]["downstream"] == ["export"]
+    assert tasks["export"]["downstream"] == []
+    assert (tasks["export"]["retries"], tasks["export"]["policy"]) == (3, True)

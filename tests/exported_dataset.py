@@ -1,0 +1,27 @@
+"""Exports small training datasets as `refinery export` does, without the card and tokenizer that a version has."""
+
+from typing import Any
+
+from pipeline_tasks.publish.trainers.exporting import Export, run
+from pipeline_tasks.publish.trainers.formats import FORMATS
+from pipeline_tasks.publish.trainers.stretch import Dataset, open_dataset
+from pipeline_tasks.publish.trainers.token_shards import token_jobs
+from tests.training_dataset import Packed
+
+PREFIX = "publish/0123456789abcdef01234567"
+
+
+def dataset_of(packed: Packed) -> Dataset:
+    """Return a dataset as exports read it."""
+    return open_dataset(str(packed.folder.parent.parent), PREFIX)
+
+
+def exported(
+    packed: Packed, to: str, name: str = "parquet", shard_bytes: int = 700, workers: int = 1
+) -> dict[str, Any]:
+    """Export a dataset; return the list of its files."""
+    dataset = dataset_of(packed)
+    facts = {"export": name, "dataset": dataset.index.digest, "shard_bytes": shard_bytes}
+    expected = {field: getattr(dataset.index, field) for field in ("sequences", "tokens", "pads")}
+    jobs = token_jobs(dataset, name, shard_bytes)
+    return run(Export(facts, jobs, lambda shards: FORMATS[name].index(dataset.index, shards), expected), to, workers)

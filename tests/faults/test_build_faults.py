@@ -1,0 +1,146 @@
+"""A build that is killed, that meets a refining run, or whose store is busy: whole versions, and the same bytes."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.errors import Transient
+from pipeline_tasks.inspect.verify.verification import verify
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
+from tests import small_build
+from tests.chain import PROJECT, command, reply
+from tests.faulty_s3 import Fault, FaultyS3
+from tests.small_build import DATASET, build, copied
+from tests.small_root import DAYS, SmallRoot, refine
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+KILLS = 9
+
+MOMENTS = ("before", "inside", "after")
+
+
+def published(small: SmallRoot, number: int = -1) -> dict[str, bytes]:
+    """The files of a version by their path; of the newest, unless another is named."""
+    version = version_log.versions(small.root, DATASET)[number]
+    store = storage.connect(small.root)
+    return {file.path: store.read(file.path) for file in version.files}
+
+
+@pytest.fixture(scope="module")
+def two_days(small_root: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -> SmallRoot:
+    """A root with two of three days."""
+    small = replace(small_root, root=str(tmp_path_factory.mktemp("days") / "root"))
+    for day in DAYS[:2]:
+        refine(small, day)
+    return small
+
+
+@pytest.fixture(scope="module")
+def quiet(two_days: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, bytes]:
+    """The files of a build that nobody disturbed."""
+    small = copied(two_days, tmp_path_factory.mktemp("quiet"))
+    build(small)
+    return published(small)
+
+
+@pytest.fixture(scope="module")
+def writes(two_days: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -> int:
+    """How many objects a build writes."""
+    small = copied(two_days, tmp_path_factory.mktemp("counted"))
+    counted = command("-m", "tests.faults.build_victim", small.root, str(small.landing))
+    assert counted.returncode == 0, counted.stderr
+    return int(counted.stdout)
+
+
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_a_killed_build_shows_nothing_half_written_and_is_the_same_when_run_again(
+    kill: int, two_days: SmallRoot, quiet: Mapping[str, bytes], writes: int, tmp_path: Path
+) -> None:
+    small = copied(two_days, tmp_path)
+    share = (kill // len(MOMENTS) + random.Random(kill).random()) / (KILLS // len(MOMENTS))
+    moment, at = MOMENTS[kill % len(MOMENTS)], str(int(share * writes))
+    struck = command("-m", "tests.faults.build_victim", small.root, str(small.landing), moment, at)
+    print(f"killed {moment} write {at} of {writes}: exit {struck.returncode}")
+    assert struck.returncode in (0, -9), struck.stderr  # not every write has an inside
+    assert verify(small.root).findings.problems == []
+    build(small)
+    assert published(small) == quiet
+    assert len(version_log.versions(small.root, DATASET)) == 1
+    assert verify(small.root).findings.problems == []
+
+
+def test_builds_beside_a_refining_run_see_whole_versions(
+    two_days: SmallRoot, quiet: Mapping[str, bytes], tmp_path: Path
+) -> None:
+    small = copied(two_days, tmp_path)
+    asked = f"small_root.refine(small_root.SmallRoot({small.root!r}, Path({str(small.landing)!r})), {DAYS[2]!r})"
+    program = f"from pathlib import Path\nfrom tests import small_root\n{asked}"
+    with subprocess.Popen([sys.executable, "-c", program], cwd=PROJECT) as refining:
+        while refining.poll() is None:
+            build(small)
+    assert refining.returncode == 0
+    build(small)
+    versions = version_log.versions(small.root, DATASET)
+    composed = [read_manifest(small.root, version.manifests["compose"]).params["versions"] for version in versions]
+    assert [[part["snapshot"] for part in parts] for parts in composed] == [list(DAYS[:2]), list(DAYS)]
+    assert published(small, 0) == quiet
+    assert verify(small.root).findings.problems == []
+
+
+BUSY: Mapping[str, list[tuple[str, Fault]]] = {
+    "throttled": [(method, (503, "SlowDown")) for method in ("GET", "PUT") for _ in range(2)] * 3,
+    "a bad network": [("GET", "short_body"), ("PUT", "lost_answer"), ("GET", "lost_request"), ("PUT", (500, "Error"))],
+}
+
+
+@pytest.mark.parametrize("kind", sorted(BUSY))
+def test_a_build_waits_for_a_busy_store_and_goes_on(
+    kind: str,
+    small_root: SmallRoot,
+    s3_root: str,
+    faults: FaultyS3,
+    quiet: Mapping[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small, waits = replace(small_root, root=s3_root), list[dict[str, Any]]()
+    for day in DAYS[:2]:
+        refine(small, day)
+    faults.coming += BUSY[kind]
+
+    def reply_with_its_waits(verb: str, **fields: object) -> dict[str, Any]:
+        done = reply(verb, **fields)
+        waits.append(done.get("s3_waits", {"requests": 0, "seconds": 0.0}))
+        return done
+
+    monkeypatch.setattr(small_build, "reply", reply_with_its_waits)
+    build(small)
+    assert faults.happened == BUSY[kind]
+    assert sum(wait["requests"] for wait in waits) == len(BUSY[kind])
+    assert all((wait["seconds"] > 0) == (wait["requests"] > 0) for wait in waits)
+    assert published(small) == quiet
+
+
+def test_a_store_that_stays_busy_stops_a_build_which_goes_on_when_it_is_run_again(
+    small_root: SmallRoot, s3_root: str, faults: FaultyS3, quiet: Mapping[str, bytes]
+) -> None:
+    """Airflow runs the task again, after a while; a person runs the command again."""
+    small = replace(small_root, root=s3_root)
+    for day in DAYS[:2]:
+        refine(small, day)
+    faults.coming += [("PUT", (503, "SlowDown"))] * 9
+    for _ in range(3):
+        with pytest.raises(Transient, match="tried again later"):
+            build(small)
+        assert version_log.versions(s3_root, DATASET) == []
+    build(small)
+    assert faults.coming == []
+    assert published(small) == quiet

@@ -1,0 +1,386 @@
+"""Training datasets in the formats of other trainers: for any shard size and number of processes they have every
+sequence once, with its borders and lineage; damage, and places that are taken, are refused."""
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import os
+import shutil
+import signal
+import struct
+import tarfile
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.errors import ContractError, JobLost, RecipeError, RowsVanished
+from pipeline_tasks.publish.exports.shards import PIECES
+from pipeline_tasks.publish.trainers import mds, parquet, token_shards
+from pipeline_tasks.publish.trainers.exporting import Export, run
+from pipeline_tasks.publish.trainers.formats import FORMATS
+from pipeline_tasks.publish.trainers.stretch import open_dataset, read_stretch
+from pipeline_tasks.publish.trainers.token_shards import cuts, token_jobs
+from pipeline_tasks.store import storage
+from tests import training_dataset
+from tests.exported_dataset import PREFIX, dataset_of, exported
+from tests.training_dataset import Packed, write_dataset
+
+SHARDS = [40, 1, 0, 23, 36]
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Packed:
+    return write_dataset(tmp_path_factory.mktemp("dataset"), SHARDS)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def pieces(packed: Packed, index: int) -> list[tuple[int, int, str]]:
+    """Start, length and id of the pieces of a sequence; the ids of a shard count from 0."""
+    lengths = [len(piece) for piece in packed.sequences[index]]
+    starts = np.cumsum([0, *lengths[:-1]]).tolist()
+    number = index - max(first for first in np.cumsum([0, *SHARDS]).tolist() if first <= index)
+    return [(start, length, f"{number:032x}") for start, length in zip(starts, lengths, strict=True)]
+
+
+def lineage_rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    columns = [table[name].to_pylist() for name in ("sequence", "start", "length", "id")]
+    return list(zip(*columns, strict=True))
+
+
+# --- Stretches --------------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 99), st.integers(1, 100))
+def test_a_stretch_has_its_sequences_borders_and_lineage(packed: Packed, first: int, size: int) -> None:
+    stop = min(first + size, 100)
+    stretch = read_stretch(dataset_of(packed), first, stop)
+    assert stretch.ids.tolist() == [packed.ids(index) for index in range(first, stop)]
+    borders = np.split(stretch.borders, stretch.offsets[1:-1])
+    assert [own.tolist() for own in borders] == [packed.borders(index) for index in range(first, stop)]
+    assert stretch.tokens.tolist() == [packed.tokens(index) for index in range(first, stop)]
+    rows = [(index - first, *piece) for index in range(first, stop) for piece in pieces(packed, index)]
+    assert lineage_rows(stretch.lineage) == rows
+    assert stretch.lineage.schema == PIECES
+
+
+@settings(deadline=None)
+@given(st.integers(1, 10**6), st.integers(1, 10**5), st.integers(1, 10**9))
+def test_shards_are_even_and_no_larger_than_is_asked(sequences: int, row_bytes: int, shard_bytes: int) -> None:
+    bounds = list(cuts(sequences, row_bytes, max(shard_bytes, sequences * row_bytes // 1000)))
+    sizes = np.diff(bounds)
+    assert bounds[0] == 0
+    assert bounds[-1] == sequences
+    assert sizes.max() - sizes.min() <= 1
+    assert sizes.min() >= 1
+    assert sizes.max() == 1 or sizes.max() * row_bytes <= max(shard_bytes, sequences * row_bytes // 1000)
+
+
+# --- Every format -----------------------------------------------------------------------------------------------------
+
+
+def read_parquet(folder: Path, packed: Packed) -> Iterator[tuple[list[int], list[int]]]:
+    del packed
+    for path in sorted((folder / "data").iterdir()):
+        for row in pq.read_table(path).to_pylist():
+            assert row["n_tokens"] in row["cu_seqlens"]
+            yield row["input_ids"], row["cu_seqlens"]
+
+
+def read_mds(folder: Path, packed: Packed) -> Iterator[tuple[list[int], list[int]]]:
+    """Read as `MDSReader` does: offsets by sample, sizes of variable columns first."""
+    for shard in json.loads((folder / "index.json").read_bytes())["shards"]:
+        body = (folder / shard["raw_data"]["basename"]).read_bytes()
+        assert len(body) == shard["raw_data"]["bytes"]
+        assert hashlib.sha256(body).hexdigest() == shard["raw_data"]["hashes"]["sha256"]
+        (samples,) = np.frombuffer(body, "<u4", 1)
+        assert samples == shard["samples"]
+        offsets = np.frombuffer(body, "<u4", samples + 1, 4)
+        config = json.loads(body[4 * (samples + 2) : offsets[0]])
+        assert config == {name: shard[name] for name in config}
+        dtype = shard["column_encodings"][1].split(":")[1]
+        for start, stop in pairwise(offsets.tolist()):
+            size = int(np.frombuffer(body, "<u4", 1, start)[0])
+            kind = {4: ("<u1", 6), 5: ("<u2", 7)}[body[start + 4]]
+            borders = int(np.frombuffer(body, kind[0], 1, start + 5)[0])
+            at = start + kind[1]
+            assert at + borders * 4 == start + 4 + size
+            ids = np.frombuffer(body, dtype, packed.length, start + 4 + size).tolist()
+            own = np.frombuffer(body, "<i4", borders, at).tolist()
+            assert int.from_bytes(body[stop - 8 : stop], "little") in own
+            yield ids, own
+
+
+def read_webdataset(folder: Path, packed: Packed) -> Iterator[tuple[list[int], list[int]]]:
+    count = 0
+    for path in sorted((folder / "data").iterdir()):
+        with tarfile.open(path) as archive:
+            members = archive.getmembers()
+            assert {(member.mtime, member.uid, member.uname) for member in members} == {(0, 0, "")}
+            for ids, facts in zip(members[::2], members[1::2], strict=True):
+                assert (ids.name, facts.name) == (f"{count:012}.input_ids.npy", f"{count:012}.json")
+                own = json.loads(archive.extractfile(facts).read())
+                assert own["n_tokens"] == packed.tokens(count)
+                yield np.load(io.BytesIO(archive.extractfile(ids).read())).tolist(), own["cu_seqlens"]
+                count += 1
+
+
+def read_numpy(folder: Path, packed: Packed) -> Iterator[tuple[list[int], list[int]]]:
+    dtype = dataset_of(packed).index.dtype
+    for path in sorted((folder / "data").glob("*.npy")):
+        ids = np.memmap(path, dtype, "r").reshape(-1, packed.length)
+        with gzip.open(path.with_suffix("").with_suffix(".csv.gz"), "rt") as stream:
+            lines = list(csv.reader(stream))
+        assert path.with_suffix(".csv.gz").read_bytes()[4:8] == bytes(4), "no time"
+        assert {(src, len(id_)) for _, _, id_, src, _ in lines} == {("2026-11-20/a, b.warc.gz", 32)}
+        for row, sequence in enumerate(ids):
+            first = row * packed.length
+            spans = [
+                (int(start) - first, int(end) - first) for start, end, *_ in lines if int(start) // packed.length == row
+            ]
+            assert [start for start, _ in spans] == [0, *(end for _, end in spans[:-1])]
+            yield sequence.tolist(), list(dict.fromkeys([0, *(end for _, end in spans), packed.length]))
+
+
+def read_megatron(folder: Path, packed: Packed) -> Iterator[tuple[list[int], list[int]]]:
+    """Read as Megatron-LM's documentation has the layout (`megatron/core/datasets/readme.md`); borders are the lineage's."""
+    for path in sorted((folder / "data").glob("*.idx")):
+        body, ids = path.read_bytes(), path.with_suffix(".bin").read_bytes()
+        magic, version, code, sequences, documents = struct.unpack_from("<9sQBQQ", body)
+        assert (magic, version) == (b"MMIDIDX\0\0", 1)
+        dtype = {8: np.uint16, 4: np.int32}[code]
+        lengths = np.frombuffer(body, "<i4", sequences, 34)
+        pointers = np.frombuffer(body, "<i8", sequences, 34 + 4 * sequences)
+        borders = np.frombuffer(body, "<i8", documents, 34 + 12 * sequences)
+        assert len(body) == 34 + 12 * sequences + 8 * documents
+        assert borders.tolist() == list(range(sequences + 1))
+        pieces_ = pq.read_table(folder / "lineage" / f"{path.stem}.parquet")
+        for number, (length, pointer) in enumerate(zip(lengths.tolist(), pointers.tolist(), strict=True)):
+            own = pieces_.filter(pc.equal(pieces_["sequence"], number))
+            ends = pc.add(own["start"], own["length"]).to_pylist()
+            yield np.frombuffer(ids, dtype, length, pointer).tolist(), list(dict.fromkeys([0, *ends, packed.length]))
+
+
+READERS = {
+    "parquet": read_parquet,
+    "mds": read_mds,
+    "webdataset": read_webdataset,
+    "numpy": read_numpy,
+    "megatron": read_megatron,
+}
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+@pytest.mark.parametrize("shard_bytes", [90, 700, 1 << 20])
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_sequence_is_there_once_for_any_size_of_shards(
+    name: str, shard_bytes: int, dtype: str, tmp_path: Path
+) -> None:
+    packed = write_dataset(tmp_path, SHARDS, dtype=dtype)
+    listed = exported(packed, str(tmp_path / "to"), name, shard_bytes)
+    rows = list(READERS[name](tmp_path / "to", packed))
+    assert [ids for ids, _ in rows] == [packed.ids(index) for index in range(100)]
+    assert [borders for _, borders in rows] == [packed.borders(index) for index in range(100)]
+    assert (listed["sequences"], listed["tokens"]) == (100, sum(packed.tokens(index) for index in range(100)))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_bytes_are_the_same_for_any_number_of_processes(name: str, packed: Packed, tmp_path: Path) -> None:
+    exported(packed, str(tmp_path / "alone"), name)
+    exported(packed, str(tmp_path / "together"), name, workers=3)
+    assert files(tmp_path / "alone") == files(tmp_path / "together")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_shard_has_its_lineage_and_every_file_is_listed(name: str, packed: Packed, tmp_path: Path) -> None:
+    listed = exported(packed, str(tmp_path), name)
+    lineages = sorted((tmp_path / "lineage").iterdir())
+    assert [path.stem for path in lineages] == sorted(
+        {path.name.split(".")[0] for path in (tmp_path / "data").iterdir()}
+    )
+    assert len(lineages) == len(listed["shards"]) > 2
+    first = 0
+    for path, shard in zip(lineages, listed["shards"], strict=True):
+        table = pq.read_table(path)
+        rows = [
+            (index - first, *piece)
+            for index in range(first, first + shard["sequences"])
+            for piece in pieces(packed, index)
+        ]
+        assert lineage_rows(table) == rows
+        assert f"lineage/{path.name}" in shard["files"]
+        first += shard["sequences"]
+    assert first == 100
+    there = files(tmp_path)
+    listing = json.loads(there.pop("files.json"))
+    assert listing.pop("sha256")
+    assert listing == listed
+    assert {file["path"]: (file["bytes"], file["sha256"]) for file in listing["files"]} == {
+        path: (len(body), hashlib.sha256(body).hexdigest()) for path, body in there.items()
+    }
+
+
+def test_borders_of_many_pieces_fit_their_sample_of_mds(tmp_path: Path) -> None:
+    packed = write_dataset(tmp_path, [2], length=600, pads=False)
+    ones = tuple((token,) for piece in packed.sequences[0] for token in piece)
+    shutil.rmtree(tmp_path / "publish")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training_dataset, "_pieces", lambda *_, **__: ones)
+        packed = write_dataset(tmp_path, [2], length=600)
+    exported(packed, str(tmp_path / "to"), "mds", 1 << 20)
+    assert [borders for _, borders in read_mds(tmp_path / "to", packed)] == [list(range(601))] * 2
+
+
+def test_an_mds_shard_is_not_larger_than_its_offsets_count(
+    packed: Packed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mds, "_MOST_BYTES", 1000)
+    with pytest.raises(RecipeError, match=r"shard-00000\.mds would have \d+ bytes.*smaller --shard-size"):
+        exported(packed, str(tmp_path), "mds")
+
+
+def test_rows_of_parquet_are_grouped(packed: Packed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "GROUP_BYTES", 16 * 4 * 7)
+    exported(packed, str(tmp_path), shard_bytes=1 << 20)
+    metadata = pq.ParquetFile(tmp_path / "data/shard-00000.parquet").metadata
+    assert [metadata.row_group(rank).num_rows for rank in range(metadata.num_row_groups)] == [7] * 14 + [2]
+    assert [ids for ids, _ in read_parquet(tmp_path, packed)] == [packed.ids(index) for index in range(100)]
+
+
+# --- The place --------------------------------------------------------------------------------------------------------
+
+
+def test_an_export_to_any_store_goes_on_and_is_found_again(any_root: str, packed: Packed) -> None:
+    store = storage.connect(any_root)
+    listed = exported(packed, any_root)
+    before = {entry.path: entry.modified for entry in store.list("")}
+    assert exported(packed, any_root) == listed
+    assert {entry.path: entry.modified for entry in store.list("")} == before
+    store.delete("files.json")
+    store.delete("data/shard-00001.parquet")
+    assert exported(packed, any_root) == listed
+    assert {entry.path for entry in store.list("")} == before.keys()
+
+
+def test_a_dataset_is_read_from_any_store(any_root: str, packed: Packed, tmp_path: Path) -> None:
+    there = packed.folder.parent.parent
+    for path in (path for path in there.rglob("*") if path.is_file()):
+        storage.put_file(any_root, str(path.relative_to(there)), path)
+    dataset = open_dataset(any_root, PREFIX)
+    expected = {"sequences": 100}
+    run(Export({}, token_jobs(dataset, "parquet", 700), lambda _: {}, expected), str(tmp_path / "to"), 1)
+    exported(packed, str(tmp_path / "same"))
+    assert files(tmp_path / "to" / "data") == files(tmp_path / "same" / "data")
+    assert files(tmp_path / "to" / "lineage") == files(tmp_path / "same" / "lineage")
+
+
+def killed(folder: Path) -> dict[str, int]:
+    """A job whose process is killed, as by a kernel without memory."""
+    (folder / "data").mkdir()
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+def test_a_process_that_is_killed_is_named_and_the_export_goes_on(packed: Packed, tmp_path: Path) -> None:
+    dataset = dataset_of(packed)
+    facts = {"export": "parquet", "dataset": dataset.index.digest, "shard_bytes": 700}
+    jobs = [*token_jobs(dataset, "parquet", 700), killed]
+    with pytest.raises(JobLost, match="fewer --workers or a smaller --shard-size: it goes on"):
+        run(Export(facts, jobs, lambda _: {}, {}), str(tmp_path), 2)
+    assert not (tmp_path / "files.json").exists()
+    assert exported(packed, str(tmp_path))["sequences"] == 100
+
+
+def test_a_lost_file_of_a_complete_export_is_written_again(packed: Packed, tmp_path: Path) -> None:
+    listed = exported(packed, str(tmp_path))
+    before = files(tmp_path)
+    (tmp_path / "data/shard-00002.parquet").unlink()
+    assert exported(packed, str(tmp_path)) == listed
+    assert files(tmp_path) == before
+
+
+def test_a_list_of_files_that_was_changed_is_named(packed: Packed, tmp_path: Path) -> None:
+    listed = exported(packed, str(tmp_path))
+    body = (tmp_path / "files.json").read_bytes()
+    (tmp_path / "files.json").write_bytes(body.replace(b'"tokens":', b'"token5":', 1))
+    with pytest.raises(ContractError, match=r"files\.json was changed.*remove it and export again"):
+        exported(packed, str(tmp_path))
+    (tmp_path / "files.json").unlink()
+    assert exported(packed, str(tmp_path)) == listed
+
+
+def test_a_place_with_other_files_is_refused_and_left_as_it_is(packed: Packed, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").write_text("mine")
+    with pytest.raises(RecipeError, match=r"has other files, notes/mine\.txt is one; name a folder or prefix"):
+        exported(packed, str(tmp_path))
+    with pytest.raises(RecipeError, match="is a file"):
+        exported(packed, str(tmp_path / "notes" / "mine.txt"))
+    assert files(tmp_path) == {"notes/mine.txt": b"mine"}
+
+
+def test_a_place_of_another_export_is_refused(packed: Packed, tmp_path: Path) -> None:
+    exported(packed, str(tmp_path))
+    before = files(tmp_path)
+    with pytest.raises(RecipeError, match=r"has another export \(.*shard_bytes 700.*\); name another place"):
+        exported(packed, str(tmp_path), shard_bytes=800)
+    (tmp_path / "export.json").write_text("[")
+    with pytest.raises(RecipeError, match=r"export\.json cannot be read"):
+        exported(packed, str(tmp_path))
+    assert files(tmp_path) == before | {"export.json": b"["}
+
+
+# --- Damage -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("suffix", ["bin", "ends", "lineage.parquet"])
+def test_a_changed_byte_of_any_shard_is_found_and_nothing_is_listed(suffix: str, workers: int, tmp_path: Path) -> None:
+    packed = write_dataset(tmp_path, [20, 30])
+    for number, path in enumerate(sorted((tmp_path / "publish" / "shards").glob(f"*.{suffix}"))):
+        body = path.read_bytes()
+        path.write_bytes(body[:-9] + bytes([body[-9] ^ 1]) + body[-8:])
+        with pytest.raises(ContractError, match=f"{path.name}.*build.*again"):
+            exported(packed, str(tmp_path / f"to{number}"), shard_bytes=200, workers=workers)
+        assert not (tmp_path / f"to{number}" / "files.json").exists()
+        path.unlink()
+        with pytest.raises(ContractError, match=f"{path.name}.*build.*again"):
+            exported(packed, str(tmp_path / f"gone{number}"), shard_bytes=1 << 20)
+        path.write_bytes(body)
+
+
+def test_ends_that_are_not_those_of_the_lineage_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = training_dataset._write
+    moved = {"ends": lambda body: (np.frombuffer(body, "<i8") + (np.arange(len(body) // 8) == 0)).tobytes()}
+    monkeypatch.setattr(
+        training_dataset, "_write", lambda folder, name, body: write(folder, name, moved.get(name, bytes)(body))
+    )
+    packed = write_dataset(tmp_path, [20])
+    with pytest.raises(ContractError, match=r"\.ends: the pieces of sequences 0 to 19 are not those of .*lineage"):
+        exported(packed, str(tmp_path / "to"), shard_bytes=1 << 20)
+
+
+def test_sequences_that_are_lost_are_counted(packed: Packed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_shards, "cuts", lambda *_: [0, 50, 99])
+    with pytest.raises(RowsVanished, match="have 99 sequences, and the version has 100"):
+        exported(packed, str(tmp_path))
+    assert not (tmp_path / "files.json").exists()
+
+
+def test_a_dataset_without_sequences_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=f"{PREFIX}: the dataset has no sequences to export"):
+        exported(write_dataset(tmp_path, [0]), str(tmp_path / "to"))

@@ -1,0 +1,187 @@
+"""Plots are valid Vega-Lite, which its own compiler reads, and their tables have the same numbers."""
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+import vl_convert
+
+from pipeline_tasks.publish.plots.calendar import COLORS, WEEKS, calendar
+from pipeline_tasks.publish.plots.distributions import distribution
+from pipeline_tasks.publish.plots.funnel import funnel_plot
+from pipeline_tasks.publish.plots.plot import Plot, is_date
+from pipeline_tasks.publish.plots.room import BoundedFact, room_plot
+from pipeline_tasks.publish.plots.times import Partition, partition_times, slow_partitions, stage_times
+from pipeline_tasks.publish.plots.trends import Measure, Measured, trend
+
+MEASURE = Measure("Retention", ".0%", "{:.1%}")
+
+
+def days(count: int) -> list[str]:
+    return [(date(2026, 1, 1) + timedelta(days=day)).isoformat() for day in range(count)]
+
+
+def values(plot: Plot) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = plot.spec["data"]["values"]
+    return found
+
+
+def colors(spec: Any) -> Iterator[str]:
+    """Every name of a color in a spec."""
+    if isinstance(spec, dict):
+        for part in spec.values():
+            yield from colors(part)
+    elif isinstance(spec, list):
+        for part in spec:
+            yield from colors(part)
+    elif isinstance(spec, str) and spec.startswith("--"):
+        yield spec
+
+
+def assert_drawn(plot: Plot) -> None:
+    """Vega-Lite compiles the spec without a warning, and Vega draws something."""
+    vega = vl_convert.vegalite_to_vega(plot.spec, vl_version="6.1")
+    assert vega["marks"]
+    assert "<path" in vl_convert.vegalite_to_svg(plot.spec, vl_version="6.1")
+    assert all(len(row) == len(plot.head) for row in plot.rows)
+
+
+@pytest.mark.parametrize("count", [1, 2, 20, 400])
+def test_a_calendar_has_a_cell_a_day_and_a_row_in_its_table(count: int) -> None:
+    states = [(name, list(COLORS)[at % len(COLORS)], f"/refinery/{name}") for at, name in enumerate(days(count))]
+    plot = calendar(states)
+    assert_drawn(plot)
+    assert len(plot.rows) == count
+    assert len(values(plot)) == min(count, len(values(plot)))
+    assert len({cell["week"] for cell in values(plot)}) <= WEEKS
+    assert values(plot)[-1]["snapshot"] == days(count)[-1]
+    assert all(cell["day"] == date.fromisoformat(cell["snapshot"]).strftime("%a") for cell in values(plot))
+
+
+def test_a_week_without_a_snapshot_is_a_gap_in_the_calendar() -> None:
+    plot = calendar([("2026-01-01", "published", ""), ("2026-02-01", "stale", "")])
+    weeks = plot.spec["encoding"]["x"]["scale"]["domain"]
+    assert len(weeks) == 5
+    assert len(values(plot)) == 2
+
+
+def test_snapshots_that_are_no_dates_are_in_their_order() -> None:
+    plot = calendar([("CC-MAIN-2026-45", "published", ""), ("CC-MAIN-2026-50", "refused", "")])
+    assert_drawn(plot)
+    assert [cell["at"] for cell in values(plot)] == [0, 1]
+    assert [is_date(name) for name in ("2026-01-01", "20260101", "CC-MAIN-2026-45", "2026-02-30")] == [
+        True,
+        *[False] * 3,
+    ]
+
+
+@pytest.mark.parametrize("names", [days(2), days(300), ["CC-MAIN-2026-45", "CC-MAIN-2026-50"]])
+def test_a_trend_has_a_point_a_snapshot(names: list[str]) -> None:
+    outcomes = ("pass", "warn", "")
+    plot = trend(MEASURE, [Measured(name, at / 1000, outcomes[at % 3]) for at, name in enumerate(names)])
+    assert_drawn(plot)
+    assert [row["snapshot"] for row in values(plot)] == names
+    assert plot.rows[0] == (names[-1], f"{(len(names) - 1) / 1000:.1%}", outcomes[(len(names) - 1) % 3] or "-")
+
+
+def test_text_of_a_name_stays_data() -> None:
+    """A name is data of the spec: no part of it is read as an expression."""
+    plot = calendar([("<b>'); alert(1)//", "published", "/refinery/snapshot/x")])
+    assert_drawn(plot)
+    assert values(plot)[0]["snapshot"] == "<b>'); alert(1)//"
+
+
+def test_every_color_of_a_plot_is_one_of_the_stylesheet() -> None:
+    from pathlib import Path
+
+    style = Path(__file__).parents[2].joinpath("plugins/refinery_pages/static/refinery.css").read_text()
+    states = [(name, state, "") for name, state in zip(days(len(COLORS)), COLORS, strict=True)]
+    plots = [calendar(states), trend(MEASURE, [Measured(name, 1.0) for name in days(3)])]
+    plots += [plot for plot in (funnel_plot([step("ingest", 9, 3, why=6)]), room_plot([fact(0.3, 0.2, None)])) if plot]
+    plots += [partition_times([Partition("extract", 0, 1.0)])]
+    named = {color for plot in plots for color in colors(plot.spec)}
+    assert len(named) > 5
+    assert {color for color in named if f"{color}: light-dark(" not in style} == set()
+
+
+def step(stage: str, rows_in: int, rows: int, **reasons: int) -> dict[str, Any]:
+    return {"stage": stage, "rows_in": rows_in, "rows": rows, "rejected": reasons, "quarantined": {}}
+
+
+def test_a_funnel_has_every_row_on_the_scale_of_what_landed() -> None:
+    steps = [step("ingest", 100, 60, status=30, empty=10), step("extract", 60, 60), step("pack", 60, 7)]
+    plot = funnel_plot(steps)
+    assert plot is not None
+    assert_drawn(plot)
+    rows = values(plot)
+    assert [(row["stage"], row["what"], row["rows"]) for row in rows] == [
+        ("ingest", "kept", 60),
+        ("ingest", "status", 30),
+        ("ingest", "empty", 10),
+        ("extract", "kept", 60),
+    ]
+    assert rows[-1]["share"] == 0.6
+    assert plot.spec["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0, 100]
+    assert funnel_plot([]) is None
+    assert funnel_plot([step("ingest", 0, 0)]) is None
+
+
+def fact(value: float, least: float | None, most: float | None, finding: str = "met") -> BoundedFact:
+    return BoundedFact("extract", "retention", value, least, most, "critical", finding, "why")
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "most", "room"),
+    [
+        (0.5, 0.25, None, 1.0),
+        (0.3, 0.25, None, 0.2),
+        (0.2, 0.25, None, -0.2),
+        (0.9, None, 1.0, 0.1),
+        (0.5, 0.4, 0.6, 1 / 6),
+        (9.0, None, 0.25, -1.0),
+        (3.0, None, 0.0, -1.0),
+        (0.0, 0.0, 0.5, 1.0),
+        (-0.1, -0.2, 0.2, 0.5),
+    ],
+)
+def test_room_is_the_distance_to_the_nearer_bound(
+    value: float, least: float | None, most: float | None, room: float
+) -> None:
+    assert fact(value, least, most).room == pytest.approx(room)
+
+
+def test_broken_bounds_are_plotted_first_and_bounds_of_one_value_only_listed() -> None:
+    facts = [fact(0.5, 0.25, None), fact(0.26, 0.25, None), fact(0, 0, 0), fact(0.2, 0.25, None, "violated")]
+    plot = room_plot(facts)
+    assert plot is not None
+    assert_drawn(plot)
+    assert [row["finding"] for row in values(plot)] == ["violated", "met", "met"]
+    assert len(plot.rows) == 4
+    assert room_plot([]) is None
+
+
+def test_distributions_are_shares_of_each_snapshot() -> None:
+    whole = {"kind": "whole", "count": 4, "sum": 10, "bins": {"16": 1, "2": 3}}
+    name = {"kind": "name", "count": 3, "bins": {"en": 2, "de": 1}}
+    for profile in (whole, name):
+        plot = distribution("tokenize", "n_tokens", {"this snapshot": profile, "previous": profile})
+        assert_drawn(plot)
+        for series in ("this snapshot", "previous"):
+            assert sum(row["share"] for row in values(plot) if row["series"] == series) == pytest.approx(1)
+    lines = values(distribution("tokenize", "n_tokens", {"this snapshot": whole}))
+    assert [(row["value"], row["share"]) for row in lines] == [(2, 0.75), (16, 0.25)]
+    scores = {"kind": "ratio", "count": 2, "bins": {"75": 2}}
+    assert values(distribution("score_quality", "score", {"this snapshot": scores}))[0]["value"] == 0.75
+
+
+def test_slow_partitions_are_those_far_from_the_median_of_their_stage() -> None:
+    usual = [Partition("extract", at, 10.0) for at in range(7)]
+    slow = Partition("extract", 7, 21.0)
+    short = [Partition("filter_url", at, 0.1 * (1 + at)) for at in range(8)]
+    assert slow_partitions([*usual, slow, *short]) == [slow]
+    plot = partition_times([*usual, slow, *short])
+    assert_drawn(plot)
+    assert [row["partition"] for row in values(plot) if row["speed"] == "slow"] == [7]
+    costs = [{"stage": "extract", "engine": "spark", "wall_seconds": 3.5, "cost_usd": 0.001}]
+    assert_drawn(stage_times(costs))
