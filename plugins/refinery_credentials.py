@@ -1,32 +1,51 @@
-"""Takes S3 credentials from the connection `aws_default`, and the key of pseudonyms from `refinery_pii`."""
+"""Takes S3 credentials from the connection `aws_default`, and the key of pseudonyms from `refinery_pii`.
 
+The Amazon provider reads the connection: keys, `profile_name`, `role_arn` with `assume_role_method` and its arguments,
+`service_config`. Storage is boto3 in many processes, so what the provider reads is handed on as boto3's environment. A
+role becomes a profile of a configuration file, so that boto3 itself renews what expires.
+"""
+
+import asyncio
+import configparser
+import hashlib
+import io
 import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from pipeline_tasks.store import temporary
+
 CONNECTION = "aws_default"
 PII_CONNECTION = "refinery_pii"
 
-EXTRAS = {
-    "endpoint_url": "AWS_ENDPOINT_URL",
-    "region_name": "AWS_REGION",
-    "aws_session_token": "AWS_SESSION_TOKEN",
-}
-"""Fields of the connection's extra, named as the Amazon provider names them, and the variables that storage reads."""
+OWN = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
+"""Variables by which an environment says who it is; then the connection is not asked."""
+
+_ADOPTED: dict[str, str] = {}
+"""What this process took from the connection; a triggerer outlives keys, and changes of the connection."""
+
+PROFILE, BASE = "refinery", "refinery-base"
+"""Names of the profiles of our configuration file: the role, and who takes it."""
 
 
 def missing(*uris: object) -> bool:
-    """Return whether a URI needs S3 credentials that the environment does not have."""
-    return any(str(uri).startswith("s3://") for uri in uris) and not os.environ.get("AWS_ACCESS_KEY_ID")
+    """Return whether a URI needs S3 credentials that the environment does not have, but for those of the connection."""
+    return any(str(uri).startswith("s3://") for uri in uris) and not any(map(_is_own, OWN))
+
+
+def _is_own(name: str) -> bool:
+    return bool(os.environ.get(name)) and os.environ[name] != _ADOPTED.get(name)
 
 
 def adopt_credentials(*uris: object) -> None:
-    """Let this process (and the worker daemon that it starts) use the connection's credentials for S3 URIs."""
+    """Let this process (and the processes that it starts) use the connection's credentials for S3 URIs."""
     if missing(*uris):
         try:
-            _export(Connection.get(CONNECTION))
+            _adopt(settings_of(Connection.get(CONNECTION)))
         except AirflowNotFoundException:
             return  # an instance profile or a credentials file may do, which boto3 finds by itself
 
@@ -46,15 +65,102 @@ async def adopt_credentials_in_triggerer(*uris: object) -> None:
     """As `adopt_credentials`, for triggers."""
     if missing(*uris):
         try:
-            _export(await Connection.async_get(CONNECTION))
+            _adopt(await asyncio.to_thread(settings_of, await Connection.async_get(CONNECTION)))
         except AirflowNotFoundException:
             return
 
 
-def _export(connection: Any) -> None:  # noqa: ANN401 -- an Airflow Connection
-    if not connection.login:
-        return
-    settings = {"AWS_ACCESS_KEY_ID": connection.login, "AWS_SECRET_ACCESS_KEY": connection.password or ""}
-    extra = connection.extra_dejson
-    settings |= {variable: str(extra[name]) for name, variable in EXTRAS.items() if extra.get(name)}
+def _adopt(settings: Mapping[str, str]) -> None:
+    """Set variables, and remove those that an earlier connection set and this one does not."""
+    former = {name for name, value in _ADOPTED.items() if os.environ.get(name) == value}
     os.environ.update(settings)
+    for name in former - settings.keys():
+        del os.environ[name]
+    _ADOPTED.clear()
+    _ADOPTED.update(settings)
+
+
+def settings_of(connection: Any) -> dict[str, str]:  # noqa: ANN401 -- an Airflow Connection
+    """Return the variables by which boto3 is what a connection says."""
+    from airflow.providers.amazon.aws.utils.connection_wrapper import AwsConnectionWrapper
+
+    aws = AwsConnectionWrapper(conn=connection)
+    if aws.role_arn:
+        who = _role(aws)
+    elif aws.profile_name:
+        who = {"AWS_PROFILE": aws.profile_name}
+    else:
+        who = _keys(aws.aws_access_key_id, aws.aws_secret_access_key, aws.aws_session_token)
+    endpoint = "AWS_ENDPOINT_URL_S3" if aws.role_arn else "AWS_ENDPOINT_URL"  # roles are taken at AWS's own STS
+    where = {
+        "AWS_REGION": aws.region_name,
+        endpoint: aws.endpoint_url,
+        "AWS_ENDPOINT_URL_STS": aws.get_service_config("sts").get("endpoint_url"),
+    }
+    if own := aws.get_service_config("s3").get("endpoint_url"):
+        where["AWS_ENDPOINT_URL_S3"] = own
+    return who | {name: str(value) for name, value in where.items() if value}
+
+
+def _keys(key: str | None, secret: str | None, token: str | None) -> dict[str, str]:
+    if not key:
+        return {}
+    variables = {"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret or ""}
+    return variables | ({"AWS_SESSION_TOKEN": token} if token else {})
+
+
+def _role(aws: Any) -> dict[str, str]:  # noqa: ANN401 -- an AwsConnectionWrapper
+    """Return what lets boto3 take a role, and take it again when it expires."""
+    extra = aws.extra_config
+    given = aws.assume_role_kwargs
+    role = {
+        "role_arn": aws.role_arn,
+        "region": aws.region_name,
+        "role_session_name": given.get("RoleSessionName"),
+        "external_id": given.get("ExternalId"),
+        "duration_seconds": given.get("DurationSeconds"),
+    }
+    profiles = {PROFILE: role}
+    federation = extra.get("assume_role_with_web_identity_federation")
+    if aws.assume_role_method == "assume_role_with_web_identity" and federation == "file":
+        role["web_identity_token_file"] = extra.get("assume_role_with_web_identity_token_file")
+    elif aws.assume_role_method != "assume_role":
+        return _taken_now(aws)
+    elif aws.aws_access_key_id:
+        names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+        profiles[BASE] = {name: getattr(aws, name) for name in names}
+        role["source_profile"] = BASE
+    elif aws.profile_name:
+        role["source_profile"] = aws.profile_name
+    else:
+        in_container = os.environ.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
+        role["credential_source"] = "EcsContainer" if in_container else "Ec2InstanceMetadata"
+    return {"AWS_CONFIG_FILE": str(_config_file(profiles)), "AWS_PROFILE": PROFILE}
+
+
+def _taken_now(aws: Any) -> dict[str, str]:  # noqa: ANN401 -- an AwsConnectionWrapper
+    """Return the keys of a role that only the provider can take (SAML, Google); they expire."""
+    from airflow.providers.amazon.aws.hooks.base_aws import AwsGenericHook
+
+    keys = AwsGenericHook(aws_conn_id=aws.conn_id, client_type="s3").get_credentials()
+    return _keys(keys.access_key, keys.secret_key, keys.token)
+
+
+def _config_file(profiles: Mapping[str, Mapping[str, Any]]) -> Path:
+    """Write profiles, after those that the user has, to a file that only this user reads; return its path."""
+    config = configparser.ConfigParser(interpolation=None)
+    config.read(os.path.expanduser(os.environ.get("AWS_CONFIG_FILE", "~/.aws/config")))  # noqa: PTH111 -- as boto3 does
+    for name in (PROFILE, BASE):  # the file may be one that this process wrote
+        config.remove_section(f"profile {name}")
+    for name, values in profiles.items():
+        config[f"profile {name}"] = {key: str(value) for key, value in values.items() if value}
+    text = io.StringIO()
+    config.write(text)
+    body = text.getvalue().encode()
+    path = temporary.user_folder() / f"aws-{hashlib.sha256(body).hexdigest()[:16]}.config"
+    if not path.exists():
+        draft = path.with_suffix(f".{os.getpid()}")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+            stream.write(body)
+        draft.replace(path)
+    return path

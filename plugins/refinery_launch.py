@@ -3,13 +3,14 @@
 The connections `spark_default` and `ray_default` alone decide:
 
 `local[N]` / `local`          the worker daemon of this machine (`pipeline_tasks.service.daemon`); the default
-`sc://host`                   the worker daemon, as a client of Spark Connect
-`spark://host` port 7077      spark-submit in client mode, as SparkSubmitOperator does it
-`http://ray-head` port 8265   a job of Ray's Jobs API, looked up by its id when a try is repeated
-`ray://ray-head` port 10001   the worker daemon, as a Ray client
-`node` port 6379, or `auto`   the worker daemon, as a driver on a node of the Ray cluster
+`spark://host` port 7077      a driver of the stage on this machine, in Spark's client mode
+`sc://host` port 15002        a driver of the stage on this machine, as a client of Spark Connect
+`http://ray-head` port 8265   a driver of the stage on the Ray cluster, as a job of its Jobs API
+`ray://ray-head` port 10001   a driver of the stage on this machine, as a Ray client
+`node` port 6379, or `auto`   a driver of the stage on this machine, which is a node of the Ray cluster
 
-`refinery run` has no worker daemon: its own process is what the daemon is above, and Spark's driver.
+A driver serves all partitions of a stage of a run (`refinery_session`), and tasks wait for it in the triggerer.
+`refinery run` has neither daemon nor triggerer: its own process is what they are above, but for the Jobs API.
 
 S3 credentials come from the environment, else from the connection `aws_default` (a cluster's workers need them in
 their own environment). The key of pseudonyms comes from the environment, else from the connection `refinery_pii`; it
@@ -18,28 +19,33 @@ is never part of a request, so a Ray cluster needs it in its own environment, to
 Only `refine` runs on a cluster; all other requests are small and are handled on this machine.
 """
 
-import json
+import contextlib
 import os
-import time
+import re
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
+from urllib.parse import unquote
 
 from airflow.sdk import Connection
-from airflow.sdk.exceptions import AirflowNotFoundException, AirflowTaskTerminated
+from airflow.sdk.exceptions import AirflowNotFoundException
 from refinery_credentials import adopt_credentials, adopt_secret
+from refinery_session import Waiting, post, wait
 
 from pipeline_tasks.engines.address import JOBS_API, Place, is_jobs_api, ray_address, spark_address
-from pipeline_tasks.engines.reach import require_answer
-from pipeline_tasks.errors import JobLost
+from pipeline_tasks.errors import Transient
 from pipeline_tasks.recipe import RAY, SPARK
 from pipeline_tasks.run.plan import RefineRequest, secret_variable
-from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.service import daemon
-from pipeline_tasks.service.requests import LandRequest, Reply, Request, SealRequest, encode, raise_refusal
-from pipeline_tasks.store import storage
+from pipeline_tasks.service.requests import LandRequest, Reply, Request, SealRequest
+from pipeline_tasks.service.session import Session
+
+RequestT = TypeVar("RequestT", bound=Request)
 
 HERE = "REFINERY_LAUNCH_HERE"
 """Set by `refinery run`: requests are handled in this process."""
+
+CONNECT_TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 -- a variable's name, as PySpark reads it
+"""The variable from which PySpark takes the token of Spark Connect."""
 
 _SCHEMES: dict[str, dict[str, str]] = {
     SPARK: {"spark": "spark", "spark_connect": "sc", "sc": "sc", "k8s": "k8s"},
@@ -47,26 +53,57 @@ _SCHEMES: dict[str, dict[str, str]] = {
 }
 """The scheme that a connection's type stands for, by engine; Airflow makes a URI's scheme the type."""
 
-ABOVE = "above, in the task's own"
 
-POLL = 2.0
-"""Seconds between two polls of a Ray job."""
-
-
-def send(request: Request, try_number: int = 1) -> Reply:
+def send(request: Request) -> Reply:
     """Send a request to where the connections point, and return the reply; a refusal is raised as its own class."""
+    return _answer(prepared(request))
+
+
+def submit(request: RefineRequest, attempt: str) -> Reply | Waiting:
+    """Return the reply to a request, or what waits for it: the request was posted to its session on a cluster."""
+    request = prepared(request)
+    if not needs_session(request):
+        return _answer(request)
+    waiting = post(request, attempt)
+    return waiting if defers() else wait(waiting)
+
+
+def prepared(request: RequestT) -> RequestT:
+    """Return a request with the address of its engine, after this process has what it needs to reach its objects."""
     adopt_credentials(*uris_of(request))
     adopt_secret(_secret_variable_of(request))
     if isinstance(request, RefineRequest):
-        request = replace(request, address=address_of(request.engine))
-    if isinstance(request, RefineRequest) and is_jobs_api(request.address):
-        return _ray_job(request, try_number)
+        return replace(request, address=address_of(request.engine))
+    return request
+
+
+def needs_session(request: RefineRequest) -> bool:
+    """Return whether a request is for a cluster that this process cannot drive itself."""
+    address = request.address
+    is_here = address in ("", "local") or address.startswith("local[")
+    return is_jobs_api(address) or not (is_here or os.environ.get(HERE))
+
+
+def release(request: RefineRequest) -> bool:
+    """Return whether a stage had a driver; it may end, as all is answered, and ends by itself if this is lost."""
+    request = prepared(request)
+    if not needs_session(request):
+        return False
+    with contextlib.suppress(Transient):
+        Session.of(request).close_all()
+    return True
+
+
+def defers() -> bool:
+    """Return whether tasks wait in the triggerer: not in `refinery run`, and not where REFINERY_DEFER is 0."""
+    return not os.environ.get(HERE) and os.environ.get("REFINERY_DEFER", "1") != "0"
+
+
+def _answer(request: Request) -> Reply:
     if os.environ.get(HERE):
         from pipeline_tasks.service.handle import handle
 
         return handle(request)
-    if isinstance(request, RefineRequest) and request.address.startswith("spark://"):
-        return _spark_submit(request, try_number)
     return daemon.send(request)
 
 
@@ -93,111 +130,20 @@ def address_of(engine: str) -> str:
     scheme = _SCHEMES[engine].get(connection.conn_type, "")
     if connection.conn_type in JOBS_API and connection.schema in JOBS_API:
         scheme = connection.schema  # as Airflow's own HTTP connections say it
+    if engine == SPARK and connection.conn_type == "spark_connect":
+        from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+
+        return without_token(spark_address(SparkConnectHook("spark_default").get_connection_url()))
     written = Place(connection.host or "", connection.port or 0, scheme).written()
-    return ray_address(written) if engine == RAY else spark_address(written)
+    return ray_address(written) if engine == RAY else without_token(spark_address(written))
 
 
-# --- Clusters: the request and its reply travel as objects under the root -------------------------------------
-
-
-def _post(request: RefineRequest, job: str) -> tuple[str, str]:
-    """Store a request where the cluster can read it; return the URIs of request and reply."""
-    folder = f"{request.root.rstrip('/')}/requests"
-    reply = f"{folder}/{job}.reply.json"
-    body = json.dumps({**encode(request), "reply": reply}, sort_keys=True).encode()
-    storage.commit(storage.connect(folder), f"{job}.json", body)
-    return f"{folder}/{job}.json", reply
-
-
-def _collect(reply: str, log: str) -> Reply:
-    """Return a job's reply, or raise what it reports; `log` is the path of its log, or its text."""
-    folder, _, name = reply.rpartition("/")
-    try:
-        body: Reply = json.loads(storage.connect(folder).read(name))
-    except FileNotFoundError as error:
-        message = f"the job ended without a reply at {reply}; its log: {log}. Finished tasks are kept"
-        raise JobLost(message) from error
-    raise_refusal(body)
-    return body
-
-
-def job_id(request: RefineRequest, try_number: int) -> str:
-    """Return the id of a request's job; a later try of the same run computes the ids of earlier tries."""
-    return f"refinery-{request.stage}-{digest_of(request, 16)}-{try_number}"
-
-
-def _spark_submit(request: RefineRequest, try_number: int) -> Reply:
-    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-    from airflow.sdk.exceptions import AirflowException
-
-    job = job_id(request, try_number)
-    uri, reply = _post(request, job)
-    hook = SparkSubmitHook(
-        conn_id="spark_default",
-        name=job,
-        deploy_mode="client",  # PySpark applications cannot use standalone cluster mode
-        application_args=[uri],
-        conf={"spark.sql.adaptive.enabled": "false", "spark.sql.execution.arrow.maxRecordsPerBatch": "4"},
-    )
-    hook._connection["master"] = request.address  # noqa: SLF001 -- it reads the connection by rules of its own
-    try:
-        hook.submit(str(daemon.PACKAGE / "__main__.py"))
-    except AirflowException as error:
-        if _exists(reply):
-            return _collect(reply, ABOVE)
-        message = f"spark-submit of {job} failed ({str(error)[:300]}); its output is above. Finished tasks are kept"
-        raise JobLost(message) from error
-    except AirflowTaskTerminated:
-        hook.on_kill()
-        raise
-    return _collect(reply, ABOVE)
-
-
-def _exists(uri: str) -> bool:
-    folder, _, name = uri.rpartition("/")
-    return storage.connect(folder).size(name) is not None
-
-
-def _ray_job(request: RefineRequest, try_number: int) -> Reply:
-    from ray.job_submission import JobSubmissionClient
-
-    os.environ.setdefault("RAY_AUTH_MODE", "token")  # the token itself: RAY_AUTH_TOKEN or ~/.ray/auth_token
-    address, request = request.address, replace(request, address="auto")  # the job finds the Ray that it runs on
-    require_answer(address)
-    os.environ["RAY_API_SERVER_ADDRESS"] = address  # or a RAY_ADDRESS would win over the connection
-    try:
-        client = JobSubmissionClient(address)
-        job, reply = _running(client, request, try_number) or _submit(client, request, try_number)
-        log = _await(client, job)
-    except (ConnectionError, RuntimeError) as error:
-        message = f"{address}: Ray's Jobs API did not answer ({str(error)[:300]}); it is tried again later"
-        raise JobLost(message) from error
-    return _collect(reply, log)
-
-
-def _submit(client: Any, request: RefineRequest, try_number: int) -> tuple[str, str]:  # noqa: ANN401 -- a JobSubmissionClient
-    job = job_id(request, try_number)
-    uri, reply = _post(request, job)
-    client.submit_job(entrypoint=f"python -m pipeline_tasks {uri}", submission_id=job)
-    return job, reply
-
-
-def _running(client: Any, request: RefineRequest, try_number: int) -> tuple[str, str] | None:  # noqa: ANN401
-    """Return the job of this request that an earlier try left running when its worker died."""
-    known = {job.submission_id: str(job.status.value) for job in client.list_jobs()}
-    for number in range(try_number - 1, 0, -1):
-        job = job_id(request, number)
-        if known.get(job) in ("PENDING", "RUNNING"):
-            return job, _post(request, job)[1]
-    return None
-
-
-def _await(client: Any, job: str) -> str:  # noqa: ANN401
-    """Wait until a job has ended, however it ended; return the end of its log. A stopped task or run stops its job."""
-    try:
-        while str(client.get_job_status(job).value) in ("PENDING", "RUNNING"):
-            time.sleep(POLL)
-    except (AirflowTaskTerminated, KeyboardInterrupt, SystemExit):
-        client.stop_job(job)
-        raise
-    return str(client.get_job_logs(job))[-1000:]
+def without_token(address: str) -> str:
+    """Return a Spark Connect address without its token, which becomes this process's: requests are stored."""
+    place, _, params = address.partition("/;")
+    token = re.search(r"(?:^|;)token=([^;]*)", params)
+    if token is None:
+        return address.removesuffix("/")
+    os.environ[CONNECT_TOKEN] = unquote(token[1])
+    others = ";".join(param for param in params.split(";") if not param.startswith("token="))
+    return f"{place}/;{others}" if others else place

@@ -5,29 +5,39 @@ What flows between tasks is a list of parts: manifests that the next stage reads
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, TypedDict
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
-from refinery_launch import send
-from refinery_run import Run, base, run_of
+from airflow.sdk.exceptions import TaskDeferred
+from refinery_credentials import adopt_credentials
+from refinery_launch import release, send, submit
+from refinery_run import Run, announce, base, run_of
+from refinery_session import ReplyTrigger, Waiting, collect, is_replaceable, log_place
 
-from pipeline_tasks.errors import GateRefused
-from pipeline_tasks.recipe import LAND, PUBLISH, ErrorBudget
+from pipeline_tasks.counted import counted
+from pipeline_tasks.errors import GateRefused, JobLost
+from pipeline_tasks.recipe import BUILD, COMPOSE, LAND, PUBLISH, ErrorBudget, Resources, Versions
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests import (
+    ComposeRequest,
+    ExportRequest,
     HistoryRequest,
     JudgeRequest,
     JudgeSnapshotRequest,
     LandRequest,
     PublishRequest,
+    RecordRequest,
     Reply,
-    Request,
     SealRequest,
     SpansRequest,
 )
 
 log = logging.getLogger("refinery")
+
+STALE_NAMED = 10
+"""Stale snapshots that a line names."""
 
 
 class Part(TypedDict):
@@ -74,24 +84,21 @@ class RequestOperator(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         self.manifest = ""
 
     def about(self, context: Context, run: Run) -> dict[str, Any]:
-        """Return the fields of every request: root, recipe, snapshot and run id."""
-        return {"root": run.root, "recipe": self.recipe, "snapshot": run.snapshot, "run_id": context["ti"].run_id}
+        """Return the fields of every request: root, recipe, snapshot (`BUILD` without one) and run id."""
+        snapshot = run.snapshot or BUILD
+        return {"root": run.root, "recipe": self.recipe, "snapshot": snapshot, "run_id": context["ti"].run_id}
 
-    def send(self, context: Context, request: Request) -> Reply:
-        """Return the reply to a request."""
-        return send(request, context["ti"].try_number)
-
-    def parts(self, context: Context, run: Run, manifest: str, verdict: str, partitions: int) -> list[Part]:
-        """Return what the next stage reads of a manifest: spans of it if that stage is mapped over `partitions`."""
+    def parts(self, context: Context, run: Run, manifest: str, verdict: str, cut: Mapping[str, Any]) -> list[Part]:
+        """Return what the next stage reads of a manifest: spans of it if that stage is mapped, as `cut` says."""
         whole = Part(manifest=manifest, span=None, name="", of=1, verdict=verdict)
-        if not partitions:
+        if not cut:
             return [whole]
-        request = SpansRequest(parent=manifest, partitions=run.partitions or partitions, **self.about(context, run))
-        cut = self.send(context, request)
-        of = len(cut["spans"])
+        wanted = {**cut, "partitions": run.partitions or cut["partitions"]}
+        reply = send(SpansRequest(parent=manifest, **wanted, **self.about(context, run)))
+        of = len(reply["spans"])
         return [
             {**whole, "span": span, "name": name, "of": of}
-            for span, name in zip(cut["spans"], cut["names"], strict=True)
+            for span, name in zip(reply["spans"], reply["names"], strict=True)
         ]
 
 
@@ -100,17 +107,17 @@ class Land(RequestOperator):
 
     operator_extra_links = (ManifestLink(),)
 
-    def __init__(self, *, next_partitions: int, **kwargs: Any) -> None:  # noqa: ANN401
+    def __init__(self, *, next_cut: Mapping[str, Any], **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(**kwargs)
-        self.next_partitions = next_partitions
+        self.next_cut = next_cut
 
     def execute(self, context: Context) -> list[Part]:
         """Push `landed` (its manifest, the folder of the files, history per stage); return the first stage's parts."""
         run = run_of(context)
         about = self.about(context, run)
-        reply = self.send(context, LandRequest(input=run.input, **about))
+        reply = send(LandRequest(input=run.input, **about))
         self.manifest = path_of(reply["manifest"])
-        history = self.send(context, HistoryRequest(**about))
+        history = send(HistoryRequest(**about))
         log_reply(context, LAND, reply, f"{reply['files']:,} files  {reply['bytes'] / 1e6:,.1f} MB")
         for name in reply["ignored"]:
             log.warning("land  %s is no crawl file and was left out", name)
@@ -118,7 +125,35 @@ class Land(RequestOperator):
             log.warning("land  %s was left out: %s", name, reason)
         landed = {"manifest": reply["manifest"], "landing": reply["landing"], **history}
         context["ti"].xcom_push(key="landed", value=landed)
-        return self.parts(context, run, reply["manifest"], "", self.next_partitions)
+        return self.parts(context, run, reply["manifest"], "", self.next_cut)
+
+
+class Compose(RequestOperator):
+    """Commits the manifest of the versions that a training dataset is built from."""
+
+    operator_extra_links = (ManifestLink(),)
+
+    def __init__(self, *, versions: Mapping[str, Any], next_cut: Mapping[str, Any], **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(**kwargs)
+        self.versions, self.next_cut = versions, next_cut
+
+    def execute(self, context: Context) -> list[Part]:
+        """Push `landed` (the manifest, and the last version to compare with); return the first stage's parts."""
+        run = run_of(context)
+        reply = send(ComposeRequest(versions=Versions(**self.versions), **self.about(context, run)))
+        self.manifest = path_of(reply["manifest"])
+        snapshots = reply["snapshots"]
+        text = "  ".join(
+            [
+                counted(len(snapshots), "snapshot"),
+                counted(reply["documents"], "document"),
+                counted(reply["tokens"], "token"),
+            ]
+        )
+        log_reply(context, COMPOSE, reply, text)
+        landed = {"manifest": reply["manifest"], "landing": "", "history": {}, "previous": reply["previous"]}
+        context["ti"].xcom_push(key="landed", value=landed)
+        return self.parts(context, run, reply["manifest"], "", self.next_cut)
 
 
 class StageOperator(RequestOperator):
@@ -142,6 +177,7 @@ class StageOperator(RequestOperator):
             span=(part["span"][0], part["span"][1]) if part["span"] else None,
             error_budget=ErrorBudget(**self.step["error_budget"]),
             engine=run.engines.get(self.stage, run.engines.get("*", self.step["engine"])),
+            resources=Resources(**self.step["resources"]),
             **self.about(context, run),
         )
 
@@ -156,10 +192,41 @@ class Refine(StageOperator):
         self.part = part
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Return the reply of `refine`."""
+        """Return the reply of `refine`; where a cluster does the work, wait for it in the triggerer."""
+        answer = submit(self.request(context), str(context["ti"].id))
+        if not isinstance(answer, Waiting):
+            return self.end(context, answer)
+        log.info("%s  waits for driver %d of %s; %s", self.stage, answer.driver, answer.session, log_place(answer))
+        raise TaskDeferred(trigger=ReplyTrigger(asdict(answer)), method_name="resume")
+
+    def resume(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the reply that the trigger saw; if its driver is gone, wait for the next one, or raise JobLost."""
+        adopt_credentials(run_of(context).root)
+        waiting = Waiting(**event["waiting"])
+        try:
+            reply = collect(waiting, event["state"])
+        except JobLost as error:
+            if not is_replaceable(waiting, event["state"]):
+                raise
+            log.warning("%s  %s", self.stage, error)
+            return self.execute(context)
+        return self.end(context, reply)
+
+    def request(self, context: Context) -> RefineRequest:
+        """Return the request to refine this task's part."""
+        return self.refine_request(context, run_of(context), self.its_part(context))
+
+    def its_part(self, context: Context) -> Part:
+        """Return the part, and name it for `map_index_template`."""
         part: Part = self.part[0] if isinstance(self.part, list) else self.part
-        context["part_name"] = part["name"]  # read by map_index_template
-        reply = self.send(context, self.refine_request(context, run_of(context), part))
+        context["part_name"] = part["name"]
+        return part
+
+    def end(self, context: Context, reply: Reply) -> Reply:
+        """Log the reply and return it; the driver of a stage in one part may end, and has not recorded its cost."""
+        part = self.its_part(context)
+        if part["span"] is None and release(request := self.request(context)):
+            send(RecordRequest(request, reply["manifest"], wall=reply["wall"], cpu=reply["cpu"]))
         self.manifest = path_of(reply["manifest"])
         log_reply(context, self.stage, reply, funnel_line(reply), part)
         return reply
@@ -183,7 +250,8 @@ class Seal(StageOperator):
             wall=sum(reply["wall"] for reply in self.refined),
             cpu=sum(reply["cpu"] for reply in self.refined),
         )
-        reply = self.send(context, request)
+        release(request.stage)
+        reply = send(request)
         self.manifest = path_of(reply["manifest"])
         log_reply(context, self.stage, reply, funnel_line(reply))
         return reply
@@ -195,9 +263,9 @@ class Gate(StageOperator):
     operator_extra_links = (ManifestLink(), DocsLink())
     template_fields = ("landed", "refined")
 
-    def __init__(self, *, refined: Any, next_partitions: int, **kwargs: Any) -> None:  # noqa: ANN401 -- an XComArg
+    def __init__(self, *, refined: Any, next_cut: Mapping[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 -- an XComArg
         super().__init__(**kwargs)
-        self.refined, self.next_partitions = refined, next_partitions
+        self.refined, self.next_cut = refined, next_cut
 
     def execute(self, context: Context) -> list[Part]:
         """Return the parts of the next stage; GateRefused, which is never retried, when the data is out of bounds."""
@@ -210,10 +278,10 @@ class Gate(StageOperator):
             override=run.override.get(self.stage, ""),
             **self.about(context, run),
         )
-        verdict = self.send(context, request)
+        verdict = send(request)
         self.docs = verdict["docs"]
         heed(context, self.stage, self.manifest, verdict)
-        return self.parts(context, run, self.refined["manifest"], verdict["verdict"], self.next_partitions)
+        return self.parts(context, run, self.refined["manifest"], verdict["verdict"], self.next_cut)
 
 
 class PublishGate(RequestOperator):
@@ -235,19 +303,20 @@ class PublishGate(RequestOperator):
             override=run.override.get(PUBLISH, ""),
             **self.about(context, run),
         )
-        verdict = self.send(context, request)
+        verdict = send(request)
         self.docs = verdict["docs"]
         heed(context, PUBLISH, f"snapshot {run.snapshot}", verdict)
+        announce(context, run.snapshot, {"outcome": verdict["outcome"], "verdict": verdict["verdict"]})
         path: str = verdict["verdict"]
         return path
 
 
 class Publish(RequestOperator):
-    """Publishes the snapshot's manifests as the next version of the recipe's dataset."""
+    """Publishes the manifests of a snapshot or of a build as the next version of the recipe's dataset."""
 
     template_fields: Sequence[str] = ("landed", "gates", "judged")
 
-    def __init__(self, *, landed: Any, gates: Mapping[str, Any], judged: Any, **kwargs: Any) -> None:  # noqa: ANN401 -- XComArgs
+    def __init__(self, *, landed: Any, gates: Mapping[str, Any], judged: Any = "", **kwargs: Any) -> None:  # noqa: ANN401 -- XComArgs
         super().__init__(**kwargs)
         self.landed, self.gates, self.judged = landed, gates, judged
 
@@ -257,15 +326,34 @@ class Publish(RequestOperator):
         manifests = {stage: parts[0]["manifest"] for stage, parts in self.gates.items()}
         request = PublishRequest(
             landing=self.landed["landing"],
-            manifests={LAND: self.landed["manifest"], **manifests},
+            manifests={LAND if run.input else COMPOSE: self.landed["manifest"], **manifests},
             verdicts={**{stage: parts[0]["verdict"] for stage, parts in self.gates.items()}, PUBLISH: self.judged},
             **self.about(context, run),
         )
-        reply = self.send(context, request)
-        log_reply(context, "publish", reply, f"version {reply['version']}  {reply['tokens']:,} tokens")
-        for outlet in self.outlets:
-            context["outlet_events"][outlet].extra = {"version": reply["version"], "tokens": reply["tokens"]}
-            context["outlet_events"][outlet].add_partitions([run.snapshot])
+        reply = send(request)
+        log_reply(context, "publish", reply, f"version {reply['version']}  {counted(reply['tokens'], 'token')}")
+        stale = reply.get("stale", [])
+        if stale:
+            log.warning("publish  %s", stale_line(stale))
+        announce(context, run.snapshot, {"version": reply["version"], "tokens": reply["tokens"], "stale": stale})
+        return reply
+
+
+class Export(RequestOperator):
+    """Exports the version of a training dataset that was published in the formats of other trainers."""
+
+    template_fields: Sequence[str] = ("published",)
+
+    def __init__(self, *, published: Any, exports: Mapping[str, int], **kwargs: Any) -> None:  # noqa: ANN401 -- an XComArg
+        super().__init__(**kwargs)
+        self.published, self.exports = published, exports
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return the reply of `export`."""
+        about = self.about(context, run_of(context))
+        reply = send(ExportRequest(version=self.published["version"], exports=self.exports, **about))
+        shards = ", ".join(f"{name} in {counted(count, 'shard')}" for name, count in reply["shards"].items())
+        log_reply(context, "export", reply, shards)
         return reply
 
 
@@ -296,7 +384,25 @@ def log_reply(context: Context, stage: str, reply: Mapping[str, Any], text: str,
     which = f"partition {number}/{part['of']}" if part and number else ""
     facts = {"stage": stage, "task": context["ti"].task_id, "reply": dict(reply), "which": which}
     line = f"{stage:<18} {which:<15}  {text}" if which or "rows_in" in reply else f"{stage:<18} {text}"
-    log.info("%s", line, extra={"refinery": facts})
+    log.info("%s", line + waits_text(reply), extra={"refinery": facts})
+
+
+def waits_text(reply: Mapping[str, Any]) -> str:
+    """Return how S3 slowed a request down, "" if it did not."""
+    if "s3_waits" not in reply:
+        return ""
+    waits = reply["s3_waits"]
+    return f"  (S3 was busy: {counted(waits['requests'], 'request')} sent again after {waits['seconds']:.1f} s)"
+
+
+def stale_line(stale: Sequence[str]) -> str:
+    """Return which snapshots are stale, and how they are refined again."""
+    more = f" and {len(stale) - STALE_NAMED:,} more" if len(stale) > STALE_NAMED else ""
+    return (
+        f"{counted(len(stale), 'snapshot is', 'snapshots are')} stale, refined without the history that there is now: "
+        f"{', '.join(stale[:STALE_NAMED])}{more}. Run them again in this order (in Airflow: trigger `arrivals` with "
+        "the param `stale`)"
+    )
 
 
 def funnel_line(reply: Mapping[str, Any]) -> str:
@@ -307,7 +413,7 @@ def funnel_line(reply: Mapping[str, Any]) -> str:
     rows = "  ".join(f"{count:>7,} {name}" for name, count in counts.items())
     reused = "  (already done)" if reply["reused"] and not reply["ran"] else ""
     looked_up = reply.get("history_reads", {}).get("rows")
-    history = f"  ({looked_up:,} rows of history read)" if looked_up else ""
+    history = f"  ({counted(looked_up, 'row')} of history read)" if looked_up else ""
     return f"{rows}  {reply['wall']:.1f} s{reused}{history}"
 
 

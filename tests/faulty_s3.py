@@ -15,9 +15,10 @@ or (status, code) answers."""
 
 @dataclass(slots=True)
 class FaultyS3:
-    """The proxy's address, the faults still to come (method, fault), those that happened, and the requested ranges."""
+    """The proxy's address, the faults still to come (method, fault), those that happened, and what was requested."""
 
     endpoint: str = ""
+    requests: int = 0
     coming: list[tuple[str, Fault]] = field(default_factory=list)
     happened: list[tuple[str, Fault]] = field(default_factory=list)
     ranges: list[str] = field(default_factory=list)
@@ -38,7 +39,12 @@ class _Proxy(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def _pass_on(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length)
+        if len(body) < length:  # The client died. MiniStack would store what arrived of it, S3 stores nothing.
+            self.close_connection = True
+            return
+        self.faults.requests += 1
         self.faults.ranges += filter(None, [self.headers.get("Range")])
         fault = self.faults.next(self.command)
         if isinstance(fault, tuple):

@@ -39,6 +39,7 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
         "S3_DATA_DIR": str(folder / "objects"),
         "STATE_DIR": str(folder / "state"),
         "LOG_LEVEL": "WARNING",
+        "IOT_MTLS_ENABLED": "0",  # else it listens on 8883 of every interface
     }
     with (folder / "server.log").open("wb") as log:
         command = [sys.executable, "-m", "ministack"]

@@ -5,21 +5,28 @@ import sys
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import ENGINES
+from pipeline_tasks.recipe import ENGINES, Resources
 from pipeline_tasks.run.runner import EngineFactory
+
+NO_RESOURCES = Resources()
 
 MODULES = {name: f"pipeline_tasks.engines.{name}" for name in ENGINES}
 
 
-def engine(name: str, address: str = "") -> EngineFactory:
-    """Return the factory of engine `name` at `address` (default: on this machine)."""
-    factory: EngineFactory = _module(name).factory(address)
+def engine(name: str, address: str = "", resources: Resources = NO_RESOURCES) -> EngineFactory:
+    """Return the factory of engine `name` at `address` (default: on this machine), with `resources` for each task."""
+    factory: EngineFactory = _module(name).factory(address, resources)
     return factory
 
 
-def start(name: str, address: str = "") -> None:
+def start(name: str, address: str = "", resources: Resources = NO_RESOURCES) -> None:
     """Start the engine in this process, so that later tasks do not wait for its start."""
-    _module(name).start(address)
+    _module(name).start(address, resources)
+
+
+def cancel(name: str, job: str) -> None:
+    """Cancel what the engine runs for a job (`engines.job.working_for`); the thread that waits for it gets JobLost."""
+    _module(name).cancel(job)
 
 
 def stop_all() -> None:

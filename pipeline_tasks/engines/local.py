@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.shuffle import gather_from_store, new_scratch, remove_scratch, scatter_to_store
@@ -39,9 +40,18 @@ class LocalEngine:
             shards = self._mapped(self.tracker.map_tasks(kernel or unchanged, inputs, (), keys), inputs)
         self.saved = {**self.saved, section: (*self.saved.get(section, ()), *shards)}
 
-    def map(self, kernel: Kernel, *inputs: Shards, broadcast: Shards = (), layer: Layer | None = None) -> Shards:
+    def map(
+        self,
+        kernel: Kernel,
+        *inputs: Shards,
+        broadcast: Shards = (),
+        layer: Layer | None = None,
+        shared: bool = False,
+        reads: tuple[str, ...] = (),
+    ) -> Shards:
         """Run `kernel` once per shard; see `stage.Engine`."""
-        return self._mapped(self.tracker.map_tasks(kernel, inputs, broadcast, layer=layer), inputs)
+        tasks = self.tracker.map_tasks(kernel, inputs, broadcast, layer=layer, shared=shared, reads=reads)
+        return self._mapped(tasks, inputs)
 
     def _mapped(self, tasks: Sequence[Task], inputs: Sequence[Shards]) -> Shards:
         weight = sum(shard.weight for stream in inputs for shard in stream)
@@ -74,13 +84,17 @@ class LocalEngine:
         return [task() for task in tasks]
 
 
-def factory(address: str) -> EngineFactory:  # noqa: ARG001 -- this process has no address
+def factory(address: str, resources: Resources) -> EngineFactory:  # noqa: ARG001 -- this process is where it is
     """Return what makes this engine."""
     return LocalEngine
 
 
-def start(address: str) -> None:
+def start(address: str, resources: Resources) -> None:
     """Start nothing: this engine is the process itself."""
+
+
+def cancel(job: str) -> None:
+    """Cancel nothing: a job of this process ends with it."""
 
 
 def stop() -> None:

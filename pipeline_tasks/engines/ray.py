@@ -1,21 +1,27 @@
 """The Ray engine: the reference engine with its tasks spread over a Ray cluster."""
 
+import contextlib
+import logging
 import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import lru_cache, partial
 from typing import Any
 
+from pipeline_tasks.engines import job
 from pipeline_tasks.engines.address import is_jobs_api, ray_address
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
+from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of
+
+ANY_RESOURCES = Resources()
 
 RETRIES = 3
 """How often Ray runs a task again whose worker died; receipts make a repeated task harmless."""
@@ -27,17 +33,26 @@ CLIENT_TRIES = 3
 class RayEngine(LocalEngine):
     """Runs each task as a Ray task on the cluster at `address` (`local` starts one on this machine)."""
 
-    def __init__(self, tracker: Tracker, history: History | None = None, *, address: str = "local") -> None:
+    def __init__(
+        self,
+        tracker: Tracker,
+        history: History | None = None,
+        *,
+        address: str = "local",
+        resources: Resources = ANY_RESOURCES,
+    ) -> None:
         super().__init__(tracker, history)
-        self._address = address
+        self._address, self._reserved = address, task_options(resources)
 
     def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- Ray tasks cost little
         connect(self._address)
         import ray
 
-        remote = ray.remote(max_retries=RETRIES)(guarded)
+        _require_room(self._address, self._reserved)
+        remote = ray.remote(max_retries=RETRIES, **self._reserved)(guarded)
         try:
-            return results_of(ray.get([remote.remote(task) for task in tasks]))
+            with _known(refs := [remote.remote(task) for task in tasks]):
+                return results_of(ray.get(refs))
         except ray.exceptions.RayTaskError as error:
             cause = f"{type(error.cause).__name__}: {error.cause}"
             message = f"{self.tracker.io.prefix}: a kernel failed in a Ray worker ({cause})"
@@ -48,6 +63,46 @@ class RayEngine(LocalEngine):
                 "give them more memory or fewer cores. Finished tasks are kept and will not run again"
             )
             raise JobLost(message) from error
+
+
+def task_options(resources: Resources) -> dict[str, float]:
+    """Return the options by which Ray gives each task its resources; memory is in bytes."""
+    asked = {
+        "num_cpus": resources.cores,
+        "memory": int(resources.memory * (1 << 30)),
+        "num_gpus": resources.gpus,
+    }
+    return {name: amount for name, amount in asked.items() if amount}
+
+
+def _require_room(address: str, reserved: Mapping[str, float]) -> None:
+    """Raise RecipeError if a Ray of this machine can never run such a task: it would wait for ever."""
+    if address != "local" or not reserved:
+        return
+    import ray
+
+    whole = ray.cluster_resources()
+    for option, name in (("num_cpus", "CPU"), ("memory", "memory"), ("num_gpus", "GPU")):
+        if reserved.get(option, 0) > whole.get(name, 0):
+            message = (
+                f"a task needs {reserved[option]:,g} of {name}, and the Ray of this machine has "
+                f"{whole.get(name, 0):,g}; lower `run: resources`, or name a cluster in ray_default"
+            )
+            raise RecipeError(message)
+
+
+_TASKS: dict[str, list[Any]] = {}
+"""The Ray tasks that run now, by their job."""
+
+
+@contextlib.contextmanager
+def _known(refs: list[Any]) -> Iterator[None]:
+    """Let `cancel` find the tasks of this thread's job while they run."""
+    _TASKS[job.current()] = refs
+    try:
+        yield
+    finally:
+        _TASKS.pop(job.current(), None)
 
 
 @lru_cache(maxsize=1)
@@ -74,6 +129,8 @@ def connect(address: str) -> None:
         require_answer(address)
     import ray
 
+    if not ray.is_initialized():
+        logging.getLogger("refinery").info("Ray starts at %s", address)
     tries = CLIENT_TRIES if address.startswith("ray://") else 1
     for turn in range(1, tries + 1):
         try:
@@ -111,14 +168,22 @@ def _in_a_lasting_thread(start: Callable[[], object]) -> None:
     started.result()
 
 
-def factory(address: str) -> EngineFactory:
+def factory(address: str, resources: Resources) -> EngineFactory:
     """Return what makes this engine at `address` (default: a Ray of this machine)."""
-    return partial(RayEngine, address=_reachable(address))
+    return partial(RayEngine, address=_reachable(address), resources=resources)
 
 
-def start(address: str) -> None:
+def start(address: str, resources: Resources) -> None:  # noqa: ARG001 -- each task asks for its own
     """Connect to the Ray at `address` (default: a Ray of this machine)."""
     connect(_reachable(address))
+
+
+def cancel(job: str) -> None:
+    """Cancel the tasks of a job, those that run included."""
+    import ray
+
+    for ref in _TASKS.get(job, ()):
+        ray.cancel(ref, force=True)
 
 
 def _reachable(written: str) -> str:

@@ -6,9 +6,12 @@ Spark stages as it can be: one for a map, two for a group.
 """
 
 import atexit
+import contextlib
 import gc
 import io
 import itertools
+import logging
+import math
 import os
 import pickle
 import re
@@ -24,16 +27,20 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from pipeline_tasks.engines import job
 from pipeline_tasks.engines.address import spark_address
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
+from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.shuffle import gather, scatter
 from pipeline_tasks.run.task import Outcome, Task
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of
 from pipeline_tasks.stage import Kernel, Shards
+
+log = logging.getLogger("refinery")
 
 RESULT = "rank int, result binary"
 PIECE = "bucket int, shard int, piece int, body binary"
@@ -56,6 +63,14 @@ QUICK = "-XX:TieredStopAtLevel=1"
 SOCKET_FOLDER = 60
 """Longest path of a folder for sockets: Spark adds 43 characters, and macOS takes 103 in all (Linux 107)."""
 
+LEAST_HEAP = 450
+"""MiB below which Spark refuses to start an executor: one and a half times what it reserves (UnifiedMemoryManager)."""
+
+ANY_RESOURCES = Resources()
+
+_ACTIVE: dict[tuple[str, Resources], Any] = {}
+"""This process's session, by what it was asked for; a process has one at a time."""
+
 TASK_BYTES = 4 * 1024 * 1024
 """A Spark task is worth its 10 ms of overhead for about this many stored bytes; lighter tasks of ours share one."""
 
@@ -63,9 +78,16 @@ TASK_BYTES = 4 * 1024 * 1024
 class SparkEngine(LocalEngine):
     """Runs our tasks as Spark tasks on `master` (`local[N]`, `spark://host:port` or `sc://host:port`)."""
 
-    def __init__(self, tracker: Tracker, history: History | None = None, *, master: str = "local[*]") -> None:
+    def __init__(
+        self,
+        tracker: Tracker,
+        history: History | None = None,
+        *,
+        master: str = "local[*]",
+        resources: Resources = ANY_RESOURCES,
+    ) -> None:
         super().__init__(tracker, history)
-        self._master = master
+        self._session = partial(session, master, resources)
 
     def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:
         parts = self._parts(len(tasks), weight)
@@ -93,7 +115,7 @@ class SparkEngine(LocalEngine):
 
     def _parts(self, tasks: int, weight: int) -> int:
         """Return how many Spark tasks share `tasks` of ours over `weight` bytes: fewer than one each for light ones."""
-        cores = int(session(self._master).conf.get("spark.refinery.cores", str(os.cpu_count() or 1)))
+        cores = int(self._session().conf.get("spark.refinery.cores", str(os.cpu_count() or 1)))
         return min(tasks, max(cores, -(-weight // TASK_BYTES)))
 
     def _frame(self, parts: int) -> Any:  # noqa: ANN401 -- a Spark DataFrame
@@ -101,14 +123,15 @@ class SparkEngine(LocalEngine):
 
         Our tasks are not rows: rows of the driver would need a Spark stage to make them, and one to cut them.
         """
-        return session(self._master).range(0, parts, 1, parts)
+        return self._session().range(0, parts, 1, parts)
 
     def _collect(self, frame: Any, ranks: Sequence[int]) -> list[Any]:  # noqa: ANN401 -- a Spark DataFrame
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException, PythonException
 
         try:
-            collected = frame.collect()
+            with _tagged(self._session()):
+                collected = frame.collect()
             results = {row.rank: pickle.loads(row.result) for row in collected}  # noqa: S301 -- our workers' own
         except PythonException as error:
             message = f"{self.tracker.io.prefix}: a kernel failed in a Spark worker ({_first_lines(str(error))})"
@@ -126,6 +149,34 @@ class SparkEngine(LocalEngine):
             )
             raise JobLost(message)
         return results_of([results[rank] for rank in ranks])
+
+
+@contextlib.contextmanager
+def _tagged(active: Any) -> Iterator[None]:  # noqa: ANN401 -- a SparkSession, classic or Connect
+    """Tag what this thread starts with its job, by which `cancel` finds it."""
+    tag, add, remove = job.current(), *_tagging(active)
+    if not tag:
+        yield
+        return
+    add(tag)
+    try:
+        yield
+    finally:
+        remove(tag)
+
+
+def _tagging(active: Any) -> tuple[Callable[[str], None], Callable[[str], None]]:  # noqa: ANN401 -- a SparkSession
+    """Return what adds a tag to the jobs of this thread, and what removes it.
+
+    Tags of a classic session (Spark 4.2) are only found by the thread that added them; those of its context by all.
+    """
+    if _is_connect(active):
+        return active.addTag, active.removeTag
+    return active.sparkContext.addJobTag, active.sparkContext.removeJobTag
+
+
+def _is_connect(active: Any) -> bool:  # noqa: ANN401 -- a SparkSession
+    return ".connect." in type(active).__module__
 
 
 def _expression(text: str) -> Any:  # noqa: ANN401 -- a Spark Column, classic or Connect
@@ -260,40 +311,34 @@ def _gather(task: Task, bodies: Sequence[pa.Buffer], by: str, order: tuple[str, 
     return gather(task, bodies, by, order)
 
 
-@lru_cache(maxsize=1)
-def session(master: str) -> Any:  # noqa: ANN401 -- a SparkSession, classic or Connect
-    """Return this process's Spark session, started at the first call."""
-    _require_java(master)
+def session(master: str, resources: Resources = ANY_RESOURCES) -> Any:  # noqa: ANN401 -- a SparkSession, classic or Connect
+    """Return this process's Spark session, started at the first call; one with other resources is stopped first.
+
+    A Spark of this machine has no resources to divide: its tasks share what the machine has.
+    """
+    if master.startswith("local"):
+        if resources.gpus:
+            message = f"Spark at {master} has no GPUs to give; name a cluster in spark_default, or remove `gpus`"
+            raise RecipeError(message)
+        resources = ANY_RESOURCES
+    if (active := _ACTIVE.get((master, resources))) is None:
+        _require_start(master)
+        stop()
+        log.info("Spark starts at %s", master)
+        active = _ACTIVE[master, resources] = _start_session(master, resources)
+    return active
+
+
+def _start_session(master: str, resources: Resources) -> Any:  # noqa: ANN401 -- as above
+    reserved = task_settings(master, resources)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder
-    if "://" in master:
-        require_answer(master)
     if master.startswith("sc://"):
         return builder.remote(master).getOrCreate()
-    settings = {
-        "spark.sql.adaptive.enabled": "false",  # it may merge partitions, and a partition is a bucket here
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "4",  # rows are whole Arrow streams of up to 32 MiB
-        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.authenticate": "true",
-        "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()} {UNMEASURED}",
-    }
-    if not master.startswith("spark://"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # otherwise Spark resolves this machine's name, and warns
-        os.environ.setdefault("SPARK_LAUNCHER_OPTS", UNMEASURED)
-        place = tempfile.gettempdir()  # a JVM does not know TMPDIR
-        settings["spark.driver.extraJavaOptions"] += f" {QUICK} '-Djava.io.tmpdir={place}'"
-        settings |= {"spark.local.dir": place} | _local_sockets()
-    else:
-        for name in ("spark.driver.host", "spark.driver.bindAddress", "spark.authenticate", "spark.driver.memory"):
-            settings.pop(name)  # a cluster's own configuration decides
-    for name, value in settings.items():
+    settings = session_settings(master)
+    for name, value in (settings | reserved).items():
         builder = builder.config(name, value)
     from pyspark.errors import PySparkRuntimeError
 
@@ -302,6 +347,64 @@ def session(master: str) -> Any:  # noqa: ANN401 -- a SparkSession, classic or C
     except PySparkRuntimeError as error:
         message = f"Spark did not start ({_first_lines(str(error))}). {JAVA}"
         raise RecipeError(message) from error
+
+
+def session_settings(master: str) -> dict[str, str]:
+    """Return the settings of a session; of a cluster's, its own configuration decides the rest.
+
+    Only a Spark of this machine listens on loopback: the executors of a cluster are elsewhere.
+    """
+    settings = {
+        "spark.sql.adaptive.enabled": "false",  # it may merge partitions, and a partition is a bucket here
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "4",  # rows are whole Arrow streams of up to 32 MiB
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()} {UNMEASURED}",
+    }
+    if not master.startswith("local"):
+        return settings
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # otherwise Spark resolves this machine's name, and warns
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", UNMEASURED)
+    place = tempfile.gettempdir()  # a JVM does not know TMPDIR
+    settings["spark.driver.extraJavaOptions"] += f" {QUICK} '-Djava.io.tmpdir={place}'"
+    loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    kept = {"spark.authenticate": "true", "spark.driver.memory": "2g", "spark.local.dir": place}
+    return settings | loopback | kept | _local_sockets()
+
+
+def task_settings(master: str, resources: Resources) -> dict[str, str]:
+    """Return the settings by which Spark gives each task its resources; RecipeError where Spark has none to give.
+
+    Tasks run in Python beside the JVM. A standalone master only counts an executor's heap, so an executor is one task,
+    and its heap, which stays nearly empty, is the task's memory. YARN and Kubernetes count what is beside the heap.
+    """
+    if resources == ANY_RESOURCES:
+        return {}
+    if master.startswith("sc://"):
+        message = f"{master}: Spark Connect takes no resources from its clients; remove `run: resources`"
+        raise RecipeError(message)
+    cores = str(resources.cores or 1)
+    settings = {"spark.task.cpus": cores}
+    if resources.memory:
+        settings |= {"spark.executor.cores": cores, **_memory_settings(master, round(resources.memory * 1024))}
+    if resources.gpus:
+        whole = math.ceil(resources.gpus)
+        settings |= {"spark.task.resource.gpu.amount": f"{resources.gpus:g}"}
+        settings |= {"spark.executor.resource.gpu.amount": str(whole)}
+    return settings
+
+
+def _memory_settings(master: str, size: int) -> dict[str, str]:
+    if not master.startswith("spark://"):
+        return {"spark.executor.memoryOverhead": f"{size}m"}
+    if size < LEAST_HEAP:
+        message = (
+            f"{master}: an executor, which is one task, needs {LEAST_HEAP} MiB at least, and `memory` is {size} MiB; "
+            "raise it in `run: resources`, or remove it"
+        )
+        raise RecipeError(message)
+    return {"spark.executor.memory": f"{size}m"}
 
 
 def _local_sockets() -> dict[str, str]:
@@ -324,6 +427,13 @@ def _with_retries(master: str) -> str:
     return f"local[{cores.group(1) or 1},3]" if cores else master
 
 
+def _require_start(master: str) -> None:
+    """Raise RecipeError or JobLost if no session can be started: there is no Java, or no cluster that answers."""
+    _require_java(master)
+    if "://" in master:
+        require_answer(master)
+
+
 def _require_java(master: str) -> None:
     home = os.environ.get("JAVA_HOME", "")
     java = os.access(f"{home}/bin/java", os.X_OK) if home else shutil.which("java")  # Spark looks in this order too
@@ -333,22 +443,27 @@ def _require_java(master: str) -> None:
     raise RecipeError(message)
 
 
-def factory(address: str) -> EngineFactory:
+def factory(address: str, resources: Resources) -> EngineFactory:
     """Return what makes this engine at `address` (default: a Spark of this machine)."""
-    return partial(SparkEngine, master=spark_address(address))
+    return partial(SparkEngine, master=spark_address(address), resources=resources)
 
 
-def start(address: str) -> None:
+def start(address: str, resources: Resources) -> None:
     """Start the session at `address` (default: a Spark of this machine)."""
-    session(spark_address(address))
+    session(spark_address(address), resources)
+
+
+def cancel(job: str) -> None:
+    """Cancel what runs for a job."""
+    for active in list(_ACTIVE.values()):
+        if _is_connect(active):
+            active.interruptTag(job)
+        else:
+            active.sparkContext.cancelJobsWithTag(job)
 
 
 def stop() -> None:
     """Stop this process's Spark session, if it has one."""
-    if session.cache_info().currsize:
-        from pyspark.sql import SparkSession
-
-        active = SparkSession.getActiveSession()
-        if active is not None:
-            active.stop()
-        session.cache_clear()
+    while _ACTIVE:
+        _, active = _ACTIVE.popitem()
+        active.stop()

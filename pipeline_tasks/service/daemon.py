@@ -11,21 +11,20 @@ import hashlib
 import json
 import os
 import secrets
-import signal
 import subprocess
 import sys
 import threading
 import time
-import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
-from pipeline_tasks.errors import JobLost, RefineryError
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.service.requests import Reply, Request, decode, encode, raise_refusal
+from pipeline_tasks.errors import JobLost
+from pipeline_tasks.service.dispatch import Dispatcher
+from pipeline_tasks.service.requests import Reply, Request, encode, raise_refusal
 from pipeline_tasks.store import temporary
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -102,12 +101,7 @@ def _start(socket: Path, log: Path) -> Connection:
     handle = os.open(socket.with_suffix(".key"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as key:
         key.write(secrets.token_bytes(32))
-    with log.open("ab") as sink:
-        command = [sys.executable, "-m", "pipeline_tasks.service.daemon", str(socket)]
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")])}
-        process = subprocess.Popen(  # noqa: S603 -- our own interpreter and module
-            command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=env, start_new_session=True
-        )
+    process = start_lasting("pipeline_tasks.service.daemon", [str(socket)], log)
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
         if (line := _dial(socket)) is not None:
@@ -116,6 +110,18 @@ def _start(socket: Path, log: Path) -> Connection:
         time.sleep(0.1)
     message = f"the worker daemon did not start; its log: {log}"
     raise JobLost(message)
+
+
+def start_lasting(
+    module: str, arguments: Sequence[str], log: Path, variables: Mapping[str, str] = MappingProxyType({})
+) -> "subprocess.Popen[bytes]":
+    """Start a module of this package as a process that outlives this one; what it prints is appended to `log`."""
+    path = os.pathsep.join([str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")])
+    command, env = [sys.executable, "-m", module, *arguments], {**os.environ, "PYTHONPATH": path, **variables}
+    with log.open("ab") as sink:
+        return subprocess.Popen(  # noqa: S603 -- our own interpreter and module
+            command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=env, start_new_session=True
+        )
 
 
 # --- The daemon ------------------------------------------------------------------------------------------------
@@ -128,8 +134,7 @@ class Daemon:
     active: int = 0
     last: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    starting: threading.Lock = field(default_factory=threading.Lock)
-    spoiled: threading.Event = field(default_factory=threading.Event)
+    dispatcher: Dispatcher = field(default_factory=Dispatcher)
 
     def serve(self, line: Connection) -> None:
         """Handle the requests of one connection."""
@@ -138,34 +143,11 @@ class Daemon:
         try:
             with line, contextlib.suppress(EOFError, OSError):
                 while True:
-                    line.send_bytes(json.dumps(self._reply(json.loads(line.recv_bytes()))).encode())
+                    line.send_bytes(json.dumps(self.dispatcher.reply(json.loads(line.recv_bytes()))).encode())
         finally:
             with self.lock:
                 self.active -= 1
                 self.last = time.monotonic()
-
-    def _reply(self, raw: object) -> Reply:
-        from pipeline_tasks.service.handle import handle
-
-        try:
-            request = decode(raw)
-            self._start_engine(request)
-            return handle(request)
-        except RefineryError as error:
-            return {"error": type(error).__name__, "message": str(error)}
-        except Exception as error:  # noqa: BLE001 -- a defect must reach the task that met it
-            traceback.print_exc()
-            self.spoiled.set()  # its Spark or Ray may be gone: the next request gets a new daemon
-            lost = isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j")
-            return {"error": "JobLost" if lost else type(error).__name__, "message": traceback.format_exc()}
-
-    def _start_engine(self, request: Request) -> None:
-        """Start the engine of a request, once: two requests at the same time would start it twice."""
-        if isinstance(request, RefineRequest):
-            from pipeline_tasks.engines.choose import start
-
-            with self.starting:
-                start(request.engine, request.address)
 
     def idle(self) -> float:
         """Return the seconds since the last request; 0 while one is under way."""
@@ -182,7 +164,7 @@ def serve(socket: Path, idle: float = IDLE) -> None:
     threading.Thread(target=_accept, args=(listener, daemon), daemon=True).start()
     try:
         while not daemon.idle() or (daemon.idle() < idle and socket.exists()):
-            if daemon.spoiled.wait(min(1.0, idle / 4)):
+            if daemon.dispatcher.spoiled.wait(min(1.0, idle / 4)):
                 socket.unlink(missing_ok=True)
                 time.sleep(0.1)
     finally:
@@ -206,19 +188,6 @@ def stop() -> None:
     _paths().socket.unlink(missing_ok=True)
 
 
-def _main(socket: Path) -> None:
-    """Serve with a temporary folder of this process, until SIGTERM at the latest."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    if temporary.is_inside():
-        serve(socket)  # below a supervised command, which removes its folder
-        return
-    folder = temporary.new_folder()
-    folder.enter()
-    try:
-        serve(socket)
-    finally:
-        folder.remove()
-
-
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]))
+    with temporary.owned():
+        serve(Path(sys.argv[1]))

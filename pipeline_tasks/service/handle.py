@@ -1,14 +1,17 @@
 """Handles requests: each verb's work, and the program that a cluster runs.
 
 land     list a landed snapshot and commit its manifest
+compose  commit the manifest of the versions that a training dataset is built from
 history  name the history that earlier snapshots of a recipe saved for this one
-spans    cut a stage's input into at most n partitions of about equal bytes
+spans    cut a stage's input into partitions of about equal bytes: at most n, or as many as its bytes ask for
 refine   run a stage over its input, or over one span of it
 seal     concatenate a stage's partitions into its manifest
+record   record in the ledger what a stage cost that a driver on a cluster refined
 judge    check a manifest by the stage's gate
 judge_snapshot
          check a snapshot from what landed to what would be published
-publish  make a dataset version of a snapshot's manifests
+publish  make a dataset version of a snapshot's manifests, or of a build's
+export   export a version of a training dataset in formats of other trainers
 compact  merge the history of many snapshots
 vacuum   list or remove what no manifest names
 verify   re-check what is published
@@ -20,28 +23,42 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pipeline_tasks.binding import bind_fields
+from pipeline_tasks.binding import bind_fields, require_known
 from pipeline_tasks.constraints import OptionalUri
+from pipeline_tasks.counted import counted
+from pipeline_tasks.engines import job
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
 from pipeline_tasks.gate import verdicts
 from pipeline_tasks.gate.explaining import explain
-from pipeline_tasks.inspect.verify.verification import Scope, counted, report_facts, verify
+from pipeline_tasks.inspect.chosen import chosen_version
+from pipeline_tasks.inspect.staleness import stale_from
+from pipeline_tasks.inspect.verify.verification import Scope, report_facts, verify
 from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest, reference_of
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.building import publish_build
+from pipeline_tasks.publish.composing import compose, with_superseded
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.lost_log import require_log
 from pipeline_tasks.publish.publishing import publish
+from pipeline_tasks.publish.takedowns import pinned_list, with_taken_down
+from pipeline_tasks.publish.trainers.versions import Target, export_in_root
+from pipeline_tasks.recipe import COMPOSE, EXPORTS, LAND
+from pipeline_tasks.run.partitions import partitions_for, spans
 from pipeline_tasks.run.plan import RefineRequest, Span
 from pipeline_tasks.run.runner import Cost, Refined, refine, seal
+from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests import (
     CompactRequest,
+    ComposeRequest,
+    ExportRequest,
     HistoryRequest,
     JudgeRequest,
     JudgeSnapshotRequest,
     LandRequest,
     PublishRequest,
+    RecordRequest,
     Reply,
     Request,
     SealRequest,
@@ -51,9 +68,10 @@ from pipeline_tasks.service.requests import (
     decode,
 )
 from pipeline_tasks.service.tokenizing import with_pinned_tokenizer
-from pipeline_tasks.stage import LANDING, Shards
-from pipeline_tasks.store import storage
+from pipeline_tasks.stage import LANDING, WHOLE, Shard
+from pipeline_tasks.store import s3_waits, storage
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.s3_waits import Waits
 from pipeline_tasks.upkeep import vacuum
 from pipeline_tasks.upkeep.compact import compact
 
@@ -72,25 +90,50 @@ class _ReplyTo:
 
 
 def handle(request: Request) -> Reply:
-    """Do what a request says and return its reply; RefineryError if it cannot be done."""
+    """Do what a request says and return its reply; RefineryError if it cannot be done.
+
+    A reply has `s3_waits` if S3 was too busy: the requests that were sent again, in the workers of a stage and in this
+    process since its last reply, and the seconds until then. What requests that no task logs waited is in the next one.
+    """
     storage.require_folder(request.root)
-    return HANDLERS[type(request)](request)
+    reply = HANDLERS[type(request)](request)
+    if isinstance(request, HistoryRequest | SpansRequest | RecordRequest):
+        return reply
+    waits = Waits(**reply.pop("s3_waits", {})) + s3_waits.take()
+    return {**reply, "s3_waits": asdict(waits)} if waits.requests else reply
 
 
 def _land(request: LandRequest) -> Reply:
     if request.recipe:
         require_log(request.root, request.recipe)
-    path, manifest, landed = listing.land(request.root, request.input, request.snapshot)
+        version_log.require_kind(request.root, request.recipe, builds=False)
+    path, manifest, landed = listing.land(request.root, request.input, request.snapshot, pinned_list(request.root))
     if request.recipe:  # without a recipe, the snapshot is of no dataset that could have retracted it
-        version_log.refuse_retracted(request.root, request.recipe, landed.snapshot, reference_of(path, manifest))
+        version_log.refuse_retracted(
+            request.root, request.recipe, landed.snapshot, {LAND: reference_of(path, manifest)}
+        )
     return {
         "manifest": reference_of(path, manifest),
         "snapshot": landed.snapshot,
         "landing": listing.landing_of(request.input),
-        "files": len(manifest.shards),
+        "files": len({shard.path for shard in manifest.shards}),
         "bytes": manifest.bytes,
         "ignored": list(landed.ignored),
         "skipped": [list(entry) for entry in landed.skipped],
+    }
+
+
+def _compose(request: ComposeRequest) -> Reply:
+    for recipe in (request.recipe, request.versions.recipe):  # a log that was removed is no smaller selection
+        require_log(request.root, recipe)
+    path, manifest, versions = compose(request.root, request.recipe, request.versions)
+    newest = version_log.latest_by_snapshot(request.root, request.recipe)
+    return {
+        "manifest": reference_of(path, manifest),
+        "snapshots": [version.snapshot for version in versions],
+        "documents": manifest.rows,
+        "tokens": int(manifest.metrics["kept"]["n_tokens"]["sum"]),
+        "previous": dict(newest[-1].manifests) if newest else {},
     }
 
 
@@ -109,47 +152,48 @@ def _history(request: HistoryRequest) -> Reply:
 
 def _spans(request: SpansRequest) -> Reply:
     parent = read_manifest(request.root, request.parent)
-    cut = spans(parent.shards, request.partitions)
+    count = request.partitions or partitions_for(request.stage, parent.shards)
+    cut = spans(parent.shards, count)
     return {"spans": [list(span) for span in cut], "names": [_span_name(parent, span) for span in cut]}
-
-
-def spans(shards: Shards, partitions: int) -> list[Span]:
-    """Cut shards into at most `partitions` spans [start, stop) of about equal bytes, none empty."""
-    wanted = max(1, min(partitions, len(shards)))
-    total = sum(shard.weight for shard in shards) or 1
-    cut: list[Span] = []
-    start, spent = 0, 0
-    for rank, shard in enumerate(shards):
-        spent += shard.weight
-        left = len(shards) - rank - 1
-        due = spent * wanted >= total * (len(cut) + 1)
-        if (due or left < wanted - len(cut)) and len(cut) < wanted - 1:
-            cut.append((start, rank + 1))
-            start = rank + 1
-    return [*cut, (start, len(shards))] if start < len(shards) or not cut else cut
 
 
 def _span_name(parent: Manifest, span: Span) -> str:
     if not parent.landed:
         return f"shards {span[0] + 1}-{span[1]} of {len(parent.shards)}"
     ends = (parent.shards[span[0]], parent.shards[span[1] - 1])
-    names = [shard.path.removeprefix(LANDING).rpartition("/")[2] for shard in ends]
+    names = [_file_name(shard) for shard in ends]
     return names[0] if ends[0] == ends[1] else f"{names[0]} .. {names[1]}"
 
 
+def _file_name(shard: Shard) -> str:
+    name = shard.path.removeprefix(LANDING).rpartition("/")[2]
+    return name if shard.start == WHOLE else f"{name} from byte {shard.start:,}"
+
+
 def _refine(request: RefineRequest) -> Reply:
-    factory = engine(request.engine, request.address)
-    refined = refine(with_pinned_tokenizer(request, factory), factory)
-    if request.span is None:
+    factory = engine(request.engine, request.address, request.resources)
+    refined = refine(with_pinned_tokenizer(_completed(request), factory), factory)
+    if request.span is None and not job.current():  # a driver's ledger would be its machine's
         _record(request, refined)
     return _refined_reply(refined)
 
 
+def _completed(request: RefineRequest) -> RefineRequest:
+    """Return a request with the params that follow from its parent: lists of what leaves."""
+    return with_superseded(with_taken_down(request))
+
+
 def _seal(request: SealRequest) -> Reply:
-    path, manifest, _ = seal(request.stage, request.spans)
+    path, manifest, _ = seal(_completed(request.stage), request.spans)
     sealed = Refined(path, manifest, Cost(request.wall, request.cpu))
     _record(request.stage, sealed)
     return _refined_reply(sealed)
+
+
+def _record_stage(request: RecordRequest) -> Reply:
+    manifest = read_manifest(request.root, request.manifest)
+    _record(request.stage, Refined(path_of(request.manifest), manifest, Cost(request.wall, request.cpu)))
+    return {"manifest": request.manifest}
 
 
 def _refined_reply(refined: Refined) -> Reply:
@@ -164,6 +208,7 @@ def _refined_reply(refined: Refined) -> Reply:
         "ran": cost.ran,
         "reused": cost.reused,
         "history_reads": dict(cost.history_reads),
+        "s3_waits": asdict(cost.s3_waits),
         "wall": round(cost.wall, 3),
         "cpu": round(cost.cpu, 3),
     }
@@ -206,7 +251,9 @@ def _judged_reply(request: JudgeRequest | JudgeSnapshotRequest, verdict: verdict
 
 def _publish(request: PublishRequest) -> Reply:
     with Ledger.open(ledger_of(request.root)) as ledger:
-        return publish(
+        if COMPOSE in request.manifests:
+            return publish_build(request.root, request.recipe, request.manifests, request.verdicts, ledger)
+        reply = publish(
             request.root,
             recipe=request.recipe,
             snapshot=request.snapshot,
@@ -215,6 +262,17 @@ def _publish(request: PublishRequest) -> Reply:
             verdicts=request.verdicts,
             ledger=ledger,
         )
+    return {**reply, "stale": stale_from(request.root, request.recipe, request.snapshot)}
+
+
+def _export(request: ExportRequest) -> Reply:
+    require_known(request.exports, EXPORTS, "exports")
+    version = chosen_version(request.root, request.recipe, str(request.version))
+    shards = {
+        name: len(export_in_root(request.root, version, Target(name, shard_bytes))["shards"])
+        for name, shard_bytes in request.exports.items()
+    }
+    return {"shards": shards}
 
 
 def _compact(request: CompactRequest) -> Reply:
@@ -237,20 +295,23 @@ def _verify(request: VerifyRequest) -> Reply:
     problems = sorted(map(str, report.findings.problems))
     if problems:
         listed = "\n".join(problems[:LISTED])
-        message = f"{request.root}: {counted(len(problems))}, found by `refinery verify`:\n{listed}"
+        message = f"{request.root}: {counted(len(problems), 'problem')}, found by `refinery verify`:\n{listed}"
         raise ContractError(message)
     return report_facts(report)
 
 
 HANDLERS: Mapping[type[Request], Callable[[Any], Reply]] = {
     LandRequest: _land,
+    ComposeRequest: _compose,
     HistoryRequest: _history,
     SpansRequest: _spans,
     RefineRequest: _refine,
     SealRequest: _seal,
+    RecordRequest: _record_stage,
     JudgeRequest: _judge,
     JudgeSnapshotRequest: _judge_snapshot,
     PublishRequest: _publish,
+    ExportRequest: _export,
     CompactRequest: _compact,
     VacuumRequest: _vacuum,
     VerifyRequest: _verify,

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Union
 from pipeline_tasks import errors
 from pipeline_tasks.binding import bind_fields, shown
 from pipeline_tasks.constraints import (
+    Count,
     Note,
     ObjectPath,
     OptionalPath,
@@ -24,7 +25,7 @@ from pipeline_tasks.constraints import (
     Weight,
 )
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.recipe import LOCAL, EngineWord, Partitions
+from pipeline_tasks.recipe import LOCAL, EngineWord, Partitions, ShardBytes, Versions
 from pipeline_tasks.run.plan import RefineRequest, Span
 
 Reply = dict[str, Any]
@@ -45,6 +46,19 @@ class LandRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ComposeRequest:
+    """Commit the manifest of the versions that the training dataset `recipe` is built from."""
+
+    verb: ClassVar[str] = "compose"
+
+    root: Uri
+    recipe: PlainWord
+    versions: Versions
+    snapshot: OptionalSnapshot = ""
+    run_id: Note = ""
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryRequest:
     """Name the manifests whose history this snapshot of a recipe reads."""
 
@@ -58,13 +72,17 @@ class HistoryRequest:
 
 @dataclass(frozen=True, slots=True)
 class SpansRequest:
-    """Cut a manifest's shards into at most `partitions` spans of about equal bytes."""
+    """Cut a manifest's shards into spans of about equal bytes for `stage`, which reads them.
+
+    There are at most `partitions`; with 0, as many as the bytes and the cost of the stage ask for.
+    """
 
     verb: ClassVar[str] = "spans"
 
     root: Uri
     parent: ObjectPath
-    partitions: Partitions
+    stage: PlainWord
+    partitions: Partitions = 0
     recipe: OptionalWord = ""
     snapshot: OptionalSnapshot = ""
     run_id: Note = ""
@@ -78,6 +96,23 @@ class SealRequest:
 
     stage: RefineRequest
     spans: tuple[Span, ...]
+    wall: Weight = 0.0
+    cpu: Weight = 0.0
+
+    @property
+    def root(self) -> str:
+        """The root of the dataset."""
+        return self.stage.root
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRequest:
+    """Record in the ledger what a stage cost: its driver on a cluster reaches the root, and maybe not the ledger."""
+
+    verb: ClassVar[str] = "record"
+
+    stage: RefineRequest
+    manifest: ObjectPath
     wall: Weight = 0.0
     cpu: Weight = 0.0
 
@@ -120,7 +155,10 @@ class JudgeSnapshotRequest:
 
 @dataclass(frozen=True, slots=True)
 class PublishRequest:
-    """Make a dataset version of a snapshot's manifests, `land`'s included, and of their verdicts, by stage."""
+    """Make a dataset version of a snapshot's manifests, `land`'s included, and of their verdicts, by stage.
+
+    Manifests with one of `compose` make a version of a training dataset.
+    """
 
     verb: ClassVar[str] = "publish"
 
@@ -130,6 +168,23 @@ class PublishRequest:
     manifests: Mapping[str, ObjectPath]
     verdicts: Mapping[str, OptionalPath] = field(default_factory=dict)
     landing: OptionalUri = ""
+    run_id: Note = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """Export a version of the training dataset `recipe` in formats of other trainers, each with the bytes of a shard.
+
+    The files are kept in the root, below the version's own.
+    """
+
+    verb: ClassVar[str] = "export"
+
+    root: Uri
+    recipe: PlainWord
+    version: Count
+    exports: Mapping[str, ShardBytes]
+    snapshot: OptionalSnapshot = ""
     run_id: Note = ""
 
 
@@ -169,13 +224,16 @@ class VerifyRequest:
 
 Request = Union[  # noqa: UP007 -- `get_args` lists its members
     LandRequest,
+    ComposeRequest,
     HistoryRequest,
     SpansRequest,
     RefineRequest,
     SealRequest,
+    RecordRequest,
     JudgeRequest,
     JudgeSnapshotRequest,
     PublishRequest,
+    ExportRequest,
     CompactRequest,
     VacuumRequest,
     VerifyRequest,

@@ -91,6 +91,13 @@ class LocalStore:
             if stat.S_ISREG(status.st_mode) and not file.name.startswith(UNFINISHED):
                 yield Entry(path, status.st_size, status.st_mtime)
 
+    def folders(self) -> Iterator[str]:
+        with os_errors(self.root):
+            entries = os.scandir(self.root) if Path(self.root).is_dir() else ()
+            yield from sorted(
+                entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(("_", "."))
+            )
+
     def delete(self, path: str) -> None:
         with os_errors(f"{self.root}/{path}"):
             self._place(path).unlink(missing_ok=True)

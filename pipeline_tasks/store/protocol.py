@@ -49,6 +49,9 @@ class Store(Protocol):
     def list(self, prefix: str) -> Iterator[Entry]:
         """Yield every object under `prefix`, sorted by path."""
 
+    def folders(self) -> Iterator[str]:
+        """Yield the names of the folders right under the root that are not hidden, sorted."""
+
     def delete(self, path: str) -> None:
         """Remove an object; nothing happens if there is none."""
 
@@ -61,16 +64,15 @@ def confined(root: str, path: str) -> str:
     if path.startswith("/") or "\0" in path or ".." in path.split("/"):
         message = (
             f"{root}: the path {path!r} leads out of the root; the manifest or entry that has it is damaged or forged. "
-            "Restore it, or remove it and refine again"
+            "Restore it, or remove it and run again"
         )
         raise ContractError(message)
     return path
 
 
-def mismatch(path: str, promised: str, actual: str) -> DigestMismatch:
-    """Return the error for an object whose SHA-256 is not the promised one."""
-    shared = "/shared-" in path  # it has no manifest of its own
-    way_out = "remove it and run again" if shared else "remove it and its manifest and refine again"
+def mismatch(path: str, promised: str, actual: str, *, has_manifest: bool = True) -> DigestMismatch:
+    """Return the error for an object whose SHA-256 is not the promised one; one may have no manifest of its own."""
+    way_out = "remove it and its manifest and run again" if has_manifest else "remove it and run again"
     message = (
         f"{path}: SHA-256 is {actual}, its manifest promised {promised}; the file was changed or damaged after it "
         f"was written. Restore it, or {way_out}"
@@ -82,6 +84,6 @@ def cut_short(path: str, size: int, stop: int) -> DigestMismatch:
     """Return the error for an object that ends before bytes which its manifest promised."""
     message = (
         f"{path} has {size} bytes and its manifest promised {stop} or more; the file was cut short after it was "
-        "written. Restore it, or remove it and its manifest and refine again"
+        "written. Restore it, or remove it and its manifest and run again"
     )
     return DigestMismatch(message)

@@ -6,13 +6,13 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest, load, manifest_path, stage_prefix
-from pipeline_tasks.recipe import LAND, STAGES
+from pipeline_tasks.recipe import COMPOSE, LAND, STAGES
 from pipeline_tasks.sealed import require_digest, sha256, split_reference
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.shard_rows import read_shard
 
-RESTORE = "restore it from a backup, or remove its folder and refine that snapshot again"
+RESTORE = "restore it from a backup, or remove its folder and run again what made it"
 """The way out of a manifest that is not what is expected."""
 
 
@@ -66,7 +66,7 @@ def parent_of(root: str, manifest: Manifest) -> Manifest | None:
         return None
     store = storage.connect(root)
     earlier = STAGES[: STAGES.index(manifest.stage)] if manifest.stage in STAGES else STAGES
-    for stage in (*reversed(earlier), LAND):
+    for stage in (*reversed(earlier), COMPOSE, LAND):
         path = manifest_path(stage, manifest.parents[0])
         if store.size(path) is not None:
             return read_manifest(root, path)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.store.s3_errors import ABSENT, error_code, repeat_conflicts, translated
+from pipeline_tasks.store.s3_waits import count_waits
 
 QUICK = {"connect_timeout": 5, "read_timeout": 10, "retries": {"mode": "standard", "max_attempts": 2}}
 """Timeouts of the question before a run: a wrong address or credential is found within seconds."""
@@ -14,7 +15,7 @@ QUICK = {"connect_timeout": 5, "read_timeout": 10, "retries": {"mode": "standard
 
 def s3_client() -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
     """Return the client for this process's AWS environment."""
-    return _client(_environment())
+    return _client(_environment(), os.getpid())
 
 
 def require_bucket(bucket: str) -> None:
@@ -28,7 +29,8 @@ def _environment() -> tuple[tuple[str, str], ...]:
 
 
 @lru_cache(maxsize=8)
-def _client(environment: tuple[tuple[str, str], ...]) -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
+def _client(environment: tuple[tuple[str, str], ...], process: int) -> Any:  # noqa: ANN401 -- as above
+    del process  # a forked process must not answer on the connections of its parent
     retries = (
         {"mode": "standard"} if "AWS_MAX_ATTEMPTS" in dict(environment) else {"mode": "standard", "max_attempts": 8}
     )
@@ -45,6 +47,7 @@ def _new_client(variables: Mapping[str, str], options: Mapping[str, Any]) -> Any
     region = variables.get("AWS_REGION") or session.region_name or "us-east-1"
     client = session.client("s3", config=Config(s3=style, **options), region_name=region)
     repeat_conflicts(client)
+    count_waits(client)
     return client
 
 
@@ -65,7 +68,7 @@ def _require_bucket(environment: tuple[tuple[str, str], ...], bucket: str) -> No
     from botocore.exceptions import ClientError
 
     try:
-        _client(environment).head_bucket(Bucket=bucket)
+        _client(environment, os.getpid()).head_bucket(Bucket=bucket)
     except ClientError as error:
         if error_code(error) not in ABSENT:
             raise

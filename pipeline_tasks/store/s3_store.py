@@ -26,6 +26,7 @@ from pipeline_tasks.store.s3_errors import (
     is_refusal,
     translated,
 )
+from pipeline_tasks.store.s3_waits import count_repeated
 
 PART = 64 * 1024 * 1024
 """Objects above this many bytes are uploaded in parts, which become visible only when all are completed."""
@@ -90,6 +91,7 @@ class S3Store:
             for _ in range(2):
                 with contextlib.suppress(IncompleteReadError, ReadTimeoutError, ResponseStreamingError):
                     return self._get(path, headers)
+                count_repeated()
             return self._get(path, headers)
 
     def _get(self, path: str, headers: dict[str, str]) -> bytes:
@@ -148,6 +150,14 @@ class S3Store:
                 for item in page.get("Contents", ()):
                     path = item["Key"].removeprefix(f"{self._prefix}/" if self._prefix else "")
                     yield Entry(path, int(item["Size"]), item["LastModified"].timestamp())
+
+    def folders(self) -> Iterator[str]:
+        start = f"{self._prefix}/" if self._prefix else ""
+        with self._errors(""):
+            pages = s3_client().get_paginator("list_objects_v2")
+            for page in pages.paginate(Bucket=self._bucket, Prefix=start, Delimiter="/"):
+                names = (item["Prefix"].removeprefix(start).rstrip("/") for item in page.get("CommonPrefixes", ()))
+                yield from (name for name in names if name and not name.startswith(("_", ".")))
 
     def unfinished(self, prefix: str) -> Iterator[Entry]:
         # Incomplete multipart uploads are the bucket's to expire (a lifecycle rule); nothing else can be half there.

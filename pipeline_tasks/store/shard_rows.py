@@ -6,10 +6,9 @@ of one field, null where the row below has the value; of texts and payloads it h
 digest covers everything that its rows are read from.
 """
 
-import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +54,8 @@ class Facts(NamedTuple):
 
 def metadata_of(facts: Facts) -> Mapping[str, str]:
     """Return the metadata of a layer's file."""
-    below = {name: value for name, value in asdict(facts.below).items() if value or name in ("rows", "bytes")}
+    values = [(declared, getattr(facts.below, declared.name)) for declared in fields(facts.below)]
+    below = {declared.name: value for declared, value in values if value != declared.default}
     return {METADATA: canonical({"below": below, "columns": facts.columns}).decode()}
 
 
@@ -106,7 +106,7 @@ class ShardRows:
 
     def __iter__(self) -> Batches:
         """Yield the rows in batches of at most `batch_rows`; at least one, empty if there are none."""
-        if self._shard.path.startswith(LANDING):
+        if self._shard.is_landed:
             yield from self._of_landed()
         elif self._shard.index_digest:
             for batch in Segment(self._root, self._shard, self._batch_rows):
@@ -160,14 +160,10 @@ def _file_rows(file: pq.ParquetFile, names: Sequence[str], batch_rows: int) -> B
     schema = pa.schema([file.schema_arrow.field(name) for name in names])
     if file.metadata.num_rows == 0:
         yield pa.RecordBatch.from_pylist([], schema=schema)
-    for table in _groups(file, names):
+    for rank in range(file.metadata.num_row_groups):
+        table = file.read_row_group(rank, columns=names, use_threads=False).select(names)
         for batch in table.combine_chunks().to_batches(max_chunksize=batch_rows):
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
-
-
-def _groups(file: pq.ParquetFile, names: Sequence[str]) -> Iterator[pa.Table]:
-    for rank in range(file.metadata.num_row_groups):
-        yield file.read_row_group(rank, columns=names, use_threads=False).select(names)
 
 
 class _RowsMissing(ValueError):
@@ -182,9 +178,11 @@ class _LayerRows:
         own = file.schema_arrow.names
         self._plain = [name for name in names if name in own]
         self._changed = [name for name in names if CHANGED + name in own]
-        self._schema = file.schema_arrow
-        self._groups = _groups(file, [ROW, *self._plain, *(CHANGED + name for name in self._changed)])
-        self._waiting: list[pa.RecordBatch] = []
+        read = [ROW, *self._plain, *(CHANGED + name for name in self._changed)]
+        schema = pa.schema([file.schema_arrow.field(name) for name in read])
+        self._empty = pa.RecordBatch.from_pylist([], schema=schema)
+        self._batches = _file_rows(file, read, GROUP_ROWS)
+        self._waiting: pa.RecordBatch | None = None
 
     def over(self, below: Batches) -> Batches:
         """Yield the layer's rows, in batches with the borders of those below."""
@@ -204,28 +202,20 @@ class _LayerRows:
     def _until(self, stop: int | None) -> pa.RecordBatch:
         """Return the layer's next rows whose row below is before `stop`."""
         taken: list[pa.RecordBatch] = []
-        while self._waiting or self._fetched():
-            batch = self._waiting[0]
+        while (batch := self._next()) is not None:
             count = batch.num_rows if stop is None else int(np.searchsorted(_numbers(batch), stop))
             taken.append(batch.slice(0, count))
             if count < batch.num_rows:
-                self._waiting[0] = batch.slice(count)
+                self._waiting = batch.slice(count)
                 break
-            self._waiting.pop(0)
-        whole = pa.Table.from_batches(taken, schema=taken[0].schema if taken else self._empty().schema)
+        whole = pa.Table.from_batches(taken, schema=self._empty.schema)
         combined: list[pa.RecordBatch] = whole.combine_chunks().to_batches()
-        return combined[0] if combined else self._empty()
+        return combined[0] if combined else self._empty
 
-    def _fetched(self) -> bool:
-        """Fetch the next row group; return whether there was one."""
-        for table in itertools.islice(self._groups, 1):
-            self._waiting = table.combine_chunks().to_batches()
-            return True
-        return False
-
-    def _empty(self) -> pa.RecordBatch:
-        names = [ROW, *self._plain, *(CHANGED + name for name in self._changed)]
-        return pa.RecordBatch.from_pylist([], schema=pa.schema([self._schema.field(name) for name in names]))
+    def _next(self) -> pa.RecordBatch | None:
+        """Return the rest of the last batch of the layer's own columns, or the next batch; None at the end."""
+        waiting, self._waiting = self._waiting, None
+        return waiting if waiting is not None else next(self._batches, None)
 
     def _joined(self, own: pa.RecordBatch, below: pa.RecordBatch, start: int) -> pa.RecordBatch:
         """Return rows with the layer's own columns, and those of the rows below with what the layer changes."""

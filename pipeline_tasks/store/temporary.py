@@ -10,6 +10,8 @@ import fcntl
 import os
 import secrets
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -83,6 +85,21 @@ def new_folder() -> TemporaryFolder:
             _remove_abandoned(parent)
             locks.append(_create(parent / name))
     return TemporaryFolder(tuple(parent / name for parent in parents), tuple(locks))
+
+
+@contextlib.contextmanager
+def owned() -> Iterator[None]:
+    """Have a temporary folder of this process, which ends with it or with SIGTERM; below an owner, have the owner's."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    if is_inside():
+        yield
+        return
+    folder = new_folder()
+    folder.enter()
+    try:
+        yield
+    finally:
+        folder.remove()
 
 
 def _create(folder: Path) -> int:

@@ -171,8 +171,10 @@ def test_a_run_submits_its_stages_to_the_jobs_api(head: RayHead, tmp_path: Path)
     roots = [tmp_path / "there", tmp_path / "here"]
     done = refinery_run(tmp_path, roots[0], **head.env, AIRFLOW_CONN_RAY_DEFAULT=connection)
     assert done.returncode == 0, done.stdout + done.stderr
-    [log] = (roots[0] / "requests").glob("refinery-extract-*-1.reply.json")
+    [log] = (roots[0] / "requests").glob("extract-*/jobs/*.reply.json")
     assert json.loads(log.read_text())["rows"] == 3
+    drivers = [path.relative_to(roots[0] / "requests") for path in roots[0].rglob("claim.json")]
+    assert {path.parts[1:3] for path in drivers} == {("drivers", "1")}
     done = refinery_run(tmp_path, roots[1], "--engine", "local")
     assert done.returncode == 0, done.stdout + done.stderr
     there, here = (version_log.current(str(root), "small").manifests for root in roots)

@@ -6,19 +6,24 @@ import pickle
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
-from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.engines.choose import cancel, engine, start
+from pipeline_tasks.engines.job import working_for
 from pipeline_tasks.engines.ray import connect as connect_ray
-from pipeline_tasks.engines.spark import SparkEngine, session, task_batch
+from pipeline_tasks.engines.ray import task_options
+from pipeline_tasks.engines.spark import SparkEngine, session, session_settings, task_batch, task_settings
 from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost, RecipeError, RefineryError, Transient
 from pipeline_tasks.manifest import Manifest, manifest_path
+from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine
 from pipeline_tasks.run.task import StageIO, Task
@@ -209,7 +214,7 @@ def test_spark_without_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(RecipeError, match="Spark needs Java 17 or newer"):
-        session.__wrapped__("local[1]")
+        session("local[1]")
 
 
 @pytest.fixture
@@ -239,6 +244,68 @@ def test_what_all_tasks_share_is_sent_to_spark_once() -> None:
 def test_what_a_spark_worker_imported_is_no_garbage_to_look_for_after_every_task(at_spark: SparkEngine) -> None:
     at_spark._each([partial(gc.get_freeze_count)] * 2, weight=0)
     assert at_spark._each([partial(gc.get_freeze_count)], weight=0)[0] > 0
+
+
+# --- Jobs and resources ------------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_canceled_while_others_go_on(cluster: tuple[str, str], tmp_path: Path) -> None:
+    start(*cluster)
+    errors: list[BaseException] = []
+    parent, marker = commit_parent(tmp_path, TABLES), tmp_path / "runs"
+
+    def hang() -> None:
+        try:
+            with working_for("canceled"):
+                run(tmp_path, cluster, "toy_bad", parent, params={"how": "hang", "marker": str(marker)})
+        except RefineryError as error:
+            errors.append(error)
+
+    hanging = threading.Thread(target=hang)
+    hanging.start()
+    while not marker.exists():
+        time.sleep(0.1)
+    cancel(cluster[0], "canceled")
+    with working_for("another"):
+        assert run(tmp_path, cluster, "toy_map", parent)[1].rows
+    hanging.join()
+    assert [type(error) for error in errors] == [JobLost]
+
+
+@pytest.mark.parametrize("master", ["spark://m:7077", "yarn", "k8s://https://m:443"])
+def test_the_driver_of_a_cluster_is_not_bound_to_loopback(master: str) -> None:
+    assert not [
+        name for name in session_settings(master) if name.startswith(("spark.driver.host", "spark.driver.bind"))
+    ]
+    assert session_settings("local[2]")["spark.driver.host"] == "127.0.0.1"
+
+
+def test_resources_reach_spark() -> None:
+    resources = Resources(cores=2, memory=1.5, gpus=0.5)
+    gpus = {"spark.task.resource.gpu.amount": "0.5", "spark.executor.resource.gpu.amount": "1"}
+    task = {"spark.task.cpus": "2", "spark.executor.cores": "2"}
+    assert task_settings("spark://m:7077", resources) == task | gpus | {"spark.executor.memory": "1536m"}
+    assert task_settings("yarn", resources) == task | gpus | {"spark.executor.memoryOverhead": "1536m"}
+    assert task_settings("spark://m:7077", Resources()) == {}
+    with pytest.raises(RecipeError, match="Spark Connect takes no resources"):
+        task_settings("sc://m:15002", resources)
+    with pytest.raises(RecipeError, match="needs 450 MiB at least, and `memory` is 256 MiB; raise it"):
+        task_settings("spark://m:7077", Resources(memory=0.25))
+
+
+def test_resources_of_a_spark_of_this_machine_are_the_machines(tmp_path: Path) -> None:
+    request = RefineRequest(str(tmp_path), "toy_map", {}, commit_parent(tmp_path, TABLES))
+    with pytest.raises(RecipeError, match=r"local\[2\] has no GPUs to give"):
+        refine(request, engine("spark", "local[2]", Resources(gpus=1)))
+
+
+def test_resources_reach_ray(ray: str, tmp_path: Path) -> None:
+    assert task_options(Resources(cores=2, memory=1.5, gpus=0.5)) == {"num_cpus": 2, "memory": 3 << 29, "num_gpus": 0.5}
+    parent = commit_parent(tmp_path, TABLES)
+    request = RefineRequest(str(tmp_path), "toy_map", {}, parent)
+    assert refine(request, engine("ray", ray, Resources(cores=1, memory=0.25))).manifest.rows
+    with pytest.raises(RecipeError, match="a task needs 1,000 of CPU, and the Ray of this machine has"):
+        refine(replace(request, params={"every": 2}), engine("ray", ray, Resources(cores=1000)))
 
 
 @pytest.mark.parametrize(("stage", "stages"), [("toy_map", 1), ("toy_group", 2)])
@@ -301,12 +368,13 @@ def test_a_ray_of_our_own_lets_nobody_in_without_its_token(ray_processes: list[p
 
 
 @pytest.mark.parametrize(
-    ("address", "connect"), [("", connect_ray), ("ray://", connect_ray), ("spark://", session), ("sc://", session)]
+    ("address", "connect"),
+    [("", connect_ray.__wrapped__), ("ray://", connect_ray.__wrapped__), ("spark://", session), ("sc://", session)],
 )
-def test_a_cluster_that_is_not_there_is_named(address: str, connect: Any) -> None:
+def test_a_cluster_that_is_not_there_is_named(address: str, connect: Callable[[str], object]) -> None:
     place = f"127.0.0.1:{free_port()}"
     with pytest.raises(JobLost, match=f"{address}{place} does not answer .*start that cluster, or correct its address"):
-        connect.__wrapped__(f"{address}{place}")
+        connect(f"{address}{place}")
 
 
 def test_golden_is_what_it_was(golden: Path) -> None:

@@ -1,6 +1,7 @@
 """Where requests run: the connections decide."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from pipeline_tasks.errors import GateRefused, JobLost, RecipeError, RefineryError
 from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.service.requests import LandRequest, decode, encode, raise_refusal
+from pipeline_tasks.service.requests import LandRequest, raise_refusal
 from tests.s3_server import free_port
 
 REQUEST = RefineRequest("/r", "extract", {}, "p", engine="spark")
@@ -42,6 +43,27 @@ def test_an_engine_is_where_its_connection_says(
     assert address_of(engine) == expected
 
 
+@pytest.mark.parametrize(
+    ("connection", "address"),
+    [
+        ({"conn_type": "spark_connect", "host": "gate", "port": 15002}, "sc://gate:15002/;use_ssl=True"),
+        ({"conn_type": "spark_connect", "host": "gate", "port": 15002, "login": "me"}, None),
+        ({"conn_type": "spark", "host": "sc://gate/;use_ssl=True;token=a%20key"}, "sc://gate:15002/;use_ssl=True"),
+        ({"conn_type": "spark", "host": "sc://gate/;token=a%20key"}, "sc://gate:15002"),
+    ],
+)
+def test_a_token_of_spark_connect_is_in_no_request(
+    monkeypatch: pytest.MonkeyPatch, connection: dict[str, object], address: str | None
+) -> None:
+    from refinery_launch import CONNECT_TOKEN, address_of
+
+    secret = {"password": "a key", "extra": {"use_ssl": True}} if connection["conn_type"] == "spark_connect" else {}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection | secret))
+    monkeypatch.setenv(CONNECT_TOKEN, "")
+    assert address_of("spark") == (address or "sc://gate:15002/;user_id=me;use_ssl=True")
+    assert os.environ[CONNECT_TOKEN] == "a key"
+
+
 def test_an_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from refinery_launch import address_of
 
@@ -51,12 +73,12 @@ def test_an_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_jobs_api_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_launch import send
+    from refinery_launch import submit
 
     place = f"127.0.0.1:{free_port()}"
     monkeypatch.setenv("AIRFLOW_CONN_RAY_DEFAULT", json.dumps({"conn_type": "generic", "host": f"http://{place}"}))
     with pytest.raises(JobLost, match=rf"http://{place} does not answer .*start that cluster, or correct its address"):
-        send(replace(REQUEST, engine="ray"))
+        submit(replace(REQUEST, engine="ray"), "try1")
 
 
 def test_requests_that_need_no_engine_need_no_connection() -> None:
@@ -66,15 +88,32 @@ def test_requests_that_need_no_engine_need_no_connection() -> None:
     assert address_of("") == ""
 
 
-def test_a_job_is_known_by_its_request_and_try() -> None:
-    from refinery_launch import job_id
+@pytest.mark.parametrize(
+    ("address", "session", "session_here"),
+    [
+        ("", False, False),
+        ("local", False, False),
+        ("local[2]", False, False),
+        ("spark://m:7077", True, False),
+        ("sc://m:15002", True, False),
+        ("yarn", True, False),
+        ("k8s://https://m:443", True, False),
+        ("ray://m:10001", True, False),
+        ("m:6379", True, False),
+        ("auto", True, False),
+        ("http://m:8265", True, True),
+    ],
+)
+def test_a_cluster_is_driven_from_a_session(
+    monkeypatch: pytest.MonkeyPatch, address: str, session: bool, session_here: bool
+) -> None:
+    """But for Ray's Jobs API, `refinery run` drives clusters itself."""
+    from refinery_launch import HERE, needs_session
 
-    assert job_id(REQUEST, 1) == job_id(decode(json.loads(json.dumps(encode(REQUEST)))), 1)  # type: ignore[arg-type]
-    others = [
-        job_id(REQUEST, 2),
-        *(job_id(replace(REQUEST, **change), 1) for change in ({"span": (0, 1)}, {"parent": "q"})),
-    ]
-    assert len({job_id(REQUEST, 1), *others}) == 4
+    request = replace(REQUEST, address=address)
+    assert needs_session(request) == session
+    monkeypatch.setenv(HERE, "1")
+    assert needs_session(request) == session_here
 
 
 def test_a_refusal_on_the_cluster_is_the_same_refusal_here() -> None:

@@ -17,12 +17,15 @@ ABOUT = {"recipe": "web", "snapshot": "d1", "run_id": "r"}
 
 VALID: Mapping[str, dict[str, Any]] = {
     "land": {"input": "crawl", **ABOUT},
+    "compose": {"recipe": "corpus", "versions": {"recipe": "web"}},
     "history": ABOUT,
-    "spans": {"parent": "land/a/manifest.json", "partitions": 2, **ABOUT},
+    "spans": {"parent": "land/a/manifest.json", "stage": "ingest", "partitions": 2, **ABOUT},
     "refine": {"stage": "ingest", "params": {}, "parent": "land/a/manifest.json", "span": [0, 1], **ABOUT},
     "seal": {"stage": {"root": "r", "stage": "ingest", "params": {}, "parent": "a"}, "spans": [[0, 1]], "wall": 1.5},
+    "record": {"stage": {"root": "r", "stage": "ingest", "params": {}, "parent": "a"}, "manifest": "b", "cpu": 1.5},
     "judge": {"manifest": "ingest/a/manifest.json", "bounds": {}, **ABOUT},
     "publish": {"manifests": {"land": "land/a/manifest.json"}, **ABOUT},
+    "export": {"version": 1, "exports": {"parquet": 0}, "recipe": "corpus"},
     "judge_snapshot": {
         "manifests": {"land": "land/a/manifest.json", "ingest": "ingest/a/manifest.json"},
         "bounds": {},
@@ -32,6 +35,9 @@ VALID: Mapping[str, dict[str, Any]] = {
     "verify": {"full": True},
     "vacuum": {"grace": 1, "expire": 0, "limit": 0.5},
 }
+
+OF_A_STAGE = ("seal", "record")
+"""Verbs whose root is that of the stage's request."""
 
 NEVER = [-1, math.nan, math.inf, -math.inf, 10**400, "\0", "\ud800", ["x", [1]], {"x": {"y": None}}, "x" * 5_000_000]
 """Values that no field admits, whatever its type."""
@@ -47,7 +53,7 @@ EXTRA: Mapping[str, list[Any]] = {
     "manifests": [{"land": "../x"}, [], None, "x"],
     "verdicts": [{"land": "/x"}, [], None],
     "history": [["../x"], "x", [7]],
-    "partitions": [0, 1.5, True, 10**9, "2"],
+    "partitions": [-1, 1.5, True, 10**9, "2"],
     "grace": ["7", True, None],
     "limit": [1.5, "x", True],
     "span": [[1, 0], [0], [0, 1, 2], [-1, 1], "01"],
@@ -75,7 +81,7 @@ def cases() -> list[tuple[str, str, Any]]:
 
 
 def request(verb: str, root: str) -> dict[str, Any]:
-    return {"verb": verb, **({} if verb == "seal" else {"root": root}), **VALID[verb]}
+    return {"verb": verb, **({} if verb in OF_A_STAGE else {"root": root}), **VALID[verb]}
 
 
 @pytest.mark.parametrize("verb", REQUESTS)
@@ -102,7 +108,7 @@ def test_a_request_about_nothing_is_one_paragraph(
     (tmp_path / "file").write_text("no root")
     for root in ("file", "nothing"):
         path, raw = tmp_path / "request.json", request(verb, str(tmp_path / root))
-        if verb == "seal":
+        if verb in OF_A_STAGE:
             raw["stage"] = {**raw["stage"], "root": str(tmp_path / root)}
         path.write_text(json.dumps(raw))
         code = main([str(path)])

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import multiprocessing
 import os
 import resource
 import signal
@@ -9,13 +10,14 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from pipeline_tasks.errors import ContractError, DeterminismViolation, DigestMismatch, NoSpace, RecipeError, StorageBusy
 from pipeline_tasks.store import s3_store, storage, temporary
+from pipeline_tasks.store.s3_client import s3_client
 from pipeline_tasks.store.storage import commit, connect
 from tests.faulty_s3 import Fault, FaultyS3
 from tests.s3_server import free_port
@@ -254,7 +256,11 @@ WRITER = textwrap.dedent(
 
 
 @pytest.mark.parametrize("delay", [0.05, 0.2, 0.35, 0.6])
-def test_a_killed_writer_leaves_nothing_half_written(any_root: str, tmp_path: Path, delay: float) -> None:
+def test_a_killed_writer_leaves_nothing_half_written(
+    any_root: str, tmp_path: Path, delay: float, request: pytest.FixtureRequest
+) -> None:
+    if any_root.startswith("s3://"):
+        request.getfixturevalue("faults")  # Drops a request without its whole body, as S3 does and MiniStack does not.
     command = [sys.executable, "-c", WRITER, any_root, str(tmp_path / "body")]
     writer = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
     try:
@@ -266,14 +272,7 @@ def test_a_killed_writer_leaves_nothing_half_written(any_root: str, tmp_path: Pa
         writer.send_signal(signal.SIGKILL)
         writer.communicate()
     store = connect(any_root)
-    left = list(store.list(""))
-    # The S3 server under test may keep an empty object of a PUT that died before its body; none is ever half there.
-    whole = {40 * 1024 * 1024} | ({0} if any_root.startswith("s3://") else set())
-    assert {entry.bytes for entry in left} <= whole
-    for entry in left:
-        if not entry.bytes:
-            commit(store, entry.path, b"healed")
-            assert store.read(entry.path) == b"healed"
+    assert {entry.bytes for entry in store.list("")} <= {40 * 1024 * 1024}
     assert store.create("created/next", b"next")
 
 
@@ -505,8 +504,26 @@ def test_a_new_object_is_flushed_with_the_entry_of_its_folder(tmp_path: Path, mo
         assert flushed.index(folder) > flushed.index(file)
 
 
+def test_folders_right_under_a_root_are_listed_without_hidden_ones(any_root: str) -> None:
+    assert list(connect(any_root).folders()) == []
+    for path in ("b/x/y", "a/x", "a/z", "file", "_staging/x", ".hidden/x", "é f/x"):
+        connect(any_root).create(path, b"x")
+    assert list(connect(any_root).folders()) == ["a", "b", "é f"]
+
+
 def test_a_root_without_objects_is_no_root(any_root: str) -> None:
     with pytest.raises(RecipeError, match=r"has no objects|does not exist"):
         storage.require_root(f"{any_root}/nothing")
     connect(f"{any_root}/something").create("a", b"")
     storage.require_root(f"{any_root}/something")
+
+
+def _client(_: int) -> int:
+    return id(s3_client())
+
+
+def test_a_forked_process_has_a_client_of_its_own(s3_root: str) -> None:
+    """It had its parent's, and so its connections: answers went to whoever read first."""
+    own = id(s3_client())
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
+        assert list(pool.map(_client, [0])) != [own]

@@ -1,0 +1,201 @@
+"""Requests to a session: a driver starts with the first, replies come back as themselves, and lost drivers are named."""
+
+import asyncio
+import json
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from pipeline_tasks.errors import JobLost, RecipeError
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.service import session as sessions
+from pipeline_tasks.service.handle import handle
+from pipeline_tasks.service.requests import LandRequest
+from pipeline_tasks.service.session import LOST, REPLIED, Session, Watch, open_jobs
+from tests.cluster.containers import wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def request_here(tmp_path: Path) -> Iterator[RefineRequest]:
+    """The request to ingest a small snapshot; its driver is a process of this machine, and gone at the end."""
+    day, root = tmp_path / "day", str(tmp_path / "root")
+    day.mkdir()
+    (day / "a.jsonl").write_text('{"text": "hello"}\n')
+    landed = handle(LandRequest(root, str(day), snapshot="day"))["manifest"]
+    with tempfile.TemporaryDirectory(prefix="session-") as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", name)
+        yield RefineRequest(root, "ingest", {}, landed, landing=str(day), recipe="web", snapshot="day", run_id="r")
+        for process in drivers():
+            for started in [*process.children(recursive=True), process]:  # a JVM that waits for its master would stay
+                started.kill()
+            process.wait()
+
+
+def drivers() -> list[psutil.Process]:
+    children = psutil.Process().children(recursive=True)
+    return [child for child in children if child.is_running() and "service.driver" in " ".join(_words(child))]
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def run_trigger(trigger: Any) -> dict[str, Any]:
+    """Return the payload of a trigger's event; the trigger is made from its serialized form, as the triggerer does."""
+    from refinery_session import ReplyTrigger
+
+    path, arguments = trigger.serialize()
+    assert path == "refinery_session.ReplyTrigger"
+
+    async def event() -> Any:
+        async for fired in ReplyTrigger(**json.loads(json.dumps(arguments))).run():
+            return fired.payload
+        return None
+
+    payload: dict[str, Any] = asyncio.run(event())
+    return payload
+
+
+def test_two_requests_share_a_driver_and_a_trigger_sees_the_reply(request_here: RefineRequest) -> None:
+    from refinery_session import ReplyTrigger, Waiting, collect, log_place, post
+
+    first = post(request_here, "try1")
+    log, _, host = log_place(first).removeprefix("its log is ").partition(" on ")
+    assert first.session in Path(log).read_text()
+    assert host == socket.gethostname()
+    second = post(replace(request_here, span=(0, 1)), "try1")
+    assert (first.session, first.driver) == (second.session, second.driver)
+    for waiting in (first, second):
+        event = run_trigger(ReplyTrigger(asdict(waiting), poll=0.2))
+        assert event["state"] == REPLIED
+        assert collect(Waiting(**event["waiting"]), event["state"])["rows"] == 1
+    assert len(drivers()) == 1
+    Session(first.root, first.session).close_all()
+    for _ in wait_until("the driver ends", 60, each=0.2):
+        if not drivers() or drivers()[0].status() == psutil.STATUS_ZOMBIE:
+            break
+
+
+def test_a_refusal_comes_back_as_itself(request_here: RefineRequest) -> None:
+    from refinery_session import post, wait
+
+    with pytest.raises(RecipeError, match="unknown key 'no'"):
+        wait(post(replace(request_here, params={"no": "such"}), "try1"))
+
+
+def test_a_lost_driver_is_named_with_its_log_and_the_next_try_starts_another(
+    request_here: RefineRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from refinery_session import collect, post
+
+    waiting = post(request_here, "try1")
+    for _ in wait_until("the driver lives", 60, each=0.1):
+        if drivers() and Session(waiting.root, waiting.session).driver_names(1):
+            break
+    monkeypatch.setattr(sessions, "LISTEN", 0.0)
+    with pytest.raises(JobLost, match=r"driver 1 of ingest-\w+ ended before it answered ingest-.*its log .* ends:"):
+        collect(waiting, LOST)
+    again = post(request_here, "try2")
+    assert again.driver == 2
+
+
+def test_a_reply_that_went_with_its_root_is_a_lost_job(tmp_path: Path) -> None:
+    from refinery_session import Waiting, collect
+
+    with pytest.raises(JobLost, match=r"driver 1 of s ended before it answered j"):
+        collect(Waiting(str(tmp_path / "removed"), "s", "j", 1, ""), REPLIED)
+
+
+def test_a_task_that_a_person_clears_cancels_its_request(request_here: RefineRequest) -> None:
+    from refinery_session import ReplyTrigger, post
+
+    waiting = post(request_here, "try1")
+    asyncio.run(ReplyTrigger(asdict(waiting)).on_kill())
+    session = Session(waiting.root, waiting.session)
+    assert f"{waiting.job}.canceled" in session.job_names()
+
+
+def test_a_driver_that_ends_as_it_starts_is_known_at_once_by_all_who_wait_for_it(
+    request_here: RefineRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from refinery_session import post
+
+    monkeypatch.setattr(sessions, "LISTEN", 0.0)
+    monkeypatch.setenv("PYTHONHOME", "/nowhere")  # as an image without what it needs
+    with pytest.raises(JobLost, match=r"(?s)driver 1 of ingest-\w+ ended as it started.* its log .* ends: .*encodings"):
+        post(request_here, "try1")
+    session = Session.of(request_here)
+    (job,) = open_jobs(session.job_names())
+    assert Watch(session, job, 1).look() == LOST
+    monkeypatch.undo()
+    assert post(request_here, "try2").driver == 2
+
+
+def test_a_driver_that_cannot_be_started_leaves_the_session_open_for_the_next_try(
+    request_here: RefineRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from refinery_session import post
+
+    monkeypatch.setattr(os, "environ", {**os.environ, "BAD": "\0"})
+    with pytest.raises(ValueError, match="null byte"):
+        post(request_here, "try1")
+    monkeypatch.undo()
+    assert post(request_here, "try2").driver == 2
+
+
+def test_a_driver_that_ends_well_leaves_no_log(request_here: RefineRequest) -> None:
+    from refinery_session import post, wait
+
+    waiting = post(request_here, "try1")
+    session = Session(waiting.root, waiting.session)
+    assert "started" in session.driver_names(1)
+    assert list(Path(tempfile.gettempdir()).rglob("refinery-*.log"))
+    wait(waiting)
+    session.close_all()
+    for _ in wait_until("the driver has ended", 60, each=0.2):
+        if not list(Path(tempfile.gettempdir()).rglob("refinery-*.log")):
+            break
+
+
+def test_a_task_keeps_its_try_when_a_driver_is_lost(
+    request_here: RefineRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import TaskDeferred
+    from refinery_operators import Refine
+
+    with socket.create_server(("127.0.0.1", 0)) as master:
+        place = {"conn_type": "spark", "host": "spark://127.0.0.1", "port": master.getsockname()[1]}
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(place))
+        settings = {"params": {}, "engine": "spark", "resources": {}, "error_budget": {}}
+        part = {"manifest": request_here.parent, "span": [0, 1], "name": "a", "of": 1, "verdict": ""}
+        landed = {"history": {}, "landing": request_here.landing}
+        task = Refine(task_id="refine", recipe="web", stage="ingest", step=settings, landed=landed, part=part)
+        params = {"input": "x", "root": request_here.root, "snapshot": "day", "partitions": 0, "patience": 0}
+        context: Any = {
+            "params": {**params, "engines": {}, "override": {}},
+            "dag_run": None,
+            "ti": SimpleNamespace(id="try1", run_id="r"),
+        }
+        with pytest.raises(TaskDeferred) as deferred:
+            task.execute(context)
+        for number in (2, 3, 4):
+            waiting = deferred.value.trigger.waiting
+            with pytest.raises(TaskDeferred) as deferred:
+                task.resume(context, {"state": LOST, "waiting": waiting})
+            assert deferred.value.trigger.waiting["driver"] == number
+            assert deferred.value.trigger.waiting["job"] == waiting["job"]
+        with pytest.raises(JobLost, match="driver 4 of ingest"):
+            task.resume(context, {"state": LOST, "waiting": deferred.value.trigger.waiting})
