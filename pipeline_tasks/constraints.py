@@ -9,6 +9,9 @@ import sys
 from dataclasses import dataclass
 from typing import Annotated
 
+OMITTED = "omitted"
+"""Key of a field's metadata: the value with which committed JSON leaves the field out."""
+
 LARGEST = sys.float_info.max
 """The largest finite number."""
 
@@ -81,8 +84,11 @@ Count = Annotated[int, Range(0, MOST_ROWS)]
 Positive = Annotated[int, Range(1, MOST_ROWS)]
 """A number of things; there is at least one."""
 
-Buckets = Annotated[int, Range(1, 65_536)]
-"""A number of shards: each is a file, and a task."""
+MOST_BUCKETS = 65_536
+"""Each bucket is a file, and a task."""
+
+Buckets = Annotated[int, Range(0, MOST_BUCKETS)]
+"""A number of shards; 0: as many as the bytes of the input ask for."""
 
 Bytes = Annotated[int, Range(1, 1 << 50)]
 """A size, of at most a pebibyte."""

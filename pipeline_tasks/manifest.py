@@ -4,7 +4,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import zstandard
 
 from pipeline_tasks.errors import ContractError, cause
 from pipeline_tasks.sealed import digest_of, parse, reference, seal, sha256, unseal
-from pipeline_tasks.stage import LANDING, Shard, Shards
+from pipeline_tasks.stage import WHOLE, Shard, Shards
 
 FORMAT = 4
 """Version of the manifest's own layout, stored as `format`; part of every fingerprint."""
@@ -30,7 +30,7 @@ Tally = Mapping[str, int]
 class Manifest:
     """The only thing that flows between tasks, by path: one stage's output over the shards that it covers.
 
-    `rows_in == rows kept + rejected + quarantined` (or tokens, for a stage that conserves tokens).
+    `rows_in == rows kept + rejected + quarantined` (or copies or tokens, for a stage that conserves those).
     `history` has the shards that the stage saved for later snapshots, by section: every section that the stage
     declares, without shards where it saved none. `below` has the shards of this stage that layers rest on
     (`stage.Layer`); those of other stages are in their manifests. `parents` are the fingerprints of the input and of
@@ -65,6 +65,12 @@ class Manifest:
         return sum(shard.rows for shard in self.shards)
 
     @property
+    def uses(self) -> int:
+        """Rows kept, each counted as often as its column `copies` says: once, if the stage wrote none."""
+        copies = self.metrics.get("kept", {}).get("copies")
+        return int(copies["sum"]) if copies else self.rows
+
+    @property
     def bytes(self) -> int:
         """Bytes of the kept shards as stored."""
         return sum(shard.bytes for shard in self.shards)
@@ -72,7 +78,7 @@ class Manifest:
     @property
     def landed(self) -> bool:
         """Return whether the shards are files of a landed snapshot, whose rows are not counted yet."""
-        return any(shard.path.startswith(LANDING) for shard in self.shards)
+        return any(shard.is_landed for shard in self.shards)
 
     @property
     def history_shards(self) -> Shards:
@@ -96,12 +102,17 @@ def manifest_path(stage: str, fingerprint: str) -> str:
 
 
 SHARED = "shared-"
-"""What the prefix of a stage's shared layers begins with, after the stage's name."""
+"""What the prefix of a stage's shared shards begins with, after the stage's name."""
 
 
 def shared_prefix(stage: str, version: int) -> str:
-    """Return the prefix of the layers that all runs of a stage's version share (`stage.Layer`)."""
+    """Return the prefix of the shards that all runs of a stage's version share (`stage.Engine.map`, `stage.Layer`)."""
     return f"{stage}/{SHARED}{digest_of([version, FORMAT, WRITER])[:24]}"
+
+
+def is_shared(path: str) -> bool:
+    """Return whether a path, relative to the root, is the prefix of a stage's shared shards or below it."""
+    return path.partition("/")[2].startswith(SHARED)
 
 
 ABANDONED = b'{"abandoned":true}\n'
@@ -135,9 +146,9 @@ def _fingerprint(identity: Mapping[str, Any], writer: str = WRITER) -> str:
 def identified(manifest: Manifest) -> Manifest:
     """Return the manifest with the fingerprint that follows from what it says.
 
-    The identity of a landed snapshot has the names and digests of its files besides its params.
+    The identity of a landed snapshot has the names and digests of its files besides its params, and where pieces begin.
     """
-    files = {"files": [[shard.path, shard.digest] for shard in manifest.shards]} if manifest.landed else {}
+    files = {"files": [_file_of(shard) for shard in manifest.shards]} if manifest.landed else {}
     identity = {
         "stage": manifest.stage,
         "version": manifest.version,
@@ -148,9 +159,13 @@ def identified(manifest: Manifest) -> Manifest:
     return replace(manifest, fingerprint=_fingerprint(identity, manifest.writer))
 
 
+def _file_of(shard: Shard) -> list[object]:
+    return [shard.path, shard.digest, *([shard.start] if shard.start != WHOLE else [])]
+
+
 def dump(manifest: Manifest) -> bytes:
     """Return the manifest as it is stored: canonical and sealed, byte-identical between attempts."""
-    return seal({"format": FORMAT, **asdict(manifest)})
+    return seal({"format": FORMAT, **{part.name: getattr(manifest, part.name) for part in fields(manifest)}})
 
 
 def reference_of(path: str, manifest: Manifest) -> str:
@@ -181,13 +196,13 @@ def _way_out(path: str) -> str:
         return "remove it and run again: only its missing shards are written again"
     if "compacted/" in path:
         return "remove its folder: its parts are still there and are read instead"
-    return "restore it from a backup or remove its folder to refine again"
+    return "restore it from a backup or remove its folder and run again"
 
 
 def _require_format(written: object, path: str) -> None:
     if written != FORMAT:
         message = (
-            f"{path} is not a manifest of format {FORMAT} but of format {written}; refine again into a new root, "
+            f"{path} is not a manifest of format {FORMAT} but of format {written}; run again into a new root, "
             "or read this one with the version of Refinery that wrote it"
         )
         raise ContractError(message)
@@ -219,11 +234,13 @@ def shard_of(raw: Mapping[str, Any]) -> Shard:
     inside = shard.path.isprintable() and parts[0] not in ("", "file:", "s3:") and ".." not in parts
     _require(shard.path, inside, "a shard's path")
     _require(shard.digest, bool(re.fullmatch("[0-9a-f]{64}", shard.digest)), "a shard's digest")
-    named = shard.path.startswith(LANDING) or parts[-1].partition(".")[0] == shard.digest[:NAMED]
+    named = shard.is_landed or parts[-1].partition(".")[0] == shard.digest[:NAMED]
     _require(shard.path, named, f"the path of the shard with the digest {shard.digest}")
     _require(shard.index_digest, bool(re.fullmatch("([0-9a-f]{64})?", shard.index_digest)), "a shard's index digest")
     sizes = (shard.rows, shard.bytes, shard.below)
     _require(sizes, all(map(_is_count, sizes)), "a shard's rows and bytes")
+    piece = shard.start == WHOLE or (_is_count(shard.start) and shard.is_landed)
+    _require(shard.start, piece, "where a shard starts")
     return shard
 
 

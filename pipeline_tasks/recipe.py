@@ -3,7 +3,7 @@
 import importlib
 import os
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +16,12 @@ from pipeline_tasks.yaml_file import read_yaml
 
 LAND = "land"
 """The name of the landing, which precedes every stage; its card is in `landing.listing`."""
+
+COMPOSE = "compose"
+"""The name of what begins a build: the tokenized documents of a selection of versions (`publish.composing`)."""
+
+BUILD = "build"
+"""The name that versions of a training dataset have in the place of a snapshot's."""
 
 PUBLISH = "publish"
 """The name of what makes a version of a snapshot, and of the gate before it."""
@@ -34,8 +40,10 @@ STAGES = (
     "scrub_pii",
     "decontaminate",
     "tokenize",
+    "select",
     "mix",
     "shuffle",
+    "takedown",
     "pack",
 )
 """Every stage, in the order in which recipes use them: cheap and high-rejecting first."""
@@ -50,11 +58,23 @@ MOST_NAME = 100
 """Characters of a wrong name that a message shows."""
 
 MAX_PARTITIONS = 1024
-"""Partitions of a stage: Airflow's own bound on a mapped task."""
+"""Partitions of a stage: Airflow's own bound on a mapped task (`max_map_length`)."""
 
-Partitions = Annotated[int, Range(1, MAX_PARTITIONS)]
+Partitions = Annotated[int, Range(0, MAX_PARTITIONS)]
+"""Partitions of a stage; 0: as many as the bytes of its input ask for."""
 
 RECIPES = Path(__file__).parent.parent / "dags" / "recipes"
+BUILDS = RECIPES / "build"
+"""The folder of recipes that build a training dataset from versions; those beside it refine snapshots."""
+
+SELECT = "select"
+"""The first stage of a recipe that builds."""
+
+PACKED = ("shuffle", "pack")
+"""The last stages of a recipe that builds: what they write is published."""
+
+TAKEDOWN = "takedown"
+"""The stage that every build has before `pack`, and that no recipe names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +86,59 @@ class ErrorBudget:
 
 
 @dataclass(frozen=True, slots=True)
+class Resources:
+    """What one task of a stage is given on Spark and Ray: CPU cores, GiB of memory, GPUs. 0: as the engine does it."""
+
+    cores: Annotated[int, Range(0, 1024)] = 0
+    memory: Annotated[float, Range(0, 1 << 16)] = 0.0
+    gpus: Annotated[float, Range(0, 64)] = 0.0
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for parts of several GPUs, which neither Spark nor Ray gives."""
+        if self.gpus > 1 and not float(self.gpus).is_integer():
+            message = f"gpus is {self.gpus:g}; a task is given a part of one GPU, or a whole number of them"
+            raise ValueError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Which published versions a training dataset is built from: the newest of each selected snapshot of a recipe.
+
+    `snapshots` are names or patterns (`CC-MAIN-2026-*`); `since` and `until` bound names as text, both included. All
+    snapshots that are published when the build starts are selected if nothing is said. With `cluster_sizes`, documents
+    get the column `cluster_size`: how many records of the selected snapshots they stand for, themselves included.
+    """
+
+    recipe: PlainWord
+    snapshots: tuple[str, ...] = ()
+    since: str = ""
+    until: str = ""
+    cluster_sizes: bool = False
+
+
+EXPORTS = ("parquet", "mds", "webdataset", "numpy", "megatron", "text-jsonl", "text-parquet")
+"""Formats of other trainers in which a build may be exported: those of `publish.trainers`."""
+
+MOST_SHARD_BYTES = 2 << 30
+"""Most bytes of an exported shard: a process has a few times as many in memory, and MDS counts bytes with 32 bits."""
+
+ShardBytes = Annotated[int, Range(0, MOST_SHARD_BYTES)]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSettings:
+    """How a build is exported in one format: `shard_bytes` of ids or text per shard, 0 for those of the format."""
+
+    shard_bytes: ShardBytes = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RunSettings:
     """The section `run` of a recipe: how to run, which is not part of identity."""
 
-    partitions: Partitions = 4
+    partitions: Partitions = 0
     engines: Mapping[str, EngineName] = field(default_factory=dict)
+    resources: Mapping[str, Resources] = field(default_factory=dict)
     error_budget: ErrorBudget = field(default_factory=ErrorBudget)
 
 
@@ -81,6 +149,8 @@ class _Written:
     stages: Mapping[str, Any]
     name: PlainWord
     title: str = ""
+    versions: Versions | None = None
+    exports: Mapping[str, ExportSettings] = field(default_factory=dict)
     run: RunSettings = field(default_factory=RunSettings)
     gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -92,21 +162,26 @@ class Step:
     stage: str
     params: Mapping[str, Any]
     engine: str
+    resources: Resources = Resources()
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """What to do: steps in order, how many partitions a stage is mapped over, and bounds that differ for its gates.
 
-    `partitions`, `engine`s and `error_budget` decide how to run and are not part of identity.
+    `partitions`, `engine`s, `resources` and `error_budget` decide how to run and are not part of identity. `versions`
+    are the input of a recipe that builds a training dataset; one that refines a snapshot has none. `exports` are the
+    formats of other trainers in which what was built is exported, with the bytes of a shard.
     """
 
     name: str
     title: str
     steps: tuple[Step, ...]
-    partitions: Partitions = 4
+    partitions: Partitions = 0
     error_budget: ErrorBudget = field(default_factory=ErrorBudget)
     gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    versions: Versions | None = None
+    exports: Mapping[str, ShardBytes] = field(default_factory=dict)
 
     def step(self, stage: str) -> Step:
         """Return the step of `stage`; RecipeError if the recipe has none."""
@@ -134,6 +209,15 @@ def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
     return parse_recipe(read_yaml(path), str(path))
 
 
+def load_build(name: str) -> Recipe:
+    """Read a recipe that builds a training dataset, by name or path; RecipeError for one that refines a snapshot."""
+    recipe = load_recipe(name, BUILDS)
+    if recipe.versions is None:
+        message = f"recipe {recipe.name} refines a snapshot: `refinery run` takes it; a build has `versions`"
+        raise RecipeError(message)
+    return recipe
+
+
 def _is_there(path: Path) -> bool:
     try:
         return os.path.lexists(path)
@@ -151,17 +235,24 @@ def _other_file(name: str) -> str:
 def parse_recipe(raw: object, where: str) -> Recipe:
     """Check a recipe's YAML; unknown keys are refused with the nearest known one."""
     top = {key: value for key, value in require_mapping(raw, where).items() if value is not None or key == "stages"}
-    require_known(top, ("name", "title", "stages", "run", "gates"), where)
+    require_known(top, ("name", "title", "versions", "stages", "exports", "run", "gates"), where)
     steps = require_mapping(top.get("stages"), f"{where}: stages")
     if not steps:
         message = f"{where} has no stages; write at least `stages: {{ingest: {{}}}}`"
         raise RecipeError(message)
-    require_known(steps, STAGES, f"{where}: stages")
-    written = bind_fields(_Written, {"name": Path(where).stem, **top, "run": _section(top, "run", where)}, where)
+    require_known(steps, tuple(stage for stage in STAGES if stage != TAKEDOWN), f"{where}: stages")
+    written = bind_fields(_Written, {"name": Path(where).stem, **top, **_sections(top, where)}, where)
     require_known(written.run.engines, tuple(steps), f"{where}: run: engines")
-    require_known(written.gates, (*steps, PUBLISH), f"{where}: gates")
-    bound = tuple(_step(name, params, written.run.engines, where) for name, params in steps.items())
+    require_known(written.run.resources, tuple(steps), f"{where}: run: resources")
+    require_known(written.gates, gates_of(steps, written.versions), f"{where}: gates")
+    require_known(written.exports, EXPORTS, f"{where}: exports")
+    _require_input(written, steps, where)
+    stages = tuple(steps)
+    if written.versions is not None:
+        steps = {name: params for step, params in steps.items() for name, params in _with_takedown(step, params)}
+    bound = tuple(_step(name, params, written.run, where) for name, params in steps.items())
     _require_columns(bound, where)
+    _require_packed(written, stages, where)
     return Recipe(
         name=written.name,
         title=written.title,
@@ -169,7 +260,72 @@ def parse_recipe(raw: object, where: str) -> Recipe:
         partitions=written.run.partitions,
         error_budget=written.run.error_budget,
         gates=written.gates,
+        versions=written.versions,
+        exports={name: settings.shard_bytes for name, settings in written.exports.items()},
     )
+
+
+def _sections(top: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the sections that may be written in more than one way; `exports` may be a list of formats."""
+    exports = top.get("exports", {})
+    if isinstance(exports, list) and all(isinstance(name, str) for name in exports):
+        exports = {name: {} for name in exports}
+    named = require_mapping(exports, f"{where}: exports")
+    return {
+        "run": _section(top, "run", where),
+        "exports": {name: {} if settings is None else settings for name, settings in named.items()},
+    }
+
+
+def _require_input(written: _Written, steps: Mapping[str, Any], where: str) -> None:
+    """Raise RecipeError unless a recipe says what it reads: `versions` and `select`, or neither for a snapshot."""
+    if written.versions is not None and next(iter(steps)) != SELECT:
+        message = f"{where} has `versions`, so it builds a training dataset; its first stage must be {SELECT}"
+        raise RecipeError(message)
+    if written.versions is None and written.exports:
+        message = f"{where} refines snapshots, and `exports` are of a training dataset; move them to a recipe of one"
+        raise RecipeError(message)
+    if written.versions is None and SELECT in steps:
+        message = f"{where}: {SELECT} reads published versions; add `versions: {{recipe: web}}`, or leave {SELECT} out"
+        raise RecipeError(message)
+
+
+def _with_takedown(name: str, params: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 -- as written
+    """Yield a step of a build, behind the takedown if it packs."""
+    if name == PACKED[-1]:
+        yield TAKEDOWN, {}
+    yield name, params
+
+
+def _require_packed(written: _Written, stages: tuple[str, ...], where: str) -> None:
+    """Raise RecipeError for a recipe that builds and does not end with the stages whose output is published."""
+    if written.versions is not None and stages[-len(PACKED) :] != PACKED:
+        message = (
+            f"{where} has `versions`, so it builds a training dataset; its last stages must be {' and '.join(PACKED)}, "
+            f"and they are {', '.join(stages[-len(PACKED) :])}"
+        )
+        raise RecipeError(message)
+    pack = dict(written.stages.get(PACKED[-1]) or {})
+    by_shard = [key for key, value in (("method", "concat"), ("tail", "carry")) if pack.get(key, value) != value]
+    if written.versions is None and by_shard:
+        key = by_shard[0]
+        message = (
+            f"{where}: a snapshot's own tokens are one stream, which `{key}: {pack[key]}` does not give; leave `{key}` "
+            "out of pack, or use it in a recipe with `versions`"
+        )
+        raise RecipeError(message)
+    if written.versions is not None and written.versions.recipe == written.name:
+        message = (
+            f"{where}: recipe {written.name} is built from versions of its own name; give the dataset another name"
+        )
+        raise RecipeError(message)
+
+
+def gates_of(stages: Iterable[str], versions: Versions | None) -> tuple[str, ...]:
+    """Return the names of a recipe's gates: its stages, and `publish` if it refines a snapshot."""
+    if versions is None:
+        return (*stages, PUBLISH)
+    return tuple(name for stage in stages if stage != TAKEDOWN for name, _ in _with_takedown(stage, {}))
 
 
 def _section(top: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
@@ -178,11 +334,11 @@ def _section(top: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]
     return {key: value for key, value in section.items() if value is not None}
 
 
-def _step(name: str, params: object, engines: Mapping[str, str], where: str) -> Step:
+def _step(name: str, params: object, run: RunSettings, where: str) -> Step:
     written = require_mapping({} if params is None else params, f"{where}: {name}")
     card = stage_card(name)
     bind(card, written, f"{where}: {name}")
-    return Step(name, dict(written), engines.get(name, card.engine))
+    return Step(name, dict(written), run.engines.get(name, card.engine), run.resources.get(name, Resources()))
 
 
 def _require_columns(steps: Iterable[Step], where: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, DigestMismatch
 
 SEAL = "sha256"
@@ -18,7 +19,8 @@ _REFERENCE = re.compile("(.+?)(?:@sha256:([0-9a-f]{64}))?", re.DOTALL)
 def canonical(value: object) -> bytes:
     """Return `value` as JSON bytes that are equal for equal values: sorted keys, no spaces, no clock.
 
-    A field that `repr` does not show, such as the value of a `Secret`, is left out.
+    A field that `repr` does not show, such as the value of a `Secret`, is left out, and so is one that has the value of
+    its metadata `OMITTED`.
     """
     return _dumped(_plain(value))
 
@@ -29,7 +31,13 @@ def _dumped(value: object) -> bytes:
 
 def _plain(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
-        return {declared.name: _plain(getattr(value, declared.name)) for declared in fields(value) if declared.repr}
+        written = [declared for declared in fields(value) if declared.repr]
+        values = [(declared, getattr(value, declared.name)) for declared in written]
+        return {
+            declared.name: _plain(item)
+            for declared, item in values
+            if OMITTED not in declared.metadata or item != declared.metadata[OMITTED]
+        }
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

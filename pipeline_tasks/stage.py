@@ -7,6 +7,8 @@ from typing import Any, Generic, Literal, NewType, Protocol, TypeVar
 
 import pyarrow as pa
 
+from pipeline_tasks.constraints import MOST_BUCKETS, OMITTED
+
 P = TypeVar("P")
 
 LANDING = "landing:"
@@ -24,6 +26,12 @@ Kernel = Callable[..., Batches]
 FilePath = NewType("FilePath", str)
 """A parameter that names a file (model, word list, tokenizer): its digest, not its path, is identity."""
 
+NO_FILE = FilePath("")
+"""The parameter names no file."""
+
+
+WHOLE = -1
+"""`Shard.start` of a shard that is no piece of a landed file."""
 
 VARIABLE = "variable"
 """Key of a field's metadata: the environment variable that holds its secret, which no recipe may."""
@@ -50,7 +58,9 @@ class Shard:
     """One immutable file: `path` is relative to the root (`landing:` files to their snapshot), `digest` is SHA-256.
 
     `index_digest` is the SHA-256 of the top page of its index, if it is a segment: rows sorted by a key. `below` is the
-    bytes of the shards that a layer's rows come from (see `Layer`), 0 for a shard that has all of its columns.
+    bytes of the shards that a layer's rows come from (see `Layer`), 0 for a shard that has all of its columns. `start`
+    is the byte at which a piece of a landed file begins, `WHOLE` for any other shard; `bytes` and `digest` are then
+    those of the piece.
     """
 
     path: str
@@ -59,11 +69,18 @@ class Shard:
     digest: str
     index_digest: str = ""
     below: int = 0
+    start: int = field(default=WHOLE, metadata={OMITTED: WHOLE})
+
+    @property
+    def is_landed(self) -> bool:
+        """Whether it is a landed file, or a piece of one."""
+        return self.path.startswith(LANDING)
 
     @property
     def identity(self) -> str:
-        """What rows read from it depend on: the digest, and the name of a landed file, which its rows have."""
-        return f"{self.digest} {self.path}" if self.path.startswith(LANDING) else self.digest
+        """What rows read from it depend on: the digest, and of a landed file what its rows have: name and offsets."""
+        piece = f" {self.start}" if self.start != WHOLE else ""
+        return f"{self.digest} {self.path}{piece}" if self.is_landed else self.digest
 
     @property
     def weight(self) -> int:
@@ -72,6 +89,31 @@ class Shard:
 
 
 Shards = tuple[Shard, ...]
+
+
+BUCKET_BYTES = 128_000_000
+"""Bytes of the input that one bucket is to have: as text, three to four times as many, of which a task has two copies.
+
+The buckets of stages follow from it: another number is a new version of each.
+"""
+
+LEAST_BUCKETS = 8
+"""Buckets of documents, however few they are: as many tasks can run at once."""
+
+
+def buckets_for(shards: Shards, least: int = LEAST_BUCKETS) -> int:
+    """Return how many buckets the rows of these shards ask for: a power of two, from `least` on.
+
+    It follows from their bytes alone. Powers of two keep the buckets of a growing dataset within those of its history.
+    """
+    wanted = -(-sum(shard.weight for shard in shards) // BUCKET_BYTES)
+    return min(max(least, 1 << max(wanted - 1, 0).bit_length()), MOST_BUCKETS)
+
+
+def buckets_of(documents: Shards) -> int:
+    """Return in how many buckets documents come, or how many they ask for where their number cannot be one of those."""
+    count = len(documents)
+    return count if count >= LEAST_BUCKETS and count.bit_count() == 1 else buckets_for(documents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +180,26 @@ class Engine(Protocol):
     def rejected(self) -> Mapping[str, int]:
         """Reason -> rows rejected so far in this run; reasons that start with `error:` are quarantined."""
 
-    def map(self, kernel: Kernel, *inputs: Shards, broadcast: Shards = (), layer: Layer | None = None) -> Shards:
+    def map(
+        self,
+        kernel: Kernel,
+        *inputs: Shards,
+        broadcast: Shards = (),
+        layer: Layer | None = None,
+        shared: bool = False,
+        reads: tuple[str, ...] = (),
+    ) -> Shards:
         """Run `kernel` once per shard; several inputs are zipped shard by shard.
+
+        History that was saved in another number of buckets is lined up by the ranges of its buckets.
 
         Every call also gets all of `broadcast` as one last stream when `broadcast` is not empty
         (a plan, a model, a list: small things that every shard needs), or as one `HistoryReader` when all its
         shards are of a section with a key: of those only the pages of the keys that are read are fetched.
         With `layer`, what the kernel says of the rows of its first input is stored, and not the rows again.
+        With `shared`, what it yields follows from the kernel, its arguments and its inputs alone, and it rejects
+        nothing: every run of the stage that asks for the same finds it, whatever its fingerprint.
+        `reads` names the columns that the kernel gets of its first input, where it has them; without any it gets all.
         """
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
@@ -168,13 +223,16 @@ class Stage(Generic[P]):
     `version` is bumped when output changes for the same params. `splits` promises that
     run(a + b) == run(a) + run(b), so Airflow may map it over partitions. `profiled` names
     output columns that are profiled into the manifest's metrics (whole numbers: count, sum
-    and a histogram; ratios: a histogram; strings: value counts). `reasons` lists every reason
+    and a histogram; ratios: a histogram; strings: value counts). `spread` names columns of which
+    `group` leaves the place to chance: the manifest counts where their values are. `reasons` lists every reason
     the stage can give. `history` declares the sections that the stage saves. `reads_history` is False for a stage that
     saves history only for readers outside the pipeline: its output does not depend on earlier snapshots.
     `resources` returns the files that params name: their digests, not their paths, are part of identity. `check_files`
     reads them and raises RecipeError for one that is not what the params take it for. `secret`
     returns the field of params that needs a secret, or "": the runner fills it in, and its check is part of identity.
-    `reads_for` and `writes_for` return the columns that depend on params, beyond `reads` and `writes`.
+    `conserves` says what comes out as it went in: rows, rows as often as their column `copies` says, or tokens.
+    `reads_for` and `writes_for` return the columns that depend on params, beyond `reads` and `writes`. `for_columns`
+    returns the params for an input that has these columns.
     """
 
     name: str
@@ -191,9 +249,11 @@ class Stage(Generic[P]):
     secret: Callable[[P], str] | None = None
     reads_for: Callable[[P], tuple[str, ...]] | None = None
     writes_for: Callable[[P], pa.Schema] | None = None
-    conserves: Literal["rows", "tokens"] = "rows"
+    for_columns: Callable[[P, frozenset[str]], P] | None = None
+    conserves: Literal["rows", "copies", "tokens"] = "rows"
     engine: EngineName = "spark"
     profiled: tuple[str, ...] = ()
+    spread: tuple[str, ...] = ()
     reasons: tuple[str, ...] = field(default=())
     title: str = ""
 

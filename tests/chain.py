@@ -125,9 +125,9 @@ def _refined(request: dict[str, Any], how: How) -> dict[str, Any]:
 
 
 def cut(request: Mapping[str, Any], partitions: int) -> list[list[int]]:
-    spans: list[list[int]] = reply("spans", root=request["root"], parent=request["parent"], partitions=partitions)[
-        "spans"
-    ]
+    spans: list[list[int]] = reply(
+        "spans", root=request["root"], parent=request["parent"], stage=request["stage"], partitions=partitions
+    )["spans"]
     return spans
 
 

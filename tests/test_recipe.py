@@ -22,6 +22,7 @@ from pipeline_tasks.recipe import (
     STAGES,
     ErrorBudget,
     Recipe,
+    Resources,
     RunSettings,
     load_recipe,
     parse_recipe,
@@ -36,6 +37,11 @@ MINIMAL: dict[str, Any] = {"stages": {"toy_map": {"every": 4}, "toy_group": {}}}
 pytestmark = pytest.mark.usefixtures("toys")
 
 
+def test_resources_are_those_of_their_stage() -> None:
+    recipe = parse_recipe(MINIMAL | {"run": {"resources": {"toy_map": {"cores": 2, "memory": 1.5}}}}, "toys.yaml")
+    assert [step.resources for step in recipe.steps] == [Resources(cores=2, memory=1.5), Resources()]
+
+
 def test_a_recipe_keeps_its_order_and_values() -> None:
     recipe = parse_recipe(
         MINIMAL | {"title": "Toys", "run": {"partitions": 2, "engines": {"toy_group": "spark"}}}, "toys.yaml"
@@ -46,6 +52,7 @@ def test_a_recipe_keeps_its_order_and_values() -> None:
         ("toy_group", {}, "spark"),
     ]
     assert recipe.step("toy_group").engine == "spark"
+    assert recipe.step("toy_group").resources == Resources()
     with pytest.raises(RecipeError, match="recipe toys has no stage pack; it has toy_map, toy_group"):
         recipe.step("pack")
 
@@ -64,13 +71,21 @@ def test_a_recipe_keeps_its_order_and_values() -> None:
         ({"stages": {}}, r"r\.yaml has no stages"),
         ({"stages": None}, r"r\.yaml: stages must be a mapping"),
         ({"run": {"partition": 3}}, r"run: unknown key 'partition' \(did you mean 'partitions'\?\)"),
-        ({"run": {"partitions": 0}}, "run: partitions must be a whole number from 1 to 1,024, not 0"),
+        ({"run": {"partitions": -1}}, "run: partitions must be a whole number from 0 to 1,024, not -1"),
         ({"run": {"partitions": "many"}}, "run: partitions must be a whole number"),
         (
             {"run": {"engines": {"toy_map": "spork"}}},
             r"toy_map must be `local` or `spark` or `ray`, not 'spork' \(did you mean 'spark'\?\)",
         ),
         ({"run": {"engines": {"toy_mop": "ray"}}}, r"run: engines: unknown key 'toy_mop' \(did you mean 'toy_map'\?\)"),
+        (
+            {"run": {"resources": {"toy_mop": {}}}},
+            r"run: resources: unknown key 'toy_mop' \(did you mean 'toy_map'\?\)",
+        ),
+        ({"run": {"resources": {"toy_map": {"cpus": 2}}}}, r"toy_map: unknown key 'cpus' \(did you mean 'gpus'\?\)"),
+        ({"run": {"resources": {"toy_map": {"memory": "4g"}}}}, "toy_map: memory must be a number from 0 to 65,536"),
+        ({"run": {"resources": {"toy_map": {"cores": 1.5}}}}, "toy_map: cores must be a whole number"),
+        ({"run": {"resources": {"toy_map": {"gpus": 1.5}}}}, "toy_map: gpus is 1.5; a task is given a part of one GPU"),
         ({"run": {"error_budget": {"row": 1}}}, r"error_budget: unknown key 'row' \(did you mean 'rows'\?\)"),
         ({"run": {"error_budget": {"share": "lots"}}}, "error_budget: share must be a number from 0 to 1, not 'lots'"),
         ({"gates": {"toy_mop": {}}}, r"gates: unknown key 'toy_mop' \(did you mean 'toy_map'\?\)"),
@@ -176,7 +191,7 @@ def test_a_number_that_yaml_reads_as_another_is_refused(number: str, said: str, 
     assert load_recipe(str(path)).title == number
 
 
-@pytest.mark.parametrize("path", ["./models/tokens", "/models/tokens.model", "models/big/tokens@main", "~/tokens"])
+@pytest.mark.parametrize("path", ["./models/tokens", "/models/tokens.bpe", "models/big/tokens@main", "~/tokens"])
 def test_a_tokenizer_of_another_suffix_is_known_as_a_path(path: str) -> None:
     with pytest.raises(RecipeError, match=r"is a path, and does not end in \.json"):
         bind(stage_card("tokenize"), {"tokenizer": path})
@@ -366,7 +381,7 @@ def test_no_number_of_a_stage_may_be_senseless(stage: str, param: str) -> None:
         ("filter_language", {"threshold": 2}),
         ("filter_language", {"threshold": 7}),
         ("dedup_minhash", {"threshold": 2}),
-        ("dedup_minhash", {"buckets": 0}),
+        ("dedup_minhash", {"buckets": -1}),
         ("dedup_minhash", {"bands": 0}),
         ("dedup_minhash", {"bands": 10**12}),
         ("dedup_minhash", {"bands": 1000, "rows": 1000}),

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -185,6 +186,9 @@ class BadParams:
 def misbehave(batches: Batches, params: BadParams) -> Batches:
     if params.how == "die once":
         _die_once(Path(params.marker))
+    if params.how == "hang":
+        Path(params.marker).touch()
+        time.sleep(600)
     if params.how == "refuse":
         message = "shard 7 is not what it says; land it again"
         raise ContractError(message)
@@ -233,7 +237,18 @@ IDS_BY_KEY = {"ids": Section(pa.schema([ROWS.field("id")]), key="id")}
 
 CARDS: tuple[Stage[Any], ...] = (
     Stage("toy_map", run_map, MapParams, ROWS, SIZED, 1, splits=True, profiled=(*MEASURES, "size"), engine="local"),
-    Stage("toy_group", run_group, GroupParams, ROWS, ROWS, 1, splits=False, profiled=MEASURES, engine="local"),
+    Stage(
+        "toy_group",
+        run_group,
+        GroupParams,
+        ROWS,
+        ROWS,
+        1,
+        splits=False,
+        profiled=MEASURES,
+        spread=MEASURES,
+        engine="local",
+    ),
     Stage("toy_broadcast", run_broadcast, NoParams, ROWS, LEARNED, 1, splits=False, profiled=MEASURES, engine="local"),
     Stage("toy_history", run_history, NoParams, ROWS, ROWS, 1, splits=False, engine="local", history=IDS),
     Stage("toy_lookup", run_lookup, LookupParams, ROWS, ROWS, 1, splits=False, engine="local", history=IDS_BY_KEY),

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import Limit, Ratio
 from pipeline_tasks.filters import Computed, Filter, Rule, share
-from pipeline_tasks.stage import FilePath
+from pipeline_tasks.stage import NO_FILE, FilePath
 
 KEYWORDS = (
     "async", "await", "bool", "boolean", "catch", "char", "class", "const", "continue", "def", "elif", "elseif",
@@ -25,8 +25,6 @@ KEYWORDS = (
     "void", "while", "xor",
 )  # fmt: skip
 """Words of programming languages. Prose has some of them, so distinct keywords are counted, not occurrences."""
-
-NO_FILE = FilePath("")
 
 SIGNALS = (
     "chars",

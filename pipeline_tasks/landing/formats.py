@@ -6,7 +6,7 @@ with its `error`; reading goes on behind it at the next record. Only I/O errors 
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import pyarrow as pa
 
@@ -24,7 +24,12 @@ from pipeline_tasks.landing.decompression import (
     seek_member,
     starts_member,
 )
-from pipeline_tasks.landing.gzip_members import inflate_member, is_one_record_per_member, read_members
+from pipeline_tasks.landing.gzip_members import (
+    holds_record,
+    inflate_member,
+    is_one_record_per_member,
+    read_members,
+)
 from pipeline_tasks.landing.record import Row
 from pipeline_tasks.landing.record_header import is_archive
 from pipeline_tasks.landing.record_stream import read_stream
@@ -36,19 +41,25 @@ _START = 1 << 14  # bytes that show what a file is: an ARC header may have a URL
 _JSON_NAME = re.compile(r"\.(?:jsonl?|ndjson)(?:\.|$)", re.IGNORECASE)
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]")
 _PARQUET = (parquet_rows.MAGIC, parquet_rows.ENCRYPTED)
+Layout = Literal["members", "records", "lines"]
+"""Gzip members of one record each, archive records one after another, or lines of JSON; all in the stored bytes."""
+
 _CODECS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 
 
 def read_records(
-    name: str, stream: BinaryIO, *, snapshot: str, batch_bytes: int = BATCH_BYTES
+    name: str, stream: BinaryIO, *, snapshot: str, batch_bytes: int = BATCH_BYTES, start: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """Read the landed file `name` of `snapshot` from `stream`, front to back, as at least one batch of RECORD.
+
+    The stream begins at byte `start` of the file, 0 unless it is a piece (see `cuts`).
 
     The first bytes decide the format before the name does. Memory stays within a few records (32 MiB each at most)
     and one batch of about `batch_bytes` of payload and text. Parquet, which is read from its end, is copied to TMPDIR
     where it has more than 64 MiB, and takes as much memory as `parquet_rows` allows.
     """
     stored = Reader(PlainSource(stream))
+    stored.base = start
     yield from _batches(_rows(stored, name), name, snapshot, batch_bytes)
 
 
@@ -64,6 +75,17 @@ def _rows(stored: Reader, name: str) -> Iterator[Row]:
         yield from _unpacked(Reader(CodecSource(stored, _CODECS[start[:4]])), name)
     else:
         yield from _unpacked(stored, name)
+
+
+def layout_of(stored: Reader) -> Layout | None:
+    """Return how records follow each other in the stored bytes ahead, None where none can be found from its offset."""
+    start = stored.peek(len(GZIP))
+    if start == GZIP:
+        return "members" if holds_record(stored) else None
+    start = stored.peek(_START)
+    if start.startswith(_PARQUET) or start[:4] in _CODECS:
+        return None
+    return "records" if is_archive(start) else "lines" if _JSON_START.match(start) else None
 
 
 def _gzip(stored: Reader, name: str) -> Iterator[Row]:

@@ -32,22 +32,47 @@ DISCARD_CAP = 4 << 30  # output of one oversized member that is inflated only to
 def read_members(reader: Reader, file: str) -> Iterator[Row]:
     """Read the records of each gzip member of the stored bytes."""
     while reader.fill(1):
-        start = reader.offset
-        if reader.fill(len(GZIP)) and not reader.data.startswith(GZIP, reader.at):
-            yield _skip_damaged(reader, "gzip_corrupt", "no gzip member here")
-            continue
-        data, size, error = inflate_member(reader)
-        if error in {"gzip_corrupt", "gzip_truncated"}:
-            yield _skip_damaged(reader, error, "", read_head(data, 0))
-            continue
-        reader.at += size
-        if error is None:
-            yield from _member_rows(data, start, size, file)
-            continue
-        if not size:
-            _skip_oversize(reader)
-        head = read_head(data[:HEAD_CAP], 0)
-        yield damage_row(start, reader.offset - start, error, "more than a record may hold", head)
+        yield from read_member(reader, file)
+
+
+def read_member(reader: Reader, file: str) -> Iterator[Row]:
+    """Read the records of the gzip member ahead, or skip to the next one behind what cannot be read."""
+    start = reader.offset
+    if reader.fill(len(GZIP)) and not reader.data.startswith(GZIP, reader.at):
+        yield _skip_damaged(reader, "gzip_corrupt", "no gzip member here")
+        return
+    data, size, error = inflate_member(reader)
+    if error in {"gzip_corrupt", "gzip_truncated"}:
+        yield _skip_damaged(reader, error, "", read_head(data, 0))
+        return
+    reader.at += size
+    if error is None:
+        yield from _member_rows(data, start, size, file)
+        return
+    if not size:
+        _skip_oversize(reader)
+    head = read_head(data[:HEAD_CAP], 0)
+    yield damage_row(start, reader.offset - start, error, "more than a record may hold", head)
+
+
+def skip_record(reader: Reader) -> bool:
+    """Pass the gzip member ahead if it is sound and holds one record and nothing else; else stay and return False."""
+    size = _sound_size(reader)
+    reader.at += size
+    return size > 0
+
+
+def holds_record(reader: Reader) -> bool:
+    """Return whether the gzip member ahead is sound and holds one record and nothing else."""
+    return _sound_size(reader) > 0
+
+
+def _sound_size(reader: Reader) -> int:
+    """Return the stored bytes of a member that is sound and holds one record, 0 for any other."""
+    data, size, error = inflate_member(reader)
+    head = read_head(data, 0) if error is None else None
+    is_whole = head is not None and head.length <= CAP and _record_end(data, 0, head) == len(data)
+    return size if is_whole else 0
 
 
 def inflate_member(reader: Reader) -> tuple[bytes, int, str | None]:

@@ -31,10 +31,10 @@ def read_lines(reader: Reader, file: str) -> Iterator[Row]:
     blank = True
     while True:
         start = reader.offset
-        end = _line_end(reader)
+        end = line_end(reader)
         if end is None:
             blank = False
-            yield Row(start, _skip_line(reader), error="oversize", error_detail=f"line over {LINE_CAP} bytes")
+            yield Row(start, skip_line(reader), error="oversize", error_detail=f"line over {LINE_CAP} bytes")
             continue
         line = reader.data[reader.at : end]
         reader.at = end
@@ -52,7 +52,7 @@ def read_lines(reader: Reader, file: str) -> Iterator[Row]:
         yield Row(0, reader.offset, error="empty_file", error_detail="nothing but blank lines")
 
 
-def _line_end(reader: Reader) -> int | None:
+def line_end(reader: Reader) -> int | None:
     """Return where the line ahead ends in the window (its line feed included); None if it is too long to hold."""
     searched = 0
     while True:
@@ -66,7 +66,8 @@ def _line_end(reader: Reader) -> int | None:
             return reader.at + reader.ahead
 
 
-def _skip_line(reader: Reader) -> int:
+def skip_line(reader: Reader) -> int:
+    """Skip a line that is too long to hold; return its bytes."""
     start = reader.offset
     while reader.fill(1):
         at = reader.data.find(b"\n", reader.at)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipeline_tasks.errors import ContractError, NothingLanded, SnapshotIncomplete
+from pipeline_tasks.errors import ContractError, DigestMismatch, NothingLanded, SnapshotIncomplete
+from pipeline_tasks.landing import cuts
 from pipeline_tasks.landing.folder import Folder, hidden_part, look, refuse_overlap, refuse_table, shown
 from pipeline_tasks.manifest import Manifest, dump, identified, manifest_path
 from pipeline_tasks.recipe import LAND
@@ -31,6 +32,10 @@ LISTING_BYTES = 64 << 20
 """Bytes that `snapshot.json` or a list of paths may have, inflated; Common Crawl's have 14 MB."""
 
 LISTING_LINES = 1_000_000
+
+NAMED = 10
+"""Files that an error names."""
+
 _SHA256 = re.compile(r"(?:[0-9a-f]{64})?\Z")
 
 
@@ -39,13 +44,14 @@ class Listing:
     """A snapshot's files as (name, bytes, SHA-256 or "" if unknown), and what is left out of them.
 
     `ignored` are files that are promised by no list, or of other kinds; `skipped` are (name, reason) of entries that
-    are not read whatever they are called.
+    are not read whatever they are called. `promise` is the name of the list that promises the files, "" without one.
     """
 
     snapshot: str
     files: tuple[tuple[str, int, str], ...]
     ignored: tuple[str, ...]
     skipped: tuple[tuple[str, str], ...] = ()
+    promise: str = ""
 
 
 def list_snapshot(uri: str, snapshot: str = "") -> Listing:
@@ -67,17 +73,6 @@ def list_snapshot(uri: str, snapshot: str = "") -> Listing:
     return _unpromised(uri, folder, identifier)
 
 
-def is_complete(uri: str) -> bool:
-    """Return whether the snapshot at `uri` has landed as promised; False also when it does not exist yet.
-
-    Errors that waiting cannot fix, such as wrong credentials, are raised.
-    """
-    try:
-        return bool(list_snapshot(uri).files)
-    except (SnapshotIncomplete, NothingLanded):
-        return False
-
-
 def _promised(folder: Folder, snapshot: str) -> Listing:
     try:
         promise = json.loads(_list_body(folder, PROMISE))
@@ -89,9 +84,9 @@ def _promised(folder: Folder, snapshot: str) -> Listing:
         )
         raise ContractError(message) from error
     _require_some(folder, PROMISE, [name for name, _, _ in files])
-    _require(folder, [name for name, size, _ in files if folder.files.get(name) != size], len(files))
+    _require(folder, {name: size for name, size, _ in files}, len(files))
     ignored = sorted(set(folder.files) - {name for name, _, _ in files} - {PROMISE})
-    return Listing(str(promise.get("snapshot") or snapshot), files, tuple(ignored), _skipped(folder))
+    return Listing(str(promise.get("snapshot") or snapshot), files, tuple(ignored), _skipped(folder), PROMISE)
 
 
 def _promised_file(file: Mapping[str, object]) -> tuple[str, int, str]:
@@ -113,8 +108,9 @@ def _listed(folder: Folder, listing: str, snapshot: str) -> Listing:
         raise ContractError(message)
     names = [line if line in folder.files else line.rpartition("/")[2] for line in lines]
     _require_some(folder, listing, names)
-    _require(folder, [line for line, name in zip(lines, names, strict=True) if name not in folder.files], len(lines))
-    return Listing(snapshot, tuple((name, folder.files[name], "") for name in names), (), _skipped(folder))
+    absent = {line: -1 for line, name in zip(lines, names, strict=True) if name not in folder.files}
+    _require(folder, absent, len(lines))
+    return Listing(snapshot, tuple((name, folder.files[name], "") for name in names), (), _skipped(folder), listing)
 
 
 def _list_body(folder: Folder, name: str) -> bytes:
@@ -141,16 +137,35 @@ def _require_some(folder: Folder, listing: str, names: Sequence[str]) -> None:
         raise ContractError(message)
 
 
-def _require(folder: Folder, missing: Iterable[str], promised: int) -> None:
-    absent = list(missing)
-    if absent:
-        first = shown(absent[0])
-        why = f" ({folder.skipped[first]})" if first in folder.skipped else ""
+def _require(folder: Folder, promised: Mapping[str, int], total: int) -> None:
+    """Raise SnapshotIncomplete that names the files that are missing, and those of another size than is promised."""
+    missing = [name for name in promised if name not in folder.files]
+    short = [name for name, size in promised.items() if folder.files.get(name, size) != size]
+    if missing or short:
+        reasons = [
+            f"{len(missing)} missing: {_some(_absent(folder, name) for name in missing)}" if missing else "",
+            f"{len(short)} of another size: "
+            + _some(f"{shown(name)} has {folder.files[name]:,} of {promised[name]:,} bytes" for name in short)
+            if short
+            else "",
+        ]
         message = (
-            f"{folder.store.root}: {len(absent)} of {promised} promised files are missing or short, first {first}"
-            f"{why}; wait until the snapshot has landed, or land those files again"
+            f"{folder.store.root}: {len(missing) + len(short):,} of {total:,} promised files have not landed whole, "
+            f"{' and '.join(filter(None, reasons))}; wait until the snapshot has landed, or land those files again"
         )
         raise SnapshotIncomplete(message)
+
+
+def _absent(folder: Folder, name: str) -> str:
+    """Return a name as text, and why what is there under it is not read."""
+    return f"{shown(name)} ({folder.skipped[shown(name)]})" if shown(name) in folder.skipped else shown(name)
+
+
+def _some(names: Iterable[str]) -> str:
+    """Return the first names, and how many more there are."""
+    every = list(names)
+    more = f" and {len(every) - NAMED:,} more" if len(every) > NAMED else ""
+    return ", ".join(every[:NAMED]) + more
 
 
 def _unpromised(uri: str, folder: Folder, snapshot: str) -> Listing:
@@ -205,13 +220,19 @@ STAGE = Stage(
 )
 
 
-def land(root: str, uri: str, snapshot: str = "") -> tuple[str, Manifest, Listing]:
-    """Commit the manifest of a landed snapshot; its fingerprint follows from the names and bytes of its files."""
+def land(
+    root: str, uri: str, snapshot: str = "", resources: Mapping[str, str] | None = None
+) -> tuple[str, Manifest, Listing]:
+    """Commit the manifest of a landed snapshot; its fingerprint follows from the names and bytes of its files.
+
+    `resources` are the digests of what later stages read besides, and are part of identity.
+    """
     uri = _absolute(uri)
     refuse_overlap(root, uri)
     listing = list_snapshot(uri, snapshot)
     folder = _folder(uri, listing)
-    shards = tuple(_shard(folder, name, size, digest) for name, size, digest in listing.files)
+    piece = cuts.piece_bytes(size for _, size, _ in listing.files)
+    shards = tuple(shard for file in listing.files for shard in _shards(folder, *file, piece))
     whole = Manifest(
         stage=STAGE.name,
         version=STAGE.version,
@@ -229,6 +250,7 @@ def land(root: str, uri: str, snapshot: str = "") -> tuple[str, Manifest, Listin
         rejected={},
         quarantined={},
         metrics={"kept": {}, "rejects": {}},
+        resources=resources or {},
     )
     manifest = identified(whole)
     path = manifest_path(STAGE.name, manifest.fingerprint)
@@ -251,11 +273,21 @@ def _folder(uri: str, listing: Listing) -> str:
     return folder.rpartition("/")[0] if alone else folder
 
 
-def _shard(folder: str, name: str, size: int, digest: str) -> Shard:
-    if not digest:
-        try:
-            size, digest = storage.digest_of_file(f"{folder}/{name}")
-        except FileNotFoundError as error:
-            message = f"{folder}/{name} vanished after it was listed; land again when nothing moves there any more"
-            raise SnapshotIncomplete(message) from error
-    return Shard(f"{LANDING}{name}", 0, size, digest)
+def _shards(folder: str, name: str, size: int, digest: str, piece: int) -> Shards:
+    """Return a file as one shard, or a large one as its pieces of about `piece` bytes."""
+    path, uri = f"{LANDING}{name}", f"{folder}/{name}"
+    try:
+        if not cuts.is_large(size, piece):
+            size, digest = (size, digest) if digest else storage.digest_of_file(uri)
+            return (Shard(path, 0, size, digest),)
+        with storage.open_landed(uri) as stream:
+            actual, pieces = cuts.cut(stream, size, piece)
+    except FileNotFoundError as error:
+        message = f"{uri} vanished after it was listed; land again when nothing moves there any more"
+        raise SnapshotIncomplete(message) from error
+    if digest not in ("", actual):
+        message = f"{uri}: SHA-256 is {actual}, and {PROMISE} promises {digest}; land the file again, or correct that"
+        raise DigestMismatch(message)
+    if len(pieces) == 1:
+        return (Shard(path, 0, pieces[0].size, actual),)
+    return tuple(Shard(path, 0, part.size, part.digest, start=part.start) for part in pieces)

@@ -11,7 +11,7 @@ import pyarrow.compute
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import schema_pairs
 from pipeline_tasks.profiles.removals import columns_profiled
-from pipeline_tasks.stage import LANDING, Layer, Shard
+from pipeline_tasks.stage import Layer, Shard
 from pipeline_tasks.store.shard_rows import CHANGED, ROW, VALUE, Facts, ShardRows
 from pipeline_tasks.text.base import delta
 
@@ -32,11 +32,6 @@ class LayerInput:
         self._schema = pa.schema([])
         self._row = 0
 
-    @property
-    def is_landed(self) -> bool:
-        """Whether the rows below are the records of a landed file."""
-        return self.below.path.startswith(LANDING)
-
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for batch in self._rows:
             self._schema = batch.schema
@@ -55,7 +50,7 @@ class LayerInput:
                 columns[name] = values
             elif name in self._layer.changes:
                 columns[CHANGED + name] = _changes(before.column(name), values)
-            elif not values.equals(before.column(name)):
+            elif not _is_same(values, before.column(name)):
                 message = f"a kernel changed {name}, and its layer says neither `stores` nor `changes` of it"
                 raise ContractError(message)
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
@@ -94,6 +89,21 @@ class LayerInput:
         left_out = set(self._schema.names) - set(of_kernel)
         below = {name: kind for name, kind in self._rows.all_columns if name not in left_out}
         return Facts(self.below, tuple((below | of_kernel).items()))
+
+
+def _is_same(values: pa.Array, before: pa.Array) -> bool:
+    """Return whether two columns are equal, a NaN to a NaN too."""
+    if values.equals(before):
+        return True
+    if values.type != before.type or not values.is_null().equals(before.is_null()):
+        return False
+    if pa.types.is_struct(values.type):
+        fields = range(values.type.num_fields)
+        return all(_is_same(pc.struct_field(values, [at]), pc.struct_field(before, [at])) for at in fields)
+    if not pa.types.is_floating(values.type):
+        return False
+    bare = [pc.if_else(pc.is_nan(column), pa.scalar(0, column.type), column) for column in (values, before)]
+    return bool(bare[0].equals(bare[1]) and pc.is_nan(values).equals(pc.is_nan(before)))
 
 
 def _changes(before: pa.Array, after: pa.Array) -> pa.StructArray:

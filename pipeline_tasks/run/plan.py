@@ -21,7 +21,7 @@ from pipeline_tasks.constraints import (
 )
 from pipeline_tasks.errors import RecipeError, RefineryError, SchemaBroken
 from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, shared_prefix, stage_prefix
-from pipeline_tasks.recipe import LOCAL, EngineWord, ErrorBudget, stage_card
+from pipeline_tasks.recipe import LOCAL, EngineWord, ErrorBudget, Resources, stage_card
 from pipeline_tasks.run.task import StageIO, repoint
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import VARIABLE, Secret, Shards, Stage
@@ -56,6 +56,7 @@ class RefineRequest:
     batch_rows: Annotated[int, Range(1, 1 << 20)] = 4096
     engine: EngineWord = LOCAL
     address: Note = ""
+    resources: Resources = field(default_factory=Resources)
     recipe: OptionalWord = ""
     snapshot: OptionalSnapshot = ""
     run_id: Note = ""
@@ -103,6 +104,8 @@ def plan(request: RefineRequest) -> Plan:
     committed = _committed(request, card)
     parent, *history = (manifest for manifest, _ in committed)
     _check_reads(card, parent)
+    if card.for_columns:
+        params = card.for_columns(params, frozenset(name for name, _ in parent.schema))
     params, resources = resources_of(card, params)
     parents = [parent.fingerprint, *(earlier.fingerprint for earlier in history)]
     digests = numbered(resources.values())
@@ -175,6 +178,7 @@ def _io(
         root=request.root,
         prefix=stage_prefix(card.name, fingerprint),
         profiled=card.profiled,
+        spread=card.spread,
         batch_rows=request.batch_rows,
         snapshot=str(parent.params.get("snapshot", "")) if parent.landed else "",
         landing=request.landing,

@@ -13,6 +13,7 @@ from pipeline_tasks.schema import RECORD
 from pipeline_tasks.store import storage
 
 INGEST = "ingest"
+TOKENIZE = "tokenize"
 
 PII_CONNECTION = "AIRFLOW_CONN_REFINERY_PII"
 """Where Airflow reads a connection that has the key of pseudonyms."""
@@ -59,11 +60,15 @@ def check_files(step: Step) -> None:
 
 
 def order_faults(recipe: Recipe) -> Iterator[Fault]:
-    """Find a recipe that does not begin with `ingest`, and stages that need columns which none before them leaves."""
+    """Find a recipe that does not begin with `ingest`, and stages that need columns which none before them leaves.
+
+    One that builds begins with tokenized documents.
+    """
     first = recipe.steps[0].stage
-    if first != INGEST:
+    if first != INGEST and recipe.versions is None:
         yield Fault(first, "gets landed records as they are: damage, redirects, images; put `ingest: {}` before it")
-    columns, removed = set(RECORD.names), dict[str, str]()
+    columns = set(RECORD.names if recipe.versions is None else stage_card(TOKENIZE).writes.names)
+    removed = dict[str, str]()
     for step in recipe.steps:
         card = stage_card(step.stage)
         needed = [*card.reads.names, *(name for name in card.writes.names if _writer(name) != step.stage)]

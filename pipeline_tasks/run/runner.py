@@ -15,9 +15,10 @@ from pipeline_tasks.errors import (
     RowsVanished,
     SchemaBroken,
 )
-from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, dump, load, schema_pairs, total
+from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, dump, is_shared, load, schema_pairs, total
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.removals import notable
+from pipeline_tasks.profiles.spread import joined
 from pipeline_tasks.run.history import History, read_history
 from pipeline_tasks.run.plan import Plan, RefineRequest, Span, numbered, plan
 from pipeline_tasks.run.tracker import Tracker
@@ -25,6 +26,7 @@ from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
+from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
 
 
 class RunningEngine(Engine, Protocol):
@@ -42,7 +44,8 @@ EngineFactory = Callable[[Tracker, History], RunningEngine]
 class Cost:
     """What an attempt cost: seconds of wall clock and of CPU in the workers, tasks run, and tasks reused.
 
-    `history_reads` counts what lookups in history read: rows, pages, bytes and requests.
+    `history_reads` counts what lookups in history read: rows, pages, bytes and requests. `s3_waits` are requests to S3
+    that workers sent again, because it was too busy, and the seconds until then.
     """
 
     wall: float = 0.0
@@ -50,6 +53,7 @@ class Cost:
     ran: int = 0
     reused: int = 0
     history_reads: Mapping[str, int] = field(default_factory=dict)
+    s3_waits: Waits = NO_WAITS
 
 
 class Refined(NamedTuple):
@@ -128,7 +132,7 @@ def _verified(store: Store, path: str, planned: Plan, span: Span | None = None) 
     for shard in manifest.stored:
         if store.size(shard.path) != shard.bytes:
             message = (
-                f"{store.root}/{path} names {shard.path}, which is missing or cut short; "
+                f"{store.root}/{path} names {store.root}/{shard.path}, which is missing or cut short; "
                 f"remove {path} (not its data) and run again: only missing shards are written again"
             )
             raise ContractError(message)
@@ -149,8 +153,8 @@ def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, Tracker
     _check_history(planned.card, engine)
     tracker = engine.tracker
     wall = time.perf_counter() - started
-    cost = Cost(wall, tracker.cpu, tracker.ran, tracker.reused, dict(sorted(tracker.history_reads.items())))
-    return manifest, cost, tracker
+    reads = dict(sorted(tracker.history_reads.items()))
+    return manifest, Cost(wall, tracker.cpu, tracker.ran, tracker.reused, reads, tracker.s3_waits), tracker
 
 
 def _manifest(planned: Plan, shards: Shards, kept: Shards, engine: RunningEngine) -> Manifest:
@@ -179,7 +183,8 @@ def _manifest(planned: Plan, shards: Shards, kept: Shards, engine: RunningEngine
                 "kept": merge(receipt.kept_profile for receipt in receipts),
                 "rejects": merge(receipt.rejects_profile for receipt in tracker.receipts),
             }
-        ),
+        )
+        | ({"spread": joined([receipt.spread for receipt in receipts])} if planned.card.spread else {}),
         parent_digests=planned.parent_digests,
         resources=numbered(planned.resources.values()),
         below=_below(tracker, kept),
@@ -221,11 +226,11 @@ def _check(planned: Plan, manifest: Manifest) -> None:
 
 
 def _check_shared(planned: Plan, manifest: Manifest) -> None:
-    """Raise JobLost if a vacuum removed a shared layer since this run found it: the run must not name it."""
+    """Raise JobLost if a vacuum removed a shared shard since this run found it: the run must not name it."""
     store = storage.connect(planned.request.root)
-    for shard in manifest.below:
-        if store.size(shard.path) != shard.bytes:
-            message = f"{store.root}/{shard.path}: a vacuum removed this shared layer while it was used; run it again"
+    for shard in manifest.stored:
+        if is_shared(shard.path) and store.size(shard.path) != shard.bytes:
+            message = f"{store.root}/{shard.path}: a vacuum removed this shared shard while it was used; run it again"
             raise JobLost(message)
 
 
@@ -252,12 +257,12 @@ def _check_history(card: Stage[Any], engine: RunningEngine) -> None:
 
 
 def check_conservation(card: Stage[Any], parent: Manifest, manifest: Manifest) -> None:
-    """Raise RowsVanished unless every input row (or token) is kept, rejected or quarantined."""
-    if card.conserves == "rows":
-        total_in = manifest.rows_in
+    """Raise RowsVanished unless every input row (or copy, or token) is kept, rejected or quarantined."""
+    if card.conserves != "tokens":
+        total_in = manifest.rows_in if card.conserves == "rows" else parent.uses
         total_out = manifest.rows + sum(manifest.rejected.values()) + sum(manifest.quarantined.values())
     else:
-        total_in, total_out = _tokens(parent), _tokens(manifest)
+        total_in, total_out = _tokens(parent), _tokens(manifest) + _tokens(manifest, "rejects")
     if total_in != total_out:
         message = (
             f"{card.name}/{manifest.fingerprint}: {total_in} {card.conserves} came in and {total_out} "
@@ -268,8 +273,8 @@ def check_conservation(card: Stage[Any], parent: Manifest, manifest: Manifest) -
         raise RowsVanished(message)
 
 
-def _tokens(manifest: Manifest) -> int:
-    return int(manifest.metrics["kept"].get("n_tokens", {"sum": 0})["sum"])
+def _tokens(manifest: Manifest, rows: str = "kept") -> int:
+    return int(manifest.metrics[rows].get("n_tokens", {"sum": 0})["sum"])
 
 
 def seal(request: RefineRequest, spans: Sequence[Span]) -> Refined:

@@ -20,6 +20,9 @@ from pipeline_tasks.store import storage
 PIECE_BYTES = 32 * 1024 * 1024
 """A bucket's rows of one shard travel in Arrow streams of about this many bytes."""
 
+SCATTER_BYTES = 256 * 1024 * 1024
+"""Bytes of rows that may wait for their bucket's stream to fill, however many buckets there are; then all travel."""
+
 
 def bucket_of(values: pa.Array, buckets: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     """Return each value's bucket in [0, buckets): ours, so that every engine agrees.
@@ -50,16 +53,25 @@ def scatter(stage_io: StageIO, shard: Shard, by: str, buckets: int) -> Iterator[
     schema = None
     for batch in read_input(stage_io, shard):
         schema = batch.schema
-        chosen = bucket_of(batch.column(by), buckets)
-        for bucket in np.unique(chosen).tolist():
-            rows = batch.filter(pa.array(chosen == bucket))
+        for bucket, rows in _by_bucket(batch, bucket_of(batch.column(by), buckets)):
             waiting[bucket].append(rows)
             weight[bucket] += rows.nbytes
-            if weight[bucket] >= PIECE_BYTES:
-                yield _piece(bucket, waiting[bucket], schema)
-                waiting[bucket], weight[bucket] = [], 0
+        is_full = sum(weight) >= SCATTER_BYTES
+        for bucket in [bucket for bucket in range(buckets) if weight[bucket] >= (1 if is_full else PIECE_BYTES)]:
+            yield _piece(bucket, waiting[bucket], schema)
+            waiting[bucket], weight[bucket] = [], 0
     for bucket in range(buckets):
         yield _piece(bucket, waiting[bucket], cast("pa.Schema", schema))
+
+
+def _by_bucket(
+    batch: pa.RecordBatch, chosen: "np.ndarray[tuple[int], np.dtype[np.int64]]"
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the rows of each bucket that a batch has, in their order; copies, which do not keep the batch."""
+    order = np.argsort(chosen, kind="stable")
+    buckets, starts = np.unique(chosen[order], return_index=True)
+    for bucket, rows in zip(buckets.tolist(), np.split(order, starts[1:]), strict=False):
+        yield bucket, batch.take(pa.array(rows))
 
 
 def _piece(bucket: int, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> tuple[int, int, bytes]:

@@ -6,25 +6,27 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, BinaryIO, Self, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, cause
 from pipeline_tasks.manifest import schema_pairs, shard_of
 from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.spread import Counts, SpreadCounter
 from pipeline_tasks.run.layered import LayerInput, columns_read
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
-from pipeline_tasks.stage import LANDING, Batches, HistoryReader, Kernel, Layer, Shard, Shards
-from pipeline_tasks.store import storage
+from pipeline_tasks.stage import LANDING, WHOLE, Batches, HistoryReader, Kernel, Layer, Shard, Shards
+from pipeline_tasks.store import s3_waits, storage
 from pipeline_tasks.store.protocol import Store, mismatch
+from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
 from pipeline_tasks.store.segment import Segment, Segments
 from pipeline_tasks.store.segment_writer import SegmentWriter
-from pipeline_tasks.store.shard_file import HashingStream, ShardWriter
-from pipeline_tasks.store.shard_rows import ROW, Columns, ShardRows, metadata_of, read_shard
+from pipeline_tasks.store.shard_file import HashingStream, PieceStream, ShardWriter
+from pipeline_tasks.store.shard_rows import ROW, Columns, ShardRows, facts_of, metadata_of, read_shard
 from pipeline_tasks.text.page import sandbox
 
 
@@ -33,13 +35,14 @@ class StageIO:
     """Where the tasks of one stage read and write, and how input is cut into batches.
 
     `prefix` is the stage's own, relative to `root`, and `shared` that of its shared layers; `profiled` names output
-    columns to profile; `snapshot` and `landing` are the id and the folder of the landed snapshot; `files` are the paths
-    that params name, with digests.
+    columns to profile, and `spread` those whose values are counted by where they are; `snapshot` and `landing` are the
+    id and the folder of the landed snapshot; `files` are the paths that params name, with digests.
     """
 
     root: str
     prefix: str
     profiled: tuple[str, ...] = ()
+    spread: tuple[str, ...] = ()
     batch_rows: int = 4096
     snapshot: str = ""
     landing: str = ""
@@ -53,10 +56,12 @@ Stream = Batches | HistoryReader | LayerInput
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One kernel call, as a worker gets it. `inputs` has one tuple of shards per stream: one shard for map.
+    """One kernel call, as a worker gets it. `inputs` has one tuple of shards per stream.
+
+    For map it is one shard, of history those of the overlapping buckets.
 
     With `sorted_by`, what the kernel keeps is sorted by those columns and stored as a segment; with `layer`, what it
-    says of the rows of its first input is.
+    says of the rows of its first input is. `reads` names the columns of the first input that it gets, all if empty.
     """
 
     io: StageIO
@@ -66,6 +71,7 @@ class Task:
     broadcast: Shards = ()
     sorted_by: tuple[str, ...] = ()
     layer: Layer | None = None
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +88,22 @@ class Receipt:
     kept_profile: Mapping[str, Any]
     rejects_profile: Mapping[str, Any]
     below: Shard | None = None
+    spread: Counts = field(default_factory=dict, metadata={OMITTED: {}})
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A receipt, and what the attempt cost: seconds, and what it read of history (rows, pages, bytes, requests).
 
-    The cost is not part of identity: compacted history costs less and has the same rows.
+    The cost is not part of identity: compacted history costs less and has the same rows. `s3_waits` are those of the
+    worker's process since its last task.
     """
 
     receipt: Receipt
     wall: float = 0.0
     cpu: float = 0.0
     history_reads: Mapping[str, int] = field(default_factory=dict)
+    s3_waits: Waits = NO_WAITS
 
 
 def task_key(kernel: Kernel, inputs: Sequence[Shards], broadcast: Shards, extra: Sequence[object] = ()) -> str:
@@ -167,11 +176,18 @@ def commit_receipt(store: Store, prefix: str, receipt: Receipt) -> None:
 
 def run(task: Task) -> Outcome:
     """Read the input, run the kernel, store its kept and rejected rows, then the receipt."""
-    first, *rest = task.inputs
-    below = _open_below(task.io, first[0], task.layer) if task.layer else _open_stream(task.io, first)
-    return run_streams(
-        task, [below, *(_open_stream(task.io, shards) for shards in rest)], landed=is_landed(task.inputs)
-    )
+    first, *others = task.inputs
+    streams: list[Stream] = [_open_stream(task.io, shards) for shards in others]
+    streams.insert(0, _open_first(task, first))
+    return run_streams(task, streams, landed=is_landed(task.inputs))
+
+
+def _open_first(task: Task, shards: Shards) -> Stream:
+    if task.layer:
+        return _open_below(task.io, shards[0], task.layer)
+    if task.reads:
+        return read_shard(task.io.root, shards[0], batch_rows=task.io.batch_rows, columns=task.reads)
+    return _open_stream(task.io, shards)
 
 
 def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) -> Outcome:
@@ -181,7 +197,7 @@ def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) 
     counted = _Counted(streams[0])
     rest = [*streams[1:]]
     if task.broadcast:
-        rest.append(_open_broadcast(task.io, task.broadcast))
+        rest.append(_open_all(task.io, task.broadcast))
     below = streams[0] if isinstance(streams[0], LayerInput) else None
     with _Split(task.io, task.sorted_by, below) as split:
         for batch in kernel(iter(counted), *rest):
@@ -193,7 +209,8 @@ def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) 
     history_reads: Counter[str] = Counter()
     for stream in (streams[0], *rest):
         history_reads.update(stream.cost if isinstance(stream, Segment | Segments) else {})
-    return Outcome(receipt, time.perf_counter() - started, _processor_time() - cpu, dict(history_reads))
+    wall, cpu_spent = time.perf_counter() - started, _processor_time() - cpu
+    return Outcome(receipt, wall, cpu_spent, dict(history_reads), s3_waits.take())
 
 
 def _processor_time() -> float:
@@ -203,7 +220,7 @@ def _processor_time() -> float:
 
 def is_landed(inputs: Sequence[Shards]) -> bool:
     """Return whether a task reads a file as it landed."""
-    return any(shard.path.startswith(LANDING) for shard in inputs[0])
+    return any(shard.is_landed for shard in inputs[0])
 
 
 class _Counted:
@@ -224,20 +241,20 @@ class _Counted:
 
 def _open_below(stage_io: StageIO, shard: Shard, layer: Layer) -> LayerInput:
     """Return the first input of a kernel that writes a layer, with the columns that it reads."""
-    columns, landed = columns_read(layer, stage_io.profiled), partial(_read_landed, stage_io)
+    columns, landed = columns_read(layer, stage_io.profiled), functools.partial(_read_landed, stage_io)
     rows = ShardRows(stage_io.root, shard, batch_rows=stage_io.batch_rows, columns=columns, landed=landed)
     return LayerInput(rows, shard, layer)
 
 
 def _open_stream(stage_io: StageIO, shards: Shards) -> Batches | HistoryReader:
-    """Return one input of a kernel: a `HistoryReader` if it is a segment, else its batches."""
+    """Return one input of a kernel: a `HistoryReader` if its shards are segments, else their batches."""
     if len(shards) == 1 and shards[0].index_digest:
         return Segment(stage_io.root, shards[0], stage_io.batch_rows)
-    return _read_stream(stage_io, shards)
+    return _open_all(stage_io, shards)
 
 
-def _open_broadcast(stage_io: StageIO, shards: Shards) -> Batches | HistoryReader:
-    """Return the stream that every task gets: one `HistoryReader` if all shards are segments, else their batches."""
+def _open_all(stage_io: StageIO, shards: Shards) -> Batches | HistoryReader:
+    """Return shards as one stream: one `HistoryReader` if all are segments, else their batches."""
     if all(shard.index_digest for shard in shards):
         return Segments(stage_io.root, shards, stage_io.batch_rows)
     return _read_stream(stage_io, shards)
@@ -249,24 +266,23 @@ def _read_stream(stage_io: StageIO, shards: Shards) -> Batches:
 
 def read_input(stage_io: StageIO, shard: Shard) -> Batches:
     """Yield the rows of a landed file, a piece of a bucket, or a committed shard."""
-    if shard.path.startswith(LANDING):
-        return _read_landed(stage_io, shard)
-    if shard.path.endswith(".arrow"):
+    if shard.path.endswith(".arrow") and not shard.is_landed:
         return _read_piece(stage_io, shard)
-    landed = partial(_read_landed, stage_io)
+    landed = functools.partial(_read_landed, stage_io)
     return read_shard(stage_io.root, shard, batch_rows=stage_io.batch_rows, landed=landed)
 
 
 def _read_landed(stage_io: StageIO, shard: Shard) -> Batches:
-    """Yield the records of a landed file, and check at its end that it is the file that was listed."""
+    """Yield the records of a landed file, or of a piece, and check at its end that it is what was listed."""
     from pipeline_tasks.landing import formats
 
     name = shard.path.removeprefix(LANDING)
     uri = f"{stage_io.landing}/{name}"
     try:
         with storage.open_landed(uri) as raw:
-            stream = HashingStream(raw)
-            records = formats.read_records(name, cast("BinaryIO", stream), snapshot=stage_io.snapshot)
+            stream = HashingStream(raw if shard.start == WHOLE else PieceStream(raw, shard.start, shard.bytes))
+            start = max(shard.start, 0)
+            records = formats.read_records(name, cast("BinaryIO", stream), snapshot=stage_io.snapshot, start=start)
             for batch in records:
                 yield from _sliced(batch, stage_io.batch_rows)
             digest = stream.drain()
@@ -329,6 +345,7 @@ class _Split:
         self._tally: Counter[str] = Counter()
         self._profiles: list[Mapping[str, Any]] = []
         self._reject_profiles: list[Mapping[str, Any]] = []
+        self._spread = SpreadCounter(stage_io.spread)
         self._columns: Columns = ()
 
     def __enter__(self) -> Self:
@@ -348,24 +365,23 @@ class _Split:
         if "reason" not in batch.schema.names:
             self._keep(stored, rows)
             return
-        is_kept = pc.is_null(batch.column("reason"))
-        self._keep(stored.filter(is_kept), rows.filter(is_kept) if self._io.profiled else rows)
-        is_rejected = pc.invert(is_kept)
-        rejected = batch.filter(is_rejected)
-        if rejected.num_rows:
-            self._reject(self._of_rejects(stored.filter(is_rejected), rejected), rejected)
+        reasons = batch.column("reason")
+        self._keep(*_filtered(stored, rows, pc.is_null(reasons)))
+        if reasons.null_count < len(reasons):
+            self._reject(*_filtered(self._with_verdict(stored, batch), batch, pc.is_valid(reasons)))
 
     def _keep(self, stored: pa.RecordBatch, rows: pa.RecordBatch) -> None:
         self._writers["data"].write(stored)
         if self._io.profiled and stored.num_rows:
             self._profiles.append(profile(rows, self._io.profiled))
+        self._spread.add(rows)
 
-    def _of_rejects(self, stored: pa.RecordBatch, rejected: pa.RecordBatch) -> pa.RecordBatch:
-        """Return what is stored of rejected rows: as of kept rows, with the verdict."""
-        if self._below is None or self._below.is_landed:
-            return rejected
-        verdict = [name for name in VERDICT.names if name in rejected.schema.names]
-        columns = [*stored.columns, *(rejected.column(name) for name in verdict)]
+    def _with_verdict(self, stored: pa.RecordBatch, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return what is stored of rows if they are rejected: as of kept rows, with the verdict."""
+        if self._below is None or self._below.below.is_landed:
+            return batch
+        verdict = [name for name in VERDICT.names if name in batch.schema.names]
+        columns = [*stored.columns, *(batch.column(name) for name in verdict)]
         return pa.RecordBatch.from_arrays(columns, names=[*stored.schema.names, *verdict])
 
     def _reject(self, stored: pa.RecordBatch, rejected: pa.RecordBatch) -> None:
@@ -406,10 +422,19 @@ class _Split:
             kept_profile=merge(self._profiles),
             rejects_profile=merge(self._reject_profiles),
             below=self._below.below if self._below else None,
+            spread=self._spread.counts(),
         )
 
     def _stored(self, folder: str) -> Shard:
         writer = self._writers[folder]
         shard = writer.store(self._io.root, f"{self._io.prefix}/{folder}")
-        is_layer = self._below is not None and ROW in writer.schema.names
-        return replace(shard, below=self._below.below.weight) if self._below and is_layer else shard
+        facts = facts_of(writer.schema)
+        return replace(shard, below=facts.below.weight) if facts else shard
+
+
+def _filtered(
+    stored: pa.RecordBatch, rows: pa.RecordBatch, mask: pa.BooleanArray
+) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Return the rows of both batches that a mask has; one batch given twice is filtered once."""
+    masked = stored.filter(mask)
+    return masked, masked if rows is stored else rows.filter(mask)

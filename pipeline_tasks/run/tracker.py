@@ -1,12 +1,15 @@
 """Tracks the tasks of one stage: creates them, reuses those of an earlier attempt, and sums their receipts."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pipeline_tasks.errors import ContractError, RefineryError
+from pipeline_tasks.counted import counted
+from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.manifest import total
+from pipeline_tasks.run.alignment import aligned
 from pipeline_tasks.run.task import (
     Outcome,
     Receipt,
@@ -19,8 +22,26 @@ from pipeline_tasks.run.task import (
 )
 from pipeline_tasks.stage import Kernel, Layer, Shards
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
 
 T = TypeVar("T")
+
+log = logging.getLogger("refinery")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Tasks of a stage that are about to run: their root, and by the path of its receipt the bytes that each reads."""
+
+    stage: str
+    root: str
+    weights: Mapping[str, float]
+
+    def finished(self) -> set[str]:
+        """Return the paths of the receipts that are stored by now."""
+        store = storage.connect(self.root)
+        folders = {path.rpartition("/")[0] for path in self.weights}
+        return {entry.path for folder in folders for entry in store.list(folder)} & self.weights.keys()
 
 
 @dataclass(slots=True)
@@ -31,9 +52,10 @@ class Tracker:
     receipts: list[Receipt] = field(default_factory=list)
     by_path: dict[str, Receipt] = field(default_factory=dict)
     landed_rows: dict[str, int] = field(default_factory=dict)
-    """Rows of each landed file, however often it was read."""
+    """Rows of each landed file, or piece of one, by its identity, however often it was read."""
     cpu: float = 0.0
     history_reads: Counter[str] = field(default_factory=Counter)
+    s3_waits: Waits = NO_WAITS
     ran: int = 0
     reused: int = 0
 
@@ -60,22 +82,20 @@ class Tracker:
         broadcast: Shards,
         sorted_by: Sequence[str] = (),
         layer: Layer | None = None,
+        *,
+        shared: bool = False,
+        reads: Sequence[str] = (),
     ) -> list[Task]:
         """Return one task per shard of the first input; what it keeps is a segment with `sorted_by`, or a `layer`."""
-        lengths = {len(stream) for stream in inputs}
-        if len(lengths) != 1:
-            message = f"{self.io.prefix}: map zips its inputs shard by shard, but they have {sorted(lengths)} shards"
-            if any(shard.index_digest for stream in inputs for shard in stream):
-                message += "; set `buckets` as it was in the earlier snapshots, or start without history"
-            raise ContractError(message)
-        rows = [tuple((shard,) for shard in together) for together in zip(*inputs, strict=True)]
+        rows = aligned(inputs, self.io.prefix)
         how: list[object] = [*sorted_by, *([layer] if layer else [])]
-        stage_io = self.io
-        if layer and layer.shared:
-            stage_io = replace(self.io, prefix=self.io.shared)
+        stage_io = replace(self.io, spread=())  # a map leaves rows where they are
+        if shared or (layer and layer.shared):
+            stage_io = replace(stage_io, prefix=self.io.shared)
             how += sorted(self.io.files)  # which of the files that the arguments name has which content
+        drawn: dict[str, Any] = {"sorted_by": tuple(sorted_by), "layer": layer, "reads": tuple(reads)}
         return [
-            Task(stage_io, task_key(kernel, inputs, broadcast, how), kernel, inputs, broadcast, tuple(sorted_by), layer)
+            Task(stage_io, task_key(kernel, inputs, broadcast, how), kernel, inputs, broadcast, **drawn)
             for inputs in rows
         ]
 
@@ -90,19 +110,38 @@ class Tracker:
         stored = [stored_receipt(store, task.io.prefix, task.key) for task in tasks]
         done = {rank: receipt for rank, receipt in enumerate(stored) if receipt}
         missing = [rank for rank in range(len(tasks)) if rank not in done]
+        self._log_step([tasks[rank] for rank in missing])
         outcomes = run_missing(missing) if missing else []
         for rank, outcome in zip(missing, outcomes, strict=True):
             done[rank] = outcome.receipt
             self.cpu += outcome.cpu
             self.history_reads.update(outcome.history_reads)
+            self.s3_waits += outcome.s3_waits
         self.ran += len(missing)
         self.reused += len(tasks) - len(missing)
         for rank, task in enumerate(tasks):
             self.receipts.append(done[rank])
             self.by_path[done[rank].shard.path] = done[rank]
             if is_landed(task.inputs):
-                self.landed_rows[task.inputs[0][0].path] = done[rank].landed_rows
+                self.landed_rows[task.inputs[0][0].identity] = done[rank].landed_rows
         return tuple(done[rank].shard for rank in range(len(tasks)))
+
+    def _log_step(self, tasks: Sequence[Task]) -> None:
+        """Log the tasks that are about to run, for who shows progress."""
+        if tasks:
+            stage = self.io.prefix.partition("/")[0]
+            step = Step(stage, self.io.root, _weights(tasks))
+            log.info("%s: %s to run", stage, counted(len(tasks), "task"), extra={"refinery": {"step": step}})
+
+
+def _weights(tasks: Sequence[Task]) -> dict[str, float]:
+    """Return the bytes that each task reads, by the path of its receipt; buckets share those of all shards."""
+    inputs = [[shard for stream in task.inputs for shard in stream] for task in tasks]
+    weights = [sum(shard.weight for shard in shards) for shards in inputs]
+    distinct = sum({shard.path: shard.weight for shards in inputs for shard in shards}.values())
+    scale = distinct / (sum(weights) or 1)
+    paths = [receipt_path(task.io.prefix, task.key) for task in tasks]
+    return {path: weight * scale for path, weight in zip(paths, weights, strict=True)}
 
 
 def guarded(task: Callable[[], T]) -> T | RefineryError:

@@ -10,7 +10,18 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, HistoryReader, Layer, Section, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import (
+    Batches,
+    Engine,
+    HistoryReader,
+    Layer,
+    Section,
+    Shards,
+    Stage,
+    buckets_for,
+    reject,
+    replace_column,
+)
 
 DUPLICATE = "dedup_exact:duplicate"
 SEEN_BEFORE = "dedup_exact:seen_before"
@@ -33,12 +44,13 @@ class Params:
     `id` is the hash of the normalized text, so equal texts share it. `oldest` keeps the first crawled, `newest` the
     last (dates compare as text, which for WARC-Date is the order of time); ties go to the lowest snapshot, file and
     offset. A document of an earlier snapshot is always kept: published documents never change. `buckets` is the number
-    of shards that come out. It bounds the memory of every later verb that works by document. History has as many
-    shards per snapshot, so it must stay the same as long as there is history.
+    of shards that come out; 0 takes as many as the bytes of the input ask for, a power of two from 8 on (128 MB each at
+    most). It bounds the memory of every later verb that works by document, and may change from one snapshot to the
+    next.
     """
 
     keep: Literal["oldest", "newest"] = "oldest"
-    buckets: Buckets = 8
+    buckets: Buckets = 0
 
 
 def with_age(documents: Batches) -> Batches:
@@ -102,10 +114,10 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     Of history (about 100 bytes per document) it reads the pages that can have the new ids. Text is shuffled once,
     here, and never again.
     """
-    newest = params.keep == "newest"
+    newest, buckets = params.keep == "newest", params.buckets or buckets_for(shards)
     dated = on.map(with_age, shards, layer=Layer(reads=("crawled_at",), stores=("age",))) if newest else shards
     first = "age" if newest else "crawled_at"
-    documents = on.group(keep_first, dated, by="id", order=(first, *PLACE), buckets=params.buckets)
+    documents = on.group(keep_first, dated, by="id", order=(first, *PLACE), buckets=buckets)
     if earlier := on.history("documents"):
         documents = on.map(reject_seen_before, documents, *earlier, layer=Layer(reads=("id",)))
     on.save_history("documents", on.map(kept_documents, documents))

@@ -14,7 +14,18 @@ import pyarrow.compute
 from pipeline_tasks.constraints import Buckets, Count
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, HistoryReader, Layer, Section, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import (
+    Batches,
+    Engine,
+    HistoryReader,
+    Layer,
+    Section,
+    Shards,
+    Stage,
+    buckets_of,
+    reject,
+    replace_column,
+)
 from pipeline_tasks.text.base.tables import (
     Rows,
     batch_of,
@@ -83,14 +94,14 @@ class Params:
     `cut_spans`, and the text keeps its id.
     A document of which less than `min_left` code points would be left is rejected unchanged. `min_left` is at
     most `min_chars`: so a document that keeps any part is never rejected, and no part is lost with it. `buckets` is
-    the number of shards of documents and of history: it must be that of `dedup_exact`, and stay the same as long as
-    there is history.
+    the number of shards of documents and of history: it must be that of `dedup_exact` (0 takes it), and may change from
+    one snapshot to the next.
     """
 
     unit: Literal["line", "paragraph"] = "line"
     min_chars: Count = 200
     min_left: Count = 100
-    buckets: Buckets = 8
+    buckets: Buckets = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_left <= self.min_chars:
@@ -247,16 +258,16 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     shard or of one range of hashes (about 70 bytes each); text is read twice and never shuffled, unless documents are
     not in id order. Every part of `min_chars` is kept exactly once.
     """
-    documents = shards
-    if len(shards) != params.buckets:
+    documents, buckets = shards, params.buckets or buckets_of(shards)
+    if len(shards) != buckets:
         place = ("snapshot", "file", "offset")
-        documents = on.group(unchanged, shards, by="id", order=place, buckets=params.buckets)
+        documents = on.group(unchanged, shards, by="id", order=place, buckets=buckets)
     parts = on.map(partial(distinct_parts, params=params), documents)
-    won = on.group(elect_winners, parts, by="hash", order=("check", "id"), buckets=params.buckets)
+    won = on.group(elect_winners, parts, by="hash", order=("check", "id"), buckets=buckets)
     if earlier := on.history("paragraphs"):
         won = on.map(prefer_history, won, *earlier)
     on.save_history("paragraphs", on.map(new_parts, won))
-    lost = on.group(unchanged, on.map(lost_parts, won), by="id", order=("hash", "check"), buckets=params.buckets)
+    lost = on.group(unchanged, on.map(lost_parts, won), by="id", order=("hash", "check"), buckets=buckets)
     return on.map(partial(cut_parts, params=params), documents, lost, layer=LAYER)
 
 

@@ -12,8 +12,20 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, HistoryReader, Layer, Section, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import (
+    Batches,
+    Engine,
+    HistoryReader,
+    Layer,
+    Section,
+    Shards,
+    Stage,
+    buckets_for,
+    reject,
+    replace_column,
+)
 from pipeline_tasks.text.base.tables import batch_of, combined, unchanged
+from pipeline_tasks.text.urls.tracking import TRACKING
 
 OLDER = "dedup_url:older"
 SEEN_BEFORE = "dedup_url:seen_before"
@@ -54,26 +66,11 @@ class Params:
     one with the lowest file and offset). Documents without a URL are all kept. A document of an earlier snapshot that
     has the same text, or is newer, makes the new one `seen_before`; else the new one supersedes it: history has
     (id, snapshot, file, offset, url, by_id, by_snapshot) of it, and published documents do not change.
-    `buckets` bounds the memory of a task and must stay the same as long as there is history.
+    `buckets` bounds the memory of a task (0: as in `dedup_exact`), and may change from one snapshot to the next.
     """
 
-    tracking: tuple[str, ...] = (
-        "utm_*",  # Google Analytics, "Custom campaigns"
-        "gclid",
-        "dclid",
-        "gbraid",
-        "wbraid",
-        "_gl",
-        "fbclid",  # Meta
-        "igshid",
-        "msclkid",  # Microsoft Advertising
-        "yclid",  # Yandex
-        "mc_cid",  # Mailchimp
-        "mc_eid",
-        "jsessionid",  # sessions, as the IIPC's URL canonicalizers leave them out
-        "phpsessid",
-    )
-    buckets: Buckets = 8
+    tracking: tuple[str, ...] = TRACKING
+    buckets: Buckets = 0
 
 
 def with_url_key(documents: Batches, *, tracking: tuple[str, ...]) -> Batches:
@@ -169,14 +166,15 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     kept under. So text is shuffled once here and once more there. Of history (about 200 bytes per URL) it reads the
     pages that can have the new keys.
     """
+    buckets = params.buckets or buckets_for(shards)
     keyed = on.map(
         partial(with_url_key, tracking=params.tracking), shards, layer=Layer(reads=(*PLACE, "url", "crawled_at"))
     )
-    newest = on.group(keep_newest, keyed, by="url_key", order=("age", *PLACE), buckets=params.buckets)
+    newest = on.group(keep_newest, keyed, by="url_key", order=("age", *PLACE), buckets=buckets)
     compared = on.map(compare_with_history, newest, *on.history("urls"))
     on.save_history("urls", on.map(kept_urls, compared))
     superseded = on.map(superseded_documents, compared)
-    on.save_history("superseded", on.group(unchanged, superseded, by="id", order=PLACE, buckets=params.buckets))
+    on.save_history("superseded", on.group(unchanged, superseded, by="id", order=PLACE, buckets=buckets))
     return on.map(reject_seen_before, newest, compared, layer=Layer(reads=("url_key",)))
 
 

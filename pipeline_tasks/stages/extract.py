@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.constraints import Bytes, Count, Range
+from pipeline_tasks.constraints import OMITTED, Bytes, Count, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE
-from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject
+from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Shards, Stage, reject, replace_column
+
+TAKEN_DOWN = "extract:taken_down"
 
 METHODS = ("resiliparse", "trafilatura", "justext")
 
@@ -47,7 +49,8 @@ class Params:
     extracted the text (`plain` for pages that are no HTML). Texts still shorter than `min_chars` are rejected. `repair`
     undoes mojibake by ftfy, line by line, where a text shows it; `repaired` counts those lines. `language` names
     jusText's stop words for pages that do not declare their language; `seconds` of processor time (for each method) and
-    `memory` in bytes bound each page.
+    `memory` in bytes bound each page. The landing fills in `taken_down`: a list of documents that were taken down
+    before it, by id.
     """
 
     method: str = "resiliparse"
@@ -57,6 +60,7 @@ class Params:
     seconds: Annotated[float, Range(0, 3600, above=True)] = 10.0
     memory: Bytes = 4 << 30
     repair: bool = True
+    taken_down: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
 
     def __post_init__(self) -> None:
         """Raise RecipeError for a method that is none of METHODS."""
@@ -70,10 +74,25 @@ def extract_pages(pages: Batches, *, params: Params) -> Batches:
     """Extract every page in a process of its own; reject what cannot be used with its reason."""
     from pipeline_tasks.text.page.sandbox import borrow_sandbox
     from pipeline_tasks.text.page.sandbox_messages import Limits
+    from pipeline_tasks.text.urls.takedown import evidence, read_list
 
+    taken = read_list(params.taken_down)
     with borrow_sandbox(Limits(params.language, params.seconds, params.memory)) as sandbox:
         for batch in pages:
-            yield _documents(batch, sandbox, params)
+            documents = _documents(batch, sandbox, params)
+            yield _without(documents, evidence(taken, ids=documents["id"]))
+
+
+def _without(documents: pa.RecordBatch, entries: pa.Array) -> pa.RecordBatch:
+    """Reject the documents that were taken down, and leave their texts out."""
+    is_taken = pc.is_valid(entries)
+    if not pc.any(is_taken).as_py():
+        return documents
+    for name in ("text", "title"):
+        column = documents[name]
+        documents = replace_column(documents, name, pc.if_else(is_taken, pa.scalar(None, column.type), column))
+    reasons = pc.if_else(is_taken, TAKEN_DOWN, documents["reason"])
+    return reject(documents, reasons, pc.coalesce(entries, documents["evidence"]))
 
 
 @dataclass(slots=True)
@@ -278,6 +297,11 @@ def _proof(**facts: str | float) -> str:
     return json.dumps(facts, sort_keys=True, separators=(",", ":"))
 
 
+def resources(params: Params) -> tuple[str, ...]:
+    """Return the list of what was taken down, if there is one."""
+    return (params.taken_down,) if params.taken_down else ()
+
+
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Extract the pages of each shard, in place."""
     return on.map(partial(extract_pages, params=params), shards)
@@ -293,6 +317,14 @@ STAGE = Stage(
     splits=True,
     engine="spark",
     profiled=("chars", "extractor", "repaired"),
-    reasons=("extract:empty", "extract:too_short", "extract:timeout", "error:charset", "error:extractor_crash"),
+    resources=resources,
+    reasons=(
+        "extract:empty",
+        "extract:too_short",
+        "extract:timeout",
+        TAKEN_DOWN,
+        "error:charset",
+        "error:extractor_crash",
+    ),
     title="Pages into documents",
 )

@@ -157,14 +157,14 @@ def resources(params: Params) -> tuple[FilePath, ...]:
     return (params.model or packaged_model(),)
 
 
-def load_model(params: Params | Reading) -> Any:  # noqa: ANN401 -- fasttext has no types
+def load_model(reading: Reading) -> Any:  # noqa: ANN401 -- fasttext has no types
     """Return the model, which stays loaded for the next shard of this process; RecipeError if the file is none."""
-    return cached(fasttext_model.load, params.model or packaged_model(), "filter_language: model")
+    return cached(fasttext_model.load, reading.model or packaged_model(), "filter_language: model")
 
 
 def check_files(params: Params) -> None:
     """Raise RecipeError unless the model can be read."""
-    load_model(params)
+    load_model(reading_of(params))
 
 
 IDENTIFIED = pa.schema(

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -158,20 +158,18 @@ def filter_texts(batches: Batches, *, params: Params) -> Batches:
     Kept rows get the text that the profiles left, and its `chars`; rejected rows keep their text as it was.
     The id stays that of the text as extracted.
     """
-    yield from decide(measure_texts(batches, measures=measures_of(params)), params=params)
+    measures = measures_of(params, packs.load(params.packs, FILTERS))
+    yield from decide(measure_texts(batches, measures=measures), params=params)
 
 
-def measures_of(params: Params) -> Measures:
-    """Return what of the params decides signals and edits."""
-    loaded = packs.load(params.packs, FILTERS)
-    cards = [FILTERS[profile] for profile in dict.fromkeys(params.profiles)]
-    limits = {card.name: _without_bounds(card, params.limits.get(card.name, {})) for card in cards}
-    lists = {card.name: packs.stop_word_lists(card, params.limits_of(card.name), loaded) for card in cards}
+def measures_of(params: Params, loaded: packs.Packs) -> Measures:
+    """Return what of the params, and of the packs that they name, decides signals and edits."""
+    limits, lists = {}, {}
+    for card in (FILTERS[profile] for profile in dict.fromkeys(params.profiles)):
+        own = params.limits_of(card.name)
+        limits[card.name] = {name: limit for name, limit in asdict(own).items() if name not in card.bounds}
+        lists[card.name] = packs.stop_word_lists(card, own, loaded)
     return Measures(params.profiles, params.words, limits, lists, params.edit_spans)
-
-
-def _without_bounds(card: Filter, limits: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: limit for name, limit in limits.items() if name not in card.bounds}
 
 
 def measure_texts(batches: Batches, *, measures: Measures) -> Batches:
@@ -321,7 +319,7 @@ def writes_for(params: Params) -> pa.Schema:
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Measure every shard by itself, then judge it: other bounds find the measures of a run before."""
-    measures = measures_of(params)
+    measures = measures_of(params, packs.load(params.packs, FILTERS))
     columns = (*map(signals_column, dict.fromkeys(params.profiles)), EDITED, EDITED_CHARS, EDITED_SPANS)
     shared = Layer(reads=("text", "language"), stores=columns, shared=True)
     measured = on.map(partial(measure_texts, measures=measures), shards, layer=shared)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, reject
+from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Layer, Shards, Stage, reject
 
 if TYPE_CHECKING:
     from pipeline_tasks.text.urls.blocklists import SubwordIndex, Tables
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 Failure = dict[str, str | int]
 """One rule that a URL fails, with the matching value and the list or bound that it breaks."""
-
-NO_FILE = FilePath("")
 
 MOST_SOFT = 100
 """Different soft words of one URL that are counted (`text.urls.blocklists.MOST_HITS`)."""

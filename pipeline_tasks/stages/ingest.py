@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
@@ -10,14 +10,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.constraints import Bytes, Range
+from pipeline_tasks.constraints import OMITTED, Bytes, Range
 from pipeline_tasks.schema import PAGE, RECORD
-from pipeline_tasks.stage import Batches, Engine, HistoryReader, Layer, Section, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import (
+    NO_FILE,
+    Batches,
+    Engine,
+    FilePath,
+    HistoryReader,
+    Layer,
+    Section,
+    Shards,
+    Stage,
+    reject,
+    replace_column,
+)
 
 PAGE_KINDS = ("response", "resource", "conversion", "json", "row")
 KEY = pa.binary()
 SEEN = pa.schema([pa.field("key", KEY)])
 """The key by which later snapshots recognize a page: a 128-bit hash (XXH3) of its URL and payload digest."""
+
+TAKEN_DOWN = "ingest:taken_down"
 
 LAYER = Layer(stores=tuple(name for name in PAGE.names if name not in ("payload", "text")), changes=("payload", "text"))
 """Locators are stored; payloads and texts stay in the landed file, but for texts that are HTML documents."""
@@ -76,6 +90,7 @@ class Params:
     With `keep_digest_mismatch` a record whose length and structure are right is kept although its digest is not:
     `digest_mismatch` and `digest_declared` in its `metadata` mark it. With `extract_html` a text that is an HTML
     document goes through extraction, as a payload of type `text/html`; without it such a text stays as it is.
+    The landing fills in `taken_down`: a list of URLs and sites that were taken down before it.
     """
 
     source: str = "crawl"
@@ -84,6 +99,7 @@ class Params:
     max_bytes: Bytes = 10 << 20
     keep_digest_mismatch: bool = False
     extract_html: bool = True
+    taken_down: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
 
 
 def record_keys(records: Batches) -> Batches:
@@ -102,9 +118,14 @@ def seen_keys(keys: Batches, history: HistoryReader) -> Batches:
 
 def select_pages(records: Batches, seen: Batches | None = None, *, params: Params) -> Batches:
     """Keep pages and reject every other record with its reason; a page `seen` in an earlier snapshot is `unchanged`."""
+    from pipeline_tasks.text.urls.takedown import evidence, read_list
+
     seen_before = pa.Table.from_batches(seen).column("key").combine_chunks() if seen is not None else pa.array([], KEY)
+    taken = read_list(params.taken_down)
     for batch in records:
-        yield _pages(batch, _reasons(batch, params, seen_before), params)
+        entries = evidence(taken, batch["url"])
+        reasons = pc.if_else(pc.is_valid(entries), TAKEN_DOWN, _reasons(batch, params, seen_before))
+        yield _pages(batch, reasons, pc.coalesce(entries, _evidence(batch, reasons, params)), params)
 
 
 def _keys(batch: pa.RecordBatch) -> pa.Array:
@@ -191,7 +212,7 @@ def _lengths(values: pa.Array) -> pa.Array:
     return pc.fill_null(pc.binary_length(values), fill_value=0).cast(pa.int64())
 
 
-def _pages(batch: pa.RecordBatch, reasons: pa.Array, params: Params) -> pa.RecordBatch:
+def _pages(batch: pa.RecordBatch, reasons: pa.Array, evidence: pa.Array, params: Params) -> pa.RecordBatch:
     """Return the columns of a page, without payload and text in rows with a reason."""
     kept = pc.is_null(reasons)
     pages = _named(batch.select(PAGE.names), params.source)
@@ -199,7 +220,7 @@ def _pages(batch: pa.RecordBatch, reasons: pa.Array, params: Params) -> pa.Recor
         column = pages.column(name)
         pages = replace_column(pages, name, pc.if_else(kept, column, pa.scalar(None, column.type)))
     pages = _as_payloads(pages) if params.extract_html else pages
-    return reject(pages, reasons, _evidence(batch, reasons, params))
+    return reject(pages, reasons, evidence)
 
 
 def _as_payloads(pages: pa.RecordBatch) -> pa.RecordBatch:
@@ -270,6 +291,11 @@ def page_keys(pages: Batches) -> Batches:
     yield pa.record_batch([keys.take(pc.array_sort_indices(keys))], schema=SEEN)
 
 
+def resources(params: Params) -> tuple[str, ...]:
+    """Return the list of what was taken down, if there is one."""
+    return (params.taken_down,) if params.taken_down else ()
+
+
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Select the pages of every landed file, and save their keys for later snapshots.
 
@@ -291,6 +317,7 @@ STAGE = Stage(
     version=4,
     splits=True,
     history={"pages": Section(SEEN, key="key")},
+    resources=resources,
     engine="spark",
     profiled=("source", "content_type"),
     reasons=(
@@ -298,6 +325,7 @@ STAGE = Stage(
             f"ingest:{reason}"
             for reason in ("not_page", "revisit", "unchanged", "status", "not_html", "empty", "too_large")
         ),
+        TAKEN_DOWN,
         *(f"error:{reason}" for reason in DAMAGE),
     ),
     title="Select pages",

@@ -1,6 +1,7 @@
-"""Merges the history of several snapshots into one segment per shard, so that a lookup reads fewer pages.
+"""Merges the history of several snapshots into one segment per bucket, so that a lookup reads fewer pages.
 
-What a compaction is, and when a run uses it, is in `run.history`.
+Snapshots that were saved in other numbers of buckets are brought into those of the newest on the way. What a compaction
+is, and when a run uses it, is in `run.history`.
 """
 
 import argparse
@@ -19,8 +20,10 @@ from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, dump, stage_prefix
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import LOCAL, stage_card
+from pipeline_tasks.run.alignment import overlapping
 from pipeline_tasks.run.history import Compactions, History, Run, compactions, cover, has_keys, saved_digests
-from pipeline_tasks.run.runner import EngineFactory
+from pipeline_tasks.run.runner import EngineFactory, RunningEngine
+from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.run.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import canonical, sha256
@@ -78,17 +81,29 @@ def _due(history: Sequence[Manifest], known: Compactions) -> Iterator[Run]:
     for _, alike in groupby(covered, key=_form):
         runs = list(alike)
         for start in range(0, len(runs) - len(runs) % FANOUT, FANOUT):
-            yield Run(tuple(part for run in runs[start : start + FANOUT] for part in run.parts))
+            run = Run(tuple(part for run in runs[start : start + FANOUT] for part in run.parts))
+            if _fits(run):
+                yield run
 
 
 def _form(run: Run) -> tuple[object, ...]:
-    """Return the properties that neighbors must share to be merged: size, and the form of their history."""
+    """Return the properties that neighbors must share to be merged: size, and what their history is."""
     tier = 0
     while FANOUT ** (tier + 1) <= len(run.parts):
         tier += 1
     first = run.parts[0]
-    shards = {} if _by_file(first) else {name: len(shards) for name, shards in first.history.items()}
-    return (tier, first.stage, first.version, canonical(first.params), canonical(shards))
+    params = {name: value for name, value in first.params.items() if name != "buckets"}
+    saved = [] if _by_file(first) else [name for name, shards in first.history.items() if shards]
+    return (tier, first.stage, first.version, canonical(params), canonical(saved))
+
+
+def _fits(run: Run) -> bool:
+    """Return whether each number of buckets of a run divides the newest, or is a multiple of it."""
+    if _by_file(run.parts[0]):
+        return True
+    counts = [{len(shards) for shards in part.history.values() if shards} for part in run.parts]
+    newest = max(counts[-1])
+    return all(newest % count == 0 or count % newest == 0 for part in counts for count in part)
 
 
 def _by_file(manifest: Manifest) -> bool:
@@ -109,13 +124,13 @@ def _compacted(root: str, run: Run, factory: EngineFactory) -> Manifest:
     parts = [manifest.history for _, manifest in cover(run.parts, compactions(root))]
     sections = stage_card(run.parts[0].stage).history
     engine = factory(Tracker(StageIO(root=root, prefix=stage_prefix(COMPACTED, run.name))), History(sections))
+    merging = _by_files if _by_file(run.parts[0]) else _by_buckets
+    saved = {}
     for name, section in sections.items():
-        lists = _lists(run, [history.get(name, ()) for history in parts])
-        for _, alike in groupby(lists, key=len):
-            columns = zip(*alike, strict=True)
-            engine.save_history(name, *map(tuple, columns), kernel=partial(merge, keys=_keys(section)))
-        _require_all(run, lists, engine.saved.get(name, ()))
-    manifest = _manifest(run, engine.saved)
+        shards = [history.get(name, ()) for history in parts]
+        saved[name] = merging(engine, name, _keys(section), shards) if any(shards) else ()
+        _require_all(run, shards, saved[name])
+    manifest = _manifest(run, saved)
     store = storage.connect(root)
     slot = next(path for path in commit_slots(COMPACTED, run.name) if store.size(path) != len(ABANDONED))
     storage.commit(store, slot, dump(manifest))
@@ -126,23 +141,38 @@ def _keys(section: Section) -> tuple[str, ...]:
     return (section.key, *section.order)
 
 
-def _lists(run: Run, parts: Sequence[Shards]) -> list[Shards]:
-    """Return the lists of shards to merge: those of one bucket, or of as many files as fit into one segment."""
-    if not any(parts):
-        return []
-    if not _by_file(run.parts[0]):
-        return list(zip(*parts, strict=True))
+def _by_files(engine: RunningEngine, section: str, keys: Sequence[str], parts: Sequence[Shards]) -> Shards:
+    """Merge as many files as fit into one segment."""
     shards = [shard for part in parts for shard in part]
     count = -(-sum(shard.rows for shard in shards) // FILE_ROWS) or 1
-    return [tuple(shards[rank::count]) for rank in range(count)]
+    lists = [tuple(shards[rank::count]) for rank in range(count)]
+    for _, alike in groupby(lists, key=len):
+        engine.save_history(section, *zip(*alike, strict=True), kernel=partial(merge, keys=keys))
+    return engine.saved[section]
 
 
-def _require_all(run: Run, lists: Sequence[Shards], merged: Shards) -> None:
-    rows = [sum(shard.rows for shard in shards) for shards in lists]
-    if rows != [shard.rows for shard in merged]:
+def _by_buckets(engine: RunningEngine, section: str, keys: Sequence[str], parts: Sequence[Shards]) -> Shards:
+    """Merge bucket by bucket, in as many buckets as the newest part has.
+
+    A shard of a part with fewer buckets has the rows of several: of its `factor` buckets at most, a turn takes one.
+    """
+    count = len(parts[-1])
+    factor = max(1, *(count // len(part) for part in parts))
+    for turn in range(factor):
+        lists = [[shard for part in parts for shard in overlapping(part, bucket, count)] for bucket in range(count)]
+        only = {"only": (turn, factor, count)} if factor > 1 else {}
+        streams = zip(*lists[turn::factor], strict=True)
+        engine.save_history(section, *streams, kernel=partial(merge, keys=keys, **only))
+    saved, turns = engine.saved[section], count // factor
+    return tuple(saved[bucket % factor * turns + bucket // factor] for bucket in range(count))
+
+
+def _require_all(run: Run, parts: Sequence[Shards], merged: Shards) -> None:
+    read, written = sum(shard.rows for part in parts for shard in part), sum(shard.rows for shard in merged)
+    if read != written:
         message = (
-            f"{stage_prefix(COMPACTED, run.name)}: {sum(rows)} rows went in and "
-            f"{sum(shard.rows for shard in merged)} came out; nothing was committed. This is a defect: report it"
+            f"{stage_prefix(COMPACTED, run.name)}: {read} rows went in and {written} came out; nothing was committed. "
+            "This is a defect: report it"
         )
         raise RowsVanished(message)
 
@@ -190,9 +220,14 @@ def lines(merged: Iterable[Manifest]) -> Iterator[str]:
 # --- Merging --------------------------------------------------------------------------------------------------
 
 
-def merge(*streams: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Merge streams that are each sorted by `keys` into one sorted stream; holds one batch of each stream."""
-    iterators = [iter(stream) for stream in streams]
+def merge(
+    *streams: Iterable[pa.RecordBatch], keys: Sequence[str], only: tuple[int, int, int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Merge streams that are each sorted by `keys` into one sorted stream; holds one batch of each stream.
+
+    With `only` (turn, factor, count) of the rows whose bucket among `count`, modulo `factor`, is `turn`.
+    """
+    iterators = [iter(stream) if only is None else _of_bucket(stream, keys[0], *only) for stream in streams]
     held = [next(iterator) for iterator in iterators]
     yield held[0].slice(0, 0)
     order = [(name, "ascending") for name in keys]
@@ -206,6 +241,13 @@ def merge(*streams: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[p
             held[rank] = held[rank].slice(cut)
         table = pa.Table.from_batches(parts)
         yield from table.take(pc.sort_indices(table, sort_keys=order)).combine_chunks().to_batches()
+
+
+def _of_bucket(
+    stream: Iterable[pa.RecordBatch], key: str, turn: int, factor: int, count: int
+) -> Iterator[pa.RecordBatch]:
+    for batch in stream:
+        yield batch.filter(pa.array(bucket_of(batch.column(key), count) % factor == turn))
 
 
 def _refill(held: list[pa.RecordBatch], iterators: Sequence[Iterator[pa.RecordBatch]]) -> list[int]:

@@ -2,9 +2,11 @@
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded.dag_run import RunOptions, absolute, run
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.checks import check_overrides, gate_names
@@ -13,8 +15,9 @@ from pipeline_tasks.inspect.staleness import StaleVersion, stale_versions
 from pipeline_tasks.landing import listing
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.takedowns import taken_down_of
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import LAND, load_recipe
+from pipeline_tasks.recipe import BUILD, LAND, load_recipe
 from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
@@ -45,10 +48,14 @@ def answer(options: argparse.Namespace) -> int:
     lines = [opening(root, name, snapshot, undo=options.undo), *reason_lines(root, name, options)]
     print_lines([*lines, *plan_lines(snapshot, stale)])
     _require_refinable(root, recipe, stale, overrides)
+    if options.undo:
+        _require_allowed(root, name, snapshot)
     if options.dry_run:
         return 0
     with Ledger.open(ledger_of(root)) as ledger:
         record(root, name, snapshot, options.reason, undo=options.undo, ledger=ledger)
+    if options.undo:
+        _require_allowed(root, name, snapshot, restored=True)
     again = RunOptions("", root, recipe=recipe, engine=options.engine, override=overrides)
     while (due := next_due(root, name, snapshot)) is not None:
         if code := _refine_again(root, name, due.version, again):
@@ -62,6 +69,24 @@ def _require_refinable(root: str, recipe: str, stale: Sequence[StaleVersion], ov
         check_overrides(overrides, gate_names(load_recipe(recipe)))
     for due in stale:
         landed(root, due.version)
+
+
+def _require_allowed(root: str, name: str, snapshot: str, *, restored: bool = False) -> None:
+    """Raise RecipeError if a retracted build has documents that were taken down since: they would come back.
+
+    A takedown that is recorded at the same moment sees the restored version, or is seen once it is `restored`.
+    """
+    if snapshot != BUILD or not (restored or snapshot in version_log.retractions(root, name)):
+        return
+    newest = [version for version in version_log.versions(root, name) if version.snapshot == snapshot][-1]
+    proof = taken_down_of(root, {stage: read_manifest(root, path) for stage, path in newest.manifests.items()})
+    if proof:
+        state = "restored, and" if restored else "not restored, as it"
+        message = (
+            f"{root}: version {newest.number} of {name} is {state} has documents that were taken down since ({proof}). "
+            "`refinery build` publishes the dataset without them; `refinery takedown --undo` allows them"
+        )
+        raise RecipeError(message)
 
 
 def _refine_again(root: str, recipe: str, before: Version, options: RunOptions) -> int:
@@ -129,7 +154,9 @@ def record(root: str, recipe: str, snapshot: str, reason: str = "", *, undo: boo
 def landed(root: str, version: Version) -> str:
     """Return the input URI of a version; RecipeError unless it still has exactly the files of the manifest."""
     manifest = read_manifest(root, version.manifests[LAND])
-    files = {shard.path.removeprefix(LANDING): shard.bytes for shard in manifest.shards}
+    files = Counter[str]()
+    for shard in manifest.shards:
+        files[shard.path.removeprefix(LANDING)] += shard.bytes
     uris = [version.landing, *([f"{version.landing}/{name}" for name in files] if len(files) == 1 else [])]
     problem = "they are not the files that it was made of"
     for uri in uris:
@@ -182,9 +209,8 @@ def comparison(root: str, before: Version, after: Version) -> str:
     if COMPARED not in before.manifests or COMPARED not in after.manifests:
         return line
     added, removed = changes(root, before, after)
-    return (
-        f"{line}; {added:,} documents added, {removed:,} removed; {after.superseded:,} of earlier snapshots superseded"
-    )
+    superseded = f"{after.superseded:,} of earlier snapshots superseded"
+    return f"{line}; {counted(added, 'document')} added, {removed:,} removed; {superseded}"
 
 
 def changes(root: str, before: Version, after: Version) -> tuple[int, int]:

@@ -1,17 +1,19 @@
 """Removes orphans: files that no manifest names, left by killed attempts, losers of a race, and abandoned work."""
 
 import argparse
+import contextlib
 import uuid
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import add_json, add_root, number, print_lines, print_result
-from pipeline_tasks.manifest import ABANDONED, SHARED, Manifest, commit_slots, stage_prefix
+from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, is_shared, stage_prefix
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import STAGES
-from pipeline_tasks.run.task import load_receipt
+from pipeline_tasks.recipe import COMPOSE, STAGES
+from pipeline_tasks.run.task import stored_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry, Store
 from pipeline_tasks.store.reading import read_manifest
@@ -28,8 +30,8 @@ LIMIT = 0.1
 UNNAMED = "not named by the stage's manifest"
 """Why shards next to a committed manifest go: intermediate shards of stages that group rows, and losers' shards."""
 
-UNUSED = "a shared layer on which no manifest rests"
-"""Why shared layers go (`stage.Layer`): a run that asks for one again computes it again."""
+UNUSED = "a shared shard that no manifest names"
+"""Why shared shards go (`stage.Engine.map`, `stage.Layer`): a run that asks for one again computes it again."""
 
 SHARDS = ("data", "rejects", "quarantine", "scratch")
 
@@ -70,7 +72,7 @@ class _Prefix:
     @property
     def is_shared(self) -> bool:
         """Whether runs of several fingerprints share it."""
-        return self.name.partition("/")[2].startswith(SHARED)
+        return is_shared(self.name)
 
     def all_are(self, is_old: IsOld) -> bool:
         """Whether every file passes a test of its age."""
@@ -105,7 +107,7 @@ def answer(options: argparse.Namespace) -> int:
         print_lines(orphan_lines(orphans))
     if options.delete:
         remove(options.root, orphans, options.limit)
-    done = f"{'removed' if options.delete else 'to remove with --delete:'} {len(orphans.files):,} objects"
+    done = f"{'removed' if options.delete else 'to remove with --delete:'} {counted(len(orphans.files), 'object')}"
     print_result(options, {**orphan_facts(orphans), "deleted": options.delete}, [f"{done}, {orphans.bytes:,} bytes"])
     return 0
 
@@ -129,7 +131,8 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
     files: list[Orphan] = []
     fenced, total = [], 0
     below: set[str] = set()
-    for prefix in _prefixes(store):  # a stage's shared prefix is the last of the stage: fingerprints have hex digits
+    # A stage's shared prefix is the last of the stage: fingerprints have hex digits.
+    for prefix in _prefixes(store, (*STAGES, COMPOSE, COMPACTED)):
         total += sum(entry.bytes for entry in prefix.entries)
         _require_manifest(store, prefix, rules)
         below |= _below(store, prefix)
@@ -149,8 +152,8 @@ def _orphans_outside_stages(store: Store, is_old: IsOld) -> Iterator[Orphan]:
     yield from ((entry, "half-written") for entry in store.unfinished("") if is_old(entry))
 
 
-def _prefixes(store: Store) -> Iterator[_Prefix]:
-    for stage in (*STAGES, COMPACTED):
+def _prefixes(store: Store, stages: Iterable[str]) -> Iterator[_Prefix]:
+    for stage in stages:
         for name, group in groupby(store.list(stage), key=lambda entry: _prefix_of(entry.path)):
             entries = tuple(group)
             yield _Prefix(name, entries, tuple(_committed(store, entries)))
@@ -203,19 +206,29 @@ def _unnamed(prefix: _Prefix, is_old: IsOld) -> Iterator[Orphan]:
 
 
 def _below(store: Store, prefix: _Prefix) -> set[str]:
-    """Return the shards that the layers of a prefix rest on, of committed manifests and of work in progress."""
-    parts = [entry.path for entry in prefix.entries if "/partitions/" in entry.path and entry.bytes]
-    manifests = prefix.manifests or [read_manifest(store.root, path) for path in parts]
-    return {shard.path for manifest in manifests for shard in manifest.below}
+    """Return the shared shards that a prefix names, of committed manifests and of work in progress."""
+    manifests = prefix.manifests or _partitions(store, prefix)
+    return {shard.path for manifest in manifests for shard in manifest.stored if is_shared(shard.path)}
+
+
+def _partitions(store: Store, prefix: _Prefix) -> Iterator[Manifest]:
+    """Yield the manifests of partitions that a run would believe; it makes any other again."""
+    for entry in prefix.entries:
+        if "/partitions/" in entry.path:
+            with contextlib.suppress(ContractError):
+                yield read_manifest(store.root, entry.path)
 
 
 def _unused(store: Store, prefix: _Prefix, below: Container[str], is_old: IsOld) -> Iterator[Orphan]:
-    """Yield the old shared layers that no manifest rests on, their receipts first: no run must find those."""
-    old = [entry for entry in prefix.entries if is_old(entry)]
-    for entry in old:
-        if "/receipts/" in entry.path and load_receipt(store.read(entry.path), entry.path).shard.path not in below:
+    """Yield the old shared layers that no manifest rests on, and the receipts that no run would believe or miss."""
+    for entry in filter(is_old, prefix.entries):
+        folder, _, name = entry.path.removeprefix(f"{prefix.name}/").partition("/")
+        path = entry.path
+        if folder == "receipts":
+            receipt = stored_receipt(store, prefix.name, name.removesuffix(".json"))
+            path = receipt.shard.path if receipt else ""
+        if folder in ("data", "receipts") and path not in below:
             yield entry, UNUSED
-    yield from ((entry, UNUSED) for entry in old if "/data/" in entry.path and entry.path not in below)
 
 
 def _published_prefixes(root: str) -> frozenset[str]:
@@ -275,10 +288,7 @@ def _remove_unused(store: Store, shared: Iterable[Entry]) -> None:
         for entry in listed:
             if "/receipts/" in entry.path:
                 store.delete(entry.path)
-        groups = groupby(store.list(stage), key=lambda entry: _prefix_of(entry.path))
-        prefixes = ((name, tuple(group)) for name, group in groups)
-        now = [_Prefix(name, group, tuple(_committed(store, group))) for name, group in prefixes]
-        below = set[str]().union(*(_below(store, prefix) for prefix in now))
+        below = set[str]().union(*(_below(store, prefix) for prefix in _prefixes(store, (stage,))))
         for entry in listed:
             if "/receipts/" not in entry.path and entry.path not in below:
                 store.delete(entry.path)
@@ -314,7 +324,7 @@ def orphan_lines(orphans: Orphans) -> Iterator[str]:
     for entry, reason in orphans.files:
         by_reason.setdefault(reason, []).append(entry.bytes)
     for reason, sizes in sorted(by_reason.items(), key=lambda pair: -sum(pair[1])):
-        yield f"{sum(sizes):>14,} bytes in {len(sizes):>6,} objects: {reason}"
+        yield f"{sum(sizes):>14,} bytes in {len(sizes):>6,} {'object' if len(sizes) == 1 else 'objects'}: {reason}"
     yield f"{orphans.kept:>14,} bytes stay"
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.errors import NothingLanded, RecipeError
+from pipeline_tasks.landing.arrival import MISSING, arrival_of
 from pipeline_tasks.landing.folder import refuse_overlap
-from pipeline_tasks.landing.listing import is_complete, land, list_snapshot
+from pipeline_tasks.landing.listing import land, list_snapshot
 from pipeline_tasks.store import storage
 
 
@@ -112,13 +113,13 @@ def test_a_folder_of_nothing_but_skipped_entries_says_why(tmp_path: Path) -> Non
     os.mkfifo(tmp_path / "a.warc.gz")
     with pytest.raises(NothingLanded, match=r"an empty snapshot: .*1 are skipped, first a\.warc\.gz \(a FIFO\)"):
         list_snapshot(str(tmp_path))
-    assert not is_complete(str(tmp_path))
+    assert arrival_of(str(tmp_path)).state == MISSING
 
 
 def test_a_promised_file_that_is_skipped_says_why(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.warc.gz")
     (tmp_path / "warc.paths").write_text("crawl-data/a.warc.gz\n")
-    with pytest.raises(OSError, match="1 of 1 promised files are missing"):
+    with pytest.raises(OSError, match="1 of 1 promised files have not landed whole, 1 missing"):
         list_snapshot(str(tmp_path))
 
 
@@ -167,7 +168,7 @@ def test_the_folder_of_a_table_with_a_log_is_refused(tmp_path: Path, kind: str, 
     with pytest.raises(RecipeError, match=rf"is {kind} \(it has {above}.*Export its current rows"):
         list_snapshot(str(tmp_path))
     with pytest.raises(RecipeError, match=kind):  # waiting does not help: the sensor must not wait
-        is_complete(str(tmp_path))
+        arrival_of(str(tmp_path))
     (tmp_path / "warc.paths").write_text(f"{above}part-0.parquet")
     assert len(list_snapshot(str(tmp_path)).files) == 1
 

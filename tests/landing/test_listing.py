@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError, SnapshotIncomplete
-from pipeline_tasks.landing.listing import is_complete, land, landing_of, list_snapshot
+from pipeline_tasks.landing.arrival import COMPLETE, INCOMPLETE, MISSING, arrival_of
+from pipeline_tasks.landing.listing import NAMED, land, landing_of, list_snapshot
 from pipeline_tasks.store.storage import connect
 
 
@@ -38,18 +39,42 @@ FILES = {"part/a.warc.gz": b"first", "part/b.warc.gz": b"second"}
 
 
 def test_a_promised_snapshot_is_complete_when_every_file_has_its_size(any_root: str) -> None:
-    assert not is_complete(any_root)
+    assert arrival_of(any_root).state == MISSING
     put(any_root, {"snapshot.json": promise(FILES)})
-    with pytest.raises(SnapshotIncomplete, match=r"2 of 2 promised files are missing or short, first part/a\.warc\.gz"):
+    with pytest.raises(
+        SnapshotIncomplete,
+        match=r"2 of 2 promised files have not landed whole, 2 missing: part/a\.warc\.gz, part/b\.warc\.gz; wait",
+    ):
         list_snapshot(any_root)
-    put(any_root, {"part/a.warc.gz": b"first", "part/b.warc.gz": b"sec"})
-    assert not is_complete(any_root)
+    put(any_root, {"part/b.warc.gz": b"sec"})
+    arrival = arrival_of(any_root)
+    assert arrival.state == INCOMPLETE
+    assert "1 missing: part/a.warc.gz and 1 of another size: part/b.warc.gz has 3 of 6 bytes" in arrival.detail
     put(any_root, FILES | {"notes.txt": b"extra"})
-    assert is_complete(any_root)
+    arrival = arrival_of(any_root)
+    assert (arrival.state, arrival.settling) == (COMPLETE, "")
+    assert "2 files, 11 bytes, as snapshot.json promises" in arrival.detail
     listing = list_snapshot(any_root)
     assert listing.snapshot == "2026-11-20"
     assert [name for name, _, _ in listing.files] == sorted(FILES)
     assert listing.ignored == ("notes.txt",)
+
+
+def test_an_error_names_a_few_of_many_missing_files(tmp_path: Path) -> None:
+    put(str(tmp_path), {"snapshot.json": promise({f"{number:02}.warc": b"x" for number in range(NAMED + 5)})})
+    with pytest.raises(SnapshotIncomplete, match=r"15 missing: 00\.warc, .*09\.warc and 5 more; wait"):
+        list_snapshot(str(tmp_path))
+
+
+def test_a_snapshot_without_a_list_is_complete_and_settles_when_nothing_changes(any_root: str) -> None:
+    put(any_root, {"a.warc.gz": b"first"})
+    first = arrival_of(any_root)
+    assert first.state == COMPLETE
+    assert first == arrival_of(any_root)
+    put(any_root, {"b.warc.gz": b"second"})
+    second = arrival_of(any_root)
+    put(any_root, {"b.warc.gz": b"second and more"})
+    assert len({"", first.settling, second.settling, arrival_of(any_root).settling}) == 4
 
 
 @pytest.mark.parametrize(
@@ -74,7 +99,7 @@ def test_a_promise_of_nothing_is_an_empty_snapshot(tmp_path: Path) -> None:
     put(str(tmp_path), {"snapshot.json": promise({})})
     with pytest.raises(RecipeError, match=r"an empty snapshot: snapshot\.json promises no files"):
         list_snapshot(str(tmp_path))
-    assert not is_complete(str(tmp_path))
+    assert arrival_of(str(tmp_path)).state != COMPLETE
 
 
 def test_a_promise_that_names_a_file_twice_is_refused(tmp_path: Path) -> None:
@@ -101,7 +126,7 @@ PATHS = b"crawl-data/CC-MAIN-2026-45/segments/1/warc/a.warc.gz\ncrawl-data/CC-MA
 def test_common_crawls_own_listing_is_a_promise(any_root: str, name: str) -> None:
     put(any_root, {name: gzip.compress(PATHS) if name.endswith(".gz") else PATHS, "a.warc.gz": b"first"})
     with pytest.raises(
-        SnapshotIncomplete, match=r"1 of 2 promised files are missing or short, first crawl-data/.*b\.warc\.gz"
+        SnapshotIncomplete, match=r"1 of 2 promised files have not landed whole, 1 missing: crawl-data/.*b\.warc\.gz"
     ):
         list_snapshot(any_root)
     put(any_root, {"b.warc.gz": b"second"})
@@ -119,7 +144,7 @@ def test_a_listing_that_is_still_landing_is_waited_for(tmp_path: Path, body: byt
     if body:
         with pytest.raises(SnapshotIncomplete, match=r"warc\.paths\.gz cannot be read .*wait until it has landed"):
             list_snapshot(str(tmp_path))
-    assert not is_complete(str(tmp_path))
+    assert arrival_of(str(tmp_path)).state != COMPLETE
 
 
 def test_a_listing_that_inflates_without_end_is_refused(tmp_path: Path) -> None:
@@ -189,7 +214,7 @@ def test_an_empty_snapshot_is_refused_with_what_is_wanted(any_root: str, files: 
     put(any_root, files)
     with pytest.raises(RecipeError, match=r"WARC, .*WET, JSONL or Parquet"):
         land(any_root + "-out", any_root)
-    assert not is_complete(any_root)
+    assert arrival_of(any_root).state != COMPLETE
 
 
 def test_one_file_is_a_snapshot(any_root: str, tmp_path: Path) -> None:

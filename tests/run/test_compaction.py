@@ -24,6 +24,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.run.history import compactions, cover
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine
+from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep import compact as compaction
@@ -39,7 +40,7 @@ EVERYTHING = -3600.0
 """A grace that makes objects of this very second old."""
 
 
-def day(root: Any, number: int, docs: int = 30, seed: int | None = None, **params: int) -> str:
+def day(root: Any, number: int, docs: int = 30, seed: int | None = None, **params: Any) -> str:
     """Refine and publish a day of texts, some of them of the day before, with all earlier days as history."""
     draws = random.Random(number if seed is None else seed)
     texts = [f"text {number} {draws.random()}" for _ in range(docs)]
@@ -53,7 +54,7 @@ def day(root: Any, number: int, docs: int = 30, seed: int | None = None, **param
     return path
 
 
-def refined(root: str | Path, parent: str, before: Sequence[str], **params: int) -> tuple[str, Manifest, Cost]:
+def refined(root: str | Path, parent: str, before: Sequence[str], **params: Any) -> tuple[str, Manifest, Cost]:
     return refine(RefineRequest(str(root), STAGE, {"buckets": 2, **params}, parent, tuple(before)), LocalEngine)
 
 
@@ -166,11 +167,45 @@ def test_a_day_that_is_refined_anew_is_not_taken_from_a_compaction(seven_days: P
 
 def test_days_of_other_params_are_not_merged(by_three: None, tmp_path: Path) -> None:
     for number in range(3):
-        path, _, _ = refined(
-            tmp_path, refining.commit_parent(tmp_path, [documents([f"{number}"])], f"{number}"), (), buckets=number + 1
-        )
-        publish(tmp_path, f"d{number}", path)
+        parent = refining.commit_parent(tmp_path, [documents([f"{number}"])], f"{number}")
+        keep = ["oldest", "newest", "oldest"][number]
+        publish(tmp_path, f"d{number}", refined(tmp_path, parent, (), keep=keep)[0])
     assert compact(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "buckets", [(2, 2, 8, 8), (1, 2, 8, 8), (8, 4, 2, 2), (2, 8, 4, 8), (3, 1, 6, 2), (2, 2, 2, 8)], ids=str
+)
+def test_days_of_other_buckets_are_merged_into_those_of_the_newest(
+    buckets: tuple[int, ...], by_three: None, tmp_path: Path
+) -> None:
+    root, apart = tmp_path / "root", tmp_path / "apart"
+    for number in range(3):
+        day(root, number, buckets=buckets[number])
+    shutil.copytree(root, apart)
+    [manifest] = compact(root)
+    assert segments(root) == [3]
+    parts = [read_manifest(str(root), path).history["documents"] for path in history(root, "z")]
+    merged = manifest.history["documents"]
+    assert len(merged) == buckets[2]
+    whole = sorted(row for part in parts for row in rows(root, part))
+    assert sorted(rows(root, merged)) == whole
+    for rank, shard in enumerate(merged):
+        ids = [row[0] for row in rows(root, [shard])]
+        assert ids == sorted(ids)
+        assert set(bucket_of(pa.array(ids, pa.string()), len(merged)).tolist()) <= {rank}
+    assert day(root, 3, buckets=buckets[3]) == day(apart, 3, buckets=buckets[3])
+    prefix = history(apart, "z")[-1].rpartition("/")[0]
+    for part in ("data", "rejects", "manifest.json"):
+        assert everything(root, f"{prefix}/{part}") == everything(apart, f"{prefix}/{part}")
+
+
+def test_buckets_that_do_not_divide_each_other_stay_apart(by_three: None, tmp_path: Path) -> None:
+    for number, buckets in enumerate((2, 2, 3)):
+        day(tmp_path, number, buckets=buckets)
+    assert compact(tmp_path) == []
+    seen = refining.commit_parent(tmp_path, [documents([f"text 1 {random.Random(1).random()}"])], "seen")
+    assert refined(tmp_path, seen, history(tmp_path, "z"), buckets=5)[1].rejected == {"dedup_exact:seen_before": 1}
 
 
 @settings(max_examples=40, deadline=None)

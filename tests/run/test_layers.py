@@ -98,8 +98,8 @@ def test_layers_read_back_as_what_their_kernels_yielded(
         kernel = partial(edit, seed=seed)
         by_rows, by_layer = engine(root, f"plain{turn}", batch_rows), engine(root, f"layer{turn}", batch_rows)
         plain, layered = by_rows.map(kernel, plain), by_layer.map(kernel, layered, layer=LAYER)
-        for one, other in zip(every_row(root, by_rows), every_row(root, by_layer), strict=True):
-            assert one.equals(other)
+        for whole_rows, layer_rows in zip(every_row(root, by_rows), every_row(root, by_layer), strict=True):
+            assert whole_rows.equals(layer_rows)
         expected, receipt = by_rows.tracker.receipts[0], by_layer.tracker.receipts[0]
         assert (receipt.tally, receipt.schema) == (expected.tally, expected.schema)
         assert (receipt.kept_profile, receipt.rejects_profile) == (expected.kept_profile, expected.rejects_profile)

@@ -134,7 +134,7 @@ def test_a_changed_shard_is_named_and_nothing_is_committed(tmp_path: Path, paren
     body = bytearray(shard.read_bytes())
     body[len(body) // 2] ^= 1
     shard.write_bytes(body)
-    with pytest.raises(DigestMismatch, match=rf"{shard}: SHA-256 is .*refine again"):
+    with pytest.raises(DigestMismatch, match=rf"{shard}: SHA-256 is .*run again"):
         run(tmp_path, "toy_map", parent)
     assert committed(tmp_path, "toy_map") == []
 
@@ -143,7 +143,8 @@ def test_a_committed_stage_whose_shard_is_gone_says_so(tmp_path: Path, parent: s
     path, manifest, _ = run(tmp_path, "toy_map", parent)
     (tmp_path / manifest.shards[0].path).unlink()
     with pytest.raises(
-        ContractError, match=rf"names {manifest.shards[0].path}, which is missing or cut short; remove {path}"
+        ContractError,
+        match=rf"names {tmp_path}/{manifest.shards[0].path}, which is missing or cut short; remove {path}",
     ):
         run(tmp_path, "toy_map", parent)
 

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.schema import DOCUMENT
 from tests import refining
@@ -120,13 +119,20 @@ def test_earlier_snapshots_win_and_are_named(tmp_path: Path) -> None:
     assert sorted(proof["winner"]["snapshot"] for proof in proofs[2]) == ["d1", "d1", "d2"]
 
 
-def test_other_bucket_count_than_that_of_the_history_is_refused(tmp_path: Path) -> None:
+def test_a_history_of_another_bucket_count_rejects_the_same(tmp_path: Path) -> None:
+    """`buckets` had to stay the same as long as there was history: another number was refused."""
     docs = [document(f"text {n}", offset=n) for n in range(50)]
-    path, _ = refining.refined(tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables(docs)), {"buckets": 8})
-    again = refining.commit_parent(tmp_path, tables([document("new", "d2")]))
-    for buckets in (4, 3):
-        with pytest.raises(ContractError, match="buckets"):
-            refining.refined(tmp_path, "dedup_exact", again, {"buckets": buckets}, history=[path])
+    parent = refining.commit_parent(tmp_path, tables(docs))
+    days = {n: refining.refined(tmp_path, "dedup_exact", parent, {"buckets": n})[0] for n in (1, 3, 8, 32)}
+    again = refining.commit_parent(tmp_path, tables([document(f"text {n}", "d2", n) for n in range(20, 80)]))
+    outcomes = []
+    for buckets, same in days.items():
+        for path in {same, days[8]}:
+            _, manifest = refining.refined(tmp_path, "dedup_exact", again, {"buckets": buckets}, history=[path])
+            assert manifest.rejected == {"dedup_exact:seen_before": 30}
+            proofs = sorted(map(str, evidence(tmp_path, manifest)))
+            outcomes.append((proofs, refining.rows(tmp_path, manifest).sort_by("id").to_pylist()))
+    assert all(outcome == outcomes[0] for outcome in outcomes)
 
 
 @settings(max_examples=15, deadline=None)

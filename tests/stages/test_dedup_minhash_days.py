@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline_tasks.manifest import Manifest
 from tests import days
 from tests.documents import documents
 from tests.refining import row_digests
@@ -96,6 +97,40 @@ def test_the_development_corpus_in_days_keeps_what_one_batch_keeps(
         assert run.dataset == expected
         assert sum(map(days.unsettled, run.manifests)) == 0
         assert sum(manifest.rows + sum(manifest.rejected.values()) for manifest in run.manifests) == corpus.num_rows
+
+
+# --- Buckets --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("buckets", [(2, 2, 2, 8), (2, 2, 2, 2), (2, 3, 8, 1)], ids=str)
+def test_a_history_of_other_bucket_counts_gives_the_same_days(buckets: tuple[int, ...], tmp_path: Path) -> None:
+    """`buckets` was part of what made history comparable: a day with another number was refused."""
+    draws = random.Random(7)
+    pages = [[f"w{draws.randrange(10**6)}" for _ in range(40)] for _ in range(30)]
+    texts = {" ".join([*draws.choice(pages), *["more"] * draws.randrange(4)]) for _ in range(160)}
+    table = documents(sorted(texts))
+    rows = draws.sample(range(table.num_rows), table.num_rows)
+    tables = [table.take(pa.array(rows[start::4])) for start in range(4)]
+    runs = []
+    for name, counts in (("mixed", buckets), ("same", (8, 8, 8, 8))):
+        run = days.Days(tmp_path / name, {})
+        for number, (day, count) in enumerate(zip(tables, counts, strict=True)):
+            run.params = {"buckets": count, "policy": ["longest", "lowest_id"]}
+            run.add(f"d{number + 1}", day)
+        runs.append(run)
+    assert any(days.superseded(runs[0].root, manifest) for manifest in runs[0].manifests)
+    for mixed, same in zip(runs[0].manifests, runs[1].manifests, strict=True):
+        for part in (days.kept, _proofs, _superseded, lambda _, manifest: days.unsettled(manifest)):
+            assert part(runs[0].root, mixed) == part(runs[1].root, same)
+    assert runs[0].dataset == runs[1].dataset
+
+
+def _proofs(root: Path, manifest: Manifest) -> list[str]:
+    return sorted(str((row["id"], row["reason"], row["proof"])) for row in days.removed(root, manifest))
+
+
+def _superseded(root: Path, manifest: Manifest) -> list[str]:
+    return sorted(map(str, days.superseded(root, manifest)))
 
 
 # --- Engines --------------------------------------------------------------------------------------------------

@@ -110,11 +110,13 @@ def test_what_an_earlier_day_has_is_cut(tmp_path: Path) -> None:
     assert sum(shard.rows for shard in manifest.history_shards) == 0
 
 
-def test_other_bucket_count_than_that_of_the_history_is_refused(tmp_path: Path) -> None:
+def test_a_history_of_another_bucket_count_cuts_the_same(tmp_path: Path) -> None:
+    """`buckets` had to stay the same as long as there was history: another number was refused."""
     path, _ = dedup(tmp_path, numbered([f"paragraph {n}" for n in range(40)]), buckets=8)
-    for buckets in (4, 3):
-        with pytest.raises(ContractError, match="buckets"):
-            dedup(tmp_path, numbered(["new words"], "d2"), [path], buckets=buckets)
+    day = numbered([f"paragraph {n}\n\nnew words {n}" for n in range(30, 50)], "d2")
+    outcomes = [rows(tmp_path, dedup(tmp_path, day, [path], buckets=n)[1]) for n in (8, 1, 3, 4, 32)]
+    assert sum(len(row["cut_spans"]) for row in outcomes[0].values()) == 10
+    assert all(outcome == outcomes[0] for outcome in outcomes)
 
 
 def test_a_part_that_is_kept_must_be_enough_to_keep_its_document(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.text.base.timestamps import sortable_timestamps
@@ -163,11 +162,15 @@ def test_a_newer_page_supersedes_the_one_of_an_earlier_day(tmp_path: Path) -> No
     assert [(row["snapshot"], row["offset"]) for row in superseded(tmp_path, manifest)] == [("d1", 2), ("d2", 3)]
 
 
-def test_other_bucket_count_than_that_of_the_history_is_refused(tmp_path: Path) -> None:
+def test_a_history_of_another_bucket_count_gives_the_same(tmp_path: Path) -> None:
+    """`buckets` had to stay the same as long as there was history: another number was refused."""
     path, _ = dedup(tmp_path, [page(f"https://example.org/{n}", "x", n) for n in range(40)], buckets=8)
-    for buckets in (4, 3):
-        with pytest.raises(ContractError, match="buckets"):
-            dedup(tmp_path, [page("https://example.org/new", "x", 1, "d2")], [path], buckets=buckets)
+    second = [page(f"https://example.org/{n}", "xy"[n % 2], n, "d2") for n in range(20, 60)]
+    days = [dedup(tmp_path, second, [path], buckets=buckets)[1] for buckets in (8, 1, 3, 4, 32)]
+    assert days[0].rejected == {"dedup_url:seen_before": 10}
+    for manifest in days:
+        assert manifest.rejected == days[0].rejected
+        assert sorted(map(str, superseded(tmp_path, manifest))) == sorted(map(str, superseded(tmp_path, days[0])))
 
 
 PAGES = st.lists(

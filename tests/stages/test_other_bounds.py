@@ -115,6 +115,18 @@ def test_vacuum_keeps_a_measure_that_a_run_named_after_the_vacuum_had_listed_it(
     assert run(tmp_path, "filter_quality", CHANGES["filter_quality"][1]).manifest == again.manifest
 
 
+@pytest.mark.parametrize("body", [b"", b"not a receipt"])
+def test_vacuum_removes_receipts_of_measures_that_no_run_believes(tmp_path: Path, body: bytes) -> None:
+    refined = run(tmp_path, "filter_quality", CHANGES["filter_quality"][0])
+    damaged, other = sorted((tmp_path / "filter_quality").glob("shared-*/receipts/*.json"))
+    damaged.write_bytes(body)
+    orphans = vacuum.find_orphans(str(tmp_path), grace=-3600.0)
+    assert [tmp_path / entry.path for entry, _ in orphans.files] == [damaged]
+    vacuum.remove(str(tmp_path), orphans)
+    assert other.exists()
+    assert outcome(tmp_path, refined)[0]
+
+
 def test_vacuum_keeps_the_measures_that_a_manifest_rests_on_and_removes_others(tmp_path: Path) -> None:
     first = run(tmp_path, "filter_quality", CHANGES["filter_quality"][0])
     assert not vacuum.find_orphans(str(tmp_path), grace=-3600.0).files

@@ -90,6 +90,15 @@ def test_intermediate_shards_are_no_loss(tmp_path: Path, parent: str) -> None:
     assert not (tmp_path / intermediate).exists()
 
 
+def test_damaged_partitions_of_abandoned_work_go_with_it(tmp_path: Path, parent: str) -> None:
+    path, _, _ = refine(RefineRequest(str(tmp_path), "toy_map", {}, parent, span=(0, 1)), LocalEngine)
+    (tmp_path / path).write_bytes(b"cut")
+    orphans = vacuum.find_orphans(str(tmp_path), EVERYTHING)
+    assert path in paths(orphans)
+    vacuum.remove(str(tmp_path), orphans, limit=1.0)
+    assert not (tmp_path / path).exists()
+
+
 class FencedEngine(LocalEngine):
     """An engine whose attempt is fenced between its last shard and its commit."""
 

@@ -34,7 +34,7 @@ def check_version(history: HistoryReader, version: int) -> None:
     if history.first("history_version") not in {None, version}:
         message = (
             "dedup_minhash: an earlier snapshot saved its history with other params (signatures, similarity, "
-            "threshold, policy or buckets) or by an older version of this stage; set the params as they were, or "
+            "threshold or policy) or by an older version of this stage; set the params as they were, or "
             "start a dataset without history under another recipe name"
         )
         raise ContractError(message)

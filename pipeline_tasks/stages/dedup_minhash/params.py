@@ -30,9 +30,9 @@ class Params:
     most `rounds` rounds of at most `pairs` comparisons per band (or one per new member, where that is more). Bands
     that are not compared to the end by then are counted in `unsettled_bands`.
     Up to `edges_in_memory` edges are clustered in one task, more by rounds of large-star and small-star; the result
-    is the same. `buckets` is the number of shards of documents and of history. It and whatever decides on edges and
-    winners must stay the same as long as there is history. Memory per task is about one bucket's bands (1 kB per
-    document).
+    is the same. Whatever decides on edges and winners must stay the same as long as there is history. `buckets` is the
+    number of shards of documents and of history. It should be that of `dedup_exact` (0 takes it), and may change from
+    one snapshot to the next. Memory per task is about one bucket's bands (1 kB per document).
     """
 
     ngram: Annotated[int, Range(1, 100)] = 5
@@ -47,7 +47,7 @@ class Params:
     seed: Seed = 1
     rounds: Positive = 8
     pairs: Positive = 20_000
-    buckets: Buckets = 8
+    buckets: Buckets = 0
     edges_in_memory: Count = 4_000_000
 
     def __post_init__(self) -> None:
@@ -71,7 +71,6 @@ def history_version(params: Params) -> int:
         params.bands,
         params.rows,
         params.seed,
-        params.buckets,
         params.similarity,
         params.threshold,
     )

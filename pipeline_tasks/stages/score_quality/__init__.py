@@ -92,8 +92,9 @@ def resources(params: Params) -> tuple[FilePath, ...]:
 
 def check_files(params: Params) -> None:
     """Raise RecipeError unless every model can be read, is one of its language, and has the label that is asked."""
-    _classifiers(params)
-    _language_models(params)
+    models = models_of(params)
+    _classifiers(models)
+    _language_models(models)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +178,13 @@ def _language_model(code: str, path: FilePath) -> Any:  # noqa: ANN401 -- a Lang
     return model
 
 
-def _language_models(params: Params | Models) -> dict[str, Any]:
-    return {code: _language_model(code, path) for code, path in params.language_models.items()}
+def _language_models(models: Models) -> dict[str, Any]:
+    return {code: _language_model(code, path) for code, path in models.language_models.items()}
 
 
-def _classifiers(params: Params | Models) -> dict[str, Any]:
+def _classifiers(models: Models) -> dict[str, Any]:
     return {
-        name: _classifier(name, params.classifiers[name], params.labels[name]) for name in sorted(params.classifiers)
+        name: _classifier(name, models.classifiers[name], models.labels[name]) for name in sorted(models.classifiers)
     }
 
 

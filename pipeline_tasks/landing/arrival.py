@@ -1,0 +1,38 @@
+"""Says how far a snapshot has landed: nothing, a part, or all of it."""
+
+from dataclasses import dataclass
+
+from pipeline_tasks.counted import counted
+from pipeline_tasks.errors import NothingLanded, SnapshotIncomplete
+from pipeline_tasks.landing.listing import list_snapshot
+from pipeline_tasks.sealed import digest_of
+
+MISSING, INCOMPLETE, COMPLETE = "missing", "incomplete", "complete"
+"""States of a snapshot: it has nothing to read; a list promises files that are not there whole; it can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """How far a snapshot has landed, and `detail`, which names the place and the files that are waited for.
+
+    A snapshot without a list of its files is complete as soon as one file is there. `settling` is then a digest of the
+    names and sizes: more may come while it changes. It is "" where a list says what belongs to the snapshot.
+    """
+
+    state: str
+    detail: str
+    settling: str = ""
+
+
+def arrival_of(uri: str) -> Arrival:
+    """Return how far the snapshot at `uri` has landed; errors that waiting cannot mend are raised."""
+    try:
+        listing = list_snapshot(uri)
+    except SnapshotIncomplete as error:
+        return Arrival(INCOMPLETE, str(error))
+    except NothingLanded as error:
+        return Arrival(MISSING, str(error))
+    size = sum(size for _, size, _ in listing.files)
+    by = f"as {listing.promise} promises" if listing.promise else "and no list says whether that is all"
+    detail = f"{uri}: {counted(len(listing.files), 'file')}, {counted(size, 'byte')}, {by}"
+    return Arrival(COMPLETE, detail, "" if listing.promise else digest_of(listing.files))

@@ -1,0 +1,65 @@
+"""Cutting a shard into the pieces of buckets: every row once, in its bucket, in order, in bounded memory."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.run import shuffle
+from pipeline_tasks.run.shuffle import bucket_of, scatter
+from pipeline_tasks.run.task import StageIO
+from pipeline_tasks.stage import Shard
+
+SHARD, IO = Shard("given/data", 0, 0, ""), StageIO("root", "stage/f")
+
+
+def table(keys: list[str]) -> pa.Table:
+    return pa.table({"key": keys, "row": range(len(keys)), "words": [[key] * 3 for key in keys]})
+
+
+def read(whole: pa.Table, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    yield from whole.to_batches(max_chunksize=batch_rows) or [pa.RecordBatch.from_pylist([], whole.schema)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    keys=st.lists(st.text(max_size=3), max_size=80),
+    buckets=st.sampled_from([1, 3, 8, 100]),
+    batch_rows=st.sampled_from([1, 7, 1000]),
+    bound=st.sampled_from([1, 200, 1 << 30]),
+)
+def test_every_row_is_in_one_piece_of_its_bucket(keys: list[str], buckets: int, batch_rows: int, bound: int) -> None:
+    whole = table(keys)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shuffle, "SCATTER_BYTES", bound)
+        patch.setattr(shuffle, "read_input", lambda *_: read(whole, batch_rows))
+        pieces = list(scatter(IO, SHARD, "key", buckets))
+    assert {bucket for bucket, _, _ in pieces} == set(range(buckets))  # even an empty one has a schema
+    found: list[dict[str, Any]] = []
+    for bucket in range(buckets):
+        mine = [pa.ipc.open_stream(body).read_all() for number, _, body in pieces if number == bucket]
+        rows = pa.concat_tables(mine)
+        assert rows.schema == whole.schema
+        assert set(bucket_of(rows.column("key").combine_chunks(), buckets).tolist()) <= {bucket}
+        assert rows.column("row").to_pylist() == sorted(rows.column("row").to_pylist())
+        found += rows.to_pylist()
+    assert sum(rows for _, rows, _ in pieces) == len(keys)
+    assert sorted(found, key=lambda row: row["row"]) == whole.to_pylist()
+
+
+def test_rows_of_many_buckets_do_not_wait_for_the_whole_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each bucket waited for 32 MB of its own: with a thousand buckets, a whole shard was in memory."""
+    whole, given_out = table([str(number) for number in range(1000)]), []
+
+    def counted(*_: object) -> Iterator[pa.RecordBatch]:
+        for batch in read(whole, 10):
+            given_out.append(batch.num_rows)
+            yield batch
+
+    monkeypatch.setattr(shuffle, "read_input", counted)
+    monkeypatch.setattr(shuffle, "SCATTER_BYTES", 2000)
+    next(scatter(IO, SHARD, "key", 1000))
+    assert sum(given_out) < 100
