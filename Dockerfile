@@ -9,6 +9,10 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends openjdk-17-jre-headless procps \
     && rm -rf /var/lib/apt/lists/*
 
+# An environment of our own: Debian's Python refuses packages beside its own.
+RUN python3 -m venv /opt/venv
+ENV PATH=/opt/venv/bin:$PATH
+
 COPY requirements.txt /opt/refinery/requirements.txt
 RUN pip install --no-cache-dir --disable-pip-version-check --require-hashes -r /opt/refinery/requirements.txt
 
@@ -23,6 +27,8 @@ COPY plugins /opt/refinery/plugins
 COPY dags /opt/refinery/dags
 COPY sql /opt/refinery/sql
 COPY expectations /opt/refinery/expectations
+COPY deploy/image /opt/refinery/deploy/image
+RUN python -m compileall -q /opt/refinery
 
 ENV AIRFLOW_HOME=/opt/airflow \
     AIRFLOW__CORE__DAGS_FOLDER=/opt/refinery/dags \
@@ -30,9 +36,11 @@ ENV AIRFLOW_HOME=/opt/airflow \
     PYTHONPATH=/opt/refinery:/opt/refinery/plugins \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
+    SPARK_CONF_DIR=/tmp/spark-conf \
     NUMBA_CACHE_DIR=/scratch/numba \
     TMPDIR=/scratch
 
 WORKDIR /opt/refinery
 USER 50000:0
+ENTRYPOINT ["/opt/refinery/deploy/image/entrypoint.sh"]
 CMD ["python", "-m", "pipeline_tasks"]

@@ -3,11 +3,12 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+TRAIN := .venv-train
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.refinery/numba
 export PYTHONPATH := $(CURDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick cluster-test test-all lint up clean requirements sbom bench
+.PHONY: help demo test quick train-test cluster-test compose-test test-all lint up clean requirements sbom bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,10 +23,16 @@ test: $(VENV)/.installed-dev ## Run the whole test suite, then lint
 quick: $(VENV)/.installed-dev ## Run the tests that start no servers or engines
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
 
+train-test: $(TRAIN)/.installed ## Run the loader under torch and torchdata, and what reads exports, in an environment without the rest
+	@$(TRAIN)/bin/python -m pytest -q --noconftest tests/training/test_torch.py tests/training/test_export_readers.py
+
 cluster-test: $(VENV)/.installed-dev ## Start what compose starts, kill parts of it, and compare the bytes (needs tens of minutes)
 	@$(BIN)/python -m pytest -q -s -m cluster tests/cluster
 
-test-all: test cluster-test ## Run every test
+compose-test: $(VENV)/.installed-dev ## Run docker-compose.yaml, stop parts of it, and compare the bytes (needs Docker, tens of minutes)
+	@$(BIN)/python -m pytest -q -s -m compose tests/compose
+
+test-all: test train-test cluster-test compose-test ## Run every test
 
 lint: $(VENV)/.installed-dev ## Check types, style and layers
 	@$(BIN)/ruff check .
@@ -40,11 +47,11 @@ bench: $(VENV)/.installed-dev ## Measure stages and the whole run (needs minutes
 	@$(BIN)/python benchmarks/stages.py
 
 clean: ## Remove the environment, caches and the demo's output
-	rm -rf $(VENV) .refinery .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache *.egg-info
+	rm -rf $(VENV) $(TRAIN) .refinery .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache *.egg-info
 
 requirements: $(VENV)/.uv ## Resolve pyproject.toml into the pinned requirements files
-	$(BIN)/uv pip compile -q pyproject.toml --python-version 3.11 --generate-hashes -o requirements.txt
-	$(BIN)/uv pip compile -q pyproject.toml --extra dev -c requirements.txt --python-version 3.11 --generate-hashes -o requirements-dev.txt
+	$(BIN)/uv pip compile -q pyproject.toml --extra refine --python-version 3.11 --generate-hashes -o requirements.txt
+	$(BIN)/uv pip compile -q pyproject.toml --extra refine --extra dev -c requirements.txt --python-version 3.11 --generate-hashes -o requirements-dev.txt
 
 sbom: $(VENV)/.installed ## Print the bill of materials (CycloneDX) of the pinned requirements
 	@$(BIN)/python -m pipeline_tasks.cli.sbom
@@ -66,6 +73,15 @@ $(VENV)/.installed: $(VENV)/.uv requirements.txt pyproject.toml
 	@echo "Installing $$(grep -c '==' requirements.txt) packages into $(VENV) ..."
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes --compile-bytecode -q -r requirements.txt
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The base package alone must load a dataset; then comes torch, by pip, which knows builds for machines without a GPU.
+$(TRAIN)/.installed: tests/training/requirements.txt pyproject.toml
+	@test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
+	@$(TRAIN)/bin/python -m pip install -q --disable-pip-version-check -e .
+	@$(TRAIN)/bin/python -c 'import pipeline_tasks.training.dataset, pipeline_tasks.training.s3_folder'
+	@echo "Installing torch into $(TRAIN) ..."
+	@$(TRAIN)/bin/python -m pip install -q --disable-pip-version-check -r tests/training/requirements.txt
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt

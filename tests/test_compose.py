@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+import urllib.request
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,10 +28,13 @@ from tests.toys import table
 PROJECT = Path(__file__).parents[1]
 COMPOSE = PROJECT / "docker-compose.yaml"
 EXAMPLE = PROJECT / ".env.example"
+ENTRY_POINT = PROJECT / "deploy" / "image" / "entrypoint.sh"
+SPARK_DEFAULTS = ENTRY_POINT.with_name("spark-defaults.conf")
 
 AIRFLOW = ("airflow-init", "airflow-apiserver", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer")
 ENGINES = ("spark-master", "spark-worker", "ray-head", "ray-worker")
-OURS = (*AIRFLOW, *ENGINES, "bucket")
+ONCE = ("airflow-init", "bucket", "kernels")
+OURS = (*AIRFLOW, *ENGINES, "bucket", "kernels")
 THEIRS = ("postgres", "object-store")
 
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -118,9 +122,36 @@ def test_who_is_waited_for_can_be_waited_for(written: dict[str, Any]) -> None:
 
 def test_long_running_services_are_watched(written: dict[str, Any]) -> None:
     watched = {name for name, service in written["services"].items() if "healthcheck" in service}
-    assert watched == {*OURS, *THEIRS} - {"airflow-init", "bucket"}
+    assert watched == {*OURS, *THEIRS} - {*ONCE}
     ending = {name for name, service in written["services"].items() if service["restart"] == "no"}
-    assert ending == {"airflow-init", "bucket"}
+    assert ending == {*ONCE}
+
+
+def test_nothing_is_written_into_a_container_that_is_read_only(written: dict[str, Any]) -> None:
+    """Compose copies texts and variables of `configs` and `secrets` into a container, which it cannot; files it mounts."""
+    mounted = [*written.get("configs", {}).values(), *written.get("secrets", {}).values()]
+    assert all(set(source) == {"file"} for source in mounted)
+
+
+def test_who_is_on_two_networks_is_called_by_the_name_of_one(written: dict[str, Any]) -> None:
+    """`spark-master` listened at its address outside, and workers called the one inside."""
+    for name in ("spark-master", "ray-head"):
+        service = written["services"][name]
+        assert set(service["networks"]) == {"inside", "outside"}
+        assert service["networks"]["inside"]["aliases"] == [f"inside.{name}"]
+        assert f"inside.{name}" in service["command"]
+    for name in ("spark-worker", "ray-worker"):
+        assert written["services"][name]["networks"] == ["inside"]
+    scheduler = written["services"]["airflow-scheduler"]
+    assert scheduler["environment"]["SPARK_LOCAL_HOSTNAME"] == "airflow-scheduler"
+    assert "spark.driver.bindAddress        0.0.0.0" in SPARK_DEFAULTS.read_text()
+
+
+def test_kernels_are_compiled_before_tasks_run(written: dict[str, Any]) -> None:
+    after = {name for name, service in written["services"].items() if "kernels" in service.get("depends_on", {})}
+    assert after == {"airflow-scheduler"}, "nothing else sends work"
+    assert written["services"]["kernels"]["volumes"] == ["scratch:/scratch"]
+    assert "NUMBA_CACHE_DIR=/scratch/numba" in (PROJECT / "Dockerfile").read_text()
 
 
 def test_every_service_has_limits(written: dict[str, Any]) -> None:
@@ -154,6 +185,9 @@ def test_services_have_no_more_power_than_they_need(written: dict[str, Any]) -> 
     for name in OURS:
         assert written["services"][name]["read_only"] is True
         assert written["services"][name]["user"] == "50000:0"
+        assert "/home/refinery:uid=50000,mode=0700" in written["services"][name]["tmpfs"], (
+            "root's: a Ray job failed there"
+        )
         assert "cap_add" not in written["services"][name]
 
 
@@ -211,13 +245,25 @@ def test_every_part_holds_the_same_keys(filled: dict[str, Any], env: Mapping[str
         assert environment["AWS_SECRET_ACCESS_KEY"] == env["S3_SECRET_KEY"]
         assert environment["REFINERY_ROOT"].startswith("s3://refinery/")
         assert not any(isinstance(value, bool) for value in environment.values())
-    assert env["SPARK_SECRET"] in filled["configs"]["spark-defaults"]["content"]
-    with_secret = [
-        name
-        for name in OURS
-        if {"spark-defaults"} & {config["source"] for config in filled["services"][name]["configs"]}
-    ]
-    assert sorted(with_secret) == sorted(OURS)
+        assert environment["SPARK_SECRET"] == env["SPARK_SECRET"]
+
+
+def test_the_image_has_no_secret_and_its_entry_point_writes_the_file_that_spark_reads(tmp_path: Path) -> None:
+    assert "secret" not in re.sub("#.*", "", SPARK_DEFAULTS.read_text())
+    conf = spark_conf({"SPARK_SECRET": "it's $HOME", "SPARK_APPLICATION_CORES": "3"}, tmp_path / "conf")
+    lines = [line.split(None, 1) for line in conf.read_text().splitlines() if not line.startswith("#")]
+    settings = dict(lines)
+    assert settings["spark.authenticate.secret"] == "it's $HOME"
+    assert (settings["spark.authenticate"], settings["spark.cores.max"]) == ("true", "3")
+    assert (conf.stat().st_mode & 0o777, conf.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_the_entry_point_runs_its_command(tmp_path: Path) -> None:
+    env = {"PATH": os.environ["PATH"], "SPARK_CONF_DIR": str(tmp_path / "none")}
+    command = [ENTRY_POINT, "sh", "-c", 'echo "$1"; exit 3', "sh", "two words"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "two words\n", "")
+    assert not (tmp_path / "none").exists(), "without a secret there is no cluster"
 
 
 def test_nobody_has_a_key_that_is_not_theirs(filled: dict[str, Any], env: Mapping[str, str]) -> None:
@@ -289,6 +335,14 @@ def test_the_image_holds_what_services_need() -> None:
 # --- What services run --------------------------------------------------------------------------------------------------
 
 
+def spark_conf(environment: Mapping[str, str], folder: Path) -> Path:
+    """Return Spark's settings as the image's entry point writes them for a service."""
+    env = {name: str(value) for name, value in environment.items()}
+    env |= {"PATH": os.environ["PATH"], "SPARK_CONF_DIR": str(folder)}
+    subprocess.run([ENTRY_POINT, "true"], env=env, check=True)
+    return folder / "spark-defaults.conf"
+
+
 def natively(command: list[str], where: Mapping[str, str]) -> list[str]:
     """Return a service's command as it runs on this machine: our environment's programs, other hosts and ports."""
     bin_ = Path(sys.executable).parent
@@ -307,6 +361,23 @@ def running(command: list[str], env: Mapping[str, str], log: Path) -> Iterator["
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)
             process.wait()
+
+
+def probe(services: Mapping[str, Any], name: str, where: Mapping[str, str]) -> list[str]:
+    """Return a service's health check as it runs on this machine; its second name, that of the probe, is no host."""
+    [python, *flags, named], urls = (words := services["services"][name]["healthcheck"]["test"][1:])[:4], words[4:]
+    return [*natively([python, *flags], where), named, *natively([python, *urls], where)[1:]]
+
+
+def wait_for_probe(check: list[str], why: str = "", seconds: float = 60) -> None:
+    """Wait until a health check succeeds, or fails for a reason: a master is elected, and knows its workers, later."""
+    end = time.monotonic() + seconds
+    while True:
+        done = subprocess.run(check, cwd=PROJECT, capture_output=True, text=True, check=False)
+        if why in done.stderr and done.returncode == bool(why):
+            return
+        assert time.monotonic() < end, done.stderr
+        time.sleep(0.5)
 
 
 def wait_for(address: str, process: "subprocess.Popen[bytes]", log: Path, seconds: float = 60) -> None:
@@ -340,14 +411,14 @@ def test_the_spark_services_make_a_cluster_that_refines(
     filled: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Master and worker as compose starts them, with the secret that all three parties must hold."""
-    conf = tmp_path / "conf"
-    conf.mkdir()
-    (conf / "spark-defaults.conf").write_text(filled["configs"]["spark-defaults"]["content"])
+    conf = spark_conf(filled["services"]["spark-master"]["environment"], tmp_path / "conf").parent
     for name, value in {"SPARK_CONF_DIR": str(conf), "SPARK_LOCAL_IP": "127.0.0.1", "PATH": PATH}.items():
         monkeypatch.setenv(name, value)
-    where = {"spark-master": "127.0.0.1", "7077": str(free_port()), "8081": str(free_port()), "8082": str(free_port())}
+    where = {"inside.spark-master": "127.0.0.1", "spark-master": "127.0.0.1"}
+    where |= {"7077": str(free_port()), "8081": str(free_port()), "8082": str(free_port())}
     master, worker = (natively(filled["services"][name]["command"], where) for name in ("spark-master", "spark-worker"))
     address = worker[-1]
+    probes = [probe(filled, name, where) for name in ("spark-master", "spark-worker")]
     environment = filled["services"]["spark-worker"]["environment"]
     env = {name: str(environment[name]) for name in ("SPARK_WORKER_CORES", "SPARK_WORKER_MEMORY")}
     env |= {"SPARK_WORKER_DIR": str(tmp_path / "work"), "SPARK_LOCAL_DIRS": str(tmp_path / "local")}
@@ -363,14 +434,45 @@ def test_the_spark_services_make_a_cluster_that_refines(
     ]
     with running(master, {}, tmp_path / "master.log") as first:
         wait_for(address, first, tmp_path / "master.log")
+        wait_for_probe(probes[0], "no Spark worker is registered")
         with running(worker, env, tmp_path / "worker.log") as second:
             wait_for(f"http://127.0.0.1:{where['8082']}", second, tmp_path / "worker.log")
+            for check in probes:
+                wait_for_probe(check)
             done = subprocess.run(
                 [*driver, "", "", "-1", "spark", address], capture_output=True, text=True, check=False, cwd=PROJECT
             )
             assert done.returncode == 0, done.stderr[-3000:]
+            first.kill()
+            first.wait()
+            wait_for_probe(probes[1], "did not answer")  # a worker whose master is gone runs nothing
     assert (roots[0] / path).read_bytes() == (roots[1] / path).read_bytes()
     assert "Registering app refinery" in (tmp_path / "master.log").read_text()
+
+
+def node_address(dashboard: str, token: str, seconds: float = 60) -> str:
+    """Return the address of a head's own node as it lists it, which may be another than the one it was started with."""
+    end = time.monotonic() + seconds
+    wanted = urllib.request.Request(f"{dashboard}/nodes?view=summary", headers={"Authorization": f"Bearer {token}"})
+    while time.monotonic() < end:
+        with urllib.request.urlopen(wanted) as reply:
+            nodes = json.load(reply)["data"]["summary"]
+        known = [address for node in nodes if (address := node["raylet"].get("nodeManagerAddress"))]
+        if known:
+            return str(known[0])
+        time.sleep(0.5)
+    message = f"{dashboard} lists no node"
+    raise AssertionError(message)
+
+
+PROBE_AT_ADDRESS = """
+import socket, sys
+from pipeline_tasks.upkeep import probe
+address = sys.argv[1]
+socket.gethostbyname = lambda host: address
+sys.exit(probe.main(sys.argv[2:]))
+"""
+"""A probe as it runs on a machine whose name has the address that the first argument gives."""
 
 
 @pytest.mark.slow
@@ -382,16 +484,22 @@ def test_the_ray_services_make_a_cluster_that_runs_our_jobs(
     env = {name: environment[name] for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_USAGE_STATS_ENABLED")}
     env |= {"PYTHONPATH": str(PROJECT), "PATH": PATH}
     place = Path("/tmp") / f"ray-{os.getpid()}"  # a socket's path may have 107 bytes
-    where = {"6379": str(free_port()), "8265": str(free_port()), "0.0.0.0": "127.0.0.1", "/tmp/ray": str(place)}
+    ports = {port: str(free_port()) for port in ("6379", "8265", "52365")}
+    where = {**ports, "0.0.0.0": "127.0.0.1", "inside.ray-head": "127.0.0.1", "/tmp/ray": str(place)}
     command = natively(filled["services"]["ray-head"]["command"], where)
     log = tmp_path / "head.log"
     # another Ray may be at the default ports of this machine's job agent
-    apart = ["--dashboard-agent-listen-port", str(free_port()), "--dashboard-agent-grpc-port", str(free_port())]
-    with running([*command, "--node-ip-address", "127.0.0.1", *apart], env, log) as head:
+    apart = ["--dashboard-agent-listen-port", where["52365"], "--dashboard-agent-grpc-port", str(free_port())]
+    with running([*command, *apart], env, log) as head:
         dashboard = f"http://127.0.0.1:{where['8265']}"
         wait_for(dashboard, head, log)
-        health = natively(filled["services"]["ray-head"]["healthcheck"]["test"][1:], where)
-        assert subprocess.run(health, env=os.environ | env, check=False, capture_output=True).returncode == 0
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        wait_for_probe(probe(filled, "ray-head", where))
+        node = probe(filled, "ray-worker", where | {"ray-head": "127.0.0.1"})[3:]
+        address = node_address(dashboard, env["RAY_AUTH_TOKEN"])
+        wait_for_probe([sys.executable, "-c", PROBE_AT_ADDRESS, address, *node])
+        wait_for_probe([sys.executable, "-c", PROBE_AT_ADDRESS, "192.0.2.1", *node], "has no living node at 192.0.2.1")
         submit = natively(
             ["ray", "job", "submit", "--address", dashboard, "--", "python", "-m", "pipeline_tasks"], {"?": ""}
         )

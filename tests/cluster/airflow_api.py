@@ -12,35 +12,35 @@ from urllib.parse import quote
 from tests.cluster.containers import wait_until
 
 ENDED = ("success", "failed")
-DAG = "refine"
 
 
 @dataclass(frozen=True, slots=True)
 class Airflow:
-    """A web server, and the token of a person who may do everything."""
+    """A web server, the token of a person who may do everything, and the DAG that they run."""
 
     url: str
     token: str
+    dag: str
 
     @classmethod
-    def login(cls, url: str, password: str) -> "Airflow":
-        """Log in as compose's first user."""
-        return cls(url, _ask(f"{url}/auth/token", {"username": "admin", "password": password})["access_token"])
+    def login(cls, url: str, password: str, dag: str = "refine") -> "Airflow":
+        """Log in as compose's first user, to run a DAG."""
+        return cls(url, _request(f"{url}/auth/token", {"username": "admin", "password": password})["access_token"], dag)
 
     def unpause(self) -> None:
         """Let the DAG run, as soon as the DAG processor has read it."""
-        self._ask_when_read(f"dags/{DAG}", {"is_paused": False}, "PATCH")
+        self._request_when_read(f"dags/{self.dag}", {"is_paused": False}, "PATCH")
 
     def trigger(self, run: str, conf: Mapping[str, Any]) -> None:
         """Start a run by hand."""
         body = {"dag_run_id": run, "logical_date": None, "conf": dict(conf)}
-        self._ask_when_read(f"dags/{DAG}/dagRuns", body, "POST")
+        self._request_when_read(f"dags/{self.dag}/dagRuns", body, "POST")
 
-    def _ask_when_read(self, path: str, body: object, method: str) -> None:
+    def _request_when_read(self, path: str, body: object, method: str) -> None:
         """Ask until the DAG is known: it is not while a starved DAG processor has not read it for ten minutes."""
         for _ in wait_until("the DAG is there", 900, each=2):
             try:
-                self._ask(path, body, method)
+                self._request(path, body, method)
             except urllib.error.HTTPError as error:
                 if error.code != HTTPStatus.NOT_FOUND:
                     raise
@@ -49,11 +49,11 @@ class Airflow:
 
     def state(self, run: str) -> str:
         """The state of a run."""
-        return str(self._ask(f"dags/{DAG}/dagRuns/{quote(run)}")["state"])
+        return str(self._request(f"dags/{self.dag}/dagRuns/{quote(run)}")["state"])
 
     def tasks(self, run: str) -> list[dict[str, Any]]:
         """The task instances of a run."""
-        tasks: list[dict[str, Any]] = self._ask(f"dags/{DAG}/dagRuns/{quote(run)}/taskInstances?limit=100")[
+        tasks: list[dict[str, Any]] = self._request(f"dags/{self.dag}/dagRuns/{quote(run)}/taskInstances?limit=100")[
             "task_instances"
         ]
         return tasks
@@ -69,11 +69,11 @@ class Airflow:
             if state in ENDED:
                 return
 
-    def _ask(self, path: str, body: object = None, method: str | None = None) -> Any:
-        return _ask(f"{self.url}/api/v2/{path}", body, method, self.token)
+    def _request(self, path: str, body: object = None, method: str | None = None) -> Any:
+        return _request(f"{self.url}/api/v2/{path}", body, method, self.token)
 
 
-def _ask(url: str, body: object = None, method: str | None = None, token: str = "") -> Any:
+def _request(url: str, body: object = None, method: str | None = None, token: str = "") -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
     if token:

@@ -61,13 +61,13 @@ class Containers:
 
     def processes(self, name: str = "") -> list[psutil.Process]:
         """The living processes of a container, or of all; the first one and those below it in any case."""
-        found = {process.pid: process for process in psutil.process_iter() if self._owns(process, name)}
+        owned = {process.pid: process for process in psutil.process_iter() if self._owns(process, name)}
         for own, first in self.started.items():
             if name in ("", own) and first.poll() is None:
                 with contextlib.suppress(psutil.Error):
                     top = psutil.Process(first.pid)  # Airflow's and Postgres's titles overwrite their environment
-                    found |= {each.pid: each for each in (top, *top.children(recursive=True))}
-        return [process for process in found.values() if _is_alive(process)]
+                    owned |= {process.pid: process for process in (top, *top.children(recursive=True))}
+        return [process for process in owned.values() if _is_alive(process)]
 
     def kill(self, name: str = "") -> int:
         """SIGKILL every process of a container, or of all; return how many there were."""

@@ -28,7 +28,7 @@ from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost
 from tests.cluster.containers import Container, Containers, own_addresses, wait_until
 from tests.s3_server import free_port
-from tests.test_compose import COMPOSE, EXAMPLE, fill
+from tests.test_compose import COMPOSE, EXAMPLE, fill, spark_conf
 
 BIN = Path(sys.executable).parent
 
@@ -83,10 +83,11 @@ class Topology:
 
     def placed(self, text: str) -> str:
         """Return a text of the compose file with addresses for names, and folders of this test for the image's."""
-        folders = {"/opt/airflow": "airflow", "/opt/spark-conf": "spark-conf", "/scratch": "scratch"}
+        folders = {"/opt/airflow": "airflow", "/scratch": "scratch"}
         for inside, name in folders.items():
             text = text.replace(inside, str(self.folder / name))
         text = text.replace("/tmp/ray", self.ray_folder).replace("0.0.0.0", self.address["ray-head"])
+        text = text.replace("inside.", "")  # a name of one of two networks
         names = "|".join(map(re.escape, self.address))
         return re.sub(rf"(?<![\w.-])({names})(?![\w-])", lambda match: self.address[match[1]], text)
 
@@ -111,6 +112,7 @@ class Topology:
             "PYTHONPATH": os.pathsep.join(map(str, (PROJECT, PROJECT / "plugins"))),
             "PYTHONUNBUFFERED": "1",
             "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR") or str(self.folder / "scratch" / "numba"),
+            "SPARK_CONF_DIR": str(self.folder / "spark-conf"),
             "TMPDIR": str(self.folder / "scratch"),
             "HOME": str(self.folder / "home"),
             "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]),
@@ -132,16 +134,15 @@ class Topology:
 @contextlib.contextmanager
 def topology(folder: Path, recipe: Path) -> Iterator[Topology]:
     """Start everything that compose starts, and wait until it is healthy; all of it is killed at the end."""
-    for name in ("airflow", "spark-conf", "scratch", "home", "objects"):
+    for name in ("airflow", "scratch", "home", "objects"):
         (folder / name).mkdir()
-    made = _secrets()
-    services = yaml.safe_load(fill(COMPOSE.read_text(), made))
+    variables = _secrets()
+    services = yaml.safe_load(fill(COMPOSE.read_text(), variables))
     address = dict(zip(HOSTS, own_addresses(len(HOSTS)), strict=True))
     with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as ray_folder:
         containers = Containers(str(folder))
-        here = Topology(folder, address, made, services["services"], containers, ray_folder, recipe)
-        defaults = services["configs"]["spark-defaults"]["content"]
-        (folder / "spark-conf" / "spark-defaults.conf").write_text(defaults)
+        here = Topology(folder, address, variables, services["services"], containers, ray_folder, recipe)
+        spark_conf(here.services["spark-master"]["environment"], folder / "spark-conf")
         try:
             _start_storage(here)
             _start_engines(here)
@@ -154,9 +155,9 @@ def topology(folder: Path, recipe: Path) -> Iterator[Topology]:
 def _secrets() -> dict[str, str]:
     """Return a `.env` as `.env.example` asks for it; the store's own key is the user's, since MiniStack has no others."""
     lines = [line.split("=", 1) for line in EXAMPLE.read_text().splitlines() if re.match("[A-Z]", line)]
-    made = {name: value or base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() for name, value in lines}
-    same = {"S3_ROOT_ACCESS_KEY": made["S3_ACCESS_KEY"], "S3_ROOT_SECRET_KEY": made["S3_SECRET_KEY"]}
-    return made | same | {"SPARK_WORKER_CORES": "1", "SPARK_WORKER_MEMORY": "1g", "RAY_CPUS": "1"}
+    variables = {name: value or base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() for name, value in lines}
+    same = {"S3_ROOT_ACCESS_KEY": variables["S3_ACCESS_KEY"], "S3_ROOT_SECRET_KEY": variables["S3_SECRET_KEY"]}
+    return variables | same | {"SPARK_WORKER_CORES": "1", "SPARK_WORKER_MEMORY": "1g", "RAY_CPUS": "1"}
 
 
 # --- Storage ----------------------------------------------------------------------------------------------------------
@@ -219,8 +220,7 @@ def _start_engines(here: Topology) -> None:
         *("--dashboard-agent-listen-port", str(free_port()), "--dashboard-agent-grpc-port", str(free_port())),
         *("--ray-client-server-port", str(free_port())),
     ]
-    head = ["--node-ip-address", here.address["ray-head"], *apart]
-    here.containers.start(here.container("ray-head", more=head))
+    here.containers.start(here.container("ray-head", more=apart))
     wait_for(here, "spark-master", f"spark://{here.address['spark-master']}:7077")
     for number in (1, 2):
         start_spark_worker(here, number)
@@ -259,9 +259,9 @@ def wait_for_workers(here: Topology, spark: int, ray: int) -> None:
 
 def ray_nodes(here: Topology) -> int:
     """How many living nodes Ray has."""
-    ask = urllib.request.Request(f"http://{here.address['ray-head']}:8265/nodes?view=summary")
-    ask.add_header("Authorization", f"Bearer {here.secrets['RAY_AUTH_TOKEN']}")
-    with urllib.request.urlopen(ask, timeout=30) as reply:
+    request = urllib.request.Request(f"http://{here.address['ray-head']}:8265/nodes?view=summary")
+    request.add_header("Authorization", f"Bearer {here.secrets['RAY_AUTH_TOKEN']}")
+    with urllib.request.urlopen(request, timeout=30) as reply:
         nodes = json.load(reply)["data"]["summary"]
     return sum(node["raylet"]["state"] == "ALIVE" for node in nodes)
 
