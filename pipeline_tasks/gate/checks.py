@@ -8,7 +8,7 @@ from pipeline_tasks.gate.facts import compute_facts
 from pipeline_tasks.gate.snapshots import SNAPSHOT_FACTS
 from pipeline_tasks.gate.suites import EVERY, Bounds, Expectation, apply_bounds, load_suite
 from pipeline_tasks.manifest import Manifest, schema_pairs
-from pipeline_tasks.recipe import PUBLISH, Recipe, stage_card
+from pipeline_tasks.recipe import PUBLISH, Recipe, gates_of, stage_card
 
 
 def suites_of(gate: str) -> list[Expectation]:
@@ -17,8 +17,8 @@ def suites_of(gate: str) -> list[Expectation]:
 
 
 def gate_names(recipe: Recipe) -> tuple[str, ...]:
-    """Return the names of a recipe's gates: its stages, and `publish`."""
-    return (*(step.stage for step in recipe.steps), PUBLISH)
+    """Return the names of a recipe's gates: its stages, and `publish` if it refines a snapshot."""
+    return gates_of((step.stage for step in recipe.steps), recipe.versions)
 
 
 def check_bounds(recipe: Recipe) -> None:

@@ -19,10 +19,11 @@ from pipeline_tasks.gate.estimates import (
     share,
     total,
 )
-from pipeline_tasks.gate.rows import pages_in
+from pipeline_tasks.gate.rows import pages_in, rows_due
 from pipeline_tasks.gate.subject import EMPTY, Family, Subject, profiles_of
 from pipeline_tasks.manifest import Manifest, Tally
 from pipeline_tasks.profiles.columns import quantile
+from pipeline_tasks.store.reading import read_history
 
 TENTHS = tuple(tenth / 10 for tenth in range(1, 10))
 
@@ -34,12 +35,22 @@ def compare_with_parent(subject: Subject) -> Facts:
     manifest = subject.manifest
     tokens = profiles_of(manifest).get("n_tokens", EMPTY).get("sum")
     before = profiles_of(subject.parent) if subject.parent and tokens is not None else {}
-    keeps_all = not subject.card.reasons  # a stage that rejects no row keeps every token
+    due, dropped = _tokens_due(subject), profiles_of(manifest, "rejects").get("n_tokens", EMPTY).get("sum", 0)
     return {
-        "tokens_lost": exact(before["n_tokens"]["sum"] - tokens if keeps_all and "n_tokens" in before else None),
+        "tokens_lost": exact(None if due is None or tokens is None else due - tokens - dropped),
         "chars_per_token": exact(before["chars"]["sum"] / tokens if "chars" in before and tokens else None),
         "fill": exact(_fill(manifest, tokens)),
     }
+
+
+def _tokens_due(subject: Subject) -> int | None:
+    """Return the tokens that a stage accounts for: its parent's, or its plan's; None for one that rejects documents."""
+    if subject.parent is None or (subject.card.reasons and subject.card.conserves != "tokens"):
+        return None
+    if subject.parent.history.get("plan"):
+        return sum(sum(batch["taken"].to_pylist()) for batch in read_history(subject.root, subject.parent, "plan"))
+    tokens: int | None = profiles_of(subject.parent).get("n_tokens", {}).get("sum")
+    return tokens
 
 
 def _fill(manifest: Manifest, tokens: int | None) -> float | None:
@@ -54,7 +65,8 @@ def _fill(manifest: Manifest, tokens: int | None) -> float | None:
 PARENT = Family(
     compare_with_parent,
     {
-        "tokens_lost": "tokens of the parent that are missing, for stages that reject no row",
+        "tokens_lost": "tokens of the parent, or of the plan of `mix`, that are neither kept nor rejected; none for a "
+        "stage that rejects documents",
         "chars_per_token": "code points of the parent per token",
         "fill": "share of the positions of packed sequences that are no padding; that of the last one does not count",
     },
@@ -80,12 +92,12 @@ def compare_with_previous(subject: Subject) -> Facts:
 def _amounts(subject: Subject) -> Facts:
     """Return the amounts of which the change is a fact, as samples of what could have come."""
     manifest = subject.manifest
-    by_rows = subject.card.conserves == "rows"
+    due = rows_due(subject)
     amounts: Facts = {
         "rows_in": count(manifest.rows_in),
         "rows": count(manifest.rows),
-        "retention": share(manifest.rows, manifest.rows_in, COMPARED) if by_rows else None,
-        "page_retention": share(manifest.rows, pages_in(manifest), COMPARED) if by_rows else None,
+        "retention": None if due is None else share(manifest.rows, due, COMPARED),
+        "page_retention": None if due is None else share(manifest.rows, pages_in(manifest, due), COMPARED),
     }
     for name, column in numeric_columns(subject):
         amounts |= {f"{name}_mean": mean_of(column, COMPARED), f"{name}_sum": total(column)}

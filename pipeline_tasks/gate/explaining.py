@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.gate.suites import RECIPE
 
@@ -19,9 +20,9 @@ def explain(failures: Iterable[Failure], undecided: Sequence[Failure]) -> list[s
 def _lines(failure: Failure) -> Iterator[str]:
     yield f"{failure.severity}: {failure.column} is {_number(failure.observed)}, and {_allowed(failure)}"
     if failure.low is not None or failure.high is not None:
-        yield INDENT + f"{_rows(failure.rows)} leave {_interval(failure)} possible (99 % on each side)"
+        yield INDENT + f"{counted(failure.rows, 'row')} leave {_interval(failure)} possible (99 % on each side)"
     elif failure.rows:
-        yield INDENT + f"of {_rows(failure.rows)}"
+        yield INDENT + f"of {counted(failure.rows, 'row')}"
     whose = "the recipe's bound" if failure.origin == RECIPE else f"bound of {failure.origin}" if failure.origin else ""
     why = failure.why if failure.origin != RECIPE else "change it under `gates:` if it is wrong."
     yield from wrap(f"{whose}: {why}" if whose else why, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT)
@@ -30,7 +31,7 @@ def _lines(failure: Failure) -> Iterator[str]:
 def _undecided(undecided: Sequence[Failure]) -> str:
     facts = dict.fromkeys(f"{failure.column} {_number(failure.observed)}" for failure in undecided)
     most = max(failure.rows for failure in undecided)
-    return f"undecided, as {_rows(most)} are too few: {', '.join(facts)}"
+    return f"undecided, as {counted(most, 'row')} are too few: {', '.join(facts)}"
 
 
 def _allowed(failure: Failure) -> str:
@@ -45,10 +46,6 @@ def _interval(failure: Failure) -> str:
     if failure.high is None:
         return f"at least {_number(failure.low)}"
     return f"{_number(failure.low)} to {_number(failure.high)}"
-
-
-def _rows(rows: int) -> str:
-    return f"{rows:,} row{'' if rows == 1 else 's'}"
 
 
 def _number(value: float | None) -> str:

@@ -8,7 +8,9 @@ from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.identity import IDENTITY
 from pipeline_tasks.gate.removals import CLUSTERS, LOSSES, SIMILARITY, UNSIGNED
 from pipeline_tasks.gate.rows import REASONS, ROWS, SCHEMA
+from pipeline_tasks.gate.spread import SPREAD
 from pipeline_tasks.gate.subject import Family, Subject
+from pipeline_tasks.gate.tokens import TOKENS
 from pipeline_tasks.manifest import Manifest
 
 FAMILIES: tuple[Family, ...] = (
@@ -22,6 +24,8 @@ FAMILIES: tuple[Family, ...] = (
     SIMILARITY,
     UNSIGNED,
     IDENTITY,
+    TOKENS,
+    SPREAD,
     PARENT,
     PREVIOUS,
 )

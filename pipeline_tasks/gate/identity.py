@@ -22,11 +22,12 @@ def count_repeats(subject: Subject) -> Facts:
     sample = tuple(sampled(subject.manifest.shards, SAMPLE_BYTES))
     if not sample or not set(RECORD) <= set(names):
         return facts
-    columns = [*RECORD, "id"] if "id" in names else list(RECORD)
+    copy = ("copy",) if "copy" in names else ()
+    columns = [*RECORD, *copy, *(["id"] if "id" in names else [])]
     table = pa.Table.from_batches(list(read_shards(subject.root, sample, columns)))
-    facts["duplicate_records"] = exact(_repeats(table, RECORD))
+    facts["duplicate_records"] = exact(_repeats(table, (*RECORD, *copy)))
     if "id" in names:
-        facts["duplicate_ids"] = exact(_repeats(table, ("id",)))
+        facts["duplicate_ids"] = exact(_repeats(table, ("id", *copy)))
     return facts
 
 
@@ -37,7 +38,7 @@ def _repeats(table: pa.Table, columns: Iterable[str]) -> int:
 IDENTITY = Family(
     count_repeats,
     {
-        "duplicate_records": "rows of the sample that share a landed record",
-        "duplicate_ids": "rows of the sample that share an id",
+        "duplicate_records": "rows of the sample that share a landed record, and are the same copy of it",
+        "duplicate_ids": "rows of the sample that share an id, and are the same copy",
     },
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from pipeline_tasks.gate.estimates import Facts, exact, largest_share, share
-from pipeline_tasks.gate.subject import Family, Subject
+from pipeline_tasks.gate.subject import Family, Subject, profiles_of
 from pipeline_tasks.manifest import Manifest, Tally
 from pipeline_tasks.stage import Shard
 
@@ -15,8 +15,8 @@ def count_rows(subject: Subject) -> Facts:
     """Return how many rows a stage read, kept, rejected and quarantined, and whether all are accounted for."""
     manifest = subject.manifest
     rejected, quarantined = sum(manifest.rejected.values()), sum(manifest.quarantined.values())
-    unaccounted = manifest.rows_in - manifest.rows - rejected - quarantined
-    by_rows = subject.card.conserves == "rows"
+    due = rows_due(subject)
+    unaccounted = (due or 0) - manifest.rows - rejected - quarantined
     unstored = rejected + quarantined - _rows(manifest.rejects) - _rows(manifest.quarantine)
     return {
         "rows_in": exact(manifest.rows_in),
@@ -27,16 +27,23 @@ def count_rows(subject: Subject) -> Facts:
         "rejected_share": share(rejected, manifest.rows_in),
         "quarantined": exact(quarantined),
         "quarantined_share": share(quarantined, manifest.rows_in),
-        "retention": share(manifest.rows, manifest.rows_in) if by_rows else None,
-        "page_retention": share(manifest.rows, pages_in(manifest)) if by_rows else None,
-        "rows_unaccounted": exact(unaccounted if by_rows else None),
+        "retention": None if due is None else share(manifest.rows, due),
+        "page_retention": None if due is None else share(manifest.rows, pages_in(manifest, due)),
+        "rows_unaccounted": exact(None if due is None else unaccounted),
         "rejects_unstored": exact(unstored),
     }
 
 
-def pages_in(manifest: Manifest) -> int:
-    """Return the rows that a stage read, without records that were never pages."""
-    return manifest.rows_in - sum(manifest.rejected.get(reason, 0) for reason in NOT_PAGES)
+def rows_due(subject: Subject) -> int | None:
+    """Return the rows that have to come out of a stage: its input's, or their copies; None if it counts tokens."""
+    if subject.card.conserves == "copies" and subject.parent and "copies" in profiles_of(subject.parent):
+        return subject.parent.uses
+    return None if subject.card.conserves == "tokens" else subject.manifest.rows_in
+
+
+def pages_in(manifest: Manifest, rows: int) -> int:
+    """Return those of a stage's `rows` that are no records that were never pages."""
+    return rows - sum(manifest.rejected.get(reason, 0) for reason in NOT_PAGES)
 
 
 def _rows(shards: Iterable[Shard]) -> int:

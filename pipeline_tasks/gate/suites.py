@@ -21,6 +21,7 @@ OPEN = ("reason_share.error:", "language_share.", "language_retention.")
 
 SPANS = (
     (re.compile(r"(.+_)?(share|retention|loss|fill|similarity)(_max|_min|_p\d\d)?(\..+)?"), (0.0, 1.0)),
+    (re.compile(r".+_(shard|position)_(gap|drift)"), (0.0, 1.0)),
     (re.compile(r".+_change"), (-1.0, inf)),
     (re.compile(r".+_psi|rows.*|records|new_pages|documents|bytes.*|rejected|quarantined"), (0.0, inf)),
 )

@@ -61,6 +61,7 @@ def _run_checkpoint(stage: str, run: str, facts: Numbers, expectations: list[Exp
 def _great_expectations() -> Any:  # noqa: ANN401 -- imported at run time: it takes eight seconds
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     logging.getLogger("great_expectations._docs_decorators").setLevel(logging.WARNING)  # 200 lines at import
+    logging.getLogger("refinery").info("Great Expectations starts")
     gx = import_module("great_expectations")
     for noisy in ("great_expectations", "great_expectations.data_context.types.base"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
@@ -96,9 +97,19 @@ def _is_met(result: Any, stage: str) -> bool:  # noqa: ANN401 -- ExpectationVali
 
 
 def _site(folder: str) -> dict[str, Any]:
+    """Return the configuration of a site that has the page of the validation, and no page of its suite.
+
+    Great Expectations compiles its templates again for each page, which is most of a gate's time.
+    """
     store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": folder}
     index = {"class_name": "DefaultSiteIndexBuilder"}
-    return {"class_name": "SiteBuilder", "store_backend": store, "site_index_builder": index}
+    sections = {"expectations": "None", "profiling": "None"}
+    return {
+        "class_name": "SiteBuilder",
+        "store_backend": store,
+        "site_index_builder": index,
+        "site_section_builders": sections,
+    }
 
 
 UNWANTED = (

@@ -12,7 +12,7 @@ from pathlib import Path
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import ENGINES
+from pipeline_tasks.recipe import ENGINES, MAX_PARTITIONS
 
 DEFAULT_RECIPE = "web"
 
@@ -61,6 +61,17 @@ def add_refining(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_partitions(parser: argparse.ArgumentParser) -> None:
+    """Add `--partitions`, for commands that run a DAG."""
+    parser.add_argument(
+        "--partitions",
+        type=number(int, 0, MAX_PARTITIONS),
+        default=0,
+        metavar="N",
+        help=f"map stages over at most this many, up to {MAX_PARTITIONS:,} (default: the recipe's, else by bytes)",
+    )
+
+
 def overrides_of(options: argparse.Namespace) -> dict[str, str]:
     """Return the reason for each gate that is overridden; RecipeError if a reason is missing, or there are two."""
     overrides: dict[str, str] = {}
@@ -91,10 +102,14 @@ def number(kind: type[int] | type[float], least: float, most: float = math.inf) 
 
 
 def recipe_of(options: argparse.Namespace) -> str:
-    """Return the recipe that the options name, else the only one published in the root, else the default one."""
+    """Return the recipe that the options name, else the only one published in the root, else the default one.
+
+    Training datasets are not counted where a recipe that refines has published.
+    """
     published = version_log.recipes(options.root)
     if options.recipe or not published:
         return options.recipe or DEFAULT_RECIPE
+    published = [name for name in published if not version_log.is_build(options.root, name)] or published
     return published[0] if len(published) == 1 or DEFAULT_RECIPE not in published else DEFAULT_RECIPE
 
 

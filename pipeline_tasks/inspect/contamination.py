@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, number, print_result, versions_of
 from pipeline_tasks.manifest import Manifest
@@ -333,12 +334,12 @@ def _read_rows(root: str, shard: Shard, rows: "np.ndarray[Any, Any]") -> pa.Tabl
     """Return the documents of a shard in these rows, which ascend; nothing is read for none."""
     if not len(rows):
         return None
-    start, tables = 0, []
+    start, batches = 0, []
     for batch in read_shards(root, (shard,), (*WHO, "text")):
         here = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + batch.num_rows)]
-        tables.append(pa.Table.from_batches([batch]).take(pa.array(here - start)))
+        batches.append(batch.take(pa.array(here - start)))
         start += batch.num_rows
-    return pa.concat_tables(tables).combine_chunks()
+    return pa.Table.from_batches(batches)
 
 
 def _confirmed(
@@ -401,9 +402,9 @@ def scan_line(scan: Scan) -> str:
     """Return the counts of a search as one line."""
     each = scan.sketch_bytes / scan.documents if scan.documents else 0.0
     return (
-        f"{scan.recipe} {scan.snapshot}: {scan.documents:,} documents by their sketches "
+        f"{scan.recipe} {scan.snapshot}: {counted(scan.documents, 'document')} by their sketches "
         f"({scan.sketch_bytes:,} bytes, {each:,.1f} per document); "
-        f"{scan.candidates:,} read, {scan.hits:,} hits"
+        f"{scan.candidates:,} read, {counted(scan.hits, 'hit')}"
     )
 
 
@@ -413,7 +414,7 @@ def hit_lines(hits: Sequence[Hit], limit: int) -> Iterator[str]:
     for hit in hits:
         documents[hit.recipe, hit.snapshot, hit.benchmark, hit.outcome].add((hit.file, hit.offset))
     for (recipe, snapshot, benchmark, outcome), rows in sorted(documents.items()):
-        yield f"{recipe} {snapshot}: {len(rows):,} documents with {benchmark} {outcome}"
+        yield f"{recipe} {snapshot}: {counted(len(rows), 'document')} with {benchmark} {outcome}"
     if not hits:
         yield "no hits"
     items = [list(group) for _, group in groupby(hits, key=_item)]

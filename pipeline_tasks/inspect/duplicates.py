@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
 from pipeline_tasks.inspect.differences import side_by_side
@@ -342,7 +343,7 @@ def cluster_lines(root: str, recipe: str, cluster: Cluster, most: int = 20) -> I
         yield from _origin(winner)
     others = [member for member in cluster.members if member not in (document, winner)]
     published = sum(member.published for member in cluster.members)
-    yield f"cluster   {len(cluster.members):,} documents, {published:,} of them in the dataset"
+    yield f"cluster   {counted(len(cluster.members), 'document')}, {published:,} of them in the dataset"
     yield from _other_lines(others, most)
     if winner is not None:
         yield from _difference_lines(root, recipe, winner, document)

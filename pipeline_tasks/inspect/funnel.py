@@ -76,10 +76,19 @@ def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
             yield f"{'':<16}{'':>8}    {loss['lost']:>8.1%} of {loss['rows_in']:,} of {loss['origin']}"
 
 
+def kept_share(step: Mapping[str, Any]) -> float | None:
+    """Return the share of a stage's rows that it kept; None where rows become sequences, or are used several times."""
+    if step["stage"] == "pack" or not step["rows_in"] or step["rows"] > step["rows_in"]:
+        return None
+    share: float = step["rows"] / step["rows_in"]
+    return share
+
+
 def _stage_line(step: Mapping[str, Any], most: int) -> str:
-    """Return the line of a stage; `pack` turns rows into sequences, so it has no share of rows kept."""
+    """Return the line of a stage."""
     rows_in, kept, packs = step["rows_in"], step["rows"], step["stage"] == "pack"
-    share = f"{kept / rows_in:6.1%}" if rows_in and not packs else "      "
+    share = kept_share(step)
+    shown = "      " if share is None else f"{share:6.1%}"
     unit = "sequences" if packs else "rows"
     bar = "█" * round(BAR * min(kept, most) / most)
-    return f"{step['stage']:<16}{rows_in:>8,} in {kept:>8,} {unit:<9} {share}  {bar}"
+    return f"{step['stage']:<16}{rows_in:>8,} in {kept:>8,} {unit:<9} {shown}  {bar}"

@@ -1,21 +1,24 @@
-"""Check a recipe: errors, stages out of order, rules that cannot fire or never decide."""
+"""Check a recipe: errors, stages out of order, rules that never decide; and what of a snapshot will not fit."""
 
 import argparse
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.filters import Filter, Rule, packs
 from pipeline_tasks.gate.checks import check_bounds
-from pipeline_tasks.inspect.command import NEWEST, add_json, print_result
+from pipeline_tasks.inspect.command import DEFAULT_RECIPE, NEWEST, add_json, number, print_result
 from pipeline_tasks.inspect.idle_stages import Finding, idle_stages
+from pipeline_tasks.inspect.size_findings import Workers, history_findings, size_findings
+from pipeline_tasks.inspect.sizes import size_facts, size_lines, sizes_of
 from pipeline_tasks.inspect.whatif import (
     Decision,
     decision_of,
@@ -24,6 +27,7 @@ from pipeline_tasks.inspect.whatif import (
     published,
     stored_signals,
 )
+from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import Step, load_recipe
@@ -31,6 +35,8 @@ from pipeline_tasks.run.recipe_faults import recipe_faults
 from pipeline_tasks.run.task import repoint
 from pipeline_tasks.stages import filter_quality
 from pipeline_tasks.store import storage
+
+GIGABYTE = 1_000_000_000
 
 
 class BoundRule(NamedTuple):
@@ -59,7 +65,15 @@ class BoundRule(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the recipe, and the published signals to try its rules on."""
-    parser.add_argument("recipe", help="a recipe's name, or the path of its YAML file")
+    parser.add_argument(
+        "recipe",
+        nargs="?",
+        default=DEFAULT_RECIPE,
+        help=f"its name, or its YAML file (default: {DEFAULT_RECIPE})",
+    )
+    parser.add_argument("--input", default="", help="a snapshot: foretell its tasks, bytes and memory")
+    parser.add_argument("--workers", type=number(int, 1), default=1, metavar="N", help="cores that run tasks (1)")
+    parser.add_argument("--memory", type=number(float, 0), default=2, metavar="G", help="gigabytes for each (2)")
     parser.add_argument("--root", default="", help="root whose published signals the rules are tried on")
     parser.add_argument("--snapshot", default="", help=f"snapshot to try them on (default: {NEWEST})")
     parser.add_argument("--allow", action="append", default=[], metavar="REASON", help="a rule that is off on purpose")
@@ -69,17 +83,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Print the findings; return RecipeError's exit code if there is a fault (with `--strict`: or a note)."""
-    findings = lint(options.recipe, options.root, options.snapshot, options.allow)
-    print_result(options, finding_facts(findings), finding_lines(options.recipe, findings))
+    facts, lines, others = _sized(options) if options.input else ({}, [], [])
+    findings = lint(options.recipe, options.root, options.snapshot, options.allow, others)
+    print_result(options, finding_facts(findings) | facts, [*lines, *finding_lines(options.recipe, findings)])
     return RecipeError.exit_code if any(finding.fault or options.strict for finding in findings) else 0
 
 
-def lint(recipe: str, root: str = "", snapshot: str = "", allow: Sequence[str] = ()) -> list[Finding]:
+def _sized(options: argparse.Namespace) -> tuple[dict[str, Any], list[str], list[Finding]]:
+    """Return what a snapshot asks of the recipe as facts and lines, and what of it does not fit."""
+    try:
+        recipe = load_recipe(options.recipe)
+    except RefineryError:  # `lint` reports it
+        return {}, [], []
+    workers = Workers(int(options.workers), int(options.memory * GIGABYTE))
+    sizes = sizes_of(recipe, list_snapshot(options.input))
+    findings = [*size_findings(sizes, workers)]
+    if options.root:
+        findings += history_findings(options.root, recipe.name)
+    return {"sizes": size_facts(sizes)}, [*size_lines(sizes, workers.cores)], findings
+
+
+def lint(
+    recipe: str, root: str = "", snapshot: str = "", allow: Sequence[str] = (), others: Sequence[Finding] = ()
+) -> list[Finding]:
     """Return all findings of a recipe, in the order of its stages; nothing is written.
 
     With `root`, the rules of `filter_quality` are also applied to the stored signals of the recipe's newest published
-    snapshot (or of `snapshot`). `allow` lists reasons of rules that are off on purpose. RecipeError if there is no such
-    snapshot or reason.
+    snapshot (or of `snapshot`). `allow` lists reasons of rules that are off on purpose; `others` are findings about the
+    same recipe. RecipeError if there is no such snapshot or reason.
     """
     try:
         loaded = load_recipe(recipe)
@@ -91,6 +122,7 @@ def lint(recipe: str, root: str = "", snapshot: str = "", allow: Sequence[str] =
     for step in loaded.steps:
         if step.stage == filter_quality.STAGE.name:
             findings += _quality(step, root, loaded.name, snapshot)
+    findings += others
     _require_known(allow, [finding.where for finding in findings])
     return [finding for finding in findings if finding.where not in allow]
 
@@ -153,8 +185,8 @@ def _why_dead(bounded: BoundRule) -> str:
 
 def _shadowed(rules: Sequence[BoundRule]) -> Iterator[Finding]:
     """Find rules that only fail rows which an earlier rule fails: the same signal, and a bound as strict."""
-    for number, bounded in enumerate(rules):
-        for earlier in rules[:number]:
+    for rank, bounded in enumerate(rules):
+        for earlier in rules[:rank]:
             if _same(bounded, earlier) and _as_strict(earlier, bounded):
                 bound = earlier.bounds[~np.isnan(earlier.bounds)][0]
                 message = f"never decides: {earlier.reason} before it bounds {bounded.rule.signal} by {bound:g}"
@@ -237,13 +269,11 @@ def _tried(root: str, recipe: str, snapshot: str, decision: Decision) -> Iterato
 
 
 def _computation(decision: Decision) -> object:
-    """Return all that decides the signals: params other than bounds, and the stop words that are counted."""
-    settings, params = {}, decision.params
+    """Return all that decides the signals, with the digests of lists in the place of their paths."""
+    files: dict[str, str] = {}
     for card, limits, _ in filter_quality.resolve_profiles(*decision):
-        others = {key: value for key, value in asdict(limits).items() if key not in card.bounds}
-        files = {str(path): _content(path) for path in (card.resources(limits) if card.resources else ())}
-        settings[card.name] = repoint(others, files), packs.stop_word_lists(card, limits, decision.packs)
-    return params.profiles, params.words, settings
+        files |= {str(path): _content(path) for path in (card.resources(limits) if card.resources else ())}
+    return repoint(replace(filter_quality.measures_of(*decision), edit_spans=False), files)
 
 
 def _content(path: str) -> str:
@@ -285,7 +315,11 @@ def finding_lines(recipe: str, findings: Sequence[Finding]) -> Iterator[str]:
         text = finding.message if is_named else f"{finding.where}: {finding.message}"
         yield f"{'FAULT' if finding.fault else 'note '}  {text}"
     faults = sum(finding.fault for finding in findings)
-    yield f"{recipe}: {faults} faults, {len(findings) - faults} notes" if findings else f"{recipe}: nothing found"
+    yield (
+        f"{recipe}: {counted(faults, 'fault')}, {counted(len(findings) - faults, 'note')}"
+        if findings
+        else f"{recipe}: nothing found"
+    )
 
 
 def finding_facts(findings: Sequence[Finding]) -> dict[str, Any]:

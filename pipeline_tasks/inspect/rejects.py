@@ -16,10 +16,13 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
+from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.words.language_codes import parse_language
+
+USUAL = "filter_language"
 
 UNNAMED = "und"
 """The file of documents without a language."""
@@ -36,7 +39,7 @@ class Choice:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the snapshot, the stage, and what to export."""
     add_snapshot(parser)
-    parser.add_argument("--stage", default="filter_language", help="the stage (default: filter_language)")
+    parser.add_argument("--stage", default="", help=f"the stage (default: {USUAL}, else the one that rejected most)")
     parser.add_argument("--reason", action="append", default=[], metavar="WHY", help="only these; may be repeated")
     parser.add_argument("--language", action="append", default=[], metavar="CODE", help="only these; may be repeated")
     parser.add_argument("--to", default="", metavar="FOLDER", help="a new folder to write to; `run --input` takes it")
@@ -44,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Print the counts; with `--to`, export the chosen rows and print the files."""
-    manifest = stage_manifest(options.root, version_of(options), options.stage)
+    version = version_of(options)
+    manifest = stage_manifest(options.root, version, options.stage or usual_stage(options.root, version))
     choice = Choice(tuple(options.reason), tuple(options.language))
     if not options.to:
         rows = counts(manifest) if choice == Choice() else chosen_counts(options.root, manifest, choice)
@@ -54,6 +58,14 @@ def answer(options: argparse.Namespace) -> int:
     lines = (f"{rows:>12,}  {Path(options.to) / name}.parquet" for name, rows in written.items())
     print_result(options, written, lines)
     return 0
+
+
+def usual_stage(root: str, version: version_log.Version) -> str:
+    """Return the stage whose rejects are read if none is named; a training dataset has no filter of languages."""
+    if USUAL in version.manifests:
+        return USUAL
+    rows = {step["stage"]: sum(step["rejected"].values()) for step in funnel(root, version)}
+    return max(rows, key=rows.__getitem__, default=USUAL)  # of equal ones the first
 
 
 def stage_manifest(root: str, version: version_log.Version, stage: str) -> Manifest:

@@ -1,8 +1,9 @@
-"""Prints the path of a published snapshot's report."""
+"""Prints the path of a published snapshot's report, or of a training dataset's card."""
 
 import argparse
 
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
+from pipeline_tasks.publish.building import CARD
 from pipeline_tasks.publish.published import read_published_file
 
 
@@ -12,12 +13,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Print the path; ContractError if the report is gone or was changed."""
+    """Print the path, of a training dataset that of its card; ContractError if the file is gone or was changed."""
     version = version_of(options)
-    for file in version.files:
-        if file.path == version.report:
-            read_published_file(options.root, file)
-    path = f"{options.root}/{version.report}"
+    file = version.file((version.report or CARD).rpartition("/")[2])
+    read_published_file(options.root, file, version.way_out)
+    path = f"{options.root}/{file.path}"
     facts = {"recipe": version.recipe, "snapshot": version.snapshot, "version": version.number, "report": path}
     print_result(options, facts, [path])
     return 0

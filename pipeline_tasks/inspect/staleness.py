@@ -1,15 +1,12 @@
 """Finds versions whose stages read another history than the snapshots that are published before them now."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES, stage_card
 from pipeline_tasks.store.reading import read_manifest
-
-Manifests = Mapping[tuple[int, str], Manifest]
-"""Manifests of stages that read history, by version number and stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,34 +17,57 @@ class StaleVersion:
     stage: str
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryUse:
+    """The history that a stage's manifest was made with, as fingerprints, and its own if it saved some ("" if not)."""
+
+    read: tuple[str, ...]
+    saved: str
+
+
+Uses = Mapping[tuple[int, str], HistoryUse]
+"""Uses of history, by version number and stage."""
+
+
 def stale_versions(root: str, versions: Sequence[Version]) -> list[StaleVersion]:
     """Return those of `versions`, one per snapshot in order, that are stale given the versions before them."""
-    manifests = _manifests(root, versions)
-    stages = [_first_stale_stage(version, versions[:rank], manifests) for rank, version in enumerate(versions)]
-    return [StaleVersion(version, stage) for version, stage in zip(versions, stages, strict=True) if stage]
+    return stale_among(versions, _uses(root, versions))
 
 
-def _manifests(root: str, versions: Sequence[Version]) -> Manifests:
+def stale_from(root: str, recipe: str, snapshot: str) -> list[str]:
+    """Return the published snapshots of a recipe that are stale, from this one on, in order."""
+    stale = stale_versions(root, version_log.latest_by_snapshot(root, recipe))
+    return [found.version.snapshot for found in stale if found.version.snapshot >= snapshot]
+
+
+def _uses(root: str, versions: Sequence[Version]) -> Uses:
     return {
-        (version.number, stage): read_manifest(root, version.manifests[stage])
+        (version.number, stage): _use(root, version.manifests[stage])
         for version in versions
-        for stage in STAGES
-        if stage in version.manifests and stage_card(stage).reads_history
+        for stage in historic_stages()
+        if stage in version.manifests
     }
 
 
-def _first_stale_stage(version: Version, earlier: Sequence[Version], manifests: Manifests) -> str:
-    """Return the first stage that did not read exactly the history of the earlier versions, "" if there is none."""
-    for stage in STAGES:
-        manifest = manifests.get((version.number, stage))
-        if manifest is not None and list(manifest.parents[1:]) != list(_history(stage, earlier, manifests)):
-            return stage
-    return ""
+def historic_stages() -> list[str]:
+    """Return the stages that read history, in order."""
+    return [stage for stage in STAGES if stage_card(stage).reads_history]
 
 
-def _history(stage: str, earlier: Sequence[Version], manifests: Manifests) -> Iterator[str]:
-    """Yield the fingerprints of the earlier manifests of a stage that saved history."""
-    for version in earlier:
-        manifest = manifests.get((version.number, stage))
-        if manifest is not None and manifest.history_shards:
-            yield manifest.fingerprint
+def _use(root: str, referred: str) -> HistoryUse:
+    manifest = read_manifest(root, referred)
+    return HistoryUse(tuple(manifest.parents[1:]), manifest.fingerprint if manifest.history_shards else "")
+
+
+def stale_among(versions: Sequence[Version], uses: Uses) -> list[StaleVersion]:
+    """Return the stale ones of `versions`, which are one per snapshot and in order, by their uses of history."""
+    saved: dict[str, list[str]] = {stage: [] for stage in historic_stages()}
+    stale = []
+    for version in versions:
+        known = {stage: uses[version.number, stage] for stage in saved if (version.number, stage) in uses}
+        differing = [stage for stage, use in known.items() if list(use.read) != saved[stage]]
+        if differing:
+            stale.append(StaleVersion(version, differing[0]))
+        for stage, use in known.items():
+            saved[stage] += [use.saved] if use.saved else []
+    return stale

@@ -5,7 +5,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from random import SystemRandom
 from typing import Any, cast
 
@@ -14,7 +14,9 @@ from pipeline_tasks.inspect import redactions
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.decoding import decoder_of
+from pipeline_tasks.publish.published_shards import PublishedShards, Spot, open_build, refined_version
 from pipeline_tasks.publish.published_tokens import open_published
+from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.store import storage
 
 AROUND = 24
@@ -25,7 +27,9 @@ AROUND = 24
 class Trace:
     """A token's way back. `header` is the first line and the identifying fields of the record as landed.
 
-    `redactions` is the command that lists what was replaced in the document ("" where nothing was looked for).
+    `redactions` is the command that lists what was replaced in the document ("" where nothing was looked for). Of a
+    training dataset, `position` counts pads, `sequence` is within `shard`, and `copy` is which use of the document it
+    is; a snapshot's own tokens are one shard.
     """
 
     position: int
@@ -42,31 +46,101 @@ class Trace:
     landed: str
     header: tuple[str, ...]
     redactions: str = ""
+    shard: int = 0
+    copy: int = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the snapshot, and the tokens to trace."""
     add_snapshot(parser)
     parser.add_argument("--token", type=int, action="append", help="position in the stream, from 0; may be repeated")
+    for name in ("shard", "sequence"):
+        help_ = f"of a training dataset: the {name} from 0, in which --token counts; both are needed"
+        parser.add_argument(f"--{name}", type=number(int, 0), default=None, metavar="N", help=help_)
     parser.add_argument("--random", type=number(int, 0), default=0, metavar="N", help="trace N tokens drawn at random")
 
 
 def answer(options: argparse.Namespace) -> int:
     """Print each token's way back, one JSON object per line with `--json`."""
     version = version_of(options)
+    traces = _of_build(options, version) if COMPOSE in version.manifests else _of_snapshot(options, version)
+    for traced in traces:
+        print_result(options, asdict(traced), [*trace_lines(traced), ""])
+    return 0
+
+
+def _of_snapshot(options: argparse.Namespace, version: version_log.Version) -> Iterator[Trace]:
     drawn = [SystemRandom().randrange(max(version.tokens, 1)) for _ in range(options.random)]
     positions = [*(options.token or []), *drawn]
     if not positions:
         message = "name tokens with --token POSITION, or draw some with --random N"
         raise RecipeError(message)
     for position in positions:
-        traced = trace(options.root, version, position)
-        print_result(options, asdict(traced), [*trace_lines(traced), ""])
-    return 0
+        yield trace(options.root, version, position)
+
+
+def _of_build(options: argparse.Namespace, version: version_log.Version) -> Iterator[Trace]:
+    """Yield the traces of the tokens that the options name of a training dataset, then of some drawn at random."""
+    dataset = open_build(options.root, version)
+    if (options.shard is None) != (options.sequence is None):
+        message = "name both --shard and --sequence, or neither: then --token counts through all shards, pads included"
+        raise RecipeError(message)
+    tokens = options.token or []
+    if options.shard is None:
+        spots = [dataset.spot(position) for position in tokens]
+    else:
+        spots = [Spot(options.shard, options.sequence, token) for token in tokens]
+    if not spots and not options.random:
+        message = "name a token with --shard S --sequence I --token J, or draw some with --random N"
+        raise RecipeError(message)
+    for spot in spots:
+        yield trace_spot(options.root, dataset, spot)
+    yield from _drawn(options.root, dataset, options.random)
+
+
+def _drawn(root: str, dataset: PublishedShards, count: int) -> Iterator[Trace]:
+    positions = dataset.index["sequences"] * dataset.index["length"]
+    while count and dataset.index["tokens"]:
+        spot = dataset.spot(SystemRandom().randrange(positions))
+        try:
+            traced = trace_spot(root, dataset, spot)
+        except RecipeError:  # a pad
+            continue
+        count -= 1
+        yield traced
+
+
+def trace_spot(root: str, dataset: PublishedShards, spot: Spot) -> Trace:
+    """Trace a token of a training dataset; RecipeError if there is no such token, or it is a pad."""
+    piece, version = dataset.piece(spot), dataset.version
+    shown = dataset.sequence(spot)[_around(piece, spot.token)]
+    refined = refined_version(root, version, piece["snapshot"])
+    before = sum(entry["sequences"] for entry in dataset.index["shards"][: spot.shard])
+    position = (before + spot.sequence) * dataset.index["length"] + spot.token
+    text = decoder_of(root, refined)(shown.tolist())
+    return replace(
+        _traced(root, refined, piece, text),
+        position=position,
+        shard=spot.shard,
+        sequence=spot.sequence,
+        in_sequence=spot.token,
+        in_document=piece["doc_start"] + spot.token - piece["start"],
+        copy=piece["copy"],
+    )
+
+
+def _around(piece: dict[str, Any], at: int) -> slice:
+    return slice(max(piece["start"], at - AROUND), min(piece["start"] + piece["length"], at + AROUND))
 
 
 def trace(root: str, version: version_log.Version, position: int) -> Trace:
-    """Trace token `position` of a version; RecipeError if there is no such token."""
+    """Trace token `position` of a version; RecipeError if there is no such token.
+
+    Of a training dataset, positions are those of all shards end to end, pads included.
+    """
+    if COMPOSE in version.manifests:
+        dataset = open_build(root, version)
+        return trace_spot(root, dataset, dataset.spot(position))
     if "pack" not in version.manifests:
         message = f"{root}: version {version.number} of recipe {version.recipe} has no packed tokens; add `pack` to it"
         raise RecipeError(message)
@@ -78,14 +152,21 @@ def trace(root: str, version: version_log.Version, position: int) -> Trace:
         raise RecipeError(message) from error
     at = position - sequence * tokens.counts.length
     ids = tokens.sequence(sequence)
-    shown = ids[max(piece["start"], at - AROUND) : min(piece["start"] + piece["length"], at + AROUND)]
+    text = decoder_of(root, version)(ids[_around(piece, at)].tolist())
+    in_document = piece["doc_start"] + at - piece["start"]
+    traced = _traced(root, version, piece, text)
+    return replace(traced, position=position, sequence=sequence, in_sequence=at, in_document=in_document)
+
+
+def _traced(root: str, version: version_log.Version, piece: dict[str, Any], text: str) -> Trace:
+    """Return the trace of a piece without the numbers of its token; `version` is that of its snapshot."""
     uri = f"{version.landing}/{piece['file']}"
     return Trace(
-        position=position,
-        sequence=sequence,
-        in_sequence=at,
-        in_document=piece["doc_start"] + at - piece["start"],
-        text=decoder_of(root, version)(shown.tolist()),
+        position=0,
+        sequence=0,
+        in_sequence=0,
+        in_document=0,
+        text=text,
         document=piece["id"],
         url=piece["url"],
         record=piece["record_id"],
@@ -138,7 +219,8 @@ def _read_at(uri: str, offset: int, size: int = 1 << 16) -> bytes:
 
 def trace_lines(traced: Trace) -> Iterator[str]:
     """Yield the trace as lines for a person."""
-    yield f"token      {traced.position:,}: sequence {traced.sequence:,}, token {traced.in_sequence:,} in it"
+    place = f"sequence {traced.sequence:,}, token {traced.in_sequence:,} in it"
+    yield f"token      {traced.position:,}: {f'shard {traced.shard:,}, ' if traced.shard else ''}{place}"
     yield f"text       ...{' '.join(traced.text.split())}..."
     yield f"document   {traced.document}, token {traced.in_document:,} in it"
     yield f"url        {traced.url}"

@@ -1,16 +1,18 @@
 """Manifests as healthy and as broken stages leave them, for the tests of gates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.gate.suites import EVERY, EXPECTATIONS
 from pipeline_tasks.gate.verdicts import Verdict, judge
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.spread import SpreadCounter, joined
 from pipeline_tasks.recipe import PUBLISH, STAGES, stage_card
 from pipeline_tasks.sealed import digest_of
 from tests.refining import commit_manifest, made_up_shard
@@ -28,6 +30,15 @@ def numbers(**columns: list[int] | list[float] | list[str]) -> dict[str, Any]:
     return merge([profile(pa.table(values), [name]) for name, values in ((n, {n: v}) for n, v in columns.items())])
 
 
+def tokens_of(**languages: tuple[int, int, int]) -> dict[str, Any]:
+    """Return the profiles of languages that have so many documents, bytes and tokens."""
+    names = ("language", "language_bytes", "language_tokens")
+    return {
+        name: {"kind": "name", "count": 1, "bins": {code: amounts[at] for code, amounts in languages.items()}}
+        for at, name in enumerate(names)
+    }
+
+
 GOOD: dict[str, dict[str, Any]] = {
     "ingest": {},
     "extract": numbers(chars=[800, 1200, 2400] * 40),
@@ -41,9 +52,12 @@ GOOD: dict[str, dict[str, Any]] = {
     "score_quality": numbers(score=[0.5, 0.6, 0.7, 0.8] * 30),
     "scrub_pii": numbers(pii_email=[0, 1], pii_phone=[0, 1], pii_ip=[0, 0]),
     "decontaminate": numbers(chars=[1000] * 120),
-    "tokenize": numbers(n_tokens=[200, 300] * 60),
+    "tokenize": numbers(n_tokens=[200, 300] * 60, n_bytes=[800, 1200] * 60, lost_chars=[0] * 120)
+    | tokens_of(en=(100, 80_000, 20_000), th=(100, 60_000, 20_000)),
+    "select": numbers(n_tokens=[200, 300] * 60),
     "mix": numbers(n_tokens=[200, 300] * 60),
     "shuffle": numbers(n_tokens=[200, 300] * 60),
+    "takedown": numbers(n_tokens=[200, 300] * 60),
     "pack": numbers(n_tokens=[250] * 120),
 }
 """A healthy stage's profiles; the rows below go with them."""
@@ -217,6 +231,14 @@ def bad_benchmarks(good: Manifest) -> Bad:
 
 def bad_tokens(good: Manifest) -> Bad:
     yield profiled(kept(good, 0.99), n_tokens=[1] * 120), good
+    yield profiled(good, lost_chars=[0] * 2700 + [3] * 300), None
+    fallen = tokens_of(en=(100, 80_000, 20_000), th=(100, 60_000, 59_000))
+    yield replace(good, metrics={**good.metrics, "kept": {**good.metrics["kept"], **fallen}}), good
+
+
+def bad_selection(good: Manifest) -> Bad:
+    yield kept(good, 0.0, "select:where"), None
+    yield kept(good, 0.1, "select:superseded"), None
 
 
 def bad_mixture(good: Manifest) -> Bad:
@@ -224,8 +246,30 @@ def bad_mixture(good: Manifest) -> Bad:
     yield profiled(good, n_tokens=[1] * 120), good
 
 
+def spread_over(manifest: Manifest, order: Iterable[int], rows: int = 4000, shards: int = 4) -> Manifest:
+    """Return `manifest` as if it had shuffled documents of two halves, which differ in all columns, to `order`.
+
+    Documents below `rows` / 2 are of one snapshot, source, language, length and quality, the others of another one.
+    """
+    old = np.array_split(np.fromiter(order, np.int64) < rows // 2, shards)
+    counts = []
+    for halves in old:
+        names = {name: pa.array(np.where(halves, "a", "b"), pa.string()) for name in ("snapshot", "source", "language")}
+        numbers = {"n_tokens": np.where(halves, 100, 900), "score": np.where(halves, 0.55, 0.95)}
+        counter = SpreadCounter(stage_card("shuffle").spread)
+        counter.add(pa.record_batch({**names, **numbers}))
+        counts.append(counter.counts())
+    return replace(manifest, metrics={**manifest.metrics, "spread": joined(counts)})
+
+
 def bad_shuffle(good: Manifest) -> Bad:
     yield profiled(kept(good, 0.5), n_tokens=[200] * 60), None
+    yield spread_over(good, range(4000)), None  # one half in the first two shards
+    yield spread_over(good, (row for shard in range(4) for row in range(shard, 4000, 4))), None  # sorted shards
+
+
+def bad_takedown(good: Manifest) -> Bad:
+    yield kept(good, 0.0, "takedown:taken_down"), None
 
 
 def bad_pack(good: Manifest) -> Bad:
@@ -247,8 +291,10 @@ PLANTED = {
     "scrub_pii": bad_pii,
     "decontaminate": bad_benchmarks,
     "tokenize": bad_tokens,
+    "select": bad_selection,
     "mix": bad_mixture,
     "shuffle": bad_shuffle,
+    "takedown": bad_takedown,
     "pack": bad_pack,
 }
 

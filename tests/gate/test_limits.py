@@ -213,7 +213,7 @@ def test_a_distance_is_judged_by_its_value_from_so_many_rows_on() -> None:
 def test_bounds_of_one_severity_are_no_limits_of_another() -> None:
     facts = {"retention": exact(0.5)}
     changed = apply_bounds([], {"retention": {"critical": {"min_value": 0.2}, "warning": {"min_value": 0.4}}}, facts)
-    assert sorted((one["severity"], sorted(one["kwargs"].items())) for one in changed) == [
+    assert sorted((bound["severity"], sorted(bound["kwargs"].items())) for bound in changed) == [
         ("critical", [("column", "retention"), ("min_value", 0.2)]),
         ("warning", [("column", "retention"), ("min_value", 0.4)]),
     ]

@@ -57,8 +57,10 @@ BAD: dict[str, Callable[[Manifest], Manifest]] = {
     "scrub_pii": half_kept,
     "decontaminate": half_kept,
     "tokenize": half_kept,
+    "select": none_kept,
     "mix": none_kept,
     "shuffle": half_kept,
+    "takedown": none_kept,
     "pack": half_empty,
 }
 

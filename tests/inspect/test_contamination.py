@@ -265,6 +265,6 @@ def test_the_command_adds_a_benchmark_to_every_snapshot(
         ("2026-11-20", "quiz", True),
     }
     assert main(["contamination", str(root), "--add", f"mine={quiz}"]) == 0
-    assert "2026-11-20: 1 documents with mine kept" in capsys.readouterr().out
+    assert "2026-11-20: 1 document with mine kept" in capsys.readouterr().out
     for wrong in (["--add", quiz, "--add", quiz], ["--add", quiz, "--part", "stem=riddle"], ["--add", __file__]):
         assert main(["contamination", str(root), *wrong]) == RecipeError.exit_code

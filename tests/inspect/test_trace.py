@@ -1,5 +1,6 @@
 """A traced token names its record while that is still there, and the command that lists what was replaced."""
 
+import hashlib
 import json
 import shlex
 from pathlib import Path
@@ -9,10 +10,43 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.trace import trace, trace_lines
+from pipeline_tasks.inspect.verify.verification import verify
 from tests.archives import http, response, zipped
 from tests.chain import How, refined
+from tests.sentence_piece import trained_model
 
 pytestmark = pytest.mark.slow
+
+
+TEXT = "Write to jane.doe@example.org about the ferry that leaves the harbor every morning before the fog has lifted."
+
+
+def test_a_model_of_sentencepiece_is_pinned_exported_and_decodes_a_trace(tmp_path: Path) -> None:
+    day = tmp_path / "2026-11-20"
+    day.mkdir()
+    page = http(f"<html><body><article><p>{TEXT}</p></article></body></html>".encode())
+    (day / "a.warc.gz").write_bytes(b"".join(zipped([response("https://example.org/", page)])))
+    model = trained_model([TEXT] * 20, byte_fallback=True, normalization_rule_name="identity")
+    (tmp_path / "otter.model").write_bytes(model)
+    stages = {
+        "ingest": {},
+        "extract": {"min_chars": 20},
+        "tokenize": {"tokenizer": str(tmp_path / "otter.model"), "bos": "<s>"},
+        "shuffle": {"buckets": 1},
+        "pack": {"length": 16},
+    }
+    (tmp_path / "traced.yaml").write_text(json.dumps({"name": "traced", "stages": stages}))
+    chain = refined(str(tmp_path / "root"), str(day), How(str(tmp_path / "traced.yaml")))
+    digest = hashlib.sha256(model).hexdigest()
+    pinned = Path(chain.root, "tokenizers", "traced", f"{digest}.model")
+    assert pinned.read_bytes() == Path(chain.root, chain.version.prefix, "tokenizer.model").read_bytes() == model
+    assert chain.version.tokenizer == digest
+    assert "<s>Write to jane.doe" in "\n".join(trace_lines(trace(chain.root, chain.version, 1)))
+    assert verify(chain.root).findings.problems == []
+    pinned.write_bytes(b"changed")
+    problem = verify(chain.root).findings.problems[0]
+    assert problem.object == str(pinned)
+    assert problem.heal == f"copy {chain.root}/{chain.version.prefix}/tokenizer.model there"
 
 
 def test_a_trace_names_redactions_and_does_without_the_landed_file(

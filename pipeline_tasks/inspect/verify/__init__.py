@@ -3,10 +3,11 @@
 import argparse
 from collections.abc import Iterator
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result
 from pipeline_tasks.inspect.verify.findings import Account, Problem
-from pipeline_tasks.inspect.verify.verification import Report, Scope, counted, report_facts, verify
+from pipeline_tasks.inspect.verify.verification import Report, Scope, report_facts, verify
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +44,7 @@ def report_lines(report: Report) -> Iterator[str]:
 
 def _conclusion(problems: int, mode: str) -> str:
     if problems:
-        return counted(problems)
+        return counted(problems, "problem")
     read = "every byte is as it was written" if mode == "full" else "all sizes and small objects are as written"
     return f"every record is accounted for, and {read}"
 
@@ -51,7 +52,8 @@ def _conclusion(problems: int, mode: str) -> str:
 def account_lines(account: Account) -> Iterator[str]:
     """Yield the records of a version."""
     yield f"{account.recipe} version {account.version}, snapshot {account.snapshot}"
-    yield f"  records    {account.records:,} in = {account.published:,} documents published"
+    more = f" and {counted(account.copies, 'copy', 'copies')}" if account.copies else ""
+    yield f"  records    {account.records:,} in{more} = {counted(account.published, 'document')} published"
     for reason, count in sorted(account.rejected.items(), key=lambda pair: -pair[1]):
         yield f"             {count:>10,} {reason}"
 

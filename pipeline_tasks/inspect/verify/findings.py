@@ -26,7 +26,10 @@ class Problem:
 
 @dataclass(slots=True)
 class Account:
-    """The records of one version: those that came in, the rejected ones by reason, and the published documents."""
+    """The records of one version: those that came in, the rejected ones by reason, and the published documents.
+
+    `copies` are the uses of documents beyond the first, which are published and did not come in.
+    """
 
     recipe: str
     version: int
@@ -34,11 +37,12 @@ class Account:
     records: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
     published: int = 0
+    copies: int = 0
 
     @property
     def balanced(self) -> bool:
-        """Whether every record that came in is published, or rejected with a reason."""
-        return self.records == self.published + sum(self.rejected.values())
+        """Whether every record that came in, and every copy, is published, or rejected with a reason."""
+        return self.records + self.copies == self.published + sum(self.rejected.values())
 
 
 @dataclass(slots=True)

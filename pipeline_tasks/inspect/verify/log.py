@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
-from pipeline_tasks.publish.log_chain import entry_path, head_body, head_path, numbers, way_out
+from pipeline_tasks.publish.log_chain import dataset_log, entry_path, head_body, head_path, numbers, way_out
 from pipeline_tasks.publish.version_log import Retraction, Version, entry_of
 from pipeline_tasks.sealed import sha256, unseal
 from pipeline_tasks.store import storage
@@ -34,7 +34,7 @@ class Log:
 def check_log(root: str, recipe: str, findings: Findings) -> Log:
     """Read every entry of a recipe's log; a damaged one is a problem, and the others are read."""
     log, store = Log(recipe), storage.connect(root)
-    entries, heads = numbers(store, recipe)
+    entries, heads = numbers(store, dataset_log(recipe))
     last = max(entries | heads, default=0)
     for number in range(1, last + 1):
         _check_entry(root, log, number, findings)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pipeline_tasks.inspect.verify.findings import Account, Findings, Problem
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import LAND, STAGES, stage_card
+from pipeline_tasks.recipe import COMPOSE, LAND, STAGES, stage_card
 from pipeline_tasks.run.runner import check_conservation
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_committed
@@ -33,13 +33,14 @@ class Manifests:
     def of(self, version: Version) -> dict[str, Committed]:
         """Return the readable manifests of a version by stage, in order; the others are problems."""
         read = {
-            stage: self._read(version.manifests[stage], version)
-            for stage in (LAND, *STAGES)
+            stage: self.read(version.manifests[stage], version)
+            for stage in (LAND, COMPOSE, *STAGES)
             if stage in version.manifests
         }
         return {stage: committed for stage, committed in read.items() if committed is not None}
 
-    def _read(self, referred: str, version: Version) -> Committed | None:
+    def read(self, referred: str, version: Version) -> Committed | None:
+        """Return a manifest of a version, None if it cannot be read: that is a problem."""
         if referred not in self.by_reference:
             self.by_reference[referred] = None
             path = path_of(referred)
@@ -56,10 +57,9 @@ class Manifests:
 
 def heal_manifest(path: str, version: Version) -> str:
     """Return how to get a manifest back: a run writes the same bytes from what is stored."""
-    again = f"run snapshot {version.snapshot} of recipe {version.recipe} again"
-    if path.startswith(f"{LAND}/"):
-        return f"restore it from a backup, or remove it and {again}: it is listed from the same landed files"
-    return f"restore it from a backup, or remove it and {again}: it is made again from its receipts"
+    made = {COMPOSE: "composed anew", LAND: "listed from the same landed files"}
+    how = made.get(path.partition("/")[0], "made again from its receipts")
+    return f"restore it from a backup, or remove it and {version.again}: it is {how}"
 
 
 def check_version(
@@ -70,6 +70,8 @@ def check_version(
     parent: Committed | None = None
     for stage, read in committed.items():
         _check_alone(stage, read, findings)
+        if stage == COMPOSE:
+            _check_composed(read, findings, known)
         if parent is not None:
             _check_parents(parent, read, findings, known)
             _check_rows(parent.manifest, read, findings)
@@ -83,7 +85,12 @@ def check_version(
 def _unbalanced(version: Version, account: Account) -> Problem:
     problem = f"records of snapshot {version.snapshot} are unaccounted for"
     out = f"{account.published:,} published and {sum(account.rejected.values()):,} rejected or quarantined"
-    return Problem(f"version {version.number} of {version.recipe}", problem, f"{account.records:,} records in", out)
+    return Problem(
+        f"version {version.number} of {version.recipe}",
+        problem,
+        f"{account.records + account.copies:,} records in",
+        out,
+    )
 
 
 def _check_alone(stage: str, read: Committed, findings: Findings) -> None:
@@ -101,7 +108,22 @@ def _check_alone(stage: str, read: Committed, findings: Findings) -> None:
             findings.add(Problem(read.where, problem, f"{counted} rows", f"{stored} rows", REFINE_AGAIN))
 
 
-REFINE_AGAIN = "its rows cannot be trusted: restore its folder from a backup, or remove the folder and refine again"
+def _check_composed(read: Committed, findings: Findings, known: Mapping[str, Committed]) -> None:
+    """Check that the manifests of the selected versions are there as they were composed."""
+    for fingerprint, digest in zip(read.manifest.parents, read.manifest.parent_digests, strict=True):
+        actual = known[fingerprint].digest if fingerprint in known else "no version names it"
+        if actual != digest:
+            problem = f"was composed of tokenize/{fingerprint}, which is not there as it was"
+            findings.add(Problem(read.where, problem, digest, actual, "restore that manifest from a backup"))
+    inputs = [known[fingerprint].manifest for fingerprint in read.manifest.parents if fingerprint in known]
+    shards = tuple(shard for manifest in inputs for shard in manifest.shards)
+    if len(inputs) == len(read.manifest.parents) and read.manifest.shards != shards:
+        problem = "does not have the shards of the manifests that it was composed of, once each"
+        counts = (f"{len(shards)} shards", f"{len(read.manifest.shards)} shards")
+        findings.add(Problem(read.where, problem, *counts, REFINE_AGAIN))
+
+
+REFINE_AGAIN = "its rows cannot be trusted: restore its folder from a backup, or remove the folder and run again"
 
 
 def _check_parents(parent: Committed, read: Committed, findings: Findings, known: Mapping[str, Committed]) -> None:
@@ -138,10 +160,14 @@ def _check_rows(parent: Manifest, read: Committed, findings: Findings) -> None:
 
 
 def _count_rows(parent: Manifest, manifest: Manifest, account: Account) -> None:
-    if parent.landed:
+    if parent.landed or parent.stage == COMPOSE:
         account.records = manifest.rows_in
+    conserves = stage_card(manifest.stage).conserves
+    if conserves == "tokens":
+        return  # its rows are sequences
     for reason, count in (*manifest.rejected.items(), *manifest.quarantined.items()):
         key = reason if not reason.startswith("error:") else f"{manifest.stage} {reason}"
         account.rejected[key] = account.rejected.get(key, 0) + count
-    if stage_card(manifest.stage).conserves == "rows":
-        account.published = manifest.rows
+    if conserves == "copies":
+        account.copies += parent.uses - parent.rows
+    account.published = manifest.rows

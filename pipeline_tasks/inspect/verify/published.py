@@ -1,46 +1,64 @@
 """Checks a version's entry against its manifests, and its published files against what they were written from."""
 
 import hashlib
+import json
+import tempfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
+from pipeline_tasks.inspect.verify.exports import check_exported
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.objects import Expected
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.building import entry_of, files_of, index_of, packed_shards, tokenizer_of_build
 from pipeline_tasks.publish.exports import lineage, tokens
+from pipeline_tasks.publish.exports.megatron_index import megatron_index_bytes
 from pipeline_tasks.publish.exports.source import source_of
+from pipeline_tasks.publish.origin import INDEX, ORIGIN, origin_bytes, origin_of
 from pipeline_tasks.publish.packed import Counts
+from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.publishing import prefix_of, sizes_of
 from pipeline_tasks.publish.superseded import SUPERSEDED
 from pipeline_tasks.publish.version_log import Version, version_path
+from pipeline_tasks.recipe import COMPOSE, TAKEDOWN
+from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import Shards
+from pipeline_tasks.stages.tokenize.params import FILES
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_shards
 
-EXPORTED = ("tokens.bin", "tokens.json", "tokens.idx", "lineage.parquet", "tokenizer.json")
-"""Files of every version that has packed tokens."""
+EXPORTED = ("tokens.bin", "tokens.json", "tokens.idx", "lineage.parquet")
+"""Files of every version that has packed tokens, besides its tokenizer."""
+
+TOKENIZERS = tuple(f"tokenizer{suffix}" for suffix in FILES)
+"""Names that the tokenizer of a version may have; most have the first."""
+
+BUILT = (INDEX, ORIGIN, "README.md")
+"""Files of every version of a training dataset, besides those of its shards and its tokenizer."""
 
 
 def published_files(root: str, version: Version) -> Iterator[Expected]:
     """Yield the files that a version names."""
     for file in version.files:
-        yield Expected(f"{root}/{file.path}", "published files", file.bytes, file.digest, heal_file(version))
+        yield Expected(f"{root}/{file.path}", "published files", (file.bytes,), (file.digest,), version.way_out)
 
 
-def heal_file(version: Version) -> str:
-    """Return how to get a published file back."""
-    return f"run snapshot {version.snapshot} of recipe {version.recipe} again: publishing writes it anew"
+def tokenizer_file(version: Version) -> str:
+    """Return the name of the version's tokenizer."""
+    named = {file.path for file in version.files}
+    return next((name for name in TOKENIZERS if f"{version.prefix}/{name}" in named), TOKENIZERS[0])
 
 
 def check_entry(root: str, version: Version, committed: Mapping[str, Committed], findings: Findings) -> None:
     """Compare a version's numbers and names with those of its manifests, as publishing computes them."""
     where = f"{root}/{version_path(version.recipe, version.number)}"
-    heal = f"restore the log from a backup, or run snapshot {version.snapshot} again: a right version is appended"
+    heal = f"restore the log from a backup, or {version.rerun}: a right version is appended"
     by_stage = {stage: read.manifest for stage, read in committed.items()}
     if len(by_stage) < len(version.manifests):
         return  # a manifest is damaged, which is a problem of its own
@@ -52,10 +70,11 @@ def check_entry(root: str, version: Version, committed: Mapping[str, Committed],
         for name, value in expected.items():
             if getattr(version, name) != value:
                 findings.add(Problem(where, f"{name} is wrong", str(value), str(getattr(version, name)), heal))
-        wanted = {f"{version.prefix}/{name}" for name in (EXPORTED if "pack" in by_stage else ())}
+        names = BUILT if COMPOSE in by_stage else EXPORTED if "pack" in by_stage else ()
+        wanted = {f"{version.prefix}/{name}" for name in (*names, tokenizer_file(version)) if names}
         wanted |= {f"{version.prefix}/superseded.parquet"} if expected["superseded"] else set()
         missing = sorted(wanted - {file.path for file in version.files})
-        if missing or not version.report:
+        if missing or not (version.report or COMPOSE in by_stage):
             absent = ", ".join(missing) or "a report"
             findings.add(Problem(where, "does not name all published files", absent, "", heal))
 
@@ -63,14 +82,19 @@ def check_entry(root: str, version: Version, committed: Mapping[str, Committed],
 def check_exports(
     root: str, version: Version, committed: Mapping[str, Committed], findings: Findings, *, full: bool
 ) -> None:
-    """Compare the published files with the shards that they were written from."""
+    """Compare the published files with the shards that they were written from, and exports with their lists."""
+    check_exported(root, version, findings, full=full)
     by_stage = {stage: read.manifest for stage, read in committed.items()}
     if len(by_stage) < len(version.manifests) or _any_damaged(root, version, by_stage, findings):
         return
-    heal = heal_file(version)
+    heal = version.way_out
     if version.superseded_path:
         with findings.guarded(f"{root}/{version.superseded_path}", heal):
             _check_table(root, version.superseded_path, (version.superseded, SUPERSEDED), findings, heal)
+    if COMPOSE in by_stage:
+        with findings.guarded(f"{root}/{version.prefix}", heal):
+            _check_build(root, version, by_stage, findings, full=full)
+        return
     if "pack" not in by_stage:
         return
     with findings.guarded(f"{root}/{version.prefix}", heal):
@@ -81,8 +105,8 @@ def check_exports(
         dtype = tokens.dtype_for(source.tokenizer.vocab_size)
         small = {
             "tokens.json": tokens.index_bytes(counts, dtype, source.tokenizer.digest),
-            "tokens.idx": tokens.megatron_index_bytes(counts, dtype),
-            "tokenizer.json": source.tokenizer.definition,
+            "tokens.idx": megatron_index_bytes(counts, dtype),
+            source.tokenizer.file_name: source.tokenizer.definition,
         }
         digests = {name: hashlib.sha256(body).hexdigest() for name, body in small.items()}
         pieces = None
@@ -100,9 +124,35 @@ def check_exports(
         _check_table(root, f"{version.prefix}/lineage.parquet", (pieces, lineage.LINEAGE), findings, heal)
 
 
+def _check_build(
+    root: str, version: Version, by_stage: Mapping[str, Manifest], findings: Findings, *, full: bool
+) -> None:
+    """Compare the index of a training dataset with its packed shards; with `full`, export each again and compare."""
+    tokenizer = tokenizer_of_build(root, by_stage)
+    body = read_published_file(root, version.file(INDEX), version.way_out)
+    index = json.loads(body)
+    entries = index["shards"]
+    if full:
+        with tempfile.TemporaryDirectory(prefix="refinery-verify-") as folder:
+            entries = [entry_of(shard, Path(folder)) for shard in packed_shards(root, by_stage, tokenizer)]
+    expected = index_of(version.recipe, by_stage, tokenizer, entries)
+    for name, value in expected.items():
+        if index.get(name) != value:
+            path = f"{root}/{version.prefix}/dataset.json"
+            problem = f"is not what its packed shards give: {name}"
+            findings.add(Problem(path, problem, str(value)[:200], str(index.get(name))[:200], version.way_out))
+    origin = sha256(origin_bytes(origin_of(version.recipe, by_stage, body)))
+    _compare(root, version, {tokenizer.file_name: tokenizer.digest, ORIGIN: origin}, findings)
+    named = {(file.path, file.digest) for file in version.files}
+    for file in files_of(entries):
+        if (file.path, file.digest) not in named:
+            where = f"{root}/{version_path(version.recipe, version.number)}"
+            findings.add(Problem(where, "does not name a file of a shard", file.path, "", version.way_out))
+
+
 def _any_damaged(root: str, version: Version, by_stage: Mapping[str, Manifest], findings: Findings) -> bool:
     """Return whether a published file, or a shard that it was written from, has a problem of its own."""
-    stages = ("tokenize", "shuffle", "pack")
+    stages = ("tokenize", "shuffle", TAKEDOWN, "pack")
     shards = [shard.path for stage in stages if stage in by_stage for shard in by_stage[stage].stored]
     return any(findings.is_damaged(f"{root}/{path}") for path in [*(file.path for file in version.files), *shards])
 
@@ -129,7 +179,7 @@ def _compare(root: str, version: Version, digests: Mapping[str, str], findings: 
         if promised.digest != digest:
             problem = "is not what its packed sequences give"
             values = (f"SHA-256 {digest}", f"SHA-256 {promised.digest}")
-            findings.add(Problem(f"{root}/{promised.path}", problem, *values, heal_file(version)))
+            findings.add(Problem(f"{root}/{promised.path}", problem, *values, version.way_out))
 
 
 def _pieces(root: str, shards: Shards) -> int:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
@@ -10,61 +10,76 @@ from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import REFINE_AGAIN, Committed
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
-from pipeline_tasks.recipe import stage_card
-from pipeline_tasks.stage import LANDING, Shard
+from pipeline_tasks.recipe import COMPOSE, stage_card
+from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_shards
-from pipeline_tasks.store.shard_rows import Facts, facts_of
+from pipeline_tasks.store.shard_rows import Columns, facts_of
 
 
 def check_rows(root: str, read: Committed, findings: Findings, known: Mapping[str, Committed]) -> None:
     """Re-read the rows of a manifest and compare them with what it says; `known` has all manifests by fingerprint.
 
-    A landed snapshot has no rows yet, and where a shard is damaged, the rows of all layers over it say nothing.
+    A landed snapshot has no rows yet, and those of a composition are checked where they were tokenized. Where a shard
+    is damaged, the rows of all layers over it say nothing.
     """
     manifest = read.manifest
     lineage = tuple(_lineage(manifest, known))
     stored = [shard for earlier in lineage for shard in earlier.stored]
-    if manifest.landed or any(findings.is_damaged(f"{root}/{shard.path}") for shard in stored):
+    if (
+        manifest.landed
+        or manifest.stage == COMPOSE
+        or any(findings.is_damaged(f"{root}/{shard.path}") for shard in stored)
+    ):
         return
-    if lineage[-1].landed:  # else an earlier manifest is a problem of its own
-        _check_below(root, read, {shard.path for shard in stored}, findings)
+    named = {shard.path for shard in stored}
+    measured: dict[str, Measured] = {}
     for name, schema, shards in _parts(read.manifest):
         for shard in shards:
             with findings.guarded(f"{root}/{shard.path}", REFINE_AGAIN):
-                _check_shard(root, read, (name, schema, shard), findings)
+                measured[shard.path] = _measured(root, shard)
+                _check_shard(root, read, (name, schema, shard), measured[shard.path], findings)
+                if _is_whole(lineage, known):  # else an earlier manifest is a problem of its own
+                    _check_below(root, read, (shard, measured[shard.path].below), named, findings)
     with findings.guarded(read.where, REFINE_AGAIN):
         _check_reasons(root, read, findings)
-        _check_profiles(root, read, findings)
+        _check_profiles(root, read, measured, findings)
+
+
+class Measured(NamedTuple):
+    """What a shard's file says of its rows: their number, their columns, and the path of the shard below a layer."""
+
+    rows: int
+    columns: Columns
+    below: str = ""
 
 
 def _lineage(manifest: Manifest, known: Mapping[str, Committed]) -> Iterator[Manifest]:
-    """Yield a manifest, its parent, and so on."""
-    earlier: Committed | None
-    while manifest.parents and (earlier := known.get(manifest.parents[0])):
-        yield manifest
-        manifest = earlier.manifest
+    """Yield a manifest, its parent (all of them for a composition), and so on."""
     yield manifest
+    for fingerprint in _inputs(manifest):
+        if fingerprint in known:
+            yield from _lineage(known[fingerprint].manifest, known)
 
 
-def _check_below(root: str, read: Committed, named: Container[str], findings: Findings) -> None:
-    """Check that each layer rests on a shard that its own manifest or an earlier one names: a vacuum keeps no other."""
-    manifest = read.manifest
-    for shard in (*manifest.shards, *manifest.rejects, *manifest.quarantine):
-        where = f"{root}/{shard.path}"
-        with findings.guarded(where, REFINE_AGAIN):
-            facts = _facts(root, shard)
-            if facts and facts.below.path not in named:
-                problem = "rests on a shard that neither its manifest nor an earlier one names"
-                findings.add(Problem(where, problem, f"a shard below {read.path}", facts.below.path, REFINE_AGAIN))
+def _inputs(manifest: Manifest) -> tuple[str, ...]:
+    """Return the fingerprints of the manifests whose rows a stage read."""
+    return manifest.parents if manifest.stage == COMPOSE else manifest.parents[:1]
 
 
-def _facts(root: str, shard: Shard) -> Facts | None:
-    with storage.connect(root).open(shard.path) as stream:
-        return facts_of(pq.read_schema(stream))
+def _is_whole(lineage: Iterable[Manifest], known: Mapping[str, Committed]) -> bool:
+    """Return whether no manifest is missing between a stage and what landed."""
+    return all(known.keys() >= set(_inputs(manifest)) for manifest in lineage)
 
 
-Columns = tuple[tuple[str, str], ...]
+def _check_below(
+    root: str, read: Committed, layer: tuple[Shard, str], named: Container[str], findings: Findings
+) -> None:
+    """Check that a layer rests on a shard that its own manifest or an earlier one names: a vacuum keeps no other."""
+    shard, below = layer
+    if below and below not in named:
+        problem = "rests on a shard that neither its manifest nor an earlier one names"
+        findings.add(Problem(f"{root}/{shard.path}", problem, f"a shard below {read.path}", below, REFINE_AGAIN))
 
 
 def _parts(manifest: Manifest) -> Iterator[tuple[str, Columns, Iterable[Shard]]]:
@@ -77,10 +92,12 @@ def _parts(manifest: Manifest) -> Iterator[tuple[str, Columns, Iterable[Shard]]]
     yield "quarantine", (), manifest.quarantine
 
 
-def _check_shard(root: str, read: Committed, part: tuple[str, Columns, Shard], findings: Findings) -> None:
+def _check_shard(
+    root: str, read: Committed, part: tuple[str, Columns, Shard], measured: Measured, findings: Findings
+) -> None:
     """Check a shard's rows and columns."""
     name, schema, shard = part
-    rows, columns = _measured(root, shard)
+    rows, columns, _ = measured
     where = f"{root}/{shard.path}"
     if rows != shard.rows:
         problem = f"has another number of rows than {read.path} says"
@@ -95,15 +112,17 @@ def _plain(columns: Columns) -> Columns:
     return tuple((name, kind.replace("<element: ", "<item: ")) for name, kind in columns)
 
 
-def _measured(root: str, shard: Shard) -> tuple[int, Columns]:
-    """Return the rows and the columns of a shard."""
+def _measured(root: str, shard: Shard) -> Measured:
+    """Return what a shard's file says of its rows."""
     if shard.index_digest:
         batches = list(read_shards(root, [shard]))
-        return sum(batch.num_rows for batch in batches), schema_pairs(batches[0].schema)
+        return Measured(sum(batch.num_rows for batch in batches), schema_pairs(batches[0].schema))
     with storage.connect(root).open(shard.path) as stream:
         file = pq.ParquetFile(stream)
         facts = facts_of(file.schema_arrow)
-        return file.metadata.num_rows, facts.columns if facts else schema_pairs(file.schema_arrow)
+        if facts:
+            return Measured(file.metadata.num_rows, facts.columns, facts.below.path)
+        return Measured(file.metadata.num_rows, schema_pairs(file.schema_arrow))
 
 
 def _check_reasons(root: str, read: Committed, findings: Findings) -> None:
@@ -121,12 +140,13 @@ def _check_reasons(root: str, read: Committed, findings: Findings) -> None:
             findings.add(Problem(read.where, f"{name} rows have other reasons than it counts", *values, REFINE_AGAIN))
 
 
-def _check_profiles(root: str, read: Committed, findings: Findings) -> None:
+def _check_profiles(root: str, read: Committed, measured: Mapping[str, Measured], findings: Findings) -> None:
     """Profile the columns again and compare: all but those that a manifest has in part only."""
     manifest = read.manifest
     profiled = stage_card(manifest.stage).profiled
     for part, shards in (("kept", manifest.shards), ("rejects", (*manifest.rejects, *manifest.quarantine))):
-        again = merge(_profiles(root, shards, profiled))
+        files = [(shard, measured.get(shard.path) or _measured(root, shard)) for shard in shards]
+        again = merge(_profiles(root, files, profiled))
         said = manifest.metrics.get(part, {})
         for column in sorted(again):
             if column in said and not _equal(said[column], again[column]):
@@ -135,11 +155,11 @@ def _check_profiles(root: str, read: Committed, findings: Findings) -> None:
                 findings.add(Problem(read.where, problem, *values, REFINE_AGAIN))
 
 
-def _profiles(root: str, shards: Iterable[Shard], profiled: Iterable[str]) -> Iterator[Mapping[str, Any]]:
-    for shard in shards:
-        if shard.path.startswith(LANDING) or shard.index_digest:
-            continue
-        columns = [name for name, _ in _measured(root, shard)[1] if name in profiled]
+def _profiles(
+    root: str, files: Iterable[tuple[Shard, Measured]], profiled: Container[str]
+) -> Iterator[Mapping[str, Any]]:
+    for shard, measured in files:
+        columns = [name for name, _ in measured.columns if name in profiled and not shard.index_digest]
         for batch in read_shards(root, (shard,), columns) if columns else ():
             if batch.num_rows:
                 yield profile(batch, columns)

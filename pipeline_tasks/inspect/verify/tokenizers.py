@@ -4,15 +4,17 @@ from collections.abc import Iterable
 
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.objects import digest_of
+from pipeline_tasks.inspect.verify.published import tokenizer_file
 from pipeline_tasks.publish.tokenizer_pin import pin_path, read_pin
 from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
 
 
 def check_pin(root: str, recipe: str, versions: Iterable[Version], findings: Findings) -> None:
-    """Check the pin of a recipe, the definition that it names, and the versions that were tokenized."""
-    tokenized = [version for version in versions if version.tokenizer]
+    """Check the pin of a recipe, its definition, and the versions that were tokenized; a build has no pin."""
+    tokenized = [version for version in versions if version.tokenizer and COMPOSE not in version.manifests]
     where = f"{root}/{pin_path(recipe)}"
     heal = (
         f"restore it from a backup; without one, where recipe {recipe} trains its tokenizer, remove it and run a "
@@ -35,15 +37,17 @@ def check_pin(root: str, recipe: str, versions: Iterable[Version], findings: Fin
 def _heal_missing(root: str, recipe: str, version: Version) -> str:
     return (
         f"restore it from a backup; without one, run a snapshot of recipe {recipe} again: its versions' tokenizer "
-        f"is pinned anew. If the recipe names its tokenizer, let it name {root}/{version.prefix}/tokenizer.json first"
+        f"is pinned anew. If the recipe names its tokenizer, let it name "
+        f"{root}/{version.prefix}/{tokenizer_file(version)} first"
     )
 
 
 def _check_definitions(store: Store, recipe: str, tokenized: Iterable[Version], findings: Findings) -> None:
     """Check the stored definition of every tokenizer that a version names."""
     for digest, version in {version.tokenizer: version for version in tokenized}.items():
-        where = f"{store.root}/tokenizers/{recipe}/{digest}.json"
-        heal = f"copy {store.root}/{version.prefix}/tokenizer.json there"
+        name = tokenizer_file(version)
+        where = f"{store.root}/tokenizers/{recipe}/{name.replace('tokenizer', digest, 1)}"
+        heal = f"copy {store.root}/{version.prefix}/{name} there"
         with findings.guarded(where, heal):
             if (actual := digest_of(where)) != digest:
                 values = (f"SHA-256 {digest}", f"SHA-256 {actual}")

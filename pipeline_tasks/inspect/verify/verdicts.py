@@ -25,8 +25,8 @@ def heal_verdict(where: str, version: Version) -> str:
     """Return how to get a verdict and its page back."""
     folder = where.rpartition("/gate/")[0]
     return (
-        f"restore it from a backup, or remove the folder {folder}/gate and run snapshot {version.snapshot} of recipe "
-        f"{version.recipe} again: it is judged again, and published with the new verdict"
+        f"restore it from a backup, or remove the folder {folder}/gate and {version.rerun}: "
+        "it is judged again, and published with the new verdict"
     )
 
 

@@ -4,21 +4,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version as release
+from itertools import groupby
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.verify.caches import check_compactions, check_leftovers, compacted_segments
 from pipeline_tasks.inspect.verify.findings import Account, Findings
 from pipeline_tasks.inspect.verify.log import Log, check_archived, check_log
-from pipeline_tasks.inspect.verify.manifests import Committed, Manifests, check_version, heal_manifest
+from pipeline_tasks.inspect.verify.manifests import Committed, Manifests, check_version
 from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_all
 from pipeline_tasks.inspect.verify.published import check_entry, check_exports, published_files
 from pipeline_tasks.inspect.verify.rows import check_rows
 from pipeline_tasks.inspect.verify.tokenizers import check_pin
 from pipeline_tasks.inspect.verify.verdicts import check_verdicts
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish import takedowns, version_log
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.stage import LANDING
+from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.sealed import path_of
+from pipeline_tasks.stage import LANDING, Shard
 from pipeline_tasks.store import storage
 
 
@@ -62,10 +65,13 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     chosen = [version for version in current(every) if scope.snapshot in ("", version.snapshot)]
     if not chosen and not findings.problems:
         raise RecipeError(_nothing(root, scope))
+    _read_sources(root, manifests, [read[COMPOSE] for read in committed.values() if COMPOSE in read])
     for version in chosen:
         read = committed[version.recipe, version.number]
         report.accounts.append(check_version(version, read, findings, manifests.by_fingerprint()))
         check_entry(root, version, read, findings)
+    with findings.guarded(f"{root}/{takedowns.FOLDER}", takedowns.LOG.way_out):
+        takedowns.takedowns(root)
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
@@ -78,6 +84,16 @@ def verify(root: str, scope: Scope | None = None) -> Report:
                 for expected in compacted_segments(root, merged, heal)
             )
     return report
+
+
+def _read_sources(root: str, manifests: Manifests, composed: Sequence[Committed]) -> None:
+    """Read the manifests that training datasets were composed of, which may be of recipes that are not verified."""
+    named = [version for read in composed for version in read.manifest.params["versions"]]
+    paths = {version["manifest"] for version in named}
+    for recipe in sorted({version["recipe"] for version in named}):
+        for version in version_log.versions(root, recipe):
+            if path_of(version.manifests.get("tokenize", "")) in paths:
+                manifests.read(version.manifests["tokenize"], version)
 
 
 def _nothing(root: str, scope: Scope) -> str:
@@ -130,28 +146,28 @@ def _expected(root: str, version: Version, committed: dict[str, Committed]) -> I
     """Yield the files that a version and its manifests name."""
     yield from published_files(root, version)
     for read in committed.values():
+        yield from _landed_files(version, [shard for shard in read.manifest.shards if shard.is_landed])
         for shard in read.manifest.stored:
-            if shard.path.startswith(LANDING):
-                uri = f"{version.landing}/{shard.path.removeprefix(LANDING)}"
-                heal = "bring the file back that was refined, or refine the changed one as another snapshot"
-                yield Expected(uri, "landed files", shard.bytes, shard.digest, heal, optional=True)
-            else:
+            if not shard.is_landed:
                 heal = heal_shard(root, read.path, version)
-                yield Expected(f"{root}/{shard.path}", "shards", shard.bytes, shard.digest, heal)
+                yield Expected(f"{root}/{shard.path}", "shards", (shard.bytes,), (shard.digest,), heal)
+
+
+def _landed_files(version: Version, shards: Sequence[Shard]) -> Iterator[Expected]:
+    """Yield the landed files of a manifest, each with the bytes and digests of its pieces."""
+    heal = "bring the file back that was refined, or refine the changed one as another snapshot"
+    for path, alike in groupby(shards, key=lambda shard: shard.path):
+        uri, pieces = f"{version.landing}/{path.removeprefix(LANDING)}", [*alike]
+        sizes, digests = zip(*((shard.bytes, shard.digest) for shard in pieces), strict=True)
+        yield Expected(uri, "landed files", sizes, digests, heal, optional=True)
 
 
 def heal_shard(root: str, manifest: str, version: Version) -> str:
     """Return how to get a shard back: without it and its manifest, a run writes it again."""
-    again = heal_manifest(manifest, version).partition(" again")[0].rpartition("it and ")[2]
     return (
-        f"restore it from a backup, or remove it, {root}/{manifest} and partitions/ beside that, and {again} again: "
+        f"restore it from a backup, or remove it, {root}/{manifest} and partitions/ beside that, and {version.again}: "
         "only what is missing is written again"
     )
-
-
-def counted(problems: int) -> str:
-    """Return a number of problems in words."""
-    return "1 problem" if problems == 1 else f"{problems} problems"
 
 
 # --- For a program ----------------------------------------------------------------------------------------------
@@ -177,5 +193,5 @@ def report_facts(report: Report) -> dict[str, Any]:
 
 
 def _account_facts(account: Account) -> dict[str, Any]:
-    names = ("recipe", "version", "snapshot", "records", "published", "rejected")
+    names = ("recipe", "version", "snapshot", "records", "copies", "published", "rejected")
     return {name: getattr(account, name) for name in names}

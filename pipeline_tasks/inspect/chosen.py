@@ -1,0 +1,49 @@
+"""Chooses a version that a person names by its number or its snapshot, and reads its manifests in their order."""
+
+from collections.abc import Mapping
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.version_log import NAMED, Version
+from pipeline_tasks.recipe import MOST_NAME
+from pipeline_tasks.store.reading import read_manifest
+
+
+def chosen_version(root: str, recipe: str, name: str) -> Version:
+    """Return the version of this number, else the newest version of the snapshot of this name.
+
+    A number chooses a version that is superseded or retracted, too. RecipeError if there is neither.
+    """
+    published = {version.number: version for version in version_log.versions(root, recipe)}
+    if name.isascii() and name.isdigit() and int(name) in published:
+        return published[int(name)]
+    if not published or name in {version.snapshot for version in published.values()}:
+        return version_log.current(root, recipe, name)
+    newest = [f"{number} ({version.snapshot})" for number, version in published.items()][-NAMED:]
+    message = (
+        f"{root}: recipe {recipe} has no version or snapshot {name[:MOST_NAME]!r}; the newest are {', '.join(newest)}, "
+        f"and `refinery versions {root}` lists all"
+    )
+    raise RecipeError(message)
+
+
+def ordered_manifests(root: str, version: Version) -> dict[str, Manifest]:
+    """Return the manifests of a version by stage, each after the one that it was made of, whatever the stages are."""
+    manifests = {stage: read_manifest(root, referred) for stage, referred in sorted(version.manifests.items())}
+    stages = {manifest.fingerprint: stage for stage, manifest in manifests.items()}
+    parents = {stage: stages.get(next(iter(manifest.parents), "")) for stage, manifest in manifests.items()}
+    return dict(sorted(manifests.items(), key=lambda item: _depth(item[0], parents)))
+
+
+def _depth(stage: str, parents: dict[str, str | None]) -> int:
+    depth, parent = 0, parents[stage]
+    while parent is not None:
+        depth, parent = depth + 1, parents[parent]
+    return depth
+
+
+def document_manifest(manifests: Mapping[str, Manifest]) -> Manifest | None:
+    """Return the last of ordered manifests whose rows are documents; None if there is none."""
+    documents = [manifest for manifest in manifests.values() if "id" in dict(manifest.schema)]
+    return documents[-1] if documents else None

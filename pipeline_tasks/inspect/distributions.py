@@ -1,0 +1,61 @@
+"""Gives the distributions of a version's columns with those of the previous version and of the trailing ones."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from pipeline_tasks.profiles.columns import merge
+from pipeline_tasks.publish.plots.distributions import SERIES
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.store.reading import read_manifest
+
+TRAILING = 7
+"""Earlier versions that are compared with, the last ones."""
+
+THIS, PREVIOUS, EARLIER = SERIES
+
+INNER = ("clusters", "origins", "similarity", "unsettled_bands", "repaired", "extractor", "copies", "pii_")
+"""What the names of columns begin with that are counted for gates, and are nearly always 0 or one value."""
+
+Profile = Mapping[str, Any]
+
+
+def distributions(
+    root: str, version: Version, earlier: Sequence[Version]
+) -> Iterator[tuple[str, str, dict[str, Profile]]]:
+    """Yield each column with the last stage that profiled it, and its profiles: this version's, then earlier ones'.
+
+    A column that has one value in all of them is left out.
+    """
+    for column, stage in sorted(_last_stages(root, version).items()):
+        profiles = {THIS: _profile(root, version, stage, column)}
+        before = [_profile(root, each, stage, column) for each in earlier[-TRAILING:]]
+        profiles |= {PREVIOUS: before[-1]} if before else {}
+        profiles |= {EARLIER: merge([{column: each} for each in before if each]).get(column)} if len(before) > 1 else {}
+        known = {series: profile for series, profile in profiles.items() if profile}
+        if len({value for profile in known.values() for value in profile["bins"]}) > 1:
+            yield stage, column, known
+
+
+def _last_stages(root: str, version: Version) -> dict[str, str]:
+    """Return the last stage that profiled each column, of those before packing."""
+    last: dict[str, str] = {}
+    for stage in STAGES:
+        if stage in version.manifests and stage != "pack":
+            kept = _kept(root, version.manifests[stage])
+            last |= {column: stage for column in kept if kept[column]["count"] and not column.startswith(INNER)}
+    return last
+
+
+def _profile(root: str, version: Version, stage: str, column: str) -> Profile | None:
+    """Return the profile of a column after a stage; None if it has no values there."""
+    profile = _kept(root, version.manifests[stage]).get(column) if stage in version.manifests else None
+    return profile if profile and profile["count"] else None
+
+
+@lru_cache(maxsize=512)
+def _kept(root: str, referred: str) -> Mapping[str, Profile]:
+    """Return the profiles of kept rows of a manifest, which its reference names by digest: it never changes."""
+    profiles: Mapping[str, Profile] = read_manifest(root, referred).metrics["kept"]
+    return profiles

@@ -1,0 +1,130 @@
+"""Finds every place where a document, URL or site is used in published tokens."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute
+
+from pipeline_tasks.counted import counted
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.command import add_json, add_recipe, print_result
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.building import file_of
+from pipeline_tasks.publish.published import PublishedFile
+from pipeline_tasks.publish.published_shards import open_build
+from pipeline_tasks.publish.published_tokens import open_lineage
+from pipeline_tasks.publish.takedowns import Entry, valid_entries
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.text.urls.takedown import DOC, SITE, URL, TakenDown, evidence, of_entries
+
+pc: Any = pyarrow.compute
+
+SHOWN = ("id", "url", "snapshot", "sequence", "start", "length")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A stretch of a document in a published sequence; a snapshot's own tokens are one shard."""
+
+    recipe: str
+    version: int
+    shard: int
+    sequence: int
+    start: int
+    length: int
+    copy: int
+    id: str
+    url: str
+    snapshot: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, and what to find."""
+    add_recipe(parser)
+    add_documents(parser)
+    add_json(parser)
+
+
+def add_documents(parser: argparse.ArgumentParser) -> None:
+    """Add `--url`, `--site`, `--doc` and `--text`, which `named_entries` reads."""
+    more: dict[str, Any] = {"action": "append", "default": [], "metavar": "X"}
+    parser.add_argument("--url", **more, help="a URL, however it is written; may be repeated, as the others")
+    parser.add_argument("--site", **more, help="a host, with all hosts below it")
+    parser.add_argument("--doc", **more, help="the id of a document: its text, wherever it is found")
+    parser.add_argument("--text", **more, help="a file with the text of a document, as `extract` found it")
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print every use in the current versions of the named recipe, or of all."""
+    entries = valid_entries(named_entries(options))
+    if not entries:
+        message = "name what to find with --url, --site, --doc or --text"
+        raise RecipeError(message)
+    uses = list(find(options.root, current_versions(options.root, options.recipe), entries))
+    print_result(options, [asdict(use) for use in uses], use_lines(uses))
+    return 0
+
+
+def named_entries(options: argparse.Namespace) -> list[Entry]:
+    """Return the URLs, sites and documents that the options of `add_documents` name."""
+    named = [(kind, value) for kind in (URL, SITE, DOC) for value in getattr(options, kind)]
+    return [*named, *((DOC, id_of(Path(file))) for file in options.text)]
+
+
+def current_versions(root: str, recipe: str = "") -> list[Version]:
+    """Return the newest version of each snapshot of a recipe, or of all; RecipeError if the named one has none."""
+    if recipe:
+        return version_log.latest_by_snapshot(root, recipe) or [version_log.current(root, recipe)]
+    return [version for name in version_log.recipes(root) for version in version_log.latest_by_snapshot(root, name)]
+
+
+def id_of(file: Path) -> str:
+    """Return the id of the document with the text of a file."""
+    from pipeline_tasks.text.page.identity import identity
+
+    try:
+        return identity(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"--text {file} cannot be read ({error}); name a file with UTF-8 text"
+        raise RecipeError(message) from error
+
+
+def find(root: str, versions: Sequence[Version], entries: Sequence[Entry]) -> Iterator[Use]:
+    """Yield the uses of what entries name, by version, shard, sequence and start.
+
+    Rows are compared with the entries as takedowns are. Of each shard only its lineage is read.
+    """
+    taken = of_entries(entries)
+    for version in versions:
+        for shard, file in enumerate(_lineages(root, version)):
+            for row in _rows(root, version, file, taken):
+                yield Use(recipe=version.recipe, version=version.number, shard=shard, copy=row.pop("copy", 0), **row)
+
+
+def _lineages(root: str, version: Version) -> list[PublishedFile]:
+    if COMPOSE in version.manifests:
+        return [file_of(entry["lineage"]) for entry in open_build(root, version).index["shards"]]
+    return [version.file("lineage.parquet")] if "pack" in version.manifests else []
+
+
+def _rows(root: str, version: Version, file: PublishedFile, taken: TakenDown) -> Iterator[dict[str, Any]]:
+    with open_lineage(root, file, version.way_out) as lineage:
+        columns = [*SHOWN, *(["copy"] if "copy" in lineage.schema_arrow.names else [])]
+        for batch in lineage.iter_batches(columns=columns):
+            yield from batch.filter(pc.is_valid(evidence(taken, batch["url"], batch["id"]))).to_pylist()
+
+
+def use_lines(uses: Sequence[Use]) -> Iterator[str]:
+    """Yield a line per use, and how many there are."""
+    for use in uses:
+        copy = f", use {use.copy + 1}" if use.copy else ""
+        yield (
+            f"{use.recipe} version {use.version}  shard {use.shard:,}  sequence {use.sequence:,}  tokens {use.start:,} "
+            f"to {use.start + use.length:,}  {use.id} of {use.snapshot}{copy}  {use.url}"
+        )
+    documents, tokens = len({use.id for use in uses}), sum(use.length for use in uses)
+    yield f"{counted(len(uses), 'place')} of {counted(documents, 'document')}, {counted(tokens, 'token')}"

@@ -1,0 +1,139 @@
+"""Gives the state of every snapshot of a recipe from the root and its ledger, by few reads: one summary a version."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pipeline_tasks.inspect.staleness import HistoryUse, Uses, historic_stages, stale_among
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.summary import Summary, read_summary
+from pipeline_tasks.publish.version_log import Retraction, Version
+from pipeline_tasks.recipe import COMPOSE
+
+State = Literal["published", "approved", "stale", "retracted", "refused"]
+"""What the root says of a snapshot: `approved` is published after a person let a refused gate pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotState:
+    """The state of a snapshot and what to do next ("" if nothing); `version` and `summary` are of its newest version.
+
+    `versions` counts those that were published, `cost` is in dollars by the ledger's prices.
+    """
+
+    snapshot: str
+    state: State
+    next_step: str = ""
+    version: Version | None = None
+    summary: Summary | None = None
+    versions: int = 0
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The snapshots of a recipe in order, with retracted and refused ones; `builds` is whether they are builds."""
+
+    recipe: str
+    snapshots: tuple[SnapshotState, ...]
+    builds: bool = False
+
+    @property
+    def published(self) -> list[SnapshotState]:
+        """The snapshots that have a version in the dataset."""
+        return [snapshot for snapshot in self.snapshots if snapshot.version]
+
+    @property
+    def stages(self) -> list[str]:
+        """The stages of the newest published snapshot."""
+        newest = self.published[-1].summary if self.published else None
+        return [stage.stage for stage in newest.stages] if newest else []
+
+
+Costs = Mapping[int, Mapping[str, Any]]
+"""Rows of the ledger's query `cost_of_tokens`, by version number."""
+
+
+def overviews(root: str) -> list[Overview]:
+    """Return the overview of every recipe that has published into `root` or was refined into it."""
+    with Ledger.open(ledger_of(root)) as ledger:
+        costs, states = ledger.query("cost_of_tokens"), ledger.query("status")
+    published = version_log.recipes(root)
+    names = published + sorted({row["recipe"] for row in states} - {*published, ""})
+    return [overview for name in names if (overview := _overview(root, name, costs, states)).snapshots]
+
+
+def overview_of(root: str, recipe: str) -> Overview:
+    """Return the overview of one recipe; the summaries of others are not read."""
+    with Ledger.open(ledger_of(root)) as ledger:
+        return _overview(root, recipe, ledger.query("cost_of_tokens"), ledger.query("status"))
+
+
+def _overview(
+    root: str, recipe: str, costs: Iterable[Mapping[str, Any]], states: Iterable[Mapping[str, Any]]
+) -> Overview:
+    entries = version_log.log(root, recipe)
+    newest = dict(sorted({entry.snapshot: entry for entry in entries}.items()))
+    numbers = {row["number"]: row for row in costs if row["recipe"] == recipe}
+    known = _published(root, entries, [entry for entry in newest.values() if isinstance(entry, Version)], numbers)
+    known += [_retracted(root, entry) for entry in newest.values() if isinstance(entry, Retraction)]
+    known += [_refused(row) for row in states if row["recipe"] == recipe and _is_refused(row, newest)]
+    builds = any(COMPOSE in state.version.manifests for state in known if state.version)
+    return Overview(recipe, tuple(sorted(known, key=lambda state: state.snapshot)), builds)
+
+
+def _published(
+    root: str, entries: Sequence[Version | Retraction], live: Sequence[Version], costs: Costs
+) -> list[SnapshotState]:
+    """Return the states of the versions of the dataset, one per snapshot and in order."""
+    summaries = {version.number: read_summary(root, version) for version in live}
+    numbers = Counter(entry.snapshot for entry in entries if isinstance(entry, Version))
+    stale = {version.version.number: version.stage for version in stale_among(live, _uses(summaries))}
+    return [
+        SnapshotState(
+            snapshot=version.snapshot,
+            state=_state_of(summaries[version.number], stale.get(version.number, "")),
+            next_step=_next_step(stale.get(version.number, "")),
+            version=version,
+            summary=summaries[version.number],
+            versions=numbers[version.snapshot],
+            cost=costs.get(version.number, {}).get("cost_usd"),
+        )
+        for version in live
+    ]
+
+
+def _uses(summaries: Mapping[int, Summary]) -> Uses:
+    historic = historic_stages()
+    return {
+        (number, stage.stage): HistoryUse(stage.history, stage.fingerprint if stage.saves_history else "")
+        for number, summary in summaries.items()
+        for stage in summary.stages
+        if stage.stage in historic
+    }
+
+
+def _state_of(summary: Summary, stale: str) -> State:
+    return "stale" if stale else "approved" if summary.overrides else "published"
+
+
+def _next_step(stale: str) -> str:
+    return f"run it again: earlier snapshots changed since, which {stale} reads" if stale else ""
+
+
+def _retracted(root: str, entry: Retraction) -> SnapshotState:
+    undo = f"`refinery retract --undo {entry.snapshot} {root} --recipe {entry.recipe}` publishes it again"
+    return SnapshotState(entry.snapshot, "retracted", f"{entry.account}; {undo}", versions=len(entry.retracts))
+
+
+def _is_refused(row: Mapping[str, Any], newest: Mapping[str, Version | Retraction]) -> bool:
+    """Return whether the ledger has a refused gate of a snapshot that has no entry in the log."""
+    return bool(row["refused"]) and row["snapshot"] not in newest
+
+
+def _refused(row: Mapping[str, Any]) -> SnapshotState:
+    return SnapshotState(
+        row["snapshot"], "refused", "read the verdict, then mend the data or override the gate", cost=row["cost_usd"]
+    )

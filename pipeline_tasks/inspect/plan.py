@@ -1,0 +1,237 @@
+"""Plans a training run from its tokens: bytes to crawl, cores, hours, storage, money, and the rate of the loader."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pipeline_tasks.counted import counted
+from pipeline_tasks.inspect.chosen import chosen_version
+from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
+from pipeline_tasks.inspect.demand import (
+    Demand,
+    LoaderRate,
+    Prices,
+    StageDemand,
+    Target,
+    demand_of,
+    loader_rate,
+    total_kept,
+)
+from pipeline_tasks.inspect.plan_bases import measured_basis, published_basis
+from pipeline_tasks.inspect.sizes import in_bytes
+from pipeline_tasks.inspect.version_costs import StageCost, VersionCost, token_bytes, version_basis, version_cost
+from pipeline_tasks.store.storage import require_root
+
+CORE_HOUR = 0.05
+CORE_HOUR_SOURCE = "about a cloud's list price of one virtual core, as the ledger starts with"
+GB_MONTH = 0.023
+GB_MONTH_SOURCE = "Amazon S3 Standard, first 50 TB of a month, us-east-1, list price"
+
+TOKEN_BYTES = 4
+"""Bytes of a token in a file of uint32."""
+
+REFINE_DAYS = 14
+
+FINEWEB_SOURCE = "FineWeb (arXiv 2406.17557) has 15e12 tokens of 96 crawls; a crawl has about 433 TB of content"
+FINEWEB_CONTENT_PER_TOKEN = 96 * 433e12 / 15e12
+"""Bytes of content per token: 96 crawls for 15e12 tokens, each of the 394 TiB that December 2024 has."""
+
+
+WHOLE = 100
+"""From here on a number is shown without a fraction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a training run asks for, on each basis; with a version, what was foretold of it and what it took."""
+
+    target: Target
+    prices: Prices
+    loader: LoaderRate
+    demands: tuple[Demand, ...]
+    cost: VersionCost | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the target, the version to plan from, and the prices."""
+    some = number(float, 1e-9)
+    parser.add_argument("--target-tokens", type=number(float, 1), required=True, metavar="N", help="such as 14.8e12")
+    parser.add_argument("--days", type=some, required=True, metavar="D", help="days of training")
+    parser.add_argument("--gpus", type=number(int, 1), required=True, metavar="N", help="GPUs that read the tokens")
+    parser.add_argument(
+        "--from",
+        default="",
+        dest="from_version",
+        metavar="VERSION",
+        help="plan from what this version took: a number, or a snapshot (default: measured and published costs)",
+    )
+    add_recipe(parser)
+    parser.set_defaults(requires_root=False)
+    parser.add_argument(
+        "--refine-days", type=some, default=REFINE_DAYS, metavar="D", help="days to refine the crawl in (default: 14)"
+    )
+    parser.add_argument(
+        "--token-bytes", type=some, metavar="B", help="bytes of a stored token (default: the version's, else 4)"
+    )
+    price = number(float, 0)
+    parser.add_argument(
+        "--core-hour-price",
+        type=price,
+        default=CORE_HOUR,
+        metavar="USD",
+        help=f"default: {CORE_HOUR}, {CORE_HOUR_SOURCE}",
+    )
+    parser.add_argument(
+        "--gb-month-price", type=price, default=GB_MONTH, metavar="USD", help=f"default: {GB_MONTH}, {GB_MONTH_SOURCE}"
+    )
+    add_json(parser)
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print the plan."""
+    plan = plan_of(options)
+    print_result(options, plan_facts(plan), plan_lines(plan))
+    return 0
+
+
+def plan_of(options: argparse.Namespace) -> Plan:
+    """Return the plan that the options ask for."""
+    cost, stored = None, 0
+    if options.from_version:
+        require_root(options.root)
+        version = chosen_version(options.root, recipe_of(options), options.from_version)
+        cost, stored = version_cost(options.root, version), token_bytes(options.root, version)
+    target = Target(
+        tokens=options.target_tokens,
+        days=options.days,
+        gpus=int(options.gpus),
+        token_bytes=options.token_bytes or stored or TOKEN_BYTES,
+        refine_days=options.refine_days,
+    )
+    prices = Prices(options.core_hour_price, options.gb_month_price)
+    bases = (version_basis(cost),) if cost else (measured_basis(), published_basis())
+    demands = tuple(demand_of(basis, target, prices) for basis in bases)
+    return Plan(target, prices, loader_rate(target), demands, cost)
+
+
+# --- Output ---------------------------------------------------------------------------------------------------------
+
+
+def plan_facts(plan: Plan) -> dict[str, Any]:
+    """Return the plan as plain JSON values."""
+    return {
+        "target": asdict(plan.target),
+        "prices": {**asdict(plan.prices), "sources": list(_price_sources(plan.prices))},
+        "loader": asdict(plan.loader),
+        "plans": [asdict(demand) | {"kept": total_kept(demand.stages)} for demand in plan.demands],
+        "references": [{"content": plan.target.tokens * FINEWEB_CONTENT_PER_TOKEN, "source": FINEWEB_SOURCE}],
+        "forecast": plan.cost and _forecast_facts(plan.cost),
+    }
+
+
+def _forecast_facts(cost: VersionCost) -> dict[str, Any]:
+    stages = [
+        {
+            "stage": stage.stage,
+            "reads": {"foretold": stage.foretold_reads, "measured": stage.reads},
+            "seconds": {"foretold": stage.foretold_seconds, "measured": stage.seconds},
+        }
+        for stage in cost.stages
+    ]
+    return {
+        "version": cost.version.number,
+        "landed": cost.landed,
+        "tokens": {"foretold": cost.foretold_tokens, "measured": cost.tokens},
+        "seconds": {"foretold": _foretold(cost.stages), "measured": _spent(cost.stages)},
+        "stages": stages,
+    }
+
+
+def _foretold(stages: Sequence[StageCost]) -> float:
+    """Return the seconds that are foretold of the stages of which the ledger has seconds."""
+    return sum(stage.foretold_seconds for stage in stages if stage.seconds is not None)
+
+
+def _spent(stages: Sequence[StageCost]) -> float:
+    return sum(stage.seconds for stage in stages if stage.seconds is not None)
+
+
+def _price_sources(prices: Prices) -> Iterator[str]:
+    for price, default, unit, source in (
+        (prices.core_hour, CORE_HOUR, "core-hour", CORE_HOUR_SOURCE),
+        (prices.gb_month, GB_MONTH, "GB-month", GB_MONTH_SOURCE),
+    ):
+        yield f"${price:g} per {unit}: {source if price == default else 'given'}"
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """Yield the plan for a person."""
+    target = plan.target
+    yield f"{target.tokens:,.0f} tokens in {counted(target.days, 'day')} on {counted(target.gpus, 'GPU')}"
+    yield ""
+    yield from _loader_lines(plan.loader, target)
+    for demand in plan.demands:
+        yield ""
+        yield from _demand_lines(demand, target)
+    yield ""
+    if plan.cost is None:
+        yield f"compare    {in_bytes(target.tokens * FINEWEB_CONTENT_PER_TOKEN)} of content: {FINEWEB_SOURCE}"
+    yield from (f"price      {source}" for source in _price_sources(plan.prices))
+    if plan.cost:
+        yield ""
+        yield from _forecast_lines(plan.cost)
+
+
+def _loader_lines(loader: LoaderRate, target: Target) -> Iterator[str]:
+    yield (
+        f"loader     {loader.tokens_s:,.0f} tokens/s of {target.token_bytes:g} bytes: {in_bytes(loader.bytes_s)}/s, "
+        f"{in_bytes(loader.bytes)} in all"
+    )
+    yield f"each GPU   {loader.tokens_s_per_gpu:,.0f} tokens/s, {in_bytes(loader.bytes_s_per_gpu)}/s"
+
+
+def _demand_lines(demand: Demand, target: Target) -> Iterator[str]:
+    content = f", {in_bytes(demand.content)} of content" if demand.content else ""
+    yield f"{demand.basis}: {demand.source}"
+    yield f"  crawl    {in_bytes(demand.landed)} as landed{content}; {total_kept(demand.stages):.3g} of all rows stay"
+    yield (
+        f"  compute  {demand.core_hours:,.0f} core-hours: {demand.cores:,} cores for {target.refine_days:g} days, "
+        f"${demand.core_money:,.0f}"
+    )
+    yield (
+        f"  storage  {in_bytes(demand.stored)} with the crawl, for {target.refine_days + target.days:g} days, "
+        f"${demand.storage_money:,.0f}"
+    )
+    yield f"  {'stage':<24}{'kept':>8}{'reads':>12}{'core-hours':>14}{'stores':>12}  seconds from"
+    yield from (_stage_line(stage) for stage in demand.stages)
+
+
+def _stage_line(stage: StageDemand) -> str:
+    kept = "-" if stage.kept is None else f"{stage.kept:.1%}"
+    return (
+        f"  {stage.stage:<24}{kept:>8}{in_bytes(stage.reads):>12}{stage.core_hours:>14,.0f}{in_bytes(stage.stores):>12}"
+        f"  {stage.source}"
+    )
+
+
+def _forecast_lines(cost: VersionCost) -> Iterator[str]:
+    """Yield what unit costs foretell of the version's landed files, beside what it took."""
+    yield f"forecast of version {cost.version.number} from its {in_bytes(cost.landed)} of landed files, beside fact"
+    yield f"  {'stage':<24}{'reads':>24}{'core seconds':>24}{'foretold / fact':>18}"
+    for stage in cost.stages:
+        reads = f"{in_bytes(stage.foretold_reads)}, {in_bytes(stage.reads)}"
+        yield f"  {stage.stage:<24}{reads:>24}{_beside(stage.foretold_seconds, stage.seconds)}"
+    yield f"  {'all that are measured':<24}{'':>24}{_beside(_foretold(cost.stages), _spent(cost.stages))}"
+    yield f"  {'tokens':<24}{'':>24}{_beside(cost.foretold_tokens, cost.tokens)}"
+
+
+def _beside(foretold: float, fact: float | None) -> str:
+    if fact is None:
+        return f"{f'{_number(foretold)}, not known':>24}"
+    ratio = f"{foretold / fact:.2f}" if fact else "-"
+    return f"{f'{_number(foretold)}, {_number(fact)}':>24}{ratio:>18}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= WHOLE else f"{value:.2g}"

@@ -1,0 +1,23 @@
+"""Checks the exports of a version in its root: the list of each, and every file that it names."""
+
+from pipeline_tasks.inspect.verify.findings import Findings
+from pipeline_tasks.inspect.verify.objects import Expected, check_object
+from pipeline_tasks.publish.trainers.place import FILES, files_of
+from pipeline_tasks.publish.trainers.versions import EXPORTS
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.store import storage
+
+
+def check_exported(root: str, version: Version, findings: Findings, *, full: bool) -> None:
+    """Compare the files of the exports that are complete with their lists."""
+    store = storage.connect(root)
+    for entry in store.list(f"{version.prefix}/{EXPORTS}"):
+        place, _, name = f"{root}/{entry.path}".rpartition("/")
+        if name != FILES:
+            continue
+        heal = f"remove the folder {place} and build again: the same files are written"
+        with findings.guarded(f"{place}/{FILES}", heal):
+            for file in files_of(place, store.read(entry.path))["files"]:
+                path = f"{place}/{file['path']}"
+                expected = Expected(path, "exported files", (file["bytes"],), (file["sha256"],), heal)
+                check_object(expected, findings, full=full)

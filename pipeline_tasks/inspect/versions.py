@@ -1,0 +1,107 @@
+"""Lists the published versions of every recipe: what each has, and whether it still counts."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.command import add_json, add_root, print_result
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.version_log import Retraction, Version
+from pipeline_tasks.store import storage
+
+PUBLISHED, SUPERSEDED, RETRACTED = "published", "superseded", "retracted"
+"""States of a version: the newest of its snapshot, followed by a newer one of its snapshot, or taken out."""
+
+SHOWN = 12
+"""Digits of a tokenizer's digest in the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionLine:
+    """One version of a recipe, for the list.
+
+    `published_at` is when its entry of the log was written, as its store says: ISO 8601 in UTC. `note` says when and
+    why a retracted version was retracted, and which version follows a superseded one.
+    """
+
+    recipe: str
+    number: int
+    snapshot: str
+    state: str
+    documents: int
+    tokens: int
+    sequences: int
+    tokenizer: str
+    published_at: str
+    note: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, the recipe and `--json`."""
+    add_root(parser)
+    parser.add_argument("--recipe", default="", help="recipe, or dataset of a build (default: every one)")
+    add_json(parser)
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print one line per version, the newest last."""
+    published = version_log.recipes(options.root)
+    if options.recipe and options.recipe not in published:
+        version_log.current(options.root, options.recipe)  # raises: it says what is published
+    names = [options.recipe] if options.recipe else published
+    if not names:
+        message = f"{options.root} has no published version; publish one with `refinery run --input ... --output ROOT`"
+        raise RecipeError(message)
+    lines = [line for name in names for line in list_versions(options.root, name)]
+    print_result(options, [asdict(line) for line in lines], table_lines(lines))
+    return 0
+
+
+def list_versions(root: str, recipe: str) -> list[VersionLine]:
+    """Return the versions of a recipe, the newest last."""
+    entries = version_log.log(root, recipe)
+    newest = {entry.snapshot: entry for entry in entries}
+    times = {entry.path: entry.modified for entry in storage.connect(root).list(f"datasets/{recipe}")}
+    return [_line(entry, newest[entry.snapshot], times) for entry in entries if isinstance(entry, Version)]
+
+
+def _line(version: Version, newest: Version | Retraction, times: dict[str, float]) -> VersionLine:
+    state, note = _state(version, newest)
+    at = times[version_log.version_path(version.recipe, version.number)]
+    return VersionLine(
+        recipe=version.recipe,
+        number=version.number,
+        snapshot=version.snapshot,
+        state=state,
+        documents=version.documents,
+        tokens=version.tokens,
+        sequences=version.sequences,
+        tokenizer=version.tokenizer,
+        published_at=datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
+        note=note,
+    )
+
+
+def _state(version: Version, newest: Version | Retraction) -> tuple[str, str]:
+    if isinstance(newest, Retraction):
+        return RETRACTED, newest.account
+    if newest.number != version.number:
+        return SUPERSEDED, f"version {newest.number} follows it"
+    return PUBLISHED, ""
+
+
+def table_lines(lines: Sequence[VersionLine]) -> Iterator[str]:
+    """Yield the list as a table for a person."""
+    yield (
+        f"{'recipe':<12}{'version':>8}  {'snapshot':<20}{'state':<11}{'documents':>13}{'tokens':>19}{'sequences':>15}"
+        f"  {'tokenizer':<{SHOWN}}  published (UTC)"
+    )
+    for line in lines:
+        row = (
+            f"{line.recipe:<12}{line.number:>8}  {line.snapshot:<20}{line.state:<11}{line.documents:>13,}"
+            f"{line.tokens:>19,}{line.sequences:>15,}  {line.tokenizer[:SHOWN] or '-':<{SHOWN}}  "
+            f"{line.published_at[:16].replace('T', ' ')}"
+        )
+        yield f"{row}  {line.note}".rstrip()

@@ -1,0 +1,80 @@
+"""Real builds are compared and planned from as versions of a snapshot are: their stages, copies and costs."""
+
+import pytest
+
+from pipeline_tasks.cli.build import plan
+from pipeline_tasks.inspect.chosen import ordered_manifests
+from pipeline_tasks.inspect.diff import compare
+from pipeline_tasks.inspect.plan_bases import TOKENS_PER_PACKED_BYTE
+from pipeline_tasks.inspect.version_costs import version_basis, version_cost
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.run.unit_costs import cost_of
+from pipeline_tasks.store.reading import read_shards
+from tests.publish.test_building import (
+    built,
+    recipe_of,
+    root,  # noqa: F401 -- a fixture: a root with two versions to build of
+)
+
+
+def test_real_builds_are_compared_with_copies_and_without_half_known_groups(
+    root: str,  # noqa: F811 -- a fixture
+) -> None:
+    named = built(root, recipe_of()), built(root, recipe_of(mix={"weights": {"en": 1}, "max_epochs": 1}))
+    versions = version_log.versions(root, "corpus")
+    a, b = (next(version for version in versions if version.number == reply["version"]) for reply in named)
+    diff = compare(root, a, b, documents=True)
+    assert diff.documents is not None
+    shuffled = [ordered_manifests(root, version)["shuffle"] for version in (a, b)]
+    assert diff.documents.common + diff.documents.added == len(
+        {id_ for batch in read_shards(root, shuffled[1].shards, ["id"]) for id_ in batch.column("id").to_pylist()}
+    )
+    amounts = [sum(pair[side].documents for pair in diff.groups["language"].values()) for side in (0, 1)]
+    assert amounts == [manifest.rows for manifest in shuffled]
+    cheap = compare(root, a, b)
+    assert cheap.groups["language"] == {}, (
+        "the documents of A are used several times, which no manifest has by language"
+    )
+    assert compare(root, b, b).groups["language"]
+
+
+def test_a_build_takes_what_its_versions_took_up_to_what_it_reads(root: str) -> None:  # noqa: F811 -- a fixture
+    built(root, recipe_of())
+    version = version_log.current(root, "corpus")
+    cost = version_cost(root, version)
+    refined = version_log.latest_by_snapshot(root, "tiny")
+    alone = [version_cost(root, part) for part in refined]
+    assert cost.landed == sum(part.landed for part in alone)
+    assert [part.tokens for part in alone] == [
+        ordered_manifests(root, part)["tokenize"].metrics["kept"]["n_tokens"]["sum"] for part in refined
+    ]
+    stages = {stage.stage: stage for stage in cost.stages}
+    tiny = ("ingest", "extract", "filter_language", "dedup_url", "dedup_exact", "tokenize")
+    corpus = [f"corpus/{step.stage}" for step in recipe_of().steps]
+    assert list(stages) == [*(f"tiny/{stage}" for stage in tiny), *corpus]
+    reads = [next(stage.reads for stage in part.stages if stage.stage == "extract") for part in alone]
+    assert stages["tiny/extract"].reads == sum(reads)
+    composed = ordered_manifests(root, version)["compose"]
+    assert (
+        stages["corpus/select"].foretold_reads
+        == stages["corpus/select"].reads
+        == sum(shard.weight for shard in composed.shards)
+    )
+    assert {rate.source for rate in version_basis(cost).stages} == {"ledger"}
+
+
+def test_stages_that_a_plan_of_a_build_ran_are_among_what_the_build_took(root: str) -> None:  # noqa: F811 -- a fixture
+    """They were recorded without the name of a build, so the ledger had no cost of its versions."""
+    recipe = recipe_of(select={}, shuffle={"seed": 9, "buckets": 2})
+    plan(root, recipe, "local")
+    built(root, recipe)
+    cost = version_cost(root, version_log.current(root, "corpus"))
+    assert all(stage.seconds for stage in cost.stages)
+
+
+def test_a_version_of_documents_that_nobody_has_packed_foretells_as_many_tokens(root: str) -> None:  # noqa: F811 -- a fixture
+    cost = version_cost(root, version_log.latest_by_snapshot(root, "tiny")[0])
+    left = cost.stages[-1].foretold_reads * cost_of("tokenize").kept
+    packed = left * cost_of("shuffle").kept * cost_of("pack").kept * TOKENS_PER_PACKED_BYTE
+    assert cost.foretold_tokens == pytest.approx(packed)
+    assert cost.version.tokens == 0 < cost.tokens

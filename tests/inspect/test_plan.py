@@ -1,0 +1,188 @@
+"""`refinery plan` computes what a training run asks for, from what was measured or published, and with the right units."""
+
+import json
+import shutil
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.inspect.chosen import ordered_manifests
+from pipeline_tasks.inspect.demand import MONTH, Prices, Target, demand_of, loader_rate, total_kept
+from pipeline_tasks.inspect.plan_bases import (
+    PUBLISHED_KEPT,
+    ROWS_KEPT,
+    measured_basis,
+    published_basis,
+)
+from pipeline_tasks.inspect.version_costs import version_basis, version_cost
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.recipe import load_recipe
+from pipeline_tasks.run.unit_costs import cost_of
+from tests.small_root import DAYS, RECIPE, STAGES, SmallRoot
+
+SEED = Target(tokens=14.8e12, days=54, gpus=2048, token_bytes=4, refine_days=14)
+"""The run of seed S3."""
+
+PRICES = Prices(0.05, 0.023)
+WORDS = ["--target-tokens", "14.8e12", "--days", "54", "--gpus", "2048"]
+
+
+# --- The equations --------------------------------------------------------------------------------------------------
+
+
+def test_the_loader_of_the_seed_reads_megabytes_a_second_and_not_gigabytes() -> None:
+    """The seed prints 12.7 GB/s and 60 PB for them."""
+    loader = loader_rate(SEED)
+    assert loader.tokens_s == pytest.approx(3.172e6, rel=1e-3)
+    assert loader.bytes_s == pytest.approx(12.7e6, rel=2e-3)
+    assert loader.bytes == 59.2e12
+    assert loader.bytes_s_per_gpu == pytest.approx(6.2e3, rel=1e-3)
+
+
+def test_the_crawl_of_the_seed_follows_from_its_retention() -> None:
+    demand = demand_of(published_basis(), SEED, PRICES)
+    assert total_kept(demand.stages) == pytest.approx(0.0095)
+    assert demand.content == pytest.approx(6.23e15, rel=1e-3)
+
+
+def test_what_is_measured_covers_every_stage_of_the_recipe() -> None:
+    stages = [step.stage for step in load_recipe("web").steps]
+    assert [rate.stage for rate in measured_basis().stages] == stages == [*ROWS_KEPT, "pack"]
+    assert PUBLISHED_KEPT.keys() <= ROWS_KEPT.keys()
+
+
+def test_bytes_that_a_stage_reads_are_those_that_the_one_before_passed_on() -> None:
+    rates = {rate.stage: rate for rate in measured_basis().stages}
+    assert rates["ingest"].reads == 1
+    assert rates["filter_url"].reads == cost_of("ingest").kept * cost_of("extract").kept
+    assert rates["filter_url"].seconds == pytest.approx(rates["filter_url"].reads * cost_of("filter_url").seconds / 1e6)
+    published = {rate.stage: rate for rate in published_basis().stages}
+    fewer = 0.4 * 0.5 / (ROWS_KEPT["filter_language"] * ROWS_KEPT["filter_quality"])
+    assert published["dedup_exact"].reads == pytest.approx(rates["dedup_exact"].reads * fewer)
+
+
+@given(st.floats(1, 1e15), st.floats(1.5, 100), st.floats(0.1, 1000))
+def test_a_plan_is_linear_in_tokens_and_money_in_prices(tokens: float, times: float, days: float) -> None:
+    target = replace(SEED, tokens=tokens, days=days, refine_days=days)
+    plain, scaled = (demand_of(measured_basis(), replace(target, tokens=n), PRICES) for n in (tokens, tokens * times))
+    for name in ("landed", "content", "core_hours", "stored", "core_money", "storage_money"):
+        assert getattr(scaled, name) == pytest.approx(getattr(plain, name) * times)
+    assert plain.core_money == pytest.approx(plain.core_hours * 0.05)
+    assert plain.storage_money == pytest.approx(plain.stored / 1e9 * 0.023 * 2 * days * 86_400 / MONTH)
+    assert plain.cores * days * 24 >= plain.core_hours * (1 - 1e-9) > (plain.cores - 1) * days * 24 * (1 - 1e-9)
+
+
+# --- From a version -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def root(small_root: SmallRoot, tmp_path: Path) -> str:
+    """A copy of the small root, whose ledger knows of the second day that every stage but `ingest` took an hour."""
+    copy = tmp_path / "root"
+    shutil.copytree(small_root.root, copy)
+    version = version_log.versions(str(copy), RECIPE)[1]
+    manifests = ordered_manifests(str(copy), version)
+    with Ledger.open(str(copy / "ledger.sqlite")) as ledger:
+        for stage in STAGES[1:]:
+            path = version.manifests[stage].partition("@")[0]
+            ledger.record_stage(path, manifests[stage], cpu=3600, recipe=RECIPE, snapshot=version.snapshot)
+    return str(copy)
+
+
+def plan_facts(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    capsys.readouterr()
+    assert main(["plan", *WORDS, "--json", *words]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_plan_from_a_version_scales_what_the_version_took(root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = plan_facts(capsys, "--from", DAYS[1], root)
+    (plan,) = facts["plans"]
+    version = version_log.versions(root, RECIPE)[1]
+    factor = 14.8e12 / version.tokens
+    manifests = ordered_manifests(root, version)
+    assert plan["landed"] == pytest.approx(sum(shard.bytes for shard in manifests["land"].shards) * factor)
+    stages = {stage["stage"]: stage for stage in plan["stages"]}
+    assert list(stages) == list(STAGES)
+    assert stages["extract"] | {"core_hours": 0} == {
+        "stage": "extract",
+        "kept": pytest.approx(11 / 12),
+        "reads": pytest.approx(sum(shard.weight for shard in manifests["ingest"].shards) * factor),
+        "stores": pytest.approx(sum(shard.bytes for shard in manifests["extract"].stored) * factor),
+        "core_hours": 0,
+        "source": "ledger",
+    }
+    assert stages["extract"]["core_hours"] == pytest.approx(factor)
+    assert stages["pack"]["kept"] is None
+    seconds = stages["ingest"]["reads"] / 1e6 * cost_of("ingest").seconds
+    assert (stages["ingest"]["source"], stages["ingest"]["core_hours"]) == ("unit cost", pytest.approx(seconds / 3600))
+    assert plan["kept"] == pytest.approx(6 / 13)
+    assert facts["target"]["token_bytes"] == 2
+
+
+def test_what_is_foretold_of_a_version_is_shown_beside_what_it_took(
+    root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forecast = plan_facts(capsys, "--from", "2", root)["forecast"]
+    landed = forecast["landed"]
+    stages = {stage["stage"]: stage for stage in forecast["stages"]}
+    assert stages["ingest"]["reads"] == {"foretold": landed, "measured": landed}
+    assert stages["ingest"]["seconds"]["measured"] is None
+    assert stages["extract"]["seconds"]["measured"] == pytest.approx(3600)
+    text = landed * cost_of("ingest").kept * 0.36  # of JSON lines
+    assert stages["dedup_exact"]["reads"]["foretold"] == pytest.approx(text)
+    assert stages["dedup_exact"]["seconds"]["foretold"] == pytest.approx(text / 1e6 * cost_of("dedup_exact").seconds)
+    assert forecast["seconds"]["measured"] == pytest.approx(6 * 3600)
+    assert forecast["tokens"]["measured"] == 555
+    assert main(["plan", *WORDS, root, "--from", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "forecast of version 2 from its 8.25 kB of landed files, beside fact" in out
+    assert "not known" in out
+
+
+def test_a_root_without_a_ledger_is_planned_from_by_unit_costs(root: str) -> None:
+    (Path(root) / "ledger.sqlite").unlink()
+    cost = version_cost(root, version_log.versions(root, RECIPE)[0])
+    assert {rate.source for rate in version_basis(cost).stages} == {"unit cost"}
+    assert not (Path(root) / "ledger.sqlite").exists()
+
+
+# --- The command ----------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_without_a_root_names_every_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("REFINERY_ROOT", str(tmp_path / "nowhere"))
+    facts = plan_facts(capsys)
+    assert [plan["basis"] for plan in facts["plans"]] == ["measured", "published"]
+    assert facts["forecast"] is None
+    assert all(plan["source"] for plan in facts["plans"] + facts["references"])
+    assert main(["plan", *WORDS, "--core-hour-price", "0.04", "--refine-days", "7"]) == 0
+    out = capsys.readouterr().out
+    assert "3,172,154 tokens/s of 4 bytes: 12.7 MB/s, 59.2 TB in all" in out
+    assert "6.232 PB of content; 0.0095 of all rows stay" in out
+    assert "$0.04 per core-hour: given" in out
+    assert "$0.023 per GB-month: Amazon S3 Standard" in out
+
+
+def test_a_version_without_tokens_is_refused(root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    version = version_log.versions(root, RECIPE)[0]
+    known = {field.name: getattr(version, field.name) for field in fields(version) if field.name != "number"}
+    documents = {stage: version.manifests[stage] for stage in ("land", *STAGES[:4])}
+    version_log.append(root, known | {"tokens": 0, "manifests": documents})
+    assert main(["plan", *WORDS, "--from", DAYS[0], root]) == 78
+    assert "version 5 of recipe small has no tokens to plan from" in capsys.readouterr().err
+    assert main(["plan", *WORDS, "--from", "nothing", root]) == 78
+
+
+@pytest.mark.parametrize("wrong", [["--days", "0"], ["--gpus", "1.5"], ["--target-tokens", "-1"]])
+def test_a_target_that_makes_no_sense_is_refused(wrong: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["plan", *WORDS, *wrong])

@@ -1,0 +1,146 @@
+"""What will not fit is found before anything runs, each kind of it by a planted snapshot; what fits is let through."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.inspect.idle_stages import Finding
+from pipeline_tasks.inspect.size_findings import RULES, Workers, history_findings, size_findings
+from pipeline_tasks.inspect.sizes import Sizes, sizes_of
+from pipeline_tasks.landing.listing import Listing
+from pipeline_tasks.recipe import load_recipe, parse_recipe
+from pipeline_tasks.run.partitions import partitions_for
+from pipeline_tasks.service.handle import handle
+from pipeline_tasks.service.requests import LandRequest, SpansRequest
+from pipeline_tasks.stage import buckets_for
+from tests import refining
+from tests.documents import documents
+from tests.run.test_compaction import compact, day
+
+GB = 10**9
+ROOMY = Workers(1000, 4 * GB)
+KNOWN = "d" * 64
+DEDUP: dict[str, Any] = {"ingest": {}, "extract": {}, "dedup_exact": {}}
+
+
+def listing(*sizes: int, name: str = "{}.warc.gz", digest: str = KNOWN) -> Listing:
+    files = tuple((name.format(rank), size, digest) for rank, size in enumerate(sizes))
+    return Listing("2026-11-20", files, ())
+
+
+def sizes(landed: Listing, stages: Mapping[str, Any] = DEDUP, **run: int) -> Sizes:
+    return sizes_of(parse_recipe({"stages": stages, "run": run}, "ours"), landed)
+
+
+def found(foretold: Sizes, workers: Workers = ROOMY) -> list[Finding]:
+    return list(size_findings(foretold, workers))
+
+
+@pytest.mark.parametrize(
+    ("landed", "workers"),
+    [
+        (listing(*[20_000_000] * 50), Workers(4, 2 * GB)),
+        (listing(*[GB] * 900), Workers(64, 2 * GB)),
+        (listing(5_000_000), Workers(1, GB)),
+        (listing(*[10_000_000] * 99, 5 * GB), Workers(4, 2 * GB)),
+        (listing(*[3_000_000] * 200, name="{}.jsonl"), Workers(4, 2 * GB)),
+    ],
+    ids=["a day", "a hundredth of a crawl", "a file", "a large file that is cut", "JSON lines"],
+)
+@pytest.mark.parametrize("recipe", ["web", "web_en"])
+def test_a_snapshot_that_fits_has_no_finding(recipe: str, landed: Listing, workers: Workers) -> None:
+    assert found(sizes_of(load_recipe(recipe), landed), workers) == []
+
+
+@pytest.mark.parametrize(
+    ("planted", "workers", "fault", "where", "words"),
+    [
+        (sizes(listing(GB)), Workers(4, GB // 4), True, "memory", "a task needs 600 MB and a worker has 250 MB"),
+        (
+            sizes(listing(*[GB] * 100), DEDUP | {"dedup_exact": {"buckets": 8}}),
+            Workers(100, 2 * GB),
+            True,
+            "dedup_exact",
+            "leave `buckets` out of the recipe, or set at least 108 (it has 8)",
+        ),
+        (sizes(listing(*[GB] * 130)), Workers(100, GB), True, "dedup_exact", "give a worker 1.18 GB"),
+        (sizes(listing(*[GB] * 900), partitions=3), ROOMY, False, "extract", "takes 25 h of one core; leave `partitions` out"),
+        (sizes(listing(*[GB] * 90_000)), Workers(10**6, 4 * GB), False, "extract", "land the snapshot in 2 parts"),
+        (sizes(listing(*[10_000_000] * 99, 5 * GB, name="{}.jsonl.gz")), ROOMY, False, "land", "that cannot be cut has 5 GB"),
+        (sizes(listing(70 * GB, name="{}.parquet")), ROOMY, False, "land", "write several files"),
+        (sizes(listing(*[50_000] * 20_000)), ROOMY, False, "land", "concatenate them before they land"),
+        (sizes(listing(*[GB] * 90_000)), Workers(10**6, 4 * GB), False, "dedup_exact", "pieces; land the snapshot"),
+        (sizes(listing(*[7 * GB] * 1100), {f"{name}": {} for name in ("ingest", "extract", "filter_url",
+            "filter_language", "filter_quality", "scrub_pii")}), ROOMY, False, "partitions", "tasks in Airflow"),
+        (sizes(listing(*[GB] * 6000, digest="")), ROOMY, False, "land", "write `sha256` of each file into"),
+        (sizes(listing(*[GB] * 900)), Workers(1, 4 * GB), False, "workers", "would take a day"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_found_with_its_way_out(
+    planted: Sizes, workers: Workers, fault: bool, where: str, words: str
+) -> None:
+    findings = [finding for finding in found(planted, workers) if words in finding.message]
+    assert [(finding.fault, finding.where) for finding in findings] == [(fault, where)], found(planted, workers)
+
+
+def test_history_in_too_many_segments_is_found_until_it_is_compacted(tmp_path: Path) -> None:
+    for number in range(17):
+        day(tmp_path, number, docs=1)
+    (finding,) = history_findings(str(tmp_path), "ours")
+    assert (finding.fault, finding.where) == (False, "dedup_exact")
+    assert f"17 segments of history; run `refinery compact {tmp_path}`" in finding.message
+    compact(tmp_path)
+    assert list(history_findings(str(tmp_path), "ours")) == []
+
+
+def test_every_rule_has_a_planted_case() -> None:
+    assert len(RULES) == 9
+
+
+def test_what_is_foretold_is_what_a_run_takes(tmp_path: Path) -> None:
+    crawl, root = tmp_path / "2026-11-20", str(tmp_path / "root")
+    crawl.mkdir()
+    for rank in range(40):
+        with (crawl / f"{rank}.warc.gz").open("wb") as file:
+            file.truncate(100_000_000)  # sparse: nothing is stored
+    promise = [{"path": file.name, "bytes": 100_000_000, "sha256": KNOWN} for file in sorted(crawl.iterdir())]
+    (crawl / "snapshot.json").write_text(json.dumps({"snapshot": "2026-11-20", "files": promise}))
+    landed = handle(LandRequest(root, str(crawl)))["manifest"]
+    foretold = {size.stage: size for size in sizes(listing(*[100_000_000] * 40)).stages}
+    for stage in ("ingest", "extract"):
+        cut = handle(SpansRequest(root, landed, stage))["spans"]
+        assert abs(len(cut) - foretold[stage].partitions) <= 1  # `extract` really reads a hundredth more
+    parent = refining.commit_parent(tmp_path / "other", [documents(["some text"])])
+    assert len(refining.refined(tmp_path / "other", "dedup_exact", parent)[1].shards) == buckets_for(())
+    assert foretold["dedup_exact"].buckets == 8
+    assert partitions_for("ingest", ()) == 1
+
+
+def test_the_command_prints_sizes_and_ends_with_the_code_of_a_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crawl = tmp_path / "2026-11-20"
+    crawl.mkdir()
+    (crawl / "a.jsonl").write_text('{"text": "some text"}\n')
+    recipe = tmp_path / "ours.yaml"
+    recipe.write_text(yaml.safe_dump({"stages": DEDUP}, sort_keys=False))
+    given = ["lint", str(recipe), "--input", str(crawl)]
+    assert main([*given, "--workers", "2", "--memory", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "2026-11-20: 1 file, 22 B" in out
+    assert "nothing found" in out
+    assert main([*given, "--memory", "0.1"]) == 78
+    assert "FAULT  memory: a task needs 600 MB" in capsys.readouterr().out
+    assert main([*given, "--memory", "0.1", "--allow", "memory"]) == 0
+    capsys.readouterr()
+    assert main([*given, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["faults"] == facts["notes"] == []
+    assert [stage["stage"] for stage in facts["sizes"]["stages"]] == list(DEDUP)
+    assert facts["sizes"]["tasks"] == 4 + 3 + 3 + 2
+    assert main(["lint", str(recipe), "--input", str(tmp_path / "nothing")]) != 0
