@@ -1,4 +1,4 @@
-"""Runs the `refine` DAG in this process, with progress on the screen."""
+"""Runs the `refine` DAG, or the `build` DAG, in this process, with progress on the screen."""
 
 import atexit
 import importlib
@@ -9,24 +9,26 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from pipeline_tasks.binding import shown
 from pipeline_tasks.constraints import SnapshotName
+from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded import airflow_home
 from pipeline_tasks.embedded.machine import named
 from pipeline_tasks.embedded.progress import Progress, Stopped, open_log, redirected_output
+from pipeline_tasks.embedded.summary import summary_lines
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
 from pipeline_tasks.landing.folder import refuse_overlap
 from pipeline_tasks.landing.listing import list_snapshot
-from pipeline_tasks.recipe import load_recipe
+from pipeline_tasks.recipe import Recipe, load_build, load_recipe
 from pipeline_tasks.run.recipe_faults import check_recipe
-from pipeline_tasks.store.storage import require_folder, require_usable
+from pipeline_tasks.store.storage import require_folder, require_root, require_usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,50 @@ class RunOptions:
     override: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """The options of `refinery build`: `recipe` is a name or a path; `override` maps gates to why they may pass."""
+
+    root: str
+    recipe: str = "corpus"
+    partitions: int = 0
+    engine: str = ""
+    override: Mapping[str, str] = field(default_factory=dict)
+
+
+class _Dag(NamedTuple):
+    """A module of `dags/`, the environment variable that names its only recipe, and how it loads that."""
+
+    module: str
+    variable: str
+    load: Callable[[str], Recipe]
+
+
+_REFINE = _Dag("refine", "REFINERY_RECIPE", load_recipe)
+_BUILD = _Dag("build", "REFINERY_BUILD", load_build)
+
+
+def build(options: BuildOptions, *, json_summary: bool = False) -> int:
+    """Build a training dataset by the same DAG that Airflow runs; return the exit code of `errors`."""
+    recipe = load_build(options.recipe)
+    check_bounds(recipe)
+    check_recipe(recipe)
+    check_overrides(options.override, gate_names(recipe))
+    require_root(options.root)
+    require_usable(absolute(options.root))
+    params = {
+        "root": absolute(options.root),
+        "partitions": options.partitions,
+        "engines": {"*": options.engine} if options.engine else {},
+        "override": dict(options.override),
+    }
+    title = f"building dataset {recipe.name} in {options.root}"
+    progress, code = _progress(_BUILD, options.recipe, params, title, json_summary=json_summary)
+    if not code:
+        _summarize(progress, params, recipe=recipe.name, as_json=json_summary)
+    return code
+
+
 def run(options: RunOptions, *, json_summary: bool = False) -> int:
     """Refine one snapshot by the same DAG that Airflow runs; return the exit code of `errors`. Ctrl-C is raised."""
     recipe = load_recipe(options.recipe)
@@ -52,21 +98,29 @@ def run(options: RunOptions, *, json_summary: bool = False) -> int:
     require_folder(options.root)
     require_usable(absolute(options.root))
     params = _dag_params(options)
+    title = f"refining {params['input']} as snapshot {params['snapshot']} by recipe {name} into {options.root}"
+    progress, code = _progress(_REFINE, options.recipe, params, title, json_summary=json_summary)
+    if not code:
+        _summarize(progress, params, recipe=name, as_json=json_summary)
+    return code
+
+
+def _progress(
+    kind: _Dag, recipe: str, params: Mapping[str, Any], title: str, *, json_summary: bool
+) -> tuple[Progress, int]:
+    """Run a DAG with progress on the screen; return what it showed, and the exit code. Ctrl-C is raised."""
     log = open_log()
     with redirected_output(log, 2 if json_summary else 1) as out:
-        out.write(f"refining {params['input']} as snapshot {params['snapshot']} by recipe {name} into {options.root}\n")
+        out.write(f"{title}\n")
         out.flush()
         progress = Progress(out)
         try:
-            failed = _run_dag(options.recipe, params, progress)
+            failed = _run_dag(kind, recipe, params, progress)
         except KeyboardInterrupt as error:
             failed, progress.error = True, error
     if isinstance(progress.error, KeyboardInterrupt):
         raise progress.error
-    if failed or not progress.published:
-        return _explain(progress.error, Path(log.name))
-    _summarize(progress, params, recipe=name, as_json=json_summary)
-    return 0
+    return progress, _explain(progress.error, Path(log.name)) if failed or not progress.published else 0
 
 
 def _dag_params(options: RunOptions) -> dict[str, Any]:
@@ -116,26 +170,32 @@ def _enter_airflow_home() -> None:
             sys.path.insert(0, folder)
 
 
-def _run_dag(recipe: str, params: Mapping[str, Any], progress: Progress) -> bool:
+def _run_dag(kind: _Dag, recipe: str, params: Mapping[str, Any], progress: Progress) -> bool:
     """Run the DAG of a recipe with `dag.test()`; return whether it failed."""
-    os.environ["REFINERY_RECIPE"] = str(Path(recipe).absolute()) if recipe.endswith((".yaml", ".yml")) else recipe
-    _enter_airflow_home()
-    sys.path.insert(0, str(airflow_home.PROJECT / "dags"))
-    try:
-        refine = importlib.reload(importlib.import_module("refine"))
-    finally:
-        sys.path.pop(0)
-    dag = refine.wire(load_recipe(recipe))
+    os.environ[kind.variable] = str(Path(recipe).absolute()) if recipe.endswith((".yaml", ".yml")) else recipe
     logger = logging.getLogger("refinery")
     logger.setLevel(logging.INFO)
     logger.propagate = False
     logger.addHandler(progress)
+    logger.info("Airflow starts")
     try:
-        return str(dag.test(run_conf=dict(params)).state) != "success"
+        with progress.watching():
+            return str(_wired(kind, recipe).test(run_conf=dict(params)).state) != "success"
     except Stopped:
         return True
     finally:
         logger.removeHandler(progress)
+
+
+def _wired(kind: _Dag, recipe: str) -> Any:  # noqa: ANN401 -- Airflow's DAG, which is imported when it runs
+    """Return the DAG of a recipe."""
+    _enter_airflow_home()
+    sys.path.insert(0, str(airflow_home.PROJECT / "dags"))
+    try:
+        wiring = importlib.reload(importlib.import_module(kind.module))
+    finally:
+        sys.path.pop(0)
+    return wiring.wire(kind.load(recipe))
 
 
 def _explain(error: BaseException | None, log: Path) -> int:
@@ -151,13 +211,25 @@ def _explain(error: BaseException | None, log: Path) -> int:
 
 def _summarize(progress: Progress, params: Mapping[str, Any], *, recipe: str, as_json: bool) -> None:
     seconds = round(time.monotonic() - progress.started, 1)
-    published = progress.published
+    published, waits = progress.published, progress.s3_waits
     if as_json:
-        about = {"recipe": recipe, "snapshot": params["snapshot"], "root": params["root"], "seconds": seconds}
-        sys.stdout.write(json.dumps({**about, **published, "stages": progress.stages}, sort_keys=True) + "\n")
+        about = {name: params[name] for name in ("snapshot", "root") if name in params}
+        about |= {"recipe": recipe, "seconds": seconds, "warnings": progress.warnings}
+        facts = {**about, **published, "stages": progress.stages, "s3_waits": asdict(waits)}
+        sys.stdout.write(json.dumps(facts, sort_keys=True) + "\n")
         return
     sys.stdout.write(
-        f"done in {seconds} s: version {published['version']}, {published['documents']:,} documents, "
-        f"{published['tokens']:,} tokens\n"
-        f"  dataset {params['root']}/{published['prefix']}\n  report  {params['root']}/{published['report']}\n"
+        f"done in {seconds} s: version {published['version']}, {counted(published['documents'], 'document')}, "
+        f"{counted(published['tokens'], 'token')}\n"
     )
+    for line in summary_lines(progress.stages, progress.warnings):
+        sys.stdout.write(f"  {line}\n")
+    if waits.requests:
+        again = counted(waits.requests, "request")
+        sys.stdout.write(f"  S3 busy   {again} sent again, after {waits.seconds:.1f} s of waiting in all tasks\n")
+    sys.stdout.write(f"  dataset   {params['root']}/{published.get('index', published['prefix'])}\n")
+    if "report" in published:
+        sys.stdout.write(f"  report    {params['root']}/{published['report']}\n")
+        sys.stdout.write(
+            f"  more      refinery funnel {params['root']} --recipe {recipe} --snapshot {params['snapshot']}\n"
+        )

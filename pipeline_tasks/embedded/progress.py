@@ -4,28 +4,45 @@ import contextlib
 import logging
 import os
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TextIO
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded import airflow_home
+from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.run.tracker import Step
+from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
 
 
 class Stopped(BaseException):
     """Ends a run at the first task that failed for good; no `except Exception` on the way catches it."""
 
 
+SILENCE = 10.0
+"""Seconds without a line after which a run shows how far its stage is."""
+
+
 @dataclass(slots=True)
 class Progress(logging.Handler):
-    """Log handler that shows the operators' messages and keeps their facts for the summary and the exit code."""
+    """Log handler that shows the operators' messages and keeps their facts for the summary and the exit code.
+
+    After `silence` seconds without a line it shows how many tasks of the stage are done, their rate, and the time left.
+    """
 
     out: TextIO
+    silence: float = SILENCE
     started: float = field(default_factory=time.monotonic)
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     published: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    s3_waits: Waits = NO_WAITS
     error: BaseException | None = None
+    _step: tuple[Step, float] | None = None
+    _shown: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         logging.Handler.__init__(self)
@@ -39,17 +56,66 @@ class Progress(logging.Handler):
         if "error" in facts and (facts["final"] or isinstance(facts["error"], KeyboardInterrupt)):
             self.error = facts["error"]  # Airflow takes Ctrl-C for one more failure that it may try again
             raise Stopped
+        if "step" in facts:
+            self._step = facts["step"], time.monotonic()
+            return
         if "stage" in facts:
             self._keep(facts)
         mark = "! " if record.levelno >= logging.WARNING else ""
-        self.out.write(f"{time.monotonic() - self.started:6.1f} s  {mark}{record.getMessage()}\n")
+        if mark:
+            self.warnings.append(record.getMessage().partition("\n")[0])
+        self._write(f"{mark}{record.getMessage()}")
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Show the tasks that are done, from a thread of its own, whenever nothing else was shown for a while."""
+        ended = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(ended,), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+
+    def _watch(self, ended: threading.Event) -> None:
+        while not ended.wait(self.silence / 10):
+            step = self._step
+            if step and time.monotonic() - self._shown >= self.silence:
+                with contextlib.suppress(RefineryError):  # a root that cannot be read is the error of the stage
+                    self._write(step_line(step[0], step[0].finished(), time.monotonic() - step[1]))
+
+    def _write(self, line: str) -> None:
+        self._shown = time.monotonic()
+        self.out.write(f"{self._shown - self.started:6.1f} s  {line}\n")
         self.out.flush()
 
     def _keep(self, facts: Mapping[str, Any]) -> None:
+        self._step = None
+        self.s3_waits += Waits(**facts["reply"].get("s3_waits", {}))
         if facts["stage"] == "publish":
             self.published = facts["reply"]
         elif "rows_in" in facts["reply"] and not facts["which"]:
             self.stages[facts["stage"]] = facts["reply"]
+
+
+def step_line(step: Step, finished: Container[str], seconds: float) -> str:
+    """Return how far the tasks of a stage are after so many seconds, their rate in bytes, and the time left."""
+    done = [weight for path, weight in step.weights.items() if path in finished]
+    line = f"{step.stage:<18} {len(done):,} of {counted(len(step.weights), 'task')} done, {seconds:.0f} s"
+    if not sum(done):
+        return line
+    rate = sum(done) / seconds
+    left = (sum(step.weights.values()) - sum(done)) / rate
+    return f"{line}, {rate / 1e6:.1f} MB/s, about {_duration(left)} left"
+
+
+def _duration(seconds: float) -> str:
+    """Return a time as people say it: 45 s, 12 min, 3.5 h."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 1.5 * length:
+            return f"{seconds / length:.{1 if unit == 'h' else 0}f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 @lru_cache(maxsize=1)

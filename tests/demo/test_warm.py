@@ -1,0 +1,21 @@
+"""What `kernels` of the compose file runs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.embedded.airflow_home import PROJECT
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)  # a cold cache, on a busy machine
+def test_it_refines_with_every_loop_and_leaves_compiled_code_alone(tmp_path: Path) -> None:
+    env = os.environ | {"TMPDIR": str(tmp_path), "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "-m", "pipeline_tasks.demo.warm"]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert "publish gate" in done.stdout
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith("refinery-")] == []
