@@ -11,26 +11,30 @@ is reused and not done again, so clearing and rerunning is always safe.
   failed task: only what is missing runs again; other partitions keep their work.
 - *A gate refused.* Open the task's *Data Docs* link. If the data is right, trigger the DAG with the same `snapshot` and
   `override = {"<stage>": "<why it may pass>"}`, or `publish` for `publish_gate`. The reason is stored in the verdict.
-- *A date was skipped.* Its snapshot had not landed after `patience` hours. Land it, then clear the run.
+- *`sense` waits.* Its XCom `arrival` and its log say what is missing, which files are short, and until when it waits.
+- *A date was skipped.* Nothing had landed `patience` hours after the date's midnight. Land it, then clear the run.
+- *`sense` failed.* A part of the snapshot had landed by then. The error names the files. Land them, then clear the run.
+- *`turn` waits.* Runs of earlier snapshots are under way: its XCom `ahead` names them. Snapshots so see each other, and
+  are published in order. Mark `turn` as success to go first; the snapshot is stale when they have published.
+- *Runs stay queued.* The DAG is paused, or as many runs as may be are active.
 - *Refine a range again*: `airflow backfill create --dag-id refine --from-date 2026-11-01 --to-date 2026-11-07
-  --reprocess-behavior completed --max-active-runs 1`. Each run sees as history only the snapshots before its own that
-  are published already, so one run at a time gives what the daily runs gave.
+  --reprocess-behavior completed`.
+- *Snapshots are stale*: trigger the DAG `arrivals` with `stale` on.
 - *Refine one snapshot by hand*: trigger with the param `snapshot`, and `input` if it is elsewhere.
 - *Where it runs*: the connections `spark_default` and `ray_default` decide, nothing else.
 """
 
 import os
-from dataclasses import asdict
 from datetime import UTC, datetime
 
-from airflow.sdk import DAG, Asset, Param, TaskGroup, XComArg
-from refinery_operators import Gate, Land, Publish, PublishGate, Refine, Seal, log_failure, log_retry
+from airflow.sdk import DAG, Param, XComArg
+from refinery_operators import Land, Publish, PublishGate, log_failure, log_retry
 from refinery_retry import RETRIES
 from refinery_sensor import SnapshotSensor
+from refinery_turn import SENSE, Turn
+from refinery_wiring import asset_of, cuts_of, dag_id_of, refine_recipes, wire_stages
 
-from pipeline_tasks.recipe import ENGINES, MAX_PARTITIONS, PUBLISH, Recipe, load_recipe, recipe_names, stage_card
-
-DEFAULT = "web"
+from pipeline_tasks.recipe import ENGINES, MAX_PARTITIONS, PUBLISH, Recipe
 
 
 def params(recipe: Recipe) -> dict[str, Param]:
@@ -47,7 +51,7 @@ def params(recipe: Recipe) -> dict[str, Param]:
             type="integer",
             minimum=0,
             maximum=MAX_PARTITIONS,
-            description="Partitions per stage; 0: as in the recipe",
+            description="Partitions per stage; 0: as in the recipe, else by bytes",
         ),
         "engines": Param(
             {},
@@ -62,60 +66,42 @@ def params(recipe: Recipe) -> dict[str, Param]:
             additionalProperties={**text, "pattern": r"\S"},
             description="stage (or publish): why its gate may pass",
         ),
-        "patience": Param(20, type="number", minimum=0, description="Hours to wait for the snapshot; 0: not at all"),
+        "patience": Param(
+            20,
+            type="number",
+            minimum=0,
+            description="Hours after its date to wait for a snapshot; 0: none",
+        ),
     }
 
 
 def wire(recipe: Recipe) -> DAG:
     """Wire one recipe: sense, land, (stage, gate)*, gate of the whole snapshot, publish."""
-    name = "refine" if recipe.name == DEFAULT else f"refine_{recipe.name}"
-    mapped = [recipe.partitions if stage_card(step.stage).splits else 0 for step in recipe.steps]
+    cuts = cuts_of(recipe)
     callbacks = {"on_failure_callback": log_failure, "on_retry_callback": log_retry}
     with DAG(
-        name,
+        dag_id_of(recipe),
         description=recipe.title or "Crawl snapshots in, packed training tokens out",
         schedule="0 0 * * *",
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
-        max_active_runs=2,  # one may wait for its snapshot while another is refined
+        max_active_runs=16,  # most wait, for their snapshot or their turn: one is refined at a time
         default_args={**RETRIES, **callbacks},
         params=params(recipe),
         doc_md=__doc__,
         tags=["refinery"],
     ) as dag:
-        land = Land(task_id="land", recipe=recipe.name, next_partitions=mapped[0])
-        SnapshotSensor(task_id="sense") >> land
-        landed, parts, gates = XComArg(land, key="landed"), land.output, {}
-        for step, partitions, next_partitions in zip(recipe.steps, mapped, [*mapped[1:], 0], strict=True):
-            settings = {
-                "params": dict(step.params),
-                "engine": step.engine,
-                "error_budget": asdict(recipe.error_budget),
-                "bounds": dict(recipe.gates.get(step.stage, {})),
-            }
-            about = {"recipe": recipe.name, "stage": step.stage, "step": settings, "landed": landed}
-            with TaskGroup(step.stage, tooltip=stage_card(step.stage).title):
-                if partitions:
-                    name_of = {"map_index_template": "{{ part_name }}"}
-                    mapped_task = Refine.partial(task_id="partition", **about, **name_of).expand(part=parts)
-                    whole = Seal(task_id="seal", parts_in=parts, refined=mapped_task.output, **about)
-                else:
-                    whole = Refine(task_id="refine", part=parts, **about)
-                gate = Gate(task_id="gate", refined=whole.output, next_partitions=next_partitions, **about)
-            parts = gates[step.stage] = gate.output
-        tokens = Asset(name=f"{recipe.name}_tokens", group="refinery")  # a URI would load every provider
-        whole_snapshot = {"recipe": recipe.name, "landed": landed, "gates": gates}
-        judged = PublishGate(task_id="publish_gate", bounds=dict(recipe.gates.get(PUBLISH, {})), **whole_snapshot)
-        Publish(task_id="publish", judged=judged.output, outlets=[tokens], **whole_snapshot)
+        land = Land(task_id="land", recipe=recipe.name, next_cut=cuts[0])
+        SnapshotSensor(task_id=SENSE, outlets=[asset_of(recipe, "arrivals")]) >> Turn(task_id="turn") >> land
+        landed = XComArg(land, key="landed")
+        gates = wire_stages(recipe, cuts, landed, land.output)
+        whole = {"recipe": recipe.name, "landed": landed, "gates": gates}
+        bounds = dict(recipe.gates.get(PUBLISH, {}))
+        judged = PublishGate(task_id="publish_gate", bounds=bounds, outlets=[asset_of(recipe, "refined")], **whole)
+        Publish(task_id=PUBLISH, judged=judged.output, outlets=[asset_of(recipe, "tokens")], **whole)
     return dag
 
 
-def recipes() -> list[Recipe]:
-    """Return the recipes to wire: all in `dags/recipes`, or only `REFINERY_RECIPE` (a name or a file's path)."""
-    only = os.environ.get("REFINERY_RECIPE")
-    return [load_recipe(name) for name in ([only] if only else recipe_names())]
-
-
-for _recipe in recipes():
+for _recipe in refine_recipes():
     _dag = wire(_recipe)
     globals()[_dag.dag_id] = _dag

@@ -1,4 +1,4 @@
-"""Reads the params and dates of a DAG run, in one place."""
+"""Reads the params and dates of a DAG run, and announces what came of it, in one place."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ SNAPSHOT = "{snapshot}"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: where its snapshot lands, the root of its dataset, and how it runs.
+    """One run: where its snapshot lands, the root of its dataset, and how it runs; a build has no snapshot or input.
 
     `partitions` is 0 for as many as the recipe says. `engines` maps stages to engines that differ from the
     recipe's; `override` maps stages to the reason why a person lets a refused gate pass. `patience` is how
@@ -35,15 +35,15 @@ class Run:
 def run_of(context: Context) -> Run:
     """Return the run of a task's context."""
     params = context["params"]
-    snapshot = snapshot_of(context["dag_run"], params)
+    snapshot = snapshot_of(context["dag_run"], params) if "input" in params else ""
     return Run(
-        input=str(params["input"]).replace(SNAPSHOT, snapshot),
+        input=str(params.get("input", "")).replace(SNAPSHOT, snapshot),
         root=str(params["root"]),
         snapshot=snapshot,
         partitions=int(params["partitions"]),
         engines=dict(params["engines"] or {}),
         override=dict(params["override"] or {}),
-        patience=float(params["patience"]),
+        patience=float(params.get("patience", 0)),
     )
 
 
@@ -57,6 +57,13 @@ def snapshot_of(dag_run: Any, params: Mapping[str, Any]) -> str:  # noqa: ANN401
         return str(dag_run.logical_date.date().isoformat())
     message = f"run {dag_run.run_id} has no date, so it must name its snapshot: set the param `snapshot`"
     raise RecipeError(message)
+
+
+def announce(context: Context, snapshot: str, facts: Mapping[str, Any]) -> None:
+    """Give the events of a task's assets `facts`, and the snapshot (if the run has one) as their partition."""
+    for outlet in context["task"].outlets:
+        context["outlet_events"][outlet].extra = dict(facts)
+        context["outlet_events"][outlet].add_partitions([snapshot] if snapshot else [])
 
 
 def base() -> str:

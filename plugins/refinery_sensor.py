@@ -1,59 +1,133 @@
-"""Waits, without holding a worker, until a landed snapshot is complete."""
+"""Waits, without holding a worker, until a landed snapshot is complete, and says what it waits for."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import BaseSensorOperator, Context
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.bases.xcom import BaseXCom
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from refinery_credentials import adopt_credentials, adopt_credentials_in_triggerer
-from refinery_run import run_of
+from refinery_run import Run, announce, run_of
 
-from pipeline_tasks.landing import listing
+from pipeline_tasks.landing.arrival import COMPLETE, INCOMPLETE, Arrival, arrival_of
+
+log = logging.getLogger("refinery")
 
 LOOK = 60.0
 """Seconds between two checks of the input."""
 
+REPEAT = 3600.0
+"""Seconds after which the log says again what is waited for, if nothing has changed."""
+
+ARRIVAL = "arrival"
+"""Key of the XCom that says, while the task waits and after it, how far the snapshot has landed."""
+
 
 class SnapshotTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
-    """Fires `{"complete": true}` once the snapshot at `uri` is complete, or false at `deadline` (Unix time)."""
+    """Fires `facts` of the snapshot at `uri` once it is complete, or at `deadline` (Unix time).
 
-    def __init__(self, uri: str, deadline: float, look: float = LOOK) -> None:
+    A snapshot without a list of its files is complete when two looks in a row see the same.
+    """
+
+    def __init__(self, uri: str, facts: Mapping[str, str], deadline: float, look: float = LOOK) -> None:
         super().__init__()
-        self.uri, self.deadline, self.look = uri, deadline, look
+        self.uri, self.facts, self.deadline, self.look = uri, dict(facts), deadline, look
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and arguments that the triggerer builds this trigger from."""
-        return "refinery_sensor.SnapshotTrigger", {"uri": self.uri, "deadline": self.deadline, "look": self.look}
+        names = ("uri", "facts", "deadline", "look")
+        return "refinery_sensor.SnapshotTrigger", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Check the input, sleep, and check again until the deadline."""
+        """Check the input, say what is missing, sleep, and check again until the deadline."""
         await adopt_credentials_in_triggerer(self.uri)
-        while not (complete := await asyncio.to_thread(listing.is_complete, self.uri)):
+        said, repeat, settling = "", 0.0, ""
+        while True:
+            arrival = await asyncio.to_thread(arrival_of, self.uri)
+            facts = facts_of(arrival, self.facts)
             left = self.deadline - time.time()
-            if left <= 0:
+            if is_whole(arrival, settling) or (left <= 0 and arrival.state != COMPLETE):
                 break
-            await asyncio.sleep(min(self.look, left))
-        yield TriggerEvent({"complete": complete})
+            if arrival.detail != said or time.monotonic() > repeat:
+                said, repeat = arrival.detail, time.monotonic() + REPEAT
+                await self._say(facts)
+            settling = arrival.settling
+            await asyncio.sleep(min(self.look, left) if left > 0 else self.look)
+        yield TriggerEvent(facts)
+
+    async def _say(self, facts: Mapping[str, str]) -> None:
+        """Write to the task's log and to its XCom what is waited for."""
+        log.info("%s", sentence(facts))
+        if task := self.task_instance:
+            await BaseXCom.aset(ARRIVAL, facts, dag_id=task.dag_id, task_id=task.task_id, run_id=task.run_id)
 
 
 class SnapshotSensor(BaseSensorOperator):  # type: ignore[misc]  # loaded lazily: Any
-    """Succeeds when the run's snapshot has landed as promised; skips the run when it does not land in time."""
+    """Succeeds when the run's snapshot has landed whole.
+
+    At the deadline it skips the run if nothing has landed, and fails if a part of what was promised has.
+    """
 
     def execute(self, context: Context) -> None:
         """Return at once if the snapshot is complete (or `patience` is 0), else wait in the triggerer."""
         run = run_of(context)
         adopt_credentials(run.input)
-        if not run.patience or listing.is_complete(run.input):
+        arrival = arrival_of(run.input) if run.patience else Arrival(COMPLETE, f"{run.input}, without a look")
+        deadline = deadline_of(context, run)
+        until = datetime.fromtimestamp(deadline, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        facts = {"snapshot": run.snapshot, "root": run.root, "until": until}
+        if is_whole(arrival, "") or (arrival.state != COMPLETE and deadline <= time.time()):
+            self.end(context, facts_of(arrival, facts))
             return
-        deadline = time.time() + run.patience * 3600
-        self.defer(trigger=SnapshotTrigger(run.input, deadline), method_name="resume")
+        context["ti"].xcom_push(key=ARRIVAL, value=facts_of(arrival, facts))
+        self.defer(trigger=SnapshotTrigger(run.input, facts, deadline), method_name="end")
 
-    def resume(self, context: Context, event: Mapping[str, Any]) -> None:
-        """Continue with the trigger's event; skip the run if the snapshot is not complete."""
-        if not event["complete"]:
-            run = run_of(context)
-            message = f"snapshot {run.snapshot} did not land at {run.input} within {run.patience:g} hours"
+    def end(self, context: Context, event: dict[str, str]) -> None:
+        """Continue with the trigger's event; skip the run if nothing has landed, fail if a part has."""
+        context["ti"].xcom_push(key=ARRIVAL, value=event)
+        state = event["state"]
+        message = (
+            f"snapshot {event['snapshot']} is {state}, and its deadline was {event['until']}: {event['detail']}; "
+            "when it has landed, clear this run"
+        )
+        if state == INCOMPLETE:
+            raise AirflowFailException(message)
+        if state != COMPLETE:
             raise AirflowSkipException(message)
+        announce(context, event["snapshot"], {"input": run_of(context).input})
+        self.log.info("snapshot %s is complete: %s", event["snapshot"], event["detail"])
+
+
+def deadline_of(context: Context, run: Run) -> float:
+    """Return until when a run waits: `patience` hours from its date, or from now if its snapshot has no date.
+
+    A backfill of past dates so waits for nothing.
+    """
+    date = context["dag_run"].logical_date
+    is_dated = date is not None and run.snapshot == date.date().isoformat()
+    return (date.timestamp() if is_dated else time.time()) + run.patience * 3600
+
+
+def is_whole(arrival: Arrival, settling: str) -> bool:
+    """Return whether a snapshot is complete, and has not changed since a look saw `settling`."""
+    return arrival.state == COMPLETE and arrival.settling in ("", settling)
+
+
+def facts_of(arrival: Arrival, facts: Mapping[str, str]) -> dict[str, str]:
+    """Return what people are told: `facts` of the run, and how far its snapshot has landed."""
+    return {**facts, "state": arrival.state, "detail": arrival.detail}
+
+
+def sentence(facts: Mapping[str, str]) -> str:
+    """Return what a waiting task waits for."""
+    snapshot, detail = facts["snapshot"], facts["detail"]
+    if facts["state"] == COMPLETE:
+        return f"snapshot {snapshot} has landed, and is refined when nothing changes for {LOOK:.0f} s: {detail}"
+    return (
+        f"snapshot {snapshot} is {facts['state']}, waits until {facts['until']}, then goes to {facts['root']}: {detail}"
+    )

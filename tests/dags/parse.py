@@ -20,15 +20,18 @@ def facts(task: Any) -> dict[str, Any]:
         "retries": task.retries,
         "policy": task.retry_policy is not None,
         "downstream": sorted(task.downstream_task_ids),
+        "outlets": [asset.name for asset in task.outlets],
     }
 
 
 def dag_facts(dag: DAG) -> dict[str, Any]:
     """What a test asks of a DAG."""
+    condition = dag.timetable.asset_condition
     return {
         "tasks": [facts(task) for task in dag.topological_sort()],
         "groups": [name for name in dag.task_group.get_task_group_dict() if name],
-        "schedule": dag.timetable.expression,
+        "schedule": getattr(dag.timetable, "expression", ""),
+        "assets": [asset.name for asset in condition.objects] if condition else [],
         "catchup": dag.catchup,
         "params": list(dag.params),
         "doc": dag.doc_md,

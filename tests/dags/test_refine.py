@@ -57,6 +57,13 @@ def test_parsing_again_gives_the_same_dags(parsed: dict[str, Any], env: dict[str
     assert first == second
 
 
+def test_every_recipe_is_started_for_what_arrives(parsed: dict[str, Any]) -> None:
+    arrivals = parsed["dags"]["arrivals"]
+    assert (arrivals["schedule"], arrivals["catchup"]) == ("*/10 * * * *", False)
+    assert [(task["id"], task["mapped"]) for task in arrivals["tasks"]] == [("look", False), ("start", True)]
+    assert all(f'"{recipe}_arrivals"' in arrivals["serialized"] for recipe in RECIPES)
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_task_groups_are_the_stages_of_the_recipe(parsed: dict[str, Any], recipe: str) -> None:
     assert parsed["dags"][dag_id(recipe)]["groups"] == [step.stage for step in load_recipe(recipe).steps]
@@ -65,7 +72,7 @@ def test_task_groups_are_the_stages_of_the_recipe(parsed: dict[str, Any], recipe
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_splitting_stages_are_mapped_and_sealed_and_every_stage_is_judged(parsed: dict[str, Any], recipe: str) -> None:
     tasks = {task["id"]: task for task in parsed["dags"][dag_id(recipe)]["tasks"]}
-    expected = {"sense", "land", "publish_gate", "publish"}
+    expected = {"sense", "turn", "land", "publish_gate", "publish"}
     for step in load_recipe(recipe).steps:
         parts = ("partition", "seal", "gate") if stage_card(step.stage).splits else ("refine", "gate")
         expected |= {f"{step.stage}.{part}" for part in parts}
@@ -84,6 +91,13 @@ def test_a_stage_starts_when_the_gate_before_it_let_pass(parsed: dict[str, Any],
         assert first in tasks[f"{stage}.gate"]["downstream"]
     assert all("publish" in tasks[f"{stage}.gate"]["downstream"] for stage in stages)
     assert tasks["publish_gate"]["downstream"] == ["publish"]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_what_a_snapshot_reaches_is_an_asset_that_other_dags_can_wait_for(parsed: dict[str, Any], recipe: str) -> None:
+    outlets = {task["id"]: task["outlets"] for task in parsed["dags"][dag_id(recipe)]["tasks"] if task["outlets"]}
+    states = {"sense": "arrivals", "publish_gate": "refined", "publish": "tokens"}
+    assert outlets == {task: [f"{recipe}_{state}"] for task, state in states.items()}
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

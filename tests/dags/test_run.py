@@ -13,6 +13,7 @@ from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest
 from tests.archives import http, response, zipped
+from tests.faulty_s3 import FaultyS3
 
 pytestmark = pytest.mark.slow
 
@@ -60,6 +61,7 @@ def test_a_snapshot_is_refined_with_progress_and_found_done_again(tmp_path: Path
         "filter_url": (9, 9),
     }
     assert "partition 2/2" in done.stderr
+    assert done.stderr.index("Airflow starts") < done.stderr.index("Great Expectations starts")
     version = version_log.current(str(tmp_path / "root"), "small")
     assert (version.number, version.snapshot) == (summary["version"], "2026-11-19")
     assert read_manifest(str(tmp_path / "root"), version.manifests["filter_url"]).rows == 9
@@ -68,6 +70,19 @@ def test_a_snapshot_is_refined_with_progress_and_found_done_again(tmp_path: Path
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["version"] == summary["version"]
     assert [stage["ran"] for stage in json.loads(again.stdout)["stages"].values()] == [0, 0, 0]
+
+
+def test_a_run_says_how_much_its_store_slowed_it_down(
+    tmp_path: Path, crawl: Path, s3_root: str, faults: FaultyS3
+) -> None:
+    faults.coming += [("PUT", (503, "SlowDown"))] * 2 + [("GET", (503, "SlowDown"))]
+    done = run(tmp_path, crawl, "--json", "--output", s3_root)
+    assert done.returncode == 0, done.stderr
+    assert faults.coming == []
+    waits = json.loads(done.stdout)["s3_waits"]
+    assert (waits["requests"], waits["seconds"] > 0) == (3, True)
+    assert "(S3 was busy: " in done.stderr
+    assert version_log.current(s3_root, "small").snapshot == "2026-11-19"
 
 
 def test_a_refused_gate_ends_the_run_until_a_person_says_why_it_may_pass(tmp_path: Path, crawl: Path) -> None:
@@ -80,6 +95,9 @@ def test_a_refused_gate_ends_the_run_until_a_person_says_why_it_may_pass(tmp_pat
     assert "Traceback" not in refused.stderr
     passed = run(tmp_path, crawl, "--override", "extract=a crawl of one site", recipe=strict)
     assert passed.returncode == 0, passed.stderr
+    assert "\n  slowest   " in passed.stdout
+    assert "\n  warnings  " in passed.stdout
+    assert f"refinery funnel {tmp_path}/root --recipe small --snapshot 2026-11-19" in passed.stdout
     root = str(tmp_path / "root")
     verdict = read_verdict(root, version_log.current(root, "small").verdicts["extract"])
     assert (verdict.outcome, verdict.override) == ("warn", "a crawl of one site")
@@ -125,3 +143,16 @@ def test_a_day_is_taken_back_and_the_next_one_refined_again(tmp_path: Path, craw
     assert [(version.snapshot, version.documents) for version in version_log.latest_by_snapshot(root, "small")] == [
         ("2026-11-20", 6)
     ]
+
+
+def test_a_day_that_comes_late_names_the_days_that_are_stale_now(tmp_path: Path, crawl: Path) -> None:
+    earlier = crawl.parent / "2026-11-18"
+    earlier.mkdir()
+    (earlier / "d.warc.gz").write_bytes(b"".join(zipped([response("https://d.example.org/9", page(9))])))
+    first = run(tmp_path, crawl, "--json")
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout)["stale"] == []
+    late = run(tmp_path, earlier, "--json")
+    assert late.returncode == 0, late.stderr
+    assert json.loads(late.stdout)["stale"] == ["2026-11-19"]
+    assert "1 snapshot is stale, refined without the history that there is now: 2026-11-19. Run" in late.stderr

@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import logging
 import time
+from collections import defaultdict
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,43 +54,157 @@ def test_a_run_without_a_date_must_name_its_snapshot() -> None:
         run_of({"params": PARAMS, "dag_run": dag_run()})  # type: ignore[typeddict-item]
 
 
+# --- Arrival -----------------------------------------------------------------------------------------------------------
+
+FACTS = {"snapshot": "s", "root": "s3://refined", "until": "2026-11-01 20:00 UTC"}
+BODY = b"{}\n"
+
+
 async def first_event(trigger: Any) -> Any:
     async for event in trigger.run():
         return event.payload
     return None
 
 
-def test_the_trigger_fires_once_the_last_promised_file_has_landed(tmp_path: Path) -> None:
+def listened_to(logger: str) -> asyncio.Event:
+    """Return what is set when the logger writes its next line."""
+    spoken, listener = asyncio.Event(), logging.getLogger(logger)
+
+    def listen(_: logging.LogRecord) -> bool:
+        spoken.set()
+        listener.removeFilter(listen)
+        return True
+
+    listener.addFilter(listen)
+    return spoken
+
+
+def promise(folder: Path, *names: str) -> None:
+    files = [{"path": name, "bytes": len(BODY), "sha256": "0" * 64} for name in names]
+    (folder / "snapshot.json").write_text(json.dumps({"snapshot": "s", "files": files}))
+
+
+def waiting_task(**facts: Any) -> Any:
+    """What a task of the sensor runs in: its run, and the XComs that it pushed."""
+    pushed: dict[str, Any] = {}
+    ti = SimpleNamespace(run_id="r", xcom_push=lambda key, value: pushed.update({key: value}))
+    events: dict[str, Any] = defaultdict(Event)
+    task = SimpleNamespace(outlets=["web_arrivals"])
+    named = dag_run(**({"partition_key": "s"} | facts))
+    return {"params": PARAMS, "dag_run": named, "ti": ti, "pushed": pushed, "task": task, "outlet_events": events}
+
+
+@dataclass
+class Event:
+    """What a task says about an event of an asset."""
+
+    extra: dict[str, Any] = field(default_factory=dict)
+    partitions: list[str] = field(default_factory=list)
+
+    def add_partitions(self, names: list[str]) -> None:
+        self.partitions += names
+
+
+def test_the_trigger_fires_once_the_last_promised_file_has_landed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     from refinery_sensor import SnapshotTrigger
 
-    body = b"{}\n"
-    promise = {"snapshot": "s", "files": [{"path": "a.jsonl", "bytes": len(body), "sha256": "0" * 64}]}
-    (tmp_path / "snapshot.json").write_text(json.dumps(promise))
-    trigger = SnapshotTrigger(str(tmp_path), deadline=time.time() + 60, look=0.01)
+    promise(tmp_path, "a.jsonl", "b.jsonl")
+    (tmp_path / "b.jsonl").write_bytes(BODY[:1])
+    trigger = SnapshotTrigger(str(tmp_path), FACTS, time.time() + 60, look=0.01)
 
     async def landing() -> Any:
+        spoken = listened_to("refinery")
         waiting = asyncio.create_task(first_event(trigger))
-        await asyncio.sleep(0)
+        await spoken.wait()
         assert not waiting.done()
-        (tmp_path / "a.jsonl").write_bytes(body)
+        for name in ("a.jsonl", "b.jsonl"):
+            (tmp_path / name).write_bytes(BODY)
         return await waiting
 
-    assert asyncio.run(landing()) == {"complete": True}
+    with caplog.at_level(logging.INFO, logger="refinery"):
+        event = asyncio.run(asyncio.wait_for(landing(), 60))
+    assert event["state"] == "complete"
+    assert caplog.messages[0] == (
+        f"snapshot s is incomplete, waits until 2026-11-01 20:00 UTC, then goes to s3://refined: {tmp_path}: 2 of 2 "
+        "promised files have not landed whole, 1 missing: a.jsonl and 1 of another size: b.jsonl has 1 of 3 bytes; "
+        "wait until the snapshot has landed, or land those files again"
+    )
+
+
+def test_the_trigger_waits_until_a_snapshot_without_a_list_grows_no_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first file of a snapshot was taken for all of it, and the rest was never refined."""
+    from refinery_sensor import SnapshotTrigger
+
+    (tmp_path / "a.jsonl").write_bytes(BODY)
+    trigger = SnapshotTrigger(str(tmp_path), FACTS, deadline=0.0, look=0.5)
+
+    async def landing() -> Any:
+        spoken = listened_to("refinery")
+        waiting = asyncio.create_task(first_event(trigger))
+        await spoken.wait()
+        (tmp_path / "b.jsonl").write_bytes(BODY)
+        return await waiting
+
+    with caplog.at_level(logging.INFO, logger="refinery"):
+        event = asyncio.run(asyncio.wait_for(landing(), 60))
+    assert "2 files, 6 bytes" in event["detail"]
+    assert [("1 file, 3" in line, "2 files, 6" in line) for line in caplog.messages] == [(True, False), (False, True)]
 
 
 def test_the_trigger_gives_up_at_its_deadline_and_can_be_made_again(tmp_path: Path) -> None:
     from airflow.sdk.module_loading import import_string
     from refinery_sensor import SnapshotTrigger
 
-    where, facts = SnapshotTrigger(str(tmp_path / "nothing"), deadline=0.0).serialize()
-    assert asyncio.run(first_event(import_string(where)(**facts))) == {"complete": False}
+    where, facts = SnapshotTrigger(str(tmp_path / "nothing"), FACTS, deadline=0.0).serialize()
+    assert asyncio.run(first_event(import_string(where)(**facts)))["state"] == "missing"
 
 
-def test_a_snapshot_that_did_not_come_skips_the_run() -> None:
-    from airflow.sdk.exceptions import AirflowSkipException
+def test_a_day_without_a_snapshot_skips_its_run_and_half_a_snapshot_fails_it(tmp_path: Path) -> None:
+    from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
     from refinery_sensor import SnapshotSensor
 
-    context = {"params": PARAMS, "dag_run": dag_run(partition_key="2026-11-01")}
-    with pytest.raises(AirflowSkipException, match=r"2026-11-01 did not land at s3://crawl/2026-11-01 within 20 hours"):
-        SnapshotSensor(task_id="sense").resume(context, {"complete": False})
-    SnapshotSensor(task_id="sense").resume(context, {"complete": True})
+    sensor, context = SnapshotSensor(task_id="sense"), waiting_task()
+    with pytest.raises(
+        AirflowSkipException, match=r"s is missing, and its deadline was 2026-11-01 20:00 UTC: x does not exist"
+    ):
+        sensor.end(context, {**FACTS, "state": "missing", "detail": "x does not exist"})
+    assert context["pushed"]["arrival"]["state"] == "missing"
+    with pytest.raises(AirflowFailException, match=r"s is incomplete, and .*: 1 missing: a; when it has landed, clear"):
+        sensor.end(context, {**FACTS, "state": "incomplete", "detail": "1 missing: a"})
+    assert not context["outlet_events"]
+    sensor.end(context, {**FACTS, "state": "complete", "detail": "1 file"})
+    assert context["outlet_events"] == {"web_arrivals": Event({"input": "s3://crawl/s"}, ["s"])}
+    assert context["pushed"]["arrival"] == {**FACTS, "state": "complete", "detail": "1 file"}
+
+
+def test_a_run_waits_from_its_date_on_so_that_a_backfill_of_past_days_waits_for_nothing(tmp_path: Path) -> None:
+    from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+    from refinery_sensor import SnapshotSensor
+
+    promise(tmp_path, "a.jsonl")
+    context = waiting_task(logical_date=datetime(2026, 11, 1, tzinfo=UTC), partition_key=None)
+    context["params"] = PARAMS | {"input": str(tmp_path)}
+    with pytest.raises(AirflowFailException, match=r"2026-11-01 is incomplete, and its deadline was 2026-11-01 20:00"):
+        SnapshotSensor(task_id="sense").execute(context)
+    context["params"] |= {"snapshot": "CC-MAIN-2026-45"}
+    with pytest.raises(TaskDeferred) as deferred:
+        SnapshotSensor(task_id="sense").execute(context)
+    assert deferred.value.trigger.deadline > time.time()
+    assert "1 missing: a.jsonl" in context["pushed"]["arrival"]["detail"]
+
+
+def test_requests_of_a_build_have_its_name_for_a_snapshot() -> None:
+    """The ledger joins the cost of a stage and its version by this name."""
+    from refinery_operators import RequestOperator
+    from refinery_run import run_of
+
+    operator = RequestOperator(task_id="select", recipe="corpus")
+    named = {name: PARAMS[name] for name in ("root", "partitions", "engines", "override")}
+    for params, snapshot in ((named, "build"), (PARAMS | {"snapshot": "2026-11-20"}, "2026-11-20")):
+        context: Any = {"params": params, "dag_run": dag_run(), "ti": SimpleNamespace(run_id="r")}
+        about = operator.about(context, run_of(context))
+        assert about == {"root": "s3://refined", "recipe": "corpus", "snapshot": snapshot, "run_id": "r"}

@@ -1,0 +1,48 @@
+"""Start `refine` for every snapshot that has landed under `landing`, whatever its name.
+
+Every ten minutes each folder that no run has seen landed, and that is not published, is started once: its run is named
+`arrival__<snapshot>`. A date whose own run is queued or waits is left to that run. DAGs that are paused are left out.
+
+**Runbook**
+
+- *What has landed, and what is missing*: the log of `look` has a line for each folder that is not refined yet.
+- *A snapshot is not started.* Its run `arrival__<snapshot>` exists: clear that run. Or its DAG is paused: unpause it.
+- *Snapshots are stale* (the log of `publish` and `refinery status` say so): trigger this DAG with `stale` on. The first
+  stale snapshot and all after it are refined again in their order. What has not changed is found committed.
+"""
+
+import os
+from datetime import UTC, datetime
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import DAG, Param
+from refinery_arrivals import Look
+from refinery_retry import RETRIES
+from refinery_wiring import asset_of, dag_id_of, refine_recipes
+
+_recipes = refine_recipes()
+
+with DAG(
+    "arrivals",
+    description="Starts `refine` for landed snapshots of any name, and for stale ones on request",
+    schedule="*/10 * * * *",
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    default_args=RETRIES,
+    params={
+        "landing": Param(os.environ.get("REFINERY_LANDING", "s3://refinery/landing"), type="string"),
+        "root": Param(os.environ.get("REFINERY_ROOT", "s3://refinery/refined"), type="string"),
+        "stale": Param(default=False, type="boolean", description="Refine stale snapshots and all after them"),
+    },
+    doc_md=__doc__,
+    tags=["refinery"],
+) as dag:
+    assets = [asset_of(recipe, "arrivals") for recipe in _recipes]
+    look = Look(task_id="look", dags={dag_id_of(recipe): recipe.name for recipe in _recipes}, inlets=assets)
+    TriggerDagRunOperator.partial(
+        task_id="start",
+        skip_when_already_exists=True,
+        max_active_tis_per_dagrun=1,  # in order: a run waits for earlier ones only if it sees them
+        map_index_template="{{ task.trigger_run_id }}",
+    ).expand_kwargs(look.output)

@@ -1,0 +1,117 @@
+"""Finds the snapshots that have landed and are to be refined, and those that are to be refined again."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime
+from typing import Any, get_args
+
+from airflow.sdk import Asset, BaseOperator, Context
+from refinery_credentials import adopt_credentials
+
+from pipeline_tasks.constraints import SnapshotName
+from pipeline_tasks.landing.arrival import COMPLETE, arrival_of
+from pipeline_tasks.stage import LANDING
+from pipeline_tasks.store import storage
+
+log = logging.getLogger("refinery")
+
+Start = dict[str, Any]
+"""The arguments of the operator that starts a run."""
+
+
+class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
+    """Returns the runs to start, each DAG's in the order of snapshots; `dags` are recipes by the ids of their DAGs."""
+
+    def __init__(self, *, dags: Mapping[str, str], **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
+        super().__init__(**kwargs)
+        self.dags = dict(dags)
+
+    def execute(self, context: Context) -> list[Start]:
+        """Look at what has landed (with the param `stale`: is published) for each DAG that is not paused."""
+        params = context["params"]
+        adopt_credentials(params["landing"], params["root"])
+        starts: list[Start] = []
+        for dag_id, recipe in self.dags.items():
+            if context["ti"].get_dag(dag_id).is_paused:
+                log.info("%s is paused: what has landed is not refined by it until you unpause it", dag_id)
+            elif params["stale"]:
+                starts += stale_starts(dag_id, recipe, params["root"], context["dag_run"].run_id)
+            else:
+                names = self.unseen(context, dag_id, recipe)
+                starts += [start for name in names for start in landed_start(dag_id, name, params)]
+        return starts
+
+    def unseen(self, context: Context, dag_id: str, recipe: str) -> Iterator[str]:
+        """Yield the names of landed folders that no run of a DAG has seen complete, or waits for."""
+        from pipeline_tasks.publish import version_log
+
+        _, word = get_args(SnapshotName)
+        events = context["inlet_events"][Asset(name=f"{recipe}_arrivals", group="refinery")]
+        seen = {event.partition_key for event in events}
+        seen |= {entry.snapshot for entry in version_log.log(context["params"]["root"], recipe)}
+        for name in storage.connect(context["params"]["landing"]).folders():
+            if name in seen:
+                continue
+            if not word.admits(name):
+                log.warning("%r is no name of a snapshot, which must be %s; rename the folder", name, word)
+            elif dates := midnights(name):
+                counted = context["ti"].get_dr_count(dag_id, logical_dates=dates, states=["queued", "running"])
+                if not counted:
+                    yield name
+            else:
+                yield name
+
+
+def landed_start(dag_id: str, name: str, params: Mapping[str, Any]) -> Iterator[Start]:
+    """Yield the start of a snapshot's run if it is complete, and log how far it has landed."""
+    place = f"{params['landing'].rstrip('/')}/{name}"
+    arrival = arrival_of(place)
+    log.info("%s  snapshot %s is %s: %s", dag_id, name, arrival.state, arrival.detail)
+    if arrival.state == COMPLETE:
+        conf = {"snapshot": name, "input": place, "root": params["root"]}
+        yield start_of(dag_id, f"arrival__{name}", conf, f"It has landed: {arrival.detail}")
+
+
+def stale_starts(dag_id: str, recipe: str, root: str, run_id: str) -> list[Start]:
+    """Return the starts of the first stale snapshot and of all after it, whose history its new version changes."""
+    from pipeline_tasks.inspect.staleness import stale_versions
+    from pipeline_tasks.publish import version_log
+
+    versions = version_log.latest_by_snapshot(root, recipe)
+    stale = {found.version.snapshot: found.stage for found in stale_versions(root, versions)}
+    for snapshot, stage in stale.items():
+        log.info("%s  snapshot %s is stale from %s on: earlier snapshots changed since", dag_id, snapshot, stage)
+    first = min(stale, default=None)
+    return [
+        start_of(
+            dag_id,
+            f"stale__{version.snapshot}__{run_id}",
+            {"snapshot": version.snapshot, "input": input_of(root, version), "root": root, "patience": 0},
+            f"Refined again, as {first} is stale from {stale[first]} on",
+        )
+        for version in versions
+        if first is not None and version.snapshot >= first
+    ]
+
+
+def input_of(root: str, version: Any) -> str:  # noqa: ANN401 -- a Version, which is imported when it is needed
+    """Return where a version's snapshot landed: its folder, or its one file."""
+    from pipeline_tasks.recipe import LAND
+    from pipeline_tasks.store.reading import read_manifest
+
+    files = {shard.path.removeprefix(LANDING) for shard in read_manifest(root, version.manifests[LAND]).shards}
+    return f"{version.landing}/{files.pop()}" if len(files) == 1 else str(version.landing)
+
+
+def start_of(dag_id: str, run_id: str, conf: Mapping[str, Any], note: str) -> Start:
+    """Return the arguments of the operator that starts a run."""
+    return {"trigger_dag_id": dag_id, "trigger_run_id": run_id, "conf": dict(conf), "note": note}
+
+
+def midnights(name: str) -> list[datetime]:
+    """Return the date of the daily run of a snapshot, none if its name is no date."""
+    try:
+        day = date.fromisoformat(name)
+    except ValueError:
+        return []
+    return [datetime(day.year, day.month, day.day, tzinfo=UTC)] if day.isoformat() == name else []

@@ -1,0 +1,136 @@
+"""Keeps the runs of a DAG in the order of their snapshots: a run waits for runs of earlier ones that are under way.
+
+Under way is a run that Airflow runs, whose snapshot has landed, and whose task `publish` has not ended. A run that
+waits for its files is not waited for, nor is one that is queued: it may be queued because this one holds its place.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from airflow.sdk import BaseOperator, Context
+from airflow.sdk.bases.xcom import BaseXCom
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+from refinery_launch import HERE
+from refinery_run import run_of
+from refinery_sensor import ARRIVAL
+
+from pipeline_tasks.landing.arrival import COMPLETE
+from pipeline_tasks.recipe import PUBLISH
+
+log = logging.getLogger("refinery")
+
+LOOK = 15.0
+"""Seconds between two looks at the other runs."""
+
+AHEAD = "ahead"
+"""Key of the XCom that names the runs that a task waits for."""
+
+SENSE = "sense"
+"""The task after which a run is under way, until its task `publish` ends."""
+
+ENDED = ("success", "failed", "upstream_failed", "skipped", "removed")
+"""States in which `publish` will publish no more."""
+
+NOT_LANDED = ("up_for_retry", "failed", "upstream_failed", "skipped", "removed")
+"""States of `sense` in which the snapshot has not landed; while it is deferred, its XCom says whether it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a run among those of its DAG: its snapshot, and the root that it goes to."""
+
+    dag_id: str
+    run_id: str
+    snapshot: str
+    root: str
+
+
+class TurnTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
+    """Fires when no run of an earlier snapshot is under way."""
+
+    def __init__(self, place: Mapping[str, str], look: float = LOOK) -> None:
+        super().__init__()
+        self.place, self.look = dict(place), look
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class path and arguments that the triggerer builds this trigger from."""
+        return "refinery_turn.TurnTrigger", {"place": self.place, "look": self.look}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look at the other runs, say which are waited for, sleep, and look again."""
+        said: dict[str, str] = {}
+        while ahead := await asyncio.to_thread(runs_ahead, Place(**self.place)):
+            if ahead != said:
+                said = ahead
+                log.info("%s", sentence(self.place["snapshot"], ahead))
+                if task := self.task_instance:
+                    await BaseXCom.aset(AHEAD, ahead, dag_id=task.dag_id, task_id=task.task_id, run_id=task.run_id)
+            await asyncio.sleep(self.look)
+        yield TriggerEvent({})
+
+
+class Turn(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
+    """Waits in the triggerer until no run of an earlier snapshot is under way; `refinery run` has no other runs."""
+
+    def execute(self, context: Context) -> None:
+        """Return at once if no earlier run is under way, else wait."""
+        run = run_of(context)
+        if os.environ.get(HERE):
+            return
+        place = Place(context["dag_run"].dag_id, context["dag_run"].run_id, run.snapshot, run.root)
+        if ahead := runs_ahead(place):
+            context["ti"].xcom_push(key=AHEAD, value=ahead)
+            log.info("%s", sentence(run.snapshot, ahead))
+            self.defer(trigger=TurnTrigger(asdict(place)), method_name="resume")
+        self.resume(context, {})
+
+    def resume(self, context: Context, event: Mapping[str, Any]) -> None:  # noqa: ARG002 -- Airflow's signature
+        """Go on."""
+        context["ti"].xcom_push(key=AHEAD, value={})
+        log.info("no run of an earlier snapshot is under way")
+
+
+def runs_ahead(place: Place) -> dict[str, str]:
+    """Return the snapshots of the runs that are waited for, by the ids of these runs."""
+    states = RuntimeTaskInstance.get_task_states(place.dag_id, task_ids=[SENSE, PUBLISH])
+    ahead = {}
+    for run_id in candidates(states, place.run_id):
+        if RuntimeTaskInstance.get_dagrun_state(place.dag_id, run_id) == "running":
+            arrival = BaseXCom.get_one(key=ARRIVAL, dag_id=place.dag_id, task_id=SENSE, run_id=run_id)
+            if arrival is None or (has_landed(arrival, states[run_id]) and is_before(arrival, run_id, place)):
+                ahead[run_id] = arrival["snapshot"] if arrival else "?"
+    return ahead
+
+
+def candidates(states: Mapping[str, Mapping[str, Any]], own: str) -> list[str]:
+    """Return the ids of other runs whose snapshot has landed, or may have, and which may still publish it."""
+    return sorted(
+        run_id
+        for run_id, tasks in states.items()
+        if run_id != own and tasks.get(PUBLISH) not in ENDED and tasks.get(SENSE) not in NOT_LANDED
+    )
+
+
+def has_landed(arrival: Mapping[str, str], tasks: Mapping[str, Any]) -> bool:
+    """Return whether a run has its files, also while its sensor looks once more whether they change."""
+    return tasks.get(SENSE) != "deferred" or arrival["state"] == COMPLETE
+
+
+def is_before(arrival: Mapping[str, str], run_id: str, place: Place) -> bool:
+    """Return whether a run publishes into the same root before this one: by snapshot, then by id."""
+    same_root = arrival["root"] == place.root
+    return same_root and (arrival["snapshot"], run_id) < (place.snapshot, place.run_id)
+
+
+def sentence(snapshot: str, ahead: Mapping[str, str]) -> str:
+    """Return what a run waits for, and how a person lets it go on."""
+    runs = ", ".join(f"{earlier} (run {run_id})" for run_id, earlier in ahead.items())
+    return (
+        f"snapshot {snapshot} waits its turn: under way before it is {runs}. It goes on when these have published or "
+        "failed. To let it go first, mark this task as success: it is stale when they have published"
+    )

@@ -1,0 +1,109 @@
+"""Which runs the DAG `arrivals` starts: for folders that landed and were not seen, and for stale snapshots."""
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.landing.listing import list_snapshot
+from pipeline_tasks.publish import version_log
+from tests.small_root import DAYS, RECIPE, SmallRoot
+
+BODY = b"{}\n"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _imported() -> None:
+    import refinery_arrivals  # noqa: F401 -- Airflow configures logging when it is first imported
+
+
+def land(landing: Path, name: str, promised: int, present: int) -> None:
+    folder = landing / name
+    folder.mkdir(parents=True)
+    files = [{"path": f"{number}.jsonl", "bytes": len(BODY), "sha256": "0" * 64} for number in range(promised)]
+    (folder / "snapshot.json").write_text(json.dumps({"snapshot": name, "files": files}))
+    for number in range(present):
+        (folder / f"{number}.jsonl").write_bytes(BODY)
+
+
+def context(tmp_path: Path, *, paused: bool = False, seen: tuple[str, ...] = (), running: int = 0) -> Any:
+    """What `look` runs in: its params, the events of arrivals, and how many runs of a date are under way."""
+    ti = SimpleNamespace(
+        get_dag=lambda _: SimpleNamespace(is_paused=paused),
+        get_dr_count=lambda _, logical_dates, states: running,  # noqa: ARG005 -- Airflow's names
+    )
+    params = {"landing": str(tmp_path / "landing"), "root": str(tmp_path / "root"), "stale": False}
+    events = [SimpleNamespace(partition_key=name) for name in seen]
+    return {"ti": ti, "params": params, "inlet_events": _Events(events), "dag_run": SimpleNamespace(run_id="r")}
+
+
+class _Events:
+    def __init__(self, events: list[Any]) -> None:
+        self.events = events
+
+    def __getitem__(self, asset: Any) -> list[Any]:
+        assert asset.name == "web_arrivals"
+        return self.events
+
+
+def look() -> Any:
+    from refinery_arrivals import Look
+
+    return Look(task_id="look", dags={"refine": "web"})
+
+
+def started(starts: list[dict[str, Any]]) -> list[str]:
+    return [start["trigger_run_id"] for start in starts]
+
+
+def test_complete_snapshots_of_any_name_are_started_once_and_in_order(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("_staging", "CC-MAIN-2026-45", "2026-11-02", "news", "2026-11-01"):
+        land(tmp_path / "landing", name, 2, 2)
+    land(tmp_path / "landing", "half", 2, 1)
+    caplog.set_level("INFO", logger="refinery")
+    starts = look().execute(context(tmp_path, seen=("news",)))
+    assert started(starts) == ["arrival__2026-11-01", "arrival__2026-11-02", "arrival__CC-MAIN-2026-45"]
+    assert starts[0]["conf"] == {
+        "snapshot": "2026-11-01",
+        "input": str(tmp_path / "landing" / "2026-11-01"),
+        "root": str(tmp_path / "root"),
+    }
+    assert [line for line in caplog.messages if "half is incomplete" in line and "1 missing: 1.jsonl" in line]
+
+
+def test_a_date_is_left_to_its_own_run_while_that_waits(tmp_path: Path) -> None:
+    for name in ("2026-11-01", "20261101"):
+        land(tmp_path / "landing", name, 1, 1)
+    assert started(look().execute(context(tmp_path, running=1))) == ["arrival__20261101"]
+
+
+def test_a_paused_dag_is_left_out_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    land(tmp_path / "landing", "news", 1, 1)
+    caplog.set_level("INFO", logger="refinery")
+    assert look().execute(context(tmp_path, paused=True)) == []
+    assert caplog.messages == ["refine is paused: what has landed is not refined by it until you unpause it"]
+
+
+def test_a_landing_that_does_not_exist_yet_has_no_snapshots(tmp_path: Path) -> None:
+    assert look().execute(context(tmp_path)) == []
+
+
+def test_stale_snapshots_are_started_again_from_where_they_landed(small_root: SmallRoot, tmp_path: Path) -> None:
+    from refinery_arrivals import stale_starts
+
+    root = shutil.copytree(small_root.root, tmp_path / "root")
+    assert stale_starts("refine", RECIPE, str(root), "r") == []
+    version_log.retract(str(root), RECIPE, DAYS[0], "a test")
+    [start] = stale_starts("refine", RECIPE, str(root), "r")
+    assert start["trigger_run_id"] == f"stale__{DAYS[1]}__r"
+    landed = start["conf"]["input"]
+    assert (start["conf"]["snapshot"], start["conf"]["patience"]) == (DAYS[1], 0)
+    assert {name for name, _, _ in list_snapshot(landed).files} == {
+        name for name, _, _ in list_snapshot(str(small_root.landing / DAYS[1])).files
+    }
+    assert f"{DAYS[1]} is stale from" in start["note"]
