@@ -4,29 +4,35 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from itertools import islice
+from typing import Annotated, Any
 
+import refinery_rendering as rendering
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import requires_access_view
 from airflow.plugins_manager import AirflowPlugin
-from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from refinery_operators import DocsLink, ManifestLink
-from refinery_run import base
+from refinery_overview import recipe_pages, state_of
+from refinery_snapshot import links_of, plots_of, run_of_snapshot
 
 from pipeline_tasks.errors import RecipeError, RefineryError, Transient
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.inspect import funnel
+from pipeline_tasks.inspect.find import current_versions
+from pipeline_tasks.inspect.places import placed
 from pipeline_tasks.inspect.trace import trace
 from pipeline_tasks.manifest import ABANDONED
-from pipeline_tasks.profiles.columns import quantile
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.takedowns import valid_entries
+from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.text.urls.takedown import DOC, SITE, URL
 
 REJECTS_SHOWN = 20
 """Rejected rows that a stage's page shows."""
@@ -34,19 +40,22 @@ REJECTS_SHOWN = 20
 SAMPLE = 400
 """Characters of a row's text that are shown."""
 
+PLACES_SHOWN = 200
+"""Places that are shown of what is found."""
+
+Term = Annotated[str, Query(max_length=4096)]
+"""What is asked for: no longer than a URL."""
+
+NOT_FOUND = 404
+
+TITLES = {NOT_FOUND: "Not found", 503: "Try again later", 409: "Damaged"}
+"""Titles of error pages, by status."""
+
 SERVED = re.compile(
     r"([a-z_]+/[0-9a-f]{24}|publish/[0-9a-f]{24}|datasets/[\w.-]+)"
     r"/(manifest\.json|partitions/[0-9a-f]+\.json|gate/[0-9a-f]+/(verdict\.json|docs/index\.html)|report-[0-9a-f]+\.html|\d{12}\.json)"
 )
 """Paths of the files that are served as stored: manifests, verdicts, Data Docs, reports, versions; never rows."""
-
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; frame-ancestors 'self'"
-"""A page is text and style: it runs no script and fetches nothing."""
-
-PAGES = Environment(
-    loader=FileSystemLoader(Path(__file__).with_name("refinery_pages")), autoescape=True, undefined=StrictUndefined
-)
-PAGES.globals["base"] = base()
 
 app = FastAPI(
     title="Refinery",
@@ -64,11 +73,12 @@ def root() -> str:
 
 @app.middleware("http")
 async def harden(request: Request, call_next: Any) -> Response:  # noqa: ANN401 -- Starlette's own type is private
-    """Add the headers that keep a page from running or fetching anything."""
+    """Add the headers that keep a page from running or fetching anything that is not of this plugin."""
     response: Response = await call_next(request)
-    response.headers["Content-Security-Policy"] = POLICY
+    response.headers.setdefault("Content-Security-Policy", rendering.PAGE_POLICY)
     response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Cache-Control"] = "no-store"
+    response.headers["Referrer-Policy"] = "same-origin"
+    response.headers.setdefault("Cache-Control", "no-store")
     return response
 
 
@@ -79,15 +89,26 @@ def refinery_error(_: Request, error: RefineryError) -> Response:
     404 for what is not there, 503 for what may be there later, 409 for an object that is not what it should be: the
     page works, and the stored object does not.
     """
-    titles = {404: "Not found", 503: "Try again later", 409: "Damaged"}
     status = 503 if isinstance(error, Transient) else 404 if isinstance(error, RecipeError) else 409
-    page = PAGES.get_template("error.html").render(title=titles[status], message=str(error), root=root())
+    return _error_page(status, str(error))
+
+
+@app.exception_handler(HTTPException)
+async def http_error(request: Request, error: HTTPException) -> Response:
+    """Show what is not there as a page; who is not logged in gets Airflow's own answer."""
+    if error.status_code != NOT_FOUND:
+        return await http_exception_handler(request, error)
+    return _error_page(NOT_FOUND, str(error.detail))
+
+
+def _error_page(status: int, message: str) -> Response:
+    page = rendering.render("error.html", title=TITLES[status], message=message, root=root())
     return HTMLResponse(page, status_code=status)
 
 
 def render(page: str, **values: Any) -> HTMLResponse:  # noqa: ANN401 -- values of a template are of any type
     """Render a page; every value is escaped."""
-    return HTMLResponse(PAGES.get_template(page).render(root=root(), **values))
+    return HTMLResponse(rendering.render(page, root=root(), **values))
 
 
 # --- Pages -----------------------------------------------------------------------------------------------------
@@ -95,29 +116,9 @@ def render(page: str, **values: Any) -> HTMLResponse:  # noqa: ANN401 -- values 
 
 @app.get("/page")
 def snapshots() -> HTMLResponse:
-    """Show every recipe's snapshots, with retention per stage over time."""
+    """Show every recipe's snapshots: their states, what to do next, trends, and what each stage kept."""
     storage.require_folder(root())
-    return render("snapshots.html", recipes=[_recipe(name) for name in version_log.recipes(root())])
-
-
-def _recipe(name: str) -> dict[str, Any]:
-    funnels = [(version, funnel.funnel(root(), version)) for version in version_log.latest_by_snapshot(root(), name)]
-    return {
-        "name": name,
-        "stages": [step["stage"] for step in funnels[-1][1]] if funnels else [],
-        "snapshots": [_snapshot(version, steps) for version, steps in reversed(funnels)],
-        "retractions": version_log.retractions(root(), name).values(),
-    }
-
-
-def _snapshot(version: version_log.Version, steps: list[dict[str, Any]]) -> dict[str, Any]:
-    kept = {
-        step["stage"]: step["rows"] / step["rows_in"] if step["rows_in"] else None
-        for step in steps
-        if step["stage"] != "pack"
-    }
-    outcomes = {stage: verdict.outcome for stage, verdict in _verdicts(version).items()}
-    return {"version": version, "kept": kept, "outcomes": outcomes, "records": steps[0]["rows_in"] if steps else 0}
+    return render("snapshots.html", recipes=recipe_pages(root()))
 
 
 def _verdicts(version: version_log.Version) -> dict[str, Verdict]:
@@ -126,23 +127,26 @@ def _verdicts(version: version_log.Version) -> dict[str, Verdict]:
 
 @app.get("/snapshot/{recipe}/{snapshot}")
 def snapshot_page(recipe: str, snapshot: str) -> HTMLResponse:
-    """Show a snapshot's funnel, the outcomes of its gates, its distributions next to the previous ones, its cost."""
+    """Show a snapshot's funnel, its gates and their bounds, its distributions over earlier ones, its time and cost."""
     retraction = version_log.retractions(root(), recipe).get(snapshot)
     if retraction is not None:
         return _retracted(retraction)
     version = version_log.current(root(), recipe, snapshot)
-    steps = funnel.funnel(root(), version)
     earlier = version_log.earlier(root(), recipe, snapshot)
-    before = earlier[-1] if earlier else None
+    run = run_of_snapshot(root(), version)
+    known: dict[str, Any] = {
+        "steps": funnel.funnel(root(), version),
+        "verdicts": _verdicts(version),
+        "costs": _costs(recipe, snapshot),
+    }
     return render(
         "snapshot.html",
         version=version,
-        steps=steps,
-        most=max((step["rows_in"] for step in steps), default=1) or 1,
-        verdicts=_verdicts(version),
-        before=before,
-        profiled=list(_profiles(version, before)),
-        costs=_costs(recipe, snapshot),
+        state=state_of(root(), recipe, snapshot, run),
+        before=earlier[-1] if earlier else None,
+        plots=plots_of(root(), version, earlier, **known, run=run),
+        run=links_of(run),
+        **known,
     )
 
 
@@ -151,29 +155,6 @@ def _retracted(retraction: version_log.Retraction) -> HTMLResponse:
     versions = version_log.versions(root(), retraction.recipe)
     retracted = [version for version in versions if version.number in retraction.retracts]
     return render("retracted.html", retraction=retraction, versions=retracted)
-
-
-def _profiles(version: version_log.Version, before: version_log.Version | None) -> Iterator[dict[str, Any]]:
-    """Yield each profiled column of a stage with its quantiles in this version and in the one before."""
-    for stage, path in version.manifests.items():
-        now = _kept_profiles(path)
-        previous = _kept_profiles(before.manifests[stage]) if before and stage in before.manifests else {}
-        for column in sorted(now):
-            if now[column]["kind"] != "name" and now[column]["count"]:
-                spreads = {"now": _spread(now, column), "previous": _spread(previous, column)}
-                yield {"stage": stage, "column": column, **spreads}
-
-
-def _kept_profiles(manifest_path: str) -> Mapping[str, Any]:
-    profiles: Mapping[str, Any] = read_manifest(root(), manifest_path).metrics["kept"]
-    return profiles
-
-
-def _spread(profiles: Mapping[str, Any], column: str) -> list[float] | None:
-    """Return the quantiles at 5 %, 50 % and 95 % of a column, None where it has no values."""
-    if not profiles.get(column, {}).get("count"):
-        return None
-    return [quantile(profiles[column], at) for at in (0.05, 0.5, 0.95)]
 
 
 def _costs(recipe: str, snapshot: str) -> list[Mapping[str, Any]]:
@@ -189,7 +170,7 @@ def rejects_page(recipe: str, snapshot: str, stage: str, reason: str = "") -> HT
     """Show a sample of the rows that a stage rejected or quarantined, with the evidence."""
     version = version_log.current(root(), recipe, snapshot)
     if stage not in version.manifests:
-        raise HTTPException(404, f"snapshot {snapshot} has no stage {stage}")
+        raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has no stage {stage}")
     manifest = read_manifest(root(), version.manifests[stage])
     rows = list(_sample_rejects(manifest.rejects + manifest.quarantine, reason))
     reasons = {**manifest.rejected, **manifest.quarantined}
@@ -212,9 +193,24 @@ def _sample_rejects(shards: Shards, reason: str) -> Iterator[Mapping[str, Any]]:
 def trace_page(recipe: str, snapshot: str, token: int = 0) -> HTMLResponse:
     """Show the document and the landed record that a packed token comes from."""
     version = version_log.current(root(), recipe, snapshot)
-    if not 0 <= token < version.tokens:
-        raise HTTPException(404, f"snapshot {snapshot} has tokens 0 to {version.tokens - 1}")
+    if COMPOSE not in version.manifests and not 0 <= token < version.tokens:
+        raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has tokens 0 to {version.tokens - 1}")
     return render("trace.html", version=version, origin=trace(root(), version, token))
+
+
+@app.get("/find")
+def find_page(doc: Term = "", url: Term = "", site: Term = "", recipe: Term = "") -> HTMLResponse:
+    """Show where a document, URL or site is used in published tokens, each with its token and its snapshot.
+
+    Ids and URLs are shown, and no text. Only the lineage of each shard is read, up to the last place that is shown.
+    """
+    query = {"doc": doc.strip(), "url": url.strip(), "site": site.strip(), "recipe": recipe}
+    recipes = version_log.recipes(root())
+    versions = current_versions(root(), recipe)
+    entries = valid_entries((kind, query[kind]) for kind in (DOC, URL, SITE) if query[kind])
+    places = list(islice(placed(root(), versions, entries), PLACES_SHOWN + 1)) if entries else None
+    shown = None if places is None else places[:PLACES_SHOWN]
+    return render("find.html", query=query, recipes=recipes, places=shown, more=bool(places) and places != shown)
 
 
 @app.get("/manifest/{path:path}")
@@ -230,12 +226,21 @@ def manifest_page(path: str) -> HTMLResponse:
 # --- Files -----------------------------------------------------------------------------------------------------
 
 
+@app.get("/static/{name}")
+def static(name: str) -> Response:
+    """Return a static file of the pages; its URL names its content, so a browser may keep it."""
+    if name not in rendering.MEDIA_TYPES:
+        raise HTTPException(NOT_FOUND, f"the pages have no file {name}")
+    keep = {"Cache-Control": "private, max-age=31536000, immutable"}
+    return Response(rendering.static_file(name), media_type=rendering.MEDIA_TYPES[name], headers=keep)
+
+
 @app.get("/files/{path:path}")
 def files(path: str) -> Response:
     """Return a manifest, verdict, report, dataset version or Data Docs page as it is stored."""
     body = _body(path)
     if path.endswith(".html"):
-        return HTMLResponse(body)
+        return HTMLResponse(body, headers={"Content-Security-Policy": rendering.STORED_POLICY})
     _json(path)
     return Response(body, media_type="application/json")
 
@@ -248,11 +253,11 @@ def _json(path: str) -> dict[str, Any]:
 
 def _body(path: str) -> bytes:
     if not SERVED.fullmatch(path):
-        raise HTTPException(404, "only manifests, verdicts, Data Docs, reports and dataset versions are served")
+        raise HTTPException(NOT_FOUND, "only manifests, verdicts, Data Docs, reports and dataset versions are served")
     try:
         return storage.connect(root()).read(path)
     except FileNotFoundError as error:
-        raise HTTPException(404, f"{path}: no such file") from error
+        raise HTTPException(NOT_FOUND, f"{path}: no such file") from error
 
 
 class RefineryPlugin(AirflowPlugin):  # type: ignore[misc]  # loaded lazily: Any

@@ -7,23 +7,34 @@ import pytest
 
 from tests.chain import PROJECT
 
-VOCABULARY = {"errors", "manifest", "recipe", "sealed", "stage"}
+VOCABULARY = {"constraints", "counted", "errors", "manifest", "recipe", "sealed", "stage"}
 REQUESTS = {"run.plan", "service.requests"}
+READS = {"gate", "inspect", "profiles", "publish", "store", *VOCABULARY}
 ALLOWED = {
-    "plugins/refinery_credentials.py": set[str](),
-    "plugins/refinery_launch.py": {
+    "plugins/refinery_arrivals.py": {"inspect.staleness", "landing", "publish", "store", *VOCABULARY},
+    "plugins/refinery_credentials.py": {"store.temporary"},
+    "plugins/refinery_launch.py": {"engines.address", "service", *VOCABULARY, *REQUESTS},
+    "plugins/refinery_operators.py": VOCABULARY | REQUESTS,
+    "plugins/refinery_overview.py": READS,
+    "plugins/refinery_plugin.py": READS | {"text.urls.takedown"},
+    "plugins/refinery_rendering.py": READS,
+    "plugins/refinery_retry.py": VOCABULARY,
+    "plugins/refinery_run.py": VOCABULARY,
+    "plugins/refinery_session.py": {
         "engines.address",
         "engines.reach",
         "service",
-        "store.storage",
+        "store.temporary",
         *VOCABULARY,
         *REQUESTS,
     },
-    "plugins/refinery_operators.py": VOCABULARY | REQUESTS,
-    "plugins/refinery_plugin.py": {"gate", "inspect", "profiles", "publish", "store", *VOCABULARY},
-    "plugins/refinery_retry.py": VOCABULARY,
-    "plugins/refinery_run.py": VOCABULARY,
-    "plugins/refinery_sensor.py": {"landing.listing", *VOCABULARY},
+    "plugins/refinery_runs.py": VOCABULARY,
+    "plugins/refinery_sensor.py": {"landing.arrival", "landing.listing", *VOCABULARY},
+    "plugins/refinery_snapshot.py": READS,
+    "plugins/refinery_turn.py": {"landing.arrival", *VOCABULARY},
+    "plugins/refinery_wiring.py": VOCABULARY,
+    "dags/arrivals.py": {"recipe"},
+    "dags/build.py": {"recipe"},
     "dags/maintenance.py": {"recipe", *REQUESTS},
     "dags/refine.py": {"recipe"},
 }

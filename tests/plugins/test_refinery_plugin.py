@@ -1,5 +1,7 @@
 """The page in Airflow's web UI: closed without a login, read-only, and nothing of a crawl runs in it."""
 
+import html
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -8,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from pipeline_tasks.inspect.find import find
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.sealed import path_of
 from tests.archives import http, response, zipped
-from tests.chain import reply
+from tests.chain import How, refined, reply
+from tests.publish.test_building import REFINES, built, documents, recipe_of, refined_days
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -73,6 +77,20 @@ def paths(app: Any) -> list[str]:
     return [re.sub(r"\{\w+(:path)?\}", "x", route.path) for route in app.routes]
 
 
+def test_a_snapshot_has_the_state_that_the_overview_shows(visitor: Any, root: Path) -> None:
+    """Its page said of every snapshot that it was published."""
+    from refinery_overview import state_of
+    from refinery_runs import SnapshotRun
+
+    of = (str(root), "small", "2026-11-19")
+    [state, next_step] = state_of(*of, None)
+    page = visitor.get("/snapshot/small/2026-11-19").text
+    assert f'<span class="state {state}">{state}</span>' in page
+    assert (f"<p>Next: {next_step}</p>" in page) == bool(next_step)
+    again = SnapshotRun("2026-11-19", "refine", "again", "running", ("extract",))
+    assert state_of(*of, again) == ("running", "its run is in extract")
+
+
 def test_every_route_refuses_who_is_not_logged_in(app: Any, stranger: Any) -> None:
     assert len(paths(app)) >= 6
     for path in paths(app):
@@ -93,13 +111,20 @@ def test_snapshots_and_their_funnel_are_shown(visitor: Any) -> None:
     assert "overridden: a test" in funnel.text
 
 
+def assert_strict(policy: str) -> None:
+    """A page runs and is styled by files of its own origin alone: nothing in its markup, and nothing evaluated."""
+    directives = dict(directive.split(" ", 1) for directive in policy.split("; "))
+    assert (directives["default-src"], directives["base-uri"]) == ("'none'", "'none'")
+    assert (directives["script-src"], directives["style-src"]) == ("'self'", "'self'")
+    assert "unsafe" not in policy
+
+
 def test_text_of_the_crawl_is_escaped_and_may_not_run(visitor: Any, root: Path) -> None:
     for path in ("/rejects/small/2026-11-19/extract", "/page", "/snapshot/small/2026-11-19"):
         page = visitor.get(path)
         assert page.status_code == 200
         assert SCRIPT not in page.text
-        assert "script" not in page.headers["content-security-policy"]
-        assert "default-src 'none'" in page.headers["content-security-policy"]
+        assert_strict(page.headers["content-security-policy"])
     assert "&lt;script&gt;" in visitor.get("/rejects/small/2026-11-19/extract").text
 
 
@@ -127,6 +152,73 @@ def test_rows_are_not_served_as_files(visitor: Any, root: Path) -> None:
     assert visitor.get(f"/files/{manifest.relative_to(root)}").json()["stage"] == "extract"
 
 
+PAGES = (
+    "/page",
+    "/find",
+    "/find?site=nowhere.example",
+    "/snapshot/small/2026-11-19",
+    "/rejects/small/2026-11-19/extract",
+    "/snapshot/small/2031-01-01",
+    "/trace/small/2026-11-19",
+)
+"""A page of every kind that the small root has; the last two are of what is not there."""
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_has_what_a_keyboard_and_a_screen_reader_need(visitor: Any, path: str) -> None:
+    page = visitor.get(path).text
+    assert page.count("<h1") == 1
+    assert page.count("<main") == 1
+    assert '<html lang="en">' in page
+    assert '<a class="skip" href="#main">' in page
+    assert "<caption>" in page or "<table" not in page
+    assert page.count("<table") == page.count("<caption>")
+    assert not re.findall(r"<th(?![^>]*scope=)[ >]", page)
+    assert not re.findall(r"<(?:input|select)(?![^>]*name=)", page)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_nothing_in_the_markup_of_a_page_runs_or_styles(visitor: Any, path: str) -> None:
+    page = visitor.get(path)
+    assert_strict(page.headers["content-security-policy"])
+    [script] = re.findall(r"<script[^>]*>", page.text)
+    assert re.fullmatch(r'<script src="/refinery/static/[^"]+" data-vega="/refinery/static/[^"]+">', script)
+    assert not re.findall(r"<style|\sstyle=|\son\w+=|javascript:", page.text)
+
+
+def test_static_files_are_kept_by_their_content(visitor: Any) -> None:
+    page = visitor.get("/page").text
+    links = re.findall(r'(?:href|src)="/refinery(/static/[^"]+)"', page)
+    assert [link.split("?")[0] for link in links] == ["/static/refinery.css", "/static/refinery.js"]
+    for link in links:
+        answer = visitor.get(link)
+        assert (answer.status_code, "immutable" in answer.headers["cache-control"]) == (200, True)
+    assert "http" not in visitor.get(links[0]).text, "the style fetches nothing"
+    assert visitor.get("/static/nothing.css").status_code == 404
+    assert visitor.get("/static/..%2Flayout.html").status_code == 404
+
+
+def test_the_library_of_plots_is_served_by_the_plugin(visitor: Any) -> None:
+    [path] = re.findall(r'data-vega="/refinery(/static/vega.js[^"]+)"', visitor.get("/page").text)
+    library = visitor.get(path)
+    assert (library.status_code, "immutable" in library.headers["cache-control"]) == (200, True)
+    assert "window.vegaEmbed=" in library.text
+
+
+def test_a_plot_is_escaped_json_with_a_table(visitor: Any) -> None:
+    page = visitor.get("/page").text
+    specs = [json.loads(html.unescape(spec)) for spec in re.findall(r'data-spec="([^"]+)"', page)]
+    assert specs[0]["data"]["values"][0]["snapshot"] == "2026-11-19"
+    assert len(specs) == page.count('<figure class="plot">') == page.count("<summary>")
+
+
+def test_stored_pages_run_nothing(visitor: Any, root: Path) -> None:
+    docs = next(root.glob("extract/*/gate/*/docs/index.html")).relative_to(root)
+    policy = visitor.get(f"/files/{docs}").headers["content-security-policy"]
+    assert "script-src" not in policy
+    assert policy.startswith("default-src 'none'; ")
+
+
 def test_what_is_not_there_is_said_in_words(visitor: Any) -> None:
     answer = visitor.get("/snapshot/small/2031-01-01")
     assert answer.status_code == 404
@@ -146,7 +238,10 @@ def test_a_retracted_snapshot_is_said_to_be_so(
     monkeypatch.setenv("REFINERY_ROOT", str(tmp_path / "root"))
     version_log.retract(str(tmp_path / "root"), "small", "2026-11-19", "<b>spam</b>")
     listed = visitor.get("/page").text
-    assert re.search(r"2026-11-19</a> was retracted on [\d-]{10} [\d:]{5} UTC: &lt;b&gt;spam&lt;/b&gt;", listed)
+    row = (
+        r"2026-11-19</a></th>\s*<td><span[^>]*>retracted</span></td>\s*<td[^>]*>was retracted on [\d-]{10} [\d:]{5} UTC"
+    )
+    assert re.search(f"{row}: &lt;b&gt;spam&lt;/b&gt;", listed)
     gone = visitor.get("/snapshot/small/2026-11-19")
     assert gone.status_code == 200
     assert re.search("was retracted on .* UTC: &lt;b&gt;spam&lt;/b&gt;", gone.text)
@@ -192,3 +287,102 @@ def test_a_file_as_root_is_a_page_that_says_so(visitor: Any, tmp_path: Path, mon
     page = visitor.get("/page")
     assert page.status_code == 404
     assert "is a file, not a root" in page.text
+
+
+def test_a_training_dataset_has_its_pages(visitor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its funnel has no share where documents are used several times, it has no report, and its tokens are traced."""
+    root = refined_days(tmp_path)
+    published = built(root, recipe_of())
+    monkeypatch.setenv("REFINERY_ROOT", root)
+    overview = visitor.get("/page")
+    assert (overview.status_code, ">build</a>" in overview.text) == (200, True)
+    snapshot = visitor.get("/snapshot/corpus/build")
+    assert snapshot.status_code == 200
+    assert "Report" not in snapshot.text
+    traced = visitor.get("/trace/corpus/build?token=1")
+    assert (traced.status_code, "of shard 0" in traced.text) == (200, True)
+    assert visitor.get(f"/trace/corpus/build?token={published['sequences'] * 64}").status_code == 404
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A root with a training dataset and, of one of its snapshots, tokens that were packed alone."""
+    folder = tmp_path_factory.mktemp("found")
+    root = refined_days(folder)
+    built(root, recipe_of())
+    recipe = folder / "alone.yaml"
+    recipe.write_text(REFINES.replace("tiny", "alone") + "  shuffle: {}\n  pack: {length: 64}\n")
+    refined(root, str(folder / "crawl" / "2026-11-19"), How(recipe=str(recipe)))
+    return root
+
+
+def test_uses_are_found_with_links_that_lead_to_them(
+    visitor: Any, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFINERY_ROOT", dataset)
+    id_, row = next((id_, row) for id_, row in documents(dataset).items() if row["language"] == "de")
+    uses = list(find(dataset, [version_log.current(dataset, "corpus")], [("doc", id_)]))
+    for query in ({"doc": id_}, {"url": row["url"]}, {"site": row["url"].split("/")[2].upper()}):
+        page = visitor.get("/find", params={**query, "recipe": "corpus"})
+        assert page.status_code == 200
+        assert page.text.count(id_) >= len(uses)
+    page = visitor.get("/find", params={"doc": f" {id_} "}).text
+    traces = re.findall(r'href="/refinery(/trace/[^"]+)"', page)
+    assert {trace.split("/")[2] for trace in traces} == {"corpus", "alone"}
+    for trace in traces:
+        shown = visitor.get(trace).text
+        assert f"<code>{id_}</code>" in shown, trace
+    for path in set(re.findall(r'href="/refinery(/snapshot/[^"]+)"', page)):
+        assert visitor.get(path).status_code == 200, path
+
+
+def test_the_form_alone_reads_no_shard_and_nothing_is_a_sentence(
+    visitor: Any, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFINERY_ROOT", dataset)
+    form = visitor.get("/find")
+    assert (form.status_code, "<table>" in form.text, "<option>corpus" in form.text) == (200, False, True)
+    nothing = visitor.get("/find", params={"site": "nowhere.example"})
+    assert (nothing.status_code, "No published token is of it." in nothing.text) == (200, True)
+    for query, message in {
+        (("doc", "12"),): "doc &#39;12&#39; has to be the id of a document, 32 hex digits",
+        (("site", "com"),): "has to be a host",
+        (("url", "a.example/page"),): "has to be a URL with its scheme",
+        (("site", "a.org"), ("recipe", "none")): "recipe none has not been published",
+    }.items():
+        refused = visitor.get("/find", params=dict(query))
+        assert (refused.status_code, message in refused.text) == (404, True)
+    assert visitor.get("/find", params={"url": "x" * 5000}).status_code == 422
+
+
+def test_what_is_asked_for_is_escaped(visitor: Any, dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFINERY_ROOT", dataset)
+    fields = {"doc": (f'"{SCRIPT}', 404), "url": (f'http://a.example/"{SCRIPT}', 200), "site": (f'"{SCRIPT}', 404)}
+    for field, (value, status) in fields.items():
+        page = visitor.get("/find", params={field: value})
+        assert page.status_code == status
+        assert "&lt;script" in page.text
+        assert SCRIPT not in page.text
+        assert_strict(page.headers["content-security-policy"])
+
+
+def test_more_places_than_are_shown_are_said(visitor: Any, dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import refinery_plugin
+
+    monkeypatch.setenv("REFINERY_ROOT", dataset)
+    monkeypatch.setattr(refinery_plugin, "PLACES_SHOWN", 3)
+    [host] = {row["url"].split("/")[2] for row in list(documents(dataset).values())[:1]}
+    page = visitor.get("/find", params={"site": host.split(".", 1)[1]}).text
+    assert "The first 3 places" in page
+    assert page.count("/refinery/trace/") == 3
+
+
+def test_a_damaged_lineage_is_named(
+    visitor: Any, dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = str(shutil.copytree(dataset, tmp_path / "root"))
+    monkeypatch.setenv("REFINERY_ROOT", copy)
+    lineage = next(Path(copy, "publish", "shards").glob("*.lineage.parquet"))
+    lineage.write_bytes(lineage.read_bytes()[:-9])
+    page = visitor.get("/find", params={"site": "nowhere.example", "recipe": "corpus"})
+    assert (page.status_code, lineage.name in page.text, "refinery build --again" in page.text) == (409, True, True)

@@ -1,0 +1,191 @@
+"""Joins what the root and Airflow know of snapshots for the overview page: states, next steps, calendar and trends."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from urllib.parse import quote
+
+from refinery_run import base
+from refinery_runs import SnapshotRun, newest_runs
+
+from pipeline_tasks.inspect.overview import Overview, SnapshotState, overview_of, overviews
+from pipeline_tasks.publish.plots.calendar import calendar
+from pipeline_tasks.publish.plots.plot import Plot
+from pipeline_tasks.publish.plots.trends import Measure, Measured, trend
+from pipeline_tasks.publish.summary import StageSummary, Summary
+
+FEWEST = 2
+"""Snapshots that a trend needs."""
+
+ACTIVE = ("queued", "waiting", "running")
+
+WORST = ("refuse", "warn", "pass")
+
+QUALITY = ("score", "language_score")
+"""Columns of quality, the best one first: the model's score, else the certainty of the language."""
+
+RETENTION = Measure("Retention", ".0%", "{:.1%}", "Published documents per landed record.")
+TOKENS = Measure("Tokens", "~s", "{:,.0f}", "Tokens of each published snapshot.")
+COST = Measure("Cost", "$.3~r", "${:,.4f}", "Dollars per million published tokens, at the ledger's prices.")
+SCORE = Measure("Quality", ".3~f", "{:.3f}", "Mean quality score of the kept documents.")
+LANGUAGE = Measure("Certainty of the language", ".4~f", "{:.3f}", "Mean language score of the kept documents.")
+BY_COLUMN = dict(zip(QUALITY, (SCORE, LANGUAGE), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A snapshot as the page shows it: its state, what to do next ("" if nothing), and its pages ("" without)."""
+
+    snapshot: str
+    state: str
+    next_step: str
+    address: str
+    run: str
+    known: SnapshotState | None
+
+    @property
+    def stages(self) -> dict[str, StageSummary]:
+        """The stages of its version, by name."""
+        summary = self.known.summary if self.known else None
+        return {stage.stage: stage for stage in summary.stages} if summary else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a person has to do, or what is under way, for one snapshot or for several that follow each other."""
+
+    first: Line
+    last: Line
+    snapshots: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecipePage:
+    """The part of the overview page that one recipe has."""
+
+    recipe: str
+    stages: Sequence[str]
+    lines: Sequence[Line]
+    calendar: Plot | None
+    trends: Sequence[Plot]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of snapshots in each state."""
+        counts: dict[str, int] = {}
+        for line in self.lines:
+            counts[line.state] = counts.get(line.state, 0) + 1
+        return counts
+
+    @property
+    def to_do(self) -> list[Task]:
+        """What is to be done or under way; the earliest first, as later snapshots read the history of earlier ones."""
+        lines = [line for line in self.lines if line.next_step and line.state != "retracted"]
+        groups = [list(group) for _, group in groupby(lines, key=lambda line: (line.state, line.next_step))]
+        return [Task(group[0], group[-1], len(group)) for group in groups]
+
+
+def recipe_pages(root: str) -> list[RecipePage]:
+    """Return the overview of every recipe of a root, refined snapshots before training datasets."""
+    pages = [
+        recipe_page(overview, {} if overview.builds else newest_runs(overview.recipe, root))
+        for overview in overviews(root)
+    ]
+    return sorted(pages, key=lambda page: page.calendar is None)
+
+
+def recipe_page(overview: Overview, runs: Mapping[str, SnapshotRun]) -> RecipePage:
+    """Return what the page shows of a recipe, given the newest run of each snapshot."""
+    known = {snapshot.snapshot: snapshot for snapshot in overview.snapshots}
+    names = sorted({*known, *(name for name, run in runs.items() if run.happening != "done")})
+    lines = [_line(overview.recipe, name, known.get(name), runs.get(name)) for name in names]
+    cells = [(line.snapshot, line.state, line.address or line.run) for line in lines]
+    shown = None if overview.builds else calendar(cells)
+    return RecipePage(
+        overview.recipe, overview.stages, lines, shown, [] if overview.builds else list(_trends(overview))
+    )
+
+
+def state_of(root: str, recipe: str, snapshot: str, run: SnapshotRun | None) -> tuple[str, str]:
+    """Return the state and the next step of a published snapshot, given its newest run, as the overview shows them."""
+    states = overview_of(root, recipe).snapshots
+    return _state(next(state for state in states if state.snapshot == snapshot), run)
+
+
+def _line(recipe: str, name: str, known: SnapshotState | None, run: SnapshotRun | None) -> Line:
+    state, next_step = _state(known, run)
+    has_page = known is not None and known.state != "refused"
+    address = f"{base()}/snapshot/{quote(recipe, safe='')}/{quote(name, safe='')}" if has_page else ""
+    return Line(name, state, next_step, address, f"{airflow()}{run.path}" if run else "", known)
+
+
+def airflow() -> str:
+    """Return the path under which the web server serves Airflow's own pages."""
+    return base().removesuffix("/refinery")
+
+
+def _state(known: SnapshotState | None, run: SnapshotRun | None) -> tuple[str, str]:
+    """Return the state and the next step: of a run under way, else of the root, with what its last run failed of."""
+    if run and (run.happening in ACTIVE or not known):
+        return run.happening, _account(run)
+    assert known, "a line is of a snapshot that the root or a run knows"
+    failed = _account(run) if run and known.state != "retracted" else ""
+    return known.state, "; ".join(step for step in (known.next_step, failed) if step)
+
+
+def _account(run: SnapshotRun) -> str:
+    """Return what a run does, or what to do about it."""
+    tasks = ", ".join(run.tasks)
+    return {
+        "queued": "its run is queued",
+        "waiting": "its run waits until the snapshot has landed completely",
+        "running": f"its run is in {tasks}" if tasks else "its run is between two tasks",
+        "refused": f"{tasks} refused in its last run: read the Data Docs, then mend the data or override the gate",
+        "failed": f"its last run failed in {tasks}: read the end of that task's log, then clear the task",
+        "done": "",
+    }[run.happening]
+
+
+# --- Trends -------------------------------------------------------------------------------------------------------
+
+
+def _trends(overview: Overview) -> Iterable[Plot]:
+    """Yield the trends of the published snapshots that have at least two points."""
+    published = overview.published
+    series = [
+        (RETENTION, {state.snapshot: _retention(state) for state in published}),
+        (TOKENS, {state.snapshot: float(state.version.tokens) or None for state in published if state.version}),
+        _quality(published),
+        (COST, {state.snapshot: _unit_cost(state) for state in published}),
+    ]
+    outcomes = {state.snapshot: _worst(state.summary) for state in published}
+    for measure, values in series:
+        points = [Measured(name, value, outcomes[name]) for name, value in values.items() if value is not None]
+        if len(points) >= FEWEST:
+            yield trend(measure, points)
+
+
+def _retention(state: SnapshotState) -> float | None:
+    records = state.summary.stages[0].rows_in if state.summary and state.summary.stages else 0
+    return state.version.documents / records if state.version and records else None
+
+
+def _quality(published: Sequence[SnapshotState]) -> tuple[Measure, dict[str, float | None]]:
+    """Return the means of the best column of quality that any snapshot has."""
+    for column in QUALITY:
+        means = {state.snapshot: state.summary.mean(column) if state.summary else None for state in published}
+        if any(mean is not None for mean in means.values()):
+            return BY_COLUMN[column], means
+    return SCORE, {}
+
+
+def _unit_cost(state: SnapshotState) -> float | None:
+    """Return dollars per million tokens; None where the ledger has no cost, or there are no tokens."""
+    if not state.cost or not state.version or not state.version.tokens:
+        return None
+    return state.cost * 1e6 / state.version.tokens
+
+
+def _worst(summary: Summary | None) -> str:
+    outcomes = {stage.outcome for stage in summary.stages} | {summary.outcome} if summary else set()
+    return next((outcome for outcome in WORST if outcome in outcomes), "")

@@ -1,0 +1,96 @@
+/* Follows the theme of Airflow's web UI, which keeps `light`, `dark` or `system` in localStorage, and draws plots. */
+
+"use strict";
+
+const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
+
+function themeOfAirflow() {
+  let chosen = null;
+  try { chosen = localStorage.getItem("theme"); } catch { /* storage is closed to this page: the system's theme */ }
+  if (chosen === "light" || chosen === "dark") return chosen;
+  return systemIsDark.matches ? "dark" : "light";
+}
+
+function applyTheme() {
+  const theme = themeOfAirflow();
+  if (document.documentElement.dataset.theme !== theme) document.documentElement.dataset.theme = theme;
+}
+
+/* Airflow's frame lets no page in it open another window: links out of Refinery are followed by the page around it. */
+function followOutside(event) {
+  const link = event.target.closest("a[data-airflow]");
+  if (!link || window.parent === window || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  const twin = window.parent.document.createElement("a");
+  twin.href = link.href;
+  twin.click();
+}
+
+applyTheme();
+addEventListener("storage", applyTheme);
+systemIsDark.addEventListener("change", applyTheme);
+document.addEventListener("click", followOutside);
+
+/* --- Plots: Vega-Lite specs in `data-spec`, drawn in the theme's colors --- */
+
+/* A color of the stylesheet as the browser computes it in this theme; other values as they are. */
+function colorOf(value) {
+  if (typeof value !== "string" || !value.startsWith("--")) return value;
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.hidden = true;
+  probe.style.color = `var(${value})`;
+  const color = getComputedStyle(probe).color;
+  probe.remove();
+  return color;
+}
+
+/* Specs name colors of the stylesheet where a color is due, and nowhere else: data stays as it is. */
+function themed(name, value) {
+  if (name === "range" && Array.isArray(value)) return value.map(colorOf);
+  return name === "color" || name === "fill" || name === "stroke" ? colorOf(value) : value;
+}
+
+function configOfTheme() {
+  const text = colorOf("--text"), quiet = colorOf("--quiet"), grid = colorOf("--grid");
+  const font = getComputedStyle(document.body).fontFamily;
+  return {
+    background: null, font, padding: 2, view: { stroke: null },
+    axis: { labelColor: quiet, titleColor: quiet, titleFontWeight: 500, gridColor: grid, domainColor: grid, tickColor: grid, labelFontSize: 11, titleFontSize: 11 },
+    legend: { labelColor: text, titleColor: quiet, labelFontSize: 11, titleFontSize: 11, symbolType: "square" },
+    header: { labelColor: text, titleColor: quiet },
+    text: { color: text },
+    line: { color: colorOf("--plot-1") }, bar: { color: colorOf("--plot-1") }, point: { color: colorOf("--plot-1") },
+    rule: { color: quiet }, range: { category: [1, 2, 3, 4, 5, 6].map((at) => colorOf(`--plot-${at}`)) },
+  };
+}
+
+async function draw(place) {
+  const options = { ast: true, actions: false, defaultStyle: false, renderer: "svg", tooltip: { disableDefaultStyle: true, theme: "page" } };
+  if (place.view) place.view.finalize();
+  try {
+    const { view } = await vegaEmbed(place, JSON.parse(place.dataset.spec, themed), { ...options, config: configOfTheme() });
+    place.view = view;
+    place.dataset.drawn = "yes";
+  } catch (error) {
+    place.textContent = `This plot could not be drawn (${error.message}); the table below has its numbers.`;
+    place.dataset.drawn = "no";
+  }
+}
+
+function drawAll() {
+  document.querySelectorAll("[data-spec]").forEach(draw);
+}
+
+/* The library is loaded by pages that have a plot alone. */
+function loadPlots() {
+  if (!document.querySelector("[data-spec]")) return;
+  const library = document.createElement("script");
+  library.src = document.querySelector("script[data-vega]").dataset.vega;
+  library.addEventListener("load", () => {
+    drawAll();
+    new MutationObserver(drawAll).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  });
+  document.head.append(library);
+}
+
+document.addEventListener("DOMContentLoaded", loadPlots);

@@ -1,0 +1,86 @@
+"""Gathers what the page of a snapshot shows: its plots, and what its newest run in Airflow took."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from refinery_overview import airflow
+from refinery_runs import SnapshotRun, newest_runs, partition_seconds
+
+from pipeline_tasks.gate.verdicts import Verdict
+from pipeline_tasks.inspect.distributions import distributions
+from pipeline_tasks.inspect.judged_bounds import bounded_facts
+from pipeline_tasks.publish.plots.distributions import distribution
+from pipeline_tasks.publish.plots.funnel import funnel_plot
+from pipeline_tasks.publish.plots.plot import Plot
+from pipeline_tasks.publish.plots.room import room_plot
+from pipeline_tasks.publish.plots.times import Partition, partition_times, slow_partitions, stage_times
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import COMPOSE
+
+SLOW_SHOWN = 10
+"""Slow partitions that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPlots:
+    """The plots of a snapshot; None or empty where nothing is known that they could show."""
+
+    funnel: Plot | None
+    room: Plot | None
+    distributions: Sequence[Plot]
+    times: Plot | None
+    partitions: Plot | None
+    slow: Sequence[Partition]
+
+
+@dataclass(frozen=True, slots=True)
+class RunLinks:
+    """The address of a snapshot's newest run in Airflow."""
+
+    address: str
+
+    def group(self, stage: str) -> str:
+        """Return the address of a stage's tasks."""
+        return f"{self.address}/tasks/group/{quote(stage, safe='')}"
+
+
+def run_of_snapshot(root: str, version: Version) -> SnapshotRun | None:
+    """Return the newest run of a version's snapshot; None for a build, or where Airflow has none."""
+    return None if COMPOSE in version.manifests else newest_runs(version.recipe, root).get(version.snapshot)
+
+
+def links_of(run: SnapshotRun | None) -> RunLinks | None:
+    """Return the addresses of a run."""
+    return RunLinks(f"{airflow()}{run.path}") if run else None
+
+
+def plots_of(
+    root: str,
+    version: Version,
+    earlier: Sequence[Version],
+    *,
+    steps: Sequence[Mapping[str, Any]],
+    verdicts: Mapping[str, Verdict],
+    costs: Sequence[Mapping[str, Any]],
+    run: SnapshotRun | None,
+) -> SnapshotPlots:
+    """Return the plots of a version."""
+    partitions = list(_partitions(run)) if run else []
+    return SnapshotPlots(
+        funnel=funnel_plot(steps),
+        room=room_plot(bounded_facts(version.recipe, verdicts)),
+        distributions=[distribution(*shown) for shown in distributions(root, version, earlier)],
+        times=stage_times(costs) if any(row["wall_seconds"] for row in costs) else None,
+        partitions=partition_times(partitions) if partitions else None,
+        slow=slow_partitions(partitions)[:SLOW_SHOWN],
+    )
+
+
+def _partitions(run: SnapshotRun) -> list[Partition]:
+    """Return the time of each partition of a run, with its page in Airflow."""
+    return [
+        Partition(stage, at, seconds, f"{airflow()}{run.path}/tasks/{quote(f'{stage}.partition', safe='')}/mapped/{at}")
+        for stage, at, seconds in partition_seconds(run)
+    ]

@@ -1,0 +1,146 @@
+"""The key of pseudonyms, from a connection or the environment: it is used, and nothing that is kept or shown has it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.embedded.airflow_home import PROJECT
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.service.requests import encode
+from pipeline_tasks.stage import Secret
+from pipeline_tasks.stages.scrub_pii import KEY_VARIABLE
+from pipeline_tasks.store.reading import read_manifest
+from tests.stages.test_scrub_pii_key import KEY, holders, page
+
+pytestmark = pytest.mark.slow
+
+REFINES = """
+name: pseudonyms
+stages:
+  ingest: {}
+  extract: {min_chars: 10}
+  dedup_exact: {}
+  scrub_pii: {action: pseudonymize}
+  tokenize: {train: {vocab_size: 400, min_bytes: 1000}}
+"""
+
+BUILDS = """
+name: corpus
+versions: {recipe: pseudonyms}
+stages: {select: {}, mix: {}, shuffle: {}, pack: {method: best_fit, length: 256}}
+"""
+
+SOURCES = {
+    "a connection": {"AIRFLOW_CONN_REFINERY_PII": json.dumps({"conn_type": "generic", "password": KEY})},
+    "the environment": {KEY_VARIABLE: KEY},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A folder with everything that was written, its root, the logs of the commands, and what they printed."""
+
+    folder: Path
+    root: Path
+    logs: list[Path]
+    printed: str
+
+
+@pytest.fixture(scope="module", params=sorted(SOURCES))
+def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """A snapshot that was refined and built by the DAGs, with every gate and every log."""
+    folder, given = tmp_path_factory.mktemp("kept"), tmp_path_factory.mktemp("given")
+    (folder / "tmp").mkdir()
+    landing = given / "2026-11-20"
+    landing.mkdir()
+    (landing / "pages.jsonl").write_text("\n".join(json.dumps(page(number)) for number in (*range(120), 0)))
+    for name, recipe in (("refines", REFINES), ("builds", BUILDS)):
+        (given / f"{name}.yaml").write_text(recipe)
+    keep = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "REFINERY_"))}
+    env = keep | {"PYTHONPATH": str(PROJECT), "TMPDIR": str(folder / "tmp")} | SOURCES[request.param]
+    root, printed, places = folder / "root", "", PROJECT / ".refinery" / "logs"
+    earlier = {*places.glob("run-*.log")}
+    for command in (
+        ["run", "--input", str(landing), "--recipe", str(given / "refines.yaml"), "--override", "publish=a test"],
+        ["build", "--recipe", str(given / "builds.yaml")],
+    ):
+        arguments = [
+            sys.executable,
+            "-m",
+            "pipeline_tasks.cli",
+            *command,
+            "--output",
+            str(root),
+            "--engine",
+            "local",
+            "--json",
+        ]
+        done = subprocess.run(arguments, env=env, cwd=PROJECT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        printed += done.stdout + done.stderr
+    return Finished(folder, root, sorted({*places.glob("run-*.log")} - earlier), printed)
+
+
+def test_the_key_was_used(finished: Finished) -> None:
+    version = version_log.current(str(finished.root), "pseudonyms")
+    manifest = read_manifest(str(finished.root), version.manifests["scrub_pii"])
+    assert manifest.params["key"] == {"check": Secret.of(KEY).check}
+
+
+def test_nothing_that_is_stored_or_printed_has_the_key(finished: Finished) -> None:
+    """Manifests, receipts, verdicts, Data Docs, ledger, published files, reports, temporary files, and logs."""
+    names = {path.name for path in finished.folder.rglob("*") if path.is_file()}
+    assert {"manifest.json", "verdict.json", "index.html", "ledger.sqlite", "dataset.json", "build.json"} <= names
+    assert any("receipts" in path.parts for path in finished.root.rglob("*.json"))
+    assert len(finished.logs) >= 2
+    assert not [str(log) for log in finished.logs if KEY in log.read_text()]
+    assert not holders(finished.folder, KEY)
+    assert KEY not in finished.printed
+
+
+def test_no_page_shows_the_key(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every page that links lead to, while the web server's own environment has the key."""
+    import refinery_plugin
+    from airflow.api_fastapi.app import create_app
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.api_fastapi.core_api.security import get_user
+    from fastapi.testclient import TestClient
+
+    monkeypatch.setenv("REFINERY_ROOT", str(finished.root))
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    app = refinery_plugin.app
+    create_app(apps="core").mount("/refinery", app)
+    monkeypatch.setitem(
+        app.dependency_overrides, get_user, lambda: SimpleAuthManagerUser(username="ada", role="VIEWER")
+    )
+    visitor: Any = TestClient(app)
+    due, seen = ["/page", "/find?site=example.org", "/trace/corpus/build?token=1"], set[str]()
+    while due:
+        path = due.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        shown = visitor.get(path)
+        assert shown.status_code == 200, path
+        assert KEY not in shown.text, path
+        if shown.headers["content-type"].startswith("text/html"):
+            due += [link.replace("&amp;", "&") for link in re.findall(r'href="/refinery(/[^"]+)"', shown.text)]
+    kinds = {path.split("/")[1].partition("?")[0] for path in seen}
+    assert {"page", "find", "trace", "snapshot", "manifest", "files"} <= kinds
+    assert len(seen) > 20
+
+
+def test_a_request_has_no_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    params = {"action": "pseudonymize"}
+    request = RefineRequest(str(tmp_path), "scrub_pii", params, "extract/0/manifest.json", engine="ray")
+    assert KEY not in json.dumps(encode(request))
+    assert KEY not in repr(request)

@@ -1,0 +1,142 @@
+"""What a snapshot's newest run does is read from Airflow's database, and shown beside what the root says."""
+
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+ROOT = "/somewhere/root"
+DAY = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+@pytest.fixture
+def session() -> Iterator[Any]:
+    from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.utils.session import create_session
+    from sqlalchemy import delete
+
+    with create_session() as session:
+        yield session
+    with create_session() as session:
+        session.execute(delete(TaskInstance))
+        session.execute(delete(DagRun))
+
+
+def add_run(session: Any, state: str, tasks: dict[str, str | None], **facts: Any) -> None:
+    """Write a run and its tasks as Airflow's scheduler leaves them."""
+    from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance
+    from sqlalchemy import insert
+
+    run_id = f"manual__{uuid.uuid4()}"
+    row = {"dag_id": "refine", "run_id": run_id, "run_type": "manual", "state": state, "run_after": DAY, "conf": {}}
+    row |= {"log_template_id": 1, "clear_number": 0, "span_status": "not_started"}
+    session.execute(insert(DagRun.__table__).values(**(row | facts)))
+    for task, of_task in tasks.items():
+        row = {"id": uuid.uuid4(), "task_id": task, "dag_id": "refine", "run_id": run_id, "state": of_task}
+        row |= {"map_index": -1, "try_number": 1, "max_tries": 0, "pool": "default_pool", "pool_slots": 1}
+        row |= {"queue": "default", "priority_weight": 1, "operator": "x", "span_status": "not_started"}
+        session.execute(insert(TaskInstance.__table__).values(**row))
+    session.commit()
+
+
+@pytest.mark.parametrize(
+    ("state", "tasks", "happening"),
+    [
+        ("queued", {"sense": None}, "queued"),
+        ("running", {"sense": "deferred", "land": None}, "waiting"),
+        ("running", {"sense": "up_for_reschedule"}, "waiting"),
+        ("running", {"sense": "success", "extract.partition": "running"}, "running"),
+        ("running", {"sense": "success"}, "running"),
+        ("failed", {"extract.gate": "failed", "publish": "upstream_failed"}, "refused"),
+        ("failed", {"publish_gate": "failed"}, "refused"),
+        ("failed", {"extract.partition": "failed"}, "failed"),
+        ("success", {"publish": "success"}, "done"),
+    ],
+)
+def test_what_happens_in_a_run_follows_from_its_tasks(
+    session: Any, state: str, tasks: dict[str, str | None], happening: str
+) -> None:
+    from refinery_runs import newest_runs
+
+    add_run(session, state, tasks, logical_date=DAY)
+    assert newest_runs("web", ROOT)["2026-11-20"].happening == happening
+    assert newest_runs("other", ROOT) == {}
+
+
+def test_the_newest_run_of_a_snapshot_counts_and_those_of_other_roots_do_not(session: Any) -> None:
+    from refinery_runs import newest_runs
+
+    add_run(session, "failed", {"land": "failed"}, conf={"snapshot": "a"}, run_after=DAY)
+    add_run(session, "success", {}, conf={"snapshot": "a"}, run_after=DAY + timedelta(hours=1))
+    add_run(
+        session,
+        "failed",
+        {"land": "failed"},
+        conf={"snapshot": "a", "root": "/other"},
+        run_after=DAY + timedelta(days=1),
+    )
+    add_run(session, "running", {}, partition_key="b")
+    add_run(session, "running", {})
+    runs = newest_runs("web", ROOT)
+    assert {name: run.happening for name, run in runs.items()} == {"a": "done", "b": "running"}
+    assert runs["a"].path.startswith("/dags/refine/runs/manual__")
+
+
+def test_a_page_joins_what_runs_and_root_say(session: Any) -> None:
+    from refinery_overview import recipe_page
+    from refinery_runs import newest_runs
+
+    from pipeline_tasks.inspect.overview import Overview, SnapshotState
+
+    add_run(session, "running", {"sense": "deferred"}, conf={"snapshot": "2026-11-22"})
+    add_run(session, "failed", {"extract.gate": "failed"}, conf={"snapshot": "2026-11-21"})
+    add_run(session, "failed", {"land": "failed"}, conf={"snapshot": "2026-11-20"})
+    add_run(session, "success", {}, conf={"snapshot": "2026-11-23"})
+    known = (SnapshotState("2026-11-19", "published"), SnapshotState("2026-11-20", "published"))
+    page = recipe_page(Overview("web", known), newest_runs("web", ROOT))
+    states = {line.snapshot: line.state for line in page.lines}
+    assert states == {
+        "2026-11-19": "published",
+        "2026-11-20": "published",
+        "2026-11-21": "refused",
+        "2026-11-22": "waiting",
+    }
+    steps = {line.snapshot: line.next_step for line in page.lines}
+    assert steps["2026-11-19"] == ""
+    assert "failed in land" in steps["2026-11-20"]
+    assert "extract.gate refused" in steps["2026-11-21"]
+    assert "waits until the snapshot has landed" in steps["2026-11-22"]
+    assert [task.first.snapshot for task in page.to_do] == ["2026-11-20", "2026-11-21", "2026-11-22"]
+
+
+def test_snapshots_with_the_same_next_step_are_one_task() -> None:
+    from refinery_overview import recipe_page
+
+    from pipeline_tasks.inspect.overview import Overview, SnapshotState
+
+    known = tuple(SnapshotState(f"2026-11-{day}", "stale", "run it again") for day in range(10, 20))
+    [task] = recipe_page(Overview("web", known), {}).to_do
+    assert (task.first.snapshot, task.last.snapshot, task.snapshots) == ("2026-11-10", "2026-11-19", 10)
+
+
+def test_prose_is_escaped_and_its_commands_are_code() -> None:
+    from refinery_rendering import prose
+
+    assert prose("run `a <b>` & wait") == "run <code>a &lt;b&gt;</code> &amp; wait"
+
+
+def test_the_times_of_partitions_come_from_the_mapped_tasks(session: Any) -> None:
+    from airflow.models.taskinstance import TaskInstance
+    from refinery_runs import newest_runs, partition_seconds
+    from sqlalchemy import update
+
+    add_run(session, "success", {"extract.partition": "success", "extract.seal": "success"}, logical_date=DAY)
+    mapped = TaskInstance.task_id == "extract.partition"
+    session.execute(update(TaskInstance).values(duration=3.5))
+    session.execute(update(TaskInstance).where(mapped).values(map_index=4))
+    session.commit()
+    assert partition_seconds(newest_runs("web", ROOT)["2026-11-20"]) == [("extract", 4, 3.5)]
