@@ -27,6 +27,19 @@ def install() -> Path:
     return PYTHON
 
 
+def install_with_pip(pins: str, name: str) -> Path:
+    """Return the Python of another environment, for pins with torch: pip knows builds for machines without a GPU."""
+    place = HERE.parent / ".refinery" / name
+    done, wanted = place / pins, (HERE / pins).read_text()
+    python = place / "bin" / "python"
+    if not done.exists() or done.read_text() != wanted:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
+        pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        subprocess.run([*pip, "-r", str(HERE / pins)], check=True)
+        done.write_text(wanted)
+    return python
+
+
 def run(script: str, *arguments: str, python: Path | str = sys.executable) -> Any:  # noqa: ANN401 -- any JSON
     """Run a script of this folder in a separate process; return the JSON of its last line."""
     command = [str(python), str(HERE / script), *arguments]

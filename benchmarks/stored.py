@@ -21,7 +21,7 @@ from typing import NamedTuple
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import LAND, STAGES
+from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.run.task import StageIO, read_input
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shards
@@ -77,7 +77,7 @@ def measure(root: str, scratch: Path) -> list[Stored]:
     for stage in STAGES:
         named = [version for version in versions if stage in version.manifests]
         manifests = {path_of(version.manifests[stage]): version.landing for version in named}
-        if stage == LAND or not manifests:
+        if not manifests:
             continue
         read = [(read_manifest(root, path), landing) for path, landing in manifests.items()]
         folders = [(Path(root) / path).parent / part for path in manifests for part in PARTS]
