@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,20 @@ class Mutation:
     name: str
     path: Path
     body: bytes | None
+
+
+@contextmanager
+def applied(mutation: Mutation) -> Iterator[None]:
+    """Change one object, and bring it back."""
+    before = mutation.path.read_bytes()
+    if mutation.body is None:
+        mutation.path.unlink()
+    else:
+        mutation.path.write_bytes(mutation.body)
+    try:
+        yield
+    finally:
+        mutation.path.write_bytes(before)
 
 
 def of_bytes(kind: str, path: Path, sibling: Path | None) -> Iterator[Mutation]:

@@ -21,6 +21,7 @@ from pipeline_tasks.publish.exports import lineage, tokens
 from pipeline_tasks.publish.ledger import queries
 from pipeline_tasks.recipe import parse_recipe, recipe_names, stage_card
 from pipeline_tasks.stages.pack import SEQUENCE
+from tests.training_dataset import write_dataset
 
 PROJECT = Path(__file__).parent.parent
 PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
@@ -29,6 +30,7 @@ ALL = "\n".join(TEXTS.values())
 
 IMAGE_BYTES = 200_000
 READING = "docs/how-to/read-the-tokens.md"
+TRAINING = "docs/how-to/train-from-a-dataset.md"
 
 PROSE = "Rain fell on the harbor all night, and the boats stayed where they were."
 
@@ -146,6 +148,21 @@ def test_images_that_the_docs_show_are_small() -> None:
     images = [*PROJECT.glob("docs/images/*")]
     assert images
     assert [image.name for image in images if image.stat().st_size > IMAGE_BYTES] == []
+
+
+def test_the_examples_of_training_run(tmp_path: Path) -> None:
+    packed = write_dataset(tmp_path, [20])
+    names: dict[str, Any] = {"rank": 0, "new_world_size": 2}
+    examples = [example for example in code(TRAINING, "python") if "StatefulDataLoader" not in example]
+    assert len(examples) == 5
+    for example in examples:
+        here = re.sub(r'"(/data|s3://bucket)/[^"]*"', repr(str(packed.folder)), example).replace(
+            "/scratch", str(tmp_path)
+        )
+        names["loader"] = names["dataset"].batches() if "dataset" in names else None
+        exec(compile(here, "guide.md", "exec"), names)
+        names["batch"] = {"resume_at": 16}
+    assert names["usage"].sequences == (2 * 20 - 16) / 2
 
 
 def published(home: Path) -> None:
