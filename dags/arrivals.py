@@ -38,7 +38,7 @@ with DAG(
     doc_md=__doc__,
     tags=["refinery"],
 ) as dag:
-    assets = [asset_of(recipe, "arrivals") for recipe in _recipes]
+    assets = [asset_of(recipe.name, "arrivals") for recipe in _recipes]
     look = Look(task_id="look", dags={dag_id_of(recipe): recipe.name for recipe in _recipes}, inlets=assets)
     TriggerDagRunOperator.partial(
         task_id="start",

@@ -92,13 +92,13 @@ def wire(recipe: Recipe) -> DAG:
         tags=["refinery"],
     ) as dag:
         land = Land(task_id="land", recipe=recipe.name, next_cut=cuts[0])
-        SnapshotSensor(task_id=SENSE, outlets=[asset_of(recipe, "arrivals")]) >> Turn(task_id="turn") >> land
+        SnapshotSensor(task_id=SENSE, outlets=[asset_of(recipe.name, "arrivals")]) >> Turn(task_id="turn") >> land
         landed = XComArg(land, key="landed")
         gates = wire_stages(recipe, cuts, landed, land.output)
         whole = {"recipe": recipe.name, "landed": landed, "gates": gates}
         bounds = dict(recipe.gates.get(PUBLISH, {}))
-        judged = PublishGate(task_id="publish_gate", bounds=bounds, outlets=[asset_of(recipe, "refined")], **whole)
-        Publish(task_id=PUBLISH, judged=judged.output, outlets=[asset_of(recipe, "tokens")], **whole)
+        judged = PublishGate(task_id="publish_gate", bounds=bounds, outlets=[asset_of(recipe.name, "refined")], **whole)
+        Publish(task_id=PUBLISH, judged=judged.output, outlets=[asset_of(recipe.name, "tokens")], **whole)
     return dag
 
 

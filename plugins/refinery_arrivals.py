@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, get_args
 
-from airflow.sdk import Asset, BaseOperator, Context
+from airflow.sdk import BaseOperator, Context
 from refinery_credentials import adopt_credentials
+from refinery_wiring import asset_of
 
 from pipeline_tasks.constraints import SnapshotName
 from pipeline_tasks.landing.arrival import COMPLETE, arrival_of
@@ -46,7 +47,7 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         from pipeline_tasks.publish import version_log
 
         _, word = get_args(SnapshotName)
-        events = context["inlet_events"][Asset(name=f"{recipe}_arrivals", group="refinery")]
+        events = context["inlet_events"][asset_of(recipe, "arrivals")]
         seen = {event.partition_key for event in events}
         seen |= {entry.snapshot for entry in version_log.log(context["params"]["root"], recipe)}
         for name in storage.connect(context["params"]["landing"]).folders():
@@ -55,8 +56,7 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
             if not word.admits(name):
                 log.warning("%r is no name of a snapshot, which must be %s; rename the folder", name, word)
             elif dates := midnights(name):
-                counted = context["ti"].get_dr_count(dag_id, logical_dates=dates, states=["queued", "running"])
-                if not counted:
+                if not context["ti"].get_dr_count(dag_id, logical_dates=dates, states=["queued", "running"]):
                     yield name
             else:
                 yield name
@@ -74,11 +74,11 @@ def landed_start(dag_id: str, name: str, params: Mapping[str, Any]) -> Iterator[
 
 def stale_starts(dag_id: str, recipe: str, root: str, run_id: str) -> list[Start]:
     """Return the starts of the first stale snapshot and of all after it, whose history its new version changes."""
-    from pipeline_tasks.inspect.staleness import stale_versions
+    from pipeline_tasks.inspect.staleness import stale_now
     from pipeline_tasks.publish import version_log
 
     versions = version_log.latest_by_snapshot(root, recipe)
-    stale = {found.version.snapshot: found.stage for found in stale_versions(root, versions)}
+    stale = {version.version.snapshot: version.stage for version in stale_now(root, recipe)}
     for snapshot, stage in stale.items():
         log.info("%s  snapshot %s is stale from %s on: earlier snapshots changed since", dag_id, snapshot, stage)
     first = min(stale, default=None)

@@ -29,9 +29,9 @@ def dag_id_of(recipe: Recipe) -> str:
     return "refine" if recipe.name == DEFAULT else f"refine_{recipe.name}"
 
 
-def asset_of(recipe: Recipe, state: str) -> Asset:
-    """Return the asset of a state that snapshots of a recipe reach, each as an event of its own."""
-    return Asset(name=f"{recipe.name}_{state}", group="refinery")  # a URI would load every provider
+def asset_of(recipe: str, state: str) -> Asset:
+    """Return the asset of a state that snapshots of a recipe, given by its name, reach, each as an event of its own."""
+    return Asset(name=f"{recipe}_{state}", group="refinery")  # a URI would load every provider
 
 
 def cuts_of(recipe: Recipe) -> list[Cut]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeline_tasks.inspect.staleness import HistoryUse, Uses, historic_stages, stale_among
+from pipeline_tasks.inspect.staleness import stale_among
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.summary import Summary, read_summary
@@ -90,7 +90,7 @@ def _published(
     """Return the states of the versions of the dataset, one per snapshot and in order."""
     summaries = {version.number: read_summary(root, version) for version in live}
     numbers = Counter(entry.snapshot for entry in entries if isinstance(entry, Version))
-    stale = {version.version.number: version.stage for version in stale_among(live, _uses(summaries))}
+    stale = {version.version.number: version.stage for version in stale_among(live, summaries)}
     return [
         SnapshotState(
             snapshot=version.snapshot,
@@ -103,16 +103,6 @@ def _published(
         )
         for version in live
     ]
-
-
-def _uses(summaries: Mapping[int, Summary]) -> Uses:
-    historic = historic_stages()
-    return {
-        (number, stage.stage): HistoryUse(stage.history, stage.fingerprint if stage.saves_history else "")
-        for number, summary in summaries.items()
-        for stage in summary.stages
-        if stage.stage in historic
-    }
 
 
 def _state_of(summary: Summary, stale: str) -> State:

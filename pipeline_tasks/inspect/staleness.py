@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.summary import Summary, read_summary
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES, stage_card
-from pipeline_tasks.store.reading import read_manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,57 +17,25 @@ class StaleVersion:
     stage: str
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryUse:
-    """The history that a stage's manifest was made with, as fingerprints, and its own if it saved some ("" if not)."""
-
-    read: tuple[str, ...]
-    saved: str
-
-
-Uses = Mapping[tuple[int, str], HistoryUse]
-"""Uses of history, by version number and stage."""
+def stale_now(root: str, recipe: str) -> list[StaleVersion]:
+    """Return the stale versions of a recipe's dataset, in the order of their snapshots."""
+    return stale_versions(root, version_log.latest_by_snapshot(root, recipe))
 
 
 def stale_versions(root: str, versions: Sequence[Version]) -> list[StaleVersion]:
     """Return those of `versions`, one per snapshot in order, that are stale given the versions before them."""
-    return stale_among(versions, _uses(root, versions))
+    return stale_among(versions, {version.number: read_summary(root, version) for version in versions})
 
 
-def stale_from(root: str, recipe: str, snapshot: str) -> list[str]:
-    """Return the published snapshots of a recipe that are stale, from this one on, in order."""
-    stale = stale_versions(root, version_log.latest_by_snapshot(root, recipe))
-    return [found.version.snapshot for found in stale if found.version.snapshot >= snapshot]
-
-
-def _uses(root: str, versions: Sequence[Version]) -> Uses:
-    return {
-        (version.number, stage): _use(root, version.manifests[stage])
-        for version in versions
-        for stage in historic_stages()
-        if stage in version.manifests
-    }
-
-
-def historic_stages() -> list[str]:
-    """Return the stages that read history, in order."""
-    return [stage for stage in STAGES if stage_card(stage).reads_history]
-
-
-def _use(root: str, referred: str) -> HistoryUse:
-    manifest = read_manifest(root, referred)
-    return HistoryUse(tuple(manifest.parents[1:]), manifest.fingerprint if manifest.history_shards else "")
-
-
-def stale_among(versions: Sequence[Version], uses: Uses) -> list[StaleVersion]:
-    """Return the stale ones of `versions`, which are one per snapshot and in order, by their uses of history."""
-    saved: dict[str, list[str]] = {stage: [] for stage in historic_stages()}
+def stale_among(versions: Sequence[Version], summaries: Mapping[int, Summary]) -> list[StaleVersion]:
+    """As `stale_versions`, from the summaries of the versions by number."""
+    saved: dict[str, list[str]] = {stage: [] for stage in STAGES if stage_card(stage).reads_history}
     stale = []
     for version in versions:
-        known = {stage: uses[version.number, stage] for stage in saved if (version.number, stage) in uses}
-        differing = [stage for stage, use in known.items() if list(use.read) != saved[stage]]
+        stages = [stage for stage in summaries[version.number].stages if stage.stage in saved]
+        differing = [stage.stage for stage in stages if list(stage.history) != saved[stage.stage]]
         if differing:
             stale.append(StaleVersion(version, differing[0]))
-        for stage, use in known.items():
-            saved[stage] += [use.saved] if use.saved else []
+        for stage in stages:
+            saved[stage.stage] += [stage.fingerprint] if stage.saves_history else []
     return stale

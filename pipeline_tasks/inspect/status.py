@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, recipe_of, versions_of
-from pipeline_tasks.inspect.staleness import stale_versions
+from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.tokenizer_pin import read_pin
 from pipeline_tasks.publish.version_log import Retraction, Version
@@ -47,7 +47,7 @@ def answer(options: argparse.Namespace) -> int:
 def _notes(root: str, recipe: str) -> dict[str, str]:
     """Return notes by snapshot: when and why it was retracted, or from which stage on it is stale."""
     notes = {snapshot: retraction.account for snapshot, retraction in version_log.retractions(root, recipe).items()}
-    for stale in stale_versions(root, version_log.latest_by_snapshot(root, recipe)):
+    for stale in stale_now(root, recipe):
         notes[stale.version.snapshot] = (
             f"stale from {stale.stage} on: earlier snapshots changed since; `refinery run` it again"
         )

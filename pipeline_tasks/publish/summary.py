@@ -1,8 +1,8 @@
 """Summarizes a version: the few numbers of each manifest and verdict that lists and trends of snapshots show.
 
 A summary is derived and may be lost: it is stored when a version is published, and computed from the manifests where it
-is missing or damaged. Its path follows from the digests of what it summarizes, so it cannot be out of date. Nothing is
-decided by it.
+is missing or damaged. Its path follows from the digests of what it summarizes, so it cannot be out of date, and a
+seal shows damage. Which versions are stale is read from summaries alone.
 """
 
 from collections.abc import Mapping

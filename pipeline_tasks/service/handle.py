@@ -32,7 +32,7 @@ from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
 from pipeline_tasks.gate import verdicts
 from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.inspect.chosen import chosen_version
-from pipeline_tasks.inspect.staleness import stale_from
+from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.verify.verification import Scope, report_facts, verify
 from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest, reference_of
@@ -262,7 +262,8 @@ def _publish(request: PublishRequest) -> Reply:
             verdicts=request.verdicts,
             ledger=ledger,
         )
-    return {**reply, "stale": stale_from(request.root, request.recipe, request.snapshot)}
+    stale = [version.version.snapshot for version in stale_now(request.root, request.recipe)]
+    return {**reply, "stale": [snapshot for snapshot in stale if snapshot >= request.snapshot]}
 
 
 def _export(request: ExportRequest) -> Reply:

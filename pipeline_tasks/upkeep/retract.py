@@ -11,7 +11,7 @@ from pipeline_tasks.embedded.dag_run import RunOptions, absolute, run
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.checks import check_overrides, gate_names
 from pipeline_tasks.inspect.command import add_recipe, add_refining, overrides_of, print_lines, recipe_of
-from pipeline_tasks.inspect.staleness import StaleVersion, stale_versions
+from pipeline_tasks.inspect.staleness import StaleVersion, stale_now, stale_versions
 from pipeline_tasks.landing import listing
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
@@ -134,8 +134,7 @@ def later(root: str, recipe: str, snapshot: str, *, undo: bool = False) -> list[
 
 def next_due(root: str, recipe: str, snapshot: str) -> StaleVersion | None:
     """Return the first snapshot after `snapshot` that has to be refined again now, None if there is none."""
-    stale = stale_versions(root, version_log.latest_by_snapshot(root, recipe))
-    return next((version for version in stale if version.version.snapshot > snapshot), None)
+    return next((version for version in stale_now(root, recipe) if version.version.snapshot > snapshot), None)
 
 
 def record(root: str, recipe: str, snapshot: str, reason: str = "", *, undo: bool = False, ledger: Ledger) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.embedded.airflow_home import PROJECT
-from pipeline_tasks.inspect.staleness import stale_from
+from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.publish import version_log
 from tests.archives import http, response, zipped
 from tests.s3_server import free_port
@@ -112,7 +112,7 @@ def test_days_are_published_in_order_while_one_waits_for_its_files(airflow: Airf
     root = str(tmp_path / "root")
     versions = version_log.versions(root, "small")
     assert [version.snapshot for version in versions] == ["2026-11-01", "2026-11-02", "2026-11-03"]
-    assert stale_from(root, "small", "") == []
+    assert stale_now(root, "small") == []
     assert [airflow.state(day, "sense") for day in ("2026-10-30", "2026-10-31")] == ["deferred"] * 2
     waits = airflow.call("GET", f"/api/v2/dags/{DAG}/dagRuns/of_2026-10-31/taskInstances/sense/xcomEntries/arrival")
     assert waits["value"]["state"] == "missing"
