@@ -25,8 +25,8 @@ FAST = ("tokenizers", "tiktoken")
 `<s>`, or is normalized.
 """
 
-RENEWED_CHARACTERS = 256 << 20
-"""Characters after which gigatoken is loaded anew: it keeps every word that it met, about 100 bytes for each.
+RENEWED_BYTES = 256 << 20
+"""Bytes of text after which gigatoken is loaded anew: it keeps every word that it met, about 100 bytes for each.
 
 The text of a language has few new words after some time. Words that never repeat take it to 2.5 GB.
 """
@@ -61,18 +61,18 @@ def fast(backend: str, kind: str, definition: bytes) -> Encoder | None:
 class _Settled:
     """Encodes texts with the fast library, and those with unsettled characters with the reference."""
 
-    quick: Callable[[list[str]], Ids]
+    quick: Encoder
     slow: Encoder
 
     def __call__(self, texts: pa.Array) -> Ids:
         """Return the ids of texts."""
         from pipeline_tasks.text.base.listed import have_listed
 
-        strings = texts.to_pylist()  # raises for what is no UTF-8, which the loop below does not
+        texts.validate(full=True)  # raises for what is no UTF-8, which nothing below does
         unsure = have_listed(texts, unsettled())
         if not unsure.any():
-            return self.quick(strings)
-        sure = self.quick([text for text, other in zip(strings, unsure, strict=True) if not other])
+            return self.quick(texts)
+        sure = self.quick(texts.filter(pa.array(~unsure)))
         parts = {True: _split(self.slow(texts.filter(pa.array(unsure)))), False: _split(sure)}
         return flat([next(parts[flag]) for flag in unsure.tolist()])
 
@@ -98,13 +98,14 @@ class _Gigatoken:
         """Load the tokenizer."""
         self.tokenizer = self.load()
 
-    def __call__(self, texts: list[str]) -> Ids:
-        """Return the ids of texts."""
-        if self.met >= RENEWED_CHARACTERS:
+    def __call__(self, texts: pa.Array) -> Ids:
+        """Return the ids of texts, which are passed as bytes: a `str` would be decoded, and encoded again."""
+        if self.met >= RENEWED_BYTES:
             self.tokenizer, self.met = self.load(), 0
-        self.met += sum(map(len, texts))
+        encoded = texts.cast(pa.large_binary()).to_pylist()
+        self.met += sum(map(len, encoded))
         encode = self.tokenizer.encode  # one call per text: a batch would come as an array of another library
-        parts = [encode(text) for text in texts]
+        parts = [encode(text) for text in encoded]
         offsets = np.zeros(len(parts) + 1, np.int64)
         np.cumsum([len(part) for part in parts], out=offsets[1:])
         return np.concatenate([NO_IDS, *parts]).view(np.int32), offsets
@@ -146,7 +147,7 @@ def _plain(parts: Mapping[str, Any]) -> str:
 # --- fastokens ------------------------------------------------------------------------------------------------
 
 
-def _fastokens(kind: str, definition: bytes) -> Callable[[list[str]], Ids] | None:
+def _fastokens(kind: str, definition: bytes) -> Encoder | None:
     if kind != "tokenizers":
         return None
     import fastokens
@@ -157,8 +158,9 @@ def _fastokens(kind: str, definition: bytes) -> Callable[[list[str]], Ids] | Non
         return None  # it differs where a tokenizer has no piece for a character
     tokenizer = fastokens.Tokenizer.from_json_str(_plain(parts))
 
-    def encode_texts(texts: list[str]) -> Ids:
-        ids, offsets = tokenizer.encode_batch_flat(texts, add_special_tokens=False, split_special_tokens=True)
+    def encode_texts(texts: pa.Array) -> Ids:
+        strings = texts.to_pylist()
+        ids, offsets = tokenizer.encode_batch_flat(strings, add_special_tokens=False, split_special_tokens=True)
         return np.frombuffer(ids, "<u4").astype(np.int32), np.frombuffer(offsets, "<u8").astype(np.int64)
 
     return encode_texts
