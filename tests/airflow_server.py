@@ -1,0 +1,97 @@
+"""Starts Airflow's own scheduler, triggerer and web server with one DAG, as `refinery up` does, and speaks to them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pipeline_tasks.embedded.airflow_home import PROJECT
+from tests.archives import http, response, zipped
+from tests.s3_server import free_port
+
+PATIENCE = 900.0
+"""Seconds after which a test gives up; a minute or two is enough on an idle machine."""
+
+
+class Airflow:
+    """Airflow's web API, with the token of its administrator, and the DAG that a test runs."""
+
+    def __init__(self, url: str, password: str, dag: str) -> None:
+        self.url, self.dag, self.token = url, dag, ""
+        self.token = self.call("POST", "/auth/token", {"username": "admin", "password": password})["access_token"]
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """Send a request; return its reply."""
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.token}"}
+        data = json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return json.load(reply)
+
+    def trigger(self, snapshot: str, conf: Mapping[str, Any] | None = None, run_id: str = "") -> None:
+        """Start a run of a snapshot by hand; its id is `of_` and the snapshot unless it is given."""
+        body = {
+            "logical_date": None,
+            "dag_run_id": run_id or f"of_{snapshot}",
+            "conf": {"snapshot": snapshot, **(conf or {})},
+        }
+        self.call("POST", f"/api/v2/dags/{self.dag}/dagRuns", body)
+
+    def state(self, snapshot: str, task: str = "") -> str:
+        """Return the state of a snapshot's run that was started by hand, or of one of its tasks."""
+        place = f"/taskInstances/{task}" if task else ""
+        return str(self.call("GET", f"/api/v2/dags/{self.dag}/dagRuns/of_{snapshot}{place}")["state"])
+
+    def waits_until(self, snapshot: str, state: str, task: str = "") -> None:
+        """Wait until a run or task has a state; fail as soon as it has failed otherwise."""
+        deadline = time.monotonic() + PATIENCE
+        while (now := self.state(snapshot, task)) != state:
+            assert now not in ("failed", "upstream_failed"), (snapshot, task, now)
+            assert time.monotonic() < deadline, (snapshot, task, now)
+            time.sleep(2)
+
+
+@contextmanager
+def airflow_server(folder: Path, recipe: str, dag: str) -> Iterator[Airflow]:
+    """Start Airflow below `folder` with a recipe's DAG unpaused; its landing zone and root are `landing` and `root`."""
+    (folder / "small.yaml").write_text(recipe)
+    port, home = free_port(), folder / "home"
+    keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
+    ours = {"REFINERY_HOME": home, "REFINERY_RECIPE": folder / "small.yaml", "PYTHONPATH": PROJECT}
+    ours |= {"REFINERY_LANDING": folder / "landing", "REFINERY_ROOT": folder / "root", "TMPDIR": folder}
+    command = [sys.executable, "-u", "-m", "pipeline_tasks.cli", "up", "--port", str(port)]
+    env = keep | {name: str(value) for name, value in ours.items()}
+    with subprocess.Popen(command, env=env, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            lines = iter(process.stdout.readline, "")
+            assert any("Airflow is ready" in line for line in lines), (home / "airflow/standalone.log").read_text()
+            passwords = json.loads((home / "airflow/simple_auth_manager_passwords.json.generated").read_text())
+            api = Airflow(f"http://127.0.0.1:{port}", passwords["admin"], dag)
+            api.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
+            yield api
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate()
+
+
+def archive_of(first: int, pages: int = 9) -> bytes:
+    """Return a WARC file of pages whose texts have the numbers from `first` on."""
+    line = "leaves the harbor every morning before the fog has lifted from the water."
+    articles = [f"<p>The ferry number {number} {line}</p>" * 4 for number in range(first, first + pages)]
+    bodies = [http(f"<html><body><article>{article}</article></body></html>".encode()) for article in articles]
+    return b"".join(zipped([response(f"https://x.example.org/{first + at}", body) for at, body in enumerate(bodies)]))
+
+
+def land(landing: Path, day: str, first: int) -> None:
+    """Land a day of one file."""
+    folder = landing / day
+    folder.mkdir(parents=True)
+    (folder / "a.warc.gz").write_bytes(archive_of(first))
