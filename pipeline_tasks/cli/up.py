@@ -67,7 +67,7 @@ def _require_free(port: int) -> None:
 
 
 def _start(log: Path) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "pipeline_tasks.embedded.standalone"]
+    command = [sys.executable, "-u", "-m", "pipeline_tasks.embedded.standalone"]  # its log has the last lines, too
     with log.open("w") as stream:
         return subprocess.Popen(command, stdout=stream, stderr=stream, start_new_session=True)  # noqa: S603
 

@@ -1,9 +1,10 @@
-"""`refinery up` listens on loopback alone, and SIGTERM ends all of it."""
+"""`refinery up` listens on loopback alone, starts a component that died again, and ends with SIGTERM."""
 
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -27,8 +28,17 @@ def listeners(root: psutil.Process) -> set[tuple[str, int]]:
     return addresses
 
 
+def schedulers(root: psutil.Process) -> list[psutil.Process]:
+    """The processes below `root` that run the command `airflow scheduler`."""
+    running = [child for child in root.children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
+    return [child for child in running if "scheduler" in child.cmdline()[1:4]]
+
+
 def test_it_listens_on_loopback_alone_and_sigterm_ends_all_of_it(tmp_path: Path) -> None:
-    """The log servers of Airflow's scheduler and triggerer were on all interfaces, at 8793 and 8794."""
+    """The log servers of Airflow's scheduler and triggerer were on all interfaces, at 8793 and 8794.
+
+    A scheduler that died stayed dead, and nothing said so.
+    """
     port = free_port()
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
     env = keep | {"PYTHONPATH": str(PROJECT), "REFINERY_HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path)}
@@ -41,10 +51,17 @@ def test_it_listens_on_loopback_alone_and_sigterm_ends_all_of_it(tmp_path: Path)
         lines = iter(process.stdout.readline, "")
         assert any("Airflow is ready" in line for line in lines), (tmp_path / "home/airflow/standalone.log").read_text()
         tree = psutil.Process(process.pid)
-        below = tree.children(recursive=True)
         addresses = listeners(tree)
         assert ("127.0.0.1", port) in addresses
         assert {host for host, _ in addresses} <= {"127.0.0.1", "::1"}, addresses
+        [scheduler] = schedulers(tree)
+        scheduler.kill()
+        deadline = time.monotonic() + 120
+        log = tmp_path / "home/airflow/standalone.log"
+        while not schedulers(tree) or "scheduler ended with exit code -9; it is started again" not in log.read_text():
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(1)
+        below = tree.children(recursive=True)
         process.send_signal(signal.SIGTERM)
         process.stdout.read()
         assert process.wait() in (0, 128 + signal.SIGTERM)
