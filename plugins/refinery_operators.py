@@ -151,7 +151,8 @@ class Compose(RequestOperator):
             ]
         )
         log_reply(context, COMPOSE, reply, text)
-        landed = {"manifest": reply["manifest"], "landing": "", "history": {}, "previous": reply["previous"]}
+        earlier = {"history": {}, "previous": reply["previous"], "trailing": {}}
+        landed = {"manifest": reply["manifest"], "landing": "", **earlier}
         context["ti"].xcom_push(key="landed", value=landed)
         return self.parts(context, run, reply["manifest"], "", self.next_cut)
 
@@ -274,6 +275,7 @@ class Gate(StageOperator):
         request = JudgeRequest(
             manifest=self.refined["manifest"],
             previous=self.landed["previous"].get(self.stage, ""),
+            trailing=tuple(self.landed["trailing"].get(self.stage, ())),
             bounds=self.step["bounds"],
             override=run.override.get(self.stage, ""),
             **self.about(context, run),

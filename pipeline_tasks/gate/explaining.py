@@ -21,11 +21,21 @@ def _lines(failure: Failure) -> Iterator[str]:
     yield f"{failure.severity}: {failure.column} is {_number(failure.observed)}, and {_allowed(failure)}"
     if failure.low is not None or failure.high is not None:
         yield INDENT + f"{counted(failure.rows, 'row')} leave {_interval(failure)} possible (99 % on each side)"
+    elif failure.median is not None:
+        yield INDENT + _learned(failure)
     elif failure.rows:
         yield INDENT + f"of {counted(failure.rows, 'row')}"
     whose = "the recipe's bound" if failure.origin == RECIPE else f"bound of {failure.origin}" if failure.origin else ""
     why = failure.why if failure.origin != RECIPE else "change it under `gates:` if it is wrong."
     yield from wrap(f"{whose}: {why}" if whose else why, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT)
+
+
+def _learned(failure: Failure) -> str:
+    """Return what a learned bound is around."""
+    median = _number(failure.median)
+    if failure.snapshots == 1:
+        return f"learned from the previous snapshot, which has {median}"
+    return f"learned from the last {failure.snapshots} published snapshots, whose median is {median}"
 
 
 def _undecided(undecided: Sequence[Failure]) -> str:

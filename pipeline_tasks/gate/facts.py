@@ -36,10 +36,14 @@ FACTS: Mapping[str, str] = {name: meaning for family in FAMILIES for name, meani
 
 
 def compute_facts(root: str, manifest: Manifest, previous: Manifest | None = None) -> Facts:
-    """Return the facts of a committed manifest, compared with the same stage's `previous` manifest if there is one.
+    """Return the facts of a committed manifest, compared with the same stage's `previous` manifest if there is one."""
+    return facts_of(Subject(root, manifest, previous))
+
+
+def facts_of(subject: Subject) -> Facts:
+    """Return the facts of a subject, compared with its earlier manifests if there are any.
 
     Shares are 0-1 of the input rows, changes are relative to the previous value, and `*_psi` are population
     stability indices (below 0.1 steady, above 0.25 moved). `FACTS` names them all.
     """
-    subject = Subject(root, manifest, previous)
     return {name: value for family in FAMILIES for name, value in family.compute(subject).items()}

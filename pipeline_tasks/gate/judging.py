@@ -1,11 +1,12 @@
 """Judges expectations by the intervals of facts: met, violated, or undecided because the rows are too few."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Literal
 
 from pipeline_tasks.gate.estimates import Estimate, Facts
+from pipeline_tasks.gate.learning import MEDIAN, USED
 from pipeline_tasks.gate.suites import Expectation
 from pipeline_tasks.gate.validation import validate
 
@@ -17,7 +18,8 @@ class Failure:
     """An expectation that was not met: the observed value and the allowed limits, as numbers only.
 
     Of a fact that is no count of all there is, `low` to `high` is the interval that its `rows` leave (None: no limit).
-    `origin` is where the bound is written: a suite's file, or the recipe.
+    `origin` is where the bound is written: a suite's file, or the recipe. A learned bound is around the `median` of so
+    many `snapshots`.
     """
 
     expectation: str
@@ -30,6 +32,8 @@ class Failure:
     low: float | None = None
     high: float | None = None
     origin: str = ""
+    median: float | None = None
+    snapshots: int = 0
 
 
 ENDS = {"min_value": "at most", "max_value": "at least"}
@@ -64,6 +68,8 @@ def judge_facts(stage: str, run: str, facts: Facts, expectations: Sequence[Expec
 def _estimate(facts: Facts, expectation: Expectation) -> Estimate:
     estimate = facts[expectation["kwargs"]["column"]]
     assert estimate is not None, "only expectations on facts with a value are judged"
+    if expectation["learned"]:  # its band has room for what the rows leave open
+        return replace(estimate, low=estimate.value, high=estimate.value)
     return estimate
 
 
@@ -126,6 +132,8 @@ def _failure(judgment: Judgment) -> Failure:
         low=low,
         high=high,
         origin=expectation["origin"],
+        median=expectation["learned"].get(MEDIAN),
+        snapshots=expectation["learned"].get(USED, 0),
     )
 
 

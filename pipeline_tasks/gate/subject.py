@@ -17,11 +17,15 @@ EMPTY: Mapping[str, Any] = {"kind": "name", "count": 0, "bins": {}}
 
 @dataclass(frozen=True)
 class Subject:
-    """A committed manifest, and the same stage's `previous` manifest if there is one."""
+    """A committed manifest, and the same stage's manifests of earlier snapshots.
+
+    `previous` is that of the last published snapshot; `trailing` are those of the last ones, in order.
+    """
 
     root: str
     manifest: Manifest
     previous: Manifest | None = None
+    trailing: tuple[Manifest, ...] = ()
 
     @cached_property
     def card(self) -> Stage[Any]:

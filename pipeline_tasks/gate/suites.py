@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from math import inf, isfinite
 from pathlib import Path
@@ -30,8 +30,20 @@ SPANS = (
 LIMITS = ("min_value", "max_value")
 SEVERITIES = ("critical", "warning")
 
+PREVIOUS = "previous"
+TRAILING = "trailing"
+
+SOURCES = (PREVIOUS, TRAILING)
+"""What a bound is learned from: the previous snapshot, or the median of the trailing ones."""
+
+RULE = ("floor", "least")
+"""What a learned bound says of its band: at least this share of the median, and this much in the fact's own unit."""
+
 Expectation = dict[str, Any]
-"""One expectation: `type`, `kwargs` with the column and its limits, `severity`, `notes` (why), `needs` and `origin`.
+"""One expectation: `type`, `kwargs` with the column and its limits, `severity`, `notes`, `needs`, `origin`, `learned`.
+
+`notes` say what a violation usually means. A bound that is learned has no limits in its suite: `learned` says `from`
+what, and its band (`RULE`); it is empty for other bounds.
 
 `needs` (fact -> least value) says what the bound is about, such as crawls of many sites; few rows alone are no reason
 not to judge. `origin` is the suite's file, or the recipe where it changed the bound.
@@ -49,6 +61,7 @@ Bounds = Mapping[str, Any]
 They (`min_value`, `max_value`, null for no limit) replace those of every expectation of that fact; under
 `critical:` or `warning:` only those of that severity. A fact that the suites do not bound becomes an
 expectation of its own, critical unless the recipe gives another severity. `needs:` replaces the suites' own.
+Under `previous:` or `trailing:` are the band and severity of the learned bound; null switches it off.
 """
 
 
@@ -72,7 +85,13 @@ def _expectation(raw: Mapping[str, Any], needs: Mapping[str, float], origin: str
         "notes": raw["notes"],
         "needs": raw.get("meta", {}).get("needs", needs),
         "origin": origin,
+        "learned": learned_from(raw.get("meta", {})),
     }
+
+
+def learned_from(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the meta of an expectation says about learning its bound, empty for a bound with limits."""
+    return next(({"from": source, **meta[source]} for source in SOURCES if source in meta), {})
 
 
 def apply_bounds(expectations: Iterable[Expectation], bounds: Bounds, facts: Facts) -> list[Expectation]:
@@ -85,50 +104,80 @@ def apply_bounds(expectations: Iterable[Expectation], bounds: Bounds, facts: Fac
     if needs is not None:
         _checked_needs(needs, facts.keys())
     changed = [_changed(expectation, changes, needs) for expectation in expectations]
-    bounded = {expectation["kwargs"]["column"] for expectation in changed}
-    for fact in changes.keys() - bounded:
-        _require_known(fact, bounded | facts.keys())
-    new = [(fact, change) for fact, change in sorted(changes.items()) if fact not in bounded]
-    return changed + [
-        _added(fact, _limits(change, severity), severity) for fact, change in new for severity in _severities(change)
+    bounded = {(expectation["kwargs"]["column"], _source(expectation)) for expectation in changed}
+    columns = {column for column, _ in bounded}
+    for fact in changes.keys() - columns:
+        _require_known(fact, columns | facts.keys())
+    new = [
+        added
+        for fact, change in sorted(changes.items())
+        for added in _added(fact, change)
+        if (fact, _source(added)) not in bounded
     ]
+    return [expectation for expectation in changed + new if expectation["learned"] is not None]
+
+
+def _source(expectation: Expectation) -> str:
+    """Return what an expectation is learned from, "" for one with limits."""
+    return str((expectation["learned"] or {}).get("from", ""))
 
 
 def _changed(expectation: Expectation, changes: Mapping[str, Any], needs: Mapping[str, float] | None) -> Expectation:
-    """Return an expectation with a recipe's limits in place of its own, if the recipe has any for its severity."""
-    limits = _limits(changes.get(expectation["kwargs"]["column"], {}), expectation["severity"])
-    own = {"kwargs": {**expectation["kwargs"], **limits}, "notes": OWN, "origin": RECIPE} if limits else {}
+    """Return an expectation with what a recipe says of its fact in place of its own."""
+    change, source = changes.get(expectation["kwargs"]["column"], {}), _source(expectation)
+    own = _relearned(expectation, change.get(source, {})) if source else _limited(expectation, change)
     return {**expectation, **own, "needs": expectation["needs"] if needs is None else needs}
+
+
+def _limited(expectation: Expectation, change: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of an expectation that a recipe's limits for its severity replace."""
+    limits = _limits(change, expectation["severity"])
+    return {"kwargs": {**expectation["kwargs"], **limits}, "notes": OWN, "origin": RECIPE} if limits else {}
 
 
 def _limits(change: Mapping[str, Any], severity: str) -> dict[str, Any]:
     """Return the limits of a change for one severity."""
-    common = {key: value for key, value in change.items() if key not in SEVERITIES}
+    common = {key: value for key, value in change.items() if key in LIMITS}
     return {**common, **change.get(severity, {})}
 
 
+def _relearned(expectation: Expectation, rule: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return the fields of a learned expectation that a recipe's rule replaces; it is off where that is null."""
+    if rule is None:
+        return {"learned": None}
+    band = {key: value for key, value in rule.items() if key in RULE}
+    severity = rule.get("severity", expectation["severity"])
+    return {"learned": {**expectation["learned"], **band}, "severity": severity, "origin": RECIPE} if rule else {}
+
+
 def _severities(change: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(severity for severity in SEVERITIES if severity in change) or ("critical",)
+    named = tuple(severity for severity in SEVERITIES if severity in change)
+    return named or (("critical",) if change.keys() & set(LIMITS) else ())
 
 
-def _added(fact: str, limits: Mapping[str, Any], severity: str) -> Expectation:
-    return {
-        "type": "expect_column_max_to_be_between",
-        "kwargs": {"column": fact, **limits},
-        "severity": severity,
-        "notes": OWN,
-        "needs": {},
-        "origin": RECIPE,
-    }
+def _added(fact: str, change: Mapping[str, Any]) -> Iterator[Expectation]:
+    """Yield the expectations that a recipe makes of a fact: with limits, by severity, and learned ones."""
+    own = {"type": "expect_column_max_to_be_between", "notes": OWN, "needs": {}, "origin": RECIPE}
+    for severity in _severities(change):
+        limits = {"column": fact, **_limits(change, severity)}
+        yield {**own, "kwargs": limits, "severity": severity, "learned": {}}
+    for source in SOURCES:
+        rule = change.get(source)
+        if rule is not None:
+            learned = {"from": source, **{key: value for key, value in rule.items() if key in RULE}}
+            severity = rule.get("severity", "warning")
+            yield {**own, "kwargs": {"column": fact}, "severity": severity, "learned": learned}
 
 
-def _checked(fact: str, change: object, known: tuple[str, ...] = (*LIMITS, *SEVERITIES)) -> Mapping[str, Any]:
-    """Return a fact's changed bounds; RecipeError unless they are limits, or limits by severity."""
+def _checked(fact: str, change: object, known: tuple[str, ...] = (*LIMITS, *SEVERITIES, *SOURCES)) -> Mapping[str, Any]:
+    """Return a fact's changed bounds; RecipeError unless they are limits, limits by severity, or rules of learning."""
     if not isinstance(change, Mapping) or not change.keys() <= set(known):
         message = f"gates: {fact} must be a mapping of {', '.join(known)}, not {change!r}"
         raise RecipeError(message)
     for key, value in change.items():
-        if key in SEVERITIES:
+        if key in SOURCES:
+            _check_rule(f"gates: {fact}: {key}", value)
+        elif key in SEVERITIES:
             _checked(f"{fact}: {key}", value, LIMITS)
         elif value is not None:
             _check_limit(fact.partition(":")[0], f"gates: {fact}: {key}", value)
@@ -140,6 +189,22 @@ def _checked(fact: str, change: object, known: tuple[str, ...] = (*LIMITS, *SEVE
         message = f"gates: {fact}: min_value {low} is above max_value {high}, so that no value passes"
         raise RecipeError(message)
     return change
+
+
+def _check_rule(where: str, rule: object) -> None:
+    """Raise RecipeError unless a recipe says of a learned bound what it may: a band, a severity, or null."""
+    if rule is None:
+        return
+    if not isinstance(rule, Mapping) or not rule or not rule.keys() <= {*RULE, "severity"}:
+        message = f"{where} must be null, or a mapping of {', '.join((*RULE, 'severity'))}, not {rule!r}"
+        raise RecipeError(message)
+    if rule.get("severity", SEVERITIES[0]) not in SEVERITIES:
+        message = f"{where}: severity must be {' or '.join(SEVERITIES)}, not {rule['severity']!r}"
+        raise RecipeError(message)
+    for key in rule.keys() & set(RULE):
+        if not _is_number(rule[key]) or rule[key] < 0:
+            message = f"{where}: {key} must be a number of at least 0, not {rule[key]!r}"
+            raise RecipeError(message)
 
 
 def _check_limit(fact: str, where: str, value: object) -> None:

@@ -1,17 +1,18 @@
 """Judges a stage's manifest against its suites of expectations: pass, warn, or refuse."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Literal
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.checks import bounded, check_reason, suites_of
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.explaining import explain
-from pipeline_tasks.gate.facts import compute_facts
+from pipeline_tasks.gate.facts import facts_of
 from pipeline_tasks.gate.judging import Failure, failures_of, interval_of, judge_facts, rounded
+from pipeline_tasks.gate.learning import LearnedBound, learn, learned_bounds
 from pipeline_tasks.gate.snapshots import compute_snapshot_facts, refined_stages
+from pipeline_tasks.gate.subject import Subject
 from pipeline_tasks.gate.suites import Bounds, split_judgeable
 from pipeline_tasks.gate.validation import with_lines
 from pipeline_tasks.manifest import Manifest, stage_prefix
@@ -22,8 +23,11 @@ from pipeline_tasks.store.reading import read_manifest
 
 Outcome = Literal["pass", "warn", "refuse"]
 
-METHOD = 2
-"""How facts are judged; a verdict of another method is not used again. 2: by intervals, from one row on."""
+METHOD = 3
+"""How facts are judged; a verdict of another method is not used again.
+
+2: by intervals, from one row on. 3: with bounds that are learned from trailing snapshots.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class Verdict:
     relative to the root, and `docs_digest` is the SHA-256 of the page. `failures` are bounds
     that are violated, `undecided` those for which the rows are too few. `skipped` names the expectations that were not
     judged, each with the reason (nothing to compare with). `intervals` are [low, high, rows] of facts that have one.
+    `learned` are the bounds that were learned from the manifests `trailing`, violated or not.
     """
 
     stage: str
@@ -51,38 +56,53 @@ class Verdict:
     docs_digest: str = ""
     undecided: tuple[Failure, ...] = ()
     intervals: Mapping[str, tuple[float | None, float | None, int]] = field(default_factory=dict)
+    trailing: tuple[str, ...] = ()
+    learned: tuple[LearnedBound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a gate is asked: which manifest (of a snapshot: its last one), and what a person wants otherwise."""
+    """What a gate is asked: which manifest (of a snapshot: its last one), and what a person wants otherwise.
+
+    `trailing` are the references of the manifests that bounds are learned from, in the order of their snapshots.
+    """
 
     gate: str
     manifest: str
     previous: str
     bounds: Bounds
     override: str
+    trailing: tuple[str, ...] = ()
 
     def digest(self) -> str:
         """Return the name under which the verdict is stored next to the manifest."""
-        return digest_of([METHOD, suites_of(self.gate), self.bounds, self.previous, self.override])
+        return digest_of([METHOD, suites_of(self.gate), self.bounds, self.previous, self.override, self.trailing])
 
 
 def judge(
-    root: str, manifest_path: str, previous_path: str = "", bounds: Bounds | None = None, override: str = ""
+    root: str,
+    manifest_path: str,
+    previous_path: str = "",
+    bounds: Bounds | None = None,
+    override: str = "",
+    trailing_paths: Sequence[str] = (),
 ) -> Verdict:
     """Judge a committed manifest by `every_stage` and its stage's own suite, and store the verdict with it.
 
-    `previous_path` is the manifest of the same stage in the last published snapshot. `override` is a person's
-    reason to accept refused data: a refusal becomes a warning that carries it. The same suites, bounds, previous
-    manifest and override give the verdict that is already stored.
+    `previous_path` is the manifest of the same stage in the last published snapshot, `trailing_paths` are those of the
+    last ones, in order; without them, bounds are learned from the previous one alone. `override` is a person's
+    reason to accept refused data: a refusal becomes a warning that carries it. The same suites, bounds, earlier
+    manifests and override give the verdict that is already stored.
     """
     manifest = read_manifest(root, manifest_path)
+    trailing = tuple(trailing_paths) or ((previous_path,) if previous_path else ())
 
-    def compute() -> Facts:
-        return compute_facts(root, manifest, read_manifest(root, previous_path) if previous_path else None)
+    def compute() -> tuple[Subject, Facts]:
+        previous = read_manifest(root, previous_path) if previous_path else None
+        subject = Subject(root, manifest, previous, tuple(read_manifest(root, path) for path in trailing))
+        return subject, facts_of(subject)
 
-    question = Question(manifest.stage, manifest_path, previous_path, bounds or {}, override)
+    question = Question(manifest.stage, manifest_path, previous_path, bounds or {}, override, trailing)
     return _answer(root, question, manifest, compute)
 
 
@@ -94,10 +114,14 @@ def judge_snapshot(
     by_stage = {stage: read_manifest(root, path) for stage, path in paths.items()}
     last = list(by_stage)[-1]
     question = Question(PUBLISH, paths[last], "", bounds or {}, override)
-    return _answer(root, question, by_stage[last], partial(compute_snapshot_facts, by_stage.values()))
+
+    def compute() -> tuple[Subject, Facts]:
+        return Subject(root, by_stage[last]), compute_snapshot_facts(by_stage.values())
+
+    return _answer(root, question, by_stage[last], compute)
 
 
-def _answer(root: str, question: Question, manifest: Manifest, compute: Callable[[], Facts]) -> Verdict:
+def _answer(root: str, question: Question, manifest: Manifest, compute: Callable[[], tuple[Subject, Facts]]) -> Verdict:
     """Return the stored verdict on a question, or judge and store it."""
     store = storage.connect(root)
     prefix = f"{stage_prefix(manifest.stage, manifest.fingerprint)}/gate/{question.digest()}"
@@ -105,8 +129,12 @@ def _answer(root: str, question: Question, manifest: Manifest, compute: Callable
         return read_verdict(root, f"{prefix}/verdict.json")
     if question.override:
         check_reason(question.gate, question.override)
-    facts = compute()
-    judgeable, skipped = split_judgeable(bounded(question.gate, question.bounds, facts), facts)
+    subject, facts = compute()
+    expectations = bounded(question.gate, question.bounds, facts)
+    lesson = learn(expectations, subject)
+    facts = lesson.facts | facts
+    limited = [expectation for expectation in expectations if not expectation["learned"]]
+    judgeable, skipped = split_judgeable([*limited, *lesson.expectations], facts)
     judgments, page = judge_facts(question.gate, manifest.fingerprint, facts, judgeable)
     failures, undecided = (failures_of(judgments, finding) for finding in ("violated", "undecided"))
     shown = with_lines(page, explain(failures, undecided))
@@ -119,13 +147,15 @@ def _answer(root: str, question: Question, manifest: Manifest, compute: Callable
         override=question.override,
         failures=failures,
         evaluated=len(judgments),
-        skipped=skipped,
+        skipped=skipped + lesson.skipped,
         facts={name: rounded(estimate.value) if estimate else None for name, estimate in sorted(facts.items())},
         path=f"{prefix}/verdict.json",
         docs=f"{prefix}/docs/index.html",
         docs_digest=sha256(storage.keep(store, f"{prefix}/docs/index.html", shown)),
         undecided=undecided,
         intervals={name: interval for name, estimate in sorted(facts.items()) if (interval := interval_of(estimate))},
+        trailing=question.trailing,
+        learned=learned_bounds(lesson),
     )
     storage.commit(store, verdict.path, seal(verdict))
     return verdict
@@ -150,7 +180,8 @@ def read_verdict(root: str, referred: str) -> Verdict:
         require_digest(body, digest, where, way_out)
         for bounds in ("failures", "undecided"):
             raw[bounds] = tuple(Failure(**failure) for failure in raw.get(bounds, ()))
-        raw["skipped"] = tuple(raw["skipped"])
+        raw["skipped"], raw["trailing"] = tuple(raw["skipped"]), tuple(raw.get("trailing", ()))
+        raw["learned"] = tuple(LearnedBound(**bound) for bound in raw.get("learned", ()))
         raw["intervals"] = {name: tuple(interval) for name, interval in raw.get("intervals", {}).items()}
         verdict = Verdict(**raw)
     except FileNotFoundError as error:

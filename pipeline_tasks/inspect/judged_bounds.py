@@ -1,10 +1,10 @@
 """Gives the bounds that verdicts judged, with the values: those in force then, or only those that a verdict names."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.checks import bounded
-from pipeline_tasks.gate.suites import Bounds
+from pipeline_tasks.gate.suites import SOURCES, Bounds
 from pipeline_tasks.gate.verdicts import Question, Verdict
 from pipeline_tasks.publish.plots.room import BoundedFact
 from pipeline_tasks.recipe import load_recipe
@@ -32,17 +32,27 @@ def _facts(verdict: Verdict, bounds: Bounds) -> Iterator[BoundedFact]:
     named = list(_named(verdict))
     yield from named
     broken = {(fact.fact, fact.severity) for fact in named}
-    question = Question(verdict.stage, verdict.manifest, verdict.previous, dict(bounds), verdict.override)
+    yield from _learned(verdict, broken)
+    earlier = (verdict.previous, dict(bounds), verdict.override, verdict.trailing)
+    question = Question(verdict.stage, verdict.manifest, *earlier)
     if verdict.path.split("/")[-2] != question.digest():
         return
-    skipped = " ".join(verdict.skipped)
+    skipped = " ".join(reason for reason in verdict.skipped if not reason.startswith(SOURCES))
     for expectation in bounded(verdict.stage, bounds, dict.fromkeys(verdict.facts)):
         limits, fact = expectation["kwargs"], expectation["kwargs"]["column"]
         value, severity = verdict.facts.get(fact), expectation["severity"]
-        if value is None or (fact, severity) in broken or fact in skipped:
+        if value is None or (fact, severity) in broken or fact in skipped or expectation["learned"]:
             continue
         least, most = limits.get("min_value"), limits.get("max_value")
         yield BoundedFact(verdict.stage, fact, value, least, most, severity, "met", expectation["notes"])
+
+
+def _learned(verdict: Verdict, broken: Container[tuple[str, str]]) -> Iterator[BoundedFact]:
+    """Yield the learned bounds of a verdict that are not broken."""
+    for bound in verdict.learned:
+        if (bound.fact, bound.severity) not in broken:
+            limits = (bound.min_value, bound.max_value, bound.severity, "met", bound.why)
+            yield BoundedFact(verdict.stage, bound.fact, bound.value, *limits)
 
 
 def _named(verdict: Verdict) -> Iterable[BoundedFact]:

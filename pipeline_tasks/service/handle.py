@@ -31,6 +31,7 @@ from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
 from pipeline_tasks.gate import verdicts
 from pipeline_tasks.gate.explaining import explain
+from pipeline_tasks.gate.learning import SNAPSHOTS
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.verify.verification import Scope, report_facts, verify
@@ -147,7 +148,16 @@ def _history(request: HistoryRequest) -> Reply:
             if read_manifest(request.root, referred).history_shards:
                 history.setdefault(stage, []).append(referred)
     previous = dict(earlier[-1].manifests) if earlier else {}
-    return {"history": history, "previous": previous}
+    return {"history": history, "previous": previous, "trailing": _trailing(earlier)}
+
+
+def _trailing(earlier: Sequence[version_log.Version]) -> dict[str, list[str]]:
+    """Return the manifests of the last versions that gates learn from, by stage."""
+    trailing: dict[str, list[str]] = {}
+    for version in earlier[-SNAPSHOTS:]:
+        for stage, referred in version.manifests.items():
+            trailing.setdefault(stage, []).append(referred)
+    return trailing
 
 
 def _spans(request: SpansRequest) -> Reply:
@@ -228,7 +238,9 @@ def _record(request: RefineRequest, refined: Refined) -> None:
 
 
 def _judge(request: JudgeRequest) -> Reply:
-    verdict = verdicts.judge(request.root, request.manifest, request.previous, request.bounds, request.override)
+    verdict = verdicts.judge(
+        request.root, request.manifest, request.previous, request.bounds, request.override, request.trailing
+    )
     return _judged_reply(request, verdict)
 
 

@@ -124,13 +124,17 @@ class RecordRequest:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """Check a manifest by the stage's gate; `previous` is the previous snapshot's manifest of the same stage."""
+    """Check a manifest by the stage's gate; `previous` is the previous snapshot's manifest of the same stage.
+
+    `trailing` are those of the last snapshots, in order.
+    """
 
     verb: ClassVar[str] = "judge"
 
     root: Uri
     manifest: ObjectPath
     previous: OptionalPath = ""
+    trailing: tuple[ObjectPath, ...] = ()
     bounds: Mapping[str, Any] = field(default_factory=dict)
     override: Note = ""
     recipe: OptionalWord = ""

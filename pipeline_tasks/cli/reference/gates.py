@@ -7,7 +7,7 @@ from typing import Any
 from pipeline_tasks.cli.reference.markdown import generated_note, table
 from pipeline_tasks.gate.facts import FACTS
 from pipeline_tasks.gate.snapshots import SNAPSHOT_FACTS
-from pipeline_tasks.gate.suites import EXPECTATIONS
+from pipeline_tasks.gate.suites import EXPECTATIONS, learned_from
 
 HEAD = """
 After each stage a gate computes facts of the manifest and bounds them by two suites: `every_stage` and the stage's own.
@@ -16,6 +16,12 @@ judged, too: a share, quantile, mean or change has the interval that its rows le
 *violated* if the whole interval is outside, and *undecided*, which warns, if only the value is. From 1,000 rows on
 (10,000 for comparisons) the value itself is judged. [Decision 17](../decisions/0017-gates-by-intervals.md) has the
 reasons. *Needs* are facts that must reach a value before the bound applies.
+
+A *learned* bound has no limits of its own. They are the median of the `trailing` seven published snapshots, or the
+value of the `previous` one, plus and minus a band: the largest of 5.19 median absolute deviations, the share of the
+median that the table names, the absolute value that it names, and what chance explains. A median needs three snapshots.
+`<name>.*` is each reason or language that a snapshot has. [Decision 29](../decisions/0029-gates-that-learn.md) has the
+sources.
 """
 
 FACTS_HEAD = """
@@ -45,12 +51,13 @@ def _section(suite: Mapping[str, Any]) -> Iterator[str]:
     needs = suite.get("meta", {}).get("needs", {})
     yield f"\n## {suite['name']}\n"
     yield from table(
-        ("fact", "min", "max", "severity", "needs", "why"),
+        ("fact", "min", "max", "learned", "severity", "needs", "why"),
         (
             [
                 f"`{bound['kwargs']['column']}`",
                 _number(bound["kwargs"].get("min_value")),
                 _number(bound["kwargs"].get("max_value")),
+                _rule(learned_from(bound.get("meta", {}))),
                 bound["severity"],
                 ", ".join(f"{name} {value:g}" for name, value in bound.get("meta", {}).get("needs", needs).items()),
                 bound.get("notes", ""),
@@ -58,6 +65,13 @@ def _section(suite: Mapping[str, Any]) -> Iterator[str]:
             for bound in suite["expectations"]
         ),
     )
+
+
+def _rule(learned: Mapping[str, Any]) -> str:
+    """Return what a bound is learned from with its band, "" for a bound with limits."""
+    floor = [f"{learned['floor']:.0%}".replace("%", " %")] if "floor" in learned else []
+    least = [f"{learned['least']:g}"] if "least" in learned else []
+    return " ".join([learned["from"], "±", " or ".join(floor + least)]) if learned else ""
 
 
 def _number(value: float | None) -> str:

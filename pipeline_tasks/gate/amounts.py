@@ -1,0 +1,95 @@
+"""Computes the amounts of a manifest that bounds are learned of, each with how far chance may take it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline_tasks.gate import limits
+from pipeline_tasks.gate.columns import numeric_columns
+from pipeline_tasks.gate.estimates import mean_of
+from pipeline_tasks.gate.rows import pages_in, rows_due
+from pipeline_tasks.gate.subject import Subject, profiles_of
+
+TAIL = 0.0005
+"""Probability that chance alone takes an amount farther on one side: a snapshot has about a hundred learned bounds."""
+
+ANY = "*"
+"""`language_share.*` is the amount of each language that a manifest does not have: none of its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A share, mean or count, and the distance that chance may take it from its population's; both in its own unit."""
+
+    value: float
+    chance: float
+
+
+Amounts = Mapping[str, Amount]
+"""Amount by the name of its fact."""
+
+
+def amounts_of(subject: Subject) -> Amounts:
+    """Return the rows, kept shares, shares of reasons and languages, and means of columns; from the manifest alone."""
+    return dict([*_rows(subject), *_reasons(subject), *_languages(subject), *_means(subject)])
+
+
+def amount_of(name: str, amounts: Amounts) -> Amount | None:
+    """Return an amount, that of no rows for a name that a manifest could have had, else None."""
+    return amounts.get(name) or amounts.get(f"{name.partition('.')[0]}.{ANY}")
+
+
+_Named = Iterator[tuple[str, Amount]]
+
+
+def _rows(subject: Subject) -> _Named:
+    manifest, due = subject.manifest, rows_due(subject)
+    yield "rows_in", Amount(manifest.rows_in, limits.normal_quantile(TAIL) * (manifest.rows_in + 1) ** 0.5)
+    if due is not None:
+        yield from _share("retention", manifest.rows, due)
+        yield from _share("page_retention", manifest.rows, pages_in(manifest, due))
+
+
+def _reasons(subject: Subject) -> _Named:
+    manifest = subject.manifest
+    for reason, rows in {**manifest.rejected, **manifest.quarantined}.items():
+        yield from _share(f"reason_share.{reason}", rows, manifest.rows_in)
+    yield from _share(f"reason_share.{ANY}", 0, manifest.rows_in)
+
+
+def _languages(subject: Subject) -> _Named:
+    kept, rejected = (
+        profiles_of(subject.manifest, rows).get("language", {}).get("bins", {}) for rows in ("kept", "rejects")
+    )
+    total = sum(kept.values())
+    for code, rows in kept.items():
+        yield from _share(f"language_share.{code}", rows, total)
+    yield from _share(f"language_share.{ANY}", 0, total)
+    for code in {**kept, **rejected}:
+        rows = kept.get(code, 0)
+        yield from _share(f"language_retention.{code}", rows, rows + rejected.get(code, 0))
+
+
+def _share(name: str, part: int, whole: int) -> _Named:
+    if 0 <= part <= whole and whole:
+        yield name, Amount(part / whole, limits.score_margin(part, whole, TAIL))
+
+
+def _means(subject: Subject) -> _Named:
+    for name, column in numeric_columns(subject):
+        mean = mean_of(column)
+        if mean is not None:
+            yield f"{name}_mean", Amount(mean.value, _mean_chance(column, mean.value))
+
+
+def _mean_chance(column: Mapping[str, Any], mean: float) -> float:
+    """Return what Student's t leaves open; the variance is that of the middles of bins."""
+    rows = column["count"]
+    middles = {_middle(int(key), column["kind"]): count for key, count in sorted(column["bins"].items())}
+    squares = sum(count * (middle - mean) ** 2 for middle, count in middles.items())
+    return limits.mean_margin(squares / max(rows - 1, 1), rows, TAIL)
+
+
+def _middle(low: int, kind: str) -> float:
+    """Return the middle of a bin: a hundredth, or an eighth of an octave of whole numbers."""
+    return (low + 0.5) / 100 if kind == "ratio" else low + ((1 << max(low.bit_length() - 4, 0)) - 1) / 2

@@ -1,0 +1,313 @@
+"""Gates that learn: bounds from trailing snapshots, planted faults with the message sent, and no false alarms."""
+
+import itertools
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.gate.checks import bounded, suites_of
+from pipeline_tasks.gate.learning import ENOUGH, learn
+from pipeline_tasks.gate.subject import Subject
+from pipeline_tasks.gate.suites import EVERY, Expectation, load_suite
+from pipeline_tasks.gate.verdicts import judge, read_verdict
+from pipeline_tasks.inspect.judged_bounds import bounded_facts
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.recipe import PUBLISH
+from tests.chain import reply
+from tests.documents import documents
+from tests.fasttext_file import write_model
+from tests.gate.samples import SUITES, healthy, judged, kept, numbers, profiled, stored
+from tests.refining import commit_parent, refined
+
+LEARNED = [
+    (suite, expectation["learned"]["from"], expectation["kwargs"]["column"])
+    for suite in SUITES
+    for expectation in load_suite(suite)
+    if expectation["learned"]
+]
+"""Suite, source and fact of every learned bound."""
+
+
+def drifted(good: Manifest, fact: str) -> Manifest:
+    """Return a manifest of which one fact is far from that of the healthy one."""
+    if fact == "rows_in":
+        return healthy(good.stage, good.rows_in * 2)
+    if fact in ("retention", "page_retention"):
+        return kept(good, 0.8 * good.rows / good.rows_in, f"{good.stage}:other")
+    if fact == "reason_share.*":
+        return replace(kept(good, 0.9), rejected={f"{good.stage}:other": round(good.rows_in * 0.1)})
+    if fact == "language_share.*":
+        return profiled(good, language=["en"] * 10_000)
+    if fact == "language_retention.*":
+        metrics = {"kept": good.metrics["kept"], "rejects": numbers(language=["de"] * 600)}
+        return replace(good, metrics=metrics)
+    name = fact.removesuffix("_mean")
+    return profiled(good, **{name: [0.55] * 10_000 if name == "score" else [2] * 10_000})
+
+
+@pytest.mark.parametrize(("suite", "source", "fact"), LEARNED)
+def test_every_learned_bound_is_broken_by_a_drifted_sample(suite: str, source: str, fact: str, tmp_path: Path) -> None:
+    good = healthy("filter_url" if suite == EVERY else suite)
+    trailing = [stored(tmp_path, good)] * ENOUGH
+    verdict = judged(tmp_path, drifted(good, fact), trailing_paths=trailing)
+    broken = {(failure.column.partition(".")[0], failure.snapshots) for failure in verdict.failures}
+    assert (fact.partition(".")[0], 1 if source == "previous" else ENOUGH) in broken
+    healthy_again = judged(tmp_path, good, trailing_paths=trailing)
+    assert healthy_again.outcome == "pass"
+    assert {bound.snapshots for bound in healthy_again.learned} >= {1 if source == "previous" else ENOUGH}
+
+
+# --- Planted faults, by real stages -------------------------------------------------------------------------------
+
+TEXT = (
+    "the of and to in is that it was for on with as his they at be this have from or had by but what some we can out "
+    "other were all there when up use your how said an each she which do their time if will way about many then them"
+)
+WORDS = TEXT.split()
+
+
+def prose(draws: random.Random, clutter: float) -> str:
+    """Return twenty lines, of which a share is clutter that scores lower."""
+    lines = round(20 * clutter)
+    good = [" ".join(draws.choices(WORDS, k=12)).capitalize() + "." for _ in range(20 - lines)]
+    return "\n".join([*good, *(f"| 12 | 0.4 | -- | ## | {draws.randrange(10**6)}" for _ in range(lines))])
+
+
+def scored_day(root: Path, seed: int, clutter: float) -> str:
+    """Refine a day of 400 texts with up to `clutter` of clutter by `score_quality`; return its manifest's path."""
+    draws = random.Random(seed)
+    texts = [prose(draws, draws.uniform(clutter - 0.4, clutter)) for _ in range(400)]
+    columns = {"language": pa.array(["en"] * 400), "language_score": pa.array([0.9] * 400)}
+    return refined(root, "score_quality", commit_parent(root, [documents(texts, **columns)]))[0]
+
+
+def sent(root: Path, days: Sequence[str], **more: Any) -> dict[str, Any]:
+    """Return the reply of the gate of the last day, whose lines Airflow sends."""
+    return dict(reply("judge", root=str(root), manifest=days[-1], previous=days[-2], trailing=days[:-1], **more))
+
+
+def message(answer: Mapping[str, Any], fact: str) -> str:
+    """Return the lines on one broken bound as one."""
+    lines: list[str] = answer["lines"]
+    first = next(at for at, line in enumerate(lines) if line.startswith(f"warning: {fact} "))
+    rest = itertools.takewhile(lambda line: line.startswith(" "), lines[first + 1 :])
+    return " ".join(" ".join([lines[first], *rest]).split())
+
+
+def test_a_drift_of_mean_quality_is_caught_by_score_quality(tmp_path: Path) -> None:
+    days = [scored_day(tmp_path, seed, 0.5) for seed in range(4)]
+    assert sent(tmp_path, days)["outcome"] == "pass"
+    answer = sent(tmp_path, [*days, scored_day(tmp_path, 9, 0.715)])
+    verdict = read_verdict(str(tmp_path), answer["verdict"])
+    bound = next(bound for bound in verdict.learned if bound.fact == "score_mean")
+    assert round(bound.value / bound.median - 1, 2) == -0.06
+    assert message(answer, "score_mean") == (
+        f"warning: score_mean is {bound.value:.6g}, and must be at least {bound.min_value:.6g} and at most "
+        f"{bound.max_value:.6g} learned from the last 4 published snapshots, whose median is {bound.median:.6g} "
+        "bound of expectations/score_quality.json: The mean quality is more than 5 % from what is usual: the texts "
+        "drift, or the model was exchanged. Read the worst kept texts; if the model is new, this ends after four "
+        "snapshots."
+    )
+
+
+def test_a_slow_drift_that_no_two_days_show_is_caught(tmp_path: Path) -> None:
+    """Each day is 1 to 2 % worse than the one before: the median of the trailing days tells, and the last one does not."""
+    days = [scored_day(tmp_path, seed, 0.5) for seed in range(4)]
+    days += [scored_day(tmp_path, 10, clutter) for clutter in (0.58, 0.64, 0.69, 0.73)]
+    verdict = read_verdict(str(tmp_path), sent(tmp_path, days)["verdict"])
+    change = verdict.facts["score_mean_change"]
+    assert change is not None
+    assert -0.03 < change < 0
+    assert "score_mean" in {failure.column for failure in verdict.failures}
+
+
+def test_a_language_that_vanishes_is_caught_by_filter_language(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "model.bin", {"water": "en", "wasser": "de", "eau": "fr"})
+
+    def day(*words: str) -> str:
+        texts = [f"{word} {word} {number}" for word in words for number in range(200)]
+        parent = commit_parent(tmp_path, [documents(texts)])
+        return refined(tmp_path, "filter_language", parent, {"keep": [], "model": model, "min_chars": 1})[0]
+
+    days = [day("water", "wasser", "eau"), day("water", "eau", "wasser"), day("wasser", "eau", "water")]
+    answer = sent(tmp_path, [*days, day("water", "wasser")])
+    assert message(answer, "language_share.fr").startswith(
+        "warning: language_share.fr is 0, and must be at least 0.166667 and at most 0.5 learned from the last 3 published "
+        "snapshots, whose median is 0.333333 bound of expectations/filter_language.json: A language has half as much "
+        "again as usual, half of it, or vanished:"
+    )
+    verdict = read_verdict(str(tmp_path), answer["verdict"])
+    assert verdict.facts["language_share.fr"] == 0
+
+
+# --- History and identity ---------------------------------------------------------------------------------------------
+
+
+def test_without_enough_history_nothing_is_learned_and_the_verdict_says_so(tmp_path: Path) -> None:
+    good = healthy("score_quality")
+    drift = drifted(good, "score_mean")
+    verdict = judged(tmp_path, drift, trailing_paths=[stored(tmp_path, good)] * (ENOUGH - 1))
+    assert "trailing score_mean: not enough history, 2 of 3 snapshots" in verdict.skipped
+    assert "score_mean" not in {failure.column for failure in verdict.failures}
+    alone = judged(tmp_path, drift)
+    assert "previous retention: no previous snapshot to compare with" in alone.skipped
+    assert alone.outcome == "pass"
+
+
+def test_the_verdict_depends_on_its_baseline_and_stores_it(tmp_path: Path) -> None:
+    good, other = healthy("score_quality"), profiled(healthy("score_quality"), score=[0.64, 0.66] * 60)
+    path, usual, moved = stored(tmp_path, good), stored(tmp_path, good), stored(tmp_path, other)
+    first = judge(str(tmp_path), path, trailing_paths=[usual] * 3)
+    again = judge(str(tmp_path), path, trailing_paths=[usual] * 3)
+    later = judge(str(tmp_path), path, trailing_paths=[usual, usual, usual, moved])
+    assert first == again == read_verdict(str(tmp_path), first.path)
+    assert later.path != first.path
+    assert first.trailing == (usual,) * 3
+    assert {(bound.fact, bound.snapshots) for bound in first.learned} == {
+        ("retention", 1),
+        ("retention", 3),
+        ("score_mean", 3),
+        ("reason_share.score_quality:low_quality", 3),
+    }
+
+
+def test_learned_bounds_are_plotted_with_their_limits(tmp_path: Path) -> None:
+    good = healthy("score_quality")
+    trailing = [stored(tmp_path, good)] * ENOUGH
+    verdict = judged(tmp_path, drifted(good, "score_mean"), trailing_paths=trailing)
+    shown = {(fact.fact, fact.finding) for fact in bounded_facts("", {"score_quality": verdict})}
+    assert {
+        ("score_mean", "violated"),
+        ("retention", "met"),
+        ("reason_share.score_quality:low_quality", "met"),
+    } <= shown
+    without = judged(tmp_path, good)
+    limited = {fact.fact for fact in bounded_facts("", {"score_quality": without})}
+    assert "retention" in limited, "a bound with limits is shown, though the learned one has no history"
+
+
+def test_one_bad_day_among_the_trailing_ones_does_not_move_the_bound(tmp_path: Path) -> None:
+    good = healthy("score_quality")
+    bad = stored(tmp_path, drifted(good, "score_mean"))
+    usual = stored(tmp_path, good)
+    verdict = judged(tmp_path, drifted(good, "score_mean"), trailing_paths=[usual, usual, usual, bad])
+    assert "score_mean" in {failure.column for failure in verdict.failures}
+
+
+def test_history_names_the_last_seven_snapshots(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    paths = [stored(tmp_path, healthy("filter_url", 100 + day)) for day in range(9)]
+    for day, path in enumerate(paths):
+        fields = {"recipe": "r", "snapshot": f"2026-11-{day + 10}", "landing": "", "verdicts": {}, "prefix": "p"}
+        counts = {"documents": 1, "tokens": 0, "sequences": 0}
+        version_log.append(root, {**fields, **counts, "manifests": {"filter_url": path}})
+    version_log.retract(root, "r", "2026-11-12", "a test")
+    named = {"root": root, "recipe": "r"}
+    assert reply("history", **named, snapshot="2026-11-19")["trailing"] == {"filter_url": [paths[1], *paths[3:]]}
+    assert reply("history", **named, snapshot="2026-11-13")["trailing"] == {"filter_url": paths[:2]}
+
+
+# --- Recipes ----------------------------------------------------------------------------------------------------------
+
+
+def score_bounds(bounds: dict[str, Any]) -> list[Expectation]:
+    facts = dict.fromkeys(("score_mean", "retention", "score_p50", "language_share.de"))
+    return [one for one in bounded("score_quality", bounds, facts) if one["kwargs"]["column"] in bounds]
+
+
+def test_a_recipe_lets_a_learned_bound_refuse_widens_it_or_switches_it_off(tmp_path: Path) -> None:
+    good = profiled(healthy("score_quality"), score=[0.5, 0.6, 0.7, 0.8] * 3000)
+    trailing = [stored(tmp_path, good)] * ENOUGH
+    moved = profiled(good, score=[0.54, 0.64, 0.74] * 4000)
+
+    def outcome(**rule: Any) -> str:
+        bounds = {"score_mean": {"trailing": rule or None}}
+        return judged(tmp_path, moved, bounds=bounds, trailing_paths=trailing).outcome
+
+    refuses = {"score_mean": {"trailing": {"severity": "critical", "floor": 0.01}}}
+    assert judged(tmp_path, moved, bounds=refuses, trailing_paths=trailing).outcome == "refuse"
+    assert outcome(floor=0.01) == "warn"
+    assert outcome(floor=0.5) == "pass"
+    assert outcome() == "pass"
+
+
+def test_limits_and_learned_bounds_of_one_fact_are_changed_apart() -> None:
+    limits = score_bounds({"retention": {"critical": {"min_value": 0.5}}})
+    assert {one["severity"] for one in limits if one["learned"]} == {"warning"}
+    assert {one["learned"].get("from") for one in limits} == {None, "previous", "trailing"}
+    learned = score_bounds({"retention": {"previous": {"severity": "critical"}}})
+    assert [one["severity"] for one in learned if one["learned"].get("from") == "previous"] == ["critical"]
+    assert [one["kwargs"] for one in learned if not one["learned"]] == [
+        one["kwargs"]
+        for one in suites_of("score_quality")
+        if one["kwargs"]["column"] == "retention" and not one["learned"]
+    ]
+    (added,) = score_bounds({"language_share.de": {"trailing": {"floor": 0.2}}})
+    assert (added["severity"], added["learned"]) == ("warning", {"from": "trailing", "floor": 0.2})
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"trailing": {"band": 3}}, "floor, least, severity"),
+        ({"trailing": {}}, "floor, least, severity"),
+        ({"trailing": {"floor": -1}}, "at least 0"),
+        ({"previous": {"severity": "fatal"}}, "critical or warning"),
+        ({"previous": 0.05}, "must be null, or a mapping"),
+    ],
+)
+def test_rules_that_make_no_sense_are_refused(change: dict[str, Any], named: str) -> None:
+    with pytest.raises(RecipeError, match=named):
+        score_bounds({"score_mean": change})
+
+
+def test_the_gate_of_a_snapshot_learns_nothing() -> None:
+    with pytest.raises(RecipeError, match="bounds of a stage"):
+        bounded(PUBLISH, {"retention": {"trailing": {"floor": 0.1}}}, {"retention": None})
+
+
+# --- No false alarms --------------------------------------------------------------------------------------------------
+
+
+def random_day(stage: str, draws: np.random.Generator, rows: int) -> Manifest:
+    """Return the manifest of a day whose rows are drawn from one population, whatever the day."""
+    rows_kept = int(draws.binomial(rows, 0.4))
+    codes = draws.choice(["en", "de", "fr", "sw"], size=rows_kept, p=[0.6, 0.3, 0.08, 0.02]).tolist()
+    day = kept(healthy(stage, rows), rows_kept / rows)
+    reasons = dict(zip(("a", "b", "c"), draws.multinomial(rows - rows_kept, [0.7, 0.25, 0.05]).tolist(), strict=True))
+    chars = np.maximum(draws.lognormal(7, 1.3, rows_kept), 1).astype(int).tolist()
+    columns = {"chars": chars, "n_tokens": chars, "language": codes, "score": draws.beta(5, 3, rows_kept).tolist()}
+    named = {f"{stage}:{reason}": count for reason, count in reasons.items() if count}
+    lost = numbers(
+        language=draws.choice(["en", "de", "fr", "sw"], size=rows - rows_kept, p=[0.6, 0.3, 0.08, 0.02]).tolist()
+    )
+    return replace(profiled(day, **columns), rejected=named, metrics={"kept": numbers(**columns), "rejects": lost})
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32),
+    stage=st.sampled_from(["extract", "filter_language", "filter_quality", "score_quality", "tokenize"]),
+    days=st.integers(2, 8),
+    rows=st.sampled_from([12, 100, 1000, 4000]),
+)
+def test_days_of_one_population_are_within_what_is_learned(seed: int, stage: str, days: int, rows: int) -> None:
+    draws = np.random.default_rng(seed)
+    *before, now = (random_day(stage, draws, rows) for _ in range(days))
+    lesson = learn(suites_of(stage), Subject("", now, before[-1], tuple(before)))
+    for expectation in lesson.expectations:
+        limits = expectation["kwargs"]
+        estimate = lesson.facts[limits["column"]]
+        assert estimate is not None
+        assert (limits["min_value"] or 0) <= estimate.value <= limits["max_value"], (limits, estimate.value)
+    assert lesson.expectations or days == 2
