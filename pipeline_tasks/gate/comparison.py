@@ -13,6 +13,7 @@ from pipeline_tasks.gate.estimates import (
     Facts,
     change,
     count,
+    difference,
     distance,
     exact,
     mean_of,
@@ -85,6 +86,7 @@ def compare_with_previous(subject: Subject) -> Facts:
             f"{name}_psi": psi(profiles_of(manifest).get(name, EMPTY), old.get(name, EMPTY))
             for name in subject.card.profiled
         },
+        **{f"{name}_ks": ks(column, old.get(name, EMPTY)) for name, column in numeric_columns(subject)},
         "reasons_psi": _psi(_outcomes(manifest), _outcomes(previous)) if previous else None,
     }
 
@@ -114,6 +116,8 @@ PREVIOUS = Family(
         "compared_rows": "rows of the smaller of this and the previous snapshot",
         "<fact>_change": "relative change of rows, retention, a mean or a sum against the previous snapshot",
         "<column>_psi": "population stability index of a profiled column against the previous snapshot",
+        "<column>_ks": "largest difference between the shares below any value of a profiled column of numbers, in this "
+        "and the previous snapshot (the statistic of Kolmogorov and Smirnov)",
         "reasons_psi": "population stability index of reasons and kept rows against the previous snapshot",
     },
 )
@@ -146,6 +150,20 @@ def _into(edges: "np.ndarray[Any, Any]", column: Mapping[str, Any]) -> dict[str,
         tenth = str(int(np.searchsorted(edges, int(key), side="left")))
         counts[tenth] = counts.get(tenth, 0) + rows
     return counts
+
+
+def ks(now: Mapping[str, Any], before: Mapping[str, Any]) -> Estimate | None:
+    """Return the statistic of Kolmogorov and Smirnov of two profiles of numbers, with what their rows leave open.
+
+    Both distributions are known at the ends of bins, so it is never too large.
+    """
+    rows = now["count"], before["count"]
+    if not all(rows):
+        return None
+    ends = sorted({int(key) for column in (now, before) for key in column["bins"]})
+    counts = np.array([[column["bins"].get(str(end), 0) for end in ends] for column in (now, before)])
+    below = counts.cumsum(axis=1) / np.array(rows)[:, None]
+    return difference(float(np.abs(below[0] - below[1]).max()), rows)
 
 
 def _psi(now: Tally, before: Tally) -> Estimate | None:

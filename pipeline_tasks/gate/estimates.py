@@ -158,6 +158,14 @@ def change(now: Estimate | None, before: Estimate | None) -> Estimate | None:
     return _judged(now.value / before.value - 1, (low, high), min(now.rows, before.rows))
 
 
+def difference(value: float, rows: tuple[int, int], precision: Precision = COMPARED) -> Estimate:
+    """Return a largest difference of two distributions less, and plus, what samples of these sizes leave open."""
+    if min(rows) >= precision.large:
+        return Estimate(value, value, value, min(rows))
+    margin = sum(limits.distribution_margin(count, precision.tail) for count in rows)
+    return _judged(value, (max(value - margin, 0.0), min(value + margin, 1.0)), min(rows))
+
+
 def distance(value: float, bins: int, rows: tuple[int, int], precision: Precision = COMPARED) -> Estimate:
     """Return a population stability index less, and plus, what two samples of these sizes differ by chance.
 

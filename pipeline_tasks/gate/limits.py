@@ -141,6 +141,14 @@ def bounded_margin(rows: int, tail: float) -> float:
     return sqrt(log(1 / tail) / (2 * rows))
 
 
+def distribution_margin(rows: int, tail: float) -> float:
+    """Return how far a distribution of rows is from the truth at most, anywhere.
+
+    The inequality of Dvoretzky, Kiefer and Wolfowitz with the constant of Massart (Ann. Probab. 18, 1990).
+    """
+    return sqrt(log(2 / tail) / (2 * rows))
+
+
 def distance_floor(bins: int, rows: int, others: int, tail: float) -> float:
     """Return the population stability index that two samples of one population stay below.
 

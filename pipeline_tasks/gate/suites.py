@@ -21,7 +21,7 @@ OPEN = ("reason_share.error:", "language_share.", "language_retention.")
 
 SPANS = (
     (re.compile(r"(.+_)?(share|retention|loss|fill|similarity)(_max|_min|_p\d\d)?(\..+)?"), (0.0, 1.0)),
-    (re.compile(r".+_(shard|position)_(gap|drift)"), (0.0, 1.0)),
+    (re.compile(r".+_(shard|position)_(gap|drift)|.+_ks|site_rise_max"), (0.0, 1.0)),
     (re.compile(r".+_change"), (-1.0, inf)),
     (re.compile(r".+_psi|rows.*|records|new_pages|documents|bytes.*|rejected|quarantined"), (0.0, inf)),
 )
@@ -259,7 +259,9 @@ def _value(facts: Facts, fact: str) -> float:
 
 def _absence(column: str, facts: Facts) -> str:
     """Return why a fact has no value."""
-    if column.endswith(("_change", "_psi")) and facts.get("compared_rows") is None:
+    if column == "site_rise_max":
+        return "not enough history"
+    if column.endswith(("_change", "_psi", "_ks")) and facts.get("compared_rows") is None:
         return "no previous snapshot to compare with"
     if column.endswith("_loss_max"):
         return f"no {column.partition('_')[0]} has 1,000 documents"

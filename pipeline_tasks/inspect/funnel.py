@@ -17,6 +17,9 @@ BAR = 28
 WORST = 3
 """Sources and sites that are named under a stage."""
 
+NOTED = 0.05
+"""Share of a stage's rows from which on a site is named, whatever it lost."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root and the snapshot."""
@@ -48,6 +51,7 @@ def _step(root: str, stage: str, referred: str) -> dict[str, Any]:
         "rejected": dict(manifest.rejected),
         "quarantined": dict(manifest.quarantined),
         "losses": _worst(manifest.metrics),
+        "sites": _largest_sites(manifest.metrics, manifest.rows_in),
         "manifest": path_of(referred),
     }
 
@@ -64,6 +68,13 @@ def _worst(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"origin": name, "rows_in": rows_in[name], "lost": lost[name]} for name in worst[:WORST]]
 
 
+def _largest_sites(metrics: Mapping[str, Any], rows_in: int) -> dict[str, float]:
+    """Return the share of the rows of the sites that have the most, at most three."""
+    shares = {name: count / rows_in for name, count in arrivals(metrics).items() if name.startswith("site ")}
+    largest = sorted((name for name in shares if shares[name] >= NOTED), key=lambda name: (-shares[name], name))
+    return {name.removeprefix("site "): shares[name] for name in largest[:WORST]}
+
+
 def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the funnel as a table with bars, the reasons below their stage, most frequent first."""
     most = max((step["rows_in"] for step in steps), default=1) or 1
@@ -74,6 +85,8 @@ def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
             yield f"{'':<16}{'':>8}    {count:>8,} {reason}"
         for loss in step["losses"]:
             yield f"{'':<16}{'':>8}    {loss['lost']:>8.1%} of {loss['rows_in']:,} of {loss['origin']}"
+        for site, share in step["sites"].items():
+            yield f"{'':<16}{'':>8}    {share:>8.1%} of the rows are of site {site}"
 
 
 def kept_share(step: Mapping[str, Any]) -> float | None:

@@ -19,7 +19,7 @@ LEAST = 1000
 """Input rows from which on the losses of a source or site are stored and checked."""
 
 LARGEST = 16
-"""Clusters whose sizes a manifest contains."""
+"""Clusters whose sizes a manifest contains, and sites that it names however few documents they have."""
 
 WINNER = r'"winner":(?:"|\{[^{}]*"id":")(?P<id>[^"]+)"'
 """The winner in evidence: its id, or an object with its id."""
@@ -106,20 +106,29 @@ def _whole(batch: Any, name: str) -> Any:  # noqa: ANN401 -- Arrow
 
 
 def notable(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest's metrics with the origins of at least `LEAST` rows and the `LARGEST` clusters only.
+    """Return a manifest's metrics with its large origins (`_large`) and the `LARGEST` clusters only.
 
     A snapshot has millions of sites, and a manifest should stay small; receipts contain them all.
     """
     kept, lost = (dict(metrics[key]) for key in ("kept", "rejects"))
     if "origins" in kept or "origins" in lost:
-        rows_in = arrivals(metrics)
+        large = _large(arrivals(metrics))
         for profiles in (kept, lost):
-            large = {name for name in rows_in if rows_in[name] >= LEAST}
             _cut(profiles, "origins", large | {f"own {name}" for name in large})
     if "clusters" in lost:
-        bins = lost["clusters"]["bins"]
-        _cut(lost, "clusters", set(sorted(bins, key=lambda name: (-bins[name], name))[:LARGEST]))
+        _cut(lost, "clusters", _largest(lost["clusters"]["bins"]))
     return {**metrics, "kept": kept, "rejects": lost}
+
+
+def _large(rows_in: Mapping[str, int]) -> set[str]:
+    """Return the sources and sites of at least `LEAST` rows, and the `LARGEST` sites, which may have fewer."""
+    sites = {name: count for name, count in rows_in.items() if name.startswith("site ")}
+    return {name for name in rows_in if rows_in[name] >= LEAST} | _largest(sites)
+
+
+def _largest(counts: Mapping[str, int]) -> set[str]:
+    """Return the names with the largest counts; of equal counts, the first names."""
+    return set(sorted(counts, key=lambda name: (-counts[name], name))[:LARGEST])
 
 
 def _cut(profiles: dict[str, Any], name: str, wanted: AbstractSet[str]) -> None:

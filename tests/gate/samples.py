@@ -234,6 +234,7 @@ def bad_tokens(good: Manifest) -> Bad:
     yield profiled(good, lost_chars=[0] * 2700 + [3] * 300), None
     fallen = tokens_of(en=(100, 80_000, 20_000), th=(100, 60_000, 59_000))
     yield replace(good, metrics={**good.metrics, "kept": {**good.metrics["kept"], **fallen}}), good
+    yield profiled(good, language=["fr"] * 1000), good
 
 
 def bad_selection(good: Manifest) -> Bad:

@@ -15,12 +15,15 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.checks import bounded, suites_of
+from pipeline_tasks.gate.facts import compute_facts
 from pipeline_tasks.gate.learning import ENOUGH, learn
+from pipeline_tasks.gate.sites import measure_sites
 from pipeline_tasks.gate.subject import Subject
 from pipeline_tasks.gate.suites import EVERY, Expectation, load_suite
 from pipeline_tasks.gate.verdicts import judge, read_verdict
 from pipeline_tasks.inspect.judged_bounds import bounded_facts
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.profiles.removals import notable
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import PUBLISH
 from tests.chain import reply
@@ -148,6 +151,54 @@ def test_a_language_that_vanishes_is_caught_by_filter_language(tmp_path: Path) -
     )
     verdict = read_verdict(str(tmp_path), answer["verdict"])
     assert verdict.facts["language_share.fr"] == 0
+
+
+def crawl_day(number: int, **sites: int) -> pa.Table:
+    """Return the documents of a day, new ones, by site."""
+    urls = [f"https://www.{site}.org/{number}/{page}" for site, count in sites.items() for page in range(count)]
+    return documents([f"the text of {url}" for url in urls], urls)
+
+
+USUAL = {f"site{rank:02d}": 40 - rank for rank in range(30)}
+
+
+def test_a_site_that_floods_is_caught_by_dedup_exact(tmp_path: Path) -> None:
+    def day(number: int, **sites: int) -> str:
+        return refined(tmp_path, "dedup_exact", commit_parent(tmp_path, [crawl_day(number, **sites)]))[0]
+
+    days = [day(number, **USUAL) for number in range(4)]
+    assert sent(tmp_path, days)["outcome"] == "pass"
+    answer = sent(tmp_path, [*days, day(9, **USUAL, flood=300)])
+    rise = read_verdict(str(tmp_path), answer["verdict"]).facts["site_rise_max"]
+    assert rise is not None
+    assert 0.1 < rise < 300 / (sum(USUAL.values()) + 300)
+    assert answer["outcome"] == "warn"
+    assert message(answer, "site_rise_max") == (
+        f"warning: site_rise_max is {rise:.6g}, and must be at most 0.05 bound of expectations/dedup_exact.json: "
+        "A site floods the snapshot: it has 5 % more of all documents than usual. A crawler got stuck in it, its URLs "
+        "have a session or a calendar, or it landed twice. `refinery funnel` names the largest sites; block it by "
+        "`filter_url`, or give it a budget in `mix`."
+    )
+
+
+def test_a_known_site_that_grows_and_a_site_below_the_largest_are_told_apart(tmp_path: Path) -> None:
+    """A manifest names the sixteen largest sites; one that was not among them had at most what the last of them had."""
+
+    def rise(*days: Mapping[str, int]) -> float | None:
+        paths = [
+            refined(tmp_path, "dedup_url", commit_parent(tmp_path, [crawl_day(number, **sites)]))[0]
+            for number, sites in enumerate(days)
+        ]
+        return judge(str(tmp_path), paths[-1], trailing_paths=paths[:-1]).facts["site_rise_max"]
+
+    even = {f"site{rank:02d}": 50 for rank in range(17)}
+    others = {f"other{rank:02d}": 50 for rank in range(17)}
+    assert rise(even, even, even, {**even, "site00": 40}) == 0
+    assert rise(even, even, even, others) == 0
+    grown = rise(USUAL, USUAL, USUAL, {**USUAL, "site00": 400})
+    assert grown is not None
+    assert grown > 0.2
+    assert rise(USUAL, USUAL, {**USUAL, "site00": 400}) is None
 
 
 # --- History and identity ---------------------------------------------------------------------------------------------
@@ -311,3 +362,40 @@ def test_days_of_one_population_are_within_what_is_learned(seed: int, stage: str
         assert estimate is not None
         assert (limits["min_value"] or 0) <= estimate.value <= limits["max_value"], (limits, estimate.value)
     assert lesson.expectations or days == 2
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32), stage=st.sampled_from(["extract", "score_quality", "tokenize"]))
+def test_distributions_of_one_population_are_within_their_bounds(seed: int, stage: str) -> None:
+    draws = np.random.default_rng(seed)
+    before, now = (random_day(stage, draws, 4000) for _ in range(2))
+    facts = compute_facts("", now, before)
+    bounds = [one["kwargs"] for one in load_suite(stage) if "compared_rows" in one["needs"]]
+    assert bounds
+    for bound in bounds:
+        estimate = facts[bound["column"]]
+        assert estimate is not None
+        assert estimate.value <= bound["max_value"]
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32),
+    sites=st.integers(1, 60),
+    slope=st.sampled_from([0.0, 0.5, 1.0, 2.0]),
+    rows=st.sampled_from([1, 12, 100, 1000, 50_000]),
+)
+def test_days_of_the_same_sites_have_no_flood(seed: int, sites: int, slope: float, rows: int) -> None:
+    draws = np.random.default_rng(seed)
+    weights = np.arange(1, sites + 1) ** -slope
+
+    def day() -> Manifest:
+        counts = draws.multinomial(rows, weights / weights.sum()).tolist()
+        bins = {f"site {rank}": count for rank, count in enumerate(counts) if count}
+        kept_rows = {"origins": {"kind": "name", "count": rows, "bins": bins}}
+        return replace(healthy("dedup_exact", rows), metrics=notable({"kept": kept_rows, "rejects": {}}))
+
+    *before, now = (day() for _ in range(5))
+    rise = measure_sites(Subject("", now, before[-1], tuple(before)))["site_rise_max"]
+    assert rise is not None
+    assert rise.value < 0.02

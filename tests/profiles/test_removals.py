@@ -66,20 +66,24 @@ def test_counts_do_not_depend_on_batches() -> None:
 def test_the_funnel_names_who_lost_most() -> None:
     step = {"stage": "dedup_exact", "rows_in": 2600, "rows": 1501, "rejected": {"dedup_exact:duplicate": 1099}}
     losses_ = [{"origin": "site bad.example", "rows_in": 1100, "lost": 1099 / 1100}]
-    lines = list(funnel_lines([{**step, "quarantined": {}, "losses": losses_}]))
-    assert lines[-1].split() == ["99.9%", "of", "1,100", "of", "site", "bad.example"]
+    lines = list(funnel_lines([{**step, "quarantined": {}, "losses": losses_, "sites": {"bad.example": 1100 / 2600}}]))
+    assert lines[-1].split() == ["42.3%", "of", "the", "rows", "are", "of", "site", "bad.example"]
+    assert lines[-2].split() == ["99.9%", "of", "1,100", "of", "site", "bad.example"]
 
 
 def test_a_manifest_contains_large_origins_and_clusters_only() -> None:
+    small_sites = {f"site {n:02d}": 500 - n for n in range(20)}
+    origins_ = {"site a": 400, "site b": 10, "site c": 600, "source feed": 40, **small_sites}
     metrics = {
-        "kept": {"origins": {"kind": "name", "count": 1010, "bins": {"site a": 400, "site b": 10, "site c": 600}}},
+        "kept": {"origins": {"kind": "name", "count": 1010, "bins": origins_}},
         "rejects": {
             "origins": {"kind": "name", "count": 900, "bins": {"site a": 600, "own site a": 500, "site c": 300}},
             "clusters": {"kind": "name", "count": 400, "bins": {f"w{n:02d}": n // 2 for n in range(40)}},
         },
     }
     small = notable(metrics)
-    assert arrivals(small) == {"site a": 1000}
+    largest = {f"site {n:02d}": 500 - n for n in range(LARGEST - 2)}
+    assert arrivals(small) == {"site a": 1000, "site c": 900, **largest}
     assert losses(small, "site", own=False) == {"a": 0.6}
     assert losses(small, "site", own=True) == {"a": 0.5}
     assert losses(small, "source", own=True) == {}

@@ -25,8 +25,9 @@ sources.
 """
 
 FACTS_HEAD = """
-Shares are 0-1 of the input rows. Changes and `*_psi` compare with the same stage's manifest of the previous
-published snapshot; a population stability index is steady below 0.1 and has moved above 0.25.
+Shares are 0-1 of the input rows. Changes, `*_psi` and `*_ks` compare with the same stage's manifest of the previous
+published snapshot; a population stability index is steady below 0.1 and has moved above 0.25 (Siddiqi, Credit Risk
+Scorecards, 2006). `*_ks` of 0.1 says that a tenth of the rows are on the other side of some value.
 """
 
 SNAPSHOT_HEAD = """
