@@ -12,6 +12,9 @@ from pipeline_tasks.gate.validation import validate
 
 Finding = Literal["met", "undecided", "violated"]
 
+FINDINGS: tuple[Finding, ...] = ("violated", "undecided", "met")
+"""What may be found of a bound, the worst first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -19,7 +22,7 @@ class Failure:
 
     Of a fact that is no count of all there is, `low` to `high` is the interval that its `rows` leave (None: no limit).
     `origin` is where the bound is written: a suite's file, or the recipe. A learned bound is around the `median` of so
-    many `snapshots`.
+    many `snapshots`. `why` is what a violation usually means, and `remedy` what to do then.
     """
 
     expectation: str
@@ -34,6 +37,7 @@ class Failure:
     origin: str = ""
     median: float | None = None
     snapshots: int = 0
+    remedy: str = ""
 
 
 ENDS = {"min_value": "at most", "max_value": "at least"}
@@ -134,6 +138,7 @@ def _failure(judgment: Judgment) -> Failure:
         origin=expectation["origin"],
         median=expectation["learned"].get(MEDIAN),
         snapshots=expectation["learned"].get(USED, 0),
+        remedy=expectation["remedy"],
     )
 
 

@@ -40,10 +40,10 @@ RULE = ("floor", "least")
 """What a learned bound says of its band: at least this share of the median, and this much in the fact's own unit."""
 
 Expectation = dict[str, Any]
-"""One expectation: `type`, `kwargs` with the column and its limits, `severity`, `notes`, `needs`, `origin`, `learned`.
+"""One expectation: `type`, `kwargs` with the column and its limits, `severity`, and what follows.
 
-`notes` say what a violation usually means. A bound that is learned has no limits in its suite: `learned` says `from`
-what, and its band (`RULE`); it is empty for other bounds.
+`notes` say what a violation usually means, and `remedy` what to do then. A bound that is learned has no limits in its
+suite: `learned` says `from` what, and its band (`RULE`); it is empty for other bounds.
 
 `needs` (fact -> least value) says what the bound is about, such as crawls of many sites; few rows alone are no reason
 not to judge. `origin` is the suite's file, or the recipe where it changed the bound.
@@ -53,7 +53,7 @@ RECIPE = "the recipe"
 """The origin of a bound under `gates:`."""
 
 OWN = "A bound of the recipe, under `gates:`."
-"""Why a bound of the recipe holds: the suite's reason is about the suite's bound."""
+"""What a bound of the recipe means: the suite's note is about the suite's limits. What to do stays the same."""
 
 Bounds = Mapping[str, Any]
 """A recipe's `gates: <stage>:`: fact -> changed bounds, e.g. `{"retention": {"min_value": 0.1}}`.
@@ -83,6 +83,7 @@ def _expectation(raw: Mapping[str, Any], needs: Mapping[str, float], origin: str
         "kwargs": dict(raw["kwargs"]),
         "severity": raw["severity"],
         "notes": raw["notes"],
+        "remedy": raw["meta"]["remedy"],
         "needs": raw.get("meta", {}).get("needs", needs),
         "origin": origin,
         "learned": learned_from(raw.get("meta", {})),
@@ -157,7 +158,7 @@ def _severities(change: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _added(fact: str, change: Mapping[str, Any]) -> Iterator[Expectation]:
     """Yield the expectations that a recipe makes of a fact: with limits, by severity, and learned ones."""
-    own = {"type": "expect_column_max_to_be_between", "notes": OWN, "needs": {}, "origin": RECIPE}
+    own = {"type": "expect_column_max_to_be_between", "notes": OWN, "remedy": "", "needs": {}, "origin": RECIPE}
     for severity in _severities(change):
         limits = {"column": fact, **_limits(change, severity)}
         yield {**own, "kwargs": limits, "severity": severity, "learned": {}}

@@ -4,9 +4,8 @@ import logging
 import os
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -129,6 +128,7 @@ h4, h5, h6 { margin: 1rem 0 .3rem; } h4 { font-size: 1.4rem; } h5 { font-size: 1
 i { font-style: normal; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .25rem .8rem .25rem 0; }
 th { font-weight: 600; font-size: .8rem; opacity: .7; } td:first-child { width: 12rem; } td:last-child { width: 9rem; }
+.bounds td { vertical-align: top; width: auto !important; } .bounds td:last-child { min-width: 20rem; }
 pre { white-space: pre-wrap; font: inherit; }
 .badge { background: var(--soft); border-radius: .3rem; padding: 0 .35rem; font-variant-numeric: tabular-nums; }
 .fa-check-circle::before { content: "holds"; color: #2e7d4f; }
@@ -152,11 +152,3 @@ def _page(site: Path, stage: str) -> str:
         del styled.attrib["style"]
     content = html.tostring(body, encoding="unicode")
     return f'<!DOCTYPE html>\n<html lang="en">{HEAD.replace("STAGE", stage)}\n{content}</html>\n'
-
-
-def with_lines(page: str, lines: Iterable[str]) -> bytes:
-    """Return a page with lines of text above what Great Expectations wrote."""
-    head, body, rest = page.partition("<body")
-    attributes, end, rest = rest.partition(">")
-    text = "\n".join(escape(line) for line in lines)
-    return f"{head}{body}{attributes}{end}<pre>{text}</pre>{rest}".encode()

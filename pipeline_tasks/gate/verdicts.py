@@ -6,15 +6,15 @@ from typing import Literal
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.checks import bounded, check_reason, suites_of
+from pipeline_tasks.gate.docs_page import with_bounds
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.facts import facts_of
-from pipeline_tasks.gate.judging import Failure, failures_of, interval_of, judge_facts, rounded
+from pipeline_tasks.gate.judging import FINDINGS, Failure, failures_of, interval_of, judge_facts, rounded
 from pipeline_tasks.gate.learning import LearnedBound, learn, learned_bounds
 from pipeline_tasks.gate.snapshots import compute_snapshot_facts, refined_stages
 from pipeline_tasks.gate.subject import Subject
 from pipeline_tasks.gate.suites import Bounds, split_judgeable
-from pipeline_tasks.gate.validation import with_lines
 from pipeline_tasks.manifest import Manifest, stage_prefix
 from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.sealed import digest_of, reference, require_digest, seal, sha256, split_reference, unseal
@@ -136,14 +136,16 @@ def _answer(root: str, question: Question, manifest: Manifest, compute: Callable
     limited = [expectation for expectation in expectations if not expectation["learned"]]
     judgeable, skipped = split_judgeable([*limited, *lesson.expectations], facts)
     judgments, page = judge_facts(question.gate, manifest.fingerprint, facts, judgeable)
-    failures, undecided = (failures_of(judgments, finding) for finding in ("violated", "undecided"))
-    shown = with_lines(page, explain(failures, undecided))
+    failures, undecided, met = (failures_of(judgments, finding) for finding in FINDINGS)
+    outcome = _outcome(failures, undecided, question.override)
+    lines, judged = explain(failures, undecided), dict(zip(FINDINGS, (failures, undecided, met), strict=True))
+    shown = with_bounds(page, f"Gate of {question.gate}: {outcome}", lines, judged)
     verdict = Verdict(
         stage=question.gate,
         fingerprint=manifest.fingerprint,
         manifest=question.manifest,
         previous=question.previous,
-        outcome=_outcome(failures, undecided, question.override),
+        outcome=outcome,
         override=question.override,
         failures=failures,
         evaluated=len(judgments),

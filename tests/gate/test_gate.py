@@ -12,7 +12,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lxml import html
 
+from pipeline_tasks.cli.reference.gates import gates_page
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.comparison import ks, psi
 from pipeline_tasks.gate.facts import FACTS, compute_facts
@@ -20,7 +22,7 @@ from pipeline_tasks.gate.suites import EVERY, load_suite
 from pipeline_tasks.gate.verdicts import judge, read_verdict
 from pipeline_tasks.manifest import schema_pairs
 from pipeline_tasks.profiles.removals import losses
-from pipeline_tasks.recipe import STAGES, stage_card
+from pipeline_tasks.recipe import PUBLISH, STAGES, stage_card
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.store.shard_file import ShardWriter
 from tests.documents import documents as table_of
@@ -64,12 +66,16 @@ def test_a_suite_passes_a_good_sample(suite: str, tmp_path: Path) -> None:
     assert verdict.evaluated > 3
 
 
-@pytest.mark.parametrize("suite", SUITES)
-def test_a_suite_has_a_reason_for_each_expectation(suite: str) -> None:
+@pytest.mark.parametrize("suite", [*SUITES, PUBLISH])
+def test_each_bound_says_what_a_violation_means_and_what_to_do(suite: str) -> None:
     expectations = load_suite(suite)
+    page = gates_page()
     assert any(expectation["severity"] == "critical" for expectation in expectations)
     for expectation in expectations:
-        assert expectation["notes"].endswith(".")
+        for text in (expectation["notes"], expectation["remedy"]):
+            assert text.endswith(".")
+            assert len(text.split()) > 3
+            assert f" {text} |" in page
         assert set(expectation["kwargs"]) <= {"column", "min_value", "max_value"}
         limited = len(expectation["kwargs"]) > 1
         assert limited != bool(expectation["learned"]), "a bound has limits, or it is learned"
@@ -247,6 +253,24 @@ def test_data_docs_stand_alone_and_show_no_text(tmp_path: Path) -> None:
     for word in ("http://", "https://", "src=", "href=", "<script", "canary"):
         assert word not in page
     assert "canary" not in json.dumps((tmp_path / verdict.path).read_text())
+
+
+def test_data_docs_list_each_bound_with_its_note_the_broken_ones_first(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, kept(healthy("extract", 60), 0.1), bounds={"chars_p50": {"min_value": 200}})
+    page = html.fromstring((tmp_path / verdict.docs).read_text())
+    assert page.xpath("string(//h4)") == "Gate of extract: refuse"
+    table = [
+        [cell.text_content() for cell in row.xpath("td")] for row in page.xpath("//table[@class='bounds']//tr")[1:]
+    ]
+    assert len(table) == verdict.evaluated
+    findings = [row[0] for row in table]
+    assert findings == sorted(findings, key=["violated", "undecided", "met"].index)
+    refusing = next(
+        expectation for expectation in load_suite("extract") if expectation["kwargs"]["column"] == "retention"
+    )
+    assert table[0][:4] == ["violated", "critical", "retention", "0.1"]
+    assert table[0][4:] == ["must be at least 0.25", f"{refusing['notes']} {refusing['remedy']}"]
+    assert all(row[5] for row in table)
 
 
 def test_gates_may_be_judged_at_once(tmp_path: Path) -> None:

@@ -149,13 +149,17 @@ def test_a_refusal_says_what_was_seen_and_whose_the_bound_is(tmp_path: Path) -> 
         "critical: retention is 0.1, and must be at least 0.25",
         "    60 rows leave 0.030588 to 0.225912 possible (99 % on each side)",
         "    bound of expectations/extract.json: Less than a quarter of the pages gave a text: the extractor",
-        "    or the character sets are broken.",
+        "    or the character sets are broken. Read a few rejected pages; check the extractor and the",
+        "    character sets of the crawl.",
     ]
     own = judged(tmp_path, low, bounds={"retention": {"critical": {"min_value": 0.5}, "warning": {"min_value": 0}}})
     lines = explain(own.failures, own.undecided)
     assert lines[0] == "critical: retention is 0.1, and must be at least 0.5"
-    assert lines[2] == "    the recipe's bound: change it under `gates:` if it is wrong."
-    assert not any("quarter" in line for line in lines)
+    assert lines[2:4] == [
+        "    the recipe's bound: Read a few rejected pages; check the extractor and the character sets of the",
+        "    crawl. Change it under `gates:` if it is wrong.",
+    ]
+    assert not any("quarter" in line for line in lines), "what the suite's limit means is not what the recipe's does"
     assert all(len(line) <= WIDTH and not line.endswith("..") for line in lines)
 
 

@@ -52,7 +52,7 @@ def _section(suite: Mapping[str, Any]) -> Iterator[str]:
     needs = suite.get("meta", {}).get("needs", {})
     yield f"\n## {suite['name']}\n"
     yield from table(
-        ("fact", "min", "max", "learned", "severity", "needs", "why"),
+        ("fact", "min", "max", "learned", "severity", "needs", "a violation usually means", "what to do"),
         (
             [
                 f"`{bound['kwargs']['column']}`",
@@ -61,7 +61,8 @@ def _section(suite: Mapping[str, Any]) -> Iterator[str]:
                 _rule(learned_from(bound.get("meta", {}))),
                 bound["severity"],
                 ", ".join(f"{name} {value:g}" for name, value in bound.get("meta", {}).get("needs", needs).items()),
-                bound.get("notes", ""),
+                bound["notes"],
+                bound["meta"]["remedy"],
             ]
             for bound in suite["expectations"]
         ),

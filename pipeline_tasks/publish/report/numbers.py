@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pipeline_tasks.gate.explaining import explain
+from pipeline_tasks.gate.explaining import explain, note_of
 from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import quantile
@@ -129,7 +129,7 @@ def _verdict_rows(contents: Contents, stage: str) -> Iterator[Sequence[Child]]:
     for failure in verdict.failures:
         observed = "-" if failure.observed is None else f"{failure.observed:,.4g}"
         fact = tag("span", tag("code", failure.column), css="word")
-        yield (stage, _gate(contents, stage), fact, observed, _bounds(failure), failure.why)
+        yield (stage, _gate(contents, stage), fact, observed, _bounds(failure), note_of(failure))
     if verdict.undecided:
         undecided = explain((), verdict.undecided)[0]
         yield (stage, _gate(contents, stage), "", "", "", undecided)
