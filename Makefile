@@ -8,7 +8,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.refinery/numba
 export PYTHONPATH := $(CURDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick train-test cluster-test compose-test test-all lint up clean requirements sbom bench
+.PHONY: help demo test quick train-test fortnight-test cluster-test compose-test test-all lint up clean requirements sbom bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,13 +26,16 @@ quick: $(VENV)/.installed-dev ## Run the tests that start no servers or engines
 train-test: $(TRAIN)/.installed ## Run the loader under torch and torchdata, and what reads exports, in an environment without the rest
 	@$(TRAIN)/bin/python -m pytest -q --noconftest tests/training/test_torch.py tests/training/test_export_readers.py
 
+fortnight-test: $(VENV)/.installed-dev ## Backfill two weeks with bad days through the scheduler, and compare the digests (needs tens of minutes)
+	@$(BIN)/python -m pytest -q -s -m fortnight tests/dags
+
 cluster-test: $(VENV)/.installed-dev ## Start what compose starts, kill parts of it, and compare the bytes (needs tens of minutes)
 	@$(BIN)/python -m pytest -q -s -m cluster tests/cluster
 
 compose-test: $(VENV)/.installed-dev ## Run docker-compose.yaml, stop parts of it, and compare the bytes (needs Docker, tens of minutes)
 	@$(BIN)/python -m pytest -q -s -m compose tests/compose
 
-test-all: test train-test cluster-test compose-test ## Run every test
+test-all: test train-test fortnight-test cluster-test compose-test ## Run every test
 
 lint: $(VENV)/.installed-dev ## Check types, style and layers
 	@$(BIN)/ruff check .

@@ -1,0 +1,179 @@
+"""A fortnight with a missing, an incomplete, a drifted and a corrupt day, backfilled through Airflow's scheduler."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.embedded.airflow_home import PROJECT
+from pipeline_tasks.inspect.staleness import stale_now
+from pipeline_tasks.inspect.verify.verification import Scope, verify
+from pipeline_tasks.publish import version_log
+from tests.airflow_server import PATIENCE, Airflow, airflow_server, archive_of
+from tests.archives import http, response, zipped
+
+pytestmark = [pytest.mark.fortnight, pytest.mark.timeout(5400)]
+
+RECIPE = """
+name: small
+stages:
+  ingest: {}
+  extract: {min_chars: 20}
+  dedup_exact: {buckets: 1}
+run: {partitions: 1}
+"""
+DAG = "refine_small"
+DAYS = [(date(2026, 10, 1) + timedelta(days=number)).isoformat() for number in range(14)]
+MISSING, INCOMPLETE, DRIFTED, CORRUPT = DAYS[3], DAYS[5], DAYS[8], DAYS[10]
+REASON = "the site was a forum for one day"
+
+
+@pytest.fixture
+def airflow(tmp_path: Path) -> Iterator[Airflow]:
+    with airflow_server(tmp_path, RECIPE, DAG) as api:
+        yield api
+
+
+def whole(day: str) -> bytes:
+    """A day's archive, two thirds of whose pages are those of the day before; the drifted day's are mostly short."""
+    first = 3 * DAYS.index(day)
+    short = [response(f"https://forum.example.org/{day}/{post}", http(b"<p>me too</p>")) for post in range(36)]
+    return archive_of(first) + (b"".join(zipped(short)) if day == DRIFTED else b"")
+
+
+def land(landing: Path, day: str, *, file: bytes | None, promised: bytes | None = None) -> None:
+    """Land a day with the list of its files; `file` is what is there of the one that is promised."""
+    (landing / day).mkdir(parents=True, exist_ok=True)
+    body = promised or whole(day)
+    entry = {"path": "a.warc.gz", "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()}
+    (landing / day / "snapshot.json").write_text(json.dumps({"snapshot": day, "files": [entry]}))
+    if file is not None:
+        (landing / day / "a.warc.gz").write_bytes(file)
+
+
+def land_the_fortnight(landing: Path) -> None:
+    for day in DAYS:
+        body = whole(day)
+        damaged = bytes([*body[:-9], body[-9] ^ 1, *body[-8:]])
+        if day != MISSING:
+            land(landing, day, file={INCOMPLETE: None, CORRUPT: damaged}.get(day, body))
+
+
+def runs(airflow: Airflow) -> dict[str, Mapping[str, Any]]:
+    """The runs of the backfill, by their dates."""
+    every = airflow.call("GET", f"/api/v2/dags/{DAG}/dagRuns?limit=100")["dag_runs"]
+    return {run["logical_date"][:10]: run for run in every if run["run_type"] == "backfill"}
+
+
+def backfill(airflow: Airflow) -> None:
+    """Backfill the days, the last one first; SQLite may refuse it while the scheduler writes, and Airflow undoes it."""
+    body = {"dag_id": DAG, "from_date": DAYS[0], "to_date": DAYS[-1], "run_backwards": True, "max_active_runs": 16}
+    for _ in range(20):
+        try:
+            airflow.call("POST", "/api/v2/backfills", {**body, "reprocess_behavior": "none", "dag_run_conf": {}})
+        except urllib.error.HTTPError as error:
+            if error.code != HTTPStatus.SERVICE_UNAVAILABLE:
+                raise
+            time.sleep(1)
+        else:
+            return
+    pytest.fail("the database stays locked")
+
+
+def wait_for_all(airflow: Airflow, least: int) -> None:
+    """Wait until at least so many runs are there and none is under way; that of today waits for its files."""
+    deadline = time.monotonic() + 3 * PATIENCE
+    while True:
+        every = airflow.call("GET", f"/api/v2/dags/{DAG}/dagRuns?limit=100")["dag_runs"]
+        every = [run for run in every if run["run_type"] != "scheduled"]
+        under_way = [run["dag_run_id"] for run in every if run["state"] in ("queued", "running")]
+        if len(every) >= least and not under_way:
+            return
+        assert time.monotonic() < deadline, under_way
+        time.sleep(5)
+
+
+def outcome(airflow: Airflow, run_id: str) -> dict[str, str]:
+    """The states of a run's tasks that did not succeed."""
+    path = f"/api/v2/dags/{DAG}/dagRuns/{run_id}/taskInstances?limit=100"
+    tasks = airflow.call("GET", path)["task_instances"]
+    return {task["task_id"]: task["state"] for task in tasks if task["state"] not in ("success", "upstream_failed")}
+
+
+def log_of(airflow: Airflow, run_id: str, task: str) -> str:
+    path = f"/api/v2/dags/{DAG}/dagRuns/{run_id}/taskInstances/{task}/logs/1?full_content=true"
+    return json.dumps(airflow.call("GET", path))
+
+
+def clear(airflow: Airflow, run_id: str) -> None:
+    """Clear a run, as an operator does who mended its files."""
+    airflow.call("POST", f"/api/v2/dags/{DAG}/dagRuns/{run_id}/clear", {"dry_run": False, "only_failed": False})
+
+
+def refine_again_what_is_stale(airflow: Airflow, root: str) -> None:
+    """Start stale snapshots by the DAG `arrivals` until none is left."""
+    airflow.call("PATCH", "/api/v2/dags/arrivals", {"is_paused": False})
+    for turn in range(3):
+        if not stale_now(root, "small"):
+            return
+        known = airflow.call("GET", f"/api/v2/dags/{DAG}/dagRuns?limit=1")["total_entries"] - 1
+        body = {"logical_date": None, "dag_run_id": f"stale_{turn}", "conf": {"stale": True}}
+        airflow.call("POST", "/api/v2/dags/arrivals/dagRuns", body)
+        wait_for_all(airflow, known + 1)
+    assert stale_now(root, "small") == []
+
+
+def run_clean(tmp_path: Path, root: Path) -> None:
+    """Refine all days in order by `refinery run`, into another root."""
+    keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
+    for day in DAYS:
+        places = ["--input", str(tmp_path / "landing" / day), "--output", str(root), "--engine", "local"]
+        command = [sys.executable, "-m", "pipeline_tasks.cli", "run", *places, "--recipe", str(tmp_path / "small.yaml")]
+        command += ["--override", f"extract={REASON}"] if day == DRIFTED else []
+        done = subprocess.run(
+            command, env=keep | {"PYTHONPATH": str(PROJECT)}, capture_output=True, text=True, check=False, cwd=PROJECT
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def published(root: Path) -> dict[str, Mapping[str, str]]:
+    """The manifests of the dataset by snapshot, each with the digest of its bytes."""
+    return {version.snapshot: version.manifests for version in version_log.latest_by_snapshot(str(root), "small")}
+
+
+def test_a_backfill_with_bad_days_ends_in_the_state_of_a_clean_run(airflow: Airflow, tmp_path: Path) -> None:
+    landing, root = tmp_path / "landing", tmp_path / "root"
+    land_the_fortnight(landing)
+    backfill(airflow)
+    wait_for_all(airflow, len(DAYS))
+    ids = {day: run["dag_run_id"] for day, run in runs(airflow).items()}
+    bad = {MISSING, INCOMPLETE, DRIFTED, CORRUPT}
+    assert sorted(published(root)) == sorted(set(DAYS) - bad)
+    assert outcome(airflow, ids[MISSING])["sense"] == "skipped"
+    assert f"snapshot {MISSING} is missing" in log_of(airflow, ids[MISSING], "sense")
+    assert outcome(airflow, ids[INCOMPLETE]) == {"sense": "failed"}
+    assert "a.warc.gz" in log_of(airflow, ids[INCOMPLETE], "sense")
+    assert outcome(airflow, ids[DRIFTED]) == {"extract.gate": "failed"}
+    assert "retention" in log_of(airflow, ids[DRIFTED], "extract.gate")
+    assert outcome(airflow, ids[CORRUPT]) == {"land": "failed"}
+    assert "a.warc.gz" in log_of(airflow, ids[CORRUPT], "land")
+    for day in (MISSING, INCOMPLETE, CORRUPT):
+        land(landing, day, file=whole(day))
+        clear(airflow, ids[day])
+    airflow.trigger(DRIFTED, {"override": {"extract": REASON}})
+    wait_for_all(airflow, len(DAYS) + 1)
+    assert sorted(published(root)) == DAYS
+    refine_again_what_is_stale(airflow, str(root))
+    run_clean(tmp_path, tmp_path / "clean")
+    assert published(root) == published(tmp_path / "clean")
+    assert verify(str(root), Scope(recipe="small")).findings.problems == []
