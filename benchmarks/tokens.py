@@ -8,7 +8,8 @@ process on one core, in processor seconds, after the first tenth of the input, a
 `tokenize_m_tokens_s` is the stage's encoder from Arrow to Arrow, `kernel_m_tokens_s` the whole kernel of the stage,
 `tokenizers_m_tokens_s` the library with one thread, `tokenize_ratio` the first over the last. `proof_share` is what
 choosing the backend takes of the kernel's time. `identical` says whether all ids were the same, not only those of the
-sample. `--all` adds the figures of `building.py --peer 40` and `loader.py`, each in a process of its own.
+sample. `library_share` is what gigatoken itself takes of the encoder's time, given bytes in Python.
+`--all` adds the figures of `building.py --peer 40` and `loader.py`, each in a process of its own.
 """
 
 import argparse
@@ -105,7 +106,7 @@ def tokenized(definition: bytes, docs: list[pa.RecordBatch]) -> dict[str, Any]:
     proof, chosen = _timed(lambda: next(choose(iter(docs), iter([tokenizer]))))
     backend = chosen["backend"][0].as_py()
     slow = reference("tokenizers", definition)
-    quick = (fast(backend, "tokenizers", definition) if backend in BACKENDS else None) or slow
+    quick: Any = (fast(backend, "tokenizers", definition) if backend in BACKENDS else None) or slow
     warm, timed = docs[: len(docs) // 10], docs[len(docs) // 10 :]
     list(encode(iter(warm), iter([chosen]), iter([tokenizer])))
     for batch in warm:
@@ -113,6 +114,7 @@ def tokenized(definition: bytes, docs: list[pa.RecordBatch]) -> dict[str, Any]:
         slow(batch["text"])
     ours, ids = _timed(lambda: [quick(batch["text"]) for batch in timed])
     theirs, expected = _timed(lambda: [slow(batch["text"]) for batch in timed])
+    library = _library_seconds(quick.quick.tokenizer.encode, timed) if backend == "gigatoken" else None
     kernel, _ = _timed(lambda: deque(encode(iter(timed), iter([chosen]), iter([tokenizer])), maxlen=0))
     tokens = sum(len(numbers) for numbers, _ in expected) / 1e6
     same = all(
@@ -125,9 +127,15 @@ def tokenized(definition: bytes, docs: list[pa.RecordBatch]) -> dict[str, Any]:
         "kernel_m_tokens_s": round(tokens / kernel, 1),
         "tokenizers_m_tokens_s": round(tokens / theirs, 3),
         "tokenize_ratio": round(theirs / ours, 1),
+        "library_share": library and round(library / ours, 2),
         "proof_share": round(proof / (kernel * len(docs) / len(timed)), 3),
         "identical": same,
     }
+
+
+def _library_seconds(encode: Callable[[bytes], Any], docs: list[pa.RecordBatch]) -> float:
+    encoded = [text for batch in docs for text in batch["text"].cast(pa.large_binary()).to_pylist()]
+    return _timed(lambda: deque(map(encode, encoded), maxlen=0))[0]
 
 
 def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
