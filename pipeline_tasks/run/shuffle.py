@@ -2,10 +2,8 @@
 
 import hashlib
 import io
-import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -112,10 +110,7 @@ def scatter_to_store(stage_io: StageIO, shard: Shard, by: str, buckets: int, fol
     for bucket, rows, body in scatter(stage_io, shard, by, buckets):
         digest = hashlib.sha256(body).hexdigest()
         path = f"{folder}/{digest[:32]}.arrow"
-        with tempfile.NamedTemporaryFile(prefix="refinery-") as local:
-            local.write(body)
-            local.flush()
-            store.put_file(path, Path(local.name), digest)
+        store.put_scratch(path, body)
         pieces.append((bucket, Shard(path, rows, len(body), digest)))
     return pieces
 

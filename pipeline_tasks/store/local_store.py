@@ -1,4 +1,4 @@
-"""Stores objects in a local directory: whole or not at all, and durable once a call returns."""
+"""Stores objects in a local directory: whole or not at all, and durable once a call returns, but for scratch."""
 
 import contextlib
 import errno
@@ -68,6 +68,13 @@ class LocalStore:
             name.replace(target)  # the name follows from the content, so replacing can only repair a damaged file
             _flush_folder(target.parent)
 
+    def put_scratch(self, path: str, body: bytes) -> None:
+        target = self._place(path)
+        with os_errors(str(target)), new_file(target) as (stream, name):
+            stream.write(body)
+            flush(stream, durable=False)
+            name.replace(target)
+
     def size(self, path: str) -> int | None:
         target = self._place(path)
         return target.stat().st_size if target.is_file() else None
@@ -124,10 +131,11 @@ def new_file(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
         name.unlink(missing_ok=True)
 
 
-def flush(stream: BinaryIO) -> None:
-    """Wait until a file's bytes are on the disk."""
+def flush(stream: BinaryIO, *, durable: bool = True) -> None:
+    """Hand a file's bytes to the system and, if they are to be durable, wait until they are on the disk."""
     stream.flush()
-    os.fsync(stream.fileno())
+    if durable:
+        os.fsync(stream.fileno())
 
 
 def _flush_folder(folder: Path) -> None:

@@ -40,6 +40,9 @@ class Store(Protocol):
     def put_file(self, path: str, local: Path, digest: str) -> None:
         """Store a local file under a name that follows from its content; storing it twice changes nothing."""
 
+    def put_scratch(self, path: str, body: bytes) -> None:
+        """Store bytes that nobody misses after a crash, under a path of this attempt alone."""
+
     def size(self, path: str) -> int | None:
         """Return the bytes of an object, None if there is none."""
 

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import hashlib
 import io
+import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -210,6 +211,12 @@ class S3Store:
                 f"(SHA-256 {digest}); nothing was committed, and it is tried again later"
             )
             raise StorageBusy(message)
+
+    def put_scratch(self, path: str, body: bytes) -> None:
+        with tempfile.NamedTemporaryFile(prefix="refinery-") as local:
+            local.write(body)
+            local.flush()
+            self.put_file(path, Path(local.name), hashlib.sha256(body).hexdigest())
 
     def delete(self, path: str) -> None:
         with self._errors(path):

@@ -63,16 +63,18 @@ def strike_at(sign: signal.Signals | None, when: str, at: int) -> "itertools.cou
 
         return wrapped
 
-    def flush(stream: Any) -> None:
+    def flush(stream: Any, **how: bool) -> None:
         if inside[0]:
             strike()
-        real_flush(stream)
+        real_flush(stream, **how)
 
     real_flush = local_store.flush  # the moment at which a local file is written but not yet named
     local_store.flush = flush
     for store in (local_store.LocalStore, s3_store.S3Store):
         for name in ("create", "put_file"):
             setattr(store, name, struck(getattr(store, name)))
+    # That of S3 puts a file, which is struck already.
+    local_store.LocalStore.put_scratch = struck(local_store.LocalStore.put_scratch)  # type: ignore[method-assign]
     return writes
 
 

@@ -51,6 +51,15 @@ def test_what_is_created_is_read_back_listed_and_deleted(any_root: str) -> None:
     assert list(store.list("")) == []
 
 
+@pytest.mark.parametrize("size", [0, 3, 9 << 20])
+def test_scratch_is_read_back_and_leaves_nothing_beside_it(any_root: str, size: int) -> None:
+    store, body = connect(any_root), bytes(size)
+    store.put_scratch("scratch/attempt/piece", body)
+    assert store.read("scratch/attempt/piece") == body
+    assert paths(any_root) == ["scratch/attempt/piece"]
+    assert list(store.unfinished("")) == []
+
+
 def test_ranges_are_read_whole_or_refused(any_root: str) -> None:
     store, body = connect(any_root), bytes(range(256)) * 40
     store.create("object", body)
