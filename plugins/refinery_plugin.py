@@ -1,15 +1,16 @@
 """Refinery's pages in Airflow's web UI: snapshots, funnels, gates and evidence, read-only, for logged-in users."""
 
 import json
+import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any
 
 import refinery_rendering as rendering
-from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
-from airflow.api_fastapi.core_api.security import requires_access_view
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag, requires_access_view
 from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exception_handlers import http_exception_handler
@@ -34,8 +35,13 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.urls.takedown import DOC, SITE, URL
 
-REJECTS_SHOWN = 20
-"""Rejected rows that a stage's page shows."""
+log = logging.getLogger("refinery")
+
+ROWS_SHOWN = 20
+"""Rows, rejected or kept, that a page shows."""
+
+SAMPLED = ("url", "language", "text")
+"""Columns of kept rows that a page shows, of those that a stage has."""
 
 SAMPLE = 400
 """Characters of a row's text that are shown."""
@@ -50,6 +56,9 @@ NOT_FOUND = 404
 
 TITLES = {NOT_FOUND: "Not found", 503: "Try again later", 409: "Damaged"}
 """Titles of error pages, by status."""
+
+COMMITTED = re.compile(r"[a-z_]+/[0-9a-f]{24}/manifest\.json")
+"""Paths of the manifests whose rows are shown."""
 
 SERVED = re.compile(
     r"([a-z_]+/[0-9a-f]{24}|publish/[0-9a-f]{24}|datasets/[\w.-]+)"
@@ -172,21 +181,40 @@ def rejects_page(recipe: str, snapshot: str, stage: str, reason: str = "") -> HT
     if stage not in version.manifests:
         raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has no stage {stage}")
     manifest = read_manifest(root(), version.manifests[stage])
-    rows = list(_sample_rejects(manifest.rejects + manifest.quarantine, reason))
+    rows = list(_sample(manifest.rejects + manifest.quarantine, reason))
     reasons = {**manifest.rejected, **manifest.quarantined}
     return render("rejects.html", version=version, stage=stage, rows=rows, reasons=reasons, reason=reason)
 
 
-def _sample_rejects(shards: Shards, reason: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the first rows that have `reason` (any, if it is ""), their texts cut short."""
-    left = REJECTS_SHOWN
-    for batch in read_shards(root(), shards):
+def _sample(shards: Shards, reason: str = "", columns: Sequence[str] | None = None) -> Iterator[Mapping[str, Any]]:
+    """Yield the first rows that have `reason` (any, if it is ""), their texts cut short; all columns unless given."""
+    left = ROWS_SHOWN
+    for batch in read_shards(root(), shards, columns):
         for row in batch.to_pylist():
             if left and reason in ("", row.get("reason")):
                 left -= 1
                 yield {**row, "text": str(row.get("text") or "")[:SAMPLE]}
         if not left:
             return
+
+
+@app.get("/sample/{path:path}", dependencies=[Depends(requires_access_dag("PUT", DagAccessEntity.HITL_DETAIL))])
+def sample_page(path: str, user: GetUserDep, reason: str = "") -> HTMLResponse:
+    """Show rows that a manifest keeps and rows that it rejected, to who may approve what a gate refused."""
+    if not COMMITTED.fullmatch(path):
+        raise HTTPException(NOT_FOUND, f"{path} is not the path of a manifest")
+    manifest = read_manifest(root(), path)
+    log.info("%s reads rows of %s", user.get_name(), path)
+    columns = [name for name, _ in manifest.schema if name in SAMPLED]
+    return render(
+        "sample.html",
+        path=path,
+        stage=manifest.stage,
+        kept=list(_sample(manifest.shards, columns=columns)) if columns else [],
+        rejected=list(_sample(manifest.rejects + manifest.quarantine, reason)),
+        reasons={**manifest.rejected, **manifest.quarantined},
+        reason=reason,
+    )
 
 
 @app.get("/trace/{recipe}/{snapshot}")

@@ -135,6 +135,28 @@ def test_the_links_of_a_page_lead_somewhere(visitor: Any) -> None:
         assert visitor.get(path.replace("&amp;", "&")).status_code == 200, path
 
 
+def test_rows_of_a_manifest_are_shown_to_who_may_approve_it_and_to_no_other(visitor: Any, app: Any, root: Path) -> None:
+    """Who decides on what a gate refused could see no row of it: pages showed rows of published versions alone."""
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.api_fastapi.core_api.security import get_user
+
+    path = f"/sample/{next(root.glob('extract/*/manifest.json')).relative_to(root)}"
+    assert visitor.get(path).status_code == 403
+    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="bob", role="USER")
+    page = visitor.get(path)
+    assert page.status_code == 200
+    kept, rejected = page.text.split("<h2>Rejected", 1)
+    assert "The ferry leaves the harbor" in kept
+    assert "https://a.example.org/1" in kept
+    assert "extract:empty" in rejected
+    assert SCRIPT not in page.text
+    assert "&lt;script&gt;" in rejected
+    assert "No rows with this reason" in visitor.get(path, params={"reason": "extract:timeout"}).text
+    shard = next(root.glob("extract/*/data/*"))
+    for other in ("../ledger.sqlite", "ledger.sqlite", str(shard.relative_to(root))):
+        assert visitor.get(f"/sample/{other}").status_code == 404
+
+
 @pytest.mark.parametrize(
     "path",
     ["../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "/etc/passwd", "ledger.sqlite", "ingest/../ledger.sqlite"],
