@@ -12,8 +12,11 @@ rerunning is always safe; packed shards that an earlier version has are not expo
 - *What a run would take*: `refinery build --plan --recipe corpus --output ROOT` prints the plan of the mixture. It runs
   nothing behind `mix`.
 - *A task failed.* Its log ends with one paragraph that names the manifest and the way out. Clear the failed task.
-- *A gate refused.* Open the task's *Data Docs* link. If the data is right, trigger the DAG with
-  `override = {"<stage>": "<why it may pass>"}`. The reason is stored in the verdict.
+- *A gate awaits input.* It refuses the data, and waits `approval` hours for a person: open *Required Actions*, read the
+  form and its *Data Docs*, and approve or reject with a reason. The reason, your name and the time are stored in the
+  verdict. Later builds wait meanwhile.
+- *A gate refused.* Nobody approved, or somebody rejected. If the data is right after all, clear the gate's task to be
+  asked again, or trigger the DAG with `override = {"<stage>": "<why it may pass>"}`.
 - *Where it runs*: the connections `spark_default` and `ray_default` decide, nothing else.
 """
 
@@ -22,6 +25,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from airflow.sdk import DAG, Asset, Param, XComArg
+from refinery_approval import approval_param
 from refinery_operators import Compose, Export, Publish, log_failure, log_retry
 from refinery_retry import RETRIES
 from refinery_wiring import cuts_of, wire_stages
@@ -52,6 +56,7 @@ def params(recipe: Recipe) -> dict[str, Param]:
             additionalProperties={**text, "pattern": r"\S"},
             description="stage: why its gate may pass",
         ),
+        "approval": approval_param(),
     }
 
 

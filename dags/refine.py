@@ -9,8 +9,12 @@ is reused and not done again, so clearing and rerunning is always safe.
 
 - *A task failed.* Its log ends with one paragraph that names the record or manifest and the way out. Clear the
   failed task: only what is missing runs again; other partitions keep their work.
-- *A gate refused.* Open the task's *Data Docs* link. If the data is right, trigger the DAG with the same `snapshot` and
-  `override = {"<stage>": "<why it may pass>"}`, or `publish` for `publish_gate`. The reason is stored in the verdict.
+- *A gate awaits input.* It refuses the data, and waits `approval` hours for a person: open *Required Actions*, read the
+  form and its *Data Docs*, and approve or reject with a reason. The reason, your name and the time are stored in the
+  verdict. Runs of later snapshots wait meanwhile. In a backfill a gate does not wait.
+- *A gate refused.* Nobody approved, or somebody rejected. If the data is right after all, clear the gate's task to be
+  asked again, or trigger the DAG with the same `snapshot` and `override = {"<stage>": "<why it may pass>"}`, or
+  `publish` for `publish_gate`. If it is not, mend it and clear the run.
 - *`sense` waits.* Its XCom `arrival` and its log say what is missing, which files are short, and until when it waits.
 - *A date was skipped.* Nothing had landed `patience` hours after the date's midnight. Land it, then clear the run.
 - *`sense` failed.* A part of the snapshot had landed by then. The error names the files. Land them, then clear the run.
@@ -28,6 +32,7 @@ import os
 from datetime import UTC, datetime
 
 from airflow.sdk import DAG, Param, XComArg
+from refinery_approval import approval_param
 from refinery_operators import Land, Publish, PublishGate, log_failure, log_retry
 from refinery_retry import RETRIES
 from refinery_sensor import SnapshotSensor
@@ -72,6 +77,7 @@ def params(recipe: Recipe) -> dict[str, Param]:
             minimum=0,
             description="Hours after its date to wait for a snapshot; 0: none",
         ),
+        "approval": approval_param(),
     }
 
 

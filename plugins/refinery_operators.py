@@ -10,13 +10,14 @@ from typing import Any, TypedDict
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import TaskDeferred
+from refinery_approval import Review, Reviewed, rows_of
 from refinery_credentials import adopt_credentials
 from refinery_launch import release, send, submit
 from refinery_run import Run, announce, base, run_of
 from refinery_session import ReplyTrigger, Waiting, collect, is_replaceable, log_place
 
 from pipeline_tasks.counted import counted
-from pipeline_tasks.errors import GateRefused, JobLost
+from pipeline_tasks.errors import JobLost
 from pipeline_tasks.recipe import BUILD, COMPOSE, LAND, PUBLISH, ErrorBudget, Resources, Versions
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of
@@ -87,6 +88,10 @@ class RequestOperator(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         """Return the fields of every request: root, recipe, snapshot (`BUILD` without one) and run id."""
         snapshot = run.snapshot or BUILD
         return {"root": run.root, "recipe": self.recipe, "snapshot": snapshot, "run_id": context["ti"].run_id}
+
+    def data(self, run: Run) -> str:
+        """Return in words what the run makes: a snapshot, or a training dataset."""
+        return f"snapshot {run.snapshot} of recipe {self.recipe}" if run.snapshot else f"dataset {self.recipe}"
 
     def parts(self, context: Context, run: Run, manifest: str, verdict: str, cut: Mapping[str, Any]) -> list[Part]:
         """Return what the next stage reads of a manifest: spans of it if that stage is mapped, as `cut` says."""
@@ -258,7 +263,7 @@ class Seal(StageOperator):
         return reply
 
 
-class Gate(StageOperator):
+class Gate(Reviewed, StageOperator):
     """Checks the manifest by the stage's expectations; passes it on to the next stage, or refuses it."""
 
     operator_extra_links = (ManifestLink(), DocsLink())
@@ -268,25 +273,44 @@ class Gate(StageOperator):
         super().__init__(**kwargs)
         self.refined, self.next_cut = refined, next_cut
 
-    def execute(self, context: Context) -> list[Part]:
-        """Return the parts of the next stage; GateRefused, which is never retried, when the data is out of bounds."""
-        run = run_of(context)
+    def judge(self, context: Context, run: Run, override: str) -> Reply:
+        """Return the verdict on the manifest, under the run's override unless another is given."""
         self.manifest = path_of(self.refined["manifest"])
         request = JudgeRequest(
             manifest=self.refined["manifest"],
             previous=self.landed["previous"].get(self.stage, ""),
             trailing=tuple(self.landed["trailing"].get(self.stage, ())),
             bounds=self.step["bounds"],
-            override=run.override.get(self.stage, ""),
+            override=override or run.override.get(self.stage, ""),
             **self.about(context, run),
         )
         verdict = send(request)
         self.docs = verdict["docs"]
-        heed(context, self.stage, self.manifest, verdict)
+        log_verdict(context, self.stage, verdict)
+        return verdict
+
+    def review(self, run: Run, verdict: Mapping[str, Any]) -> Review:
+        """Return what a person decides on: the rows that the stage kept and rejected."""
+        return Review(
+            gate=self.stage,
+            subject=self.manifest,
+            data=self.data(run),
+            lines=verdict["lines"],
+            docs=verdict["docs"],
+            passing=rows_of(self.refined),
+            pages={
+                "Data Docs": page("files", verdict["docs"]),
+                "Manifest": page("manifest", self.manifest),
+                "Rows that would pass, and rejected ones": page("sample", self.manifest),
+            },
+        )
+
+    def end(self, context: Context, run: Run, verdict: Mapping[str, Any]) -> list[Part]:
+        """Return the parts of the next stage."""
         return self.parts(context, run, self.refined["manifest"], verdict["verdict"], self.next_cut)
 
 
-class PublishGate(RequestOperator):
+class PublishGate(Reviewed, RequestOperator):
     """Checks the snapshot from what landed to what would be published; no override of a stage lets it pass."""
 
     operator_extra_links = (DocsLink(),)
@@ -296,18 +320,37 @@ class PublishGate(RequestOperator):
         super().__init__(**kwargs)
         self.landed, self.gates, self.bounds = landed, gates, bounds
 
-    def execute(self, context: Context) -> str:
-        """Return the path of the verdict; GateRefused, which is never retried, when the snapshot is out of bounds."""
-        run = run_of(context)
+    def judge(self, context: Context, run: Run, override: str) -> Reply:
+        """Return the verdict on the snapshot, under the run's override unless another is given."""
         request = JudgeSnapshotRequest(
             manifests={stage: parts[0]["manifest"] for stage, parts in self.gates.items()},
             bounds=self.bounds,
-            override=run.override.get(PUBLISH, ""),
+            override=override or run.override.get(PUBLISH, ""),
             **self.about(context, run),
         )
         verdict = send(request)
         self.docs = verdict["docs"]
-        heed(context, PUBLISH, f"snapshot {run.snapshot}", verdict)
+        log_verdict(context, PUBLISH, verdict)
+        return verdict
+
+    def review(self, run: Run, verdict: Mapping[str, Any]) -> Review:
+        """Return what a person decides on: the facts of the snapshot, and the manifests of its stages."""
+        manifests = {stage: path_of(parts[0]["manifest"]) for stage, parts in self.gates.items()}
+        return Review(
+            gate=PUBLISH,
+            subject=f"snapshot {run.snapshot}",
+            data=self.data(run),
+            lines=verdict["lines"],
+            docs=verdict["docs"],
+            passing={name: f"{value:,.6g}" for name, value in verdict["facts"].items() if value is not None},
+            pages={
+                "Data Docs": page("files", verdict["docs"]),
+                **{f"Manifest of {stage}": page("manifest", path) for stage, path in manifests.items()},
+            },
+        )
+
+    def end(self, context: Context, run: Run, verdict: Mapping[str, Any]) -> str:
+        """Return the path of the verdict."""
         announce(context, run.snapshot, {"outcome": verdict["outcome"], "verdict": verdict["verdict"]})
         path: str = verdict["verdict"]
         return path
@@ -362,19 +405,11 @@ class Export(RequestOperator):
 # --- Verdicts --------------------------------------------------------------------------------------------------
 
 
-def heed(context: Context, gate: str, subject: str, verdict: Mapping[str, Any]) -> None:
-    """Log a verdict in one line, or in a line for each bound; GateRefused with all of them if it refuses."""
+def log_verdict(context: Context, gate: str, verdict: Mapping[str, Any]) -> None:
+    """Log a verdict in one line, and a warning with a line for each bound."""
     log_reply(context, f"{gate} gate", verdict, verdict["outcome"])
-    lines = verdict["lines"]
     if verdict["outcome"] == "warn":
-        log.warning("%s gate  warns\n%s", gate, "\n".join(f"          {line}" for line in lines))
-    if verdict["outcome"] == "refuse":
-        way_out = (
-            f"Look at {verdict['docs']} in the root.",
-            f"If the data is as it should be, run again with --override {gate}=WHY",
-            f'(in Airflow: the param override={{"{gate}": "WHY"}}).',
-        )
-        raise GateRefused("\n".join([f"the gate of {gate} refuses {subject}", *lines, *way_out]))
+        log.warning("%s gate  warns\n%s", gate, "\n".join(f"          {line}" for line in verdict["lines"]))
 
 
 # --- Lines -----------------------------------------------------------------------------------------------------

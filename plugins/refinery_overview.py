@@ -17,7 +17,7 @@ from pipeline_tasks.publish.summary import StageSummary, Summary
 FEWEST = 2
 """Snapshots that a trend needs."""
 
-ACTIVE = ("queued", "waiting", "running")
+ACTIVE = ("queued", "waiting", "running", "awaiting")
 
 WORST = ("refuse", "warn", "pass")
 
@@ -116,7 +116,7 @@ def _line(recipe: str, name: str, known: SnapshotState | None, run: SnapshotRun 
     state, next_step = _state(known, run)
     has_page = known is not None and known.state != "refused"
     address = f"{base()}/snapshot/{quote(recipe, safe='')}/{quote(name, safe='')}" if has_page else ""
-    return Line(name, state, next_step, address, f"{airflow()}{run.path}" if run else "", known)
+    return Line(name, state, next_step, address, f"{airflow()}{run.next_page}" if run else "", known)
 
 
 def airflow() -> str:
@@ -140,6 +140,7 @@ def _account(run: SnapshotRun) -> str:
         "queued": "its run is queued",
         "waiting": "its run waits until the snapshot has landed completely",
         "running": f"its run is in {tasks}" if tasks else "its run is between two tasks",
+        "awaiting": f"{tasks} refuses, and awaits approval: open its run, read the form, and approve or reject",
         "refused": f"{tasks} refused in its last run: read the Data Docs, then mend the data or override the gate",
         "failed": f"its last run failed in {tasks}: read the end of that task's log, then clear the task",
         "done": "",

@@ -20,7 +20,8 @@ class Run:
 
     `partitions` is 0 for as many as the recipe says. `engines` maps stages to engines that differ from the
     recipe's; `override` maps stages to the reason why a person lets a refused gate pass. `patience` is how
-    many hours to wait for the snapshot; with 0 an absent snapshot is an error.
+    many hours to wait for the snapshot; with 0 an absent snapshot is an error. `approval` is how many hours a refused
+    gate waits for a person; with 0 it refuses at once.
     """
 
     input: str
@@ -30,6 +31,7 @@ class Run:
     engines: Mapping[str, str]
     override: Mapping[str, str]
     patience: float
+    approval: float
 
 
 def run_of(context: Context) -> Run:
@@ -44,7 +46,16 @@ def run_of(context: Context) -> Run:
         engines=dict(params["engines"] or {}),
         override=dict(params["override"] or {}),
         patience=float(params.get("patience", 0)),
+        approval=_approval(context["dag_run"], params),
     )
+
+
+def _approval(dag_run: Any, params: Mapping[str, Any]) -> float:  # noqa: ANN401 -- Airflow's DagRun
+    """Return the hours that a refused gate waits: none in a backfill that does not ask for it, as later days wait."""
+    hours = float(params.get("approval", 0))
+    if hours and dag_run.run_type == "backfill" and "approval" not in (dag_run.conf or {}):
+        return 0
+    return hours
 
 
 def snapshot_of(dag_run: Any, params: Mapping[str, Any]) -> str:  # noqa: ANN401 -- Airflow's DagRun, of either side

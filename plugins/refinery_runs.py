@@ -1,4 +1,4 @@
-"""Reads from Airflow's database what the newest run of each snapshot does: queued, waiting, running, or failed."""
+"""Reads from Airflow's database what the newest run of each snapshot does, such as run, fail or await approval."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,10 @@ SENSE = "sense"
 PARTITION = ".partition"
 """What the task of a stage's partitions is called, behind the stage."""
 
-Happening = Literal["queued", "waiting", "running", "refused", "failed", "done"]
+AWAITING = "awaiting_input"
+"""State of a gate that refuses, and waits for a person's approval."""
+
+Happening = Literal["queued", "waiting", "running", "awaiting", "refused", "failed", "done"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,11 @@ class SnapshotRun:
     def path(self) -> str:
         """The path of its page in Airflow, below the address of Airflow's own pages."""
         return f"/dags/{quote(self.dag)}/runs/{quote(self.run_id, safe='')}"
+
+    @property
+    def next_page(self) -> str:
+        """The path of the page where a person goes on: the forms of a run that awaits approval, else its page."""
+        return f"{self.path}/required_actions" if self.happening == "awaiting" else self.path
 
 
 def dag_of(recipe: str) -> str:
@@ -106,5 +114,8 @@ def _happening(state: str, tasks: Sequence[tuple[str, str | None]]) -> tuple[Hap
         failed = [task for task, of_task in tasks if of_task == "failed"]
         refused = [task for task in failed if task.endswith("gate")]
         return ("refused", refused) if refused else ("failed", failed)
+    awaiting = [task for task, of_task in tasks if of_task == AWAITING]
+    if awaiting:
+        return "awaiting", awaiting
     busy = [task for task, of_task in tasks if of_task in ("running", "deferred", "up_for_reschedule", "up_for_retry")]
     return ("waiting", busy) if busy == [SENSE] else ("running", busy)

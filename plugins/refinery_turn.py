@@ -7,7 +7,7 @@ waits for its files is not waited for, nor is one that is queued: it may be queu
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -36,24 +36,28 @@ SENSE = "sense"
 ENDED = ("success", "failed", "upstream_failed", "skipped", "removed")
 """States in which `publish` will publish no more."""
 
+AWAITING = "awaiting_input"
+"""State of a gate that refuses, and waits for a person's approval."""
+
 NOT_LANDED = ("up_for_retry", "failed", "upstream_failed", "skipped", "removed")
 """States of `sense` in which the snapshot has not landed; while it is deferred, its XCom says whether it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a run among those of its DAG: its snapshot, and the root that it goes to."""
+    """The place of a run among those of its DAG: its snapshot, the root that it goes to, and the DAG's gates."""
 
     dag_id: str
     run_id: str
     snapshot: str
     root: str
+    gates: Sequence[str] = ()
 
 
 class TurnTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
     """Fires when no run of an earlier snapshot is under way."""
 
-    def __init__(self, place: Mapping[str, str], look: float = LOOK) -> None:
+    def __init__(self, place: Mapping[str, Any], look: float = LOOK) -> None:
         super().__init__()
         self.place, self.look = dict(place), look
 
@@ -82,7 +86,8 @@ class Turn(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         run = run_of(context)
         if os.environ.get(HERE):
             return
-        place = Place(context["dag_run"].dag_id, context["dag_run"].run_id, run.snapshot, run.root)
+        dag_run, gates = context["dag_run"], [task for task in context["dag"].task_ids if task.endswith("gate")]
+        place = Place(dag_run.dag_id, dag_run.run_id, run.snapshot, run.root, gates)
         if ahead := runs_ahead(place):
             context["ti"].xcom_push(key=AHEAD, value=ahead)
             log.info("%s", sentence(run.snapshot, ahead))
@@ -96,7 +101,7 @@ class Turn(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
 
 
 def runs_ahead(place: Place) -> dict[str, str]:
-    """Return the snapshots of the runs that are waited for, by the ids of these runs."""
+    """Return the snapshots of the runs that are waited for, by the ids of these runs, with what a person has to do."""
     states = RuntimeTaskInstance.get_task_states(place.dag_id, task_ids=[SENSE, PUBLISH])
     ahead = {}
     for run_id in candidates(states, place.run_id):
@@ -104,7 +109,16 @@ def runs_ahead(place: Place) -> dict[str, str]:
             arrival = BaseXCom.get_one(key=ARRIVAL, dag_id=place.dag_id, task_id=SENSE, run_id=run_id)
             if arrival is None or (has_landed(arrival, states[run_id]) and is_before(arrival, run_id, place)):
                 ahead[run_id] = arrival["snapshot"] if arrival else "?"
-    return ahead
+    if not ahead:
+        return {}
+    gates = RuntimeTaskInstance.get_task_states(place.dag_id, task_ids=list(place.gates), run_ids=list(ahead))
+    return {run_id: snapshot + approvals(gates.get(run_id, {})) for run_id, snapshot in ahead.items()}
+
+
+def approvals(gates: Mapping[str, Any]) -> str:
+    """Return what a person has to do for a run to go on, given the states of its gates; "" if nothing."""
+    waiting = sorted(gate for gate, state in gates.items() if state == AWAITING)
+    return f", which awaits approval in {', '.join(waiting)}" if waiting else ""
 
 
 def candidates(states: Mapping[str, Mapping[str, Any]], own: str) -> list[str]:

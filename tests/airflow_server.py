@@ -1,5 +1,6 @@
 """Starts Airflow's own scheduler, triggerer and web server with one DAG, as `refinery up` does, and speaks to them."""
 
+import hashlib
 import json
 import os
 import signal
@@ -16,20 +17,29 @@ from pipeline_tasks.embedded.airflow_home import PROJECT
 from tests.archives import http, response, zipped
 from tests.s3_server import free_port
 
+USERS = {"admin": "admin", "ada": "user", "vera": "viewer"}
+"""The users of the web API: their roles by name."""
+
 PATIENCE = 900.0
 """Seconds after which a test gives up; a minute or two is enough on an idle machine."""
 
 
 class Airflow:
-    """Airflow's web API, with the token of its administrator, and the DAG that a test runs."""
+    """Airflow's web API, with the token of its administrator or another user, and the DAG that a test runs."""
 
-    def __init__(self, url: str, password: str, dag: str) -> None:
-        self.url, self.dag, self.token = url, dag, ""
-        self.token = self.call("POST", "/auth/token", {"username": "admin", "password": password})["access_token"]
+    def __init__(self, url: str, passwords: Mapping[str, str], dag: str, user: str = "admin") -> None:
+        self.url, self.passwords, self.dag, self.token = url, passwords, dag, ""
+        named = {"username": user, "password": passwords[user]}
+        self.token = self.call("POST", "/auth/token", named)["access_token"]
+
+    def as_user(self, user: str) -> "Airflow":
+        """Return the API as another of `USERS` sees it."""
+        return Airflow(self.url, self.passwords, self.dag, user)
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Send a request; return its reply."""
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.token}"}
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        headers["Authorization"] = f"Bearer {self.token}"
         data = json.dumps(body).encode() if body is not None else None
         request = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)
         with urllib.request.urlopen(request, timeout=60) as reply:
@@ -44,10 +54,13 @@ class Airflow:
         }
         self.call("POST", f"/api/v2/dags/{self.dag}/dagRuns", body)
 
+    def of_run(self, snapshot: str, path: str = "") -> Any:
+        """Return what the API says of a snapshot's run that was started by hand, or below it."""
+        return self.call("GET", f"/api/v2/dags/{self.dag}/dagRuns/of_{snapshot}{path}")
+
     def state(self, snapshot: str, task: str = "") -> str:
         """Return the state of a snapshot's run that was started by hand, or of one of its tasks."""
-        place = f"/taskInstances/{task}" if task else ""
-        return str(self.call("GET", f"/api/v2/dags/{self.dag}/dagRuns/of_{snapshot}{place}")["state"])
+        return str(self.of_run(snapshot, f"/taskInstances/{task}" if task else "")["state"])
 
     def waits_until(self, snapshot: str, state: str, task: str = "") -> None:
         """Wait until a run or task has a state; fail as soon as it has failed otherwise."""
@@ -66,6 +79,7 @@ def airflow_server(folder: Path, recipe: str, dag: str) -> Iterator[Airflow]:
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
     ours = {"REFINERY_HOME": home, "REFINERY_RECIPE": folder / "small.yaml", "PYTHONPATH": PROJECT}
     ours |= {"REFINERY_LANDING": folder / "landing", "REFINERY_ROOT": folder / "root", "TMPDIR": folder}
+    ours |= {"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items())}
     command = [sys.executable, "-u", "-m", "pipeline_tasks.cli", "up", "--port", str(port)]
     env = keep | {name: str(value) for name, value in ours.items()}
     with subprocess.Popen(command, env=env, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
@@ -74,7 +88,7 @@ def airflow_server(folder: Path, recipe: str, dag: str) -> Iterator[Airflow]:
             lines = iter(process.stdout.readline, "")
             assert any("Airflow is ready" in line for line in lines), (home / "airflow/standalone.log").read_text()
             passwords = json.loads((home / "airflow/simple_auth_manager_passwords.json.generated").read_text())
-            api = Airflow(f"http://127.0.0.1:{port}", passwords["admin"], dag)
+            api = Airflow(f"http://127.0.0.1:{port}", passwords, dag)
             api.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
             yield api
         finally:
@@ -90,8 +104,12 @@ def archive_of(first: int, pages: int = 9) -> bytes:
     return b"".join(zipped([response(f"https://x.example.org/{first + at}", body) for at, body in enumerate(bodies)]))
 
 
-def land(landing: Path, day: str, first: int) -> None:
-    """Land a day of one file."""
+def land(landing: Path, day: str, first: int, *, listed: bool = False) -> None:
+    """Land a day of one file; with a list of the files nobody waits whether they still change."""
     folder = landing / day
     folder.mkdir(parents=True)
-    (folder / "a.warc.gz").write_bytes(archive_of(first))
+    archive = archive_of(first)
+    (folder / "a.warc.gz").write_bytes(archive)
+    if listed:
+        file = {"path": "a.warc.gz", "bytes": len(archive), "sha256": hashlib.sha256(archive).hexdigest()}
+        (folder / "snapshot.json").write_text(json.dumps({"snapshot": day, "files": [file]}))

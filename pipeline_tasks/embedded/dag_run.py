@@ -80,6 +80,7 @@ def build(options: BuildOptions, *, json_summary: bool = False) -> int:
         "partitions": options.partitions,
         "engines": {"*": options.engine} if options.engine else {},
         "override": dict(options.override),
+        "approval": 0,
     }
     title = f"building dataset {recipe.name} in {options.root}"
     progress, code = _progress(_BUILD, options.recipe, params, title, json_summary=json_summary)
@@ -138,6 +139,7 @@ def _dag_params(options: RunOptions) -> dict[str, Any]:
         "engines": {"*": options.engine} if options.engine else {},
         "override": dict(options.override),
         "patience": 0,
+        "approval": 0,
     }
 
 

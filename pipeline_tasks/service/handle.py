@@ -246,7 +246,7 @@ def _judge(request: JudgeRequest) -> Reply:
 
 def _judge_snapshot(request: JudgeSnapshotRequest) -> Reply:
     verdict = verdicts.judge_snapshot(request.root, request.manifests, request.bounds, request.override)
-    return _judged_reply(request, verdict)
+    return {**_judged_reply(request, verdict), "facts": dict(verdict.facts)}
 
 
 def _judged_reply(request: JudgeRequest | JudgeSnapshotRequest, verdict: verdicts.Verdict) -> Reply:

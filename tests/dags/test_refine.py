@@ -110,7 +110,7 @@ def test_every_task_is_tried_again_by_error_class(parsed: dict[str, Any], recipe
 def test_runs_are_daily_at_midnight_and_say_how_to_mend_them(parsed: dict[str, Any], recipe: str) -> None:
     dag = parsed["dags"][dag_id(recipe)]
     assert (dag["schedule"], dag["catchup"]) == ("0 0 * * *", False)
-    assert {"input", "root", "snapshot", "partitions", "override"} <= set(dag["params"])
+    assert {"input", "root", "snapshot", "partitions", "override", "approval"} <= set(dag["params"])
     assert "Runbook" in dag["doc"]
 
 

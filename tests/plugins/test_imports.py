@@ -11,6 +11,7 @@ VOCABULARY = {"constraints", "counted", "errors", "manifest", "recipe", "sealed"
 REQUESTS = {"run.plan", "service.requests"}
 READS = {"gate", "inspect", "profiles", "publish", "store", *VOCABULARY}
 ALLOWED = {
+    "plugins/refinery_approval.py": VOCABULARY,
     "plugins/refinery_arrivals.py": {"inspect.staleness", "landing", "publish", "store", *VOCABULARY},
     "plugins/refinery_credentials.py": {"store.temporary"},
     "plugins/refinery_launch.py": {"engines.address", "service", *VOCABULARY, *REQUESTS},

@@ -51,6 +51,7 @@ def add_run(session: Any, state: str, tasks: dict[str, str | None], **facts: Any
         ("running", {"sense": "up_for_reschedule"}, "waiting"),
         ("running", {"sense": "success", "extract.partition": "running"}, "running"),
         ("running", {"sense": "success"}, "running"),
+        ("running", {"extract.gate": "awaiting_input", "publish": None}, "awaiting"),
         ("failed", {"extract.gate": "failed", "publish": "upstream_failed"}, "refused"),
         ("failed", {"publish_gate": "failed"}, "refused"),
         ("failed", {"extract.partition": "failed"}, "failed"),
@@ -111,6 +112,20 @@ def test_a_page_joins_what_runs_and_root_say(session: Any) -> None:
     assert "extract.gate refused" in steps["2026-11-21"]
     assert "waits until the snapshot has landed" in steps["2026-11-22"]
     assert [task.first.snapshot for task in page.to_do] == ["2026-11-20", "2026-11-21", "2026-11-22"]
+
+
+def test_a_run_that_awaits_approval_links_to_its_forms(session: Any) -> None:
+    from refinery_overview import recipe_page
+    from refinery_runs import newest_runs
+
+    from pipeline_tasks.inspect.overview import Overview, SnapshotState
+
+    add_run(session, "running", {"extract.gate": "awaiting_input"}, conf={"snapshot": "2026-11-21"})
+    page = recipe_page(Overview("web", (SnapshotState("2026-11-21", "refused"),)), newest_runs("web", ROOT))
+    [task] = page.to_do
+    assert task.first.state == "awaiting"
+    assert task.first.next_step.startswith("extract.gate refuses, and awaits approval")
+    assert task.first.run.endswith("/required_actions")
 
 
 def test_snapshots_with_the_same_next_step_are_one_task() -> None:

@@ -51,3 +51,12 @@ def test_runs_go_by_snapshot_and_then_by_id_so_that_no_two_wait_for_each_other(
     assert is_before({"snapshot": snapshot, "root": root}, run_id, own) is is_ahead
     if root == "r":
         assert is_before({"snapshot": own.snapshot, "root": "r"}, own.run_id, other) is not is_ahead
+
+
+def test_a_run_that_is_waited_for_says_whether_a_person_must_approve_it() -> None:
+    from refinery_turn import approvals
+
+    assert approvals({"ingest.gate": "success", "publish_gate": None}) == ""
+    assert approvals({"ingest.gate": "success", "extract.gate": "awaiting_input"}) == (
+        ", which awaits approval in extract.gate"
+    )

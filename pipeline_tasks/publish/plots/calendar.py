@@ -21,6 +21,7 @@ COLORS = {
     "published": "--good",
     "approved": "--plot-6",
     "stale": "--warn",
+    "awaiting": "--await",
     "refused": "--bad",
     "failed": "--plot-2",
     "retracted": "--odd",

@@ -1,0 +1,124 @@
+"""A gate that refuses asks a person in Airflow's web API, under its own scheduler, and does what they say."""
+
+import re
+import time
+import urllib.error
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.gate.verdicts import read_verdict
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from tests.airflow_server import PATIENCE, Airflow, airflow_server, land
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+RECIPE = """
+name: small
+stages:
+  ingest: {}
+  extract: {min_chars: 20}
+run: {partitions: 1}
+gates:
+  extract: {retention: {max_value: 0.5}, needs: {}}
+  publish: {documents: {min_value: 1000}}
+"""
+DAY, NEXT_DAY = "2026-11-01", "2026-11-02"
+
+
+@pytest.fixture
+def airflow(tmp_path: Path) -> Iterator[Airflow]:
+    with airflow_server(tmp_path, RECIPE, "refine_small") as airflow:
+        yield airflow
+
+
+def form(airflow: Airflow, gate: str) -> Any:
+    return airflow.of_run(DAY, f"/taskInstances/{gate}/-1/hitlDetails")
+
+
+def answer(airflow: Airflow, gate: str, option: str, **params: Any) -> None:
+    path = f"/api/v2/dags/refine_small/dagRuns/of_{DAY}/taskInstances/{gate}/-1/hitlDetails"
+    airflow.call("PATCH", path, {"chosen_options": [option], "params_input": params})
+
+
+def log_of(airflow: Airflow, gate: str, attempt: int = 1) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = airflow.of_run(DAY, f"/taskInstances/{gate}/logs/{attempt}")["content"]
+    return entries
+
+
+def lines_of(entries: list[dict[str, Any]]) -> list[str]:
+    return [line for entry in entries for line in str(entry["event"]).splitlines()]
+
+
+def waits_for(words: str, look: Callable[[], str]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while words not in (text := look()):
+        assert time.monotonic() < deadline, text
+        time.sleep(2)
+
+
+def ahead_of_next_day(airflow: Airflow) -> str:
+    """Return the runs that the next day waits for, as its task `turn` says; "" before it waits."""
+    if airflow.state(NEXT_DAY, "turn") != "deferred":
+        return ""
+    return str(airflow.of_run(NEXT_DAY, "/taskInstances/turn/xcomEntries/ahead")["value"])
+
+
+def test_a_person_approves_in_the_web_ui_what_a_gate_refused_and_is_recorded(airflow: Airflow, tmp_path: Path) -> None:
+    """A refused gate failed the run, with a traceback, and to approve it JSON was typed into another run."""
+    ada = airflow.as_user("ada")
+    for number, day in enumerate((DAY, NEXT_DAY)):
+        land(tmp_path / "landing", day, number * 20, listed=True)
+        airflow.trigger(day)
+    airflow.waits_until(DAY, "awaiting_input", "extract.gate")
+    shown = form(ada, "extract.gate")
+    assert shown["options"] == ["Approve", "Reject"]
+    assert shown["params"]["reason"]["schema"]["minLength"] == 1
+    assert "critical: retention is 1, and must be at least 0.25 and at most 0.5" in shown["body"]
+    assert "- kept: 9 of 9 rows" in shown["body"]
+    assert "[Data Docs](/refinery/files/extract/" in shown["body"]
+    assert any(
+        f"/runs/of_{DAY}/tasks/extract.gate/required_actions" in line for line in lines_of(log_of(ada, "extract.gate"))
+    )
+
+    waits_for(f"{DAY}, which awaits approval in extract.gate", lambda: ahead_of_next_day(airflow))
+
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        answer(airflow.as_user("vera"), "extract.gate", "Approve", reason="a viewer")
+    answer(ada, "extract.gate", "Approve", reason=" \n")
+    waits_for("without a reason that can be stored", lambda: "\n".join(lines_of(log_of(ada, "extract.gate"))))
+    airflow.waits_until(DAY, "awaiting_input", "extract.gate")
+    assert form(ada, "extract.gate")["responded_at"] is None
+
+    answer(ada, "extract.gate", "Reject", reason="the site is down")
+    airflow.waits_until(DAY, "failed", "extract.gate")
+    log = log_of(ada, "extract.gate")
+    assert not any(entry.get("error_detail") for entry in log)
+    text = "\n".join(lines_of(log))
+    assert re.search(r"It was rejected: the site is down \(ada, 20[\d-]+ [\d:]+ UTC\)\.", text)
+    assert "clear this task and approve it" in text
+    assert "Traceback" not in text
+
+    body = {"dry_run": False, "dag_run_id": f"of_{DAY}", "task_ids": ["extract.gate"], "include_downstream": True}
+    airflow.call("POST", "/api/v2/dags/refine_small/clearTaskInstances", body)
+    airflow.waits_until(DAY, "awaiting_input", "extract.gate")
+    answer(ada, "extract.gate", "Approve", reason="a crawl  of one site")
+    airflow.waits_until(DAY, "awaiting_input", "publish_gate")
+    assert "- documents: 9" in form(ada, "publish_gate")["body"]
+    answer(ada, "publish_gate", "Approve", reason="a small day")
+    airflow.waits_until(DAY, "success")
+
+    root = str(tmp_path / "root")
+    version = version_log.current(root, "small", DAY)
+    signed = r"\(approved by ada, 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC\)"
+    for gate, reason in (("extract", "a crawl of one site"), ("publish", "a small day")):
+        verdict = read_verdict(root, version.verdicts[gate])
+        assert verdict.outcome == "warn"
+        assert re.fullmatch(f"{reason} {signed}", verdict.override)
+    with Ledger.open(ledger_of(root)) as ledger:
+        reasons = [row["override_reason"] for row in ledger.query("overrides")]
+    assert len(reasons) == 2
+    assert all(re.search(signed, reason) for reason in reasons)
