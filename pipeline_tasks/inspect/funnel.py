@@ -76,8 +76,12 @@ def _largest_sites(metrics: Mapping[str, Any], rows_in: int) -> dict[str, float]
 
 
 def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield the funnel as a table with bars, the reasons below their stage, most frequent first."""
+    """Yield the funnel as a table with bars, the reasons below their stage, most frequent first.
+
+    The largest sites are named below the first stage that counts them.
+    """
     most = max((step["rows_in"] for step in steps), default=1) or 1
+    counting = next((step["stage"] for step in steps if step["sites"]), "")
     for step in steps:
         yield _stage_line(step, most)
         reasons = {**step["rejected"], **step["quarantined"]}
@@ -85,7 +89,7 @@ def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
             yield f"{'':<16}{'':>8}    {count:>8,} {reason}"
         for loss in step["losses"]:
             yield f"{'':<16}{'':>8}    {loss['lost']:>8.1%} of {loss['rows_in']:,} of {loss['origin']}"
-        for site, share in step["sites"].items():
+        for site, share in step["sites"].items() if step["stage"] == counting else ():
             yield f"{'':<16}{'':>8}    {share:>8.1%} of the rows are of site {site}"
 
 

@@ -66,7 +66,10 @@ def test_counts_do_not_depend_on_batches() -> None:
 def test_the_funnel_names_who_lost_most() -> None:
     step = {"stage": "dedup_exact", "rows_in": 2600, "rows": 1501, "rejected": {"dedup_exact:duplicate": 1099}}
     losses_ = [{"origin": "site bad.example", "rows_in": 1100, "lost": 1099 / 1100}]
-    lines = list(funnel_lines([{**step, "quarantined": {}, "losses": losses_, "sites": {"bad.example": 1100 / 2600}}]))
+    step |= {"quarantined": {}, "losses": losses_, "sites": {"bad.example": 1100 / 2600}}
+    lines = list(funnel_lines([step]))
+    later = list(funnel_lines([step, {**step, "stage": "dedup_minhash"}]))
+    assert sum("are of site" in line for line in later) == 1
     assert lines[-1].split() == ["42.3%", "of", "the", "rows", "are", "of", "site", "bad.example"]
     assert lines[-2].split() == ["99.9%", "of", "1,100", "of", "site", "bad.example"]
 
