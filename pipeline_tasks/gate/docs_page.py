@@ -26,8 +26,8 @@ def _table(judged: Judged) -> Iterator[str]:
     yield f"<table class='bounds'><thead>{_row('th', HEAD)}</thead><tbody>"
     for finding, bounds in judged.items():
         for bound in bounds:
-            what = (finding, bound.severity, bound.column, number(bound.observed), allowed(bound), note_of(bound))
-            yield _row("td", what)
+            limits = allowed(bound).removeprefix("must be ")
+            yield _row("td", (finding, bound.severity, bound.column, number(bound.observed), limits, note_of(bound)))
     yield "</tbody></table>"
 
 

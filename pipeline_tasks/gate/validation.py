@@ -128,7 +128,8 @@ h4, h5, h6 { margin: 1rem 0 .3rem; } h4 { font-size: 1.4rem; } h5 { font-size: 1
 i { font-style: normal; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .25rem .8rem .25rem 0; }
 th { font-weight: 600; font-size: .8rem; opacity: .7; } td:first-child { width: 12rem; } td:last-child { width: 9rem; }
-.bounds td { vertical-align: top; width: auto !important; } .bounds td:last-child { min-width: 20rem; }
+.bounds td { vertical-align: top; width: auto !important; }
+.bounds td:nth-child(3) { min-width: 12rem; overflow-wrap: anywhere; } .bounds td:last-child { min-width: 20rem; }
 pre { white-space: pre-wrap; font: inherit; }
 .badge { background: var(--soft); border-radius: .3rem; padding: 0 .35rem; font-variant-numeric: tabular-nums; }
 .fa-check-circle::before { content: "holds"; color: #2e7d4f; }

@@ -269,7 +269,7 @@ def test_data_docs_list_each_bound_with_its_note_the_broken_ones_first(tmp_path:
         expectation for expectation in load_suite("extract") if expectation["kwargs"]["column"] == "retention"
     )
     assert table[0][:4] == ["violated", "critical", "retention", "0.1"]
-    assert table[0][4:] == ["must be at least 0.25", f"{refusing['notes']} {refusing['remedy']}"]
+    assert table[0][4:] == ["at least 0.25", f"{refusing['notes']} {refusing['remedy']}"]
     assert all(row[5] for row in table)
 
 
