@@ -9,8 +9,9 @@ from itertools import islice
 from typing import Annotated, Any
 
 import refinery_rendering as rendering
+from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity
-from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag, requires_access_view
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_view
 from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exception_handlers import http_exception_handler
@@ -52,9 +53,9 @@ PLACES_SHOWN = 200
 Term = Annotated[str, Query(max_length=4096)]
 """What is asked for: no longer than a URL."""
 
-NOT_FOUND = 404
+NOT_FOUND, FORBIDDEN = 404, 403
 
-TITLES = {NOT_FOUND: "Not found", 503: "Try again later", 409: "Damaged"}
+TITLES = {NOT_FOUND: "Not found", FORBIDDEN: "Not allowed", 503: "Try again later", 409: "Damaged"}
 """Titles of error pages, by status."""
 
 COMMITTED = re.compile(r"[a-z_]+/[0-9a-f]{24}/manifest\.json")
@@ -104,10 +105,10 @@ def refinery_error(_: Request, error: RefineryError) -> Response:
 
 @app.exception_handler(HTTPException)
 async def http_error(request: Request, error: HTTPException) -> Response:
-    """Show what is not there as a page; who is not logged in gets Airflow's own answer."""
-    if error.status_code != NOT_FOUND:
+    """Show what is not there, or not allowed, as a page; who is not logged in gets Airflow's own answer."""
+    if error.status_code not in TITLES:
         return await http_exception_handler(request, error)
-    return _error_page(NOT_FOUND, str(error.detail))
+    return _error_page(error.status_code, str(error.detail))
 
 
 def _error_page(status: int, message: str) -> Response:
@@ -118,6 +119,14 @@ def _error_page(status: int, message: str) -> Response:
 def render(page: str, **values: Any) -> HTMLResponse:  # noqa: ANN401 -- values of a template are of any type
     """Render a page; every value is escaped."""
     return HTMLResponse(rendering.render(page, root=root(), **values))
+
+
+def reads_texts(request: Request, user: GetUserDep) -> None:
+    """Let those who may approve a refused gate read the crawl's texts, and log who read which; 403 for others."""
+    if not get_auth_manager().is_authorized_dag(method="PUT", access_entity=DagAccessEntity.HITL_DETAIL, user=user):
+        message = "Texts of a crawl are shown to those who may approve a refused gate. Ask for a role with that right."
+        raise HTTPException(FORBIDDEN, message)
+    log.info("%s reads texts: %s", user.get_name(), request.url.path)
 
 
 # --- Pages -----------------------------------------------------------------------------------------------------
@@ -174,7 +183,7 @@ def _costs(recipe: str, snapshot: str) -> list[Mapping[str, Any]]:
         return list(ledger.query("cost", recipe=recipe, snapshot=snapshot))
 
 
-@app.get("/rejects/{recipe}/{snapshot}/{stage}")
+@app.get("/rejects/{recipe}/{snapshot}/{stage}", dependencies=[Depends(reads_texts)])
 def rejects_page(recipe: str, snapshot: str, stage: str, reason: str = "") -> HTMLResponse:
     """Show a sample of the rows that a stage rejected or quarantined, with the evidence."""
     version = version_log.current(root(), recipe, snapshot)
@@ -198,13 +207,12 @@ def _sample(shards: Shards, reason: str = "", columns: Sequence[str] | None = No
             return
 
 
-@app.get("/sample/{path:path}", dependencies=[Depends(requires_access_dag("PUT", DagAccessEntity.HITL_DETAIL))])
-def sample_page(path: str, user: GetUserDep, reason: str = "") -> HTMLResponse:
+@app.get("/sample/{path:path}", dependencies=[Depends(reads_texts)])
+def sample_page(path: str, reason: str = "") -> HTMLResponse:
     """Show rows that a manifest keeps and rows that it rejected, to who may approve what a gate refused."""
     if not COMMITTED.fullmatch(path):
         raise HTTPException(NOT_FOUND, f"{path} is not the path of a manifest")
     manifest = read_manifest(root(), path)
-    log.info("%s reads rows of %s", user.get_name(), path)
     columns = [name for name, _ in manifest.schema if name in SAMPLED]
     return render(
         "sample.html",
@@ -217,7 +225,7 @@ def sample_page(path: str, user: GetUserDep, reason: str = "") -> HTMLResponse:
     )
 
 
-@app.get("/trace/{recipe}/{snapshot}")
+@app.get("/trace/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
 def trace_page(recipe: str, snapshot: str, token: int = 0) -> HTMLResponse:
     """Show the document and the landed record that a packed token comes from."""
     version = version_log.current(root(), recipe, snapshot)
@@ -264,8 +272,10 @@ def static(name: str) -> Response:
 
 
 @app.get("/files/{path:path}")
-def files(path: str) -> Response:
-    """Return a manifest, verdict, report, dataset version or Data Docs page as it is stored."""
+def files(path: str, request: Request, user: GetUserDep) -> Response:
+    """Return a manifest, verdict, dataset version, Data Docs page or report (which has texts) as it is stored."""
+    if "/report-" in path:
+        reads_texts(request, user)
     body = _body(path)
     if path.endswith(".html"):
         return HTMLResponse(body, headers={"Content-Security-Policy": rendering.STORED_POLICY})

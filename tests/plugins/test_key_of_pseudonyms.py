@@ -118,9 +118,7 @@ def test_no_page_shows_the_key(finished: Finished, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     app = refinery_plugin.app
     create_app(apps="core").mount("/refinery", app)
-    monkeypatch.setitem(
-        app.dependency_overrides, get_user, lambda: SimpleAuthManagerUser(username="ada", role="VIEWER")
-    )
+    monkeypatch.setitem(app.dependency_overrides, get_user, lambda: SimpleAuthManagerUser(username="ada", role="USER"))
     visitor: Any = TestClient(app)
     due, seen = ["/page", "/find?site=example.org", "/trace/corpus/build?token=1"], set[str]()
     while due:

@@ -64,11 +64,11 @@ def stranger(app: Any) -> Any:
 
 @pytest.fixture
 def visitor(stranger: Any, app: Any) -> Iterator[Any]:
-    """A visitor who may see the web site."""
+    """A visitor who may see the web site, and start runs."""
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
     from airflow.api_fastapi.core_api.security import get_user
 
-    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="ada", role="VIEWER")
+    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="ada", role="USER")
     yield stranger
     app.dependency_overrides.clear()
 
@@ -128,6 +128,27 @@ def test_text_of_the_crawl_is_escaped_and_may_not_run(visitor: Any, root: Path) 
     assert "&lt;script&gt;" in visitor.get("/rejects/small/2026-11-19/extract").text
 
 
+def test_who_may_only_look_reads_no_texts_of_the_crawl(
+    visitor: Any, app: Any, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rejected texts and traced documents were shown to everyone with a login, and nobody knew who had read them."""
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.api_fastapi.core_api.security import get_user
+
+    report = f"/files/{version_log.current(str(root), 'small', '2026-11-19').report}"
+    texts = ("/rejects/small/2026-11-19/extract", "/trace/small/2026-11-19", report)
+    with caplog.at_level("INFO", logger="refinery"):
+        assert visitor.get(texts[0]).status_code == 200
+    assert "ada reads texts: /rejects/small/2026-11-19/extract" in caplog.text
+    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="eve", role="VIEWER")
+    for path in texts:
+        refused = visitor.get(path)
+        assert refused.status_code == 403
+        assert "Ask for a role with that right." in refused.text
+        assert "example.org" not in refused.text
+    assert [visitor.get(path).status_code for path in ("/page", "/snapshot/small/2026-11-19", "/find")] == [200] * 3
+
+
 def test_the_links_of_a_page_lead_somewhere(visitor: Any) -> None:
     links = re.findall(r'href="/refinery(/[^"]+)"', visitor.get("/snapshot/small/2026-11-19").text)
     assert len(links) > 5
@@ -141,6 +162,7 @@ def test_rows_of_a_manifest_are_shown_to_who_may_approve_it_and_to_no_other(visi
     from airflow.api_fastapi.core_api.security import get_user
 
     path = f"/sample/{next(root.glob('extract/*/manifest.json')).relative_to(root)}"
+    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="eve", role="VIEWER")
     assert visitor.get(path).status_code == 403
     app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="bob", role="USER")
     page = visitor.get(path)
