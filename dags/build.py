@@ -24,40 +24,14 @@ import os
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from airflow.sdk import DAG, Asset, Param, XComArg
+from airflow.sdk import DAG, Asset, XComArg
 from refinery_approval import approval_param
+from refinery_form import params_of_runs
 from refinery_operators import Compose, Export, Publish, log_failure, log_retry
 from refinery_retry import RETRIES
 from refinery_wiring import cuts_of, wire_stages
 
-from pipeline_tasks.recipe import BUILDS, ENGINES, MAX_PARTITIONS, Recipe, Versions, load_build, recipe_names
-
-
-def params(recipe: Recipe) -> dict[str, Param]:
-    """Return the params of a run, which the form in the web UI shows; a run with others is refused at once."""
-    text = {"type": "string"}
-    root = os.environ.get("REFINERY_ROOT", "s3://refinery/refined")
-    return {
-        "root": Param(root, description="Root that keeps every output", **text),
-        "partitions": Param(
-            0,
-            type="integer",
-            minimum=0,
-            maximum=MAX_PARTITIONS,
-            description="Partitions per stage; 0: as in the recipe, else by bytes",
-        ),
-        "engines": Param(
-            {}, type="object", additionalProperties={"enum": list(ENGINES)}, description="stage (or *): engine"
-        ),
-        "override": Param(
-            {},
-            type="object",
-            propertyNames={"enum": [step.stage for step in recipe.steps]},
-            additionalProperties={**text, "pattern": r"\S"},
-            description="stage: why its gate may pass",
-        ),
-        "approval": approval_param(),
-    }
+from pipeline_tasks.recipe import BUILDS, Recipe, Versions, load_build, recipe_names
 
 
 def wire(recipe: Recipe) -> DAG:
@@ -73,7 +47,7 @@ def wire(recipe: Recipe) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args={**RETRIES, **callbacks},
-        params=params(recipe),
+        params={**params_of_runs([step.stage for step in recipe.steps]), "approval": approval_param()},
         doc_md=__doc__,
         tags=["refinery"],
     ) as dag:

@@ -33,51 +33,39 @@ from datetime import UTC, datetime
 
 from airflow.sdk import DAG, Param, XComArg
 from refinery_approval import approval_param
+from refinery_form import ADVANCED, OPTIONAL, TEXT, params_of_runs
 from refinery_operators import Land, Publish, PublishGate, log_failure, log_retry
 from refinery_retry import RETRIES
 from refinery_sensor import SnapshotSensor
 from refinery_turn import SENSE, Turn
 from refinery_wiring import asset_of, cuts_of, dag_id_of, refine_recipes, wire_stages
 
-from pipeline_tasks.recipe import ENGINES, MAX_PARTITIONS, PUBLISH, Recipe
+from pipeline_tasks.recipe import PUBLISH, Recipe
 
 
 def params(recipe: Recipe) -> dict[str, Param]:
     """Return the params of a run, which the form in the web UI shows; a run with others is refused at once."""
-    text = {"type": "string"}
     landing = os.environ.get("REFINERY_LANDING", "s3://refinery/landing")
-    root = os.environ.get("REFINERY_ROOT", "s3://refinery/refined")
+    of_every_run = params_of_runs([*(step.stage for step in recipe.steps), PUBLISH])
     return {
-        "input": Param(f"{landing}/{{snapshot}}", description="Where the snapshot is; {snapshot} is its id", **text),
-        "root": Param(root, description="Root that keeps every output", **text),
-        "snapshot": Param("", description="Snapshot id; empty: the run's date", **text),
-        "partitions": Param(
-            0,
-            type="integer",
-            minimum=0,
-            maximum=MAX_PARTITIONS,
-            description="Partitions per stage; 0: as in the recipe, else by bytes",
+        "snapshot": Param(
+            None, title="Snapshot", description="Its name, as it landed; empty: the date of the run", **OPTIONAL
         ),
-        "engines": Param(
-            {},
-            type="object",
-            additionalProperties={"enum": list(ENGINES)},
-            description="stage (or *): engine",
-        ),
-        "override": Param(
-            {},
-            type="object",
-            propertyNames={"enum": [*(step.stage for step in recipe.steps), PUBLISH]},
-            additionalProperties={**text, "pattern": r"\S"},
-            description="stage (or publish): why its gate may pass",
+        **of_every_run,
+        "approval": approval_param(),
+        "input": Param(
+            f"{landing}/{{snapshot}}",
+            section=ADVANCED,
+            description="Where the snapshot is; {snapshot} is its name",
+            **TEXT,
         ),
         "patience": Param(
             20,
+            section=ADVANCED,
             type="number",
             minimum=0,
             description="Hours after its date to wait for a snapshot; 0: none",
         ),
-        "approval": approval_param(),
     }
 
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from airflow.sdk import Context
 from airflow.sdk.configuration import conf
+from refinery_form import engines_of, overrides_of
 
 from pipeline_tasks.errors import RecipeError
 
@@ -43,8 +44,8 @@ def run_of(context: Context) -> Run:
         root=str(params["root"]),
         snapshot=snapshot,
         partitions=int(params["partitions"]),
-        engines=dict(params["engines"] or {}),
-        override=dict(params["override"] or {}),
+        engines=engines_of(params),
+        override=overrides_of(params),
         patience=float(params.get("patience", 0)),
         approval=_approval(context["dag_run"], params),
     )

@@ -35,7 +35,7 @@ def test_a_build_starts_when_a_version_is_published(parsed: dict[str, Any], name
     recipe, dag = load_build(name), parsed["dags"][f"build_{name}"]
     assert recipe.versions is not None
     assert dag["assets"] == [f"{recipe.versions.recipe}_tokens"]
-    assert set(dag["params"]) == {"root", "partitions", "engines", "override", "approval"}
+    assert set(dag["params"]) == {"root", "partitions", "engine", "engines", "accept", "reason", "override", "approval"}
     assert "Runbook" in dag["doc"]
 
 

@@ -14,6 +14,7 @@ ALLOWED = {
     "plugins/refinery_approval.py": VOCABULARY,
     "plugins/refinery_arrivals.py": {"inspect.staleness", "landing", "publish", "store", *VOCABULARY},
     "plugins/refinery_credentials.py": {"store.temporary"},
+    "plugins/refinery_form.py": VOCABULARY,
     "plugins/refinery_launch.py": {"engines.address", "service", *VOCABULARY, *REQUESTS},
     "plugins/refinery_operators.py": VOCABULARY | REQUESTS,
     "plugins/refinery_overview.py": READS,

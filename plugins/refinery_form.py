@@ -1,0 +1,85 @@
+"""The params of a run, as Airflow's form shows them: what a person decides first, the rest in a section of its own."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow.sdk import Param
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.recipe import ENGINES, MAX_PARTITIONS
+
+ADVANCED = "Advanced"
+"""Section of what has a default for every run, and of what programs set as JSON."""
+
+AS_IN_RECIPE = "as in the recipe"
+"""Choice of an engine that leaves it to the recipe."""
+
+TEXT: Mapping[str, Any] = {"type": "string"}
+OPTIONAL: Mapping[str, Any] = {"type": ["string", "null"]}
+"""Types of a field that must, and that need not, be filled in."""
+
+
+def params_of_runs(gates: Sequence[str]) -> dict[str, Param]:
+    """Return the params that runs of every DAG have; `gates` are the gates that a person may accept."""
+    root = os.environ.get("REFINERY_ROOT", "s3://refinery/refined")
+    chosen = "Gates that may pass although they refuse; give the reason below"
+    return {
+        "engine": Param(
+            AS_IN_RECIPE, enum=[AS_IN_RECIPE, *ENGINES], title="Engine", description="Where every stage runs", **TEXT
+        ),
+        "accept": Param(
+            None,
+            type=["array", "null"],
+            items={"enum": list(gates)},
+            examples=list(gates),
+            title="Gates to accept",
+            description=chosen,
+        ),
+        "reason": Param(
+            None, title="Reason", description="Why these gates may pass; stored in the verdict", **OPTIONAL
+        ),
+        "root": Param(root, section=ADVANCED, description="Root that keeps every output", **TEXT),
+        "partitions": Param(
+            0,
+            section=ADVANCED,
+            type="integer",
+            minimum=0,
+            maximum=MAX_PARTITIONS,
+            description="Partitions per stage; 0: as in the recipe, else by bytes",
+        ),
+        "engines": Param(
+            {},
+            section=ADVANCED,
+            type="object",
+            additionalProperties={"enum": list(ENGINES)},
+            description="stage (or *): engine, for engines that differ by stage",
+        ),
+        "override": Param(
+            {},
+            section=ADVANCED,
+            type="object",
+            propertyNames={"enum": list(gates)},
+            additionalProperties={**TEXT, "pattern": r"\S"},
+            description="gate: why it may pass, for reasons that differ by gate",
+        ),
+    }
+
+
+def engines_of(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the engines that a run chose, by stage, `*` for all others."""
+    engine = params.get("engine") or AS_IN_RECIPE
+    chosen = {} if engine == AS_IN_RECIPE else {"*": str(engine)}
+    return chosen | dict(params.get("engines") or {})
+
+
+def overrides_of(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the reasons why gates may pass, by gate; RecipeError for gates that were accepted without a reason."""
+    accepted, reason = params.get("accept") or [], str(params.get("reason") or "").strip()
+    if accepted and not reason:
+        message = f"the gates {', '.join(accepted)} are accepted without a reason; fill in the param `reason`"
+        raise RecipeError(message)
+    if reason and not accepted:
+        message = f"the reason {reason!r} is given for no gate; choose the gates in the param `accept`"
+        raise RecipeError(message)
+    return dict.fromkeys(accepted, reason) | dict(params.get("override") or {})
