@@ -1,7 +1,7 @@
 """Finds the snapshots that have landed and are to be refined, and those that are to be refined again."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, get_args
 
@@ -73,7 +73,10 @@ def landed_start(dag_id: str, name: str, params: Mapping[str, Any]) -> Iterator[
 
 
 def stale_starts(dag_id: str, recipe: str, root: str, run_id: str) -> list[Start]:
-    """Return the starts of the first stale snapshot and of all after it, whose history its new version changes."""
+    """Return the starts of the first stale snapshot and of all after it, whose history its new version changes.
+
+    What a person let pass in a stage that reads nothing else than before passes again, for the same reason.
+    """
     from pipeline_tasks.inspect.staleness import stale_now
     from pipeline_tasks.publish import version_log
 
@@ -81,17 +84,35 @@ def stale_starts(dag_id: str, recipe: str, root: str, run_id: str) -> list[Start
     stale = {version.version.snapshot: version.stage for version in stale_now(root, recipe)}
     for snapshot, stage in stale.items():
         log.info("%s  snapshot %s is stale from %s on: earlier snapshots changed since", dag_id, snapshot, stage)
-    first = min(stale, default=None)
+    if not stale:
+        return []
+    first = min(stale)
+    again = [version for version in versions if version.snapshot >= first]
+    changed = {version.snapshot: [stale[first], stale.get(version.snapshot, stale[first])] for version in again}
     return [
         start_of(
             dag_id,
             f"stale__{version.snapshot}__{run_id}",
-            {"snapshot": version.snapshot, "input": input_of(root, version), "root": root, "patience": 0},
+            {
+                "snapshot": version.snapshot,
+                "input": input_of(root, version),
+                "root": root,
+                "patience": 0,
+                "override": accepted_before(changed[version.snapshot], root, version),
+            },
             f"Refined again, as {first} is stale from {stale[first]} on",
         )
-        for version in versions
-        if first is not None and version.snapshot >= first
+        for version in again
     ]
+
+
+def accepted_before(stages: Sequence[str], root: str, version: Any) -> dict[str, str]:  # noqa: ANN401 -- as below
+    """Return why refused gates of a version were let pass, by gate, for stages that run before all of `stages`."""
+    from pipeline_tasks.publish.summary import read_summary
+    from pipeline_tasks.recipe import STAGES
+
+    earlier = STAGES[: min(map(STAGES.index, stages))]
+    return {gate: reason for gate, reason in read_summary(root, version).overrides.items() if gate in earlier}
 
 
 def input_of(root: str, version: Any) -> str:  # noqa: ANN401 -- a Version, which is imported when it is needed

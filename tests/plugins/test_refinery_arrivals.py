@@ -10,6 +10,8 @@ import pytest
 
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.publish import version_log
+from tests.airflow_server import archive_of
+from tests.chain import reply
 from tests.small_root import DAYS, RECIPE, SmallRoot
 
 BODY = b"{}\n"
@@ -107,3 +109,30 @@ def test_stale_snapshots_are_started_again_from_where_they_landed(small_root: Sm
         name for name, _, _ in list_snapshot(str(small_root.landing / DAYS[1])).files
     }
     assert f"{DAYS[1]} is stale from" in start["note"]
+
+
+def published_with_a_refused_gate(tmp_path: Path) -> tuple[str, version_log.Version]:
+    """Publish a day of two stages; a person let the gate of the second pass."""
+    root, landing = str(tmp_path / "root"), tmp_path / "landing" / "2026-11-19"
+    landing.mkdir(parents=True)
+    (landing / "a.warc.gz").write_bytes(archive_of(0))
+    named = {"root": root, "recipe": RECIPE, "snapshot": landing.name}
+    landed = reply("land", **named, input=str(landing))
+    manifests, verdicts, parent = {"land": landed["manifest"]}, {}, landed["manifest"]
+    for stage, bounds in (("ingest", {}), ("extract", {"retention": {"critical": {"max_value": 0.5}}})):
+        request = {"stage": stage, "params": {}, "parent": parent, "landing": landed["landing"]}
+        parent = manifests[stage] = reply("refine", **named, **request)["manifest"]
+        judged = reply("judge", **named, manifest=parent, bounds=bounds, override="a forum")
+        verdicts[stage] = judged["verdict"]
+    reply("publish", **named, landing=landed["landing"], manifests=manifests, verdicts=verdicts)
+    return root, version_log.current(root, RECIPE, landing.name)
+
+
+def test_what_a_person_let_pass_passes_again_where_nothing_changed(tmp_path: Path) -> None:
+    """A stale day whose crawl had been approved was refused again, for the same manifest."""
+    from refinery_arrivals import accepted_before
+
+    root, version = published_with_a_refused_gate(tmp_path)
+    assert accepted_before(["tokenize", "dedup_exact"], root, version) == {"extract": "a forum"}
+    assert accepted_before(["tokenize", "extract"], root, version) == {}
+    assert accepted_before(["ingest"], root, version) == {}
