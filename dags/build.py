@@ -16,7 +16,7 @@ rerunning is always safe; packed shards that an earlier version has are not expo
   form and its *Data Docs*, and approve or reject with a reason. The reason, your name and the time are stored in the
   verdict. Later builds wait meanwhile.
 - *A gate refused.* Nobody approved, or somebody rejected. If the data is right after all, clear the gate's task to be
-  asked again, or trigger the DAG with `override = {"<stage>": "<why it may pass>"}`.
+  asked again, or trigger the DAG with the gate under *Gates to accept*, and a reason.
 - *Where it runs*: the connections `spark_default` and `ray_default` decide, nothing else.
 """
 

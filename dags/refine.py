@@ -13,8 +13,8 @@ is reused and not done again, so clearing and rerunning is always safe.
   form and its *Data Docs*, and approve or reject with a reason. The reason, your name and the time are stored in the
   verdict. Runs of later snapshots wait meanwhile. In a backfill a gate does not wait.
 - *A gate refused.* Nobody approved, or somebody rejected. If the data is right after all, clear the gate's task to be
-  asked again, or trigger the DAG with the same `snapshot` and `override = {"<stage>": "<why it may pass>"}`, or
-  `publish` for `publish_gate`. If it is not, mend it and clear the run.
+  asked again, or trigger the DAG with the same `snapshot`, the gate under *Gates to accept* (`publish` for
+  `publish_gate`), and a reason. If it is not, mend it and clear the run.
 - *`sense` waits.* Its XCom `arrival` and its log say what is missing, which files are short, and until when it waits.
 - *A date was skipped.* Nothing had landed `patience` hours after the date's midnight. Land it, then clear the run.
 - *`sense` failed.* A part of the snapshot had landed by then. The error names the files. Land them, then clear the run.

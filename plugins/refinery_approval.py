@@ -233,12 +233,11 @@ def question(review: Review, address: str, until: datetime) -> list[str]:
 
 def refusal_text(review: Review, decision: str = "") -> str:
     """Return the lines of a refusal: what is out of bounds, what a person decided, and the way out."""
-    gate = review.gate
+    gate, again = review.gate, "; or clear this task, and approve it" if decision else ""
     way_out = [
         f"Look at {review.docs} in the root.",
-        f"If the data is as it should be, run again with --override {gate}=WHY",
-        f'(in Airflow: the param override={{"{gate}": "WHY"}}'
-        + (", or clear this task and approve it)." if decision else ")."),
+        f"If the data is as it should be, run again with --override {gate}=WHY. In Airflow, trigger the",
+        f"DAG with {gate} under Gates to accept, and a reason{again}.",
     ]
     decided = wrap(decision, WIDTH, break_long_words=False)
     return "\n".join([f"the gate of {gate} refuses {review.subject}", *review.lines, *decided, *way_out])

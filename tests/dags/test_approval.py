@@ -113,7 +113,7 @@ def test_a_person_approves_in_the_web_ui_what_a_gate_refused_and_is_recorded(air
     decide(ada, "extract.gate", "Reject", lambda: ada.state(DAY, "extract.gate") == "failed", reason="the site is down")
     text = text_of(ada, DAY, "extract.gate")
     assert re.search(r"It was rejected: the site is down \(ada, 20[\d-]+ [\d:]+ UTC\)\.", text)
-    assert "clear this task and approve it" in text
+    assert "clear this task, and approve it" in text
     assert "Traceback" not in text
     assert not any(entry.get("error_detail") for entry in log_of(ada, DAY, "extract.gate"))
 

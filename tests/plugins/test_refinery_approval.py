@@ -106,7 +106,8 @@ def test_a_refusal_names_who_rejected_or_that_nobody_answered(answer: dict[str, 
     lines = str(refused.value).splitlines()
     assert lines[:4] == ["the gate of extract refuses extract/2f/manifest.json", *LINES]
     assert lines[4] == words
-    assert lines[-1] == '(in Airflow: the param override={"extract": "WHY"}, or clear this task and approve it).'
+    assert "run again with --override extract=WHY." in lines[-2]
+    assert lines[-1] == "DAG with extract under Gates to accept, and a reason; or clear this task, and approve it."
     assert all(len(line) <= 100 for line in lines)
 
 
