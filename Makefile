@@ -90,4 +90,8 @@ $(TRAIN)/.installed: tests/training/requirements.txt pyproject.toml
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
 	@echo "Installing the test tools ..."
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes --compile-bytecode -q -r requirements-dev.txt
+	@command -v chromium >/dev/null || { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] \
+		&& echo "Installing chromium for the tests of the web UI ..." && apt-get update -qq \
+		&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
+		|| echo "The tests of the web UI are skipped: they need chromium, which could not be installed"
 	@touch $@

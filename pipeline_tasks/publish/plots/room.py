@@ -74,7 +74,10 @@ def room_plot(facts: Sequence[BoundedFact]) -> Plot | None:
     color = {"field": "finding", "type": "nominal", "scale": scale, "legend": {"title": None, "orient": "top"}}
     tooltip = [{"field": field, "type": "nominal"} for field in ("name", "value", "finding", "why")]
     bars = {"x": {**x, "scale": {"domain": [-1, 1]}}, "y": y, "color": color, "tooltip": tooltip}
-    limit = {"mark": {"type": "rule", "strokeWidth": 2, "color": "--text"}, "encoding": {"x": {"datum": 0}}}
+    limit = {
+        "mark": {"type": "rule", "aria": False, "strokeWidth": 2, "color": "--text"},
+        "encoding": {"x": {"datum": 0}},
+    }
     spec = base_spec(rows) | {"height": {"step": 20}}
     spec |= {"layer": [{"mark": {"type": "bar", "height": 10}, "encoding": bars}, limit]}
     shown = f"The {len(rows)} of {len(nearest)} bounds with the least room." if len(rows) < len(nearest) else ""

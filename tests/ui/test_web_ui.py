@@ -1,0 +1,196 @@
+"""Refinery in Airflow's web UI, in a real browser: the form, the approval of a refused gate, and every page."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+
+from tests.airflow_server import PATIENCE, Airflow, airflow_server, archive_of, land
+from tests.archives import http, response, zipped
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: install it (apt-get install chromium)"),
+]
+
+RECIPE = """
+name: small
+stages:
+  ingest: {}
+  extract: {min_chars: 20}
+run: {partitions: 1}
+gates:
+  extract: {retention: {max_value: 0.3}, needs: {}}
+"""
+DAG = "refine_small"
+DAY = "2026-11-20"
+SCRIPT = "<script>document.title = 'taken over'</script>"
+FAULTS = ("serious", "critical")
+"""Impacts of axe-core that no page of ours may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Airflow's web server, and the browser."""
+
+    airflow: Airflow
+    browser: Browser
+
+    def context(self, user: str, **settings: Any) -> BrowserContext:
+        """Return a window in which a user is logged in."""
+        context = self.browser.new_context(**settings)
+        page = context.new_page()
+        page.goto(self.airflow.url)
+        page.locator("[name=username]").fill(user)
+        page.locator("[name=password]").fill(self.airflow.passwords[user])
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url(lambda url: "login" not in url)
+        page.close()
+        return context
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("site")
+    day = folder / "landing" / DAY
+    land(folder / "landing", DAY, 0)
+    hostile = response(f"https://x.example.org/?{SCRIPT}", http(b"<html><body></body></html>"))
+    (day / "a.warc.gz").write_bytes(archive_of(0) + b"".join(zipped([hostile])))
+    with airflow_server(folder, RECIPE, DAG) as airflow, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield Site(airflow, browser)
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def published(site: Site) -> Site:
+    """The site after a run that was started from the form, and whose refused gate a person approved in the browser."""
+    with site.context("ada", viewport={"width": 1440, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(f"{site.airflow.url}/dags/{DAG}")
+        page.get_by_role("button", name="Trigger").first.click()
+        form = page.get_by_role("dialog")
+        expect(form.get_by_text("Its name, as it landed; empty: the date of the run")).to_be_visible()
+        expect(form.get_by_role("button", name="Trigger", exact=True)).to_be_enabled()  # with nothing filled in
+        form.locator("[name=element_snapshot]").fill(DAY)
+        form.get_by_role("button", name="Trigger", exact=True).click()
+        expect(form).to_be_hidden()
+        run = started_by_hand(site.airflow)
+        waits_until(site.airflow, run, "awaiting_input", "extract.gate")
+        page.goto(f"{site.airflow.url}/dags/{DAG}/runs/{run}/tasks/extract.gate/required_actions")
+        expect(page.get_by_text("What is out of bounds")).to_be_visible()
+        expect(page.get_by_role("button", name="Approve")).to_be_disabled()
+        page.locator("[name=element_reason]").fill("a small trial crawl")
+        page.get_by_role("button", name="Approve").click()
+        waits_until(site.airflow, run, "success")
+    return site
+
+
+def started_by_hand(airflow: Airflow) -> str:
+    """Return the id of the one run that the form started."""
+    runs = airflow.call("GET", f"/api/v2/dags/{DAG}/dagRuns")["dag_runs"]
+    [run] = [run for run in runs if run["run_type"] == "manual"]
+    return str(run["dag_run_id"])
+
+
+def waits_until(airflow: Airflow, run: str, state: str, task: str = "") -> None:
+    """Wait until a run, or a task of it, has a state."""
+    place = f"/api/v2/dags/{DAG}/dagRuns/{quote(run)}" + (f"/taskInstances/{task}" if task else "")
+    deadline = time.monotonic() + PATIENCE
+    while (now := airflow.call("GET", place)["state"]) != state:
+        assert now not in ("failed", "upstream_failed"), (run, task, now)
+        assert time.monotonic() < deadline, (run, task, now)
+        time.sleep(2)
+
+
+def open_page(context: BrowserContext, url: str) -> tuple[Page, list[str]]:
+    """Open a page; return it, and what went wrong in it: errors of scripts, and requests to other hosts."""
+    page, faults = context.new_page(), list[str]()
+
+    def said(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            faults.append(message.text)
+
+    def asked(request: Any) -> None:
+        if urlsplit(request.url).netloc not in (urlsplit(url).netloc, ""):
+            faults.append(f"asks {request.url}")
+
+    page.on("console", said)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("request", asked)
+    page.goto(url)
+    page.wait_for_load_state("networkidle")
+    return page, faults
+
+
+def pages(site: Site) -> list[str]:
+    """Return the paths of Refinery's pages, as their own links name them."""
+    with site.context("ada") as context:
+        page, _ = open_page(context, f"{site.airflow.url}/refinery/snapshot/small/{DAY}")
+        links = {str(link.get_attribute("href")) for link in page.locator("main a[href^='/refinery/']").all()}
+    kinds = {link.split("/")[2]: link for link in sorted(links)}  # one of each kind
+    return ["/refinery/page", f"/refinery/snapshot/small/{DAY}", "/refinery/find?site=x.example.org", *kinds.values()]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1024, 1440])
+def test_pages_are_whole_and_accessible(published: Site, theme: Any, width: int) -> None:
+    """No script fails, nothing is asked of another host, no page is wider than the window, axe-core finds no fault."""
+    paths = pages(published)
+    assert {"rejects", "manifest", "files"} <= {path.split("/")[2] for path in paths}, paths
+    with published.context("ada", viewport={"width": width, "height": 900}, color_scheme=theme) as context:
+        for path in paths:
+            page, faults = open_page(context, f"{published.airflow.url}{path}")
+            assert faults == [], path
+            assert page.title() != "taken over"
+            if path.startswith("/refinery/files/"):
+                continue  # a page as it is stored, without our layout
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+            assert page.evaluate("document.documentElement.dataset.theme") == theme, path
+            found = Axe().run(page).response["violations"]
+            assert [(fault["id"], path) for fault in found if fault["impact"] in FAULTS] == []
+            assert page.locator("[data-drawn=no]").count() == 0, path
+            page.close()
+
+
+def test_the_page_is_in_airflows_navigation_and_works_from_the_keyboard(published: Site) -> None:
+    with published.context("ada", viewport={"width": 1440, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(published.airflow.url)
+        page.get_by_role("link", name="Refinery").click()
+        frame = page.frame_locator("iframe")
+        expect(frame.get_by_role("heading", name="Snapshots", exact=True)).to_be_visible()
+        link = frame.get_by_role("link", name=DAY).first
+        link.focus()
+        page.keyboard.press("Enter")
+        expect(frame.get_by_role("heading", name=DAY)).to_be_visible()
+        expect(frame.get_by_text("approved").first).to_be_visible()
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.tagName") == "IFRAME"
+
+
+def test_a_viewer_sees_numbers_and_no_text_of_the_crawl(published: Site) -> None:
+    with published.context("vera") as context:
+        overview, faults = open_page(context, f"{published.airflow.url}/refinery/snapshot/small/{DAY}")
+        assert faults == []
+        assert "extract:empty" in overview.content()
+        refused, _ = open_page(context, f"{published.airflow.url}/refinery/rejects/small/{DAY}/extract")
+        expect(refused.get_by_role("heading", name="Not allowed")).to_be_visible()
+        assert "x.example.org" not in refused.content()
+
+
+def test_a_script_of_the_crawl_stays_text(published: Site) -> None:
+    with published.context("ada") as context:
+        page, faults = open_page(context, f"{published.airflow.url}/refinery/rejects/small/{DAY}/extract")
+        assert faults == []
+        assert "&lt;script&gt;" in page.content()
+        assert page.title() != "taken over"
