@@ -72,7 +72,8 @@ def learn(expectations: Iterable[Expectation], subject: Subject) -> Lesson:
     skipped = []
     for expectation in wanted:
         column, earlier = expectation["kwargs"]["column"], _snapshots(expectation, before)
-        limited = [one for name in _names(column, now, earlier) for one in _limited(expectation, name, now, earlier)]
+        names = _names(column, now, earlier)
+        limited = [bound for name in names for bound in _limited(expectation, name, now, earlier)]
         learned += limited
         if not limited:
             skipped.append(f"{expectation['learned']['from']} {column}: {_absence(expectation, len(earlier))}")

@@ -116,17 +116,17 @@ def open_page(context: BrowserContext, url: str) -> tuple[Page, list[str]]:
     """Open a page; return it, and what went wrong in it: errors of scripts, and requests to other hosts."""
     page, faults = context.new_page(), list[str]()
 
-    def said(message: ConsoleMessage) -> None:
+    def keep_error(message: ConsoleMessage) -> None:
         if message.type == "error":
             faults.append(message.text)
 
-    def asked(request: Any) -> None:
+    def keep_stranger(request: Any) -> None:
         if urlsplit(request.url).netloc not in (urlsplit(url).netloc, ""):
             faults.append(f"asks {request.url}")
 
-    page.on("console", said)
+    page.on("console", keep_error)
     page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("request", asked)
+    page.on("request", keep_stranger)
     page.goto(url)
     page.wait_for_load_state("networkidle")
     return page, faults
@@ -156,8 +156,8 @@ def test_pages_are_whole_and_accessible(published: Site, theme: Any, width: int)
                 continue  # a page as it is stored, without our layout
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
             assert page.evaluate("document.documentElement.dataset.theme") == theme, path
-            found = Axe().run(page).response["violations"]
-            assert [(fault["id"], path) for fault in found if fault["impact"] in FAULTS] == []
+            violations = Axe().run(page).response["violations"]
+            assert [(fault["id"], path) for fault in violations if fault["impact"] in FAULTS] == []
             assert page.locator("[data-drawn=no]").count() == 0, path
             page.close()
 
