@@ -213,7 +213,8 @@ def sample_page(path: str, reason: str = "") -> HTMLResponse:
     if not COMMITTED.fullmatch(path):
         raise HTTPException(NOT_FOUND, f"{path} is not the path of a manifest")
     manifest = read_manifest(root(), path)
-    columns = [name for name, _ in manifest.schema if name in SAMPLED]
+    unread = {"text"} if manifest.stage == "ingest" else set[str]()  # it is read from the landed files, by a run alone
+    columns = [name for name, _ in manifest.schema if name in SAMPLED and name not in unread]
     return render(
         "sample.html",
         path=path,

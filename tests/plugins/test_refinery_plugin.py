@@ -16,6 +16,7 @@ from pipeline_tasks.sealed import path_of
 from tests.archives import http, response, zipped
 from tests.chain import How, refined, reply
 from tests.publish.test_building import REFINES, built, documents, recipe_of, refined_days
+from tests.small_root import SmallRoot
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -177,6 +178,19 @@ def test_rows_of_a_manifest_are_shown_to_who_may_approve_it_and_to_no_other(visi
     shard = next(root.glob("extract/*/data/*"))
     for other in ("../ledger.sqlite", "ledger.sqlite", str(shard.relative_to(root))):
         assert visitor.get(f"/sample/{other}").status_code == 404
+
+
+def test_rows_are_shown_without_texts_that_stay_where_they_landed(
+    visitor: Any, small_root: SmallRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page of lines of JSON that `ingest` kept said that they were damaged."""
+    monkeypatch.setenv("REFINERY_ROOT", small_root.root)
+    for manifest in Path(small_root.root).glob("*/*/manifest.json"):
+        path = manifest.relative_to(small_root.root)
+        assert visitor.get(f"/sample/{path}").status_code == 200, path
+    manifest = next(Path(small_root.root).glob("ingest/*/manifest.json"))
+    page = visitor.get(f"/sample/{manifest.relative_to(small_root.root)}").text
+    assert "https://example.org/" in page.split("<h2>Rejected", 1)[0]
 
 
 @pytest.mark.parametrize(
