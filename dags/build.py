@@ -24,12 +24,12 @@ import os
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from airflow.sdk import DAG, Asset, XComArg
+from airflow.sdk import DAG, XComArg
 from refinery_approval import approval_param
 from refinery_form import params_of_runs
 from refinery_operators import Compose, Export, Publish, log_failure, log_retry
 from refinery_retry import RETRIES
-from refinery_wiring import cuts_of, wire_stages
+from refinery_wiring import asset_of, cuts_of, wire_stages
 
 from pipeline_tasks.recipe import BUILDS, Recipe, Versions, load_build, recipe_names
 
@@ -42,7 +42,7 @@ def wire(recipe: Recipe) -> DAG:
     with DAG(
         f"build_{recipe.name}",
         description=recipe.title or "Refined snapshots in, a training dataset out",
-        schedule=[Asset(name=f"{versions.recipe}_tokens", group="refinery")],
+        schedule=[asset_of(versions.recipe, "tokens")],
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
         max_active_runs=1,
@@ -54,7 +54,7 @@ def wire(recipe: Recipe) -> DAG:
         compose = Compose(task_id="compose", recipe=recipe.name, versions=asdict(versions), next_cut=cuts[0])
         landed = XComArg(compose, key="landed")
         gates = wire_stages(recipe, cuts, landed, compose.output)
-        tokens = Asset(name=f"{recipe.name}_tokens", group="refinery")
+        tokens = asset_of(recipe.name, "tokens")
         publish = Publish(task_id="publish", recipe=recipe.name, landed=landed, gates=gates, outlets=[tokens])
         if recipe.exports:
             Export(task_id="export", recipe=recipe.name, published=publish.output, exports=dict(recipe.exports))

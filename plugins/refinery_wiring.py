@@ -30,7 +30,7 @@ def dag_id_of(recipe: Recipe) -> str:
 
 
 def asset_of(recipe: str, state: str) -> Asset:
-    """Return the asset of a state that snapshots of a recipe, given by its name, reach, each as an event of its own."""
+    """Return the asset of a state that versions of a recipe, given by its name, reach, each as an event of its own."""
     return Asset(name=f"{recipe}_{state}", group="refinery")  # a URI would load every provider
 
 
