@@ -63,7 +63,7 @@ def publish_build(
     if same := _same(root, name, manifests[COMPOSE], index):
         _require_allowed(root, f"version {same.number} of {name}", by_stage)
         return _reply(same)
-    files += _small_files(root, name, by_stage, tokenizer, entries)
+    files += _small_files(root, name, by_stage, tokenizer, index)
     fields = {
         "recipe": name,
         "snapshot": BUILD,
@@ -114,7 +114,8 @@ def restore_build(root: str, version: Version) -> list[PublishedFile]:
     by_stage = {stage: read_manifest(root, referred) for stage, referred in version.manifests.items()}
     tokenizer = tokenizer_of_build(root, by_stage)
     entries, files = _exported(root, version.recipe, by_stage, tokenizer, is_whole)
-    files += _small_files(root, version.recipe, by_stage, tokenizer, entries)
+    index = index_of(version.recipe, by_stage, tokenizer, entries)
+    files += _small_files(root, version.recipe, by_stage, tokenizer, index)
     other = sorted({file.path for file in set(files) ^ set(version.files)})
     if other:
         message = (
@@ -126,10 +127,9 @@ def restore_build(root: str, version: Version) -> list[PublishedFile]:
 
 
 def _small_files(
-    root: str, name: str, by_stage: Mapping[str, Manifest], tokenizer: Tokenizer, entries: Sequence[Entry]
+    root: str, name: str, by_stage: Mapping[str, Manifest], tokenizer: Tokenizer, index: Mapping[str, Any]
 ) -> list[PublishedFile]:
     """Store the files beside the shards: index, tokenizer, origin and card."""
-    index = index_of(name, by_stage, tokenizer, entries)
     prefix = prefix_of(name, by_stage)
     body = _stored_index(root, name, f"{prefix}/{INDEX}", index)
     small = {
