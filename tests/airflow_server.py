@@ -8,10 +8,11 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pipeline_tasks.embedded.airflow_home import PROJECT
 from tests.archives import http, response, zipped
@@ -45,30 +46,71 @@ class Airflow:
         with urllib.request.urlopen(request, timeout=60) as reply:
             return json.load(reply)
 
-    def trigger(self, snapshot: str, conf: Mapping[str, Any] | None = None, run_id: str = "") -> None:
-        """Start a run of a snapshot by hand; its id is `of_` and the snapshot unless it is given."""
-        body = {
-            "logical_date": None,
-            "dag_run_id": run_id or f"of_{snapshot}",
-            "conf": {"snapshot": snapshot, **(conf or {})},
-        }
+    def trigger(self, snapshot: str, conf: Mapping[str, Any] | None = None) -> str:
+        """Start a run of a snapshot by hand; return its id: `of_` and the snapshot."""
+        run = f"of_{snapshot}"
+        body = {"logical_date": None, "dag_run_id": run, "conf": {"snapshot": snapshot, **(conf or {})}}
         self.call("POST", f"/api/v2/dags/{self.dag}/dagRuns", body)
+        return run
 
-    def of_run(self, snapshot: str, path: str = "") -> Any:
-        """Return what the API says of a snapshot's run that was started by hand, or below it."""
-        return self.call("GET", f"/api/v2/dags/{self.dag}/dagRuns/of_{snapshot}{path}")
+    def runs(self) -> list[Mapping[str, Any]]:
+        """Return what the API says of every run of the DAG."""
+        runs: list[Mapping[str, Any]] = self.call("GET", f"/api/v2/dags/{self.dag}/dagRuns?limit=100")["dag_runs"]
+        return runs
 
-    def state(self, snapshot: str, task: str = "") -> str:
-        """Return the state of a snapshot's run that was started by hand, or of one of its tasks."""
-        return str(self.of_run(snapshot, f"/taskInstances/{task}" if task else "")["state"])
+    def of_run(self, run: str, path: str = "", method: str = "GET", body: Any = None) -> Any:
+        """Return what the API says of a run, or of something below it; or send it a request."""
+        return self.call(method, f"/api/v2/dags/{self.dag}/dagRuns/{quote(run)}{path}", body)
 
-    def waits_until(self, snapshot: str, state: str, task: str = "") -> None:
+    def state(self, run: str, task: str = "") -> str:
+        """Return the state of a run, or of one of its tasks."""
+        return str(self.of_run(run, f"/taskInstances/{task}" if task else "")["state"])
+
+    def states(self, run: str) -> dict[str, str]:
+        """Return the states of a run's tasks, of mapped ones in turn; "" for a task that has none yet."""
+        tasks = self.of_run(run, "/taskInstances?limit=100")["task_instances"]
+        states: dict[str, list[str]] = {}
+        for task in tasks:
+            states.setdefault(task["task_id"], []).append(task["state"] or "")
+        return {task: ", ".join(dict.fromkeys(values)) for task, values in states.items()}
+
+    def waits_until(self, run: str, state: str, task: str = "") -> None:
         """Wait until a run or task has a state; fail as soon as it has failed otherwise."""
-        deadline = time.monotonic() + PATIENCE
-        while (now := self.state(snapshot, task)) != state:
-            assert now not in ("failed", "upstream_failed"), (snapshot, task, now)
-            assert time.monotonic() < deadline, (snapshot, task, now)
-            time.sleep(2)
+
+        def reached() -> bool:
+            now = self.state(run, task)
+            assert now == state or now not in ("failed", "upstream_failed"), (run, task, self.states(run))
+            return now == state
+
+        until(reached, lambda: f"{run} {task} is not {state}: {self.states(run)}")
+
+    def answer(self, run: str, gate: str, option: str, **params: Any) -> None:
+        """Answer the form of a gate that waits for a person."""
+        answer = {"chosen_options": [option], "params_input": params}
+        self.of_run(run, f"/taskInstances/{gate}/-1/hitlDetails", "PATCH", answer)
+
+    def decide(self, run: str, gate: str, answer: Callable[[], None], done: Callable[[], bool]) -> None:
+        """Call `answer` as often as the gate asks, until `done`.
+
+        Airflow loses an answer that comes before its scheduler has seen the task pause; the gate is then tried again.
+        """
+
+        def decided() -> bool:
+            if done():
+                return True
+            if self.state(run, gate) == "awaiting_input":
+                answer()
+            return False
+
+        until(decided, lambda: f"{run} is not decided: {self.states(run)}")
+
+
+def until(done: Callable[[], bool], fault: Callable[[], str], patience: float = PATIENCE) -> None:
+    """Wait until `done`; fail with what `fault` says after `patience` seconds."""
+    deadline = time.monotonic() + patience
+    while not done():
+        assert time.monotonic() < deadline, fault()
+        time.sleep(2)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """A gate that refuses asks a person in Airflow's web API, under its own scheduler, and does what they say."""
 
 import re
-import time
 import urllib.error
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,7 +12,7 @@ import pytest
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from tests.airflow_server import PATIENCE, Airflow, airflow_server, land
+from tests.airflow_server import Airflow, airflow_server, land, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -29,6 +28,7 @@ gates:
 """
 REASONS = {"extract.gate": "a crawl of one site", "publish_gate": "a small day"}
 DAY, NEXT_DAY = "2026-11-01", "2026-11-02"
+RUN, NEXT_RUN = f"of_{DAY}", f"of_{NEXT_DAY}"
 
 
 @pytest.fixture
@@ -38,53 +38,37 @@ def airflow(tmp_path: Path) -> Iterator[Airflow]:
 
 
 def form(airflow: Airflow, gate: str) -> Any:
-    return airflow.of_run(DAY, f"/taskInstances/{gate}/-1/hitlDetails")
-
-
-def answer(airflow: Airflow, gate: str, option: str, **params: Any) -> None:
-    path = f"/api/v2/dags/refine_small/dagRuns/of_{DAY}/taskInstances/{gate}/-1/hitlDetails"
-    airflow.call("PATCH", path, {"chosen_options": [option], "params_input": params})
+    return airflow.of_run(RUN, f"/taskInstances/{gate}/-1/hitlDetails")
 
 
 def decide(airflow: Airflow, gate: str, option: str, done: Callable[[], bool], **params: Any) -> None:
-    """Answer as often as the gate asks, until `done`.
-
-    Airflow loses an answer that comes before its scheduler has seen the task pause; the gate is then tried again.
-    """
-    deadline = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < deadline, text_of(airflow, DAY, gate)
-        if airflow.state(DAY, gate) == "awaiting_input":
-            answer(airflow, gate, option, **params)
-        time.sleep(2)
+    """Answer as often as the gate asks, until `done`."""
+    airflow.decide(RUN, gate, partial(airflow.answer, RUN, gate, option, **params), done)
 
 
-def log_of(airflow: Airflow, day: str, gate: str) -> list[dict[str, Any]]:
+def log_of(airflow: Airflow, run: str, gate: str) -> list[dict[str, Any]]:
     """Return the log of a gate, of all its tries."""
-    tries = range(1, airflow.of_run(day, f"/taskInstances/{gate}")["try_number"] + 1)
-    return [entry for at in tries for entry in airflow.of_run(day, f"/taskInstances/{gate}/logs/{at}")["content"]]
+    tries = range(1, airflow.of_run(run, f"/taskInstances/{gate}")["try_number"] + 1)
+    return [entry for at in tries for entry in airflow.of_run(run, f"/taskInstances/{gate}/logs/{at}")["content"]]
 
 
-def text_of(airflow: Airflow, day: str, gate: str) -> str:
-    return "\n".join(str(entry["event"]) for entry in log_of(airflow, day, gate))
+def text_of(airflow: Airflow, run: str, gate: str) -> str:
+    return "\n".join(str(entry["event"]) for entry in log_of(airflow, run, gate))
 
 
 def waits_for(words: str, look: Callable[[], str]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while words not in (text := look()):
-        assert time.monotonic() < deadline, text
-        time.sleep(2)
+    until(lambda: words in look(), look)
 
 
 def is_done(airflow: Airflow, gate: str) -> bool:
-    return airflow.state(DAY, gate) == "success"
+    return airflow.state(RUN, gate) == "success"
 
 
 def ahead_of_next_day(airflow: Airflow) -> str:
     """Return the runs that the next day waits for, as its task `turn` says; "" before it waits."""
-    if airflow.state(NEXT_DAY, "turn") != "deferred":
+    if airflow.state(NEXT_RUN, "turn") != "deferred":
         return ""
-    return str(airflow.of_run(NEXT_DAY, "/taskInstances/turn/xcomEntries/ahead")["value"])
+    return str(airflow.of_run(NEXT_RUN, "/taskInstances/turn/xcomEntries/ahead")["value"])
 
 
 def test_a_person_approves_in_the_web_ui_what_a_gate_refused_and_is_recorded(airflow: Airflow, tmp_path: Path) -> None:
@@ -93,39 +77,39 @@ def test_a_person_approves_in_the_web_ui_what_a_gate_refused_and_is_recorded(air
     for number, (day, hours) in enumerate({DAY: 24, NEXT_DAY: 0.001}.items()):
         land(tmp_path / "landing", day, number * 20, listed=True)
         airflow.trigger(day, {"approval": hours})
-    airflow.waits_until(DAY, "awaiting_input", "extract.gate")
+    airflow.waits_until(RUN, "awaiting_input", "extract.gate")
     shown = form(ada, "extract.gate")
     assert shown["options"] == ["Approve", "Reject"]
     assert shown["params"]["reason"]["schema"]["minLength"] == 1
     assert "critical: retention is 1, and must be at least 0.25 and at most 0.5" in shown["body"]
     assert "- kept: 9 of 9 rows" in shown["body"]
     assert "[Data Docs](/refinery/files/extract/" in shown["body"]
-    assert f"/runs/of_{DAY}/tasks/extract.gate/required_actions" in text_of(ada, DAY, "extract.gate")
+    assert f"/runs/{RUN}/tasks/extract.gate/required_actions" in text_of(ada, RUN, "extract.gate")
     waits_for(f"{DAY}, which awaits approval in extract.gate", lambda: ahead_of_next_day(airflow))
 
     with pytest.raises(urllib.error.HTTPError, match="403"):
-        answer(airflow.as_user("vera"), "extract.gate", "Approve", reason="a viewer")
+        airflow.as_user("vera").answer(RUN, "extract.gate", "Approve", reason="a viewer")
     no_reason = "without a reason that can be stored"
-    decide(ada, "extract.gate", "Approve", lambda: no_reason in text_of(ada, DAY, "extract.gate"), reason=" \n")
-    airflow.waits_until(DAY, "awaiting_input", "extract.gate")
+    decide(ada, "extract.gate", "Approve", lambda: no_reason in text_of(ada, RUN, "extract.gate"), reason=" \n")
+    airflow.waits_until(RUN, "awaiting_input", "extract.gate")
     assert form(ada, "extract.gate")["responded_at"] is None
 
-    decide(ada, "extract.gate", "Reject", lambda: ada.state(DAY, "extract.gate") == "failed", reason="the site is down")
-    text = text_of(ada, DAY, "extract.gate")
+    decide(ada, "extract.gate", "Reject", lambda: ada.state(RUN, "extract.gate") == "failed", reason="the site is down")
+    text = text_of(ada, RUN, "extract.gate")
     assert re.search(r"It was rejected: the site is down \(ada, 20[\d-]+ [\d:]+ UTC\)\.", text)
     assert "clear this task, and approve it" in text
     assert "Traceback" not in text
-    assert not any(entry.get("error_detail") for entry in log_of(ada, DAY, "extract.gate"))
+    assert not any(entry.get("error_detail") for entry in log_of(ada, RUN, "extract.gate"))
 
-    body = {"dry_run": False, "dag_run_id": f"of_{DAY}", "task_ids": ["extract.gate"], "include_downstream": True}
+    body = {"dry_run": False, "dag_run_id": RUN, "task_ids": ["extract.gate"], "include_downstream": True}
     airflow.call("POST", "/api/v2/dags/refine_small/clearTaskInstances", body)
-    airflow.waits_until(DAY, "awaiting_input", "extract.gate")
+    airflow.waits_until(RUN, "awaiting_input", "extract.gate")
     for gate, reason in REASONS.items():
-        airflow.waits_until(DAY, "awaiting_input", gate)
+        airflow.waits_until(RUN, "awaiting_input", gate)
         shown = form(ada, gate)["body"]
         decide(ada, gate, "Approve", partial(is_done, ada, gate), reason=reason)
     assert "- documents: 9" in shown
-    airflow.waits_until(DAY, "success")
+    airflow.waits_until(RUN, "success")
 
     root = str(tmp_path / "root")
     version = version_log.current(root, "small", DAY)
@@ -139,5 +123,5 @@ def test_a_person_approves_in_the_web_ui_what_a_gate_refused_and_is_recorded(air
     assert len(reasons) == 2
     assert all(re.search(signed, reason) for reason in reasons)
 
-    waits_for("Nobody approved it by 20", lambda: text_of(ada, NEXT_DAY, "extract.gate"))
-    waits_for("failed", lambda: ada.state(NEXT_DAY, "extract.gate"))
+    waits_for("Nobody approved it by 20", lambda: text_of(ada, NEXT_RUN, "extract.gate"))
+    waits_for("failed", lambda: ada.state(NEXT_RUN, "extract.gate"))

@@ -9,9 +9,9 @@ import time
 import urllib.error
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +19,7 @@ from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish import version_log
-from tests.airflow_server import PATIENCE, Airflow, airflow_server, archive_of
+from tests.airflow_server import PATIENCE, Airflow, airflow_server, archive_of, until
 from tests.archives import http, response, zipped
 
 pytestmark = [pytest.mark.fortnight, pytest.mark.timeout(5400)]
@@ -69,10 +69,9 @@ def land_the_fortnight(landing: Path) -> None:
             land(landing, day, file={INCOMPLETE: None, CORRUPT: damaged}.get(day, body))
 
 
-def runs(airflow: Airflow) -> dict[str, Mapping[str, Any]]:
-    """The runs of the backfill, by their dates."""
-    every = airflow.call("GET", f"/api/v2/dags/{DAG}/dagRuns?limit=100")["dag_runs"]
-    return {run["logical_date"][:10]: run for run in every if run["run_type"] == "backfill"}
+def backfilled(airflow: Airflow) -> dict[str, str]:
+    """The ids of the backfill's runs, by their dates."""
+    return {run["logical_date"][:10]: run["dag_run_id"] for run in airflow.runs() if run["run_type"] == "backfill"}
 
 
 def backfill(airflow: Airflow) -> None:
@@ -92,52 +91,38 @@ def backfill(airflow: Airflow) -> None:
 
 def wait_for_all(airflow: Airflow, least: int) -> None:
     """Wait until at least so many runs are there and none is under way; that of today waits for its files."""
-    deadline = time.monotonic() + 3 * PATIENCE
-    while True:
-        every = airflow.call("GET", f"/api/v2/dags/{DAG}/dagRuns?limit=100")["dag_runs"]
-        every = [run for run in every if run["run_type"] != "scheduled"]
-        under_way = [run["dag_run_id"] for run in every if run["state"] in ("queued", "running")]
-        if len(every) >= least and not under_way:
-            return
-        assert time.monotonic() < deadline, under_way
-        time.sleep(5)
+
+    def states() -> list[str]:
+        return [run["state"] for run in airflow.runs() if run["run_type"] != "scheduled"]
+
+    def ended() -> bool:
+        now = states()
+        return len(now) >= least and not {"queued", "running"} & {*now}
+
+    until(ended, lambda: f"of {least} runs: {states()}", 3 * PATIENCE)
 
 
-def outcome(airflow: Airflow, run_id: str) -> dict[str, str]:
+def outcome(airflow: Airflow, run: str) -> dict[str, str]:
     """The states of a run's tasks that did not succeed."""
-    path = f"/api/v2/dags/{DAG}/dagRuns/{run_id}/taskInstances?limit=100"
-    tasks = airflow.call("GET", path)["task_instances"]
-    return {task["task_id"]: task["state"] for task in tasks if task["state"] not in ("success", "upstream_failed")}
+    return {task: state for task, state in airflow.states(run).items() if state not in ("success", "upstream_failed")}
 
 
-def log_of(airflow: Airflow, run_id: str, task: str, map_index: int = -1) -> str:
-    place = f"/api/v2/dags/{DAG}/dagRuns/{run_id}/taskInstances/{task}"
-    path = f"{place}/logs/1?full_content=true&map_index={map_index}"
-    return json.dumps(airflow.call("GET", path))
+def log_of(airflow: Airflow, run: str, task: str, map_index: int = -1) -> str:
+    return json.dumps(airflow.of_run(run, f"/taskInstances/{task}/logs/1?full_content=true&map_index={map_index}"))
 
 
-def clear(airflow: Airflow, run_id: str) -> None:
+def clear(airflow: Airflow, run: str) -> None:
     """Clear a run, as an operator does who mended its files."""
-    airflow.call("POST", f"/api/v2/dags/{DAG}/dagRuns/{run_id}/clear", {"dry_run": False, "only_failed": False})
+    airflow.of_run(run, "/clear", "POST", {"dry_run": False, "only_failed": False})
 
 
-def approve(airflow: Airflow, run_id: str) -> None:
+def approve(airflow: Airflow, run: str) -> None:
     """Approve the drifted day once more: its history changed, so the gate has another manifest before it."""
-    place = f"/api/v2/dags/{DAG}/dagRuns/{run_id}/taskInstances/extract.gate"
-    answer = {"chosen_options": ["Approve"], "params_input": {"reason": REASON}}
-    deadline = time.monotonic() + 3 * PATIENCE
-    while time.monotonic() < deadline:
-        time.sleep(5)
-        try:
-            state = airflow.call("GET", place)["state"]
-        except urllib.error.HTTPError as error:
-            if error.code != HTTPStatus.NOT_FOUND:  # the run is not there yet
-                raise
-            continue
-        if state == "awaiting_input":
-            airflow.call("PATCH", f"{place}/-1/hitlDetails", answer)
-            return
-    pytest.fail(f"{run_id} did not ask")
+    gate = "extract.gate"
+    until(lambda: run in [known["dag_run_id"] for known in airflow.runs()], lambda: f"{run} did not start")
+    airflow.waits_until(run, "awaiting_input", gate)
+    answer = partial(airflow.answer, run, gate, "Approve", reason=REASON)
+    airflow.decide(run, gate, answer, lambda: airflow.state(run, gate) == "success")
 
 
 def refine_again_what_is_stale(airflow: Airflow, root: str) -> None:
@@ -177,7 +162,7 @@ def test_a_backfill_with_bad_days_ends_in_the_state_of_a_clean_run(airflow: Airf
     land_the_fortnight(landing)
     backfill(airflow)
     wait_for_all(airflow, len(DAYS))
-    ids = {day: run["dag_run_id"] for day, run in runs(airflow).items()}
+    ids = backfilled(airflow)
     bad = {MISSING, INCOMPLETE, DRIFTED, CORRUPT}
     assert sorted(published(root)) == sorted(set(DAYS) - bad)
     assert outcome(airflow, ids[MISSING])["sense"] == "skipped"

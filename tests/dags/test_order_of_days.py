@@ -32,16 +32,14 @@ def test_days_are_published_in_order_while_one_waits_for_its_files(airflow: Airf
     for number, day in enumerate(("2026-11-03", "2026-11-02", "2026-11-01")):
         land(tmp_path / "landing", day, number * 20)
     for day in ("2026-10-30", "2026-10-31"):  # earlier than all, and they never land
-        airflow.trigger(day)
-        airflow.waits_until(day, "deferred", "sense")
-    for day in ("2026-11-03", "2026-11-02", "2026-11-01"):
-        airflow.trigger(day)
-    for day in ("2026-11-01", "2026-11-02", "2026-11-03"):
-        airflow.waits_until(day, "success")
+        airflow.waits_until(airflow.trigger(day), "deferred", "sense")
+    runs = [airflow.trigger(day) for day in ("2026-11-03", "2026-11-02", "2026-11-01")]
+    for run in reversed(runs):
+        airflow.waits_until(run, "success")
     root = str(tmp_path / "root")
     versions = version_log.versions(root, "small")
     assert [version.snapshot for version in versions] == ["2026-11-01", "2026-11-02", "2026-11-03"]
     assert stale_now(root, "small") == []
-    assert [airflow.state(day, "sense") for day in ("2026-10-30", "2026-10-31")] == ["deferred"] * 2
-    waits = airflow.call("GET", f"/api/v2/dags/{DAG}/dagRuns/of_2026-10-31/taskInstances/sense/xcomEntries/arrival")
+    assert [airflow.state(f"of_{day}", "sense") for day in ("2026-10-30", "2026-10-31")] == ["deferred"] * 2
+    waits = airflow.of_run("of_2026-10-31", "/taskInstances/sense/xcomEntries/arrival")
     assert waits["value"]["state"] == "missing"

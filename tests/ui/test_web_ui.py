@@ -1,17 +1,16 @@
 """Refinery in Airflow's web UI, in a real browser: the form, the approval of a refused gate, and every page."""
 
 import shutil
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
-from tests.airflow_server import PATIENCE, Airflow, airflow_server, archive_of, land
+from tests.airflow_server import Airflow, airflow_server, archive_of, land
 from tests.archives import http, response, zipped
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -85,31 +84,30 @@ def published(site: Site) -> Site:
         form.get_by_role("button", name="Trigger", exact=True).click()
         expect(form).to_be_hidden()
         run = started_by_hand(site.airflow)
-        waits_until(site.airflow, run, "awaiting_input", "extract.gate")
-        page.goto(f"{site.airflow.url}/dags/{DAG}/runs/{run}/tasks/extract.gate/required_actions")
+        approve(page, site.airflow, run)
+        site.airflow.waits_until(run, "success")
+    return site
+
+
+def approve(page: Page, airflow: Airflow, run: str) -> None:
+    """Approve in the browser what the gate refuses, until it lets pass."""
+    gate = "extract.gate"
+
+    def answer() -> None:
+        page.goto(f"{airflow.url}/dags/{DAG}/runs/{run}/tasks/{gate}/required_actions")
         expect(page.get_by_text("What is out of bounds")).to_be_visible()
         expect(page.get_by_role("button", name="Approve")).to_be_disabled()
         page.locator("[name=element_reason]").fill("a small trial crawl")
-        page.get_by_role("button", name="Approve").click()
-        waits_until(site.airflow, run, "success")
-    return site
+        with page.expect_response(lambda reply: reply.request.method == "PATCH"):
+            page.get_by_role("button", name="Approve").click()
+
+    airflow.decide(run, gate, answer, lambda: airflow.state(run, gate) == "success")
 
 
 def started_by_hand(airflow: Airflow) -> str:
     """Return the id of the one run that the form started."""
-    runs = airflow.call("GET", f"/api/v2/dags/{DAG}/dagRuns")["dag_runs"]
-    [run] = [run for run in runs if run["run_type"] == "manual"]
+    [run] = [run for run in airflow.runs() if run["run_type"] == "manual"]
     return str(run["dag_run_id"])
-
-
-def waits_until(airflow: Airflow, run: str, state: str, task: str = "") -> None:
-    """Wait until a run, or a task of it, has a state."""
-    place = f"/api/v2/dags/{DAG}/dagRuns/{quote(run)}" + (f"/taskInstances/{task}" if task else "")
-    deadline = time.monotonic() + PATIENCE
-    while (now := airflow.call("GET", place)["state"]) != state:
-        assert now not in ("failed", "upstream_failed"), (run, task, now)
-        assert time.monotonic() < deadline, (run, task, now)
-        time.sleep(2)
 
 
 def open_page(context: BrowserContext, url: str) -> tuple[Page, list[str]]:
