@@ -24,6 +24,9 @@ USERS = {"admin": "admin", "ada": "user", "vera": "viewer"}
 PATIENCE = 900.0
 """Seconds after which a test gives up; a minute or two is enough on an idle machine."""
 
+READING = 5.0
+"""Seconds that a person reads a form before they answer."""
+
 
 class Airflow:
     """Airflow's web API, with the token of its administrator or another user, and the DAG that a test runs."""
@@ -93,12 +96,14 @@ class Airflow:
         """Call `answer` as often as the gate asks, until `done`.
 
         Airflow loses an answer that comes before its scheduler has seen the task pause; the gate is then tried again.
+        So it is answered after `READING` seconds, as a person answers.
         """
 
         def decided() -> bool:
             if done():
                 return True
             if self.state(run, gate) == "awaiting_input":
+                time.sleep(READING)
                 answer()
             return False
 
