@@ -3,7 +3,8 @@
 import argparse
 import difflib
 import math
-from collections import Counter
+import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
@@ -12,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.binding import bind
+from pipeline_tasks.binding import bind, written_fields
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.filters import Filter, fails, packs
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.stage import FilePath
+from pipeline_tasks.stage import FilePath, Shard, Shards
 from pipeline_tasks.stages.filter_quality import (
     DIGEST,
     FILTERS,
@@ -31,7 +32,11 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 KEPT = "kept"
-COLUMNS = ("language", "source")
+COLUMNS = ("language", "source", "chars")
+GROUPS = ("language", "source")
+
+ALL = sys.maxsize
+"""A number of rows that no snapshot has."""
 
 SHORT = {
     "gopher_quality.min_words": "gopher_quality.min_doc_words",
@@ -57,7 +62,9 @@ class Forecast:
     """The effect of changed bounds on one published snapshot, counted in rows.
 
     `bounds` is (now, then) per changed key (NaN: the rule is skipped), `packs` is (now, then). `reasons` counts rows by
-    the first rule that they fail, as manifests do; `fails` counts every row that fails the rule.
+    the first rule that they fail, as manifests do; `fails` counts every row that fails the rule. `characters` are those
+    of the rows that are kept, (now, then); a row that is rejected now has those of its text as a whole. Counts are
+    exact if `rows_read` has all rows, and estimates if not.
     """
 
     recipe: str
@@ -70,6 +77,8 @@ class Forecast:
     sources: Mapping[str, Change]
     reasons: Mapping[str, tuple[int, int]]
     fails: Mapping[str, tuple[int, int]]
+    characters: tuple[int, int]
+    rows_read: int
 
 
 class Decision(NamedTuple):
@@ -98,19 +107,25 @@ def answer(options: argparse.Namespace) -> int:
     return 0
 
 
-def whatif(root: str, version: version_log.Version, changes: Sequence[str]) -> Forecast:
+def whatif(root: str, version: version_log.Version, changes: Sequence[str], most: int = ALL) -> Forecast:
     """Re-decide every row of a published snapshot for `changes`.
 
     A change is written `profile.bound=value` for all languages that have no bound of their own, or
     `language.profile.bound=value` for one, or `packs=NAME_OR_PATH`. Only stored signals are read, no text. RecipeError
     for a key that is unknown, or that no stored signal can decide.
+
+    Of a snapshot with more than `most` rows, about so many are read: whole shards, in the order of their digests, of
+    the kept and of the rejected rows alike. Each of their rows then counts for as many of its kind as there are.
     """
     path, manifest, params = published(root, version)
     now, then, bounds = _decisions(params, changes)
     tally = _Tally()
-    for batch in stored_signals(root, manifest, params):
-        tally.add(batch, failures(batch, now), failures(batch, then))
-    _require_explained(f"{root}/{path}", manifest, tally.reasons())
+    for shards in (manifest.shards, manifest.rejects):
+        sample = _sample(shards, most / max(manifest.rows_in, 1))
+        weight = _rows_of(shards) / max(_rows_of(sample), 1)
+        for batch in _signals_of(root, sample, params):
+            tally.add(batch, failures(batch, now), failures(batch, then), weight)
+    _require_explained(f"{root}/{path}", manifest, tally)
     return Forecast(
         recipe=version.recipe,
         snapshot=version.snapshot,
@@ -122,7 +137,24 @@ def whatif(root: str, version: version_log.Version, changes: Sequence[str]) -> F
         sources=tally.changes("source"),
         reasons=tally.reasons(),
         fails=tally.fails(),
+        characters=tally.characters(),
+        rows_read=tally.rows_read,
     )
+
+
+def _sample(shards: Shards, share: float) -> Shards:
+    """Return shards in the order of their digests that have about `share` of all rows, at least one; all if it is 1."""
+    if share >= 1:
+        return shards
+    wanted, sample = share * _rows_of(shards), list[Shard]()
+    for shard in sorted((shard for shard in shards if shard.rows), key=lambda shard: shard.digest):
+        if not sample or _rows_of(sample) + shard.rows <= wanted:
+            sample.append(shard)
+    return tuple(sample)
+
+
+def _rows_of(shards: Iterable[Shard]) -> int:
+    return sum(shard.rows for shard in shards)
 
 
 def _decisions(params: Params, changes: Sequence[str]) -> tuple[Decision, Decision, dict[str, tuple[float, float]]]:
@@ -135,15 +167,16 @@ def _decisions(params: Params, changes: Sequence[str]) -> tuple[Decision, Decisi
     for change, (key, _) in zip(changes, pairs, strict=True):
         if key != "packs":
             changed, value = _parse_change(change, then.params)
-            bounds[changed] = _bound(now, changed), value
+            bounds[changed] = bound_of(now, changed), value
             then = _with_bound(then, changed, value)
     return now, then, bounds
 
 
-def _require_explained(path: str, manifest: Manifest, reasons: Mapping[str, tuple[int, int]]) -> None:
-    """Raise ContractError unless the stored signals give the reasons of the manifest."""
-    now = {reason: count for reason, (count, _) in reasons.items() if count}
-    if now != dict(manifest.rejected):
+def _require_explained(path: str, manifest: Manifest, tally: "_Tally") -> None:
+    """Raise ContractError unless the stored signals give the reasons of the manifest; of a sample, the rows kept."""
+    now = {reason: count for reason, (count, _) in tally.reasons().items() if count}
+    is_whole = tally.rows_read == _rows_of(manifest.shards) + _rows_of(manifest.rejects)
+    if (now != dict(manifest.rejected)) if is_whole else (tally.change("whole").now != manifest.rows):
         message = f"{path}: its signals explain {now}, it says {dict(manifest.rejected)}; refine the snapshot again"
         raise ContractError(message)
 
@@ -188,8 +221,12 @@ def published(root: str, version: version_log.Version) -> tuple[str, Manifest, P
 
 def stored_signals(root: str, manifest: Manifest, params: Params) -> Iterator[pa.RecordBatch]:
     """Yield `COLUMNS` and the signals of every row that the stage judged, kept or rejected."""
+    yield from _signals_of(root, (*manifest.shards, *manifest.rejects), params)
+
+
+def _signals_of(root: str, shards: Shards, params: Params) -> Iterator[pa.RecordBatch]:
     columns = (*COLUMNS, *map(signals_column, dict.fromkeys(params.profiles)))
-    yield from read_shards(root, (*manifest.shards, *manifest.rejects), columns)
+    yield from read_shards(root, shards, columns)
 
 
 def failures(batch: pa.RecordBatch, decision: Decision) -> Failures:
@@ -220,9 +257,14 @@ def _require_signals(card: Filter, stored: pa.StructType) -> None:
 def first_reasons(failed: Failures, rows: int) -> npt.NDArray[np.str_]:
     """Return per row the first reason against it, or `KEPT`."""
     names = np.array([*failed, KEPT])
-    stacked = np.vstack([*failed.values(), np.ones(rows, np.bool_)])
-    reasons: npt.NDArray[np.str_] = names[stacked.argmax(axis=0)]
+    reasons: npt.NDArray[np.str_] = names[_first_failures(failed, rows)]
     return reasons
+
+
+def _first_failures(failed: Failures, rows: int) -> npt.NDArray[np.intp]:
+    """Return per row the position in `failed` of the first reason against it, their number for a row that is kept."""
+    first: npt.NDArray[np.intp] = np.vstack([*failed.values(), np.ones(rows, np.bool_)]).argmax(axis=0)
+    return first
 
 
 # --- Keys -----------------------------------------------------------------------------------------------------
@@ -231,14 +273,12 @@ def first_reasons(failed: Failures, rows: int) -> npt.NDArray[np.str_]:
 def _parse_change(written: str, now: Params) -> tuple[str, float]:
     """Return (`profile.bound` or `language.profile.bound`, value); RecipeError with the nearest key or the cause."""
     key, equals, value = written.partition("=")
-    key = key.strip().removeprefix(f"{STAGE.name}.")
-    language, dot, rest = key.partition(".")
-    if rest.count(".") == 1:
+    key = plain_key(key)
+    language, dot, plain = key.partition(".")
+    if plain.count(".") == 1:
         packs.known_language(language, f"--set {written}")
-        plain = SHORT.get(rest, rest)
-        key = f"{language}.{plain}"
     else:
-        key = plain = SHORT.get(key, key)
+        plain = key
     known = [f"{name}.{field.name}" for name, card in FILTERS.items() for field in fields(card.limits)]
     if key in {field.name for field in fields(Params)}:
         message = f"--set {key}: it decides how signals are computed and is not a bound; run the recipe with it instead"
@@ -249,7 +289,16 @@ def _parse_change(written: str, now: Params) -> tuple[str, float]:
         raise RecipeError(message)
     profile, limit = plain.split(".")
     _require_bound(key, profile, limit, now.profiles)
-    return key, _number(key, value)
+    number = _number(key, value)
+    written_fields(FILTERS[profile].limits, {limit: number}, f"--set {key}")
+    return key, number
+
+
+def plain_key(key: str) -> str:
+    """Return a key without the stage's name, the bound by its own name."""
+    plain = key.strip().removeprefix(f"{STAGE.name}.")
+    language, _, rest = plain.partition(".")
+    return f"{language}.{SHORT.get(rest, rest)}" if rest.count(".") == 1 else SHORT.get(plain, plain)
 
 
 def _require_bound(key: str, profile: str, limit: str, profiles: Sequence[str]) -> None:
@@ -287,7 +336,7 @@ def _with_bound(decision: Decision, key: str, value: float) -> Decision:
     return decision._replace(packs={**decision.packs, code: replace(pack, bounds=changed)})
 
 
-def _bound(decision: Decision, key: str) -> float:
+def bound_of(decision: Decision, key: str) -> float:
     """Return the bound of one language, or of all others; NaN if the rule is skipped."""
     *language, profile, limit = key.split(".")
     general = getattr(decision.params.limits_of(profile), limit)
@@ -302,45 +351,59 @@ def _bound(decision: Decision, key: str) -> float:
 
 
 class _Tally:
-    """Counts rows by language, source and reason, now and with the changed bounds."""
+    """Counts rows by language, source and reason, now and with the changed bounds; a row counts with its weight."""
 
     def __init__(self) -> None:
-        self._rows: Counter[tuple[str, str, str]] = Counter()
-        self._reasons: dict[str, list[int]] = {}
-        self._fails: dict[str, list[int]] = {}
+        self.rows_read = 0
+        self._rows: defaultdict[tuple[str, str, bool, bool], float] = defaultdict(float)
+        self._characters = [0.0, 0.0]
+        self._reasons: dict[str, list[float]] = {}
+        self._fails: dict[str, list[float]] = {}
 
-    def add(self, batch: pa.RecordBatch, now: Failures, then: Failures) -> None:
-        rows = batch.num_rows
-        firsts = first_reasons(now, rows), first_reasons(then, rows)
-        states = [
-            "rows" + "n" * bool(a) + "t" * bool(b)
-            for a, b in zip(*(reasons == KEPT for reasons in firsts), strict=True)
-        ]
-        self._rows.update(("whole", "", state) for state in states)
-        for column in ("language", "source"):
-            names = [name or "(none)" for name in batch.column(column).to_pylist()]
-            self._rows.update((column, name, state) for name, state in zip(names, states, strict=True))
-        for reason in now:
-            counts = self._reasons.setdefault(reason, [0, 0]), self._fails.setdefault(reason, [0, 0])
-            for side, (first, failed) in enumerate(zip(firsts, (now, then), strict=True)):
-                counts[0][side] += int((first == reason).sum())
-                counts[1][side] += int(failed[reason].sum())
+    def add(self, batch: pa.RecordBatch, now: Failures, then: Failures, weight: float) -> None:
+        self.rows_read += batch.num_rows
+        firsts = [_first_failures(failed, batch.num_rows) for failed in (now, then)]
+        kept = [first == len(now) for first in firsts]
+        self._add_groups(batch, kept, weight)
+        for side, (first, failed) in enumerate(zip(firsts, (now, then), strict=True)):
+            counts = np.bincount(first, minlength=len(now))
+            for reason, count in zip(now, counts.tolist(), strict=False):
+                self._reasons.setdefault(reason, [0, 0])[side] += weight * count
+                self._fails.setdefault(reason, [0, 0])[side] += weight * int(failed[reason].sum())
+
+    def _add_groups(self, batch: pa.RecordBatch, kept: Sequence[npt.NDArray[np.bool_]], weight: float) -> None:
+        columns = {name: batch.column(name) for name in COLUMNS}
+        judged = pa.table(columns | {"now": pa.array(kept[0]), "then": pa.array(kept[1])})
+        counted = judged.group_by([*GROUPS, "now", "then"]).aggregate([([], "count_all"), ("chars", "sum")])
+        for group in counted.to_pylist():
+            names = [("whole", ""), *((column, group[column] or "(none)") for column in GROUPS)]
+            for column, name in names:
+                self._rows[column, name, group["now"], group["then"]] += weight * group["count_all"]
+            for side, name in enumerate(("now", "then")):
+                self._characters[side] += weight * (group["chars_sum"] or 0) * group[name]
 
     def change(self, column: str, name: str = "") -> Change:
-        count = {state: self._rows[column, name, state] for state in ("rows", "rowsn", "rowst", "rowsnt")}
-        both = count["rowsnt"]
-        return Change(sum(count.values()), count["rowsn"] + both, count["rowst"] + both)
+        neither, then, now, both = (self._rows[column, name, a, b] for a in (False, True) for b in (False, True))
+        return Change(round(neither + then + now + both), round(now + both), round(then + both))
 
     def changes(self, column: str) -> dict[str, Change]:
-        names = sorted({name for counted, name, _ in self._rows if counted == column})
+        names = sorted({name for counted, name, _, _ in self._rows if counted == column})
         changes = {name: self.change(column, name) for name in names}
         return dict(sorted(changes.items(), key=lambda pair: (-pair[1].rows, pair[0])))
 
+    def characters(self) -> tuple[int, int]:
+        now, then = self._characters
+        return round(now), round(then)
+
     def reasons(self) -> dict[str, tuple[int, int]]:
-        return {reason: (now, then) for reason, (now, then) in self._reasons.items()}
+        return _rounded(self._reasons)
 
     def fails(self) -> dict[str, tuple[int, int]]:
-        return {reason: (now, then) for reason, (now, then) in self._fails.items()}
+        return _rounded(self._fails)
+
+
+def _rounded(counts: Mapping[str, Sequence[float]]) -> dict[str, tuple[int, int]]:
+    return {reason: (round(now), round(then)) for reason, (now, then) in counts.items()}
 
 
 def forecast_lines(forecast: Forecast) -> Iterator[str]:
@@ -383,7 +446,16 @@ def forecast_facts(forecast: Forecast) -> dict[str, Any]:
     for key, pair in forecast.bounds.items():
         bounds[key] = [None if math.isnan(bound) else bound for bound in pair]
     names = {name: getattr(forecast, name) for name in ("recipe", "snapshot", "manifest")}
-    return {**names, "packs": list(forecast.packs), **_plain(forecast.whole), **changes, **pairs, "bounds": bounds}
+    read = {"characters": list(forecast.characters), "rows_read": forecast.rows_read}
+    return {
+        **names,
+        "packs": list(forecast.packs),
+        **_plain(forecast.whole),
+        **changes,
+        **pairs,
+        "bounds": bounds,
+        **read,
+    }
 
 
 def _plain(change: Change) -> dict[str, int]:

@@ -17,6 +17,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.stage import replace_column
 from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts
+from pipeline_tasks.store.reading import read_manifest
 from tests.documents import documents
 from tests.refining import commit_parent, refined, resealed, rows
 from tests.stages.test_filter_quality import PROSE
@@ -168,6 +169,8 @@ def test_some_bounds_matter(tmp_path: Path) -> None:
         ("gopher_quality.min_doc_words", "PROFILE.BOUND=NUMBER"),
         ("gopher_quality.min_doc_words=few", "must be a number"),
         ("gopher_quality.min_doc_words=nan", "must be a number"),
+        ("gopher_quality.min_doc_words=-1", "min_doc_words must be a number from 0"),
+        ("de.gopher_repetition.dup_line_frac=1.01", "must be a number from 0 to 1"),
         ("c4.min_words_per_line=5", "decides how lines are removed.*stored signals do not show.*min_num_sentences"),
         ("fineweb.short_line_length=20", "stored signals do not show"),
         ("words=unicode", "decides how signals are computed"),
@@ -175,10 +178,28 @@ def test_some_bounds_matter(tmp_path: Path) -> None:
     ],
 )
 def test_changes_that_signals_do_not_show_are_refused(tmp_path: Path, change: str, message: str) -> None:
-    profiles = ["gopher_quality", "c4"] if change.startswith("fineweb.line") else ["gopher_quality", "c4", "fineweb"]
+    profiles = ["gopher_repetition", "gopher_quality", "c4"]
+    profiles += [] if change.startswith("fineweb.line") else ["fineweb"]
     _, version = published(tmp_path, {"profiles": profiles})
     with pytest.raises(RecipeError, match=message):
         whatif(str(tmp_path), version, [change])
+
+
+def test_a_sample_counts_for_all_rows_and_says_how_many_were_read(tmp_path: Path) -> None:
+    _, version = published(tmp_path)
+    change = ["gopher_quality.min_doc_words=1000"]
+    whole, sample = (whatif(str(tmp_path), version, change, most) for most in (len(TEXTS), 1))
+    assert whole.rows_read == len(TEXTS)
+    assert 0 < sample.rows_read < len(TEXTS)
+    assert (sample.whole.rows, sample.whole.now, sample.whole.then) == (len(TEXTS), whole.whole.now, 0)
+    assert sum(now for now, _ in sample.reasons.values()) == pytest.approx(len(TEXTS) - whole.whole.now, abs=2)
+
+
+def test_characters_are_those_of_the_rows_that_are_kept(tmp_path: Path) -> None:
+    _, version = published(tmp_path)
+    kept = rows(tmp_path, read_manifest(str(tmp_path), version.manifests["filter_quality"]))["chars"].to_pylist()
+    assert whatif(str(tmp_path), version, []).characters == (sum(kept), sum(kept))
+    assert whatif(str(tmp_path), version, ["gopher_quality.min_doc_words=1000"]).characters == (sum(kept), 0)
 
 
 def test_a_version_without_the_stage_is_refused(tmp_path: Path) -> None:

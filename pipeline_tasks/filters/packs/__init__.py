@@ -76,7 +76,7 @@ def known_language(code: object, where: str) -> str:
         message = f"{where}: write {SHORT[name]!r} for {name!r}: the shortest code of ISO 639 is the language's name"
         raise RecipeError(message)
     known = {ANY, *SHORT.values(), *OUTSIDE}
-    if name in known or (len(name) == len("deu") and name.isascii() and name.islower()):
+    if name in known or (len(name) == len("deu") and name.isascii() and name.isalpha() and name.islower()):
         return name
     near = get_close_matches(name, sorted(known), 1, cutoff=0)[0]
     message = f"{where}: no language has the code {name!r}; the nearest is {near!r} (ISO 639, or {ANY!r})"
