@@ -15,10 +15,11 @@ from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_vi
 from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exception_handlers import http_exception_handler
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of
 from refinery_snapshot import links_of, plots_of, run_of_snapshot
+from refinery_whatif import fields_of, whatif_of
 
 from pipeline_tasks.errors import RecipeError, RefineryError, Transient
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
@@ -53,7 +54,7 @@ PLACES_SHOWN = 200
 Term = Annotated[str, Query(max_length=4096)]
 """What is asked for: no longer than a URL."""
 
-NOT_FOUND, FORBIDDEN = 404, 403
+NOT_FOUND, FORBIDDEN, SEE_OTHER, UNPROCESSABLE = 404, 403, 303, 422
 
 TITLES = {NOT_FOUND: "Not found", FORBIDDEN: "Not allowed", 503: "Try again later", 409: "Damaged"}
 """Titles of error pages, by status."""
@@ -166,6 +167,19 @@ def snapshot_page(recipe: str, snapshot: str) -> HTMLResponse:
         run=links_of(run),
         **known,
     )
+
+
+@app.get("/whatif/{recipe}/{snapshot}")
+def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
+    """Show what other bounds of `filter_quality` would keep; its address names the bounds that were changed alone."""
+    version = version_log.current(root(), recipe, snapshot)
+    query = request.query_params.multi_items()
+    page = whatif_of(root(), version, query, _costs(recipe, snapshot))
+    if query != fields_of(page.language, page.changes):
+        return RedirectResponse(page.address, SEE_OTHER)
+    shown = render("whatif.html", whatif=page, version=version, forecast=page.forecast, command=page.command(root()))
+    shown.status_code = UNPROCESSABLE if page.message and page.changes else shown.status_code
+    return shown
 
 
 def _retracted(retraction: version_log.Retraction) -> HTMLResponse:

@@ -3,7 +3,7 @@
 import json
 from functools import lru_cache
 from importlib.metadata import version
-from math import floor, log10
+from math import floor, isinf, isnan, log10
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,16 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
 
 
+def signed(value: float) -> str:
+    """Return a whole number with its sign, zero without."""
+    return f"{value:+,.0f}" if value else "0"
+
+
+def bound(value: float) -> str:
+    """Return a bound of a rule; "skipped" for a rule that is not applied, "no bound" for an infinite one."""
+    return "skipped" if isnan(value) else "no bound" if isinf(value) else f"{value:.12g}"
+
+
 def percent(share: float | None) -> str:
     """Return a share in percent, "-" for none."""
     return "-" if share is None else f"{share * 100:.1f} %"
@@ -125,9 +135,18 @@ PAGES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-PAGES.globals |= {"base": base(), "static": static, "counted": counted}
+PAGES.globals |= {
+    "base": base(),
+    "static": static,
+    "counted": counted,
+    "number": number,
+    "percent": percent,
+    "usd": usd,
+}
 PAGES.filters |= {
     "number": number,
+    "signed": signed,
+    "bound": bound,
     "percent": percent,
     "figure": figure,
     "size": size,

@@ -1,4 +1,8 @@
-"""Airflow, embedded in this process for the tests of what is plugged into it."""
+"""Airflow, embedded in this process; the pages of a root, and who visits them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,3 +12,33 @@ from tests.embedded import embed_here
 @pytest.fixture(scope="session", autouse=True)
 def _airflow(tmp_path_factory: pytest.TempPathFactory) -> None:
     embed_here(tmp_path_factory.mktemp("airflow"))
+
+
+@pytest.fixture
+def app(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The pages of the root that a test module has as its fixture `root`."""
+    monkeypatch.setenv("REFINERY_ROOT", str(root))
+    import refinery_plugin
+
+    return refinery_plugin.app
+
+
+@pytest.fixture
+def stranger(app: Any) -> Any:
+    """A visitor who is not logged in."""
+    from airflow.api_fastapi.app import create_app
+    from fastapi.testclient import TestClient
+
+    create_app(apps="core").mount("/refinery", app)  # makes Airflow's auth manager
+    return TestClient(app)
+
+
+@pytest.fixture
+def visitor(stranger: Any, app: Any) -> Iterator[Any]:
+    """A visitor who may see the web site, and start runs."""
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.api_fastapi.core_api.security import get_user
+
+    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="ada", role="USER")
+    yield stranger
+    app.dependency_overrides.clear()

@@ -34,6 +34,7 @@ ALLOWED = {
     "plugins/refinery_sensor.py": {"landing.arrival", "landing.listing", *VOCABULARY},
     "plugins/refinery_snapshot.py": READS,
     "plugins/refinery_turn.py": {"landing.arrival", *VOCABULARY},
+    "plugins/refinery_whatif.py": READS,
     "plugins/refinery_wiring.py": VOCABULARY,
     "dags/arrivals.py": {"recipe"},
     "dags/build.py": {"recipe"},

@@ -4,7 +4,6 @@ import html
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,35 +42,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         manifests[stage], verdicts[stage], parent = reply["manifest"], judged["verdict"], reply["manifest"]
     request(root, verb="publish", landing=landed["landing"], manifests=manifests, verdicts=verdicts)
     return root
-
-
-@pytest.fixture
-def app(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("REFINERY_ROOT", str(root))
-    import refinery_plugin
-
-    return refinery_plugin.app
-
-
-@pytest.fixture
-def stranger(app: Any) -> Any:
-    """A visitor who is not logged in."""
-    from airflow.api_fastapi.app import create_app
-    from fastapi.testclient import TestClient
-
-    create_app(apps="core").mount("/refinery", app)  # makes Airflow's auth manager
-    return TestClient(app)
-
-
-@pytest.fixture
-def visitor(stranger: Any, app: Any) -> Iterator[Any]:
-    """A visitor who may see the web site, and start runs."""
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-    from airflow.api_fastapi.core_api.security import get_user
-
-    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="ada", role="USER")
-    yield stranger
-    app.dependency_overrides.clear()
 
 
 def paths(app: Any) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 import vl_convert
 
 from pipeline_tasks.publish.plots.calendar import COLORS, WEEKS, calendar
+from pipeline_tasks.publish.plots.change import NAMES, change_plot
 from pipeline_tasks.publish.plots.distributions import distribution
 from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.plot import Plot, is_date
@@ -185,3 +186,15 @@ def test_slow_partitions_are_those_far_from_the_median_of_their_stage() -> None:
     assert [row["partition"] for row in values(plot) if row["speed"] == "slow"] == [7]
     costs = [{"stage": "extract", "engine": "spark", "wall_seconds": 3.5, "cost_usd": 0.001}]
     assert_drawn(stage_times(costs))
+
+
+def test_a_change_has_two_bars_per_name_and_all_names_in_its_table() -> None:
+    counts = {f"c4:rule_{at}": (at, 2 * at) for at in range(NAMES + 5)}
+    plot = change_plot("Rejected", "reason", counts)
+    assert plot is not None
+    assert_drawn(plot)
+    assert len(values(plot)) == 2 * NAMES
+    assert len(plot.rows) == NAMES + 4, "a name without rows is left out"
+    assert plot.rows[0] == ("c4:rule_16", "16", "32", "+16")
+    assert set(colors(plot.spec)) == {"--plot-1", "--plot-3"}
+    assert change_plot("Rejected", "reason", {"c4:rule": (0, 0)}) is None

@@ -26,6 +26,8 @@ name: small
 stages:
   ingest: {}
   extract: {min_chars: 20}
+  filter_language: {keep: [en]}
+  filter_quality: {profiles: [gopher_quality], gopher_quality: {min_doc_words: 20, min_stop_words: 1}}
 run: {partitions: 1}
 gates:
   extract: {retention: {max_value: 0.3}, needs: {}}
@@ -144,7 +146,7 @@ def pages(site: Site) -> list[str]:
 def test_pages_are_whole_and_accessible(published: Site, theme: Any, width: int) -> None:
     """No script fails, nothing is asked of another host, no page is wider than the window, axe-core finds no fault."""
     paths = pages(published)
-    assert {"rejects", "manifest", "files"} <= {path.split("/")[2] for path in paths}, paths
+    assert {"rejects", "manifest", "files", "whatif"} <= {path.split("/")[2] for path in paths}, paths
     with published.context("ada", viewport={"width": width, "height": 900}, color_scheme=theme) as context:
         for path in paths:
             page, faults = open_page(context, f"{published.airflow.url}{path}")
@@ -158,6 +160,22 @@ def test_pages_are_whole_and_accessible(published: Site, theme: Any, width: int)
             assert [(fault["id"], path) for fault in violations if fault["impact"] in FAULTS] == []
             assert page.locator("[data-drawn=no]").count() == 0, path
             page.close()
+
+
+def test_other_bounds_are_tried_with_the_keyboard_and_the_slider(published: Site) -> None:
+    with published.context("ada", viewport={"width": 1024, "height": 900}) as context:
+        page, faults = open_page(context, f"{published.airflow.url}/refinery/whatif/small/{DAY}")
+        field = page.get_by_label("min_doc_words", exact=True)
+        page.get_by_label("min_doc_words, as a slider").press("End")
+        expect(field).to_have_value("80")
+        field.fill("1000")
+        field.press("Enter")
+        page.wait_for_url(f"**/refinery/whatif/small/{DAY}?gopher_quality.min_doc_words=1000")
+        expect(page.get_by_label("Lines for the recipe")).to_contain_text("min_doc_words: 1000")
+        expect(page.get_by_text("-9 rows")).to_be_visible()
+        page.get_by_role("link", name="Take back gopher_quality.min_doc_words").click()
+        page.wait_for_url(f"**/refinery/whatif/small/{DAY}")
+        assert faults == []
 
 
 def test_the_page_is_in_airflows_navigation_and_works_from_the_keyboard(published: Site) -> None:

@@ -94,3 +94,17 @@ function loadPlots() {
 }
 
 document.addEventListener("DOMContentLoaded", loadPlots);
+
+/* --- Sliders: the same number as the field above, which is the one that is sent --- */
+
+function addSlider(field) {
+  const slider = document.createElement("input");
+  Object.assign(slider, { type: "range", min: field.min, max: field.dataset.slider, step: "any", value: field.value || 0 });
+  slider.setAttribute("aria-label", `${field.labels[0].textContent}, as a slider`);
+  const digits = Number(field.dataset.slider) > 20 ? 0 : 2;
+  slider.addEventListener("input", () => { field.value = Number(Number(slider.value).toFixed(digits)); });
+  field.addEventListener("input", () => { slider.value = field.value || 0; });
+  field.after(slider);
+}
+
+document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("[data-slider]").forEach(addSlider));

@@ -1,0 +1,160 @@
+"""Lists the bounds that `whatif` can change in a snapshot, and writes changes of them as lines of a recipe."""
+
+import math
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline_tasks.constraints import Range
+from pipeline_tasks.filters import Filter, packs
+from pipeline_tasks.inspect.whatif import Decision, bound_of, decision_of, plain_key, published
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.stages.filter_quality import FILTERS, STAGE
+
+PACKS = "packs"
+"""The key of the set of packs."""
+
+NAMED_PACKS = (*packs.SETS, packs.NONE)
+"""Packs that are named without a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound on a stored signal.
+
+    `now` is its value in the snapshot; NaN: the rule is skipped. `reasons` are those of the rows that it rejects.
+    `exceptions` are the languages of the snapshot that have a bound of their own in the packs.
+    """
+
+    key: str
+    limit: str
+    now: float
+    range: Range
+    reasons: tuple[str, ...]
+    exceptions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What `whatif` can change in a snapshot: the bounds of each profile, the packs, and languages of their own.
+
+    `languages` are those of the snapshot's rows, the most frequent first.
+    """
+
+    profiles: Mapping[str, Sequence[Bound]]
+    packs: str
+    languages: tuple[str, ...]
+
+
+def choices(root: str, version: Version, language: str = "") -> Choices:
+    """Return what `whatif` can change for all languages, or for one; only the manifest is read.
+
+    RecipeError if the version has no `filter_quality` or was refined with a file of packs, or for an unknown language.
+    """
+    if language:
+        packs.known_language(language, "language")
+    _, manifest, params = published(root, version)
+    decision, languages = decision_of(params, params.packs), _languages(manifest)
+    profiles = {
+        name: [_bound(FILTERS[name], limit, decision, language, languages) for limit in FILTERS[name].bounds]
+        for name in dict.fromkeys(params.profiles)
+    }
+    return Choices(profiles, str(params.packs), languages)
+
+
+def _languages(manifest: Manifest) -> tuple[str, ...]:
+    counts: dict[str, int] = {}
+    for part in ("kept", "rejects"):
+        for name, count in manifest.metrics.get(part, {}).get("language", {}).get("bins", {}).items():
+            counts[name] = counts.get(name, 0) + count
+    return tuple(sorted(counts, key=lambda name: (-counts[name], name)))
+
+
+def _bound(card: Filter, limit: str, decision: Decision, language: str, languages: Sequence[str]) -> Bound:
+    key = f"{card.name}.{limit}"
+    own = f"{language}.{key}" if language else key
+    exceptions = () if language else tuple(code for code in languages if _is_exception(decision, code, card, limit))
+    reasons = tuple(card.reason(rule) for rule in card.rules if rule.limit == limit)
+    return Bound(own, limit, bound_of(decision, own), _range(card, limit), reasons, exceptions)
+
+
+def _is_exception(decision: Decision, language: str, card: Filter, limit: str) -> bool:
+    pack = decision.packs.get(language, decision.packs.get(packs.ANY, packs.Pack()))
+    return limit in pack.bounds.get(card.name, {})
+
+
+def _range(card: Filter, limit: str) -> Range:
+    """Return the range that a limit is annotated with."""
+    hint = typing.get_type_hints(card.limits, include_extras=True)[limit]
+    return next((part for part in typing.get_args(hint) if isinstance(part, Range)), Range(-math.inf, math.inf))
+
+
+def differing(root: str, version: Version, written: Mapping[str, str]) -> dict[str, str]:
+    """Return the changes, by key, that differ from what the snapshot has; those that cannot be read are among them.
+
+    An empty value is no change: it is what a field without a number sends.
+    """
+    _, _, params = published(root, version)
+    decision = decision_of(params, params.packs)
+    plain = {plain_key(key): value.strip() for key, value in written.items()}
+    return {key: value for key, value in plain.items() if value and not _is_now(decision, key, value)}
+
+
+def _is_now(decision: Decision, key: str, value: str) -> bool:
+    if key == PACKS:
+        return value == decision.params.packs
+    profile, _, limit = key.rpartition(".")
+    card = FILTERS.get(profile.rpartition(".")[2])
+    if card is None or limit not in card.bounds:
+        return False
+    try:
+        return float(value) == bound_of(decision, key)
+    except ValueError:
+        return False
+
+
+# --- Lines of a recipe ----------------------------------------------------------------------------------------------
+
+
+def recipe_lines(changes: Mapping[str, tuple[float, float]], chosen: str = "") -> Iterator[str]:
+    """Yield the lines of YAML that change the bounds of all languages, and the packs if `chosen`; none without."""
+    general = {key: then for key, (_, then) in changes.items() if key.count(".") == 1}
+    if general or chosen:
+        yield f"{STAGE.name}:"
+        yield from ([f"  {PACKS}: {chosen}"] if chosen else [])
+        yield from _nested(general, "  ")
+
+
+def packs_lines(changes: Mapping[str, tuple[float, float]]) -> Iterator[str]:
+    """Yield the lines of YAML of a file of packs that change the bounds of single languages; none without."""
+    own: dict[str, dict[str, float]] = {}
+    for key, (_, then) in changes.items():
+        language, _, rest = key.partition(".")
+        if "." in rest:
+            own.setdefault(language, {})[rest] = then
+    for language, bounds in own.items():
+        yield f"{_quoted(language)}:"
+        yield from _nested(bounds, "  ")
+
+
+def _nested(bounds: Mapping[str, float], indent: str) -> Iterator[str]:
+    profiles: dict[str, dict[str, float]] = {}
+    for key, bound in bounds.items():
+        profile, limit = key.split(".")
+        profiles.setdefault(profile, {})[limit] = bound
+    for profile, limits in profiles.items():
+        yield f"{indent}{profile}:"
+        yield from (f"{indent}  {limit}: {_number(bound)}" for limit, bound in limits.items())
+
+
+def _quoted(language: str) -> str:
+    """Return a language's code as YAML reads it; it reads Norwegian's as a boolean."""
+    return f'"{language}"' if language == "no" else language
+
+
+def _number(bound: float) -> str:
+    """Return a number as YAML 1.1 reads it, which takes 1e-05 for a word."""
+    return ".inf" if math.isinf(bound) else np.format_float_positional(bound, trim="-")

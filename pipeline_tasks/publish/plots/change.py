@@ -1,0 +1,41 @@
+"""Plots counts now and with other bounds: two bars per name, one below the other."""
+
+from collections.abc import Iterator, Mapping
+
+from pipeline_tasks.publish.plots.plot import Plot, Row, Spec, base_spec
+
+SERIES = {"now": "--plot-3", "then": "--plot-1"}
+"""The color of each side."""
+
+NAMES = 12
+"""Names that are plotted, those with the highest counts; the table has all."""
+
+BAR = 9
+"""Pixels of a bar."""
+
+
+def change_plot(title: str, what: str, counts: Mapping[str, tuple[int, int]], note: str = "") -> Plot | None:
+    """Plot (now, then) of each name, the highest first; None if nothing is counted."""
+    names = sorted((name for name, pair in counts.items() if any(pair)), key=lambda name: (-max(counts[name]), name))
+    if not names:
+        return None
+    rows = [row for name in names[:NAMES] for row in _rows(name, *counts[name])]
+    table = [(name, f"{now:,}", f"{then:,}", f"{then - now:+,}") for name in names for now, then in (counts[name],)]
+    return Plot(title, _spec(rows, names[:NAMES]), (what, "now", "then", "change"), table, note)
+
+
+def _rows(name: str, now: int, then: int) -> Iterator[Row]:
+    for series, count in zip(SERIES, (now, then), strict=True):
+        yield {"name": name, "series": series, "rows": count}
+
+
+def _spec(rows: list[Row], names: list[str]) -> Spec:
+    y = {"field": "name", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 240, "ticks": False}}
+    offset = {"field": "series", "type": "nominal", "sort": list(SERIES)}
+    x = {"field": "rows", "type": "quantitative", "title": "rows", "axis": {"tickCount": 5, "format": "~s"}}
+    scale = {"domain": list(SERIES), "range": list(SERIES.values())}
+    color = {"field": "series", "type": "nominal", "scale": scale, "legend": {"title": None, "orient": "top"}}
+    tooltip = [{"field": name, "type": "nominal"} for name in ("name", "series")]
+    tooltip.append({"field": "rows", "type": "quantitative", "format": ","})
+    encoding = {"y": y, "yOffset": offset, "x": x, "color": color, "tooltip": tooltip}
+    return base_spec(rows) | {"height": {"step": BAR}, "mark": {"type": "bar"}, "encoding": encoding}
