@@ -7,6 +7,8 @@ Every ten minutes each folder that no run has seen landed, and that is not publi
 
 - *What has landed, and what is missing*: the log of `look` has a line for each folder that is not refined yet.
 - *A snapshot is not started.* Its run `arrival__<snapshot>` exists: clear that run. Or its DAG is paused: unpause it.
+- *A backlog*: the log of `look` names snapshots that are not published for longer than
+  `alerts: backlog:` of the recipe says, once a day.
 - *Snapshots are stale* (the log of `publish` and `refinery status` say so): trigger this DAG with `stale` on. The first
   stale snapshot and all after it are refined again in their order. What has not changed is found committed.
 """
@@ -16,6 +18,7 @@ from datetime import UTC, datetime
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param
+from refinery_alerts import FailureAlert
 from refinery_arrivals import Look
 from refinery_retry import RETRIES
 from refinery_wiring import asset_of, dag_id_of, refine_recipes
@@ -29,7 +32,7 @@ with DAG(
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args=RETRIES,
+    default_args={**RETRIES, "on_failure_callback": FailureAlert()},
     params={
         "landing": Param(os.environ.get("REFINERY_LANDING", "s3://refinery/landing"), type="string"),
         "root": Param(os.environ.get("REFINERY_ROOT", "s3://refinery/refined"), type="string"),
@@ -39,7 +42,12 @@ with DAG(
     tags=["refinery"],
 ) as dag:
     assets = [asset_of(recipe.name, "arrivals") for recipe in _recipes]
-    look = Look(task_id="look", dags={dag_id_of(recipe): recipe.name for recipe in _recipes}, inlets=assets)
+    look = Look(
+        task_id="look",
+        dags={dag_id_of(recipe): recipe.name for recipe in _recipes},
+        backlog={recipe.name: recipe.alerts.backlog for recipe in _recipes},
+        inlets=assets,
+    )
     TriggerDagRunOperator.partial(
         task_id="start",
         skip_when_already_exists=True,

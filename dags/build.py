@@ -25,6 +25,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from airflow.sdk import DAG, XComArg
+from refinery_alerts import FailureAlert
 from refinery_approval import approval_param
 from refinery_form import params_of_runs
 from refinery_operators import Compose, Export, Publish, log_failure, log_retry
@@ -37,7 +38,7 @@ from pipeline_tasks.recipe import BUILDS, Recipe, Versions, load_build, recipe_n
 def wire(recipe: Recipe) -> DAG:
     """Wire one recipe: compose, (stage, gate)*, publish, and export if the recipe has `exports`."""
     versions = recipe.versions or Versions("")
-    callbacks = {"on_failure_callback": log_failure, "on_retry_callback": log_retry}
+    callbacks = {"on_failure_callback": [FailureAlert(), log_failure], "on_retry_callback": log_retry}
     cuts = cuts_of(recipe)
     with DAG(
         f"build_{recipe.name}",

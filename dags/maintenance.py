@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, Param, get_current_context, task
+from refinery_alerts import FailureAlert
 from refinery_launch import send
 from refinery_retry import RETRIES
 
@@ -56,7 +57,7 @@ with DAG(
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args=RETRIES,
+    default_args={**RETRIES, "on_failure_callback": FailureAlert()},
     params={
         "root": Param(os.environ.get("REFINERY_ROOT", "s3://refinery/refined"), type="string"),
         "delete": Param(default=False, type="boolean", description="Remove; otherwise only list"),

@@ -9,6 +9,8 @@ is reused and not done again, so clearing and rerunning is always safe.
 
 - *A task failed.* Its log ends with one paragraph that names the record or manifest and the way out. Clear the
   failed task: only what is missing runs again; other partitions keep their work.
+- *A message came.* It names what happened, and its section of `docs/how-to/respond-to-alerts.md`. Connections
+  `refinery_alerts_slack`, `_webhook` and `_email` say where messages go.
 - *A gate awaits input.* It refuses the data, and waits `approval` hours for a person: open *Required Actions*, read the
   form and its *Data Docs*, and approve or reject with a reason. The reason, your name and the time are stored in the
   verdict. Runs of later snapshots wait meanwhile. In a backfill a gate does not wait.
@@ -32,6 +34,7 @@ import os
 from datetime import UTC, datetime
 
 from airflow.sdk import DAG, Param, XComArg
+from refinery_alerts import FailureAlert
 from refinery_approval import approval_param
 from refinery_form import ADVANCED, OPTIONAL, TEXT, params_of_runs
 from refinery_operators import Land, Publish, PublishGate, log_failure, log_retry
@@ -72,7 +75,7 @@ def params(recipe: Recipe) -> dict[str, Param]:
 def wire(recipe: Recipe) -> DAG:
     """Wire one recipe: sense, land, (stage, gate)*, gate of the whole snapshot, publish."""
     cuts = cuts_of(recipe)
-    callbacks = {"on_failure_callback": log_failure, "on_retry_callback": log_retry}
+    callbacks = {"on_failure_callback": [FailureAlert(), log_failure], "on_retry_callback": log_retry}
     with DAG(
         dag_id_of(recipe),
         description=recipe.title or "Crawl snapshots in, packed training tokens out",

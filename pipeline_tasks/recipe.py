@@ -143,6 +143,21 @@ class RunSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertLimits:
+    """The section `alerts` of a recipe: from where on people are told; no part of identity.
+
+    `error_rate` is the share of a stage's rows that could not be processed. `slow` is how many times the median of
+    its stage the 99th percentile of partition times takes, and how many times its usual time per row a stage takes.
+    `budget` is US dollars of a run, `backlog` hours for which a snapshot is not published. 0 turns the last three off.
+    """
+
+    error_rate: Ratio = 0.01
+    slow: Weight = 4.0
+    budget: Weight = 0.0
+    backlog: Weight = 48.0
+
+
+@dataclass(frozen=True, slots=True)
 class _Written:
     """A recipe's keys as written; stages and gates are checked by their own cards and suites."""
 
@@ -153,6 +168,7 @@ class _Written:
     exports: Mapping[str, ExportSettings] = field(default_factory=dict)
     run: RunSettings = field(default_factory=RunSettings)
     gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    alerts: AlertLimits = field(default_factory=AlertLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +185,10 @@ class Step:
 class Recipe:
     """What to do: steps in order, how many partitions a stage is mapped over, and bounds that differ for its gates.
 
-    `partitions`, `engine`s, `resources` and `error_budget` decide how to run and are not part of identity. `versions`
-    are the input of a recipe that builds a training dataset; one that refines a snapshot has none. `exports` are the
-    formats of other trainers in which what was built is exported, with the bytes of a shard.
+    `partitions`, `engine`s, `resources` and `error_budget` decide how to run and are not part of identity, nor are
+    `alerts`, the limits from which on people are told. `versions` are the input of a recipe that builds a training
+    dataset; one that refines a snapshot has none. `exports` are the formats of other trainers in which what was built
+    is exported, with the bytes of a shard.
     """
 
     name: str
@@ -182,6 +199,7 @@ class Recipe:
     gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     versions: Versions | None = None
     exports: Mapping[str, ShardBytes] = field(default_factory=dict)
+    alerts: AlertLimits = field(default_factory=AlertLimits)
 
     def step(self, stage: str) -> Step:
         """Return the step of `stage`; RecipeError if the recipe has none."""
@@ -235,7 +253,7 @@ def _other_file(name: str) -> str:
 def parse_recipe(raw: object, where: str) -> Recipe:
     """Check a recipe's YAML; unknown keys are refused with the nearest known one."""
     top = {key: value for key, value in require_mapping(raw, where).items() if value is not None or key == "stages"}
-    require_known(top, ("name", "title", "versions", "stages", "exports", "run", "gates"), where)
+    require_known(top, ("name", "title", "versions", "stages", "exports", "run", "gates", "alerts"), where)
     steps = require_mapping(top.get("stages"), f"{where}: stages")
     if not steps:
         message = f"{where} has no stages; write at least `stages: {{ingest: {{}}}}`"
@@ -262,6 +280,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
         gates=written.gates,
         versions=written.versions,
         exports={name: settings.shard_bytes for name, settings in written.exports.items()},
+        alerts=written.alerts,
     )
 
 
@@ -273,6 +292,7 @@ def _sections(top: Mapping[str, Any], where: str) -> dict[str, Any]:
     named = require_mapping(exports, f"{where}: exports")
     return {
         "run": _section(top, "run", where),
+        "alerts": _section(top, "alerts", where),
         "exports": {name: {} if settings is None else settings for name, settings in named.items()},
     }
 

@@ -10,16 +10,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from textwrap import wrap
 from typing import Any, NoReturn, Protocol, get_args
 from urllib.parse import quote
 
 from airflow.sdk import Context, Param
-from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import TaskAwaitingInput
 from airflow.sdk.execution_time.hitl import upsert_hitl_detail
-from refinery_run import Run, run_of
+from refinery_alerts import send
+from refinery_run import Run, run_of, task_page
 
+from pipeline_tasks.alerts.alert import Alert
+from pipeline_tasks.alerts.verdicts import gate_awaits, gate_refused, gate_warned
 from pipeline_tasks.constraints import Note
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import GateRefused
@@ -101,20 +104,31 @@ class Judge(Protocol):
     def end(self, context: Context, run: Run, verdict: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- what the task returns
         """Return what the task returns when the gate lets pass."""
 
+    def alerts(self, verdict: Mapping[str, Any]) -> Iterable[Alert]:
+        """Return the alerts of what was judged, beside those of the verdict; an error must wait for their use."""
+
 
 class Reviewed:
-    """The course of a gate's task: judge, ask a person if the gate refuses, and judge again under what they say."""
+    """The course of a gate's task: judge, ask a person if the gate refuses, and judge again under what they say.
+
+    People are told of what is out of bounds once, before anybody answers, and again if the gate refuses for good.
+    """
 
     def execute(self: Judge, context: Context) -> Any:  # noqa: ANN401 -- as `end`
         """Return what the gate passes on; ask a person about a refusal, or raise Refusal where nobody is asked."""
         run = run_of(context)
         verdict = self.judge(context, run, "")
         if verdict["outcome"] == "refuse":
-            review = self.review(run, verdict)
+            review, until = self.review(run, verdict), datetime.now(UTC) + timedelta(hours=run.approval)
             if run.approval:
-                ask(context, review, datetime.now(UTC) + timedelta(hours=run.approval))
+                awaits = gate_awaits(review.gate, review.data, review.lines, minute(until))
+                send(context, chain([awaits], self.alerts(verdict)))
+                ask(context, review, until)
+            send(context, chain([gate_refused(review.gate, review.data, review.lines)], self.alerts(verdict)))
             raise Refusal(refusal_text(review))
-        return self.end(context, run, verdict)
+        passed = self.end(context, run, verdict)
+        send(context, chain(warnings_of(self.review(run, verdict), verdict), self.alerts(verdict)))
+        return passed
 
     def resume(self: Judge, context: Context, event: Mapping[str, Any], until: str) -> Any:  # noqa: ANN401 -- as `end`
         """Return what the gate passes on if a person approved; raise Refusal if they rejected, or nobody answered."""
@@ -158,16 +172,27 @@ def approval(context: Context, review: Review, event: Mapping[str, Any], until: 
     Refusal if they rejected, or if nobody has answered by `until`.
     """
     if "error" in event:
-        raise Refusal(refusal_text(review, f"Nobody approved it by {minute(until)}."))
+        refuse(context, review, f"Nobody approved it by {minute(until)}.")
     who, reason = signature(event), reason_of(event)
     if event["chosen_options"] != [APPROVE]:
-        raise Refusal(refusal_text(review, f"It was rejected: {reason[:MOST] or 'no reason was given'} ({who})."))
+        refuse(context, review, f"It was rejected: {reason[:MOST] or 'no reason was given'} ({who}).")
     if override := override_of(event):
         log.info("%s gate  approved: %s", review.gate, override)
         return override
     log.warning("%s gate  was approved (%s) without a reason that can be stored:", review.gate, who)
     log.warning("          write one of 1 to %d characters. It asks again.", MOST)
     ask(context, review, until)
+
+
+def refuse(context: Context, review: Review, decision: str) -> NoReturn:
+    """Tell people what was decided, and end the task."""
+    send(context, [gate_refused(review.gate, review.data, review.lines, decision)])
+    raise Refusal(refusal_text(review, decision))
+
+
+def warnings_of(review: Review, verdict: Mapping[str, Any]) -> list[Alert]:
+    """Return the alert of a gate that lets pass and warns, none if it does not."""
+    return [gate_warned(review.gate, review.data, review.lines)] if verdict["outcome"] == "warn" else []
 
 
 def override_of(event: Mapping[str, Any]) -> str:
@@ -245,10 +270,7 @@ def refusal_text(review: Review, decision: str = "") -> str:
 
 def actions_page(context: Context) -> str:
     """Return the address of the task's form in the web UI."""
-    task = context["ti"]
-    base = str(conf.get("api", "base_url", fallback="")).rstrip("/")
-    run_id = quote(task.run_id, safe="")
-    return f"{base}/dags/{task.dag_id}/runs/{run_id}/tasks/{task.task_id}/required_actions"
+    return f"{task_page(context)}/required_actions"
 
 
 def minute(time: datetime) -> str:

@@ -1,31 +1,48 @@
 """Finds the snapshots that have landed and are to be refined, and those that are to be refined again."""
 
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from itertools import islice
 from typing import Any, get_args
 
 from airflow.sdk import BaseOperator, Context
+from refinery_alerts import harmless, send
 from refinery_credentials import adopt_credentials
 from refinery_wiring import asset_of
 
+from pipeline_tasks.alerts.backlog import Backlog, backlog_alert, backlog_of
 from pipeline_tasks.constraints import SnapshotName
 from pipeline_tasks.landing.arrival import COMPLETE, arrival_of
 from pipeline_tasks.stage import LANDING
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import Store
 
 log = logging.getLogger("refinery")
+
+BACKLOG = "backlog"
+"""What the key of the XCom begins with that says which backlog people were told of, and when."""
+
+AGAIN = 86_000.0
+"""Seconds after which people are told of the same backlog again: a day, less the time between two looks."""
+
+MOST_FILES = 1000
+"""Files that are looked at for when a snapshot landed."""
 
 Start = dict[str, Any]
 """The arguments of the operator that starts a run."""
 
 
 class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
-    """Returns the runs to start, each DAG's in the order of snapshots; `dags` are recipes by the ids of their DAGs."""
+    """Returns the runs to start, each DAG's in the order of snapshots; `dags` are recipes by the ids of their DAGs.
 
-    def __init__(self, *, dags: Mapping[str, str], **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
+    `backlog` are the hours, by recipe, after which people are told that a snapshot is not published.
+    """
+
+    def __init__(self, *, dags: Mapping[str, str], backlog: Mapping[str, float], **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
         super().__init__(**kwargs)
-        self.dags = dict(dags)
+        self.dags, self.backlog = dict(dags), dict(backlog)
 
     def execute(self, context: Context) -> list[Start]:
         """Look at what has landed (with the param `stale`: is published) for each DAG that is not paused."""
@@ -40,7 +57,22 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
             else:
                 names = self.unseen(context, dag_id, recipe)
                 starts += [start for name in names for start in landed_start(dag_id, name, params)]
+                with harmless("whether there is a backlog is unknown"):
+                    self.tell(context, recipe, time.time())
         return starts
+
+    def tell(self, context: Context, recipe: str, now: float) -> None:
+        """Tell people of the oldest snapshot that is not published in time, once a day."""
+        backlog = backlog_now(context["params"]["landing"], context["params"]["root"], recipe, now)
+        alert = backlog_alert(recipe, backlog, self.backlog[recipe], now)
+        if alert is None:
+            return
+        key, task = f"{BACKLOG}_{recipe}", context["ti"]
+        told = task.xcom_pull(task_ids=self.task_id, key=key, include_prior_dates=True)
+        if told and told["headline"] == alert.headline and now - told["at"] < AGAIN:
+            return
+        task.xcom_push(key=key, value={"headline": alert.headline, "at": now})
+        send(context, [alert])
 
     def unseen(self, context: Context, dag_id: str, recipe: str) -> Iterator[str]:
         """Yield the names of landed folders that no run of a DAG has seen complete, or waits for."""
@@ -60,6 +92,23 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
                     yield name
             else:
                 yield name
+
+
+def backlog_now(landing: str, root: str, recipe: str, now: float) -> Backlog:
+    """Return the snapshots of a recipe that have landed, or are expected, and are not published."""
+    from pipeline_tasks.publish import version_log
+
+    published = {entry.snapshot for entry in version_log.log(root, recipe)}
+    store = storage.connect(landing)
+    landed = {name: landed_at(store, name) for name in store.folders() if name not in published}
+    return backlog_of(landed, published, now)
+
+
+def landed_at(store: Store, name: str) -> float:
+    """Return when a folder was last written to, by its first files; 0 for a date, which needs no look."""
+    if midnights(name):
+        return 0.0
+    return max((entry.modified for entry in islice(store.list(name), MOST_FILES)), default=0.0)
 
 
 def landed_start(dag_id: str, name: str, params: Mapping[str, Any]) -> Iterator[Start]:

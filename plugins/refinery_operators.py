@@ -4,7 +4,7 @@ What flows between tasks is a list of parts: manifests that the next stage reads
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypedDict
 
@@ -16,9 +16,11 @@ from refinery_launch import release, send, submit
 from refinery_run import Run, announce, base, run_of
 from refinery_session import ReplyTrigger, Waiting, collect, is_replaceable, log_place
 
+from pipeline_tasks.alerts.alert import Alert
+from pipeline_tasks.alerts.stages import Spending, partition_times, stage_alerts
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import JobLost
-from pipeline_tasks.recipe import BUILD, COMPOSE, LAND, PUBLISH, ErrorBudget, Resources, Versions
+from pipeline_tasks.recipe import BUILD, COMPOSE, LAND, PUBLISH, AlertLimits, ErrorBudget, Resources, Versions
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests import (
@@ -257,7 +259,8 @@ class Seal(StageOperator):
             cpu=sum(reply["cpu"] for reply in self.refined),
         )
         release(request.stage)
-        reply = send(request)
+        times = partition_times([part["name"] for part in self.parts_in], list(self.refined))
+        reply = {**send(request), "times": asdict(times)}
         self.manifest = path_of(reply["manifest"])
         log_reply(context, self.stage, reply, funnel_line(reply))
         return reply
@@ -305,6 +308,11 @@ class Gate(Reviewed, StageOperator):
             },
         )
 
+    def alerts(self, verdict: Mapping[str, Any]) -> Iterator[Alert]:
+        """Yield the alerts of the stage: its errors, its time, its cost."""
+        limits, spending = AlertLimits(**self.step["alerts"]), Spending(**verdict["spending"])
+        yield from stage_alerts(limits, self.stage, self.refined, spending)
+
     def end(self, context: Context, run: Run, verdict: Mapping[str, Any]) -> list[Part]:
         """Return the parts of the next stage."""
         return self.parts(context, run, self.refined["manifest"], verdict["verdict"], self.next_cut)
@@ -348,6 +356,10 @@ class PublishGate(Reviewed, RequestOperator):
                 **{f"Manifest of {stage}": page("manifest", path) for stage, path in manifests.items()},
             },
         )
+
+    def alerts(self, verdict: Mapping[str, Any]) -> Iterable[Alert]:  # noqa: ARG002 -- those of the stages were sent
+        """Return none: what a snapshot's stages took, their own gates have sent."""
+        return ()
 
     def end(self, context: Context, run: Run, verdict: Mapping[str, Any]) -> str:
         """Return the path of the verdict."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from airflow.sdk import Context
 from airflow.sdk.configuration import conf
@@ -76,6 +76,14 @@ def announce(context: Context, snapshot: str, facts: Mapping[str, Any]) -> None:
     for outlet in context["task"].outlets:
         context["outlet_events"][outlet].extra = dict(facts)
         context["outlet_events"][outlet].add_partitions([snapshot] if snapshot else [])
+
+
+def task_page(context: Context) -> str:
+    """Return the address of a task's page in the web UI."""
+    task = context["ti"]
+    address = str(conf.get("api", "base_url", fallback="")).rstrip("/")
+    mapped = f"/mapped/{task.map_index}" if task.map_index is not None and task.map_index >= 0 else ""
+    return f"{address}/dags/{task.dag_id}/runs/{quote(task.run_id, safe='')}/tasks/{task.task_id}{mapped}"
 
 
 def base() -> str:

@@ -66,4 +66,5 @@ def _settings(recipe: Recipe, step: Step) -> dict[str, Any]:
         "resources": asdict(step.resources),
         "error_budget": asdict(recipe.error_budget),
         "bounds": dict(recipe.gates.get(step.stage, {})),
+        "alerts": asdict(recipe.alerts),
     }

@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pipeline_tasks.alerts.spending import spending_of
 from pipeline_tasks.binding import bind_fields, require_known
 from pipeline_tasks.constraints import OptionalUri
 from pipeline_tasks.counted import counted
@@ -252,12 +253,14 @@ def _judge_snapshot(request: JudgeSnapshotRequest) -> Reply:
 def _judged_reply(request: JudgeRequest | JudgeSnapshotRequest, verdict: verdicts.Verdict) -> Reply:
     with Ledger.open(ledger_of(request.root)) as ledger:
         ledger.record_verdict(verdict, snapshot=request.snapshot, recipe=request.recipe)
+        spending = spending_of(ledger, request.recipe, request.snapshot, verdict.stage)
     return {
         "outcome": verdict.outcome,
         "failures": [asdict(failure) for failure in verdict.failures],
         "lines": explain(verdict.failures, verdict.undecided),
         "verdict": verdicts.verdict_reference(verdict),
         "docs": verdict.docs,
+        "spending": asdict(spending),
     }
 
 

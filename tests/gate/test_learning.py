@@ -1,14 +1,12 @@
 """Gates that learn: bounds from trailing snapshots, planted faults with the message sent, and no false alarms."""
 
 import itertools
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,8 +25,7 @@ from pipeline_tasks.profiles.removals import notable
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import PUBLISH
 from tests.chain import reply
-from tests.documents import documents
-from tests.fasttext_file import write_model
+from tests.gate.drifts import USUAL, crawl_day, language_days, quality_days, scored_day, site_days
 from tests.gate.samples import SUITES, healthy, judged, kept, numbers, profiled, stored
 from tests.refining import commit_parent, refined
 
@@ -72,27 +69,6 @@ def test_every_learned_bound_is_broken_by_a_drifted_sample(suite: str, source: s
 
 # --- Planted faults, by real stages -------------------------------------------------------------------------------
 
-TEXT = (
-    "the of and to in is that it was for on with as his they at be this have from or had by but what some we can out "
-    "other were all there when up use your how said an each she which do their time if will way about many then them"
-)
-WORDS = TEXT.split()
-
-
-def prose(draws: random.Random, clutter: float) -> str:
-    """Return twenty lines, of which a share is clutter that scores lower."""
-    lines = round(20 * clutter)
-    good = [" ".join(draws.choices(WORDS, k=12)).capitalize() + "." for _ in range(20 - lines)]
-    return "\n".join([*good, *(f"| 12 | 0.4 | -- | ## | {draws.randrange(10**6)}" for _ in range(lines))])
-
-
-def scored_day(root: Path, seed: int, clutter: float) -> str:
-    """Refine a day of 400 texts with up to `clutter` of clutter by `score_quality`; return its manifest's path."""
-    draws = random.Random(seed)
-    texts = [prose(draws, draws.uniform(clutter - 0.4, clutter)) for _ in range(400)]
-    columns = {"language": pa.array(["en"] * 400), "language_score": pa.array([0.9] * 400)}
-    return refined(root, "score_quality", commit_parent(root, [documents(texts, **columns)]))[0]
-
 
 def sent(root: Path, days: Sequence[str], **more: Any) -> dict[str, Any]:
     """Return the reply of the gate of the last day, whose lines Airflow sends."""
@@ -108,9 +84,9 @@ def message(answer: Mapping[str, Any], fact: str) -> str:
 
 
 def test_a_drift_of_mean_quality_is_caught_by_score_quality(tmp_path: Path) -> None:
-    days = [scored_day(tmp_path, seed, 0.5) for seed in range(4)]
+    days, worse = quality_days(tmp_path)
     assert sent(tmp_path, days)["outcome"] == "pass"
-    answer = sent(tmp_path, [*days, scored_day(tmp_path, 9, 0.715)])
+    answer = sent(tmp_path, [*days, worse])
     verdict = read_verdict(str(tmp_path), answer["verdict"])
     bound = next(bound for bound in verdict.learned if bound.fact == "score_mean")
     assert round(bound.value / bound.median - 1, 2) == -0.06
@@ -135,15 +111,8 @@ def test_a_slow_drift_that_no_two_days_show_is_caught(tmp_path: Path) -> None:
 
 
 def test_a_language_that_vanishes_is_caught_by_filter_language(tmp_path: Path) -> None:
-    model = write_model(tmp_path / "model.bin", {"water": "en", "wasser": "de", "eau": "fr"})
-
-    def day(*words: str) -> str:
-        texts = [f"{word} {word} {number}" for word in words for number in range(200)]
-        parent = commit_parent(tmp_path, [documents(texts)])
-        return refined(tmp_path, "filter_language", parent, {"keep": [], "model": model, "min_chars": 1})[0]
-
-    days = [day("water", "wasser", "eau"), day("water", "eau", "wasser"), day("wasser", "eau", "water")]
-    answer = sent(tmp_path, [*days, day("water", "wasser")])
+    days, vanished = language_days(tmp_path)
+    answer = sent(tmp_path, [*days, vanished])
     assert message(answer, "language_share.fr").startswith(
         "warning: language_share.fr is 0, and must be at least 0.166667 and at most 0.5 learned from the last 3 published "
         "snapshots, whose median is 0.333333 bound of expectations/filter_language.json: A language has half as much "
@@ -153,22 +122,10 @@ def test_a_language_that_vanishes_is_caught_by_filter_language(tmp_path: Path) -
     assert verdict.facts["language_share.fr"] == 0
 
 
-def crawl_day(number: int, **sites: int) -> pa.Table:
-    """Return the documents of a day, new ones, by site."""
-    urls = [f"https://www.{site}.org/{number}/{page}" for site, count in sites.items() for page in range(count)]
-    return documents([f"the text of {url}" for url in urls], urls)
-
-
-USUAL = {f"site{rank:02d}": 40 - rank for rank in range(30)}
-
-
 def test_a_site_that_floods_is_caught_by_dedup_exact(tmp_path: Path) -> None:
-    def day(number: int, **sites: int) -> str:
-        return refined(tmp_path, "dedup_exact", commit_parent(tmp_path, [crawl_day(number, **sites)]))[0]
-
-    days = [day(number, **USUAL) for number in range(4)]
+    days, flooded = site_days(tmp_path)
     assert sent(tmp_path, days)["outcome"] == "pass"
-    answer = sent(tmp_path, [*days, day(9, **USUAL, flood=300)])
+    answer = sent(tmp_path, [*days, flooded])
     rise = read_verdict(str(tmp_path), answer["verdict"]).facts["site_rise_max"]
     assert rise is not None
     assert 0.1 < rise < 300 / (sum(USUAL.values()) + 300)

@@ -11,12 +11,13 @@ VOCABULARY = {"constraints", "counted", "errors", "manifest", "recipe", "sealed"
 REQUESTS = {"run.plan", "service.requests"}
 READS = {"gate", "inspect", "profiles", "publish", "store", *VOCABULARY}
 ALLOWED = {
-    "plugins/refinery_approval.py": VOCABULARY,
-    "plugins/refinery_arrivals.py": {"inspect.staleness", "landing", "publish", "store", *VOCABULARY},
+    "plugins/refinery_alerts.py": {"alerts", *VOCABULARY},
+    "plugins/refinery_approval.py": {"alerts", *VOCABULARY},
+    "plugins/refinery_arrivals.py": {"alerts", "inspect.staleness", "landing", "publish", "store", *VOCABULARY},
     "plugins/refinery_credentials.py": {"store.temporary"},
     "plugins/refinery_form.py": VOCABULARY,
     "plugins/refinery_launch.py": {"engines.address", "service", *VOCABULARY, *REQUESTS},
-    "plugins/refinery_operators.py": VOCABULARY | REQUESTS,
+    "plugins/refinery_operators.py": {"alerts", *VOCABULARY, *REQUESTS},
     "plugins/refinery_overview.py": READS,
     "plugins/refinery_plugin.py": READS | {"text.urls.takedown"},
     "plugins/refinery_rendering.py": READS,

@@ -54,7 +54,7 @@ class _Events:
 def look() -> Any:
     from refinery_arrivals import Look
 
-    return Look(task_id="look", dags={"refine": "web"})
+    return Look(task_id="look", dags={"refine": "web"}, backlog={"web": 0})
 
 
 def started(starts: list[dict[str, Any]]) -> list[str]:

@@ -1,0 +1,196 @@
+"""Tells people of a run's alerts: in the task's log, and through the connections that are set.
+
+`refinery_alerts_slack`    HTTP: an incoming webhook of Slack; the secret end of its address may be the password
+`refinery_alerts_webhook`  HTTP: any address that takes JSON; login and password, or headers as extra
+`refinery_alerts_email`    SMTP: with `from_email` and `to` (addresses with commas between) as extra
+
+A run says the same of a task once, whatever its tries and partitions. What was said is the XCom `alerts` of the run's
+first task. A channel that fails or does not answer is named in the log, and never fails or holds up a run.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.sdk import BaseNotifier, Connection, Context
+from airflow.sdk.bases.xcom import BaseXCom
+from airflow.sdk.exceptions import AirflowNotFoundException
+from refinery_launch import HERE
+from refinery_run import snapshot_of, task_page
+
+from pipeline_tasks.alerts.alert import KINDS, RUNBOOK, Alert
+from pipeline_tasks.alerts.message import Message, Origin, log_lines, mail, slack, webhook
+from pipeline_tasks.alerts.verdicts import task_failed
+from pipeline_tasks.errors import GateRefused, RecipeError, RefineryError
+
+log = logging.getLogger("refinery")
+
+SLACK, WEBHOOK, EMAIL = "refinery_alerts_slack", "refinery_alerts_webhook", "refinery_alerts_email"
+"""Ids of the connections; one that is not set is no channel."""
+
+ALERTS = "alerts"
+"""Key of the XCom that has what a run has said."""
+
+ANSWER = 5.0
+"""Seconds that a channel has for each step of a message."""
+
+ALL = 10.0
+"""Seconds that a task waits for all of its channels; what takes longer goes on while the process lives."""
+
+TAKEN = range(200, 300)
+"""Statuses of HTTP with which a channel has taken a message; a redirected POST would lose it."""
+
+Channel = Callable[[Connection, Message], None]
+
+
+def send(context: Context, alerts: Iterable[Alert]) -> None:
+    """Send alerts that a task raises at one moment as one message, unless the run has sent it; never raise."""
+    with harmless("it could not be sent"):
+        message = Message(origin_of(context), tuple(alerts), os.environ.get("REFINERY_RUNBOOK") or RUNBOOK)
+        if message.alerts and is_new(context, message):
+            _log(message)
+            _send_to_channels(message)
+
+
+@contextmanager
+def harmless(effect: str) -> Iterator[None]:
+    """Log an error of what only tells people of a run, with its effect, and go on."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 -- an alert must not fail the run that it tells of
+        log.warning("alert  %s (%s)", effect, type(error).__name__)
+
+
+class FailureAlert(BaseNotifier):  # type: ignore[misc]  # loaded lazily: Any
+    """The `on_failure_callback` of every task: it sends that a task failed for good.
+
+    A refusal is left out, as its gate has sent it. Airflow calls no failure callback for a try that is followed by
+    another one.
+    """
+
+    def notify(self, context: Context) -> None:
+        """Send the alert of the task that failed."""
+        error = context.get("exception")
+        if not isinstance(error, GateRefused):
+            send(context, [task_failed(context["ti"].task_id, data_of(context), error)])
+
+
+def data_of(context: Context) -> str:
+    """Return in words what a task works on: its run's snapshot, and the DAG."""
+    params, dag_run = context["params"], context["dag_run"]
+    named = "snapshot" in params and (params["snapshot"] or dag_run.partition_key or dag_run.logical_date)
+    return f"snapshot {snapshot_of(dag_run, params)} in {dag_run.dag_id}" if named else str(dag_run.dag_id)
+
+
+def origin_of(context: Context) -> Origin:
+    """Return the task that raises alerts; `refinery run` has no web UI that could show its page."""
+    task = context["ti"]
+    page = "" if os.environ.get(HERE) else task_page(context)
+    return Origin(task.dag_id, task.run_id, task.task_id, page, clears=task.max_tries)
+
+
+# --- Once --------------------------------------------------------------------------------------------------------
+
+
+def is_new(context: Context, message: Message) -> bool:
+    """Return whether the run has not sent a message yet, and note that it has; a task that is cleared may repeat it."""
+    task = context["ti"]
+    first = min(root.task_id for root in context["dag"].roots)
+    place = {"dag_id": task.dag_id, "task_id": first, "run_id": task.run_id}
+    with harmless("it may be sent twice, as what the run has sent is unknown"):
+        sent = BaseXCom.get_one(key=ALERTS, **place) or {}
+        if message.key() in sent:
+            return False
+        said = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {task.task_id}: {message.title}"
+        BaseXCom.set(ALERTS, {**sent, message.key(): said}, **place)
+    return True
+
+
+# --- Channels ----------------------------------------------------------------------------------------------------
+
+
+def _log(message: Message) -> None:
+    in_log = all(KINDS[alert.kind].in_log for alert in message.alerts)
+    log.log(logging.INFO if in_log else logging.WARNING, "alert  %s", "\n".join(log_lines(message)))
+
+
+def _send_to_channels(message: Message) -> None:
+    """Send a message to all channels at once, and wait for them for a while.
+
+    Each has a thread: no timeout of a library covers the time in which an address is looked up.
+    """
+    outcomes: dict[str, str] = {}
+    connections = {name: connection for name in CHANNELS if (connection := _connection(name))}
+    threads = [
+        threading.Thread(target=_deliver, args=(name, connection, message, outcomes), daemon=True)
+        for name, connection in connections.items()
+    ]
+    deadline = time.monotonic() + ALL
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    for name in connections:
+        outcome = outcomes.get(name, f"has not answered for {ALL:.0f} s")
+        log.log(logging.WARNING if outcome else logging.INFO, "alert  %s  %s", name, outcome or "sent")
+
+
+def _connection(name: str) -> Connection | None:
+    try:
+        return Connection.get(name)
+    except AirflowNotFoundException:
+        return None
+
+
+def _deliver(name: str, connection: Connection, message: Message, outcomes: dict[str, str]) -> None:
+    """Send a message to one channel; note why it failed, without the error's text: that may have the address."""
+    try:
+        CHANNELS[name](connection, message)
+        outcomes[name] = ""
+    except RefineryError as error:  # ours has no address
+        outcomes[name] = f"failed: {type(error).__name__}: {error}"
+    except Exception as error:  # noqa: BLE001 -- whatever a provider raises, and the run goes on
+        status = getattr(getattr(error, "response", None), "status_code", "")
+        outcomes[name] = f"failed: {type(error).__name__}{f' {status}' if status else ''}; look at this connection"
+
+
+def _to_slack(connection: Connection, message: Message) -> None:
+    secret = "" if connection.login else connection.password or ""
+    _post(connection, slack(message), secret)
+
+
+def _to_webhook(connection: Connection, message: Message) -> None:
+    _post(connection, webhook(message), "")
+
+
+def _post(connection: Connection, body: Mapping[str, Any], endpoint: str) -> None:
+    import requests
+    from airflow.providers.http.hooks.http import HttpHook
+
+    hook = HttpHook(method="POST", http_conn_id=connection.conn_id)
+    session = hook.get_conn()  # with the connection's login, headers and certificates; `hook.run` logs addresses
+    address = hook.url_from_endpoint(endpoint)
+    response = session.post(address, json=dict(body), timeout=ANSWER, allow_redirects=False)
+    if response.status_code not in TAKEN:
+        raise requests.HTTPError(response=response)
+
+
+def _to_email(connection: Connection, alerts: Message) -> None:
+    from airflow.providers.smtp.hooks.smtp import SmtpHook
+
+    to = [address.strip() for address in str(connection.extra_dejson.get("to") or "").split(",")]
+    if not all(to):
+        message = "it has no addresses; write them into its extra as `to`, with commas between"
+        raise RecipeError(message)
+    subject, html = mail(alerts)
+    with SmtpHook(smtp_conn_id=connection.conn_id) as hook:
+        hook.send_email_smtp(to=to, subject=subject, html_content=html)
+
+
+CHANNELS: Mapping[str, Channel] = {SLACK: _to_slack, WEBHOOK: _to_webhook, EMAIL: _to_email}
+"""What sends a message, by the id of its connection."""
