@@ -119,8 +119,11 @@ def until(done: Callable[[], bool], fault: Callable[[], str], patience: float = 
 
 
 @contextmanager
-def airflow_server(folder: Path, recipe: str, dag: str) -> Iterator[Airflow]:
-    """Start Airflow below `folder` with a recipe's DAG unpaused; its landing zone and root are `landing` and `root`."""
+def airflow_server(folder: Path, recipe: str, dag: str, **settings: str) -> Iterator[Airflow]:
+    """Start Airflow below `folder` with a recipe's DAG unpaused; its landing zone and root are `landing` and `root`.
+
+    `settings` are more variables of its environment.
+    """
     (folder / "small.yaml").write_text(recipe)
     port, home = free_port(), folder / "home"
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
@@ -128,7 +131,7 @@ def airflow_server(folder: Path, recipe: str, dag: str) -> Iterator[Airflow]:
     ours |= {"REFINERY_LANDING": folder / "landing", "REFINERY_ROOT": folder / "root", "TMPDIR": folder}
     ours |= {"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items())}
     command = [sys.executable, "-u", "-m", "pipeline_tasks.cli", "up", "--port", str(port)]
-    env = keep | {name: str(value) for name, value in ours.items()}
+    env = keep | {name: str(value) for name, value in ours.items()} | settings
     with subprocess.Popen(command, env=env, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

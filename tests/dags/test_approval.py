@@ -1,5 +1,6 @@
 """A gate that refuses asks a person in Airflow's web API, under its own scheduler, and does what they say."""
 
+import json
 import re
 import urllib.error
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from tests.airflow_server import Airflow, airflow_server, land, until
+from tests.channels import Hooks, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -32,9 +34,22 @@ RUN, NEXT_RUN = f"of_{DAY}", f"of_{NEXT_DAY}"
 
 
 @pytest.fixture
-def airflow(tmp_path: Path) -> Iterator[Airflow]:
-    with airflow_server(tmp_path, RECIPE, "refine_small") as airflow:
+def hooks() -> Iterator[Hooks]:
+    with serving(Hooks()) as hooks:
+        yield hooks
+
+
+@pytest.fixture
+def airflow(tmp_path: Path, hooks: Hooks) -> Iterator[Airflow]:
+    webhook = json.dumps({"conn_type": "http", "host": hooks.url})
+    with airflow_server(tmp_path, RECIPE, "refine_small", AIRFLOW_CONN_REFINERY_ALERTS_WEBHOOK=webhook) as airflow:
         yield airflow
+
+
+def told(hooks: Hooks, run: str, gate: str) -> list[str]:
+    """Return the kinds of alerts that a gate has sent, a message each."""
+    own = [body for body in hooks.bodies() if (body["run"], body["task"]) == (run, gate)]
+    return ["+".join(alert["kind"] for alert in body["alerts"]) for body in own]
 
 
 def form(airflow: Airflow, gate: str) -> Any:
@@ -71,8 +86,26 @@ def ahead_of_next_day(airflow: Airflow) -> str:
     return str(airflow.of_run(NEXT_RUN, "/taskInstances/turn/xcomEntries/ahead")["value"])
 
 
-def test_a_person_approves_in_the_web_ui_what_a_gate_refused_and_is_recorded(airflow: Airflow, tmp_path: Path) -> None:
-    """A refused gate failed the run, with a traceback, and to approve it JSON was typed into another run."""
+def require_told(airflow: Airflow, hooks: Hooks) -> None:
+    """Fail unless each question and each refusal was told once."""
+    asked, refused = "gate_awaits_approval", "gate_refused"
+    assert told(hooks, RUN, "extract.gate") == [asked, refused, asked], "before and after it was cleared"
+    assert told(hooks, RUN, "publish_gate") == [asked]
+    assert told(hooks, NEXT_RUN, "extract.gate") == [asked, refused]
+    first = hooks.bodies()[0]
+    assert first["link"] == f"{airflow.url}/dags/refine_small/runs/{RUN}/tasks/extract.gate"
+    headline = f"The gate of extract refuses snapshot {DAY} of recipe small, and awaits approval"
+    assert first["alerts"][0]["headline"] == headline
+    assert {body["task"] for body in hooks.bodies()} == {"extract.gate", "publish_gate"}, "a refusal is no failed task"
+
+
+def test_a_person_approves_in_the_web_ui_what_a_gate_refused_and_is_recorded(
+    airflow: Airflow, hooks: Hooks, tmp_path: Path
+) -> None:
+    """A refused gate failed the run, with a traceback, and to approve it JSON was typed into another run.
+
+    Each question and each refusal is told once, however often Airflow tries the gate.
+    """
     ada = airflow.as_user("ada")
     for number, (day, hours) in enumerate({DAY: 24, NEXT_DAY: 0.001}.items()):
         land(tmp_path / "landing", day, number * 20, listed=True)
@@ -125,3 +158,4 @@ def test_a_person_approves_in_the_web_ui_what_a_gate_refused_and_is_recorded(air
 
     waits_for("Nobody approved it by 20", lambda: text_of(ada, NEXT_RUN, "extract.gate"))
     waits_for("failed", lambda: ada.state(NEXT_RUN, "extract.gate"))
+    require_told(airflow, hooks)
