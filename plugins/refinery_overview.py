@@ -70,6 +70,11 @@ class RecipePage:
     trends: Sequence[Plot]
 
     @property
+    def versions(self) -> int:
+        """The number of versions of all snapshots."""
+        return sum(line.known.versions for line in self.lines if line.known)
+
+    @property
     def counts(self) -> dict[str, int]:
         """The number of snapshots in each state."""
         counts: dict[str, int] = {}

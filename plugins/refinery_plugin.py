@@ -16,6 +16,7 @@ from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
+from refinery_compare import compared
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of
 from refinery_snapshot import links_of, plots_of, run_of_snapshot
@@ -53,6 +54,9 @@ PLACES_SHOWN = 200
 
 Term = Annotated[str, Query(max_length=4096)]
 """What is asked for: no longer than a URL."""
+
+Name = Annotated[str, Query(max_length=200)]
+"""A version as a person names it."""
 
 NOT_FOUND, FORBIDDEN, SEE_OTHER, UNPROCESSABLE = 404, 403, 303, 422
 
@@ -179,6 +183,15 @@ def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
         return RedirectResponse(page.address, SEE_OTHER)
     shown = render("whatif.html", whatif=page, version=version, forecast=page.forecast, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message and page.changes else shown.status_code
+    return shown
+
+
+@app.get("/compare/{recipe}")
+def compare_page(recipe: str, a: Name = "", b: Name = "", documents: Name = "") -> Response:
+    """Show what differs between two versions of a recipe, by number or snapshot; with `documents`, by id, too."""
+    page = compared(root(), recipe, a.strip(), b.strip(), documents=bool(documents))
+    shown = render("compare.html", compared=page, command=page.command(root()))
+    shown.status_code = UNPROCESSABLE if page.message and (a or b) else shown.status_code
     return shown
 
 

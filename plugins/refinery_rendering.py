@@ -12,7 +12,8 @@ from markupsafe import Markup
 from refinery_run import base
 
 from pipeline_tasks.counted import counted
-from pipeline_tasks.sealed import sha256
+from pipeline_tasks.inspect.diff import setting_text
+from pipeline_tasks.sealed import path_of, sha256
 
 FOLDER = Path(__file__).with_name("refinery_pages")
 
@@ -70,6 +71,11 @@ def number(value: float | None) -> str:
 def signed(value: float) -> str:
     """Return a whole number with its sign, zero without."""
     return f"{value:+,.0f}" if value else "0"
+
+
+def change(share: float) -> str:
+    """Return a relative change in percent, with its sign."""
+    return f"{share * 100:+.1f} %" if share else "0 %"
 
 
 def bound(value: float) -> str:
@@ -142,11 +148,15 @@ PAGES.globals |= {
     "number": number,
     "percent": percent,
     "usd": usd,
+    "figure": figure,
 }
 PAGES.filters |= {
     "number": number,
     "signed": signed,
     "bound": bound,
+    "change": change,
+    "setting": setting_text,
+    "path_of": path_of,
     "percent": percent,
     "figure": figure,
     "size": size,

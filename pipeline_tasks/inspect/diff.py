@@ -141,10 +141,10 @@ def _pair(a: int | None, b: int | None) -> str:
 
 
 def _setting(difference: Difference) -> str:
-    return f"{difference.setting}: {_shown(difference.a)} -> {_shown(difference.b)}"
+    return f"{difference.setting}: {setting_text(difference.a)} -> {setting_text(difference.b)}"
 
 
-def _shown(value: object) -> str:
+def setting_text(value: object) -> str:
     """Return a setting in short; of many elements their number."""
     if value is None:
         return "not set"

@@ -38,6 +38,21 @@ def distributions(
             yield stage, column, known
 
 
+def paired_distributions(root: str, a: Version, b: Version) -> Iterator[tuple[str, str, tuple[Profile, Profile]]]:
+    """Yield each column that both versions have after the same stage, the last of `b` that profiled it.
+
+    A column that has the same values in both is left out, and one that has one value in both.
+    """
+    for column, stage in sorted(_last_stages(root, b).items()):
+        first, second = (_profile(root, version, stage, column) for version in (a, b))
+        if first and second and first["kind"] == second["kind"] and _differ(first["bins"], second["bins"]):
+            yield stage, column, (first, second)
+
+
+def _differ(first: Mapping[str, int], second: Mapping[str, int]) -> bool:
+    return first != second and len({*first, *second}) > 1
+
+
 def _last_stages(root: str, version: Version) -> dict[str, str]:
     """Return the last stage that profiled each column, of those before packing."""
     last: dict[str, str] = {}

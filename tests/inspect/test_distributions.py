@@ -7,7 +7,7 @@ import pytest
 
 from pipeline_tasks.gate import checks
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
-from pipeline_tasks.inspect.distributions import EARLIER, PREVIOUS, THIS, distributions
+from pipeline_tasks.inspect.distributions import EARLIER, PREVIOUS, THIS, distributions, paired_distributions
 from pipeline_tasks.inspect.judged_bounds import bounded_facts
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest
@@ -35,6 +35,17 @@ def test_each_column_is_that_of_the_last_stage_that_has_it(root: str) -> None:
     assert profiles[EARLIER]["count"] == 2 * stored["count"]
     assert {tuple(profiles) for _, _, profiles in distributions(root, second, [])} == {(THIS,)}
     assert all(len(profiles[THIS]["bins"]) > 1 for _, _, profiles in distributions(root, second, []))
+
+
+def test_two_versions_have_the_columns_that_both_profiled_after_the_same_stage(root: str) -> None:
+    first, second = version_log.latest_by_snapshot(root, RECIPE)
+    pairs = {column: (stage, pair) for stage, column, pair in paired_distributions(root, first, second)}
+    stored = [
+        read_manifest(root, version.manifests["dedup_exact"]).metrics["kept"]["chars"] for version in (first, second)
+    ]
+    assert pairs["chars"] == ("dedup_exact", tuple(stored))
+    assert all(len({*a["bins"], *b["bins"]}) > 1 for _, (a, b) in pairs.values())
+    assert list(paired_distributions(root, first, first)) == []
 
 
 def test_the_bounds_of_a_verdict_are_those_it_was_judged_by(root: str) -> None:

@@ -14,6 +14,7 @@ ALLOWED = {
     "plugins/refinery_alerts.py": {"alerts", *VOCABULARY},
     "plugins/refinery_approval.py": {"alerts", *VOCABULARY},
     "plugins/refinery_arrivals.py": {"alerts", "inspect.staleness", "landing", "publish", "store", *VOCABULARY},
+    "plugins/refinery_compare.py": READS,
     "plugins/refinery_credentials.py": {"store.temporary"},
     "plugins/refinery_form.py": VOCABULARY,
     "plugins/refinery_launch.py": {"engines.address", "service", *VOCABULARY, *REQUESTS},

@@ -173,7 +173,9 @@ def test_distributions_are_shares_of_each_snapshot() -> None:
     lines = values(distribution("tokenize", "n_tokens", {"this snapshot": whole}))
     assert [(row["value"], row["share"]) for row in lines] == [(2, 0.75), (16, 0.25)]
     scores = {"kind": "ratio", "count": 2, "bins": {"75": 2}}
-    assert values(distribution("score_quality", "score", {"this snapshot": scores}))[0]["value"] == 0.75
+    score = distribution("score_quality", "score", {"this snapshot": scores})
+    assert values(score)[0]["value"] == 0.75
+    assert score.spec["encoding"]["x"]["axis"]["format"] == ".2~f", "0.84 and not 840m"
 
 
 def test_slow_partitions_are_those_far_from_the_median_of_their_stage() -> None:
@@ -198,3 +200,16 @@ def test_a_change_has_two_bars_per_name_and_all_names_in_its_table() -> None:
     assert plot.rows[0] == ("c4:rule_16", "16", "32", "+16")
     assert set(colors(plot.spec)) == {"--plot-1", "--plot-3"}
     assert change_plot("Rejected", "reason", {"c4:rule": (0, 0)}) is None
+
+
+def test_sides_have_their_own_names_and_colors_and_stages_keep_their_order() -> None:
+    stages = {f"stage {at}": (at, at + 1) for at in range(NAMES + 3)}
+    plot = change_plot("Kept", "stage", stages, colors={"1: a": "--plot-2", "2: b": "--plot-1"}, ranked=False)
+    assert plot is not None
+    assert_drawn(plot)
+    assert [row["name"] for row in values(plot)[::2]] == list(stages)
+    assert plot.head == ("stage", "1: a", "2: b", "change")
+    profile = {"kind": "name", "count": 3, "bins": {"en": 2, "de": 1}}
+    pair = distribution("mix", "language", {"2: b": profile, "1: a": profile}, {"2: b": "--plot-1", "1: a": "--plot-2"})
+    assert_drawn(pair)
+    assert set(colors(pair.spec)) == {"--plot-1", "--plot-2"}

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,6 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
+from pipeline_tasks.publish import version_log
 from tests.airflow_server import Airflow, airflow_server, archive_of, land
 from tests.archives import http, response, zipped
 
@@ -33,7 +34,7 @@ gates:
   extract: {retention: {max_value: 0.3}, needs: {}}
 """
 DAG = "refine_small"
-DAY = "2026-11-20"
+DAY, LATER = "2026-11-20", "2026-11-21"
 SCRIPT = "<script>document.title = 'taken over'</script>"
 FAULTS = ("serious", "critical")
 """Impacts of axe-core that no page of ours may have."""
@@ -45,6 +46,7 @@ class Site:
 
     airflow: Airflow
     browser: Browser
+    root: str
 
     def context(self, user: str, **settings: Any) -> BrowserContext:
         """Return a window in which a user is logged in."""
@@ -68,7 +70,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     (day / "a.warc.gz").write_bytes(archive_of(0) + b"".join(zipped([hostile])))
     with airflow_server(folder, RECIPE, DAG) as airflow, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield Site(airflow, browser)
+        yield Site(airflow, browser, str(folder / "root"))
         browser.close()
 
 
@@ -88,7 +90,15 @@ def published(site: Site) -> Site:
         run = started_by_hand(site.airflow)
         approve(page, site.airflow, run)
         site.airflow.waits_until(run, "success")
+    publish_again(site.root)
     return site
+
+
+def publish_again(root: str) -> None:
+    """Publish the same documents as those of a later day, so that there are two versions to compare."""
+    [version] = version_log.versions(root, "small")
+    same = {entry.name: getattr(version, entry.name) for entry in fields(version) if entry.name != "number"}
+    version_log.append(root, same | {"snapshot": LATER, "documents": version.documents - 1})
 
 
 def approve(page: Page, airflow: Airflow, run: str) -> None:
@@ -138,7 +148,8 @@ def pages(site: Site) -> list[str]:
         page, _ = open_page(context, f"{site.airflow.url}/refinery/snapshot/small/{DAY}")
         links = {str(link.get_attribute("href")) for link in page.locator("main a[href^='/refinery/']").all()}
     kinds = {link.split("/")[2]: link for link in sorted(links)}  # one of each kind
-    return ["/refinery/page", f"/refinery/snapshot/small/{DAY}", "/refinery/find?site=x.example.org", *kinds.values()]
+    fixed = ["/refinery/page", f"/refinery/snapshot/small/{DAY}", "/refinery/find?site=x.example.org"]
+    return [*fixed, "/refinery/compare/small", *kinds.values()]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -1,6 +1,6 @@
-"""Plots counts now and with other bounds: two bars per name, one below the other."""
+"""Plots counts of two sides, as now and with other bounds: two bars per name, one below the other."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pipeline_tasks.publish.plots.plot import Plot, Row, Spec, base_spec
 
@@ -14,28 +14,42 @@ BAR = 9
 """Pixels of a bar."""
 
 
-def change_plot(title: str, what: str, counts: Mapping[str, tuple[int, int]], note: str = "") -> Plot | None:
-    """Plot (now, then) of each name, the highest first; None if nothing is counted."""
-    names = sorted((name for name, pair in counts.items() if any(pair)), key=lambda name: (-max(counts[name]), name))
+def change_plot(
+    title: str,
+    what: str,
+    counts: Mapping[str, tuple[int, int]],
+    note: str = "",
+    *,
+    colors: Mapping[str, str] = SERIES,
+    ranked: bool = True,
+) -> Plot | None:
+    """Plot the two counts of each name; None if nothing is counted.
+
+    `colors` has the names of the sides. Unless `ranked`, all names are plotted in their order, not the highest first.
+    """
+    names = [name for name, pair in counts.items() if any(pair)]
+    if ranked:
+        names.sort(key=lambda name: (-max(counts[name]), name))
     if not names:
         return None
-    rows = [row for name in names[:NAMES] for row in _rows(name, *counts[name])]
+    shown = names[:NAMES] if ranked else names
+    rows = [row for name in shown for row in _rows(name, colors, counts[name])]
     table = [(name, f"{now:,}", f"{then:,}", f"{then - now:+,}") for name in names for now, then in (counts[name],)]
-    return Plot(title, _spec(rows, names[:NAMES]), (what, "now", "then", "change"), table, note)
+    return Plot(title, _spec(rows, shown, colors), (what, *colors, "change"), table, note)
 
 
-def _rows(name: str, now: int, then: int) -> Iterator[Row]:
-    for series, count in zip(SERIES, (now, then), strict=True):
+def _rows(name: str, sides: Iterable[str], counts: tuple[int, int]) -> Iterator[Row]:
+    for series, count in zip(sides, counts, strict=True):
         yield {"name": name, "series": series, "rows": count}
 
 
-def _spec(rows: list[Row], names: list[str]) -> Spec:
+def _spec(rows: list[Row], names: list[str], colors: Mapping[str, str]) -> Spec:
     y = {"field": "name", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 240, "ticks": False}}
-    offset = {"field": "series", "type": "nominal", "sort": list(SERIES)}
+    offset = {"field": "series", "type": "nominal", "sort": list(colors)}
     x = {"field": "rows", "type": "quantitative", "title": "rows", "axis": {"tickCount": 5, "format": "~s"}}
-    scale = {"domain": list(SERIES), "range": list(SERIES.values())}
+    scale = {"domain": list(colors), "range": list(colors.values())}
     color = {"field": "series", "type": "nominal", "scale": scale, "legend": {"title": None, "orient": "top"}}
-    tooltip = [{"field": name, "type": "nominal"} for name in ("name", "series")]
+    tooltip: list[Spec] = [{"field": name, "type": "nominal"} for name in ("name", "series")]
     tooltip.append({"field": "rows", "type": "quantitative", "format": ","})
     encoding = {"y": y, "yOffset": offset, "x": x, "color": color, "tooltip": tooltip}
     return base_spec(rows) | {"height": {"step": BAR}, "mark": {"type": "bar"}, "encoding": encoding}

@@ -23,14 +23,14 @@ TITLES = {
 }
 
 Profiles = Mapping[str, Mapping[str, Any]]
-"""Profiles of one column, by the names of `SERIES`; one that has no rows is left out."""
+"""Profiles of one column, by the names of the colors; one that has no rows is left out."""
 
 
-def distribution(stage: str, column: str, profiles: Profiles) -> Plot:
-    """Plot the shares of the values of a column after a stage, one distribution over the other."""
+def distribution(stage: str, column: str, profiles: Profiles, colors: Mapping[str, str] = SERIES) -> Plot:
+    """Plot the shares of the values of a column after a stage, one distribution over the other, the first in front."""
     kind = next(iter(profiles.values()))["kind"]
     rows = [row for series, profile in profiles.items() for row in _rows(series, profile, kind)]
-    spec = _bars(rows) if kind == "name" else _lines(rows, kind)
+    spec = _bars(rows, colors) if kind == "name" else _lines(rows, kind, colors)
     title = TITLES.get(column, column.replace("_", " ").capitalize())
     table = [(row["value"], row["series"], f"{row['share']:.2%}") for row in rows]
     return Plot(title, spec, ("value", "snapshot", "share of documents"), table, f"Kept documents after {stage}.")
@@ -49,9 +49,9 @@ def _value(pair: tuple[str, int]) -> int:
     return int(pair[0])
 
 
-def _color(rows: Sequence[Row]) -> Spec:
-    known = [series for series in SERIES if any(row["series"] == series for row in rows)]
-    scale = {"domain": known, "range": [SERIES[series] for series in known]}
+def _color(rows: Sequence[Row], colors: Mapping[str, str]) -> Spec:
+    known = [series for series in colors if any(row["series"] == series for row in rows)]
+    scale = {"domain": known, "range": [colors[series] for series in known]}
     return {"field": "series", "type": "nominal", "scale": scale, "legend": {"title": None, "orient": "top"}}
 
 
@@ -64,7 +64,7 @@ def _tooltip(kind: str) -> list[Spec]:
     return [{"field": "series", "type": "nominal"}, {"field": "value", "type": kind}, share]
 
 
-def _lines(rows: list[Row], kind: str) -> Spec:
+def _lines(rows: list[Row], kind: str, colors: Mapping[str, str]) -> Spec:
     """Return a line per snapshot; lengths have bins of equal ratio, so that their scale is one of ratios, too."""
     scale = {"zero": False, "nice": False} | ({"type": "symlog"} if kind == "whole" else {})
     x = {
@@ -72,19 +72,19 @@ def _lines(rows: list[Row], kind: str) -> Spec:
         "type": "quantitative",
         "title": None,
         "scale": scale,
-        "axis": {"tickCount": 6, "format": "~s"},
+        "axis": {"tickCount": 6, "format": "~s" if kind == "whole" else ".2~f"},
     }
     mark = {"type": "line", "interpolate": "step-after", "point": {"size": 12}, "strokeWidth": 1.5}
-    encoding = {"x": x, "y": _share(), "color": _color(rows), "tooltip": _tooltip("quantitative")}
-    behind = sorted(rows, key=lambda row: -list(SERIES).index(row["series"]))  # this snapshot is drawn over the others
+    encoding = {"x": x, "y": _share(), "color": _color(rows, colors), "tooltip": _tooltip("quantitative")}
+    behind = sorted(rows, key=lambda row: -list(colors).index(row["series"]))  # the first is drawn over the others
     return base_spec(behind, height=150) | {"mark": mark, "encoding": encoding}
 
 
-def _bars(rows: list[Row]) -> Spec:
+def _bars(rows: list[Row], colors: Mapping[str, str]) -> Spec:
     """Return bars side by side for the names that are most frequent in this snapshot."""
     names = list(dict.fromkeys(str(row["value"]) for row in rows))[:NAMES]
     shown = [row for row in rows if row["value"] in names]
     y = {"field": "value", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 140, "ticks": False}}
-    offset = {"field": "series", "type": "nominal", "sort": list(SERIES)}
-    encoding = {"y": y, "yOffset": offset, "x": _share(), "color": _color(rows), "tooltip": _tooltip("nominal")}
+    offset = {"field": "series", "type": "nominal", "sort": list(colors)}
+    encoding = {"y": y, "yOffset": offset, "x": _share(), "color": _color(rows, colors), "tooltip": _tooltip("nominal")}
     return base_spec(shown) | {"height": {"step": 7}, "mark": {"type": "bar"}, "encoding": encoding}

@@ -1,0 +1,171 @@
+"""The page that compares two versions: what `refinery diff` says, for any two, and nothing of a crawl runs in it."""
+
+import html
+import json
+import re
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline_tasks.inspect.diff import compare
+from pipeline_tasks.publish import version_log
+from tests.documents import documents
+from tests.refining import commit_parent, refined
+from tests.small_root import SmallRoot
+from tests.stages.test_filter_quality import PROSE
+
+SCRIPT = "<script>alert(1)<script>"
+LINES = PROSE.split("\n")
+TEXTS = ["\n".join(LINES[:count]) for count in range(len(LINES) + 1)] * 2
+LANGUAGES = (["en", "de", SCRIPT] * len(TEXTS))[: len(TEXTS)]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with two versions of one snapshot, under other bounds, and one of a snapshot whose name is a script."""
+    root = tmp_path_factory.mktemp("root")
+    texts = [f"{text} {at}" for at, text in enumerate(TEXTS)]
+    parent = commit_parent(root, [documents(texts, language=pa.array(LANGUAGES, pa.string()))])
+    for snapshot, words in (("2026-11-19", 50), ("2026-11-19", 80), (SCRIPT, 50)):
+        path, manifest = refined(root, "filter_quality", parent, {"gopher_quality": {"min_doc_words": words}})
+        entry = {"recipe": "web", "snapshot": snapshot, "landing": "", "manifests": {"filter_quality": path}}
+        sizes = {"documents": manifest.rows, "tokens": 10 * manifest.rows, "sequences": 1}
+        version_log.append(str(root), entry | sizes | {"verdicts": {}, "prefix": ""})
+    return root
+
+
+def shown(visitor: Any, recipe: str = "web", **fields: str) -> Any:
+    return visitor.get(f"/compare/{recipe}", params=fields)
+
+
+def chosen(page: str) -> list[str]:
+    return re.findall(r'<option value="(\d+)" selected>', page)
+
+
+def text(page: str) -> str:
+    return " ".join(html.unescape(re.sub("<[^>]+>", " ", page)).split())
+
+
+def test_versions_are_compared_as_the_command_does(visitor: Any, root: Path) -> None:
+    a, b, _ = version_log.versions(str(root), "web")
+    diff = compare(str(root), a, b)
+    page = shown(visitor, a="1", b="2")
+    assert page.status_code == 200
+    [(now, then)] = [stage.rows for stage in diff.stages]
+    assert now is not None
+    assert then is not None
+    assert 0 < then < now
+    words = text(page.text)
+    assert f"Documents {now} → to {then} {then - now} (" in words
+    assert "params.limits.gopher_quality.min_doc_words 50.0 → to 80.0" in words
+    assert f"de {diff.groups['language']['de'][0].documents} {diff.groups['language']['de'][1].documents}" in words
+    assert "refinery diff 1 2" in words
+    specs = [json.loads(html.unescape(spec)) for spec in re.findall(r'data-spec="([^"]+)"', page.text)]
+    kept = {row["series"]: row["rows"] for row in specs[0]["data"]["values"]}
+    assert kept == {"1: 2026-11-19": now, "2: 2026-11-19": then}
+    assert len(specs) > 1, "distributions of both are plotted"
+    assert {row["series"] for row in specs[1]["data"]["values"]} == set(kept)
+
+
+def test_documents_are_compared_by_id_on_request(visitor: Any, root: Path) -> None:
+    a, b, _ = version_log.versions(str(root), "web")
+    [link] = re.findall(r'href="/refinery(/compare/[^"]+documents=on)"', shown(visitor, a="1", b="2").text)
+    page = visitor.get(html.unescape(link)).text
+    found = compare(str(root), a, b, documents=True).documents
+    assert found is not None
+    assert f"Documents in both {found.common} Only in 2 {found.added} added Only in 1 {found.removed}" in text(page)
+    assert found.removed > 0
+    assert "refinery diff 1 2" in page
+    assert "--documents" in page
+
+
+def test_ids_of_too_many_documents_are_not_read(
+    visitor: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = str(shutil.copytree(root, tmp_path / "root"))
+    large = asdict(version_log.versions(copy, "web")[0]) | {"snapshot": "2026-11-20", "documents": 1_000_000}
+    version_log.append(copy, {name: value for name, value in large.items() if name != "number"} | {"files": ()})
+    monkeypatch.setenv("REFINERY_ROOT", copy)
+    page = shown(visitor, a="1", b="4")
+    assert (page.status_code, "documents=on" in page.text) == (200, False)
+    refused = shown(visitor, a="1", b="4", documents="on")
+    assert (refused.status_code, "a page compares the ids of 1,000,000" in refused.text) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sides"),
+    [
+        ({}, ["2", "3"]),
+        ({"b": "2"}, ["1", "2"]),
+        ({"b": "1"}, ["3", "1"]),
+        ({"a": "3", "b": "2026-11-19"}, ["3", "2"]),
+        ({"a": " 1 ", "b": SCRIPT}, ["1", "3"]),
+    ],
+)
+def test_a_side_that_is_not_named_is_the_version_before(visitor: Any, fields: dict[str, str], sides: list[str]) -> None:
+    page = shown(visitor, **fields)
+    assert page.status_code == 200
+    assert chosen(page.text) == sides
+    assert f"a={sides[1]}&b={sides[0]}" in html.unescape(page.text), "sides can be swapped"
+
+
+def test_what_is_typed_or_stored_is_escaped(visitor: Any) -> None:
+    for fields in ({"a": "1", "b": "3"}, {"a": f'"{SCRIPT}'}, {"b": "1", "a": f"'{SCRIPT}"}):
+        page = shown(visitor, **fields)
+        assert page.status_code == (200 if fields.get("b") == "3" else 422)
+        assert SCRIPT not in page.text
+        assert "&lt;script&gt;" in page.text
+        assert not re.findall(r"<style|\sstyle=|\son\w+=|javascript:", page.text)
+        assert page.text.count("<h1") == 1
+        assert page.text.count("<table") == page.text.count("<caption")
+        assert not re.findall(r"<(?:input|select)(?![^>]*name=)", page.text)
+
+
+def test_what_is_not_there_is_said(visitor: Any) -> None:
+    missing = shown(visitor, recipe="nothing")
+    assert (missing.status_code, "<h1>Not found</h1>" in missing.text) == (404, True)
+    wrong = shown(visitor, a="1", b="77")
+    assert (wrong.status_code, "has no version or snapshot &#39;77&#39;" in wrong.text) == (422, True)
+    assert visitor.get("/compare/web", params={"a": "x" * 300}).status_code == 422
+    same = shown(visitor, a="2", b="2026-11-19")
+    assert (same.status_code, "version 2 of web is on both sides" in same.text) == (422, True)
+
+
+def test_pages_lead_to_the_comparison_and_back(visitor: Any) -> None:
+    assert 'href="/refinery/compare/web"' in visitor.get("/page").text
+    assert 'href="/refinery/compare/web?b=2"' in visitor.get("/snapshot/web/2026-11-19").text
+    links = re.findall(r'href="/refinery(/[^"]+)"', shown(visitor, a="1", b="3").text)
+    assert any(link.startswith("/manifest/filter_quality/") for link in links)
+    for link in links:
+        assert visitor.get(html.unescape(link)).status_code == 200, link
+
+
+def test_whole_recipes_and_retracted_versions_are_compared(
+    visitor: Any, small_root: SmallRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFINERY_ROOT", small_root.root)
+    page = shown(visitor, recipe="small", a="1", b="3", documents="on")
+    assert page.status_code == 200
+    assert "(retracted)" in page.text
+    stages = re.findall(r'<th scope="row">(\w+) <a class="small"', page.text)
+    assert stages[0] == "land"
+    assert stages[-1] == "pack"
+    for link in re.findall(r'href="/refinery(/[^"]+)"', page.text):
+        assert visitor.get(html.unescape(link)).status_code == 200, link
+    by_name = shown(visitor, recipe="small", a="1", b="2026-11-21")
+    assert (by_name.status_code, "was retracted on" in by_name.text) == (422, True)
+
+
+def test_a_single_version_is_said_to_have_no_other(
+    visitor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {}, "verdicts": {}, "prefix": ""}
+    version_log.append(str(tmp_path), entry | {"documents": 0, "tokens": 0, "sequences": 0})
+    monkeypatch.setenv("REFINERY_ROOT", str(tmp_path))
+    page = shown(visitor)
+    assert (page.status_code, "there is none to compare it with" in page.text) == (200, True)
+    assert "/compare/" not in visitor.get("/snapshot/web/s").text
