@@ -12,8 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,7 +20,8 @@ from airflow.sdk import BaseNotifier, Connection, Context
 from airflow.sdk.bases.xcom import BaseXCom
 from airflow.sdk.exceptions import AirflowNotFoundException
 from refinery_launch import HERE
-from refinery_run import snapshot_of, task_page
+from refinery_metrics import count_alert
+from refinery_run import harmless, snapshot_of, task_page
 
 from pipeline_tasks.alerts.alert import KINDS, RUNBOOK, Alert
 from pipeline_tasks.alerts.message import Message, Origin, log_lines, mail, slack, webhook
@@ -48,22 +48,18 @@ TAKEN = range(200, 300)
 Channel = Callable[[Connection, Message], None]
 
 
-def send(context: Context, alerts: Iterable[Alert]) -> None:
-    """Send alerts that a task raises at one moment as one message, unless the run has sent it; never raise."""
-    with harmless("it could not be sent"):
-        message = Message(origin_of(context), tuple(alerts), os.environ.get("REFINERY_RUNBOOK") or RUNBOOK)
+def send(context: Context, alerts: Iterable[Alert], tab: str = "") -> None:
+    """Send alerts that a task raises at one moment as one message, unless the run has sent it; never raise.
+
+    `tab` is the part of the task's page that the message links to.
+    """
+    with harmless("alert", "it could not be sent"):
+        message = Message(origin_of(context, tab), tuple(alerts), os.environ.get("REFINERY_RUNBOOK") or RUNBOOK)
         if message.alerts and is_new(context, message):
             _log(message)
+            for alert in message.alerts:
+                count_alert(message.origin.dag, alert.kind)
             _send_to_channels(message)
-
-
-@contextmanager
-def harmless(effect: str) -> Iterator[None]:
-    """Log an error of what only tells people of a run, with its effect, and go on."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001 -- an alert must not fail the run that it tells of
-        log.warning("alert  %s (%s)", effect, type(error).__name__)
 
 
 class FailureAlert(BaseNotifier):  # type: ignore[misc]  # loaded lazily: Any
@@ -87,10 +83,10 @@ def data_of(context: Context) -> str:
     return f"snapshot {snapshot_of(dag_run, params)} in {dag_run.dag_id}" if named else str(dag_run.dag_id)
 
 
-def origin_of(context: Context) -> Origin:
+def origin_of(context: Context, tab: str = "") -> Origin:
     """Return the task that raises alerts; `refinery run` has no web UI that could show its page."""
     task = context["ti"]
-    page = "" if os.environ.get(HERE) else task_page(context)
+    page = "" if os.environ.get(HERE) else f"{task_page(context)}{tab}"
     return Origin(task.dag_id, task.run_id, task.task_id, page, clears=task.max_tries)
 
 
@@ -102,7 +98,7 @@ def is_new(context: Context, message: Message) -> bool:
     task = context["ti"]
     first = min(root.task_id for root in context["dag"].roots)
     place = {"dag_id": task.dag_id, "task_id": first, "run_id": task.run_id}
-    with harmless("it may be sent twice, as what the run has sent is unknown"):
+    with harmless("alert", "it may be sent twice, as what the run has sent is unknown"):
         sent = BaseXCom.get_one(key=ALERTS, **place) or {}
         if message.key() in sent:
             return False

@@ -32,6 +32,9 @@ log = logging.getLogger("refinery")
 APPROVE, REJECT = "Approve", "Reject"
 """The options of the form; Airflow's page knows these two and shows them as buttons."""
 
+FORM_TAB = "/required_actions"
+"""The part of a task's page that has its form."""
+
 REASON = "reason"
 """The form's only field."""
 
@@ -122,7 +125,7 @@ class Reviewed:
             review, until = self.review(run, verdict), datetime.now(UTC) + timedelta(hours=run.approval)
             if run.approval:
                 awaits = gate_awaits(review.gate, review.data, review.lines, minute(until))
-                send(context, chain([awaits], self.alerts(verdict)))
+                send(context, chain([awaits], self.alerts(verdict)), FORM_TAB)
                 ask(context, review, until)
             send(context, chain([gate_refused(review.gate, review.data, review.lines)], self.alerts(verdict)))
             raise Refusal(refusal_text(review))
@@ -270,7 +273,7 @@ def refusal_text(review: Review, decision: str = "") -> str:
 
 def actions_page(context: Context) -> str:
     """Return the address of the task's form in the web UI."""
-    return f"{task_page(context)}/required_actions"
+    return f"{task_page(context)}{FORM_TAB}"
 
 
 def minute(time: datetime) -> str:

@@ -8,8 +8,9 @@ from itertools import islice
 from typing import Any, get_args
 
 from airflow.sdk import BaseOperator, Context
-from refinery_alerts import harmless, send
+from refinery_alerts import send
 from refinery_credentials import adopt_credentials
+from refinery_run import harmless
 from refinery_wiring import asset_of
 
 from pipeline_tasks.alerts.backlog import Backlog, backlog_alert, backlog_of
@@ -57,7 +58,7 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
             else:
                 names = self.unseen(context, dag_id, recipe)
                 starts += [start for name in names for start in landed_start(dag_id, name, params)]
-                with harmless("whether there is a backlog is unknown"):
+                with harmless("alert", "whether there is a backlog is unknown"):
                     self.tell(context, recipe, time.time())
         return starts
 

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import TaskDeferred
 from refinery_approval import Review, Reviewed, rows_of
 from refinery_credentials import adopt_credentials
 from refinery_launch import release, send, submit
+from refinery_metrics import count_stage
 from refinery_run import Run, announce, base, run_of
 from refinery_session import ReplyTrigger, Waiting, collect, is_replaceable, log_place
 
@@ -235,6 +236,8 @@ class Refine(StageOperator):
         part = self.its_part(context)
         if part["span"] is None and release(request := self.request(context)):
             send(RecordRequest(request, reply["manifest"], wall=reply["wall"], cpu=reply["cpu"]))
+        if part["span"] is None:
+            count_stage(context["ti"].dag_id, self.recipe, self.stage, reply)
         self.manifest = path_of(reply["manifest"])
         log_reply(context, self.stage, reply, funnel_line(reply), part)
         return reply
@@ -261,6 +264,7 @@ class Seal(StageOperator):
         release(request.stage)
         times = partition_times([part["name"] for part in self.parts_in], list(self.refined))
         reply = {**send(request), "times": asdict(times)}
+        count_stage(context["ti"].dag_id, self.recipe, self.stage, reply)
         self.manifest = path_of(reply["manifest"])
         log_reply(context, self.stage, reply, funnel_line(reply))
         return reply

@@ -1,6 +1,8 @@
 """Reads the params and dates of a DAG run, and announces what came of it, in one place."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -10,6 +12,8 @@ from airflow.sdk.configuration import conf
 from refinery_form import engines_of, overrides_of
 
 from pipeline_tasks.errors import RecipeError
+
+log = logging.getLogger("refinery")
 
 SNAPSHOT = "{snapshot}"
 """Placeholder of the run's snapshot in the param `input`."""
@@ -84,6 +88,15 @@ def task_page(context: Context) -> str:
     address = str(conf.get("api", "base_url", fallback="")).rstrip("/")
     mapped = f"/mapped/{task.map_index}" if task.map_index is not None and task.map_index >= 0 else ""
     return f"{address}/dags/{task.dag_id}/runs/{quote(task.run_id, safe='')}/tasks/{task.task_id}{mapped}"
+
+
+@contextmanager
+def harmless(what: str, effect: str) -> Iterator[None]:
+    """Log an error of what only tells people of a run, with its effect, and go on."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 -- what is told of a run must not fail it
+        log.warning("%s  %s (%s)", what, effect, type(error).__name__)
 
 
 def base() -> str:

@@ -1,10 +1,11 @@
 """Receives messages as a webhook and a mail server do, on loopback."""
 
 import json
+import socket
 import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email import message_from_string
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -47,6 +48,32 @@ class Mails(socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), _Mail)
         self.port = self.server_address[1]
         self.received: list[tuple[list[str], Message]] = []
+
+
+class Metrics:
+    """A StatsD server: it keeps the lines of every UDP packet that has come."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.settimeout(0.2)
+        self.port = int(self._socket.getsockname()[1])
+        self._received: list[str] = []
+
+    def settings(self, **more: str) -> dict[str, str]:
+        """Return the settings with which Airflow sends its metrics here."""
+        settings = {"STATSD_ON": "True", "STATSD_HOST": "127.0.0.1", "STATSD_PORT": str(self.port), **more}
+        return {f"AIRFLOW__METRICS__{name}": value for name, value in settings.items()}
+
+    def lines(self) -> list[str]:
+        """Return what has come, once nothing more comes."""
+        with suppress(TimeoutError):
+            while True:
+                self._received += self._socket.recv(65_536).decode().splitlines()
+        return self._received
+
+    def close(self) -> None:
+        self._socket.close()
 
 
 class _Mail(socketserver.StreamRequestHandler):

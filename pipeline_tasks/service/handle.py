@@ -216,6 +216,7 @@ def _refined_reply(refined: Refined) -> Reply:
         "rejected": dict(manifest.rejected),
         "quarantined": dict(manifest.quarantined),
         "bytes": manifest.bytes,
+        "tokens": int(manifest.metrics.get("kept", {}).get("n_tokens", {}).get("sum", 0)),
         "ran": cost.ran,
         "reused": cost.reused,
         "history_reads": dict(cost.history_reads),

@@ -14,7 +14,7 @@ from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from tests.airflow_server import Airflow, airflow_server, land, until
-from tests.channels import Hooks, serving
+from tests.channels import Hooks, Metrics, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -40,9 +40,17 @@ def hooks() -> Iterator[Hooks]:
 
 
 @pytest.fixture
-def airflow(tmp_path: Path, hooks: Hooks) -> Iterator[Airflow]:
+def metrics() -> Iterator[Metrics]:
+    metrics = Metrics()
+    yield metrics
+    metrics.close()
+
+
+@pytest.fixture
+def airflow(tmp_path: Path, hooks: Hooks, metrics: Metrics) -> Iterator[Airflow]:
     webhook = json.dumps({"conn_type": "http", "host": hooks.url})
-    with airflow_server(tmp_path, RECIPE, "refine_small", AIRFLOW_CONN_REFINERY_ALERTS_WEBHOOK=webhook) as airflow:
+    settings = metrics.settings(METRICS_ALLOW_LIST="refinery") | {"AIRFLOW_CONN_REFINERY_ALERTS_WEBHOOK": webhook}
+    with airflow_server(tmp_path, RECIPE, "refine_small", **settings) as airflow:
         yield airflow
 
 
@@ -93,14 +101,14 @@ def require_told(airflow: Airflow, hooks: Hooks) -> None:
     assert told(hooks, RUN, "publish_gate") == [asked]
     assert told(hooks, NEXT_RUN, "extract.gate") == [asked, refused]
     first = hooks.bodies()[0]
-    assert first["link"] == f"{airflow.url}/dags/refine_small/runs/{RUN}/tasks/extract.gate"
+    assert first["link"] == f"{airflow.url}/dags/refine_small/runs/{RUN}/tasks/extract.gate/required_actions"
     headline = f"The gate of extract refuses snapshot {DAY} of recipe small, and awaits approval"
     assert first["alerts"][0]["headline"] == headline
     assert {body["task"] for body in hooks.bodies()} == {"extract.gate", "publish_gate"}, "a refusal is no failed task"
 
 
 def test_a_person_approves_in_the_web_ui_what_a_gate_refused_and_is_recorded(
-    airflow: Airflow, hooks: Hooks, tmp_path: Path
+    airflow: Airflow, hooks: Hooks, metrics: Metrics, tmp_path: Path
 ) -> None:
     """A refused gate failed the run, with a traceback, and to approve it JSON was typed into another run.
 
@@ -159,3 +167,6 @@ def test_a_person_approves_in_the_web_ui_what_a_gate_refused_and_is_recorded(
     waits_for("Nobody approved it by 20", lambda: text_of(ada, NEXT_RUN, "extract.gate"))
     waits_for("failed", lambda: ada.state(NEXT_RUN, "extract.gate"))
     require_told(airflow, hooks)
+    lines = metrics.lines()
+    assert lines.count("airflow.refinery.stage.small.extract.rows_in:9|c") == 2, "once for each day"
+    assert lines.count("airflow.refinery.alerts.gate_refused.raised:1|c") == 2

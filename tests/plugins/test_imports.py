@@ -18,6 +18,7 @@ ALLOWED = {
     "plugins/refinery_credentials.py": {"store.temporary"},
     "plugins/refinery_form.py": VOCABULARY,
     "plugins/refinery_launch.py": {"engines.address", "service", *VOCABULARY, *REQUESTS},
+    "plugins/refinery_metrics.py": set(),
     "plugins/refinery_operators.py": {"alerts", *VOCABULARY, *REQUESTS},
     "plugins/refinery_overview.py": READS,
     "plugins/refinery_plugin.py": READS | {"text.urls.takedown"},
