@@ -48,14 +48,15 @@ TAKEN = range(200, 300)
 Channel = Callable[[Connection, Message], None]
 
 
-def send(context: Context, alerts: Iterable[Alert], tab: str = "") -> None:
+def send(context: Context, alerts: Iterable[Alert], tab: str = "", *, noted: bool = True) -> None:
     """Send alerts that a task raises at one moment as one message, unless the run has sent it; never raise.
 
-    `tab` is the part of the task's page that the message links to.
+    `tab` is the part of the task's page that the message links to. `noted` says whether this process can note in the
+    run that it was sent.
     """
     with harmless("alert", "it could not be sent"):
         message = Message(origin_of(context, tab), tuple(alerts), os.environ.get("REFINERY_RUNBOOK") or RUNBOOK)
-        if message.alerts and is_new(context, message):
+        if message.alerts and is_new(context, message, noted=noted):
             _log(message)
             for alert in message.alerts:
                 count_alert(message.origin.dag, alert.kind)
@@ -66,14 +67,16 @@ class FailureAlert(BaseNotifier):  # type: ignore[misc]  # loaded lazily: Any
     """The `on_failure_callback` of every task: it sends that a task failed for good.
 
     A refusal is left out, as its gate has sent it. Airflow calls no failure callback for a try that is followed by
-    another one.
+    another one. If the task's process was lost, it calls this where it parses DAG files: without the error, and without
+    an answer to who writes an XCom.
     """
 
     def notify(self, context: Context) -> None:
         """Send the alert of the task that failed."""
         error = context.get("exception")
         if not isinstance(error, GateRefused):
-            send(context, [task_failed(context["ti"].task_id, data_of(context), error)])
+            alert = task_failed(context["ti"].task_id, data_of(context), error)
+            send(context, [alert], noted="exception" in context)
 
 
 def data_of(context: Context) -> str:
@@ -93,7 +96,7 @@ def origin_of(context: Context, tab: str = "") -> Origin:
 # --- Once --------------------------------------------------------------------------------------------------------
 
 
-def is_new(context: Context, message: Message) -> bool:
+def is_new(context: Context, message: Message, *, noted: bool) -> bool:
     """Return whether the run has not sent a message yet, and note that it has; a task that is cleared may repeat it."""
     task = context["ti"]
     first = min(root.task_id for root in context["dag"].roots)
@@ -102,6 +105,8 @@ def is_new(context: Context, message: Message) -> bool:
         sent = BaseXCom.get_one(key=ALERTS, **place) or {}
         if message.key() in sent:
             return False
+        if not noted:
+            return True
         said = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {task.task_id}: {message.title}"
         BaseXCom.set(ALERTS, {**sent, message.key(): said}, **place)
     return True

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 
 class Hooks(ThreadingHTTPServer):
-    """A server that keeps the JSON of every POST by its path, with its headers, and answers with `status`."""
+    """A server that keeps every POST with its path and headers, JSON or else bytes, and answers with `status`."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Hook)
@@ -29,7 +29,9 @@ class _Hook(BaseHTTPRequestHandler):
     server: Hooks
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body: Any = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers["Content-Type"] == "application/json":
+            body = json.loads(body)
         self.server.received.append((self.path, dict(self.headers), body))
         self.send_response(self.server.status)
         self.send_header("Content-Length", "0")

@@ -222,6 +222,33 @@ def test_the_text_of_another_error_stays_in_the_log(hooks: Hooks, monkeypatch: p
     assert alert["numbers"] == ["RuntimeError; the task's log has its text"]
 
 
+class Comms:
+    """Answers a callback as Airflow's process that parses DAG files does: it knows no request that writes an XCom.
+
+    Such a request would wait there for an answer until the process is killed.
+    """
+
+    def send(self, msg: Any) -> Any:
+        from airflow.sdk.execution_time.comms import GetXCom, XComResult
+
+        assert isinstance(msg, GetXCom)
+        return XComResult(key=msg.key, value=None)
+
+
+def test_a_task_whose_process_was_lost_is_told_from_where_dags_are_parsed(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from airflow.sdk.execution_time import task_runner
+    from refinery_alerts import FailureAlert
+
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", Comms(), raising=False)
+    connect(monkeypatch, "WEBHOOK", conn_type="http", host=hooks.url)
+    FailureAlert()(context())
+    (body,) = hooks.bodies()
+    assert body["alerts"][0]["numbers"][0].startswith("its process ended without an error: it was killed")
+    assert "may be sent twice" not in caplog.text
+
+
 def test_a_refusal_is_not_told_again_as_a_failure(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     assert failed(hooks, monkeypatch, GateRefused("the gate of extract refuses")) == []
 

@@ -1,11 +1,15 @@
 """What a stage did reaches a StatsD server on loopback, as Airflow is configured."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.channels import Metrics
+from tests.channels import Hooks, Metrics, serving
+from tests.embedded import embed
 
 REPLY: dict[str, Any] = {
     "rows_in": 100,
@@ -74,6 +78,33 @@ def test_what_was_found_done_is_not_counted_again(metrics: Metrics, monkeypatch:
     assert counted(metrics, monkeypatch, done) == []
     assert counted(metrics, monkeypatch, {**done, "times": {"partitions": 0}}) == []
     assert len(counted(metrics, monkeypatch, {**done, "times": {"partitions": 8}})) == 14
+
+
+OTEL = """
+from airflow.sdk._shared.observability.metrics.otel_logger import flush_otel_metrics
+from airflow.sdk.observability import stats
+from airflow.sdk.observability.metrics.stats_utils import get_stats_factory
+from refinery_metrics import count_stage
+
+stats.initialize(factory=get_stats_factory(), export_legacy_names=True)
+count_stage("refine", "web", "extract", %r)
+flush_otel_metrics()
+"""
+"""Sends what a stage did, from a process of its own: OpenTelemetry has one provider for each process."""
+
+
+def test_a_collector_of_opentelemetry_receives_names_and_tags(tmp_path: Path) -> None:
+    with serving(Hooks()) as collector:
+        otel = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
+        env = {**embed(tmp_path), **otel, "AIRFLOW__METRICS__OTEL_ON": "True"}
+        done = subprocess.run(
+            [sys.executable, "-c", OTEL % REPLY], env=env, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    path, _, body = collector.received[0]  # it exports all again as it exits
+    assert path == "/v1/metrics"
+    assert all(name in body for name in (b"airflow.refinery.stage.rows_in", b"airflow.refinery.stage.seconds"))
+    assert all(tag in body for tag in (b"recipe", b"web", b"stage", b"extract"))
 
 
 def test_without_settings_nothing_is_sent_and_a_name_that_cannot_be_found_harms_nothing(
