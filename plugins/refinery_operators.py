@@ -314,7 +314,7 @@ class Gate(Reviewed, StageOperator):
 
     def alerts(self, verdict: Mapping[str, Any]) -> Iterator[Alert]:
         """Yield the alerts of the stage: its errors, its time, its cost."""
-        limits, spending = AlertLimits(**self.step["alerts"]), Spending(**verdict["spending"])
+        limits, spending = AlertLimits(**self.step["alerts"]), Spending(**verdict.get("spending", {}))
         yield from stage_alerts(limits, self.stage, self.refined, spending)
 
     def end(self, context: Context, run: Run, verdict: Mapping[str, Any]) -> list[Part]:

@@ -70,10 +70,10 @@ def _lines(message: Message) -> Iterator[str]:
 
 
 def log_lines(message: Message) -> list[str]:
-    """Return what a task's log has of a message: no numbers where the log has them."""
+    """Return what a task's log has of a message: no numbers and no remedy where the log has them."""
     lines = []
     for alert in message.alerts:
-        shown = () if KINDS[alert.kind].in_log else _numbers(alert)
+        shown = () if KINDS[alert.kind].in_log else (*_numbers(alert), alert.remedy)
         lines += [alert.headline, *(f"    {line}" for line in shown), f"    runbook: {alert.runbook(message.runbook)}"]
     return lines
 

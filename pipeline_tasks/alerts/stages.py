@@ -140,8 +140,12 @@ def _budget(limits: AlertLimits, stage: str, spending: Spending) -> Iterator[Ale
         return
     yield Alert(
         "budget",
-        f"The run has cost ${spending.usd:,.2f} and is over its budget of ${limits.budget:,.2f}",
-        (f"${spending.usd - spending.before:,.2f} of it for {stage}, at the ledger's prices",),
+        f"The run has cost {_usd(spending.usd)} and is over its budget of {_usd(limits.budget)}",
+        (f"{_usd(spending.usd - spending.before)} of it for {stage}, at the ledger's prices",),
         "The run goes on. Mark it as failed to stop it: finished work is kept. Raise `alerts: budget:` if this is what "
         "a snapshot costs now.",
     )
+
+
+def _usd(amount: float) -> str:
+    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.2g}"

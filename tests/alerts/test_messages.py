@@ -68,5 +68,6 @@ def test_the_log_repeats_no_numbers_that_it_has() -> None:
         "    runbook: docs/how-to/respond-to-alerts.md#a-gate-refused",
         "Slow",
         "    p99 400 s",
+        "    Look.",
         "    runbook: docs/how-to/respond-to-alerts.md#slow-partitions",
     ]

@@ -139,6 +139,7 @@ def test_without_connections_the_log_has_the_alert(caplog: pytest.LogCaptureFixt
     assert line.levelno == logging.WARNING
     assert line.getMessage().splitlines()[1:] == [
         "    p99 400 s",
+        "    Look.",
         "    runbook: docs/how-to/respond-to-alerts.md#slow-partitions",
     ]
 
