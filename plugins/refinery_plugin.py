@@ -17,6 +17,7 @@ from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
 from refinery_compare import compared
+from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, single_facts, stretches
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of
 from refinery_snapshot import links_of, plots_of, run_of_snapshot
@@ -25,6 +26,7 @@ from refinery_whatif import fields_of, whatif_of
 from pipeline_tasks.errors import RecipeError, RefineryError, Transient
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.inspect import funnel
+from pipeline_tasks.inspect.document import failed_rules
 from pipeline_tasks.inspect.find import current_versions
 from pipeline_tasks.inspect.places import placed
 from pipeline_tasks.inspect.trace import trace
@@ -131,7 +133,8 @@ def reads_texts(request: Request, user: GetUserDep) -> None:
     if not get_auth_manager().is_authorized_dag(method="PUT", access_entity=DagAccessEntity.HITL_DETAIL, user=user):
         message = "Texts of a crawl are shown to those who may approve a refused gate. Ask for a role with that right."
         raise HTTPException(FORBIDDEN, message)
-    log.info("%s reads texts: %s", user.get_name(), request.url.path)
+    asked = f"?{request.url.query}" if request.url.query else ""
+    log.info("%s reads texts: %s%s", user.get_name(), request.url.path, asked)
 
 
 # --- Pages -----------------------------------------------------------------------------------------------------
@@ -260,6 +263,18 @@ def trace_page(recipe: str, snapshot: str, token: int = 0) -> HTMLResponse:
     if COMPOSE not in version.manifests and not 0 <= token < version.tokens:
         raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has tokens 0 to {version.tokens - 1}")
     return render("trace.html", version=version, origin=trace(root(), version, token))
+
+
+@app.get("/document/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+def document_page(recipe: str, snapshot: str, doc: Term = "") -> Response:
+    """Show every decision on a document of a snapshot, its duplicates, its landed records, its tokens and its text."""
+    version = version_log.current(root(), recipe, snapshot)
+    page = explored(root(), version, doc.strip())
+    values = {"rules_of": failed_rules, "singles_of": single_facts, "signals_of": signals, "stretches_of": stretches}
+    limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "command": page.command(root())}
+    shown = render("document.html", version=version, explored=page, **values, **limits)
+    shown.status_code = NOT_FOUND if page.message else shown.status_code
+    return shown
 
 
 @app.get("/find")

@@ -46,6 +46,7 @@ COMMANDS = {
     "plan": Entry("inspect.plan", "plan a training run: bytes to crawl, cores, storage, money, rate of the loader"),
     "trace": Entry("inspect.trace", "trace a packed token back to its document and landed record"),
     "find": Entry("inspect.find", "find every place where a document, URL or site is used in published tokens"),
+    "document": Entry("inspect.document", "show every decision on a document: signals, reasons, evidence, record"),
     "takedown": Entry(
         "cli.takedown", "take documents, URLs or sites out of training datasets, and refuse them", supervised=True
     ),

@@ -4,7 +4,7 @@ import argparse
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from random import SystemRandom
 from typing import Any, cast
@@ -160,7 +160,6 @@ def trace(root: str, version: version_log.Version, position: int) -> Trace:
 
 def _traced(root: str, version: version_log.Version, piece: dict[str, Any], text: str) -> Trace:
     """Return the trace of a piece without the numbers of its token; `version` is that of its snapshot."""
-    uri = f"{version.landing}/{piece['file']}"
     return Trace(
         position=0,
         sequence=0,
@@ -173,8 +172,8 @@ def _traced(root: str, version: version_log.Version, piece: dict[str, Any], text
         snapshot=piece["snapshot"],
         file=piece["file"],
         offset=piece["offset"],
-        landed=uri,
-        header=tuple(_header(uri, piece)),
+        landed=f"{version.landing}/{piece['file']}",
+        header=tuple(landed_header(version.landing, piece)),
         redactions=_redactions(root, version, piece) if redactions.STAGE in version.manifests else "",
     )
 
@@ -184,8 +183,12 @@ def _redactions(root: str, version: version_log.Version, piece: dict[str, Any]) 
     return f"refinery redactions {root} {chosen}"
 
 
-def _header(uri: str, piece: dict[str, Any]) -> Iterator[str]:
-    """Yield the identifying WARC header lines of the landed record; ContractError if the file was changed."""
+def landed_header(landing: str, piece: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the identifying WARC header lines of the landed record; ContractError if the file was changed.
+
+    `piece` has the `file` below `landing`, the `offset` in it, and the `record_id`.
+    """
+    uri = f"{landing}/{piece['file']}"
     if ".parquet" in piece["file"] or ".json" in piece["file"]:
         yield f"row or byte {piece['offset']} of {piece['file']}"
         return

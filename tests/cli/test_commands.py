@@ -21,6 +21,7 @@ READERS = {
     "verify": [],
     "trace": ["--token", "0"],
     "find": ["--doc", "0" * 32],
+    "document": ["0" * 32],
     "export": ["--format", "parquet", "--to", "exported"],
     "takedown": ["--doc", "0" * 32, "--reason", "why"],
     "plan": ["--target-tokens", "1e9", "--days", "1", "--gpus", "1", "--from", "1"],

@@ -16,6 +16,7 @@ ALLOWED = {
     "plugins/refinery_arrivals.py": {"alerts", "inspect.staleness", "landing", "publish", "store", *VOCABULARY},
     "plugins/refinery_compare.py": READS,
     "plugins/refinery_credentials.py": {"store.temporary"},
+    "plugins/refinery_document.py": READS | {"text.urls.takedown"},
     "plugins/refinery_form.py": VOCABULARY,
     "plugins/refinery_launch.py": {"engines.address", "service", *VOCABULARY, *REQUESTS},
     "plugins/refinery_metrics.py": set(),

@@ -11,6 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests.airflow_server import Airflow, airflow_server, archive_of, land
 from tests.archives import http, response, zipped
 
@@ -149,7 +150,15 @@ def pages(site: Site) -> list[str]:
         links = {str(link.get_attribute("href")) for link in page.locator("main a[href^='/refinery/']").all()}
     kinds = {link.split("/")[2]: link for link in sorted(links)}  # one of each kind
     fixed = ["/refinery/page", f"/refinery/snapshot/small/{DAY}", "/refinery/find?site=x.example.org"]
-    return [*fixed, "/refinery/compare/small", *kinds.values()]
+    kept = f"/refinery/document/small/{DAY}?doc={kept_document(site.root)}"
+    return [*fixed, "/refinery/compare/small", kept, *kinds.values()]
+
+
+def kept_document(root: str) -> str:
+    """Return the id of a document that was kept."""
+    version = version_log.current(root, "small", DAY)
+    shards = read_manifest(root, version.manifests["filter_quality"]).shards
+    return str(next(read_shards(root, shards, ["id"])).column("id")[0])
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -157,7 +166,7 @@ def pages(site: Site) -> list[str]:
 def test_pages_are_whole_and_accessible(published: Site, theme: Any, width: int) -> None:
     """No script fails, nothing is asked of another host, no page is wider than the window, axe-core finds no fault."""
     paths = pages(published)
-    assert {"rejects", "manifest", "files", "whatif"} <= {path.split("/")[2] for path in paths}, paths
+    assert {"rejects", "manifest", "files", "whatif", "document"} <= {path.split("/")[2] for path in paths}, paths
     with published.context("ada", viewport={"width": width, "height": 900}, color_scheme=theme) as context:
         for path in paths:
             page, faults = open_page(context, f"{published.airflow.url}{path}")

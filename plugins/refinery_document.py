@@ -1,0 +1,132 @@
+"""Gathers what the page of a document shows: its decisions, its duplicates, its landed records and its tokens."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from typing import Any
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.document import Document, Record, Step, bytes_read, document
+from pipeline_tasks.inspect.duplicates import STAGES, Cluster, duplicates
+from pipeline_tasks.inspect.places import Place, placed
+from pipeline_tasks.inspect.trace import landed_header
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.text.urls.takedown import DOC
+
+MOST_BYTES = 2_000_000_000
+"""Bytes of a snapshot's shards up to which a request looks for a document in them."""
+
+RECORDS_SHOWN = MEMBERS_SHOWN = PLACES_SHOWN = 20
+"""Records with the document's text, members of its cluster, and places in tokens that the page has."""
+
+TEXT_SHOWN = 4000
+"""Characters of its text that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """The page: what was looked for, and what is known of it, or the message of what is wrong.
+
+    `headers` has the identifying lines of each record that is shown. `cluster` is None where nothing was compared with
+    the document, or where the snapshots are too large to look for it on a page.
+    """
+
+    version: Version
+    wanted: str
+    message: str = ""
+    document: Document | None = None
+    headers: Sequence[Sequence[str]] = ()
+    cluster: Cluster | None = None
+    places: Sequence[Place] = ()
+
+    @property
+    def records(self) -> Sequence[tuple[Record, Sequence[str]]]:
+        """The records that are shown, with their headers."""
+        return list(zip(self.document.records, self.headers, strict=False)) if self.document else []
+
+    @property
+    def text(self) -> str:
+        """The beginning of its text, as the last stage left it of the first record that came farthest."""
+        if self.document is None:
+            return ""
+        return max(self.document.records, key=lambda record: len(record.steps)).text[:TEXT_SHOWN]
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the stages found of it that is a single value, by column."""
+        steps = [step for record in self.document.records for step in record.steps] if self.document else []
+        return {name: value for step in steps for name, value in step.facts.items() if _is_single(value)}
+
+    def command(self, root: str) -> str:
+        """Return the command that prints the same."""
+        named = ["refinery", "document", self.wanted or "ID", root]
+        return shlex.join([*named, "--recipe", self.version.recipe, "--snapshot", self.version.snapshot])
+
+
+def explored(root: str, version: Version, wanted: str) -> Explored:
+    """Return the page of a document of a snapshot; without one that is `wanted`, it asks for an id."""
+    page = Explored(version, wanted)
+    if not wanted:
+        return page
+    try:
+        return _filled(root, page)
+    except RecipeError as error:
+        return replace(page, message=str(error))
+
+
+def _filled(root: str, page: Explored) -> Explored:
+    size = bytes_read(root, page.version)
+    if size > MOST_BYTES:
+        message = (
+            f"snapshot {page.version.snapshot} has {size:,} bytes of shards, and a page searches {MOST_BYTES:,}; the "
+            "command below has no limit"
+        )
+        raise RecipeError(message)
+    known = document(root, page.version, page.wanted)
+    shown = known.records[:RECORDS_SHOWN]
+    return replace(
+        page,
+        document=known,
+        headers=[list(landed_header(known.landing, asdict(record))) for record in shown],
+        cluster=_cluster(root, page.version, known.id),
+        places=list(islice(placed(root, [page.version], [(DOC, known.id)]), PLACES_SHOWN)),
+    )
+
+
+def _cluster(root: str, version: Version, wanted: str) -> Cluster | None:
+    """Return the document's cluster over all snapshots; None if it never came to deduplication, or they are large."""
+    versions = version_log.latest_by_snapshot(root, version.recipe)
+    if not any(stage in version.manifests for stage in STAGES):
+        return None
+    if sum(bytes_read(root, each) for each in versions) > MOST_BYTES:
+        return None
+    try:
+        cluster = duplicates(root, version.recipe, wanted)
+    except RecipeError:  # a stage before deduplication rejected it
+        return None
+    return cluster if len(cluster.members) > 1 else None
+
+
+def _is_single(value: object) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+# --- Steps ----------------------------------------------------------------------------------------------------------
+
+
+def single_facts(step: Step) -> list[tuple[str, object]]:
+    """Return what a stage found that is a single value."""
+    return [(name, value) for name, value in step.facts.items() if not isinstance(value, Mapping | list)]
+
+
+def signals(step: Step) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the signals of each profile that a stage computed."""
+    return [(name, value) for name, value in step.facts.items() if isinstance(value, Mapping)]
+
+
+def stretches(step: Step) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
+    """Return the stretches of the text that a stage replaced or took out, as places and never as texts."""
+    lists = [(name, value) for name, value in step.facts.items() if isinstance(value, list) and value]
+    return [(name, value) for name, value in lists if all(isinstance(part, Mapping) for part in value)]

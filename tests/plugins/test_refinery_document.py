@@ -1,0 +1,181 @@
+"""The page of a document: every decision on it, for those who may read texts, and nothing of it runs."""
+
+import html
+import logging
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.inspect.chosen import ordered_manifests
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.store.reading import read_manifest, read_shards
+from tests.archives import http, response, zipped
+from tests.chain import How, refined
+from tests.small_root import DAYS, RECIPE, SmallRoot
+
+SCRIPT = "<script>alert(1)</script>"
+RECIPE_FILE = """
+name: tiny
+stages:
+  ingest: {}
+  extract: {min_chars: 20}
+  filter_language: {keep: [en]}
+  filter_quality: {profiles: [gopher_quality], gopher_quality: {min_doc_words: 20, min_stop_words: 1}}
+  scrub_pii: {action: redact}
+"""
+LINE = "Ask for the ferry at harbor@ferries.org before the fog has lifted from the water and the day begins."
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with a document that has personal data, one that tries to run a script, and one that is too short."""
+    folder = tmp_path_factory.mktemp("crawl")
+    landing = folder / "2026-11-19"
+    landing.mkdir()
+    bodies = {
+        "https://a.example.org/1": f"<p>{LINE}</p>" * 3,
+        f"https://a.example.org/?{SCRIPT}": f"<p>{html.escape(SCRIPT)} {LINE.replace('harbor@ferries.org', 'noon')}</p>"
+        * 3,
+        "https://a.example.org/short": "<p>Nobody waits for the last ferry of the day.</p>",
+    }
+    pages = [response(url, http(f"<html><body>{body}</body></html>".encode())) for url, body in bodies.items()]
+    (landing / "a.warc.gz").write_bytes(b"".join(zipped(pages)))
+    (folder / "tiny.yaml").write_text(RECIPE_FILE)
+    refined(str(folder / "root"), str(landing), How(recipe=str(folder / "tiny.yaml")))
+    return folder / "root"
+
+
+def id_of(root: Path, stage: str, part: str, url: str) -> str:
+    version = version_log.current(str(root), "tiny")
+    manifest = read_manifest(str(root), version.manifests[stage])
+    rows = (
+        row for batch in read_shards(str(root), getattr(manifest, part), ["id", "url"]) for row in batch.to_pylist()
+    )
+    return next(str(row["id"]) for row in rows if url in row["url"])
+
+
+def shown(visitor: Any, doc: str, path: str = "/document/tiny/2026-11-19") -> Any:
+    return visitor.get(path, params={"doc": doc})
+
+
+def text(page: str) -> str:
+    return " ".join(html.unescape(re.sub("<[^>]+>", " ", page)).split())
+
+
+def test_every_stage_says_what_it_decided_and_measured(visitor: Any, root: Path) -> None:
+    page = shown(visitor, id_of(root, "scrub_pii", "shards", "/1"))
+    assert page.status_code == 200
+    stages = re.findall(
+        r'<th scope="row"><a href="/refinery/manifest/[^"]+">(\w+)</a></th>\s*<td><span class="state (\w+)">', page.text
+    )
+    names = ["ingest", "extract", "filter_language", "filter_quality", "scrub_pii"]
+    assert stages == [(name, "kept") for name in names]
+    words = text(page.text)
+    assert "language en" in words
+    assert "signals_gopher_quality words" in words
+    assert "WARC-Target-URI: https://a.example.org/1" in words
+    assert f"refinery document {id_of(root, 'scrub_pii', 'shards', '/1')}" in words
+
+
+def test_redactions_are_places_and_the_text_has_no_personal_data(visitor: Any, root: Path) -> None:
+    page = shown(visitor, id_of(root, "scrub_pii", "shards", "/1")).text
+    assert "harbor@ferries.org" not in page
+    assert "redactions: 3 places" in page
+    assert re.search("kind email start \\d+ end \\d+ at \\d+", text(page))
+    assert "before the fog has lifted" in page
+
+
+def test_a_rejected_document_has_the_rules_that_it_fails(visitor: Any, root: Path) -> None:
+    page = shown(visitor, id_of(root, "filter_quality", "rejects", "/short")).text
+    assert '<span class="state rejected">rejected</span>' in page
+    assert "gopher_quality:short_doc is 9, bound 20" in text(page)
+    assert "scrub_pii" not in page
+
+
+def test_a_script_of_the_crawl_stays_text(visitor: Any, root: Path) -> None:
+    for doc in (id_of(root, "extract", "shards", "script"), SCRIPT, f'"{SCRIPT}'):
+        page = shown(visitor, doc).text
+        assert SCRIPT not in page
+        assert "&lt;script&gt;" in page
+        assert not re.findall(r"<style|\sstyle=|\son\w+=|javascript:", page)
+        assert page.count("<h1") == 1
+        assert page.count("<table") == page.count("<caption")
+
+
+def test_who_may_not_read_texts_sees_nothing_and_who_may_is_logged(
+    visitor: Any, app: Any, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.api_fastapi.core_api.security import get_user
+
+    doc = id_of(root, "scrub_pii", "shards", "/1")
+    with caplog.at_level(logging.INFO, logger="refinery"):
+        assert shown(visitor, doc).status_code == 200
+    assert f"ada reads texts: /document/tiny/2026-11-19?doc={doc}" in caplog.text
+    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="eve", role="VIEWER")
+    refused = shown(visitor, doc)
+    assert (refused.status_code, "example.org" in refused.text, "ferry" in refused.text) == (403, False, False)
+
+
+def test_what_is_not_there_is_said(visitor: Any) -> None:
+    form = visitor.get("/document/tiny/2026-11-19")
+    assert (form.status_code, 'name="doc"' in form.text, "<table" in form.text) == (200, True, False)
+    for doc, message in (("0" * 32, "has no document"), ("12", "has to be the id of a document")):
+        page = shown(visitor, doc)
+        assert (page.status_code, message in html.unescape(page.text), f'value="{doc}"' in page.text) == (
+            404,
+            True,
+            True,
+        )
+    for path in ("/document/tiny/2031-01-01", "/document/nothing/2026-11-19"):
+        assert (visitor.get(path).status_code, "<h1>Not found</h1>" in visitor.get(path).text) == (404, True)
+
+
+def test_a_large_snapshot_is_not_searched_by_a_page(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import refinery_document
+
+    version = version_log.current(str(root), "tiny")
+    doc = id_of(root, "scrub_pii", "shards", "/1")
+    assert refinery_document.explored(str(root), version, doc).document is not None
+    monkeypatch.setattr(refinery_document, "MOST_BYTES", 99)
+    page = refinery_document.explored(str(root), version, doc)
+    assert page.document is None
+    assert "a page searches 99; the command below has no limit" in page.message
+
+
+def test_pages_lead_to_a_document_and_on(visitor: Any, root: Path) -> None:
+    assert 'href="/refinery/document/tiny/2026-11-19"' in visitor.get("/snapshot/tiny/2026-11-19").text
+    short = id_of(root, "filter_quality", "rejects", "/short")
+    assert f"/document/tiny/2026-11-19?doc={short}" in visitor.get("/rejects/tiny/2026-11-19/filter_quality").text
+    for link in re.findall(r'href="/refinery(/[^"]+)"', shown(visitor, short).text):
+        assert visitor.get(html.unescape(link)).status_code == 200, link
+
+
+def test_duplicates_and_tokens_of_a_document_are_linked(
+    visitor: Any, small_root: SmallRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFINERY_ROOT", small_root.root)
+    version = version_log.current(small_root.root, RECIPE, DAYS[0])
+    manifest = ordered_manifests(small_root.root, version)["dedup_exact"]
+    [twin] = [row for batch in read_shards(small_root.root, manifest.rejects) for row in batch.to_pylist()]
+    page = shown(visitor, twin["id"], f"/document/small/{DAYS[0]}")
+    assert page.status_code == 200
+    assert "Record 2" in page.text
+    assert "documents with the same winner" in page.text
+    links = [html.unescape(link) for link in re.findall(r'href="/refinery(/[^"]+)"', page.text)]
+    assert any(link.startswith("/trace/") for link in links)
+    for link in links:
+        assert visitor.get(link).status_code == 200, link
+
+
+def test_a_damaged_shard_is_named(visitor: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    doc = id_of(root, "scrub_pii", "shards", "/1")
+    copy = shutil.copytree(root, tmp_path / "root")
+    shard = next((copy / "extract").glob("*/data/*"))
+    shard.write_bytes(shard.read_bytes()[:-9])
+    monkeypatch.setenv("REFINERY_ROOT", str(copy))
+    page = shown(visitor, doc)
+    assert (page.status_code, shard.name in page.text) == (409, True)
