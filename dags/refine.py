@@ -27,6 +27,8 @@ is reused and not done again, so clearing and rerunning is always safe.
   --reprocess-behavior completed`.
 - *Snapshots are stale*: trigger the DAG `arrivals` with `stale` on.
 - *Refine one snapshot by hand*: trigger with the param `snapshot`, and `input` if it is elsewhere.
+- *Try a recipe on 1 %*: trigger with `sample` 0.01. A trial reads whole files, passes the same gates, and is published
+  as a version of `RECIPE.trial`, which no other run reads or waits for.
 - *Where it runs*: the connections `spark_default` and `ray_default` decide, nothing else.
 """
 
@@ -53,6 +55,14 @@ def params(recipe: Recipe) -> dict[str, Param]:
     return {
         "snapshot": Param(
             None, title="Snapshot", description="Its name, as it landed; empty: the date of the run", **OPTIONAL
+        ),
+        "sample": Param(
+            1,
+            title="Sample",
+            type="number",
+            exclusiveMinimum=0,
+            maximum=1,
+            description="Share of the landed bytes to read; 1: all. Less is a trial, which is kept beside the dataset",
         ),
         **of_every_run,
         "approval": approval_param(),

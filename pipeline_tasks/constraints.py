@@ -66,6 +66,9 @@ Constraint = Range | Word
 Ratio = Annotated[float, Range(0, 1)]
 """A part of a whole."""
 
+Share = Annotated[float, Range(0, 1, above=True)]
+"""A part of a whole that is not empty."""
+
 Limit = Annotated[float, Range(0, math.inf)]
 """A bound of a filter on a count or a length; `.inf` turns a maximum off."""
 

@@ -26,6 +26,9 @@ BUILD = "build"
 PUBLISH = "publish"
 """The name of what makes a version of a snapshot, and of the gate before it."""
 
+TRIAL = ".trial"
+"""The end of the name under which a recipe's trials are kept: versions of a dataset of their own."""
+
 STAGES = (
     "ingest",
     "extract",
@@ -210,6 +213,16 @@ class Recipe:
         raise RecipeError(message)
 
 
+def trial_of(recipe: str) -> str:
+    """Return the name under which trials of a recipe are kept."""
+    return recipe + TRIAL
+
+
+def is_trial(name: str) -> bool:
+    """Return whether a name is of a recipe's trials."""
+    return name.endswith(TRIAL)
+
+
 def recipe_names(folder: Path = RECIPES) -> list[str]:
     """Return the names of the recipes in `folder`, sorted."""
     return sorted(path.stem for path in folder.glob("*.yaml"))
@@ -260,6 +273,9 @@ def parse_recipe(raw: object, where: str) -> Recipe:
         raise RecipeError(message)
     require_known(steps, tuple(stage for stage in STAGES if stage != TAKEDOWN), f"{where}: stages")
     written = bind_fields(_Written, {"name": Path(where).stem, **top, **_sections(top, where)}, where)
+    if is_trial(written.name):
+        message = f"{where}: names that end in {TRIAL} are of trials; give the recipe another name"
+        raise RecipeError(message)
     require_known(written.run.engines, tuple(steps), f"{where}: run: engines")
     require_known(written.run.resources, tuple(steps), f"{where}: run: resources")
     require_known(written.gates, gates_of(steps, written.versions), f"{where}: gates")

@@ -21,7 +21,7 @@ from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.alerts.stages import Spending, partition_times, stage_alerts
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import JobLost
-from pipeline_tasks.recipe import BUILD, COMPOSE, LAND, PUBLISH, AlertLimits, ErrorBudget, Resources, Versions
+from pipeline_tasks.recipe import BUILD, COMPOSE, LAND, PUBLISH, AlertLimits, ErrorBudget, Resources, Versions, trial_of
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests import (
@@ -87,14 +87,18 @@ class RequestOperator(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         self.recipe = recipe
         self.manifest = ""
 
+    def dataset(self, run: Run) -> str:
+        """Return the name of the dataset that a run publishes into: of the recipe, or of its trials."""
+        return trial_of(self.recipe) if run.is_trial else self.recipe
+
     def about(self, context: Context, run: Run) -> dict[str, Any]:
         """Return the fields of every request: root, recipe, snapshot (`BUILD` without one) and run id."""
         snapshot = run.snapshot or BUILD
-        return {"root": run.root, "recipe": self.recipe, "snapshot": snapshot, "run_id": context["ti"].run_id}
+        return {"root": run.root, "recipe": self.dataset(run), "snapshot": snapshot, "run_id": context["ti"].run_id}
 
     def data(self, run: Run) -> str:
         """Return in words what the run makes: a snapshot, or a training dataset."""
-        return f"snapshot {run.snapshot} of recipe {self.recipe}" if run.snapshot else f"dataset {self.recipe}"
+        return f"snapshot {run.snapshot} of recipe {self.dataset(run)}" if run.snapshot else f"dataset {self.recipe}"
 
     def parts(self, context: Context, run: Run, manifest: str, verdict: str, cut: Mapping[str, Any]) -> list[Part]:
         """Return what the next stage reads of a manifest: spans of it if that stage is mapped, as `cut` says."""
@@ -123,10 +127,10 @@ class Land(RequestOperator):
         """Push `landed` (its manifest, the folder of the files, history per stage); return the first stage's parts."""
         run = run_of(context)
         about = self.about(context, run)
-        reply = send(LandRequest(input=run.input, **about))
+        reply = send(LandRequest(input=run.input, sample=run.sample, **about))
         self.manifest = path_of(reply["manifest"])
-        history = send(HistoryRequest(**about))
-        log_reply(context, LAND, reply, f"{reply['files']:,} files  {reply['bytes'] / 1e6:,.1f} MB")
+        history = send(HistoryRequest(**{**about, "recipe": self.recipe}))  # a trial reads that of the whole runs
+        log_reply(context, LAND, reply, f"{amount(reply)}{sample_text(run, reply)}")
         for name in reply["ignored"]:
             log.warning("land  %s is no crawl file and was left out", name)
         for name, reason in reply["skipped"]:
@@ -367,7 +371,7 @@ class PublishGate(Reviewed, RequestOperator):
 
     def end(self, context: Context, run: Run, verdict: Mapping[str, Any]) -> str:
         """Return the path of the verdict."""
-        announce(context, run.snapshot, {"outcome": verdict["outcome"], "verdict": verdict["verdict"]})
+        announce(context, run, {"outcome": verdict["outcome"], "verdict": verdict["verdict"]})
         path: str = verdict["verdict"]
         return path
 
@@ -396,7 +400,7 @@ class Publish(RequestOperator):
         stale = reply.get("stale", [])
         if stale:
             log.warning("publish  %s", stale_line(stale))
-        announce(context, run.snapshot, {"version": reply["version"], "tokens": reply["tokens"], "stale": stale})
+        announce(context, run, {"version": reply["version"], "tokens": reply["tokens"], "stale": stale})
         return reply
 
 
@@ -446,6 +450,19 @@ def waits_text(reply: Mapping[str, Any]) -> str:
         return ""
     waits = reply["s3_waits"]
     return f"  (S3 was busy: {counted(waits['requests'], 'request')} sent again after {waits['seconds']:.1f} s)"
+
+
+def amount(files: Mapping[str, Any]) -> str:
+    """Return the number of files, and their bytes."""
+    return f"{files['files']:,} files  {files['bytes'] / 1e6:,.1f} MB"
+
+
+def sample_text(run: Run, reply: Mapping[str, Any]) -> str:
+    """Return what a trial's files are a sample of, "" for a whole run."""
+    if not run.is_trial:
+        return ""
+    share = reply["bytes"] / max(reply["landed"]["bytes"], 1)
+    return f"  (a trial of {share:.2%} of {amount(reply['landed'])})"
 
 
 def stale_line(stale: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ class Run:
     `partitions` is 0 for as many as the recipe says. `engines` maps stages to engines that differ from the
     recipe's; `override` maps stages to the reason why a person lets a refused gate pass. `patience` is how
     many hours to wait for the snapshot; with 0 an absent snapshot is an error. `approval` is how many hours a refused
-    gate waits for a person; with 0 it refuses at once.
+    gate waits for a person; with 0 it refuses at once. `sample` is the share of the landed bytes that a trial reads.
     """
 
     input: str
@@ -37,6 +37,12 @@ class Run:
     override: Mapping[str, str]
     patience: float
     approval: float
+    sample: float = 1.0
+
+    @property
+    def is_trial(self) -> bool:
+        """Return whether the run reads a sample, so that what it publishes is no version of the dataset."""
+        return self.sample < 1
 
 
 def run_of(context: Context) -> Run:
@@ -52,6 +58,7 @@ def run_of(context: Context) -> Run:
         override=overrides_of(params),
         patience=float(params.get("patience", 0)),
         approval=_approval(context["dag_run"], params),
+        sample=float(params.get("sample", 1)),
     )
 
 
@@ -75,11 +82,16 @@ def snapshot_of(dag_run: Any, params: Mapping[str, Any]) -> str:  # noqa: ANN401
     raise RecipeError(message)
 
 
-def announce(context: Context, snapshot: str, facts: Mapping[str, Any]) -> None:
-    """Give the events of a task's assets `facts`, and the snapshot (if the run has one) as their partition."""
+def announce(context: Context, run: Run, facts: Mapping[str, Any]) -> None:
+    """Give the events of a task's assets `facts`, and the snapshot (if the run has one) as their partition.
+
+    A trial has no events: nothing waits for it.
+    """
+    if run.is_trial:
+        context["task"].outlets = []
     for outlet in context["task"].outlets:
         context["outlet_events"][outlet].extra = dict(facts)
-        context["outlet_events"][outlet].add_partitions([snapshot] if snapshot else [])
+        context["outlet_events"][outlet].add_partitions([run.snapshot] if run.snapshot else [])
 
 
 def task_page(context: Context) -> str:

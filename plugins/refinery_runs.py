@@ -12,6 +12,7 @@ from refinery_run import snapshot_of
 from sqlalchemy import select
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.recipe import TRIAL, is_trial
 
 DEFAULT = "web"
 """The recipe of the DAG `refine`; that of another one has the recipe's name behind it."""
@@ -58,12 +59,15 @@ def dag_of(recipe: str) -> str:
 
 
 def newest_runs(recipe: str, root: str) -> dict[str, SnapshotRun]:
-    """Return the newest run of each snapshot into `root`, by snapshot; none where the DAG is unknown."""
-    dag = dag_of(recipe)
+    """Return the newest run of each snapshot into `root`, by snapshot; none where the DAG is unknown.
+
+    A recipe's trials are runs of its DAG, and count only under the name of its trials.
+    """
+    dag = dag_of(recipe.removesuffix(TRIAL))
     with create_session() as session:
         facts = (DagRun.dag_id, DagRun.run_id, DagRun.state, DagRun.conf, DagRun.partition_key, DagRun.logical_date)
         newest = select(*facts).where(DagRun.dag_id == dag).order_by(DagRun.run_after.desc()).limit(RUNS)
-        runs = _by_snapshot(session.execute(newest), root)
+        runs = _by_snapshot(session.execute(newest), root, trials=is_trial(recipe))
         open_runs = [run.run_id for run in runs.values() if run.state != "success"]
         columns = (TaskInstance.run_id, TaskInstance.task_id, TaskInstance.state)
         chosen = select(*columns).where(TaskInstance.dag_id == dag, TaskInstance.run_id.in_(open_runs)).distinct()
@@ -81,12 +85,13 @@ def partition_seconds(run: SnapshotRun) -> list[tuple[str, int, float]]:
         return [(task.removesuffix(PARTITION), at, float(seconds)) for task, at, seconds in rows]
 
 
-def _by_snapshot(runs: Iterable[Any], root: str) -> dict[str, Any]:
-    """Return the first of `runs` of each snapshot, of those whose root is `root` or the default."""
+def _by_snapshot(runs: Iterable[Any], root: str, *, trials: bool) -> dict[str, Any]:
+    """Return the first of `runs` of each snapshot, of the trials or the others whose root is `root` or the default."""
     first: dict[str, Any] = {}
     for run in runs:
         params: Mapping[str, Any] = run.conf or {}
-        if params.get("root", root) == root and (snapshot := _snapshot_of(run, params)):
+        is_chosen = params.get("root", root) == root and (params.get("sample", 1) != 1) == trials
+        if is_chosen and (snapshot := _snapshot_of(run, params)):
             first.setdefault(snapshot, run)
     return first
 

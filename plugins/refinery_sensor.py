@@ -27,6 +27,9 @@ REPEAT = 3600.0
 ARRIVAL = "arrival"
 """Key of the XCom that says, while the task waits and after it, how far the snapshot has landed."""
 
+TRIAL = "trial"
+"""Field of that XCom which only a trial has: other runs do not wait for it."""
+
 
 class SnapshotTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
     """Fires `facts` of the snapshot at `uri` once it is complete, or at `deadline` (Unix time).
@@ -80,7 +83,7 @@ class SnapshotSensor(BaseSensorOperator):  # type: ignore[misc]  # loaded lazily
         arrival = arrival_of(run.input) if run.patience else Arrival(COMPLETE, f"{run.input}, without a look")
         deadline = deadline_of(context, run)
         until = datetime.fromtimestamp(deadline, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        facts = {"snapshot": run.snapshot, "root": run.root, "until": until}
+        facts = {"snapshot": run.snapshot, "root": run.root, "until": until, **({TRIAL: "yes"} if run.is_trial else {})}
         if is_whole(arrival, "") or (arrival.state != COMPLETE and deadline <= time.time()):
             self.end(context, facts_of(arrival, facts))
             return
@@ -99,7 +102,8 @@ class SnapshotSensor(BaseSensorOperator):  # type: ignore[misc]  # loaded lazily
             raise AirflowFailException(message)
         if state != COMPLETE:
             raise AirflowSkipException(message)
-        announce(context, event["snapshot"], {"input": run_of(context).input})
+        run = run_of(context)
+        announce(context, run, {"input": run.input})
         self.log.info("snapshot %s is complete: %s", event["snapshot"], event["detail"])
 
 

@@ -17,7 +17,7 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from refinery_launch import HERE
 from refinery_run import run_of
-from refinery_sensor import ARRIVAL
+from refinery_sensor import ARRIVAL, TRIAL
 
 from pipeline_tasks.landing.arrival import COMPLETE
 from pipeline_tasks.recipe import PUBLISH
@@ -79,12 +79,15 @@ class TurnTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
 
 
 class Turn(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
-    """Waits in the triggerer until no run of an earlier snapshot is under way; `refinery run` has no other runs."""
+    """Waits in the triggerer until no run of an earlier snapshot is under way.
+
+    `refinery run` has no other runs, and a trial publishes nothing that others read.
+    """
 
     def execute(self, context: Context) -> None:
         """Return at once if no earlier run is under way, else wait."""
         run = run_of(context)
-        if os.environ.get(HERE):
+        if os.environ.get(HERE) or run.is_trial:
             return
         dag_run, gates = context["dag_run"], [task for task in context["dag"].task_ids if task.endswith("gate")]
         place = Place(dag_run.dag_id, dag_run.run_id, run.snapshot, run.root, gates)
@@ -136,9 +139,9 @@ def has_landed(arrival: Mapping[str, str], tasks: Mapping[str, Any]) -> bool:
 
 
 def is_before(arrival: Mapping[str, str], run_id: str, place: Place) -> bool:
-    """Return whether a run publishes into the same root before this one: by snapshot, then by id."""
-    same_root = arrival["root"] == place.root
-    return same_root and (arrival["snapshot"], run_id) < (place.snapshot, place.run_id)
+    """Return whether a run publishes into the same dataset before this one: by snapshot, then by id."""
+    same_dataset = arrival["root"] == place.root and TRIAL not in arrival
+    return same_dataset and (arrival["snapshot"], run_id) < (place.snapshot, place.run_id)
 
 
 def sentence(snapshot: str, ahead: Mapping[str, str]) -> str:

@@ -49,9 +49,9 @@ class Airflow:
         with urllib.request.urlopen(request, timeout=60) as reply:
             return json.load(reply)
 
-    def trigger(self, snapshot: str, conf: Mapping[str, Any] | None = None) -> str:
-        """Start a run of a snapshot by hand; return its id: `of_` and the snapshot."""
-        run = f"of_{snapshot}"
+    def trigger(self, snapshot: str, conf: Mapping[str, Any] | None = None, kind: str = "of") -> str:
+        """Start a run of a snapshot by hand; return its id: its kind and the snapshot."""
+        run = f"{kind}_{snapshot}"
         body = {"logical_date": None, "dag_run_id": run, "conf": {"snapshot": snapshot, **(conf or {})}}
         self.call("POST", f"/api/v2/dags/{self.dag}/dagRuns", body)
         return run

@@ -3,7 +3,14 @@
 import argparse
 
 from pipeline_tasks.embedded import dag_run
-from pipeline_tasks.inspect.command import DEFAULT_RECIPE, add_partitions, add_refining, default_root, overrides_of
+from pipeline_tasks.inspect.command import (
+    DEFAULT_RECIPE,
+    add_partitions,
+    add_refining,
+    default_root,
+    number,
+    overrides_of,
+)
 from pipeline_tasks.recipe import recipe_names
 
 
@@ -13,6 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", default=default_root(), help="root to write to: a folder or s3://bucket/prefix")
     parser.add_argument("--snapshot", default="", help="its name (default: last part of --input); earlier are history")
     parser.add_argument("--recipe", default=DEFAULT_RECIPE, help=f"one of {', '.join(recipe_names())}, or a YAML file")
+    parser.add_argument(
+        "--sample",
+        type=number(float, 0, 1, above=True),
+        default=1.0,
+        metavar="SHARE",
+        help="a trial: read this share of the bytes, in whole files, and keep what comes of it as RECIPE.trial",
+    )
     add_partitions(parser)
     add_refining(parser)
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
@@ -28,5 +42,6 @@ def answer(options: argparse.Namespace) -> int:
         partitions=options.partitions,
         engine=options.engine,
         override=overrides_of(options),
+        sample=options.sample,
     )
     return dag_run.run(request, json_summary=options.json)

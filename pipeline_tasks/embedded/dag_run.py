@@ -26,14 +26,17 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
 from pipeline_tasks.landing.folder import refuse_overlap
 from pipeline_tasks.landing.listing import list_snapshot
-from pipeline_tasks.recipe import Recipe, load_build, load_recipe
+from pipeline_tasks.recipe import Recipe, load_build, load_recipe, trial_of
 from pipeline_tasks.run.recipe_faults import check_recipe
 from pipeline_tasks.store.storage import require_folder, require_root, require_usable
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options of `refinery run`: `recipe` is a name or a path; `override` maps gates to why they may pass."""
+    """The options of `refinery run`: `recipe` is a name or a path; `override` maps gates to why they may pass.
+
+    `sample` is the share of the landed bytes that a trial reads; 1 for a run that publishes into the dataset.
+    """
 
     input: str
     root: str
@@ -42,6 +45,7 @@ class RunOptions:
     partitions: int = 0
     engine: str = ""
     override: Mapping[str, str] = field(default_factory=dict)
+    sample: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +99,12 @@ def run(options: RunOptions, *, json_summary: bool = False) -> int:
     check_bounds(recipe)
     check_recipe(recipe)
     check_overrides(options.override, gate_names(recipe))
-    name = recipe.name
+    name = recipe.name if options.sample == 1 else trial_of(recipe.name)
     require_folder(options.root)
     require_usable(absolute(options.root))
     params = _dag_params(options)
-    title = f"refining {params['input']} as snapshot {params['snapshot']} by recipe {name} into {options.root}"
+    what = "refining" if options.sample == 1 else f"trying {options.sample:.2%} of"
+    title = f"{what} {params['input']} as snapshot {params['snapshot']} by recipe {name} into {options.root}"
     progress, code = _progress(_REFINE, options.recipe, params, title, json_summary=json_summary)
     if not code:
         _summarize(progress, params, recipe=name, as_json=json_summary)
@@ -138,6 +143,7 @@ def _dag_params(options: RunOptions) -> dict[str, Any]:
         "partitions": options.partitions,
         "engines": {"*": options.engine} if options.engine else {},
         "override": dict(options.override),
+        "sample": options.sample,
         "patience": 0,
         "approval": 0,
     }

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import ENGINES, MAX_PARTITIONS
+from pipeline_tasks.recipe import ENGINES, MAX_PARTITIONS, is_trial
 
 DEFAULT_RECIPE = "web"
 
@@ -87,15 +88,18 @@ def overrides_of(options: argparse.Namespace) -> dict[str, str]:
     return overrides
 
 
-def number(kind: type[int] | type[float], least: float, most: float = math.inf) -> Callable[[str], float]:
-    """Return an argparse type for a number from `least` to `most`."""
+def number(
+    kind: type[int] | type[float], least: float, most: float = math.inf, *, above: bool = False
+) -> Callable[[str], float]:
+    """Return an argparse type for a number from `least` to `most`, without `least` itself if `above`."""
+    admitted = Range(least, most, above)
 
     def read(text: str) -> float:
         with contextlib.suppress(ValueError):
-            if least <= (value := kind(text)) <= most:
+            if admitted.admits(value := kind(text)):
                 return value
         to = f"to {most:g}" if most < math.inf else "or more"
-        message = f"{text!r} is no {'whole ' if kind is int else ''}number of {least:g} {to}"
+        message = f"{text!r} is no {'whole ' if kind is int else ''}number {'above' if above else 'of'} {least:g} {to}"
         raise argparse.ArgumentTypeError(message)
 
     return read
@@ -104,9 +108,9 @@ def number(kind: type[int] | type[float], least: float, most: float = math.inf) 
 def recipe_of(options: argparse.Namespace) -> str:
     """Return the recipe that the options name, else the only one published in the root, else the default one.
 
-    Training datasets are not counted where a recipe that refines has published.
+    Trials are not counted, nor are training datasets where a recipe that refines has published.
     """
-    published = version_log.recipes(options.root)
+    published = [name for name in version_log.recipes(options.root) if not is_trial(name)]
     if options.recipe or not published:
         return options.recipe or DEFAULT_RECIPE
     published = [name for name in published if not version_log.is_build(options.root, name)] or published

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.summary import Summary, read_summary
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import STAGES, stage_card
+from pipeline_tasks.recipe import STAGES, is_trial, stage_card
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,12 @@ def stale_versions(root: str, versions: Sequence[Version]) -> list[StaleVersion]
 
 
 def stale_among(versions: Sequence[Version], summaries: Mapping[int, Summary]) -> list[StaleVersion]:
-    """As `stale_versions`, from the summaries of the versions by number."""
+    """As `stale_versions`, from the summaries of the versions by number; a trial is never stale."""
     saved: dict[str, list[str]] = {stage: [] for stage in STAGES if stage_card(stage).reads_history}
     stale = []
     for version in versions:
+        if is_trial(version.recipe):
+            continue
         stages = [stage for stage in summaries[version.number].stages if stage.stage in saved]
         differing = [stage.stage for stage in stages if list(stage.history) != saved[stage.stage]]
         if differing:

@@ -3,18 +3,21 @@
 import gzip
 import io
 import json
+import math
 import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 
+from pipeline_tasks.constraints import OMITTED, Share
 from pipeline_tasks.errors import ContractError, DigestMismatch, NothingLanded, SnapshotIncomplete
 from pipeline_tasks.landing import cuts
 from pipeline_tasks.landing.folder import Folder, hidden_part, look, refuse_overlap, refuse_table, shown
+from pipeline_tasks.landing.sampling import Piece, sampled
 from pipeline_tasks.manifest import Manifest, dump, identified, manifest_path
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.stage import LANDING, Engine, Shard, Shards, Stage
@@ -196,9 +199,10 @@ def _of_kind(names: Sequence[str], endings: tuple[str, ...]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Which snapshot landed."""
+    """Which snapshot landed, and which share of its bytes a trial reads."""
 
     snapshot: str
+    sample: Share = field(default=1.0, metadata={OMITTED: 1.0})
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:  # noqa: ARG001 -- a stage's signature
@@ -221,23 +225,28 @@ STAGE = Stage(
 
 
 def land(
-    root: str, uri: str, snapshot: str = "", resources: Mapping[str, str] | None = None
+    root: str, uri: str, snapshot: str = "", resources: Mapping[str, str] | None = None, sample: float = 1.0
 ) -> tuple[str, Manifest, Listing]:
     """Commit the manifest of a landed snapshot; its fingerprint follows from the names and bytes of its files.
 
-    `resources` are the digests of what later stages read besides, and are part of identity.
+    `resources` are the digests of what later stages read besides, and are part of identity. A trial reads a `sample`
+    of the files and their pieces: those that make up this share of all bytes, and at least one.
     """
     uri = _absolute(uri)
     refuse_overlap(root, uri)
     listing = list_snapshot(uri, snapshot)
     folder = _folder(uri, listing)
     piece = cuts.piece_bytes(size for _, size, _ in listing.files)
-    shards = tuple(shard for file in listing.files for shard in _shards(folder, *file, piece))
+    wanted = sample * sum(size for _, size, _ in listing.files) if sample < 1 else math.inf  # empty files are read
+    files = _sampled_files(listing.files, wanted)
+    read = tuple(shard for file in files for shard in _shards(folder, *file, piece))
+    shards = _sampled_shards(read, wanted)
+    is_whole = len(files) == len(listing.files) and shards == read
     whole = Manifest(
         stage=STAGE.name,
         version=STAGE.version,
         fingerprint="",
-        params=asdict(Params(listing.snapshot)),
+        params={"snapshot": listing.snapshot} if is_whole else asdict(Params(listing.snapshot, sample)),
         parents=(),
         covers=(),
         schema=(),
@@ -256,6 +265,16 @@ def land(
     path = manifest_path(STAGE.name, manifest.fingerprint)
     storage.commit(storage.connect(root), path, dump(manifest))
     return path, manifest, listing
+
+
+def _sampled_files(files: Sequence[tuple[str, int, str]], wanted: float) -> Sequence[tuple[str, int, str]]:
+    chosen = sampled((Piece(name, 0, size) for name, size, _ in files), wanted)
+    return [file for file in files if (file[0], 0) in chosen]
+
+
+def _sampled_shards(shards: Shards, wanted: float) -> Shards:
+    chosen = sampled((Piece(shard.path, shard.start, shard.bytes) for shard in shards), wanted)
+    return tuple(shard for shard in shards if (shard.path, shard.start) in chosen)
 
 
 def landing_of(uri: str) -> str:

@@ -33,6 +33,7 @@ from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
 from pipeline_tasks.gate import verdicts
 from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.learning import SNAPSHOTS
+from pipeline_tasks.gate.trials import trial_bounds
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.verify.verification import Scope, report_facts, verify
@@ -46,7 +47,7 @@ from pipeline_tasks.publish.lost_log import require_log
 from pipeline_tasks.publish.publishing import publish
 from pipeline_tasks.publish.takedowns import pinned_list, with_taken_down
 from pipeline_tasks.publish.trainers.versions import Target, export_in_root
-from pipeline_tasks.recipe import COMPOSE, EXPORTS, LAND
+from pipeline_tasks.recipe import COMPOSE, EXPORTS, LAND, is_trial
 from pipeline_tasks.run.partitions import partitions_for, spans
 from pipeline_tasks.run.plan import RefineRequest, Span
 from pipeline_tasks.run.runner import Cost, Refined, refine, seal
@@ -109,7 +110,9 @@ def _land(request: LandRequest) -> Reply:
     if request.recipe:
         require_log(request.root, request.recipe)
         version_log.require_kind(request.root, request.recipe, builds=False)
-    path, manifest, landed = listing.land(request.root, request.input, request.snapshot, pinned_list(request.root))
+    path, manifest, landed = listing.land(
+        request.root, request.input, request.snapshot, pinned_list(request.root), request.sample
+    )
     if request.recipe:  # without a recipe, the snapshot is of no dataset that could have retracted it
         version_log.refuse_retracted(
             request.root, request.recipe, landed.snapshot, {LAND: reference_of(path, manifest)}
@@ -120,6 +123,7 @@ def _land(request: LandRequest) -> Reply:
         "landing": listing.landing_of(request.input),
         "files": len({shard.path for shard in manifest.shards}),
         "bytes": manifest.bytes,
+        "landed": {"files": len(landed.files), "bytes": sum(size for _, size, _ in landed.files)},
         "ignored": list(landed.ignored),
         "skipped": [list(entry) for entry in landed.skipped],
     }
@@ -240,8 +244,10 @@ def _record(request: RefineRequest, refined: Refined) -> None:
 
 
 def _judge(request: JudgeRequest) -> Reply:
+    stage = request.manifest.partition("/")[0]
+    bounds = trial_bounds(stage, request.bounds) if is_trial(request.recipe) else request.bounds
     verdict = verdicts.judge(
-        request.root, request.manifest, request.previous, request.bounds, request.override, request.trailing
+        request.root, request.manifest, request.previous, bounds, request.override, request.trailing
     )
     return _judged_reply(request, verdict)
 

@@ -20,6 +20,7 @@ from pipeline_tasks.constraints import (
     OptionalWord,
     PlainWord,
     Ratio,
+    Share,
     SnapshotName,
     Uri,
     Weight,
@@ -34,7 +35,7 @@ Reply = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LandRequest:
-    """List the snapshot that landed at `input` and commit its manifest."""
+    """List the snapshot that landed at `input`, or a `sample` of its files, and commit its manifest."""
 
     verb: ClassVar[str] = "land"
 
@@ -42,6 +43,7 @@ class LandRequest:
     input: Uri
     recipe: OptionalWord = ""
     snapshot: OptionalSnapshot = ""
+    sample: Share = 1.0
     run_id: Note = ""
 
 

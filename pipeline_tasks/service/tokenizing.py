@@ -18,6 +18,7 @@ from pipeline_tasks.publish.tokenizer_pin import (
     require_enough,
     require_same,
 )
+from pipeline_tasks.recipe import TRIAL, is_trial
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.plan import Plan, RefineRequest, plan
 from pipeline_tasks.run.runner import EngineFactory
@@ -26,6 +27,7 @@ from pipeline_tasks.stage import Engine
 from pipeline_tasks.stages.tokenize import STAGE
 from pipeline_tasks.stages.tokenize.choosing import choose_tokenizer
 from pipeline_tasks.stages.tokenize.params import Params
+from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_shards
 
 
@@ -39,12 +41,18 @@ def with_pinned_tokenizer(request: RefineRequest, factory: EngineFactory) -> Ref
     params: Params = bind(STAGE, request.params)
     planned = plan(request)
     identity = planned.identity["tokenizer"]
-    pin = read_pin(request.root, request.recipe) or adopt(request.root, request.recipe)
-    if pin is None:
-        pin = _chosen(planned, params, identity, factory)
+    pin = _known(request.root, request.recipe) or _chosen(planned, params, identity, factory)
     require_same(request.root, pin, params, identity)
     pinned = {"tokenizer": f"{request.root}/{pin.path}", "eos": pin.eos, "bos": pin.bos, "backend": params.backend}
     return replace(request, params=pinned)
+
+
+def _known(root: str, recipe: str) -> Pin | None:
+    """Return a dataset's pin; the trials of a recipe begin with its own, if it has one."""
+    pin = read_pin(root, recipe) or adopt(root, recipe)
+    if pin is None and is_trial(recipe) and (whole := read_pin(root, recipe.removesuffix(TRIAL))):
+        return put_pin(root, replace(whole, recipe=recipe), storage.connect(root).read(whole.path))
+    return pin
 
 
 def _chosen(planned: Plan, params: Params, identity: str, factory: EngineFactory) -> Pin:
@@ -67,7 +75,7 @@ def _choose(planned: Plan, params: Params, identity: str, engine: Engine) -> Pin
     shards = choose_tokenizer(planned.inputs(None), planned.params, engine)
     rows = pa.Table.from_batches(list(read_shards(request.root, shards))).to_pylist()
     row: Mapping[str, Any] = rows[0]
-    if params.train:
+    if params.train and not is_trial(request.recipe):  # no later snapshot uses that of a trial
         require_enough(row, params.train, request.recipe)
     pin = pin_of(row, request.recipe, request.snapshot, identity or "trained", params)
     return put_pin(request.root, pin, row["definition"])

@@ -19,7 +19,7 @@ from pipeline_tasks.errors import RowsVanished
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, dump, stage_prefix
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import LOCAL, stage_card
+from pipeline_tasks.recipe import LOCAL, is_trial, stage_card
 from pipeline_tasks.run.alignment import overlapping
 from pipeline_tasks.run.history import Compactions, History, Run, compactions, cover, has_keys, saved_digests
 from pipeline_tasks.run.runner import EngineFactory, RunningEngine
@@ -68,6 +68,8 @@ def histories(root: str) -> list[list[Manifest]]:
     """Return, for each recipe and each stage whose history has keys, the manifests of all snapshots, oldest first."""
     by_stage = []
     for recipe in version_log.recipes(root):
+        if is_trial(recipe):
+            continue  # nothing reads the history of a trial
         versions = version_log.latest_by_snapshot(root, recipe)
         for stage, path in sorted(versions[-1].manifests.items()) if versions else ():
             if has_keys(read_manifest(root, path)):

@@ -33,9 +33,15 @@ def test_days_are_published_in_order_while_one_waits_for_its_files(airflow: Airf
         land(tmp_path / "landing", day, number * 20)
     for day in ("2026-10-30", "2026-10-31"):  # earlier than all, and they never land
         airflow.waits_until(airflow.trigger(day), "deferred", "sense")
+    trial = airflow.trigger("2026-11-03", {"sample": 0.5}, kind="trial")
+    airflow.waits_until(trial, "success", "turn")  # it waits for nobody
     runs = [airflow.trigger(day) for day in ("2026-11-03", "2026-11-02", "2026-11-01")]
     for run in reversed(runs):
         airflow.waits_until(run, "success")
+    airflow.waits_until(trial, "success")
+    events = airflow.call("GET", "/api/v2/assets/events?limit=100")["asset_events"]
+    assert {event["source_run_id"] for event in events} >= set(runs)
+    assert trial not in {event["source_run_id"] for event in events}  # and nobody waits for it
     root = str(tmp_path / "root")
     versions = version_log.versions(root, "small")
     assert [version.snapshot for version in versions] == ["2026-11-01", "2026-11-02", "2026-11-03"]

@@ -87,6 +87,15 @@ def test_the_newest_run_of_a_snapshot_counts_and_those_of_other_roots_do_not(ses
     assert runs["a"].path.startswith("/dags/refine/runs/manual__")
 
 
+def test_a_trial_is_no_run_of_the_dataset(session: Any) -> None:
+    from refinery_runs import newest_runs
+
+    add_run(session, "success", {}, conf={"snapshot": "a", "sample": 1})
+    add_run(session, "running", {}, conf={"snapshot": "a", "sample": 0.01}, run_after=DAY + timedelta(hours=1))
+    happening = {name: newest_runs(name, ROOT)["a"].happening for name in ("web", "web.trial")}
+    assert happening == {"web": "done", "web.trial": "running"}
+
+
 def test_a_page_joins_what_runs_and_root_say(session: Any) -> None:
     from refinery_overview import recipe_page
     from refinery_runs import newest_runs

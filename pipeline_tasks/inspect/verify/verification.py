@@ -19,7 +19,7 @@ from pipeline_tasks.inspect.verify.tokenizers import check_pin
 from pipeline_tasks.inspect.verify.verdicts import check_verdicts
 from pipeline_tasks.publish import takedowns, version_log
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.recipe import COMPOSE, TRIAL, is_trial
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import LANDING, Shard
 from pipeline_tasks.store import storage
@@ -65,6 +65,9 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     chosen = [version for version in current(every) if scope.snapshot in ("", version.snapshot)]
     if not chosen and not findings.problems:
         raise RecipeError(_nothing(root, scope))
+    for log in report.logs:
+        if is_trial(log.recipe):
+            _read_history_of_trials(root, manifests, log.recipe)
     _read_sources(root, manifests, [read[COMPOSE] for read in committed.values() if COMPOSE in read])
     for version in chosen:
         read = committed[version.recipe, version.number]
@@ -94,6 +97,12 @@ def _read_sources(root: str, manifests: Manifests, composed: Sequence[Committed]
         for version in version_log.versions(root, recipe):
             if path_of(version.manifests.get("tokenize", "")) in paths:
                 manifests.read(version.manifests["tokenize"], version)
+
+
+def _read_history_of_trials(root: str, manifests: Manifests, trials: str) -> None:
+    """Read the manifests of the recipe that trials are of: they read its history."""
+    for version in version_log.versions(root, trials.removesuffix(TRIAL)):
+        manifests.of(version)
 
 
 def _nothing(root: str, scope: Scope) -> str:
