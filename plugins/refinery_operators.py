@@ -241,7 +241,7 @@ class Refine(StageOperator):
         if part["span"] is None and release(request := self.request(context)):
             send(RecordRequest(request, reply["manifest"], wall=reply["wall"], cpu=reply["cpu"]))
         if part["span"] is None:
-            count_stage(context["ti"].dag_id, self.recipe, self.stage, reply)
+            count_stage(context["ti"].dag_id, self.dataset(run_of(context)), self.stage, reply)
         self.manifest = path_of(reply["manifest"])
         log_reply(context, self.stage, reply, funnel_line(reply), part)
         return reply
@@ -268,7 +268,7 @@ class Seal(StageOperator):
         release(request.stage)
         times = partition_times([part["name"] for part in self.parts_in], list(self.refined))
         reply = {**send(request), "times": asdict(times)}
-        count_stage(context["ti"].dag_id, self.recipe, self.stage, reply)
+        count_stage(context["ti"].dag_id, self.dataset(run_of(context)), self.stage, reply)
         self.manifest = path_of(reply["manifest"])
         log_reply(context, self.stage, reply, funnel_line(reply))
         return reply
