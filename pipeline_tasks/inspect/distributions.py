@@ -15,6 +15,10 @@ TRAILING = 7
 
 THIS, PREVIOUS, EARLIER = SERIES
 
+AFTER, BEFORE = "after", "before"
+REFINED: Mapping[str, str] = {AFTER: "--plot-1", BEFORE: "--plot-3"}
+"""The colors of a snapshot after its stages, and before them."""
+
 INNER = ("clusters", "origins", "similarity", "unsettled_bands", "repaired", "extractor", "copies", "pii_")
 """What the names of columns begin with that are counted for gates, and are nearly always 0 or one value."""
 
@@ -36,6 +40,21 @@ def distributions(
         known = {series: profile for series, profile in profiles.items() if profile}
         if len({value for profile in known.values() for value in profile["bins"]}) > 1:
             yield stage, column, known
+
+
+def before_and_after(root: str, version: Version) -> Iterator[tuple[str, str, str, dict[str, Profile]]]:
+    """Yield each column with the first and the last stage that profiled it, and its profiles before and after them.
+
+    Before the first stage are all of its rows, kept and rejected; after the last one are those that it kept. A column
+    that has the same values in both is left out, and one that has one value in both.
+    """
+    for column, last in sorted(_last_stages(root, version).items()):
+        first = next(stage for stage in STAGES if column in _kept(root, version.manifests.get(stage, "")))
+        parts = [_profiles(root, version.manifests[first], rows) for rows in ("kept", "rejects")]
+        before = merge([{column: part[column]} for part in parts if column in part])[column]
+        after = _kept(root, version.manifests[last])[column]
+        if _differ(before["bins"], after["bins"]):
+            yield column, first, last, {AFTER: after, BEFORE: before}
 
 
 def paired_distributions(root: str, a: Version, b: Version) -> Iterator[tuple[str, str, tuple[Profile, Profile]]]:
@@ -69,8 +88,13 @@ def _profile(root: str, version: Version, stage: str, column: str) -> Profile | 
     return profile if profile and profile["count"] else None
 
 
-@lru_cache(maxsize=512)
 def _kept(root: str, referred: str) -> Mapping[str, Profile]:
-    """Return the profiles of kept rows of a manifest, which its reference names by digest: it never changes."""
-    profiles: Mapping[str, Profile] = read_manifest(root, referred).metrics["kept"]
+    """Return the profiles of kept rows of a manifest; none for the reference of no stage."""
+    return _profiles(root, referred, "kept") if referred else {}
+
+
+@lru_cache(maxsize=512)
+def _profiles(root: str, referred: str, rows: str) -> Mapping[str, Profile]:
+    """Return the profiles of kept rows or rejects; a manifest that its reference names by digest never changes."""
+    profiles: Mapping[str, Profile] = read_manifest(root, referred).metrics[rows]
     return profiles

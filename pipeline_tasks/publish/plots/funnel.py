@@ -44,7 +44,7 @@ def _rows(step: Mapping[str, Any], first: int) -> Iterator[Row]:
 
 def _layers(stages: Sequence[str], first: int) -> list[Spec]:
     y = {"field": "stage", "type": "ordinal", "sort": list(stages), "title": None, "axis": {"ticks": False}}
-    axis = {"tickCount": 6, "format": "~s" if first >= MANY else ","}
+    axis = {"tickCount": 6, "format": "~s" if first >= MANY else ",d"}
     x = {
         "field": "rows",
         "type": "quantitative",

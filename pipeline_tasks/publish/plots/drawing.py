@@ -1,0 +1,87 @@
+"""Draws plots without a browser, as SVG and PNG on a white ground, in the colors of the light theme."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline_tasks.publish.plots.plot import Plot
+
+COLORS: Mapping[str, str] = {
+    "--page": "#ffffff",
+    "--text": "#141a2b",
+    "--quiet": "#4c5a6d",
+    "--grid": "#e5e9ef",
+    "--good": "#15803d",
+    "--warn": "#a14a00",
+    "--bad": "#b91c1c",
+    "--plot-1": "#2563b8",
+    "--plot-2": "#c2571a",
+    "--plot-3": "#6b7280",
+    "--plot-4": "#15803d",
+    "--plot-5": "#7e22ce",
+    "--plot-6": "#0e7490",
+}
+"""Values of the stylesheet's properties in the light theme (`plugins/refinery_pages/static/refinery.css`)."""
+
+COLORED = ("color", "fill", "stroke", "range")
+"""The keys of a spec under which a color may stand."""
+
+WIDTH = 560
+"""Pixels of what is drawn between the axes."""
+
+SCALE = 2.0
+"""Pixels of a PNG for each of an SVG."""
+
+FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"
+
+_AXIS = {
+    "labelColor": COLORS["--quiet"],
+    "titleColor": COLORS["--quiet"],
+    "titleFontWeight": 500,
+    "gridColor": COLORS["--grid"],
+    "domainColor": COLORS["--grid"],
+    "tickColor": COLORS["--grid"],
+}
+CONFIG: Mapping[str, Any] = {
+    "background": COLORS["--page"],
+    "font": FONT,
+    "padding": 4,
+    "view": {"stroke": None},
+    "axis": _AXIS,
+    "legend": {"labelColor": COLORS["--text"], "titleColor": COLORS["--quiet"], "symbolType": "square"},
+    "text": {"color": COLORS["--text"]},
+    "line": {"color": COLORS["--plot-1"]},
+    "bar": {"color": COLORS["--plot-1"]},
+    "point": {"color": COLORS["--plot-1"]},
+    "rule": {"color": COLORS["--quiet"]},
+}
+"""The look of plots, as the pages of the web UI have it."""
+
+
+def svg(plot: Plot) -> str:
+    """Return a plot as an SVG element; texts in it are escaped, and it refers to nothing outside."""
+    import vl_convert
+
+    drawn: str = vl_convert.vegalite_to_svg(_drawable(plot), allowed_base_urls=[])
+    return drawn
+
+
+def png(plot: Plot) -> bytes:
+    """Return a plot as a PNG."""
+    import vl_convert
+
+    drawn: bytes = vl_convert.vegalite_to_png(_drawable(plot), scale=SCALE, allowed_base_urls=[])
+    return drawn
+
+
+def _drawable(plot: Plot) -> dict[str, Any]:
+    spec: dict[str, Any] = _colored(plot.spec)
+    return {**spec, "width": WIDTH, "config": CONFIG}
+
+
+def _colored(value: Any, key: str = "") -> Any:  # noqa: ANN401 -- JSON
+    """Return a part of a spec with colors in the place of their names; data stays as it is."""
+    if isinstance(value, Mapping):
+        return {name: item if name == "data" else _colored(item, name) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_colored(item, key) for item in value]
+    return COLORS.get(value, value) if key in COLORED and isinstance(value, str) else value
