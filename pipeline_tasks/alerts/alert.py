@@ -6,6 +6,9 @@ from typing import Literal
 
 Severity = Literal["critical", "warning"]
 
+MOST_HEADLINE = 300
+"""Characters of a headline."""
+
 RUNBOOK = "docs/how-to/respond-to-alerts.md"
 """The runbook, unless REFINERY_RUNBOOK has the address where it is published."""
 
@@ -45,13 +48,18 @@ KINDS: Mapping[str, Kind] = {
 class Alert:
     """One condition that people are told of; no field has text of a record.
 
-    `kind` is a key of `KINDS`. `numbers` are lines, `remedy` says what to do next.
+    `kind` is a key of `KINDS`. `headline` is kept as one line that prints: it has names that people typed. `numbers`
+    are lines, `remedy` says what to do next.
     """
 
     kind: str
     headline: str
     numbers: tuple[str, ...]
     remedy: str
+
+    def __post_init__(self) -> None:
+        """Cut the headline, and replace what would end a line of a log or a header of a mail."""
+        object.__setattr__(self, "headline", _one_line(self.headline)[:MOST_HEADLINE])
 
     @property
     def severity(self) -> Severity:
@@ -61,3 +69,7 @@ class Alert:
     def runbook(self, base: str) -> str:
         """Return the address of its section in the runbook at `base`."""
         return f"{base}#{KINDS[self.kind].anchor}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())

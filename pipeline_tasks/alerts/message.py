@@ -1,8 +1,9 @@
 """A message: the alerts of one moment of a run, as plain text, for Slack, as JSON, and as an e-mail."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import accumulate
 from typing import Any
 
 from pipeline_tasks.alerts.alert import KINDS, Alert, Severity
@@ -80,26 +81,41 @@ def log_lines(message: Message) -> list[str]:
 
 def slack(message: Message) -> dict[str, Any]:
     """Return a message for an incoming webhook of Slack: the text of the notification, and a block per alert."""
-    blocks = [_section("\n".join(_slack_lines(message, alert))) for alert in message.alerts]
+    blocks = [{"type": "section", "text": _markup(_slack_section(message, alert))} for alert in message.alerts]
     links = [f"<{message.origin.page}|Open in Airflow>"] if message.origin.page else []
     about = f"{message.origin.dag} · {message.origin.run} · {message.origin.task}"
-    context = {"type": "mrkdwn", "text": " · ".join([*links, _slack_escaped(about)])}
+    context = _markup(" · ".join([*links, _slack_escaped(about)]))
     return {
         "text": _slack_escaped(f"[{message.severity}] {message.title}"),
         "blocks": [*blocks, {"type": "context", "elements": [context]}],
     }
 
 
-def _slack_lines(message: Message, alert: Alert) -> Iterator[str]:
-    yield f"*{_slack_escaped(f'[{alert.severity}] {alert.headline}')}*"
-    yield from (f">{_slack_escaped(line)}" for line in _numbers(alert))
+def _slack_section(message: Message, alert: Alert) -> str:
+    """Return an alert in Slack's markup; of long numbers the end is cut, and what to do stays."""
+    head = f"*{_slack_escaped(f'[{alert.severity}] {alert.headline}')}*"
     runbook = alert.runbook(message.runbook)
-    yield f"_What to do:_ {_slack_escaped(alert.remedy)}"
-    yield f"<{runbook}|Runbook>" if "://" in runbook else f"Runbook: {_slack_escaped(runbook)}"
+    link = f"<{runbook}|Runbook>" if "://" in runbook else f"Runbook: {_slack_escaped(runbook)}"
+    tail = f"_What to do:_ {_slack_escaped(alert.remedy)}\n{link}"
+    quoted = [f">{_slack_escaped(line)}" for number in _numbers(alert) for line in number.splitlines()]
+    return "\n".join([head, *_fitting(quoted, MOST_TEXT - len(head) - len(tail) - 2), tail])
 
 
-def _section(text: str) -> dict[str, Any]:
-    return {"type": "section", "text": {"type": "mrkdwn", "text": text[:MOST_TEXT]}}
+def _fitting(lines: Sequence[str], room: int) -> Iterator[str]:
+    """Yield the first lines that have `room` characters together with their ends, and how many are left out."""
+    used = [len(line) + 1 for line in lines]
+    if sum(used) <= room:
+        yield from lines
+        return
+    last = len(f">and {len(lines)} more lines\n")
+    fitting = sum(total + last <= room for total in accumulate(used))
+    yield from lines[:fitting]
+    yield f">and {len(lines) - fitting} more lines"
+
+
+def _markup(text: str) -> dict[str, Any]:
+    """Return a text of Slack in which names and addresses become no mentions and links."""
+    return {"type": "mrkdwn", "text": text, "verbatim": True}
 
 
 def _slack_escaped(text: str) -> str:

@@ -1,6 +1,7 @@
 """The texts of messages, and the sections of the runbook that they name."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,36 @@ def test_a_long_verdict_is_cut_in_every_channel() -> None:
     assert (len(numbers), numbers[-1]) == (MOST_LINES + 1, "and 460 more lines")
     assert all(len(block["text"]["text"]) <= MOST_TEXT for block in slack(refused)["blocks"][:-1])
     assert len(mail(refused)[1]) < 10_000
+
+
+def test_what_to_do_stays_in_a_message_of_slack_whose_numbers_are_cut() -> None:
+    lines = tuple(f"{'&' * 90} {line}" for line in range(30))
+    (section, _) = slack(message(gate_refused("extract", "snapshot 1", lines, "a reason " * 200)))["blocks"]
+    text = section["text"]["text"].splitlines()
+    assert len(section["text"]["text"]) <= MOST_TEXT
+    assert text[1] == f">{'&amp;' * 90} 0"
+    assert re.fullmatch(r">and \d+ more lines", text[-3])
+    assert text[-2].startswith("_What to do:_ The run has failed")
+    assert text[-1].endswith("#a-gate-refused")
+
+
+@pytest.mark.parametrize(
+    "name", ["a\nBcc: eve@example.org", "a\r\n\r\nbody", "a\x1b[2Jb", "a\u2028b", "\U000e0001" * 9_000]
+)
+def test_a_headline_is_one_line_whatever_names_it_has(name: str) -> None:
+    failure = message(task_failed("land", f"snapshot {name} in refine", None))
+    subject, _ = mail(failure)
+    body = slack(failure)
+    texts = [subject, failure.title, body["text"], log_lines(failure)[0], webhook(failure)["alerts"][0]["headline"]]
+    assert all(text.isprintable() for text in texts)
+    assert all(len(block["text"]["text"]) <= MOST_TEXT for block in body["blocks"][:-1])
+    assert subject.startswith("[critical] The task land of snapshot ")
+
+
+def test_slack_makes_no_mention_or_link_of_plain_text() -> None:
+    section, context = slack(message(gate_refused("extract", "snapshot @here https://evil.example", ())))["blocks"]
+    assert section["text"]["verbatim"] is True
+    assert context["elements"][0]["verbatim"] is True
 
 
 def test_what_a_message_shows_is_no_markup_of_its_channel() -> None:

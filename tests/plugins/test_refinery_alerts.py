@@ -132,6 +132,15 @@ def test_a_mail_goes_to_every_address_as_html(mails: Mails, monkeypatch: pytest.
     assert "/tasks/extract.gate" in html
 
 
+def test_a_name_with_line_ends_is_mailed(mails: Mails, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, "EMAIL", **mail_to(mails.port))
+    sent(gate_warned("extract", "snapshot a\nBcc: eve@example.org\n\nbody", LINES))
+    ((recipients, mail),) = mails.received
+    assert recipients == ["ada@example.org", "ops@example.org"]
+    assert "Bcc" not in mail
+    assert mail["Subject"] == "[warning] The gate of extract warns of snapshot a Bcc: eve@example.org body"
+
+
 def test_without_connections_the_log_has_the_alert(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="refinery"):
         sent(SLOW)
