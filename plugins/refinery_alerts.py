@@ -142,9 +142,13 @@ def _send_to_channels(message: Message) -> None:
 
 
 def _connection(name: str) -> Connection | None:
+    """Return a connection if it is set; Airflow says of a variable that it cannot read that there is none."""
     try:
         return Connection.get(name)
     except AirflowNotFoundException:
+        variable = f"AIRFLOW_CONN_{name.upper()}"
+        if variable in os.environ:
+            log.warning("alert  %s  failed: %s is no connection; write it as JSON", name, variable)
         return None
 
 

@@ -209,6 +209,18 @@ def test_a_wrong_connection_and_an_alert_that_cannot_be_computed_harm_nothing(
     assert "alert  it could not be sent (ZeroDivisionError)" in caplog.text
 
 
+def test_a_connection_that_cannot_be_read_is_named(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_REFINERY_ALERTS_SLACK", "{topsecret")
+    connect(monkeypatch, "WEBHOOK", conn_type="http", host=hooks.url)
+    with caplog.at_level(logging.INFO, logger="refinery"):
+        sent(WARNED)
+    assert len(hooks.received) == 1
+    assert "alert  refinery_alerts_slack  failed: AIRFLOW_CONN_REFINERY_ALERTS_SLACK is no connection" in caplog.text
+    assert "topsecret" not in caplog.text
+
+
 # --- Failed tasks ------------------------------------------------------------------------------------------------------
 
 
