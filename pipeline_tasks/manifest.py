@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import zstandard
@@ -74,6 +74,15 @@ class Manifest:
     def bytes(self) -> int:
         """Bytes of the kept shards as stored."""
         return sum(shard.bytes for shard in self.shards)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the kept rows; 0 before a stage has counted them."""
+        return self.tokens_of("kept")
+
+    def tokens_of(self, rows: Literal["kept", "rejects"]) -> int:
+        """Return the tokens of the kept rows, or of the rejected ones."""
+        return int(self.metrics.get(rows, {}).get("n_tokens", {}).get("sum", 0))
 
     @property
     def landed(self) -> bool:

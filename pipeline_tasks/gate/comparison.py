@@ -36,7 +36,7 @@ def compare_with_parent(subject: Subject) -> Facts:
     manifest = subject.manifest
     tokens = profiles_of(manifest).get("n_tokens", EMPTY).get("sum")
     before = profiles_of(subject.parent) if subject.parent and tokens is not None else {}
-    due, dropped = _tokens_due(subject), profiles_of(manifest, "rejects").get("n_tokens", EMPTY).get("sum", 0)
+    due, dropped = _tokens_due(subject), manifest.tokens_of("rejects")
     return {
         "tokens_lost": exact(None if due is None or tokens is None else due - tokens - dropped),
         "chars_per_token": exact(before["chars"]["sum"] / tokens if "chars" in before and tokens else None),

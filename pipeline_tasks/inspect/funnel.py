@@ -47,7 +47,7 @@ def _step(root: str, stage: str, referred: str) -> dict[str, Any]:
         "rows_in": manifest.rows_in,
         "rows": manifest.rows,
         "bytes": manifest.bytes,
-        "tokens": manifest.metrics["kept"].get("n_tokens", {}).get("sum", 0),
+        "tokens": manifest.tokens,
         "rejected": dict(manifest.rejected),
         "quarantined": dict(manifest.quarantined),
         "losses": _worst(manifest.metrics),

@@ -85,7 +85,7 @@ def version_cost(root: str, version: Version) -> VersionCost:
     """Return what a version took; RecipeError if it has no tokens, or its landed files are not known."""
     where = f"{root}: version {version.number} of recipe {version.recipe}"
     manifests = ordered_manifests(root, version)
-    tokens = version.tokens or max((_tokens(manifest) for manifest in manifests.values()), default=0)
+    tokens = version.tokens or max((manifest.tokens for manifest in manifests.values()), default=0)
     if not tokens:
         message = f"{where} has no tokens to plan from; name a version with tokens"
         raise RecipeError(message)
@@ -100,11 +100,6 @@ def version_cost(root: str, version: Version) -> VersionCost:
         message = f"{where} does not name the landed files that it comes from; name a version of a snapshot"
         raise RecipeError(message)
     return VersionCost(version, landed, tokens, tuple(stages), _foretold_tokens(manifests))
-
-
-def _tokens(manifest: Manifest) -> int:
-    """Return the tokens of a stage's rows, 0 before they are counted."""
-    return int(manifest.metrics.get("kept", {}).get("n_tokens", {}).get("sum", 0))
 
 
 def _composed(root: str, manifests: Manifests) -> list[tuple[Version, str]]:

@@ -187,7 +187,7 @@ def index_of(
 ) -> dict[str, Any]:
     """Return `dataset.json`: what a loader has to know, and the files of every shard relative to its folder."""
     params = by_stage["pack"].params
-    dropped = int(by_stage["pack"].metrics["rejects"].get("n_tokens", {"sum": 0})["sum"])
+    dropped = by_stage["pack"].tokens_of("rejects")
     sequences, tokens = (sum(entry[key] for entry in entries) for key in ("sequences", "tokens"))
     length = int(params["length"])
     return {

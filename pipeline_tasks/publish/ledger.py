@@ -205,7 +205,7 @@ def _manifest_row(path: str, manifest: Manifest) -> Row:
         "rows_quarantined": sum(manifest.quarantined.values()),
         "bytes_in": manifest.bytes_in,
         "bytes_out": manifest.bytes,
-        "tokens": manifest.metrics.get("kept", {}).get("n_tokens", {}).get("sum", 0),
+        "tokens": manifest.tokens,
     }
 
 

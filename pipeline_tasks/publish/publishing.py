@@ -108,5 +108,4 @@ def sizes_of(by_stage: Mapping[str, Manifest]) -> dict[str, int]:
     pack = by_stage.get("pack")
     if pack is None:
         return {"documents": documents, "tokens": 0, "sequences": 0}
-    tokens = pack.metrics["kept"].get("n_tokens", {}).get("sum", 0)
-    return {"documents": documents, "tokens": tokens, "sequences": pack.rows}
+    return {"documents": documents, "tokens": pack.tokens, "sequences": pack.rows}

@@ -139,7 +139,7 @@ def _stage_summary(manifest: Manifest, verdict: Verdict | None) -> StageSummary:
         bytes_in=manifest.bytes_in,
         rejected=sum(manifest.rejected.values()),
         quarantined=sum(manifest.quarantined.values()),
-        tokens=kept.get("n_tokens", {}).get("sum", 0),
+        tokens=manifest.tokens,
         means={name: mean for name in sorted(kept) if (mean := mean_of(kept[name])) is not None},
         outcome=verdict.outcome if verdict else "",
         override=_override(verdict),

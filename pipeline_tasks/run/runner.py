@@ -262,7 +262,7 @@ def check_conservation(card: Stage[Any], parent: Manifest, manifest: Manifest) -
         total_in = manifest.rows_in if card.conserves == "rows" else parent.uses
         total_out = manifest.rows + sum(manifest.rejected.values()) + sum(manifest.quarantined.values())
     else:
-        total_in, total_out = _tokens(parent), _tokens(manifest) + _tokens(manifest, "rejects")
+        total_in, total_out = parent.tokens, manifest.tokens + manifest.tokens_of("rejects")
     if total_in != total_out:
         message = (
             f"{card.name}/{manifest.fingerprint}: {total_in} {card.conserves} came in and {total_out} "
@@ -271,10 +271,6 @@ def check_conservation(card: Stage[Any], parent: Manifest, manifest: Manifest) -
             "nothing was committed. This is a defect of the stage: report it with the manifest's parent"
         )
         raise RowsVanished(message)
-
-
-def _tokens(manifest: Manifest, rows: str = "kept") -> int:
-    return int(manifest.metrics[rows].get("n_tokens", {"sum": 0})["sum"])
 
 
 def seal(request: RefineRequest, spans: Sequence[Span]) -> Refined:

@@ -138,7 +138,7 @@ def _compose(request: ComposeRequest) -> Reply:
         "manifest": reference_of(path, manifest),
         "snapshots": [version.snapshot for version in versions],
         "documents": manifest.rows,
-        "tokens": int(manifest.metrics["kept"]["n_tokens"]["sum"]),
+        "tokens": manifest.tokens,
         "previous": dict(newest[-1].manifests) if newest else {},
     }
 
@@ -220,7 +220,7 @@ def _refined_reply(refined: Refined) -> Reply:
         "rejected": dict(manifest.rejected),
         "quarantined": dict(manifest.quarantined),
         "bytes": manifest.bytes,
-        "tokens": int(manifest.metrics.get("kept", {}).get("n_tokens", {}).get("sum", 0)),
+        "tokens": manifest.tokens,
         "ran": cost.ran,
         "reused": cost.reused,
         "history_reads": dict(cost.history_reads),
