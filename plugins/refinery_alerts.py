@@ -48,6 +48,16 @@ TAKEN = range(200, 300)
 Channel = Callable[[Connection, Message], None]
 
 
+class Refusal(GateRefused, SystemExit):
+    """A gate's refusal, or a person's: a decision and no defect, so the task's log has no traceback of it.
+
+    Airflow logs an exception with its traceback, and a SystemExit in one line. The retry table and the callbacks see a
+    GateRefused. Its gate has told people of it.
+    """
+
+    code = GateRefused.exit_code
+
+
 def send(context: Context, alerts: Iterable[Alert], tab: str = "", *, noted: bool = True) -> None:
     """Send alerts that a task raises at one moment as one message, unless the run has sent it; never raise.
 
@@ -66,7 +76,7 @@ def send(context: Context, alerts: Iterable[Alert], tab: str = "", *, noted: boo
 class FailureAlert(BaseNotifier):  # type: ignore[misc]  # loaded lazily: Any
     """The `on_failure_callback` of every task: it sends that a task failed for good.
 
-    A refusal is left out, as its gate has sent it. Airflow calls no failure callback for a try that is followed by
+    A gate's refusal is left out: the gate has sent it. Airflow calls no failure callback for a try that is followed by
     another one. If the task's process was lost, it calls this where it parses DAG files: without the error, and without
     an answer to who writes an XCom.
     """
@@ -74,7 +84,7 @@ class FailureAlert(BaseNotifier):  # type: ignore[misc]  # loaded lazily: Any
     def notify(self, context: Context) -> None:
         """Send the alert of the task that failed."""
         error = context.get("exception")
-        if not isinstance(error, GateRefused):
+        if not isinstance(error, Refusal):
             alert = task_failed(context["ti"].task_id, data_of(context), error)
             send(context, [alert], noted="exception" in context)
 

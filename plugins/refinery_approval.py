@@ -18,14 +18,13 @@ from urllib.parse import quote
 from airflow.sdk import Context, Param
 from airflow.sdk.exceptions import TaskAwaitingInput
 from airflow.sdk.execution_time.hitl import upsert_hitl_detail
-from refinery_alerts import send
+from refinery_alerts import Refusal, send
 from refinery_run import Run, run_of, task_page
 
 from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.alerts.verdicts import gate_awaits, gate_refused, gate_warned
 from pipeline_tasks.constraints import Note
 from pipeline_tasks.counted import counted
-from pipeline_tasks.errors import GateRefused
 
 log = logging.getLogger("refinery")
 
@@ -65,16 +64,6 @@ FORM = {
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 _NOTE = get_args(Note)[1]
-
-
-class Refusal(GateRefused, SystemExit):
-    """A gate's refusal, or a person's: a decision and no defect, so the task's log has no traceback of it.
-
-    Airflow logs an exception with its traceback, and a SystemExit in one line. The retry table and the callbacks see a
-    GateRefused.
-    """
-
-    code = GateRefused.exit_code
 
 
 @dataclass(frozen=True, slots=True)

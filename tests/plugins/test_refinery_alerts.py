@@ -271,8 +271,16 @@ def test_a_task_whose_process_was_lost_is_told_from_where_dags_are_parsed(
     assert "may be sent twice" not in caplog.text
 
 
-def test_a_refusal_is_not_told_again_as_a_failure(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert failed(hooks, monkeypatch, GateRefused("the gate of extract refuses")) == []
+def test_the_refusal_of_a_gate_is_not_told_again_as_a_failure(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    from refinery_alerts import Refusal
+
+    assert failed(hooks, monkeypatch, Refusal("the gate of extract refuses")) == []
+
+
+def test_a_refusal_of_another_task_is_told(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a tokenizer comes from the task that trains it."""
+    (alert,) = failed(hooks, monkeypatch, GateRefused("tokenize: 20 documents are too little"))
+    assert (alert["kind"], alert["numbers"]) == ("task_failed", ["GateRefused: tokenize: 20 documents are too little"])
 
 
 # --- Drifts ------------------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def test_a_refusal_names_who_rejected_or_that_nobody_answered(answer: dict[str, 
 def test_a_refusal_is_never_retried_and_has_an_exit_code() -> None:
     """Airflow logs no traceback of a SystemExit, but would try it again."""
     from airflow.sdk import RetryAction
-    from refinery_approval import Refusal
+    from refinery_alerts import Refusal
     from refinery_retry import POLICY
 
     refusal = Refusal("the gate of extract refuses")
