@@ -16,6 +16,7 @@ from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.sealed import seal, unseal
 from pipeline_tasks.stages.tokenize.params import Params, Training
 from pipeline_tasks.stages.tokenize.sentence_piece import suffix_of
@@ -141,8 +142,13 @@ def tokenizer_row(root: str, manifest: Manifest) -> dict[str, Any]:
 
 
 def require_enough(row: Mapping[str, Any], training: Training, recipe: str) -> None:
-    """Raise GateRefused for a tokenizer that was trained on too little text, or did not reach its vocabulary."""
-    little, short = row["bytes"] < training.floor, row["vocab_size"] < training.vocab_size
+    """Raise GateRefused for a tokenizer that was trained on too little text, or did not reach its vocabulary.
+
+    That of trials may have little text, as no snapshot of the dataset uses it.
+    """
+    data = "sample" if is_trial(recipe) else "snapshot"
+    little = not is_trial(recipe) and row["bytes"] < training.floor
+    short = row["vocab_size"] < training.vocab_size
     if not little and not short:
         return
     problem = (
@@ -154,8 +160,8 @@ def require_enough(row: Mapping[str, Any], training: Training, recipe: str) -> N
     )
     lower = f"min_bytes: {row['bytes']}" if little else f"vocab_size: {row['vocab_size']}"
     message = (
-        f"tokenize: {problem}. Every later snapshot would use it. Name a tokenizer (`tokenize: {{tokenizer: ...}}`), "
-        f"run a larger snapshot first, or lower the floor in the recipe (`tokenize: {{train: {{{lower}}}}}`)"
+        f"tokenize: {problem}. Every later {data} would use it. Name a tokenizer (`tokenize: {{tokenizer: ...}}`), "
+        f"run a larger {data} first, or lower the floor in the recipe (`tokenize: {{train: {{{lower}}}}}`)"
     )
     raise GateRefused(message)
 

@@ -75,7 +75,7 @@ def _choose(planned: Plan, params: Params, identity: str, engine: Engine) -> Pin
     shards = choose_tokenizer(planned.inputs(None), planned.params, engine)
     rows = pa.Table.from_batches(list(read_shards(request.root, shards))).to_pylist()
     row: Mapping[str, Any] = rows[0]
-    if params.train and not is_trial(request.recipe):  # no later snapshot uses that of a trial
+    if params.train:
         require_enough(row, params.train, request.recipe)
     pin = pin_of(row, request.recipe, request.snapshot, identity or "trained", params)
     return put_pin(request.root, pin, row["definition"])

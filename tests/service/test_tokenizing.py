@@ -128,6 +128,15 @@ def test_a_junk_day_trains_no_tokenizer(tmp_path: Path, train: dict[str, int], m
     assert tokenize(tmp_path, "d2").rows == 20, "a later day is not bound by it"
 
 
+def test_a_trial_trains_on_little_text_and_pins_no_short_tokenizer(tmp_path: Path) -> None:
+    trial = {"recipe": "ours.trial"}
+    with pytest.raises(GateRefused, match=r"reached 311 of 8,192 entries\. Every later sample .* run a larger sample"):
+        tokenize(tmp_path, "d1", {"train": {"vocab_size": 8192}}, **trial)
+    assert read_pin(str(tmp_path), "ours.trial") is None
+    assert tokenize(tmp_path, "d1", {"train": {"vocab_size": 290}}, **trial).rows == 20
+    assert read_pin(str(tmp_path), "ours") is None
+
+
 def named(tmp_path: Path, day: str) -> str:
     """Return the path of a file with the tokenizer of another dataset."""
     tokenize(tmp_path, day, recipe="other")
