@@ -29,6 +29,7 @@ from pipeline_tasks.inspect import funnel
 from pipeline_tasks.inspect.document import failed_rules
 from pipeline_tasks.inspect.find import current_versions
 from pipeline_tasks.inspect.places import placed
+from pipeline_tasks.inspect.shares import site_shares
 from pipeline_tasks.inspect.trace import trace
 from pipeline_tasks.manifest import ABANDONED
 from pipeline_tasks.publish import version_log
@@ -128,9 +129,15 @@ def render(page: str, **values: Any) -> HTMLResponse:  # noqa: ANN401 -- values 
     return HTMLResponse(rendering.render(page, root=root(), **values))
 
 
+def _may_approve(user: GetUserDep) -> bool:
+    """Return whether a user may approve a refused gate."""
+    auth = get_auth_manager()
+    return bool(auth.is_authorized_dag(method="PUT", access_entity=DagAccessEntity.HITL_DETAIL, user=user))
+
+
 def reads_texts(request: Request, user: GetUserDep) -> None:
     """Let those who may approve a refused gate read the crawl's texts, and log who read which; 403 for others."""
-    if not get_auth_manager().is_authorized_dag(method="PUT", access_entity=DagAccessEntity.HITL_DETAIL, user=user):
+    if not _may_approve(user):
         message = "Texts of a crawl are shown to those who may approve a refused gate. Ask for a role with that right."
         raise HTTPException(FORBIDDEN, message)
     asked = f"?{request.url.query}" if request.url.query else ""
@@ -152,8 +159,11 @@ def _verdicts(version: version_log.Version) -> dict[str, Verdict]:
 
 
 @app.get("/snapshot/{recipe}/{snapshot}")
-def snapshot_page(recipe: str, snapshot: str) -> HTMLResponse:
-    """Show a snapshot's funnel, its gates and their bounds, its distributions over earlier ones, its time and cost."""
+def snapshot_page(recipe: str, snapshot: str, user: GetUserDep) -> HTMLResponse:
+    """Show a snapshot's funnel, gates and bounds, languages and sites, distributions over earlier ones, time and cost.
+
+    Names of sites are shown to those who may read texts.
+    """
     retraction = version_log.retractions(root(), recipe).get(snapshot)
     if retraction is not None:
         return _retracted(retraction)
@@ -171,6 +181,7 @@ def snapshot_page(recipe: str, snapshot: str) -> HTMLResponse:
         state=state_of(root(), recipe, snapshot, run),
         before=earlier[-1] if earlier else None,
         plots=plots_of(root(), version, earlier, **known, run=run),
+        sites=site_shares(root(), version, earlier) if _may_approve(user) else None,
         run=links_of(run),
         **known,
     )

@@ -78,6 +78,12 @@ def change(share: float) -> str:
     return f"{share * 100:+.1f} %" if share else "0 %"
 
 
+def points(difference: float) -> str:
+    """Return a difference of two shares in percentage points, with its sign."""
+    rounded = round(difference * 100, 1)
+    return f"{rounded:+.1f} points" if rounded else "0.0 points"
+
+
 def bound(value: float) -> str:
     """Return a bound of a rule; "skipped" for a rule that is not applied, "no bound" for an infinite one."""
     return "skipped" if isnan(value) else "no bound" if isinf(value) else f"{value:.12g}"
@@ -155,6 +161,7 @@ PAGES.filters |= {
     "signed": signed,
     "bound": bound,
     "change": change,
+    "points": points,
     "setting": setting_text,
     "path_of": path_of,
     "percent": percent,

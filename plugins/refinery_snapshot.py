@@ -11,8 +11,10 @@ from refinery_runs import SnapshotRun, newest_runs, partition_seconds
 from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.inspect.distributions import distributions
 from pipeline_tasks.inspect.judged_bounds import bounded_facts
+from pipeline_tasks.inspect.shares import language_shares
 from pipeline_tasks.publish.plots.distributions import distribution
 from pipeline_tasks.publish.plots.funnel import funnel_plot
+from pipeline_tasks.publish.plots.languages import languages_plot
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.plots.room import room_plot
 from pipeline_tasks.publish.plots.times import Partition, partition_times, slow_partitions, stage_times
@@ -29,6 +31,7 @@ class SnapshotPlots:
 
     funnel: Plot | None
     room: Plot | None
+    languages: Plot | None
     distributions: Sequence[Plot]
     times: Plot | None
     partitions: Plot | None
@@ -71,11 +74,20 @@ def plots_of(
     return SnapshotPlots(
         funnel=funnel_plot(steps),
         room=room_plot(bounded_facts(version.recipe, verdicts)),
+        languages=_languages(root, version, earlier),
         distributions=[distribution(*shown) for shown in distributions(root, version, earlier)],
         times=stage_times(costs) if any(row["wall_seconds"] for row in costs) else None,
         partitions=partition_times(partitions) if partitions else None,
         slow=slow_partitions(partitions)[:SLOW_SHOWN],
     )
+
+
+def _languages(root: str, version: Version, earlier: Sequence[Version]) -> Plot | None:
+    languages = language_shares(root, version, earlier)
+    if languages is None:
+        return None
+    note = f"Documents came into {languages.first} and were kept after {languages.last}. Shares are of those kept."
+    return languages_plot(languages.shares, note)
 
 
 def _partitions(run: SnapshotRun) -> list[Partition]:

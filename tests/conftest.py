@@ -10,6 +10,7 @@ import boto3
 import pytest
 
 from pipeline_tasks import recipe
+from tests import mixed_root as mixed_roots
 from tests import small_root as small_roots
 from tests.faulty_s3 import FaultyS3, faulty_s3
 from tests.s3_server import S3Server
@@ -72,6 +73,12 @@ def any_root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def small_root(tmp_path_factory: pytest.TempPathFactory) -> small_roots.SmallRoot:
     """A root with every kind of object; tests that change it work on a copy."""
     return small_roots.build(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture(scope="session")
+def mixed_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root of days in several languages and of many sites; tests only read it."""
+    return mixed_roots.build(tmp_path_factory.mktemp("mixed"))
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ import pytest
         ("number", None, "-"),
         ("percent", 0.4567, "45.7 %"),
         ("percent", None, "-"),
+        ("points", 0.0312, "+3.1 points"),
+        ("points", -0.0001, "0.0 points"),
         ("figure", 1331.4, "1,331"),
         ("figure", 0.76123, "0.7612"),
         ("figure", None, "-"),

@@ -30,7 +30,7 @@ def distribution(stage: str, column: str, profiles: Profiles, colors: Mapping[st
     """Plot the shares of the values of a column after a stage, one distribution over the other, the first in front."""
     kind = next(iter(profiles.values()))["kind"]
     rows = [row for series, profile in profiles.items() for row in _rows(series, profile, kind)]
-    spec = _bars(rows, colors) if kind == "name" else _lines(rows, kind, colors)
+    spec = share_bars(rows, colors) if kind == "name" else _lines(rows, kind, colors)
     title = TITLES.get(column, column.replace("_", " ").capitalize())
     table = [(row["value"], row["series"], f"{row['share']:.2%}") for row in rows]
     return Plot(title, spec, ("value", "snapshot", "share of documents"), table, f"Kept documents after {stage}.")
@@ -80,8 +80,8 @@ def _lines(rows: list[Row], kind: str, colors: Mapping[str, str]) -> Spec:
     return base_spec(behind, height=150) | {"mark": mark, "encoding": encoding}
 
 
-def _bars(rows: list[Row], colors: Mapping[str, str]) -> Spec:
-    """Return bars side by side for the names that are most frequent in this snapshot."""
+def share_bars(rows: Sequence[Row], colors: Mapping[str, str]) -> Spec:
+    """Return bars side by side of the first `NAMES` values of the rows: the most frequent ones of this snapshot."""
     names = list(dict.fromkeys(str(row["value"]) for row in rows))[:NAMES]
     shown = [row for row in rows if row["value"] in names]
     y = {"field": "value", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 140, "ticks": False}}
