@@ -103,7 +103,7 @@ _PRINTED = r"[^\x00-\x1f\x7f\ud800-\udfff]"
 _URI = rf"(s3://(?=[^/])|file:///|(?!s3:|file:)){_PRINTED}{{1,4000}}"
 _PATH = rf"(?!/)(?!(.*/)?\.\.(/|$)){_PRINTED}{{1,1000}}"
 _NAME = rf"(?!\.{{1,2}}$)(?!.*[/\\]){_PRINTED}{{1,200}}"
-_WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"
+_WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(\.trial)?"  # trials have the name of their recipe, and this end
 
 Uri = Annotated[str, Word(_URI, "a path or s3://bucket/prefix")]
 """Where a root or a snapshot is."""

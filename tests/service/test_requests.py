@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.recipe import trial_of
 from pipeline_tasks.service.handle import main
-from pipeline_tasks.service.requests import REQUESTS, decode
+from pipeline_tasks.service.requests import REQUESTS, LandRequest, decode, encode
 
 ABOUT = {"recipe": "web", "snapshot": "d1", "run_id": "r"}
 
@@ -147,3 +148,10 @@ def test_a_request_file_that_cannot_be_read_is_one_paragraph(uri: str, capsys: p
     assert main([uri]) in (RecipeError.exit_code, ContractError.exit_code)
     (line,) = capsys.readouterr().err.splitlines()
     assert len(line) < 600
+
+
+def test_trials_of_a_recipe_with_the_longest_name_are_no_wrong_word() -> None:
+    land = LandRequest(root="/root", input="/crawl", recipe=trial_of("n" * 64), snapshot="2026-11-20", sample=0.5)
+    assert decode(encode(land)) == land
+    with pytest.raises(RecipeError, match="a word of up to 64 letters"):
+        decode({**encode(land), "recipe": "n" * 65})
