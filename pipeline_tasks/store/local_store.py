@@ -88,7 +88,10 @@ class LocalStore:
         return f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
 
     def list(self, prefix: str) -> Iterator[Entry]:
-        paths = sorted(str(file.relative_to(self.root)) for file in self._place(prefix).rglob("*"))
+        folder = self._place(prefix)
+        if not _is_folder(folder):
+            return
+        paths = sorted(str(file.relative_to(self.root)) for file in folder.rglob("*"))
         for path in paths:
             file = Path(self.root, path)
             try:
@@ -112,6 +115,16 @@ class LocalStore:
     def unfinished(self, prefix: str) -> Iterator[Entry]:
         for file in sorted(self._place(prefix).rglob(f"{UNFINISHED}*")):
             yield _entry(str(file.relative_to(self.root)), file)
+
+
+def _is_folder(place: Path) -> bool:
+    """Return whether a folder is there; nothing has a name that is too long for the file system."""
+    try:
+        return place.is_dir()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False
+        raise
 
 
 def _entry(path: str, file: Path) -> Entry:

@@ -180,6 +180,11 @@ def test_listing_is_whole_and_in_the_order_of_text(any_root: str) -> None:
     assert paths(any_root) == sorted([*names, "many-more", "many.txt", "manya/b"])
 
 
+def test_nothing_is_listed_below_a_name_that_no_folder_can_have(any_root: str) -> None:
+    connect(any_root).create("a/1.json", b"{}")
+    assert paths(any_root, f"a/{'x' * 300}") == []
+
+
 def test_a_stamp_changes_with_the_object(any_root: str) -> None:
     store = connect(any_root)
     store.create("object", b"first")
