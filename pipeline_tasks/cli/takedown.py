@@ -19,7 +19,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.published_shards import open_build
 from pipeline_tasks.publish.takedowns import Entry, Takedown, current_rows, parse_lines, record, valid_entries
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, PACKED, TAKEDOWN
+from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, PACKED, TAKEDOWN, is_trial
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import JudgeRequest, PublishRequest, Reply
@@ -223,11 +223,13 @@ def republished_line(again: Republished) -> str:
 
 
 def snapshot_lines(root: str, snapshots: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """Yield how to take documents out of the tokens of single snapshots."""
+    """Yield how to take documents out of the tokens of single snapshots; a trial of one is retracted."""
     if snapshots:
-        yield "these snapshots have it in their own tokens until they are refined again:"
+        yield "these snapshots have it in their own tokens until they are refined again, and trials until retracted:"
     for snapshot in snapshots:
+        recipe, name = snapshot["recipe"], snapshot["snapshot"]
         yield (
-            f"  refinery run --recipe {snapshot['recipe']} --snapshot {snapshot['snapshot']} "
-            f"--input {snapshot['landing']} --output {root}"
+            f"  refinery retract {name} {root} --recipe {recipe} --reason takedown"
+            if is_trial(recipe)
+            else f"  refinery run --recipe {recipe} --snapshot {name} --input {snapshot['landing']} --output {root}"
         )

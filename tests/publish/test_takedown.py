@@ -169,6 +169,14 @@ def test_an_export_of_texts_has_nothing_that_was_taken_down(root: str, tmp_path:
     assert site in {host(row) for row in pq.read_table(tmp_path / "was" / "data").to_pylist()}
 
 
+def test_the_way_out_of_a_trial_is_to_retract_it() -> None:
+    """No recipe has the name of its trials, so `refinery run` would refuse it."""
+    whole = {"recipe": "web", "snapshot": "2026-11-20", "landing": "/crawl/2026-11-20"}
+    _, run, retract = takedown.snapshot_lines("/root", [whole, {**whole, "recipe": "web.trial"}])
+    assert run == "  refinery run --recipe web --snapshot 2026-11-20 --input /crawl/2026-11-20 --output /root"
+    assert retract == "  refinery retract 2026-11-20 /root --recipe web.trial --reason takedown"
+
+
 def test_a_file_names_many(root: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site, [row, *_] = rare_site(root), list(documents(root).values())
     listed = tmp_path / "list.txt"
