@@ -108,9 +108,10 @@ def number(
 def recipe_of(options: argparse.Namespace) -> str:
     """Return the recipe that the options name, else the only one published in the root, else the default one.
 
-    Trials are not counted, nor are training datasets where a recipe that refines has published.
+    Trials are not counted where a recipe has published, nor are training datasets where one that refines has.
     """
-    published = [name for name in version_log.recipes(options.root) if not is_trial(name)]
+    every = version_log.recipes(options.root)
+    published = [name for name in every if not is_trial(name)] or every
     if options.recipe or not published:
         return options.recipe or DEFAULT_RECIPE
     published = [name for name in published if not version_log.is_build(options.root, name)] or published
