@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -41,7 +43,17 @@ class Airflow:
         return Airflow(self.url, self.passwords, self.dag, user)
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Send a request; return its reply."""
+        """Send a request; return its reply. It is sent again while SQLite is locked by the scheduler (503)."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self._call(method, path, body)
+            except urllib.error.HTTPError as error:
+                if error.code != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > deadline:
+                    raise
+            time.sleep(1)
+
+    def _call(self, method: str, path: str, body: Any) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         headers["Authorization"] = f"Bearer {self.token}"
         data = json.dumps(body).encode() if body is not None else None

@@ -37,6 +37,11 @@ gates:
 DAG = "refine_small"
 DAY, LATER = "2026-11-20", "2026-11-21"
 SCRIPT = "<script>document.title = 'taken over'</script>"
+SECONDS = 60.0
+"""Time in which a page has to answer, also where tests run beside each other on two cores."""
+
+expect.set_options(timeout=SECONDS * 1000)
+
 FAULTS = ("serious", "critical")
 """Impacts of axe-core that no page of ours may have."""
 
@@ -52,6 +57,7 @@ class Site:
     def context(self, user: str, **settings: Any) -> BrowserContext:
         """Return a window in which a user is logged in."""
         context = self.browser.new_context(**settings)
+        context.set_default_timeout(SECONDS * 1000)
         page = context.new_page()
         page.goto(self.airflow.url)
         page.locator("[name=username]").fill(user)
