@@ -69,8 +69,8 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         if alert is None:
             return
         key, task = f"{BACKLOG}_{recipe}", context["ti"]
-        told = task.xcom_pull(task_ids=self.task_id, key=key, include_prior_dates=True)
-        if told and told["headline"] == alert.headline and now - told["at"] < AGAIN:
+        last = task.xcom_pull(task_ids=self.task_id, key=key, include_prior_dates=True)
+        if last and last["headline"] == alert.headline and now - last["at"] < AGAIN:
             return
         task.xcom_push(key=key, value={"headline": alert.headline, "at": now})
         send(context, [alert])

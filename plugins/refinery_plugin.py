@@ -140,8 +140,8 @@ def reads_texts(request: Request, user: GetUserDep) -> None:
     if not _may_approve(user):
         message = "Texts of a crawl are shown to those who may approve a refused gate. Ask for a role with that right."
         raise HTTPException(FORBIDDEN, message)
-    asked = f"?{request.url.query}" if request.url.query else ""
-    log.info("%s reads texts: %s%s", user.get_name(), request.url.path, asked)
+    query = f"?{request.url.query}" if request.url.query else ""
+    log.info("%s reads texts: %s%s", user.get_name(), request.url.path, query)
 
 
 # --- Pages -----------------------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def document(root: str, version: Version, wanted: str) -> Document:
             "says in which published tokens it is, and `refinery duplicates` looks at every snapshot"
         )
         raise RecipeError(message)
-    records = tuple(_record(before, found) for _, found in sorted(rows.items()))
+    records = tuple(_record(before, pairs) for _, pairs in sorted(rows.items()))
     return Document(name, version.recipe, version.snapshot, version.landing, records)
 
 
@@ -160,11 +160,11 @@ def _having(batch: pa.RecordBatch, wanted: str) -> pa.RecordBatch:
     return batch.filter(pc.equal(batch.column("id"), wanted))
 
 
-def _record(before: Sequence[Step], found: Sequence[tuple[Step, Mapping[str, Any]]]) -> Record:
-    row = found[-1][1]
-    texts = [str(row[TEXT]) for _, row in found if row.get(TEXT)]
+def _record(before: Sequence[Step], pairs: Sequence[tuple[Step, Mapping[str, Any]]]) -> Record:
+    row = pairs[-1][1]
+    texts = [str(row[TEXT]) for _, row in pairs if row.get(TEXT)]
     origin = {name: str(row[name] or "") for name in ORIGIN if name != "offset"}
-    steps = (*before, *(step for step, _ in found))
+    steps = (*before, *(step for step, _ in pairs))
     return Record(**origin, offset=row["offset"], steps=steps, text=texts[-1] if texts else "")
 
 

@@ -54,7 +54,7 @@ def airflow(tmp_path: Path, hooks: Hooks, metrics: Metrics) -> Iterator[Airflow]
         yield airflow
 
 
-def told(hooks: Hooks, run: str, gate: str) -> list[str]:
+def messages(hooks: Hooks, run: str, gate: str) -> list[str]:
     """Return the kinds of alerts that a gate has sent, a message each."""
     own = [body for body in hooks.bodies() if (body["run"], body["task"]) == (run, gate)]
     return ["+".join(alert["kind"] for alert in body["alerts"]) for body in own]
@@ -94,12 +94,12 @@ def ahead_of_next_day(airflow: Airflow) -> str:
     return str(airflow.of_run(NEXT_RUN, "/taskInstances/turn/xcomEntries/ahead")["value"])
 
 
-def require_told(airflow: Airflow, hooks: Hooks) -> None:
-    """Fail unless each question and each refusal was told once."""
-    asked, refused = "gate_awaits_approval", "gate_refused"
-    assert told(hooks, RUN, "extract.gate") == [asked, refused, asked], "before and after it was cleared"
-    assert told(hooks, RUN, "publish_gate") == [asked]
-    assert told(hooks, NEXT_RUN, "extract.gate") == [asked, refused]
+def require_messages(airflow: Airflow, hooks: Hooks) -> None:
+    """Fail unless each question and each refusal was sent once."""
+    question, refusal = "gate_awaits_approval", "gate_refused"
+    assert messages(hooks, RUN, "extract.gate") == [question, refusal, question], "before and after it was cleared"
+    assert messages(hooks, RUN, "publish_gate") == [question]
+    assert messages(hooks, NEXT_RUN, "extract.gate") == [question, refusal]
     first = hooks.bodies()[0]
     assert first["link"] == f"{airflow.url}/dags/refine_small/runs/{RUN}/tasks/extract.gate/required_actions"
     headline = f"The gate of extract refuses snapshot {DAY} of recipe small, and awaits approval"
@@ -112,7 +112,7 @@ def test_a_person_approves_in_the_web_ui_what_a_gate_refused_and_is_recorded(
 ) -> None:
     """A refused gate failed the run, with a traceback, and to approve it JSON was typed into another run.
 
-    Each question and each refusal is told once, however often Airflow tries the gate.
+    Each question and each refusal is sent once, however often Airflow tries the gate.
     """
     ada = airflow.as_user("ada")
     for number, (day, hours) in enumerate({DAY: 24, NEXT_DAY: 0.001}.items()):
@@ -166,7 +166,7 @@ def test_a_person_approves_in_the_web_ui_what_a_gate_refused_and_is_recorded(
 
     waits_for("Nobody approved it by 20", lambda: text_of(ada, NEXT_RUN, "extract.gate"))
     waits_for("failed", lambda: ada.state(NEXT_RUN, "extract.gate"))
-    require_told(airflow, hooks)
+    require_messages(airflow, hooks)
     lines = metrics.lines()
     assert lines.count("airflow.refinery.stage.small.extract.rows_in:9|c") == 2, "once for each day"
     assert lines.count("airflow.refinery.alerts.gate_refused.raised:1|c") == 2

@@ -37,8 +37,8 @@ def test_languages_with_bounds_of_their_own_are_named(tmp_path: Path) -> None:
 
     def bound(language: str, limit: str) -> tuple[float, tuple[str, ...]]:
         profile = choices(str(tmp_path), version, language).profiles["gopher_quality"]
-        [found] = [bound for bound in profile if bound.limit == limit]
-        return found.now, found.exceptions
+        [limited] = [bound for bound in profile if bound.limit == limit]
+        return limited.now, limited.exceptions
 
     assert bound("", "max_avg_word_length") == (10, ("zh",))
     assert bound("", "min_stop_words") == (2, ("de", "zh"))

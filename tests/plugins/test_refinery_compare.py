@@ -75,10 +75,13 @@ def test_documents_are_compared_by_id_on_request(visitor: Any, root: Path) -> No
     a, b, _ = version_log.versions(str(root), "web")
     [link] = re.findall(r'href="/refinery(/compare/[^"]+documents=on)"', shown(visitor, a="1", b="2").text)
     page = visitor.get(html.unescape(link)).text
-    found = compare(str(root), a, b, documents=True).documents
-    assert found is not None
-    assert f"Documents in both {found.common} Only in 2 {found.added} added Only in 1 {found.removed}" in text(page)
-    assert found.removed > 0
+    documents = compare(str(root), a, b, documents=True).documents
+    assert documents is not None
+    assert (
+        f"Documents in both {documents.common} Only in 2 {documents.added} added Only in 1 {documents.removed}"
+        in text(page)
+    )
+    assert documents.removed > 0
     assert "refinery diff 1 2" in page
     assert "--documents" in page
 
