@@ -99,6 +99,15 @@ class Airflow:
 
         until(reached, lambda: f"{run} {task} is not {state}: {self.states(run)}")
 
+    def clear(self, run: str, task: str) -> None:
+        """Clear a task and what follows it, after the seconds that a person needs.
+
+        Airflow takes a task that is cleared before its scheduler has seen its process end for one that was killed.
+        """
+        time.sleep(READING)
+        body = {"dry_run": False, "dag_run_id": run, "task_ids": [task], "include_downstream": True}
+        self.call("POST", f"/api/v2/dags/{self.dag}/clearTaskInstances", body)
+
     def answer(self, run: str, gate: str, option: str, **params: Any) -> None:
         """Answer the form of a gate that waits for a person."""
         answer = {"chosen_options": [option], "params_input": params}

@@ -12,6 +12,7 @@ import pytest
 from pipeline_tasks import recipe
 from tests import mixed_root as mixed_roots
 from tests import small_root as small_roots
+from tests.embedded import embed_here
 from tests.faulty_s3 import FaultyS3, faulty_s3
 from tests.s3_server import S3Server
 from tests.s3_server import s3_server as running_s3_server
@@ -30,6 +31,12 @@ def shared_data() -> Path:
     if not place.is_dir():
         pytest.skip(f"no crawl data at {place}: set REFINERY_SHARED_DATA to run this test")
     return place
+
+
+@pytest.fixture(scope="session")
+def airflow_here(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Airflow's environment, in this process: every test that imports Airflow needs it, in whatever order they run."""
+    embed_here(tmp_path_factory.mktemp("airflow"))
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from pipeline_tasks.embedded import airflow_home
 
+_homes: list[Path] = []
+"""The home of this process's Airflow, once it has one: Airflow reads its settings when it is imported."""
+
 PLUGINS = airflow_home.PROJECT / "plugins"
 
 
@@ -17,7 +20,9 @@ def embed(home: Path) -> dict[str, str]:
 
 def embed_here(home: Path) -> None:
     """Give this process that environment before it imports Airflow, and the plugins' folder to import from."""
-    if "airflow" not in sys.modules:
+    if not _homes:
+        assert "airflow" not in sys.modules, "a test imported Airflow without the fixture `airflow_here`"
         os.environ.update({key: value for key, value in embed(home).items() if key.startswith("AIRFLOW")})
+        _homes.append(home)
     if str(PLUGINS) not in sys.path:
         sys.path.insert(0, str(PLUGINS))

@@ -311,6 +311,7 @@ def test_each_role_has_its_database_and_cannot_enter_the_other(tmp_path: Path) -
         server.cleanup()
 
 
+@pytest.mark.usefixtures("airflow_here")
 def test_connections_say_where_spark_and_ray_are(filled: dict[str, Any]) -> None:
     from airflow.sdk import Connection
 

@@ -55,9 +55,10 @@ def airflow(tmp_path: Path, hooks: Hooks, metrics: Metrics) -> Iterator[Airflow]
 
 
 def messages(hooks: Hooks, run: str, gate: str) -> list[str]:
-    """Return the kinds of alerts that a gate has sent, a message each."""
+    """Return the kinds of alerts that a gate has sent, a message each; those of processes that were lost left out."""
     own = [body for body in hooks.bodies() if (body["run"], body["task"]) == (run, gate)]
-    return ["+".join(alert["kind"] for alert in body["alerts"]) for body in own]
+    kinds = ["+".join(alert["kind"] for alert in body["alerts"]) for body in own]
+    return [kind for kind in kinds if kind != "task_failed"]
 
 
 def form(airflow: Airflow, gate: str) -> Any:
@@ -142,8 +143,7 @@ def test_a_person_approves_in_the_web_ui_what_a_gate_refused_and_is_recorded(
     assert "Traceback" not in text
     assert not any(entry.get("error_detail") for entry in log_of(ada, RUN, "extract.gate"))
 
-    body = {"dry_run": False, "dag_run_id": RUN, "task_ids": ["extract.gate"], "include_downstream": True}
-    airflow.call("POST", "/api/v2/dags/refine_small/clearTaskInstances", body)
+    airflow.clear(RUN, "extract.gate")
     airflow.waits_until(RUN, "awaiting_input", "extract.gate")
     for gate, reason in REASONS.items():
         airflow.waits_until(RUN, "awaiting_input", gate)

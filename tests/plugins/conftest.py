@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.embedded import embed_here
-
 
 @pytest.fixture(scope="session", autouse=True)
-def _airflow(tmp_path_factory: pytest.TempPathFactory) -> None:
-    embed_here(tmp_path_factory.mktemp("airflow"))
+def _airflow(airflow_here: None) -> None:
+    """Embed Airflow before a test of this folder imports a plugin."""
 
 
 @pytest.fixture

@@ -1,17 +1,10 @@
 """The form of a run gives engines and reasons by choice, as JSON does, and refuses what is half filled in."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline_tasks.errors import RecipeError
-from tests.embedded import embed_here
-
-
-@pytest.fixture(autouse=True)
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> None:
-    embed_here(Path(tmp_path_factory.mktemp("home")))
 
 
 @pytest.mark.parametrize(
