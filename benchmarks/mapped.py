@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.airflow_server import Airflow, airflow_server, until
+from tests.airflow_server import Airflow, airflow_server
 
 DAG, DAY, STAGE = "refine_mapped", "2026-11-01", "ingest.partition"
 ACCEPTED = {"override": dict.fromkeys(("ingest", "publish"), "documents of a benchmark")}
@@ -51,11 +51,11 @@ def measured(folder: Path, partitions: int) -> dict[str, float]:
     land(folder / "landing" / DAY, partitions)
     recipe = f"name: mapped\nstages: {{ingest: {{}}}}\nrun: {{partitions: {partitions}}}\n"
     with airflow_server(folder, recipe, DAG) as airflow:
-        await_success(airflow, airflow.trigger(DAY, ACCEPTED))
+        airflow.waits_until(airflow.trigger(DAY, ACCEPTED), "success", patience=PATIENCE)
         beats = Beats(airflow)
         beats.start()
         run = airflow.trigger(DAY, ACCEPTED, kind="again")
-        await_success(airflow, run)
+        airflow.waits_until(run, "success", patience=PATIENCE)
         beats.stop()
         return {"partitions": partitions, **figures_of(airflow, run), **beats.figures()}
 
@@ -70,17 +70,6 @@ def land(landing: Path, files: int) -> None:
         digest = hashlib.sha256(body).hexdigest()
         entries.append({"path": f"{number:04}.jsonl", "bytes": len(body), "sha256": digest})
     (landing / "snapshot.json").write_text(json.dumps({"snapshot": DAY, "files": entries}))
-
-
-def await_success(airflow: Airflow, run: str) -> None:
-    """Wait for the end of a run; fail with the states of its tasks if it failed."""
-
-    def ended() -> bool:
-        state = airflow.state(run)
-        assert state != "failed", airflow.states(run)
-        return state == "success"
-
-    until(ended, lambda: f"{run}: {airflow.states(run)}", PATIENCE)
 
 
 def figures_of(airflow: Airflow, run: str) -> dict[str, float]:

@@ -223,6 +223,11 @@ def is_trial(name: str) -> bool:
     return name.endswith(TRIAL)
 
 
+def untried(name: str) -> str:
+    """Return the name of the recipe that trials are of; another name as it is."""
+    return name.removesuffix(TRIAL)
+
+
 def recipe_names(folder: Path = RECIPES) -> list[str]:
     """Return the names of the recipes in `folder`, sorted."""
     return sorted(path.stem for path in folder.glob("*.yaml"))

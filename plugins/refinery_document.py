@@ -97,9 +97,9 @@ def _filled(root: str, page: Explored) -> Explored:
 
 def _cluster(root: str, version: Version, wanted: str) -> Cluster | None:
     """Return the document's cluster over all snapshots; None if it never came to deduplication, or they are large."""
-    versions = version_log.latest_by_snapshot(root, version.recipe)
     if not any(stage in version.manifests for stage in STAGES):
         return None
+    versions = version_log.latest_by_snapshot(root, version.recipe)
     if sum(bytes_read(root, each) for each in versions) > MOST_BYTES:
         return None
     try:

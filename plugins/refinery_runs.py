@@ -12,7 +12,7 @@ from refinery_run import snapshot_of
 from sqlalchemy import select
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import TRIAL, is_trial
+from pipeline_tasks.recipe import is_trial, untried
 
 DEFAULT = "web"
 """The recipe of the DAG `refine`; that of another one has the recipe's name behind it."""
@@ -63,7 +63,7 @@ def newest_runs(recipe: str, root: str) -> dict[str, SnapshotRun]:
 
     A recipe's trials are runs of its DAG, and count only under the name of its trials.
     """
-    dag = dag_of(recipe.removesuffix(TRIAL))
+    dag = dag_of(untried(recipe))
     with create_session() as session:
         facts = (DagRun.dag_id, DagRun.run_id, DagRun.state, DagRun.conf, DagRun.partition_key, DagRun.logical_date)
         newest = select(*facts).where(DagRun.dag_id == dag).order_by(DagRun.run_after.desc()).limit(RUNS)

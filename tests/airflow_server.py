@@ -89,7 +89,7 @@ class Airflow:
             states.setdefault(task["task_id"], []).append(task["state"] or "")
         return {task: ", ".join(dict.fromkeys(values)) for task, values in states.items()}
 
-    def waits_until(self, run: str, state: str, task: str = "") -> None:
+    def waits_until(self, run: str, state: str, task: str = "", patience: float = PATIENCE) -> None:
         """Wait until a run or task has a state; fail as soon as it has failed otherwise."""
 
         def reached() -> bool:
@@ -97,7 +97,7 @@ class Airflow:
             assert now == state or now not in ("failed", "upstream_failed"), (run, task, self.states(run))
             return now == state
 
-        until(reached, lambda: f"{run} {task} is not {state}: {self.states(run)}")
+        until(reached, lambda: f"{run} {task} is not {state}: {self.states(run)}", patience)
 
     def clear(self, run: str, task: str) -> None:
         """Clear a task and what follows it, after the seconds that a person needs.

@@ -1,10 +1,8 @@
 """Reads from the ledger what a snapshot cost up to a stage, and how long the stage took for earlier snapshots."""
 
 from pipeline_tasks.alerts.stages import Spending
+from pipeline_tasks.gate.learning import SNAPSHOTS
 from pipeline_tasks.publish.ledger import Ledger
-
-TRAILING = 7
-"""Earlier snapshots that a stage's time is compared with: those that gates learn from."""
 
 
 def spending_of(ledger: Ledger, recipe: str, snapshot: str, stage: str) -> Spending:
@@ -22,4 +20,4 @@ def spending_of(ledger: Ledger, recipe: str, snapshot: str, stage: str) -> Spend
         str(row["snapshot"]): float(row["seconds_per_row"]) for row in ledger.query("pace", recipe=recipe, stage=stage)
     }
     earlier = [pace for name, pace in sorted(paces.items()) if name < snapshot]
-    return Spending(before + costs[stage], before, tuple(earlier[-TRAILING:]))
+    return Spending(before + costs[stage], before, tuple(earlier[-SNAPSHOTS:]))

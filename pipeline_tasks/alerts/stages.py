@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.counted import counted
+from pipeline_tasks.gate.learning import ENOUGH
 from pipeline_tasks.recipe import AlertLimits
 
 ERROR = "error:"
@@ -20,9 +21,6 @@ SLOWEST = 5
 
 LEAST_SECONDS = 60.0
 """Seconds below which no partition and no stage is called slow."""
-
-ENOUGH = 3
-"""Earlier snapshots from which on a stage's time is compared with theirs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from pipeline_tasks.inspect.distributions import REFINED, before_and_after, dist
 from pipeline_tasks.inspect.judged_bounds import bounded_facts
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.plots.distributions import TITLES, distribution
+from pipeline_tasks.publish.plots.distributions import distribution
 from pipeline_tasks.publish.plots.drawing import png, svg
 from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.plot import Plot
@@ -80,13 +80,9 @@ def plots(published: Published) -> Iterator[tuple[str, Plot]]:
     if plot := funnel_plot(published.steps):
         yield "funnel", plot
     for column, first, last, profiles in before_and_after(root, version):
-        title = TITLES.get(column, column.replace("_", " ").capitalize())
         plot = distribution(last, column, profiles, REFINED)
         note = f"All documents that {first} read, and those that {last} kept."
-        yield (
-            f"before_and_after_{_word(column)}",
-            Plot(f"{title}, before and after", plot.spec, plot.head, plot.rows, note),
-        )
+        yield f"before_and_after_{_word(column)}", replace(plot, title=f"{plot.title}, before and after", note=note)
     if plot := room_plot(bounded_facts(version.recipe, published.verdicts)):
         yield "room_to_bounds", plot
     if published.earlier:

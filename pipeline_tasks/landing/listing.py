@@ -8,7 +8,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from pipeline_tasks.landing.folder import Folder, hidden_part, look, refuse_over
 from pipeline_tasks.landing.sampling import Piece, sampled
 from pipeline_tasks.manifest import Manifest, dump, identified, manifest_path
 from pipeline_tasks.recipe import LAND
+from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import LANDING, Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
 
@@ -246,7 +247,7 @@ def land(
         stage=STAGE.name,
         version=STAGE.version,
         fingerprint="",
-        params={"snapshot": listing.snapshot} if is_whole else asdict(Params(listing.snapshot, sample)),
+        params=json.loads(canonical(Params(listing.snapshot, 1.0 if is_whole else sample))),
         parents=(),
         covers=(),
         schema=(),

@@ -18,7 +18,7 @@ from pipeline_tasks.publish.tokenizer_pin import (
     require_enough,
     require_same,
 )
-from pipeline_tasks.recipe import TRIAL, is_trial
+from pipeline_tasks.recipe import is_trial, untried
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.plan import Plan, RefineRequest, plan
 from pipeline_tasks.run.runner import EngineFactory
@@ -50,7 +50,7 @@ def with_pinned_tokenizer(request: RefineRequest, factory: EngineFactory) -> Ref
 def _known(root: str, recipe: str) -> Pin | None:
     """Return a dataset's pin; the trials of a recipe begin with its own, if it has one."""
     pin = read_pin(root, recipe) or adopt(root, recipe)
-    if pin is None and is_trial(recipe) and (whole := read_pin(root, recipe.removesuffix(TRIAL))):
+    if pin is None and is_trial(recipe) and (whole := read_pin(root, untried(recipe))):
         return put_pin(root, replace(whole, recipe=recipe), storage.connect(root).read(whole.path))
     return pin
 

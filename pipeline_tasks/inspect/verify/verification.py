@@ -19,7 +19,7 @@ from pipeline_tasks.inspect.verify.tokenizers import check_pin
 from pipeline_tasks.inspect.verify.verdicts import check_verdicts
 from pipeline_tasks.publish import takedowns, version_log
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import COMPOSE, TRIAL, is_trial
+from pipeline_tasks.recipe import COMPOSE, is_trial, untried
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import LANDING, Shard
 from pipeline_tasks.store import storage
@@ -101,7 +101,7 @@ def _read_sources(root: str, manifests: Manifests, composed: Sequence[Committed]
 
 def _read_history_of_trials(root: str, manifests: Manifests, trials: str) -> None:
     """Read the manifests of the recipe that trials are of: they read its history."""
-    for version in version_log.versions(root, trials.removesuffix(TRIAL)):
+    for version in version_log.versions(root, untried(trials)):
         manifests.of(version)
 
 
