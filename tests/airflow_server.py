@@ -148,7 +148,11 @@ def airflow_server(folder: Path, recipe: str, dag: str, **settings: str) -> Iter
     (folder / "small.yaml").write_text(recipe)
     port, home = free_port(), folder / "home"
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
-    ours = {"REFINERY_HOME": home, "REFINERY_RECIPE": folder / "small.yaml", "PYTHONPATH": PROJECT}
+    ours: dict[str, str | Path] = {
+        "REFINERY_HOME": home,
+        "REFINERY_RECIPE": folder / "small.yaml",
+        "PYTHONPATH": PROJECT,
+    }
     ours |= {"REFINERY_LANDING": folder / "landing", "REFINERY_ROOT": folder / "root", "TMPDIR": folder}
     ours |= {"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items())}
     command = [sys.executable, "-u", "-m", "pipeline_tasks.cli", "up", "--port", str(port)]
