@@ -21,7 +21,7 @@ from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, sing
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of
 from refinery_snapshot import links_of, plots_of, run_of_snapshot
-from refinery_whatif import fields_of, whatif_of
+from refinery_whatif import whatif_of
 
 from pipeline_tasks.errors import RecipeError, RefineryError, Transient
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
@@ -193,7 +193,7 @@ def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
     version = version_log.current(root(), recipe, snapshot)
     query = request.query_params.multi_items()
     page = whatif_of(root(), version, query, _costs(recipe, snapshot))
-    if query != fields_of(page.language, page.changes):
+    if query != page.fields:
         return RedirectResponse(page.address, SEE_OTHER)
     shown = render("whatif.html", whatif=page, version=version, forecast=page.forecast, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message and page.changes else shown.status_code

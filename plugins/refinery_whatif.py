@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from refinery_run import base
+from refinery_target import TARGET, Goal, goal_of
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.whatif import Forecast, published, whatif
@@ -76,12 +77,14 @@ class Field:
 class WhatIf:
     """The page: what was typed, what can be changed, and the forecast or the message of what is wrong.
 
-    `changes` has what was typed by key. `choices` is None where the snapshot's bounds cannot be changed here.
+    `changes` has what was typed by key, and `goal` the target. `choices` is None where the snapshot's bounds cannot be
+    changed here.
     """
 
     version: Version
     language: str
     changes: Mapping[str, str]
+    goal: Goal
     choices: Choices | None = None
     message: str = ""
     forecast: Forecast | None = None
@@ -91,7 +94,16 @@ class WhatIf:
     @property
     def address(self) -> str:
         """The address of this page, which names what was changed and nothing else."""
-        return address_of(self.version, self.language, self.changes)
+        return address_of(self.version, self.fields)
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """The fields of the address: nothing that is as it is now."""
+        return self._fields(self.changes)
+
+    def _fields(self, changes: Mapping[str, str]) -> list[tuple[str, str]]:
+        first = {LANGUAGE: self.language, TARGET: self.goal.written}
+        return [*((key, value) for key, value in first.items() if value), *changes.items()]
 
     @property
     def elsewhere(self) -> dict[str, str]:
@@ -122,7 +134,11 @@ class WhatIf:
     def without(self, key: str) -> str:
         """Return the address of this page without one change."""
         rest = {name: value for name, value in self.changes.items() if name != key}
-        return address_of(self.version, self.language, rest)
+        return address_of(self.version, self._fields(rest))
+
+    def with_bound(self, key: str, value: float) -> str:
+        """Return the address of this page with one more change."""
+        return address_of(self.version, self._fields({**self.changes, key: f"{value:.12g}"}))
 
     def field(self, bound: Bound) -> Field:
         """Return the field of a bound: it has what was typed, else the bound of the snapshot."""
@@ -175,16 +191,10 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def address_of(version: Version, language: str, changes: Mapping[str, str]) -> str:
-    """Return the address of the page of some changes; the same changes have one address."""
-    fields = fields_of(language, changes)
+def address_of(version: Version, fields: Sequence[tuple[str, str]]) -> str:
+    """Return the address of the page with some fields; the same changes have one address."""
     path = f"{quote(version.recipe, safe='')}/{quote(version.snapshot, safe='')}"
     return f"{base()}/whatif/{path}" + (f"?{urlencode(fields)}" if fields else "")
-
-
-def fields_of(language: str, changes: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the fields of an address: nothing that is as it is now."""
-    return [*([(LANGUAGE, language)] if language else []), *changes.items()]
 
 
 def whatif_of(
@@ -195,8 +205,9 @@ def whatif_of(
     What else is wrong is a message of the page, which keeps what was typed.
     """
     published(root, version)
-    language = dict(query).get(LANGUAGE, "").strip()
-    page = WhatIf(version, language, {key: value for key, value in query if key != LANGUAGE})
+    language, target = (dict(query).get(name, "").strip() for name in (LANGUAGE, TARGET))
+    changes = {key: value for key, value in query if key not in (LANGUAGE, TARGET)}
+    page = WhatIf(version, language, changes, Goal(target, 0))
     try:
         page = replace(page, choices=choices(root, version))
         page = replace(page, changes=differing(root, version, page.changes))
@@ -217,7 +228,9 @@ def _predicted(root: str, page: WhatIf, costs: Sequence[Mapping[str, Any]]) -> W
         raise RecipeError(message)
     changes = [f"{key}={value}" for key, value in page.changes.items()]
     forecast = whatif(root, page.version, changes, MOST_ROWS)
-    return replace(page, forecast=forecast, outlook=outlook(page.version, forecast, costs), plot=_plot(forecast))
+    goal = goal_of(root, page.version, page.goal.written, forecast, changes, page.language, MOST_ROWS)
+    outlook = outlook_of(page.version, forecast, costs)
+    return replace(page, forecast=forecast, outlook=outlook, plot=_plot(forecast), goal=goal)
 
 
 def _plot(forecast: Forecast) -> Plot | None:
@@ -225,7 +238,7 @@ def _plot(forecast: Forecast) -> Plot | None:
     return change_plot("What each rule rejects", "reason", forecast.reasons, note)
 
 
-def outlook(version: Version, forecast: Forecast, costs: Sequence[Mapping[str, Any]]) -> Outlook:
+def outlook_of(version: Version, forecast: Forecast, costs: Sequence[Mapping[str, Any]]) -> Outlook:
     """Return the estimates of a whole run: what comes after `filter_quality` follows the characters that it keeps."""
     now, then = forecast.characters
     share = then / now if now else 0.0

@@ -5,7 +5,7 @@ so that no rate is applied to another kind of byte.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 DAY = 86_400
@@ -134,6 +134,20 @@ def demand_of(basis: Basis, target: Target, prices: Prices) -> Demand:
 def _stage_demand(rate: StageRate, landed: float) -> StageDemand:
     core_hours = landed * rate.seconds / HOUR
     return StageDemand(rate.stage, rate.kept, landed * rate.reads, core_hours, landed * rate.stores, rate.source)
+
+
+def with_passed(basis: Basis, stage: str, share: float) -> Basis:
+    """Return the rates if `stage` passed on `share` times its bytes: the stages after it and the tokens follow.
+
+    `share` is above 0. ValueError if the basis has no such stage.
+    """
+    after = [rate.stage for rate in basis.stages].index(stage) + 1
+    later = (
+        replace(rate, reads=rate.reads * share, seconds=rate.seconds * share, stores=rate.stores * share)
+        for rate in basis.stages[after:]
+    )
+    stages = (*basis.stages[:after], *later)
+    return replace(basis, landed_per_token=basis.landed_per_token / share, stages=stages)
 
 
 def loader_rate(target: Target) -> LoaderRate:

@@ -118,13 +118,10 @@ def whatif(root: str, version: version_log.Version, changes: Sequence[str], most
     the kept and of the rejected rows alike. Each of their rows then counts for as many of its kind as there are.
     """
     path, manifest, params = published(root, version)
-    now, then, bounds = _decisions(params, changes)
+    now, then, bounds = decisions(params, changes)
     tally = _Tally()
-    for shards in (manifest.shards, manifest.rejects):
-        sample = _sample(shards, most / max(manifest.rows_in, 1))
-        weight = _rows_of(shards) / max(_rows_of(sample), 1)
-        for batch in _signals_of(root, sample, params):
-            tally.add(batch, failures(batch, now), failures(batch, then), weight)
+    for batch, weight in weighted_signals(root, manifest, params, most):
+        tally.add(batch, failures(batch, now), failures(batch, then), weight)
     _require_explained(f"{root}/{path}", manifest, tally)
     return Forecast(
         recipe=version.recipe,
@@ -142,6 +139,16 @@ def whatif(root: str, version: version_log.Version, changes: Sequence[str], most
     )
 
 
+def weighted_signals(
+    root: str, manifest: Manifest, params: Params, most: int = ALL
+) -> Iterator[tuple[pa.RecordBatch, float]]:
+    """Yield `COLUMNS` and the signals of about `most` judged rows, and for how many rows each of them counts."""
+    for shards in (manifest.shards, manifest.rejects):
+        sample = _sample(shards, most / max(manifest.rows_in, 1))
+        weight = _rows_of(shards) / max(_rows_of(sample), 1)
+        yield from ((batch, weight) for batch in _signals_of(root, sample, params))
+
+
 def _sample(shards: Shards, share: float) -> Shards:
     """Return shards in the order of their digests that have about `share` of all rows, at least one; all if it is 1."""
     if share >= 1:
@@ -157,8 +164,11 @@ def _rows_of(shards: Iterable[Shard]) -> int:
     return sum(shard.rows for shard in shards)
 
 
-def _decisions(params: Params, changes: Sequence[str]) -> tuple[Decision, Decision, dict[str, tuple[float, float]]]:
-    """Return the decision of `params`, that with the changes, and (now, then) of every changed bound."""
+def decisions(params: Params, changes: Sequence[str]) -> tuple[Decision, Decision, dict[str, tuple[float, float]]]:
+    """Return the decision of `params`, that with the changes, and (now, then) of every changed bound.
+
+    RecipeError for a change that `whatif` refuses.
+    """
     pairs = [(key.strip(), value.strip()) for key, _, value in (change.partition("=") for change in changes)]
     names = [FilePath(value) for key, value in pairs if key == "packs"]
     now = decision_of(params, names[-1] if names else params.packs)

@@ -37,6 +37,7 @@ ALLOWED = {
     "plugins/refinery_runs.py": VOCABULARY,
     "plugins/refinery_sensor.py": {"landing.arrival", "landing.listing", *VOCABULARY},
     "plugins/refinery_snapshot.py": READS,
+    "plugins/refinery_target.py": READS,
     "plugins/refinery_turn.py": {"landing.arrival", *VOCABULARY},
     "plugins/refinery_whatif.py": READS,
     "plugins/refinery_wiring.py": VOCABULARY,
