@@ -18,6 +18,7 @@ from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
 from refinery_compare import compared
 from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, single_facts, stretches
+from refinery_lineage import lineage_page
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of
 from refinery_snapshot import links_of, plots_of, run_of_snapshot
@@ -185,6 +186,13 @@ def snapshot_page(recipe: str, snapshot: str, user: GetUserDep) -> HTMLResponse:
         run=links_of(run),
         **known,
     )
+
+
+@app.get("/lineage/{recipe}/{snapshot}")
+def lineage_of_snapshot(recipe: str, snapshot: str) -> HTMLResponse:
+    """Show the manifests that a snapshot's version was made from, with their parents and what became of their rows."""
+    shown = lineage_page(root(), version_log.current(root(), recipe, snapshot))
+    return render("lineage.html", shown=shown, command=shown.command(root()))
 
 
 @app.get("/whatif/{recipe}/{snapshot}")

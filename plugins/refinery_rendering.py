@@ -132,6 +132,11 @@ def as_json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+def manifest_id(path: str) -> str:
+    """Return the first digits of the fingerprint in the path of a manifest."""
+    return path.split("/")[-2][:12]
+
+
 def size(count: float) -> str:
     """Return bytes in the largest unit that leaves at least one."""
     at = 0
@@ -164,6 +169,7 @@ PAGES.filters |= {
     "points": points,
     "setting": setting_text,
     "path_of": path_of,
+    "manifest_id": manifest_id,
     "percent": percent,
     "figure": figure,
     "size": size,

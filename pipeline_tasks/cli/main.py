@@ -45,6 +45,7 @@ COMMANDS = {
     "verify": Entry("inspect.verify", "re-check every digest, and that every record is accounted for"),
     "plan": Entry("inspect.plan", "plan a training run: bytes to crawl, cores, storage, money, rate of the loader"),
     "trace": Entry("inspect.trace", "trace a packed token back to its document and landed record"),
+    "lineage": Entry("inspect.lineage", "show the manifests that a version was made from, with their parents"),
     "find": Entry("inspect.find", "find every place where a document, URL or site is used in published tokens"),
     "document": Entry("inspect.document", "show every decision on a document: signals, reasons, evidence, record"),
     "takedown": Entry(

@@ -20,6 +20,7 @@ READERS = {
     "report": [],
     "verify": [],
     "trace": ["--token", "0"],
+    "lineage": [],
     "find": ["--doc", "0" * 32],
     "document": ["0" * 32],
     "export": ["--format", "parquet", "--to", "exported"],

@@ -19,6 +19,7 @@ ALLOWED = {
     "plugins/refinery_document.py": READS | {"text.urls.takedown"},
     "plugins/refinery_form.py": VOCABULARY,
     "plugins/refinery_launch.py": {"engines.address", "service", *VOCABULARY, *REQUESTS},
+    "plugins/refinery_lineage.py": READS,
     "plugins/refinery_metrics.py": set(),
     "plugins/refinery_operators.py": {"alerts", *VOCABULARY, *REQUESTS},
     "plugins/refinery_overview.py": READS,

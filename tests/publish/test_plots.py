@@ -1,6 +1,7 @@
 """Plots are valid Vega-Lite, which its own compiler reads, and their tables have the same numbers."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -10,7 +11,9 @@ import vl_convert
 from pipeline_tasks.publish.plots.calendar import COLORS, WEEKS, calendar
 from pipeline_tasks.publish.plots.change import NAMES, change_plot
 from pipeline_tasks.publish.plots.distributions import distribution
+from pipeline_tasks.publish.plots.drawing import COLORS as DRAWABLE
 from pipeline_tasks.publish.plots.funnel import funnel_plot
+from pipeline_tasks.publish.plots.lineage import DRAWN, HISTORY, MADE_FROM, Edge, ManifestNode, lineage_plot
 from pipeline_tasks.publish.plots.plot import Plot, is_date
 from pipeline_tasks.publish.plots.room import BoundedFact, room_plot
 from pipeline_tasks.publish.plots.times import Partition, partition_times, slow_partitions, stage_times
@@ -213,3 +216,35 @@ def test_sides_have_their_own_names_and_colors_and_stages_keep_their_order() -> 
     pair = distribution("mix", "language", {"2: b": profile, "1: a": profile}, {"2: b": "--plot-1", "1: a": "--plot-2"})
     assert_drawn(pair)
     assert set(colors(pair.spec)) == {"--plot-1", "--plot-2"}
+
+
+def manifest_node(stage: str, snapshot: str, *, is_own: bool) -> ManifestNode:
+    counts = {"rows_in": 10, "rows": 7, "rejected": 3, "quarantined": 0}
+    named = {"recipe": "web", "snapshot": snapshot, "version": 1, "state": "published"}
+    return ManifestNode(stage, f"{stage}/{snapshot}", **named, **counts, is_own=is_own)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [0, 1, DRAWN + 1, DRAWN + 2, 300])
+def test_a_lineage_has_a_point_per_manifest_and_few_columns(count: int) -> None:
+    own = [manifest_node(stage, "2027-01-01", is_own=True) for stage in ("extract", "dedup_exact")]
+    before = [manifest_node("dedup_exact", name, is_own=False) for name in days(count)]
+    edges = [Edge(own[0].path, own[1].path, MADE_FROM), *(Edge(node.path, own[1].path, HISTORY) for node in before)]
+    plot = lineage_plot([*own, *before], edges, {node.path: f"/refinery/{node.path}" for node in before})
+    assert plot is not None
+    assert_drawn(plot)
+    columns = list(dict.fromkeys(point["column"] for point in values(plot)[2:]))
+    assert len(values(plot)) == 2 + count
+    assert len(columns) == min(count, DRAWN + 1)
+    addressed = [point for point in values(plot) if "address" in point]
+    assert len(addressed) == (count if count <= DRAWN + 1 else DRAWN), "a point that stands for many leads nowhere"
+    assert ("stands for" in plot.note) == (count > DRAWN + 1)
+    assert set(colors(plot.spec)) <= set(DRAWABLE)
+
+
+def test_two_recipes_with_a_snapshot_of_one_name_have_two_columns() -> None:
+    own = manifest_node("compose", "build", is_own=True)
+    parts = [replace(manifest_node("tokenize", "day", is_own=False), recipe=name, path=name) for name in ("a", "b")]
+    plot = lineage_plot([*parts, own], [Edge(part.path, own.path, "composed") for part in parts], {})
+    assert plot is not None
+    assert [point["column"] for point in values(plot)] == ["s:a day", "s:b day", "s:this version"]
+    assert lineage_plot([], [], {}) is None
