@@ -56,6 +56,7 @@ def main() -> None:
 def measured(root: str) -> dict[str, float]:
     """Return the seconds of CPU of each way."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "plugins"))
+    from refinery_landed import landed_now
     from refinery_overview import recipe_page
     from refinery_rendering import render
 
@@ -65,7 +66,7 @@ def measured(root: str) -> dict[str, float]:
         "cold": lambda: overviews(root),
         "warm": lambda: overviews(root),
         "page": lambda: render(
-            "snapshots.html", root=root, recipes=[recipe_page(each, {}) for each in overviews(root)]
+            "snapshots.html", root=root, landed=landed_now(), recipes=[recipe_page(each) for each in overviews(root)]
         ),
     }
     return {name: seconds_of(way) for name, way in ways.items()}

@@ -6,16 +6,20 @@ from itertools import groupby
 from urllib.parse import quote
 
 from refinery_run import base
-from refinery_runs import SnapshotRun, newest_runs
+from refinery_runs import SnapshotRun, dag_of, newest_runs
 
 from pipeline_tasks.inspect.overview import Overview, SnapshotState, overview_of, overviews
 from pipeline_tasks.publish.plots.calendar import calendar
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.plots.trends import Measure, Measured, trend
 from pipeline_tasks.publish.summary import StageSummary, Summary
+from pipeline_tasks.recipe import is_trial
 
 FEWEST = 2
 """Snapshots that a trend needs."""
+
+LANDED = "landed"
+"""State of a snapshot that is in the landing, and that nothing is known of."""
 
 ACTIVE = ("queued", "waiting", "running", "awaiting")
 
@@ -90,19 +94,27 @@ class RecipePage:
         return [Task(group[0], group[-1], len(group)) for group in groups]
 
 
-def recipe_pages(root: str) -> list[RecipePage]:
-    """Return the overview of every recipe of a root, refined snapshots before training datasets."""
+def recipe_pages(root: str, landed: Sequence[str] = ()) -> list[RecipePage]:
+    """Return the overview of every recipe of a root, refined snapshots before training datasets.
+
+    `landed` are snapshots that a recipe may not have refined yet; trials and training datasets are not made of all.
+    """
     pages = [
-        recipe_page(overview, {} if overview.builds else newest_runs(overview.recipe, root))
+        recipe_page(overview)
+        if overview.builds
+        else recipe_page(overview, newest_runs(overview.recipe, root), () if is_trial(overview.recipe) else landed)
         for overview in overviews(root)
     ]
     return sorted(pages, key=lambda page: page.calendar is None)
 
 
-def recipe_page(overview: Overview, runs: Mapping[str, SnapshotRun]) -> RecipePage:
-    """Return what the page shows of a recipe, given the newest run of each snapshot."""
+def recipe_page(
+    overview: Overview, runs: Mapping[str, SnapshotRun] | None = None, landed: Sequence[str] = ()
+) -> RecipePage:
+    """Return what the page shows of a recipe, given the newest run of each snapshot, and those that have landed."""
+    runs = runs or {}
     known = {snapshot.snapshot: snapshot for snapshot in overview.snapshots}
-    names = sorted({*known, *(name for name, run in runs.items() if run.happening != "done")})
+    names = sorted({*known, *landed, *(name for name, run in runs.items() if run.happening != "done")})
     lines = [_line(overview.recipe, name, known.get(name), runs.get(name)) for name in names]
     cells = [(line.snapshot, line.state, line.address or line.run) for line in lines]
     shown = None if overview.builds else calendar(cells)
@@ -118,10 +130,17 @@ def state_of(root: str, recipe: str, snapshot: str, run: SnapshotRun | None) -> 
 
 
 def _line(recipe: str, name: str, known: SnapshotState | None, run: SnapshotRun | None) -> Line:
+    if not known and (not run or run.happening == "done"):
+        dag = dag_of(recipe)
+        return Line(name, LANDED, f"it has landed: {_to_start(dag)}", "", f"{airflow()}/dags/{dag}", None)
     state, next_step = _state(known, run)
     has_page = known is not None and known.state != "refused"
     address = f"{base()}/snapshot/{quote(recipe, safe='')}/{quote(name, safe='')}" if has_page else ""
     return Line(name, state, next_step, address, f"{airflow()}{run.next_page}" if run else "", known)
+
+
+def _to_start(dag: str) -> str:
+    return f"unpause `arrivals`, which starts it, or trigger `{dag}` with its name as `snapshot`"
 
 
 def airflow() -> str:

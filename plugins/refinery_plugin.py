@@ -18,6 +18,7 @@ from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
 from refinery_compare import compared
 from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, single_facts, stretches
+from refinery_landed import landed_now
 from refinery_lineage import lineage_page
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of
@@ -152,7 +153,8 @@ def reads_texts(request: Request, user: GetUserDep) -> None:
 def snapshots() -> HTMLResponse:
     """Show every recipe's snapshots: their states, what to do next, trends, and what each stage kept."""
     storage.require_folder(root())
-    return render("snapshots.html", recipes=recipe_pages(root()))
+    landed = landed_now()
+    return render("snapshots.html", recipes=recipe_pages(root(), landed.snapshots), landed=landed)
 
 
 def _verdicts(version: version_log.Version) -> dict[str, Verdict]:

@@ -18,6 +18,7 @@ ALLOWED = {
     "plugins/refinery_credentials.py": {"store.temporary"},
     "plugins/refinery_document.py": READS | {"text.urls.takedown"},
     "plugins/refinery_form.py": VOCABULARY,
+    "plugins/refinery_landed.py": {"store", *VOCABULARY},
     "plugins/refinery_launch.py": {"engines.address", "service", *VOCABULARY, *REQUESTS},
     "plugins/refinery_lineage.py": READS,
     "plugins/refinery_metrics.py": set(),

@@ -147,6 +147,28 @@ def test_snapshots_with_the_same_next_step_are_one_task() -> None:
     assert (task.first.snapshot, task.last.snapshot, task.snapshots) == ("2026-11-10", "2026-11-19", 10)
 
 
+def test_what_has_landed_and_nobody_has_refined_is_to_be_done(session: Any) -> None:
+    from refinery_overview import recipe_page
+    from refinery_runs import newest_runs
+
+    from pipeline_tasks.inspect.overview import Overview, SnapshotState
+
+    add_run(session, "running", {"sense": "deferred"}, conf={"snapshot": "2026-11-22"})
+    known = (SnapshotState("2026-11-19", "published"), SnapshotState("2026-11-20", "retracted", "restore it"))
+    landed = ["2026-11-19", "2026-11-20", "2026-11-22", "2026-11-23", "2026-11-24"]
+    page = recipe_page(Overview("books", known), newest_runs("web", ROOT), landed)
+    states = {line.snapshot: line.state for line in page.lines}
+    assert list(states) == landed
+    assert list(states.values()) == ["published", "retracted", "waiting", "landed", "landed"]
+    task = page.to_do[-1]
+    assert (task.first.snapshot, task.last.snapshot, task.first.run) == (
+        "2026-11-23",
+        "2026-11-24",
+        f"{task.first.run.removesuffix('/dags/refine_books')}/dags/refine_books",
+    )
+    assert "trigger `refine_books` with its name as `snapshot`" in task.first.next_step
+
+
 def test_prose_is_escaped_and_its_commands_are_code() -> None:
     from refinery_rendering import prose
 
