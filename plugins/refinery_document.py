@@ -7,9 +7,11 @@ from itertools import islice
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.document import Document, Record, Step, bytes_read, document
+from pipeline_tasks.inspect import redactions
+from pipeline_tasks.inspect.document import Document, Record, Step, bytes_read, document, edit_facts
 from pipeline_tasks.inspect.duplicates import STAGES, Cluster, duplicates
 from pipeline_tasks.inspect.places import Place, placed
+from pipeline_tasks.inspect.text_edits import COMPARED, Piece, TextEdit, marked, marked_redactions, scrubbed
 from pipeline_tasks.inspect.trace import landed_header
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
@@ -26,11 +28,21 @@ TEXT_SHOWN = 4000
 
 
 @dataclass(frozen=True, slots=True)
+class ShownEdit:
+    """What a stage changed in the text: how much, in characters, and the text with marks."""
+
+    facts: Mapping[str, Any]
+    pieces: Sequence[Piece]
+    is_cut_short: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Explored:
     """The page: what was looked for, and what is known of it, or the message of what is wrong.
 
     `headers` has the identifying lines of each record that is shown. `cluster` is None where nothing was compared with
-    the document, or where the snapshots are too large to look for it on a page.
+    the document, or where the snapshots are too large to look for it on a page. `edits` are of the record whose text is
+    shown.
     """
 
     version: Version
@@ -40,6 +52,7 @@ class Explored:
     headers: Sequence[Sequence[str]] = ()
     cluster: Cluster | None = None
     places: Sequence[Place] = ()
+    edits: Sequence[ShownEdit] = ()
 
     @property
     def records(self) -> Sequence[tuple[Record, Sequence[str]]]:
@@ -49,9 +62,7 @@ class Explored:
     @property
     def text(self) -> str:
         """The beginning of its text, as the last stage left it of the first record that came farthest."""
-        if self.document is None:
-            return ""
-        return max(self.document.records, key=lambda record: len(record.steps)).text[:TEXT_SHOWN]
+        return _farthest(self.document).text[:TEXT_SHOWN] if self.document else ""
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -92,7 +103,27 @@ def _filled(root: str, page: Explored) -> Explored:
         headers=[list(landed_header(known.landing, asdict(record))) for record in shown],
         cluster=_cluster(root, page.version, known.id),
         places=list(islice(placed(root, [page.version], [(DOC, known.id)]), PLACES_SHOWN)),
+        edits=[_shown_edit(root, page.version, _farthest(known), edit) for edit in _farthest(known).edits],
     )
+
+
+def _farthest(known: Document) -> Record:
+    """Return the first record of a document that came farthest."""
+    return max(known.records, key=lambda record: len(record.steps))
+
+
+def _shown_edit(root: str, version: Version, record: Record, edit: TextEdit) -> ShownEdit:
+    """Return what a stage changed in a record's text, without the personal data that `scrub_pii` replaces."""
+    facts: dict[str, Any] = {}
+    for step in record.steps:
+        facts |= step.facts
+    is_cut_short = max(len(edit.before), len(edit.after)) > COMPARED
+    if edit.stage == redactions.STAGE:
+        pieces = marked_redactions(edit.before, edit.after, facts[redactions.COLUMNS[-1]])
+    else:
+        texts = (edit.before[:COMPARED], edit.after[:COMPARED])
+        pieces = marked(*scrubbed(root, version, texts, str(facts.get("language") or ""), record.url))
+    return ShownEdit(edit_facts(edit), pieces, is_cut_short)
 
 
 def _cluster(root: str, version: Version, wanted: str) -> Cluster | None:

@@ -33,6 +33,7 @@ from pipeline_tasks.inspect.find import current_versions
 from pipeline_tasks.inspect.places import placed
 from pipeline_tasks.inspect.shares import site_shares
 from pipeline_tasks.inspect.trace import trace
+from pipeline_tasks.inspect.text_edits import COMPARED
 from pipeline_tasks.manifest import ABANDONED
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.takedowns import valid_entries
@@ -292,7 +293,7 @@ def document_page(recipe: str, snapshot: str, doc: Term = "") -> Response:
     version = version_log.current(root(), recipe, snapshot)
     page = explored(root(), version, doc.strip())
     values = {"rules_of": failed_rules, "singles_of": single_facts, "signals_of": signals, "stretches_of": stretches}
-    limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "command": page.command(root())}
+    limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "compared": COMPARED, "command": page.command(root())}
     shown = render("document.html", version=version, explored=page, **values, **limits)
     shown.status_code = NOT_FOUND if page.message else shown.status_code
     return shown

@@ -4,6 +4,7 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
+from pipeline_tasks.inspect.text_edits import COMPARED, TextEdit, changes
 from pipeline_tasks.inspect.trace import landed_header
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.takedowns import valid_entries
@@ -55,7 +57,8 @@ class Step:
 class Record:
     """A landed record that has the document's text, and its way through the stages.
 
-    `text` is what the last stage left of it: personal data is replaced in it from `scrub_pii` on.
+    `text` is what the last stage left of it: personal data is replaced in it from `scrub_pii` on. `edits` are the texts
+    before and after each stage that changed it, those before `scrub_pii` with personal data.
     """
 
     snapshot: str
@@ -66,6 +69,7 @@ class Record:
     crawled_at: str
     steps: tuple[Step, ...]
     text: str = ""
+    edits: tuple[TextEdit, ...] = ()
 
     @property
     def last(self) -> Step:
@@ -99,8 +103,9 @@ def answer(options: argparse.Namespace) -> int:
     """Print the decisions on the document."""
     shown = document(options.root, version_of(options), options.id)
     facts = asdict(shown)
-    for record in facts["records"]:
-        del record[TEXT]
+    for record, printed in zip(shown.records, facts["records"], strict=True):
+        del printed[TEXT]
+        printed["edits"] = [edit_facts(edit) for edit in record.edits]
     print_result(options, facts, document_lines(shown))
     return 0
 
@@ -162,10 +167,28 @@ def _having(batch: pa.RecordBatch, wanted: str) -> pa.RecordBatch:
 
 def _record(before: Sequence[Step], pairs: Sequence[tuple[Step, Mapping[str, Any]]]) -> Record:
     row = pairs[-1][1]
-    texts = [str(row[TEXT]) for _, row in pairs if row.get(TEXT)]
+    texts = [(step.stage, str(row[TEXT])) for step, row in pairs if row.get(TEXT)]
+    changed = [(before, edit) for (_, before), edit in pairwise(texts) if before != edit[1]]
+    edits = tuple(TextEdit(stage, before, after) for before, (stage, after) in changed)
     origin = {name: str(row[name] or "") for name in ORIGIN if name != "offset"}
     steps = (*before, *(step for step, _ in pairs))
-    return Record(**origin, offset=row["offset"], steps=steps, text=texts[-1] if texts else "")
+    return Record(**origin, offset=row["offset"], steps=steps, text=texts[-1][1] if texts else "", edits=edits)
+
+
+def edit_facts(edit: TextEdit) -> dict[str, Any]:
+    """Return how much a stage changed of a text, in characters: no text, as it may have personal data.
+
+    `changes` are the stretches that differ, of the first `COMPARED` characters.
+    """
+    stretches = [change for change in changes(edit.before[:COMPARED], edit.after[:COMPARED]) if not change.is_same]
+    return {
+        "stage": edit.stage,
+        "chars_before": len(edit.before),
+        "chars_after": len(edit.after),
+        "changes": len(stretches),
+        "cut": sum(len(change.cut) for change in stretches),
+        "added": sum(len(change.added) for change in stretches),
+    }
 
 
 def failed_rules(step: Step) -> list[Mapping[str, Any]]:
@@ -190,12 +213,21 @@ def document_lines(shown: Document) -> Iterator[str]:
         yield f"record    {record.record_id} in {shown.landing}/{record.file} at byte {record.offset:,}"
         yield f"          {record.url or 'no URL'}, crawled {record.crawled_at or 'at an unknown time'}"
         yield from (f"          {line}" for line in landed_header(shown.landing, asdict(record)))
+        edits = {edit.stage: edit for edit in record.edits}
         for step in record.steps:
             yield from _step_lines(step)
+            yield from [_edit_line(edits[step.stage])] if step.stage in edits else []
 
 
 def _fate(shown: Document) -> str:
     return "kept by every stage" if shown.is_kept else "none of which came through every stage"
+
+
+def _edit_line(edit: TextEdit) -> str:
+    facts = edit_facts(edit)
+    sizes = f"{facts['chars_before']:,} -> {facts['chars_after']:,} characters"
+    places = f"{counted(facts['changes'], 'place')}: {facts['cut']:,} characters cut, {facts['added']:,} added"
+    return f"  {'':<18}text {sizes}, in {places}"
 
 
 def _step_lines(step: Step) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The page of a document: every decision on it, for those who may read texts, and nothing of it runs."""
 
 import html
+import json
 import logging
 import re
 import shutil
@@ -9,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.chosen import ordered_manifests
+from pipeline_tasks.inspect.document import document
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests.archives import http, response, zipped
@@ -23,10 +26,15 @@ stages:
   ingest: {}
   extract: {min_chars: 20}
   filter_language: {keep: [en]}
-  filter_quality: {profiles: [gopher_quality], gopher_quality: {min_doc_words: 20, min_stop_words: 1}}
+  filter_quality:
+    profiles: [gopher_quality, c4]
+    gopher_quality: {min_doc_words: 20, min_stop_words: 1}
+    c4: {min_num_sentences: 1}
   scrub_pii: {action: redact}
 """
 LINE = "Ask for the ferry at harbor@ferries.org before the fog has lifted from the water and the day begins."
+
+CUT = f"Turn on javascript here or write to spam@cut.example.org about {html.escape(SCRIPT)} today."
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +47,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "https://a.example.org/1": f"<p>{LINE}</p>" * 3,
         f"https://a.example.org/?{SCRIPT}": f"<p>{html.escape(SCRIPT)} {LINE.replace('harbor@ferries.org', 'noon')}</p>"
         * 3,
+        "https://a.example.org/cut": f"<p>{LINE.replace('dawn', 'dusk')}</p><p>{CUT}</p>" + f"<p>{LINE}</p>" * 9,
         "https://a.example.org/short": "<p>Nobody waits for the last ferry of the day.</p>",
     }
     pages = [response(url, http(f"<html><body>{body}</body></html>".encode())) for url, body in bodies.items()]
@@ -86,6 +95,45 @@ def test_redactions_are_places_and_the_text_has_no_personal_data(visitor: Any, r
     assert "redactions: 3 places" in page
     assert re.search("kind email start \\d+ end \\d+ at \\d+", text(page))
     assert "before the fog has lifted" in page
+
+
+def test_what_stages_cut_and_replaced_is_marked_without_personal_data(visitor: Any, root: Path) -> None:
+    page = shown(visitor, id_of(root, "extract", "shards", "/cut")).text
+    sections = dict(re.findall(r"<h3>(\w+)</h3>.*?<pre class=\"tall diff\"[^>]*>(.*?)</pre>", page, re.DOTALL))
+    assert list(sections) == ["filter_quality", "scrub_pii"]
+    cut = html.unescape("".join(re.findall("<del>(.*?)</del>", sections["filter_quality"], re.DOTALL)))
+    assert f"Turn on javascript here or write to <EMAIL> about {SCRIPT} today." in cut
+    assert cut.replace("⏎", "").split() == html.unescape(CUT).replace("spam@cut.example.org", "<EMAIL>").split()
+    redacted = sections["scrub_pii"]
+    assert redacted.count("<del>[email, 18 characters]</del><ins>&lt;EMAIL&gt;</ins>") == 10
+    for secret in ("harbor@", "ferries.org", "spam@", "cut.example"):
+        assert secret not in page.replace(page[page.index("Where its text landed") : page.index("</table>")], "")
+    assert SCRIPT not in page
+    assert "11 places" not in page
+    assert "10 places" in page
+
+
+def test_the_command_counts_what_stages_cut_and_prints_no_text(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    doc = id_of(root, "extract", "shards", "/cut")
+    record = document(str(root), version_log.current(str(root), "tiny"), doc).records[0]
+    assert main(["document", doc, str(root), "--recipe", "tiny"]) == 0
+    printed = capsys.readouterr().out
+    for edit in record.edits:
+        assert f"text {len(edit.before):,} -> {len(edit.after):,} characters, in " in printed
+    assert main(["document", doc, str(root), "--recipe", "tiny", "--json"]) == 0
+    [shown_record] = json.loads(capsys.readouterr().out)["records"]
+    assert [(edit["stage"], edit["cut"] - edit["added"]) for edit in shown_record["edits"]] == [
+        (edit.stage, len(edit.before) - len(edit.after)) for edit in record.edits
+    ]
+    assert [edit.stage for edit in record.edits] == ["filter_quality", "scrub_pii"]
+    for secret in ("ferries.org", "javascript here", "the fog"):
+        assert secret not in printed + json.dumps(shown_record)
+
+
+def test_a_document_that_no_stage_changed_has_no_marks(visitor: Any, root: Path) -> None:
+    page = shown(visitor, id_of(root, "filter_quality", "rejects", "/short")).text
+    assert "What stages changed" not in page
+    assert "<del>" not in page
 
 
 def test_a_rejected_document_has_the_rules_that_it_fails(visitor: Any, root: Path) -> None:
