@@ -22,6 +22,7 @@ from refinery_landed import landed_now
 from refinery_lineage import lineage_page
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of
+from refinery_search import HITS_SHOWN, MOST_BYTES, search_page
 from refinery_snapshot import links_of, plots_of, run_of_snapshot
 from refinery_whatif import whatif_of
 
@@ -32,8 +33,8 @@ from pipeline_tasks.inspect.document import failed_rules
 from pipeline_tasks.inspect.find import current_versions
 from pipeline_tasks.inspect.places import placed
 from pipeline_tasks.inspect.shares import site_shares
-from pipeline_tasks.inspect.trace import trace
 from pipeline_tasks.inspect.text_edits import COMPARED
+from pipeline_tasks.inspect.trace import trace
 from pipeline_tasks.manifest import ABANDONED
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.takedowns import valid_entries
@@ -62,7 +63,10 @@ Term = Annotated[str, Query(max_length=4096)]
 """What is asked for: no longer than a URL."""
 
 Name = Annotated[str, Query(max_length=200)]
-"""A version as a person names it."""
+"""A version as a person names it, or a phrase."""
+
+Row = Annotated[int, Query(ge=0)]
+"""The number of a row."""
 
 NOT_FOUND, FORBIDDEN, SEE_OTHER, UNPROCESSABLE = 404, 403, 303, 422
 
@@ -296,6 +300,16 @@ def document_page(recipe: str, snapshot: str, doc: Term = "") -> Response:
     limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "compared": COMPARED, "command": page.command(root())}
     shown = render("document.html", version=version, explored=page, **values, **limits)
     shown.status_code = NOT_FOUND if page.message else shown.status_code
+    return shown
+
+
+@app.get("/search/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+def search_of_snapshot(recipe: str, snapshot: str, phrase: Name = "", start: Row = 0) -> Response:
+    """Show the documents of a snapshot whose text has a phrase, from row `start` on, until it has read many bytes."""
+    page = search_page(root(), version_log.current(root(), recipe, snapshot), phrase.strip(), start)
+    limits = {"most_hits": HITS_SHOWN, "most_bytes": MOST_BYTES}
+    shown = render("search.html", shown=page, **limits, command=page.command(root()))
+    shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown
 
 

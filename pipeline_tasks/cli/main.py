@@ -47,6 +47,7 @@ COMMANDS = {
     "trace": Entry("inspect.trace", "trace a packed token back to its document and landed record"),
     "lineage": Entry("inspect.lineage", "show the manifests that a version was made from, with their parents"),
     "find": Entry("inspect.find", "find every place where a document, URL or site is used in published tokens"),
+    "search": Entry("inspect.text_search", "list the documents of a snapshot whose text has a phrase"),
     "document": Entry("inspect.document", "show every decision on a document: signals, reasons, evidence, record"),
     "takedown": Entry(
         "cli.takedown", "take documents, URLs or sites out of training datasets, and refuse them", supervised=True

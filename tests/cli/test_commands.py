@@ -22,6 +22,7 @@ READERS = {
     "trace": ["--token", "0"],
     "lineage": [],
     "find": ["--doc", "0" * 32],
+    "search": ["a phrase"],
     "document": ["0" * 32],
     "export": ["--format", "parquet", "--to", "exported"],
     "takedown": ["--doc", "0" * 32, "--reason", "why"],

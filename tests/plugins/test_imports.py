@@ -28,6 +28,7 @@ ALLOWED = {
     "plugins/refinery_rendering.py": READS,
     "plugins/refinery_retry.py": VOCABULARY,
     "plugins/refinery_run.py": VOCABULARY,
+    "plugins/refinery_search.py": READS,
     "plugins/refinery_session.py": {
         "engines.address",
         "engines.reach",

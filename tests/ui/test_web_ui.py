@@ -157,7 +157,8 @@ def pages(site: Site) -> list[str]:
     kinds = {link.split("/")[2]: link for link in sorted(links)}  # one of each kind
     fixed = ["/refinery/page", f"/refinery/snapshot/small/{DAY}", "/refinery/find?site=x.example.org"]
     kept = f"/refinery/document/small/{DAY}?doc={kept_document(site.root)}"
-    return [*fixed, "/refinery/compare/small", kept, *kinds.values()]
+    texts = f"/refinery/search/small/{DAY}?phrase=the"
+    return [*fixed, "/refinery/compare/small", kept, texts, *kinds.values()]
 
 
 def kept_document(root: str) -> str:
@@ -172,7 +173,9 @@ def kept_document(root: str) -> str:
 def test_pages_are_whole_and_accessible(published: Site, theme: Any, width: int) -> None:
     """No script fails, nothing is asked of another host, no page is wider than the window, axe-core finds no fault."""
     paths = pages(published)
-    assert {"rejects", "manifest", "files", "whatif", "document", "lineage"} <= {path.split("/")[2] for path in paths}, paths
+    assert {"rejects", "manifest", "files", "whatif", "document", "lineage"} <= {
+        path.split("/")[2] for path in paths
+    }, paths
     with published.context("ada", viewport={"width": width, "height": 900}, color_scheme=theme) as context:
         for path in paths:
             page, faults = open_page(context, f"{published.airflow.url}{path}")

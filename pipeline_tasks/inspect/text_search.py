@@ -1,0 +1,237 @@
+"""Searches the texts of a snapshot's documents for a phrase: those that were kept, then those that were rejected."""
+
+import argparse
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.counted import counted
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.chosen import ordered_manifests
+from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
+from pipeline_tasks.inspect.document import KEPT, PARTS, TEXT
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.store.reading import read_shards
+
+pc: Any = pyarrow.compute
+
+AROUND = 120
+"""Characters of a text that are shown on each side of the phrase."""
+
+LIMIT = 20
+"""Documents that are listed unless another number is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document whose text has the phrase; `match` is how it is written there, between the texts around it.
+
+    The text is what `stage` kept, or what it rejected or quarantined for `reason`.
+    """
+
+    id: str
+    url: str
+    stage: str
+    outcome: str
+    reason: str
+    before: str
+    match: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rows with one outcome at a stage, and how many of them were searched."""
+
+    stage: str
+    outcome: str
+    rows: int
+    searched: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextSearch:
+    """Documents that have a phrase, in the order of their parts; `[start, end)` are the rows that were searched."""
+
+    phrase: str
+    hits: tuple[Hit, ...]
+    parts: tuple[Part, ...]
+    start: int
+    end: int
+
+    @property
+    def rows(self) -> int:
+        """The rows of all parts."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every row was searched."""
+        return (self.start, self.end) == (0, self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where a search begins, as a row of all parts, and ends: after so many hits or bytes of texts; 0: after all."""
+
+    start: int = 0
+    most_hits: int = 0
+    most_bytes: int = 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the phrase, the root, the snapshot, and how many documents are listed."""
+    parser.add_argument("phrase", help="words in a row, in any case and with any white space between them")
+    add_snapshot(parser)
+    parser.add_argument(
+        "--limit", type=number(int, 0), default=LIMIT, metavar="N", help=f"documents listed (default: {LIMIT}; 0: all)"
+    )
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Print the documents whose text has the phrase, without texts."""
+    search = search_texts(options.root, version_of(options), options.phrase, Bounds(most_hits=options.limit))
+    facts = asdict(search)
+    for hit in facts["hits"]:
+        del hit["before"], hit["match"], hit["after"]
+    print_result(options, facts, search_lines(search))
+    return 0
+
+
+def search_texts(root: str, version: Version, phrase: str, bounds: Bounds | None = None) -> TextSearch:
+    """Return the documents of a version whose text has a phrase; RecipeError for a build or a phrase without a word.
+
+    Kept documents are searched as the last stage left their texts, then the rows that each stage rejected or
+    quarantined, the last stage first. Texts of stages before `scrub_pii` have personal data.
+    """
+    pattern = _pattern(phrase)
+    if COMPOSE in version.manifests:
+        message = f"{version.recipe} is a training dataset: search the snapshots that it was built from"
+        raise RecipeError(message)
+    bounds = bounds or Bounds()
+    shards = list(_shards(root, version))
+    rows = [shard.rows for _, _, shard in shards]
+    start = min(bounds.start, sum(rows))
+    hits, end = _hits(root, shards, pattern, bounds, start)
+    return TextSearch(phrase, hits, tuple(_parts(shards, start, end)), start, end)
+
+
+def _pattern(phrase: str) -> str:
+    """Return the words of a phrase as a pattern that RE2 and Python's `re` read alike, any white space between them."""
+    words = unicodedata.normalize("NFC", phrase.encode("utf-8", "replace").decode()).split()
+    if not words:
+        message = "name a phrase: one word or several in a row"
+        raise RecipeError(message)
+    return "[\\s\xa0]+".join(map(re.escape, words))
+
+
+Place = tuple[str, str, Shard]
+"""A stage, an outcome, and a shard of the rows that have it."""
+
+
+def _shards(root: str, version: Version) -> Iterator[Place]:
+    """Yield the shards of kept documents, then those of rows that stages did not keep, the last stage first."""
+    manifests = [
+        (stage, manifest)
+        for stage, manifest in ordered_manifests(root, version).items()
+        if {"id", TEXT} <= set(dict(manifest.schema))
+    ][::-1]
+    for stage, manifest in manifests[:1]:
+        yield from ((stage, KEPT, shard) for shard in manifest.shards)
+    for stage, manifest in manifests:
+        for part, outcome in PARTS.items():
+            if outcome != KEPT:
+                yield from ((stage, outcome, shard) for shard in getattr(manifest, part))
+
+
+def _hits(root: str, shards: Sequence[Place], pattern: str, bounds: Bounds, start: int) -> tuple[tuple[Hit, ...], int]:
+    """Return the hits of the rows from `start` on, and the first row that was not searched."""
+    hits: list[Hit] = []
+    end, read = start, 0
+    for place, first, batch in _batches(root, shards, start):
+        found = pc.indices_nonzero(_matches(batch, pattern)).to_pylist()
+        room = bounds.most_hits - len(hits) if bounds.most_hits else len(found)
+        chosen = found[:room]
+        hits += [_hit(place, row, pattern) for row in batch.take(pa.array(chosen, pa.int64())).to_pylist()]
+        if bounds.most_hits and len(hits) == bounds.most_hits:
+            return tuple(hits), first + chosen[-1] + 1
+        end, read = first + batch.num_rows, read + batch.column(TEXT).nbytes
+        if bounds.most_bytes and read >= bounds.most_bytes:
+            break
+    return tuple(hits), end
+
+
+def _batches(root: str, shards: Sequence[Place], start: int) -> Iterator[tuple[Place, int, pa.RecordBatch]]:
+    """Yield batches from row `start` on, each with its shard and the number of its first row."""
+    first = 0
+    for place in shards:
+        shard = place[2]
+        if first + shard.rows <= start:
+            first += shard.rows
+            continue
+        columns = ("id", "url", TEXT, *(() if place[1] == KEPT else ("reason",)))
+        for batch in read_shards(root, [shard], columns):
+            if first + batch.num_rows > start:
+                skipped = max(start - first, 0)
+                yield place, first + skipped, batch.slice(skipped)
+            first += batch.num_rows
+
+
+def _matches(batch: pa.RecordBatch, pattern: str) -> Any:  # noqa: ANN401 -- an Arrow array
+    texts = pc.cast(batch.column(TEXT), pa.large_string())
+    return pc.fill_null(pc.match_substring_regex(texts, pattern=pattern, ignore_case=True), fill_value=False)
+
+
+def _hit(place: Place, row: Mapping[str, Any], pattern: str) -> Hit:
+    text = str(row[TEXT])
+    spot = re.search(pattern, text, re.IGNORECASE)
+    start, end = spot.span() if spot else (0, 0)  # letters whose case one of both engines does not know
+    return Hit(
+        id=str(row["id"]),
+        url=str(row["url"] or ""),
+        stage=place[0],
+        outcome=place[1],
+        reason=row.get("reason") or "",
+        before=text[max(start - AROUND, 0) : start],
+        match=text[start:end],
+        after=text[end : end + AROUND],
+    )
+
+
+def _parts(shards: Sequence[Place], start: int, end: int) -> Iterator[Part]:
+    """Yield the rows of each stage and outcome, with how many of them are in `[start, end)`."""
+    ends = accumulate(shard.rows for _, _, shard in shards)
+    rows: dict[tuple[str, str], list[int]] = {}
+    for (stage, outcome, shard), last in zip(shards, ends, strict=True):
+        searched = max(min(last, end) - max(last - shard.rows, start), 0)
+        part = rows.setdefault((stage, outcome), [0, 0])
+        part[0], part[1] = part[0] + shard.rows, part[1] + searched
+    yield from (Part(stage, outcome, *counts) for (stage, outcome), counts in rows.items() if counts[0])
+
+
+# --- Output ---------------------------------------------------------------------------------------------------------
+
+
+def part_text(part: Part) -> str:
+    """Return how much of a part was searched, for a person."""
+    rows = f"{part.searched:,}" if part.searched == part.rows else f"{part.searched:,} of {part.rows:,}"
+    return f"{rows} kept" if part.outcome == KEPT else f"{rows} {part.outcome} by {part.stage}"
+
+
+def search_lines(search: TextSearch) -> Iterator[str]:
+    """Yield a line per document, and what was searched."""
+    for hit in search.hits:
+        fate = KEPT if hit.outcome == KEPT else f"{hit.outcome} by {hit.stage}: {hit.reason}"
+        yield f"{hit.id}  {fate}  {hit.url}".rstrip()
+    searched = ", ".join(part_text(part) for part in search.parts if part.searched) or "none"
+    yield f"{counted(len(search.hits), 'document')}; searched: {searched}"
+    if search.end < search.rows:
+        yield f"{search.rows - search.end:,} rows were not searched; --limit 0 searches all"

@@ -1,0 +1,64 @@
+"""Gathers what the page that searches a snapshot's texts shows: documents with a phrase, and what was searched."""
+
+import shlex
+from dataclasses import dataclass, replace
+from urllib.parse import quote, urlencode
+
+from refinery_run import base
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.text_search import Bounds, TextSearch, part_text, search_texts
+from pipeline_tasks.publish.version_log import Version
+
+MOST_BYTES = 256_000_000
+"""Bytes of texts that a request searches; the page leads to the next part."""
+
+HITS_SHOWN = 20
+"""Documents that a page lists; the page leads to those behind them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    """The page: the phrase, and what has it, or the message of what is wrong."""
+
+    version: Version
+    phrase: str
+    message: str = ""
+    search: TextSearch | None = None
+
+    @property
+    def searched(self) -> str:
+        """What was searched, by stage and outcome."""
+        parts = self.search.parts if self.search else ()
+        return ", ".join(part_text(part) for part in parts if part.searched) or "none"
+
+    @property
+    def unsearched(self) -> str:
+        """What is searched next, and after it: the parts of which rows are left."""
+        left = [part for part in self.search.parts if part.searched < part.rows] if self.search else []
+        return ", ".join(f"{part.outcome} by {part.stage}" if part.outcome != "kept" else "kept" for part in left)
+
+    @property
+    def following(self) -> str:
+        """The address of the next part; "" behind the last."""
+        if self.search is None or self.search.end >= self.search.rows:
+            return ""
+        path = f"{quote(self.version.recipe, safe='')}/{quote(self.version.snapshot, safe='')}"
+        return f"{base()}/search/{path}?{urlencode({'phrase': self.phrase, 'start': self.search.end})}"
+
+    def command(self, root: str) -> str:
+        """Return the command that searches all texts."""
+        named = ["refinery", "search", self.phrase or "PHRASE", root, "--recipe", self.version.recipe]
+        return shlex.join([*named, "--snapshot", self.version.snapshot, "--limit", "0"])
+
+
+def search_page(root: str, version: Version, phrase: str, start: int) -> SearchPage:
+    """Return the page of a phrase, searched from a row on; without a phrase it asks for one."""
+    page = SearchPage(version, phrase)
+    if not phrase:
+        return page
+    try:
+        bounds = Bounds(start, HITS_SHOWN, MOST_BYTES)
+        return replace(page, search=search_texts(root, version, phrase, bounds))
+    except RecipeError as error:
+        return replace(page, message=str(error))
