@@ -340,6 +340,7 @@ class PublishGate(Reviewed, RequestOperator):
         """Return the verdict on the snapshot, under the run's override unless another is given."""
         request = JudgeSnapshotRequest(
             manifests={stage: parts[0]["manifest"] for stage, parts in self.gates.items()},
+            trailing=tuple(self.landed.get("snapshots", ())),
             bounds=self.bounds,
             override=override or run.override.get(PUBLISH, ""),
             **self.about(context, run),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline_tasks.gate import limits
-from pipeline_tasks.gate.columns import numeric_columns
+from pipeline_tasks.gate.columns import numeric_columns, score_means
 from pipeline_tasks.gate.estimates import mean_of
 from pipeline_tasks.gate.rows import pages_in, rows_due
 from pipeline_tasks.gate.subject import Subject, profiles_of
@@ -30,8 +30,16 @@ Amounts = Mapping[str, Amount]
 
 
 def amounts_of(subject: Subject) -> Amounts:
-    """Return the rows, kept shares, shares of reasons and languages, and means of columns; from the manifest alone."""
-    return dict([*_rows(subject), *_reasons(subject), *_languages(subject), *_means(subject)])
+    """Return rows, kept shares, shares of reasons and languages, and means, also of the score by language.
+
+    They follow from the manifest alone.
+    """
+    return dict([*_rows(subject), *_reasons(subject), *_languages(subject), *_means(subject), *_scores(subject)])
+
+
+def earlier_amounts(subject: Subject) -> list[Amounts]:
+    """Return the amounts of the trailing snapshots' manifests, in their order."""
+    return [amounts_of(Subject(subject.root, manifest)) for manifest in subject.trailing]
 
 
 def amount_of(name: str, amounts: Amounts) -> Amount | None:
@@ -44,17 +52,17 @@ _Named = Iterator[tuple[str, Amount]]
 
 def _rows(subject: Subject) -> _Named:
     manifest, due = subject.manifest, rows_due(subject)
-    yield "rows_in", Amount(manifest.rows_in, limits.normal_quantile(TAIL) * (manifest.rows_in + 1) ** 0.5)
+    yield count_amount("rows_in", manifest.rows_in)
     if due is not None:
-        yield from _share("retention", manifest.rows, due)
-        yield from _share("page_retention", manifest.rows, pages_in(manifest, due))
+        yield from share_amount("retention", manifest.rows, due)
+        yield from share_amount("page_retention", manifest.rows, pages_in(manifest, due))
 
 
 def _reasons(subject: Subject) -> _Named:
     manifest = subject.manifest
     for reason, rows in {**manifest.rejected, **manifest.quarantined}.items():
-        yield from _share(f"reason_share.{reason}", rows, manifest.rows_in)
-    yield from _share(f"reason_share.{ANY}", 0, manifest.rows_in)
+        yield from share_amount(f"reason_share.{reason}", rows, manifest.rows_in)
+    yield from share_amount(f"reason_share.{ANY}", 0, manifest.rows_in)
 
 
 def _languages(subject: Subject) -> _Named:
@@ -63,14 +71,20 @@ def _languages(subject: Subject) -> _Named:
     )
     total = sum(kept.values())
     for code, rows in kept.items():
-        yield from _share(f"language_share.{code}", rows, total)
-    yield from _share(f"language_share.{ANY}", 0, total)
+        yield from share_amount(f"language_share.{code}", rows, total)
+    yield from share_amount(f"language_share.{ANY}", 0, total)
     for code in {**kept, **rejected}:
         rows = kept.get(code, 0)
-        yield from _share(f"language_retention.{code}", rows, rows + rejected.get(code, 0))
+        yield from share_amount(f"language_retention.{code}", rows, rows + rejected.get(code, 0))
 
 
-def _share(name: str, part: int, whole: int) -> _Named:
+def count_amount(name: str, rows: int) -> tuple[str, Amount]:
+    """Return a count of rows, which chance takes as far as one of Poisson's distribution."""
+    return name, Amount(rows, limits.normal_quantile(TAIL) * (rows + 1) ** 0.5)
+
+
+def share_amount(name: str, part: int, whole: int) -> Iterator[tuple[str, Amount]]:
+    """Yield the share of rows of a kind; nothing of no rows, or of a count that is no part of them."""
     if 0 <= part <= whole and whole:
         yield name, Amount(part / whole, limits.score_margin(part, whole, TAIL))
 
@@ -80,6 +94,11 @@ def _means(subject: Subject) -> _Named:
         mean = mean_of(column)
         if mean is not None:
             yield f"{name}_mean", Amount(mean.value, _mean_chance(column, mean.value))
+
+
+def _scores(subject: Subject) -> _Named:
+    for code, rows, mean, variance in score_means(subject.manifest):
+        yield f"score_mean.{code}", Amount(mean, limits.mean_margin(variance, rows, TAIL))
 
 
 def _mean_chance(column: Mapping[str, Any], mean: float) -> float:

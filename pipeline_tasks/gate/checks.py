@@ -6,7 +6,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.facts import compute_facts
 from pipeline_tasks.gate.snapshots import SNAPSHOT_FACTS
-from pipeline_tasks.gate.suites import EVERY, SOURCES, Bounds, Expectation, apply_bounds, load_suite
+from pipeline_tasks.gate.suites import EVERY, Bounds, Expectation, apply_bounds, load_suite
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.recipe import PUBLISH, Recipe, gates_of, stage_card
 
@@ -59,9 +59,6 @@ def _names(gate: str) -> Facts:
 def bounded(gate: str, bounds: Bounds, facts: Facts) -> list[Expectation]:
     """Return the expectations of a gate with a recipe's bounds; RecipeError for bounds that make no sense."""
     expectations = apply_bounds(suites_of(gate), bounds, facts)
-    if gate == PUBLISH and any(expectation["learned"] for expectation in expectations):
-        message = f"gates: {' and '.join(SOURCES)} are bounds of a stage, not of {PUBLISH}; write them under the stage"
-        raise RecipeError(message)
     if gate == PUBLISH and not any(_refuses_empty(expectation) for expectation in expectations):
         message = "gates: documents: min_value must be 1 or more; a person overrides the gate to publish no document"
         raise RecipeError(message)

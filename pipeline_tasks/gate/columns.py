@@ -5,9 +5,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_tasks.gate.estimates import ALONE, Estimate, Facts, exact, mean_of, quantile_of, share
+from pipeline_tasks.gate.estimates import ALONE, Estimate, Facts, exact, fraction_mean, mean_of, quantile_of, share
 from pipeline_tasks.gate.subject import EMPTY, Family, Subject, profiles_of
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import merge
+from pipeline_tasks.profiles.sums import MILLIONTHS, MOMENTS
 from pipeline_tasks.stage import Stage
 
 MIN_DOCUMENTS = 100
@@ -75,6 +77,28 @@ def _smallest_retention(kept: Mapping[str, int], documents: Mapping[str, int]) -
     precision = ALONE.narrowed(max(len(enough), 1))
     retention = [share(kept[code], count, precision) for code, count in enough.items()]
     return min((estimate for estimate in retention if estimate), key=lambda estimate: estimate.value, default=None)
+
+
+def score_means(manifest: Manifest) -> Iterator[tuple[str, int, float, float]]:
+    """Yield language, rows, mean and variance of the score of the kept rows, of languages with rows.
+
+    A manifest from before there were these profiles has none.
+    """
+    counts, sums, squares = (profiles_of(manifest).get(name, EMPTY)["bins"] for name in MOMENTS)
+    for code, rows in sorted(counts.items()):
+        if rows and code in sums and code in squares:
+            mean = sums[code] / rows / MILLIONTHS
+            spread = squares[code] / MILLIONTHS - rows * mean**2
+            yield code, rows, mean, max(spread, 0.0) / max(rows - 1, 1)
+
+
+def compare_scores(subject: Subject) -> Facts:
+    """Return the mean score of each kept language."""
+    means = score_means(subject.manifest)
+    return {f"score_mean.{code}": fraction_mean(mean, rows) for code, rows, mean, _ in means}
+
+
+SCORES = Family(compare_scores, {"score_mean.<code>": "mean score of the kept documents in this language"})
 
 
 LANGUAGES = Family(

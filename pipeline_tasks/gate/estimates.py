@@ -114,6 +114,14 @@ def mean_of(column: Mapping[str, Any], precision: Precision = ALONE) -> Estimate
     return _judged(value, (value - margin if margin < inf else -inf, value + margin), rows)
 
 
+def fraction_mean(mean: float, rows: int, precision: Precision = ALONE) -> Estimate:
+    """Return the mean of `rows` values between 0 and 1."""
+    if rows >= precision.large:
+        return Estimate(mean, mean, mean, rows)
+    margin = limits.bounded_margin(rows, precision.tail)
+    return _judged(mean, (mean - margin, mean + margin), rows)
+
+
 def _middle(column: Mapping[str, Any]) -> float:
     middle: float = sum((int(key) + 0.5) * rows for key, rows in column["bins"].items()) / 100
     return middle

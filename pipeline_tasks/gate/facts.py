@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pipeline_tasks.gate.columns import COLUMNS, LANGUAGES
+from pipeline_tasks.gate.columns import COLUMNS, LANGUAGES, SCORES
 from pipeline_tasks.gate.comparison import PARENT, PREVIOUS
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.identity import IDENTITY
@@ -20,6 +20,7 @@ FAMILIES: tuple[Family, ...] = (
     SCHEMA,
     COLUMNS,
     LANGUAGES,
+    SCORES,
     LOSSES,
     CLUSTERS,
     SIMILARITY,

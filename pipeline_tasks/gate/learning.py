@@ -16,9 +16,8 @@ from math import inf
 from statistics import median
 from typing import Any
 
-from pipeline_tasks.gate.amounts import ANY, Amount, Amounts, amount_of, amounts_of
+from pipeline_tasks.gate.amounts import ANY, Amount, Amounts, amount_of
 from pipeline_tasks.gate.estimates import Facts, exact
-from pipeline_tasks.gate.subject import Subject
 from pipeline_tasks.gate.suites import PREVIOUS, TRAILING, Expectation
 
 SNAPSHOTS = 7
@@ -60,14 +59,12 @@ class Lesson:
     skipped: tuple[str, ...]
 
 
-def learn(expectations: Iterable[Expectation], subject: Subject) -> Lesson:
-    """Return the expectations that can be learned from the subject's trailing snapshots, each with limits.
+def learn(expectations: Iterable[Expectation], now: Amounts, before: Sequence[Amounts]) -> Lesson:
+    """Return the expectations that can be learned from the trailing snapshots' amounts, each with limits.
 
-    One of a fact `<name>.*` becomes one for each name that the manifest or a snapshot has.
+    One of a fact `<name>.*` becomes one for each name that this snapshot or another one has.
     """
     wanted = [expectation for expectation in expectations if expectation["learned"]]
-    now = amounts_of(subject) if wanted else {}
-    before = [amounts_of(Subject(subject.root, manifest)) for manifest in subject.trailing if wanted]
     learned: list[Expectation] = []
     skipped = []
     for expectation in wanted:

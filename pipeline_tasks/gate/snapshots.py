@@ -1,8 +1,10 @@
 """Computes facts of a whole snapshot, from what landed to what is published, for the gate before it is published."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.gate.amounts import Amounts, count_amount, share_amount
 from pipeline_tasks.gate.estimates import Facts, exact, share
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import STAGES
@@ -40,22 +42,60 @@ def refined_stages(manifests: Mapping[str, str]) -> dict[str, str]:
     return stages
 
 
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """Rows of a snapshot as `SNAPSHOT_FACTS` has them; `texts` is None without `extract`."""
+
+    records: int
+    new_pages: int
+    texts: int | None
+    copies: int
+    documents: int
+
+    @property
+    def left(self) -> int:
+        return self.documents + self.copies
+
+
+def _counts(manifests: Iterable[Manifest]) -> _Counts:
+    ordered = [manifest for manifest in manifests if manifest.stage in STAGES]
+    records = ordered[0].rows_in
+    return _Counts(
+        records=records,
+        new_pages=records - sum(manifest.rejected.get(reason, 0) for manifest in ordered for reason in NOT_NEW),
+        texts=next((manifest.rows for manifest in ordered if manifest.stage == EXTRACT), None),
+        copies=_copies(ordered),
+        documents=published_documents(ordered),
+    )
+
+
 def compute_snapshot_facts(manifests: Iterable[Manifest]) -> Facts:
     """Return the facts of a snapshot's manifests, in the order of stages."""
-    ordered = [manifest for manifest in manifests if manifest.stage in STAGES]
-    records, documents, copies = ordered[0].rows_in, published_documents(ordered), _copies(ordered)
-    new_pages = records - sum(manifest.rejected.get(reason, 0) for manifest in ordered for reason in NOT_NEW)
-    texts = next((manifest.rows for manifest in ordered if manifest.stage == EXTRACT), None)
+    rows = _counts(manifests)
     return {
-        "records": exact(records),
-        "new_pages": exact(new_pages),
-        "texts": exact(texts),
-        "copies": exact(copies),
-        "documents": exact(documents),
-        "retention": share(documents + copies, new_pages),
-        "text_retention": None if texts is None else share(documents + copies, texts),
-        "record_retention": share(documents, records),
+        "records": exact(rows.records),
+        "new_pages": exact(rows.new_pages),
+        "texts": exact(rows.texts),
+        "copies": exact(rows.copies),
+        "documents": exact(rows.documents),
+        "retention": share(rows.left, rows.new_pages),
+        "text_retention": None if rows.texts is None else share(rows.left, rows.texts),
+        "record_retention": share(rows.documents, rows.records),
     }
+
+
+def snapshot_amounts(manifests: Iterable[Manifest]) -> Amounts:
+    """Return the amounts of a snapshot that bounds are learned of, from its manifests in the order of stages."""
+    rows = _counts(manifests)
+    counted = {"records": rows.records, "new_pages": rows.new_pages, "documents": rows.documents}
+    return dict(
+        [
+            *(count_amount(name, count) for name, count in counted.items()),
+            *share_amount("retention", rows.left, rows.new_pages),
+            *share_amount("text_retention", rows.left, rows.texts or 0),
+            *share_amount("record_retention", rows.documents, rows.records),
+        ]
+    )
 
 
 def published_documents(ordered: Iterable[Manifest]) -> int:

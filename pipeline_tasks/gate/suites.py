@@ -16,7 +16,7 @@ EXPECTATIONS = Path(__file__).parents[2] / "expectations"
 
 EVERY = "every_stage"
 
-OPEN = ("reason_share.error:", "language_share.", "language_retention.")
+OPEN = ("reason_share.error:", "language_share.", "language_retention.", "score_mean.")
 """Facts whose names depend on the damage and languages of a snapshot; a bound on an absent one is skipped."""
 
 SPANS = (

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.gate.amounts import Amounts, amounts_of, earlier_amounts
 from pipeline_tasks.gate.checks import bounded, check_reason, suites_of
 from pipeline_tasks.gate.docs_page import with_bounds
 from pipeline_tasks.gate.estimates import Facts
@@ -12,7 +13,7 @@ from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.facts import facts_of
 from pipeline_tasks.gate.judging import FINDINGS, Failure, failures_of, interval_of, judge_facts, rounded
 from pipeline_tasks.gate.learning import LearnedBound, learn, learned_bounds
-from pipeline_tasks.gate.snapshots import compute_snapshot_facts, refined_stages
+from pipeline_tasks.gate.snapshots import compute_snapshot_facts, refined_stages, snapshot_amounts
 from pipeline_tasks.gate.subject import Subject
 from pipeline_tasks.gate.suites import Bounds, split_judgeable
 from pipeline_tasks.manifest import Manifest, stage_prefix
@@ -79,6 +80,15 @@ class Question:
         return digest_of([METHOD, suites_of(self.gate), self.bounds, self.previous, self.override, self.trailing])
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is judged: facts, the amounts that bounds are learned of, and those of the trailing snapshots in order."""
+
+    facts: Facts
+    now: Amounts
+    before: Sequence[Amounts]
+
+
 def judge(
     root: str,
     manifest_path: str,
@@ -97,31 +107,42 @@ def judge(
     manifest = read_manifest(root, manifest_path)
     trailing = tuple(trailing_paths) or ((previous_path,) if previous_path else ())
 
-    def compute() -> tuple[Subject, Facts]:
+    def measure() -> Measured:
         previous = read_manifest(root, previous_path) if previous_path else None
         subject = Subject(root, manifest, previous, tuple(read_manifest(root, path) for path in trailing))
-        return subject, facts_of(subject)
+        return Measured(facts_of(subject), amounts_of(subject), earlier_amounts(subject))
 
     question = Question(manifest.stage, manifest_path, previous_path, bounds or {}, override, trailing)
-    return _answer(root, question, manifest, compute)
+    return _answer(root, question, manifest, measure)
 
 
 def judge_snapshot(
-    root: str, manifests: Mapping[str, str], bounds: Bounds | None = None, override: str = ""
+    root: str,
+    manifests: Mapping[str, str],
+    bounds: Bounds | None = None,
+    override: str = "",
+    trailing: Sequence[Mapping[str, str]] = (),
 ) -> Verdict:
-    """Judge all manifests of a snapshot, by stage, before it is published; store the verdict with the last one."""
+    """Judge all manifests of a snapshot, by stage, before it is published; store the verdict with the last one.
+
+    `trailing` are those of the last published snapshots, in order. The verdict names the last manifest of each, whose
+    fingerprint follows from the others.
+    """
     paths = refined_stages(manifests)
+    earlier = [refined_stages(snapshot) for snapshot in trailing]
     by_stage = {stage: read_manifest(root, path) for stage, path in paths.items()}
     last = list(by_stage)[-1]
-    question = Question(PUBLISH, paths[last], "", bounds or {}, override)
+    ends = tuple(list(snapshot.values())[-1] for snapshot in earlier)
+    question = Question(PUBLISH, paths[last], "", bounds or {}, override, ends)
 
-    def compute() -> tuple[Subject, Facts]:
-        return Subject(root, by_stage[last]), compute_snapshot_facts(by_stage.values())
+    def measure() -> Measured:
+        before = [snapshot_amounts(read_manifest(root, path) for path in snapshot.values()) for snapshot in earlier]
+        return Measured(compute_snapshot_facts(by_stage.values()), snapshot_amounts(by_stage.values()), before)
 
-    return _answer(root, question, by_stage[last], compute)
+    return _answer(root, question, by_stage[last], measure)
 
 
-def _answer(root: str, question: Question, manifest: Manifest, compute: Callable[[], tuple[Subject, Facts]]) -> Verdict:
+def _answer(root: str, question: Question, manifest: Manifest, measure: Callable[[], Measured]) -> Verdict:
     """Return the stored verdict on a question, or judge and store it."""
     store = storage.connect(root)
     prefix = f"{stage_prefix(manifest.stage, manifest.fingerprint)}/gate/{question.digest()}"
@@ -129,10 +150,10 @@ def _answer(root: str, question: Question, manifest: Manifest, compute: Callable
         return read_verdict(root, f"{prefix}/verdict.json")
     if question.override:
         check_reason(question.gate, question.override)
-    subject, facts = compute()
-    expectations = bounded(question.gate, question.bounds, facts)
-    lesson = learn(expectations, subject)
-    facts = lesson.facts | facts
+    measured = measure()
+    expectations = bounded(question.gate, question.bounds, measured.facts)
+    lesson = learn(expectations, measured.now, measured.before)
+    facts = lesson.facts | measured.facts
     limited = [expectation for expectation in expectations if not expectation["learned"]]
     judgeable, skipped = split_judgeable([*limited, *lesson.expectations], facts)
     judgments, page = judge_facts(question.gate, manifest.fingerprint, facts, judgeable)

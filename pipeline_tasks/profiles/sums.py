@@ -1,31 +1,60 @@
-"""Sums a column of whole numbers by the values of another, for names that a card's `profiled` may have."""
+"""Sums a column of numbers by the values of another, for names that a card's `profiled` may have."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-SUMS: Mapping[str, tuple[str, str]] = {
-    "language_bytes": ("language", "n_bytes"),
-    "language_tokens": ("language", "n_tokens"),
+MILLIONTHS = 1_000_000
+"""Fractions and their squares are summed in millionths, so that sums are whole numbers and the same in any order."""
+
+
+class Sum(NamedTuple):
+    """What a profile sums: `amount` to a power, by the values of `by`; to the power of 0 it counts the rows."""
+
+    by: str
+    amount: str
+    power: int = 1
+
+
+MOMENTS: Mapping[str, Sum] = {
+    "language_score_rows": Sum("language", "score", 0),
+    "language_score_sums": Sum("language", "score", 1),
+    "language_score_squares": Sum("language", "score", 2),
 }
-"""Name of the profile -> the column whose values are its bins, and the column that is summed."""
+"""Names of the profiles that give mean and variance of the score by language, in the order of their powers."""
+
+SUMS: Mapping[str, Sum] = {
+    "language_bytes": Sum("language", "n_bytes"),
+    "language_tokens": Sum("language", "n_tokens"),
+    **MOMENTS,
+}
+"""Name of the profile -> what it sums; the values of `by` are its bins."""
 
 
 def columns_summed(names: Iterable[str]) -> tuple[str, ...]:
     """Return the columns that the sums among `names` read."""
-    return tuple(column for name in names for column in SUMS.get(name, ()))
+    return tuple(column for name in names if name in SUMS for column in (SUMS[name].by, SUMS[name].amount))
 
 
 def sums(batch: Any, names: Iterable[str]) -> dict[str, dict[str, Any]]:  # noqa: ANN401 -- a batch or table of rows
     """Return the profiles of the sums among `names`; without those whose columns the rows do not have."""
     wanted = {name: SUMS[name] for name in names if name in SUMS}
     return {
-        name: _summed(batch.column(by), batch.column(amount))
-        for name, (by, amount) in wanted.items()
+        name: _summed(batch.column(by), _powers(batch.column(amount), power))
+        for name, (by, amount, power) in wanted.items()
         if {by, amount} <= set(batch.schema.names)
     }
+
+
+def _powers(amount: Any, power: int) -> Any:  # noqa: ANN401 -- as below
+    """Return whole numbers to add up: the amounts themselves, or millionths of fractions to a power."""
+    if not pa.types.is_floating(amount.type):
+        return amount
+    if power == 0:
+        return pc.cast(pc.is_valid(amount), pa.int64())
+    return pc.cast(pc.round(pc.multiply(pc.power(amount, power), float(MILLIONTHS))), pa.int64())
 
 
 def _summed(by: Any, amount: Any) -> dict[str, Any]:  # noqa: ANN401 -- Array or ChunkedArray

@@ -47,7 +47,7 @@ from pipeline_tasks.publish.lost_log import require_log
 from pipeline_tasks.publish.publishing import publish
 from pipeline_tasks.publish.takedowns import pinned_list, with_taken_down
 from pipeline_tasks.publish.trainers.versions import Target, export_in_root
-from pipeline_tasks.recipe import COMPOSE, EXPORTS, LAND, is_trial
+from pipeline_tasks.recipe import COMPOSE, EXPORTS, LAND, PUBLISH, is_trial
 from pipeline_tasks.run.partitions import partitions_for, spans
 from pipeline_tasks.run.plan import RefineRequest, Span
 from pipeline_tasks.run.runner import Cost, Refined, refine, seal
@@ -153,7 +153,8 @@ def _history(request: HistoryRequest) -> Reply:
             if read_manifest(request.root, referred).history_shards:
                 history.setdefault(stage, []).append(referred)
     previous = dict(earlier[-1].manifests) if earlier else {}
-    return {"history": history, "previous": previous, "trailing": _trailing(earlier)}
+    snapshots = [dict(version.manifests) for version in earlier[-SNAPSHOTS:]]
+    return {"history": history, "previous": previous, "trailing": _trailing(earlier), "snapshots": snapshots}
 
 
 def _trailing(earlier: Sequence[version_log.Version]) -> dict[str, list[str]]:
@@ -253,7 +254,8 @@ def _judge(request: JudgeRequest) -> Reply:
 
 
 def _judge_snapshot(request: JudgeSnapshotRequest) -> Reply:
-    verdict = verdicts.judge_snapshot(request.root, request.manifests, request.bounds, request.override)
+    bounds = trial_bounds(PUBLISH, request.bounds) if is_trial(request.recipe) else request.bounds
+    verdict = verdicts.judge_snapshot(request.root, request.manifests, bounds, request.override, request.trailing)
     return {**_judged_reply(request, verdict), "facts": dict(verdict.facts)}
 
 

@@ -146,12 +146,16 @@ class JudgeRequest:
 
 @dataclass(frozen=True, slots=True)
 class JudgeSnapshotRequest:
-    """Check a snapshot from what landed to what would be published; `manifests` are those of its stages."""
+    """Check a snapshot from what landed to what would be published; `manifests` are those of its stages.
+
+    `trailing` are those of the last published snapshots, in order.
+    """
 
     verb: ClassVar[str] = "judge_snapshot"
 
     root: Uri
     manifests: Mapping[str, ObjectPath]
+    trailing: tuple[Mapping[str, ObjectPath], ...] = ()
     bounds: Mapping[str, Any] = field(default_factory=dict)
     override: Note = ""
     recipe: OptionalWord = ""

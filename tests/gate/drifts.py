@@ -34,6 +34,15 @@ def scored_day(root: Path, seed: int, clutter: float) -> str:
     return refined(root, "score_quality", commit_parent(root, [documents(texts, **columns)]))[0]
 
 
+def scored_languages(root: Path, seed: int, **clutter: float) -> str:
+    """Refine a day of 200 texts of each language, with up to so much clutter; return its manifest's path."""
+    draws = random.Random(seed)
+    texts = [prose(draws, draws.uniform(most - 0.25, most)) for most in clutter.values() for _ in range(200)]
+    languages = [code for code in clutter for _ in range(200)]
+    columns = {"language": pa.array(languages), "language_score": pa.array([0.9] * len(languages))}
+    return refined(root, "score_quality", commit_parent(root, [documents(texts, **columns)]))[0]
+
+
 def quality_days(root: Path) -> Days:
     """Return four days, and one whose mean quality is 6 % lower."""
     return [scored_day(root, seed, 0.5) for seed in range(4)], scored_day(root, 9, 0.715)

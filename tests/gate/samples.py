@@ -1,6 +1,6 @@
 """Manifests as healthy and as broken stages leave them, for the tests of gates."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from pipeline_tasks.gate.verdicts import Verdict, judge
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.spread import SpreadCounter, joined
+from pipeline_tasks.profiles.sums import MOMENTS
 from pipeline_tasks.recipe import PUBLISH, STAGES, stage_card
 from pipeline_tasks.sealed import digest_of
 from tests.refining import commit_manifest, made_up_shard
@@ -39,6 +40,13 @@ def tokens_of(**languages: tuple[int, int, int]) -> dict[str, Any]:
     }
 
 
+def scores_of(**languages: float) -> dict[str, Any]:
+    """Return the profiles of languages that have 600 documents each around a mean score."""
+    codes = [code for code in languages for _ in range(600)]
+    scores = [languages[code] + 0.001 * (row % 3 - 1) for row, code in enumerate(codes)]
+    return profile(pa.table({"language": codes, "score": scores}), MOMENTS)
+
+
 GOOD: dict[str, dict[str, Any]] = {
     "ingest": {},
     "extract": numbers(chars=[800, 1200, 2400] * 40),
@@ -49,7 +57,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "dedup_exact": {},
     "dedup_minhash": numbers(unsettled_bands=[0] * 120, shingles=[80] * 120, origins=["source crawl"] * 16_000),
     "dedup_paragraphs": numbers(chars=[900] * 120, cut_chars=[0, 300] * 60),
-    "score_quality": numbers(score=[0.5, 0.6, 0.7, 0.8] * 30),
+    "score_quality": numbers(score=[0.5, 0.6, 0.7, 0.8] * 30) | scores_of(en=0.65, de=0.65),
     "scrub_pii": numbers(pii_email=[0, 1], pii_phone=[0, 1], pii_ip=[0, 0]),
     "decontaminate": numbers(chars=[1000] * 120),
     "tokenize": numbers(n_tokens=[200, 300] * 60, n_bytes=[800, 1200] * 60, lost_chars=[0] * 120)
@@ -125,6 +133,11 @@ def kept(manifest: Manifest, share: float, why: str = "") -> Manifest:
 def profiled(manifest: Manifest, **columns: list[int] | list[float] | list[str]) -> Manifest:
     """Return `manifest` with other profiles of some columns."""
     return replace(manifest, metrics={**manifest.metrics, "kept": {**manifest.metrics["kept"], **numbers(**columns)}})
+
+
+def scored(manifest: Manifest, languages: Mapping[str, float]) -> Manifest:
+    """Return `manifest` with other mean scores of its languages."""
+    return replace(manifest, metrics={**manifest.metrics, "kept": manifest.metrics["kept"] | scores_of(**languages)})
 
 
 Bad = Iterator[tuple[Manifest, Manifest | None]]

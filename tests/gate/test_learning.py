@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.gate.amounts import amounts_of, earlier_amounts
 from pipeline_tasks.gate.checks import bounded, suites_of
 from pipeline_tasks.gate.facts import compute_facts
 from pipeline_tasks.gate.learning import ENOUGH, learn
@@ -22,11 +23,19 @@ from pipeline_tasks.gate.verdicts import judge, read_verdict
 from pipeline_tasks.inspect.judged_bounds import bounded_facts
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import notable
+from pipeline_tasks.profiles.sums import MOMENTS
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import PUBLISH
 from tests.chain import reply
-from tests.gate.drifts import USUAL, crawl_day, language_days, quality_days, scored_day, site_days
-from tests.gate.samples import SUITES, healthy, judged, kept, numbers, profiled, stored
+from tests.gate.drifts import (
+    USUAL,
+    crawl_day,
+    language_days,
+    quality_days,
+    scored_day,
+    scored_languages,
+    site_days,
+)
+from tests.gate.samples import SUITES, healthy, judged, kept, numbers, profiled, scored, stored
 from tests.refining import commit_parent, refined
 
 LEARNED = [
@@ -46,13 +55,19 @@ def drifted(good: Manifest, fact: str) -> Manifest:
         return kept(good, 0.8 * good.rows / good.rows_in, f"{good.stage}:other")
     if fact == "reason_share.*":
         return replace(kept(good, 0.9), rejected={f"{good.stage}:other": round(good.rows_in * 0.1)})
-    if fact == "language_share.*":
-        return profiled(good, language=["en"] * 10_000)
-    if fact == "language_retention.*":
-        metrics = {"kept": good.metrics["kept"], "rejects": numbers(language=["de"] * 600)}
-        return replace(good, metrics=metrics)
+    if fact.endswith(".*"):
+        return drifted_language(good, fact)
     name = fact.removesuffix("_mean")
     return profiled(good, **{name: [0.55] * 10_000 if name == "score" else [2] * 10_000})
+
+
+def drifted_language(good: Manifest, fact: str) -> Manifest:
+    """Return a manifest of which one fact of a language is far from that of the healthy one."""
+    if fact == "score_mean.*":
+        return scored(good, {"en": 0.55, "de": 0.65})
+    if fact == "language_share.*":
+        return profiled(good, language=["en"] * 10_000)
+    return replace(good, metrics={"kept": good.metrics["kept"], "rejects": numbers(language=["de"] * 600)})
 
 
 @pytest.mark.parametrize(("suite", "source", "fact"), LEARNED)
@@ -97,6 +112,29 @@ def test_a_drift_of_mean_quality_is_caught_by_score_quality(tmp_path: Path) -> N
         "drift, or the model was exchanged. Read the worst kept texts; if the model is new, this ends after four "
         "snapshots."
     )
+
+
+def test_a_language_that_gets_worse_while_another_gets_better_is_caught_by_score_quality(tmp_path: Path) -> None:
+    """The mean of both moves by less than 5 %."""
+    days = [scored_languages(tmp_path, seed, en=0.5, de=0.5) for seed in range(4)]
+    assert sent(tmp_path, days)["outcome"] == "pass"
+    answer = sent(tmp_path, [*days, scored_languages(tmp_path, 9, en=0.7, de=0.3)])
+    verdict = read_verdict(str(tmp_path), answer["verdict"])
+    means = {(failure.column, failure.snapshots) for failure in verdict.failures if "mean" in failure.column}
+    assert means == {("score_mean.en", 1), ("score_mean.en", 4)}
+    assert message(answer, "score_mean.en").endswith("if its model is new, this ends after four snapshots.")
+
+
+def test_manifests_without_scores_by_language_are_read(tmp_path: Path) -> None:
+    """Those of earlier versions of Refinery have the scores of all languages together."""
+    good = healthy("score_quality")
+    profiles = {name: column for name, column in good.metrics["kept"].items() if name not in MOMENTS}
+    old = stored(tmp_path, replace(good, metrics={"kept": profiles, "rejects": {}}))
+    verdict = judged(tmp_path, good, trailing_paths=[old] * ENOUGH)
+    assert verdict.outcome == "pass"
+    assert "trailing score_mean.*: nothing to compute it from" in verdict.skipped
+    assert verdict.facts["score_mean.de"] == 0.65
+    assert "score_mean.de" not in judge(str(tmp_path), old).facts
 
 
 def test_a_slow_drift_that_no_two_days_show_is_caught(tmp_path: Path) -> None:
@@ -279,11 +317,6 @@ def test_rules_that_make_no_sense_are_refused(change: dict[str, Any], named: str
         score_bounds({"score_mean": change})
 
 
-def test_the_gate_of_a_snapshot_learns_nothing() -> None:
-    with pytest.raises(RecipeError, match="bounds of a stage"):
-        bounded(PUBLISH, {"retention": {"trailing": {"floor": 0.1}}}, {"retention": None})
-
-
 # --- No false alarms --------------------------------------------------------------------------------------------------
 
 
@@ -312,7 +345,8 @@ def random_day(stage: str, draws: np.random.Generator, rows: int) -> Manifest:
 def test_days_of_one_population_are_within_what_is_learned(seed: int, stage: str, days: int, rows: int) -> None:
     draws = np.random.default_rng(seed)
     *before, now = (random_day(stage, draws, rows) for _ in range(days))
-    lesson = learn(suites_of(stage), Subject("", now, before[-1], tuple(before)))
+    subject = Subject("", now, before[-1], tuple(before))
+    lesson = learn(suites_of(stage), amounts_of(subject), earlier_amounts(subject))
     for expectation in lesson.expectations:
         limits = expectation["kwargs"]
         estimate = lesson.facts[limits["column"]]

@@ -58,6 +58,50 @@ def test_two_documents_of_three_hundred_are_refused(tmp_path: Path) -> None:
     assert verdict.outcome == "refuse"
 
 
+def committed(root: Path, *manifests: Manifest) -> dict[str, str]:
+    return {manifest.stage: stored(root, manifest) for manifest in manifests}
+
+
+def day(*, short: int, words: int, known: int = 0) -> tuple[Manifest, ...]:
+    """Return the manifests of a day of 4,000 records, with the rows that each stage rejects."""
+    texts = 4_000 - short
+    stages = stage("ingest", 4_000), stage("extract", 4_000, too_short=short)
+    return *stages, stage("filter_quality", texts, words=words), stage("dedup_exact", texts - words, seen_before=known)
+
+
+def test_stages_that_each_keep_a_little_less_are_caught_together(tmp_path: Path) -> None:
+    """No stage moved by a tenth of what it keeps; what is left of the new pages did."""
+    usual = [committed(tmp_path, *day(short=1_000 + 10 * number, words=1_000)) for number in range(4)]
+    assert snapshot(tmp_path, *day(short=1_015, words=1_000), trailing=usual).outcome == "pass"
+    verdict = snapshot(tmp_path, *day(short=1_240, words=1_060), trailing=usual)
+    (failure,) = verdict.failures
+    assert (failure.column, failure.snapshots, verdict.outcome) == ("retention", 4, "warn")
+    assert verdict.trailing == tuple(paths["dedup_exact"] for paths in usual)
+    assert {bound.fact for bound in verdict.learned} == {"retention", "record_retention"}
+    assert read_verdict(str(tmp_path), verdict.path) == verdict
+
+
+def test_more_copies_than_usual_are_no_loss_and_are_said(tmp_path: Path) -> None:
+    usual = [committed(tmp_path, *day(short=1_000, words=1_000 + number, known=100)) for number in range(3)]
+    verdict = snapshot(tmp_path, *day(short=1_000, words=1_000, known=1_000), trailing=usual)
+    assert {failure.column for failure in verdict.failures} == {"record_retention"}
+
+
+def test_two_snapshots_are_too_few_to_learn_from(tmp_path: Path) -> None:
+    usual = [committed(tmp_path, *day(short=1_000, words=1_000))] * 2
+    verdict = snapshot(tmp_path, *day(short=2_000, words=1_000), trailing=usual)
+    assert verdict.outcome == "pass"
+    assert "trailing retention: not enough history, 2 of 3 snapshots" in verdict.skipped
+
+
+def test_a_recipe_makes_the_learned_bound_of_a_snapshot_refuse(tmp_path: Path) -> None:
+    usual = [committed(tmp_path, *day(short=1_000, words=1_000))] * 3
+    bad = day(short=2_000, words=1_000)
+    for rule, outcome in (({"severity": "critical"}, "refuse"), (None, "pass")):
+        bounds = {name: {"trailing": rule} for name in ("retention", "record_retention")}
+        assert snapshot(tmp_path, *bad, trailing=usual, bounds=bounds).outcome == outcome
+
+
 def test_a_day_that_is_mostly_nonsense_is_refused(tmp_path: Path) -> None:
     """27 of 320 texts are left, as of a planted day with 288 texts of random letters; before, that was a warning."""
     found = stage("ingest", 400, status=60), stage("extract", 340, too_short=20)

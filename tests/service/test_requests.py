@@ -29,6 +29,7 @@ VALID: Mapping[str, dict[str, Any]] = {
     "export": {"version": 1, "exports": {"parquet": 0}, "recipe": "corpus"},
     "judge_snapshot": {
         "manifests": {"land": "land/a/manifest.json", "ingest": "ingest/a/manifest.json"},
+        "trailing": [{"ingest": "ingest/b/manifest.json"}],
         "bounds": {},
         **ABOUT,
     },

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pipeline_tasks.constraints import Ratio, Weight
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters.packs import known_language
+from pipeline_tasks.profiles.sums import MOMENTS
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, reject, replace_column
 from pipeline_tasks.stages.score_quality.components import Column, components
@@ -240,7 +241,7 @@ STAGE = Stage(
     version=3,
     splits=True,
     engine="ray",
-    profiled=("score",),
+    profiled=("score", *MOMENTS),
     reasons=(LOW_QUALITY, LOW_COMPONENT),
     title="quality score",
 )
