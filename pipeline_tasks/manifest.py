@@ -25,6 +25,12 @@ NAMED = 32
 
 Tally = Mapping[str, int]
 
+PARTITION = "error:partition"
+"""The reason of rows that were quarantined with their partition, because it failed every try."""
+
+PARTIAL = "partial-"
+"""What the name of a partial manifest has before the digest of what it lacks."""
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
@@ -36,6 +42,10 @@ class Manifest:
     (`stage.Layer`); those of other stages are in their manifests. `parents` are the fingerprints of the input and of
     the history, and `parent_digests` the SHA-256 of their manifests as stored. `resources` and `writer` complete what
     the fingerprint is computed from. `metrics` has whole numbers only, so that merging is exact in any order.
+
+    `poison` are the identities of those input shards that were quarantined whole (`PARTITION`). A manifest with any is
+    partial: it lies beside the whole one, in the same prefix, and its fingerprint is the whole one's, a hyphen, and a
+    digest of `poison`.
     """
 
     stage: str
@@ -58,6 +68,7 @@ class Manifest:
     resources: Mapping[str, str] = field(default_factory=dict)
     below: Shards = ()
     writer: str = WRITER
+    poison: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -101,13 +112,14 @@ class Manifest:
 
 
 def stage_prefix(stage: str, fingerprint: str) -> str:
-    """Return the prefix, relative to the root, under which a stage's output lives."""
-    return f"{stage}/{fingerprint}"
+    """Return the prefix, relative to the root, under which a stage's output lives, the partial one's too."""
+    return f"{stage}/{fingerprint.partition('-')[0]}"
 
 
 def manifest_path(stage: str, fingerprint: str) -> str:
     """Return the path of a stage's manifest: the commit point of the whole stage."""
-    return f"{stage_prefix(stage, fingerprint)}/manifest.json"
+    lacking = fingerprint.partition("-")[2]
+    return f"{stage_prefix(stage, fingerprint)}/manifest.{f'{PARTIAL}{lacking}.' if lacking else ''}json"
 
 
 SHARED = "shared-"
@@ -165,7 +177,9 @@ def identified(manifest: Manifest) -> Manifest:
         "parents": list(manifest.parents),
         "resources": dict(manifest.resources),
     }
-    return replace(manifest, fingerprint=_fingerprint(identity, manifest.writer))
+    whole = _fingerprint(identity, manifest.writer)
+    lacking = f"-{digest_of(sorted(manifest.poison), 12)}" if manifest.poison else ""
+    return replace(manifest, fingerprint=whole + lacking)
 
 
 def _file_of(shard: Shard) -> list[object]:
@@ -174,7 +188,10 @@ def _file_of(shard: Shard) -> list[object]:
 
 def dump(manifest: Manifest) -> bytes:
     """Return the manifest as it is stored: canonical and sealed, byte-identical between attempts."""
-    return seal({"format": FORMAT, **{part.name: getattr(manifest, part.name) for part in fields(manifest)}})
+    named = {part.name: getattr(manifest, part.name) for part in fields(manifest)}
+    if not manifest.poison:
+        del named["poison"]
+    return seal({"format": FORMAT, **named})
 
 
 def reference_of(path: str, manifest: Manifest) -> str:
@@ -228,6 +245,7 @@ def _manifest(raw: Any) -> Manifest:  # noqa: ANN401 -- whatever JSON said
         _require(raw[name], isinstance(raw[name], dict), name)
     for name in ("parents", "parent_digests", "covers"):
         raw[name] = tuple(raw[name])
+    raw["poison"] = tuple(raw.get("poison", ()))
     _require(raw["parent_digests"], len(raw["parent_digests"]) == len(raw["parents"]), "parent_digests")
     raw["schema"] = tuple((name, kind) for name, kind in raw["schema"])
     for name in ("shards", "rejects", "quarantine", "below"):

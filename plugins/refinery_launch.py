@@ -36,7 +36,7 @@ from pipeline_tasks.errors import Transient
 from pipeline_tasks.recipe import RAY, SPARK
 from pipeline_tasks.run.plan import RefineRequest, secret_variable
 from pipeline_tasks.service import daemon
-from pipeline_tasks.service.requests import LandRequest, Reply, Request, SealRequest
+from pipeline_tasks.service.requests import LandRequest, QuarantineRequest, Reply, Request, SealRequest
 from pipeline_tasks.service.session import Session
 
 RequestT = TypeVar("RequestT", bound=Request)
@@ -108,7 +108,7 @@ def _answer(request: Request) -> Reply:
 
 
 def _secret_variable_of(request: Request) -> str:
-    refining = request.stage if isinstance(request, SealRequest) else request
+    refining = request.stage if isinstance(request, SealRequest | QuarantineRequest) else request
     return secret_variable(refining) if isinstance(refining, RefineRequest) else ""
 
 

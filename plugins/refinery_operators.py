@@ -14,6 +14,7 @@ from refinery_approval import Review, Reviewed, rows_of
 from refinery_credentials import adopt_credentials
 from refinery_launch import release, send, submit
 from refinery_metrics import count_stage
+from refinery_quarantine import after_last_try
 from refinery_run import Run, announce, base, run_of
 from refinery_session import ReplyTrigger, Waiting, collect, is_replaceable, log_place
 
@@ -206,7 +207,11 @@ class Refine(StageOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the reply of `refine`; where a cluster does the work, wait for it in the triggerer."""
-        answer = submit(self.request(context), str(context["ti"].id))
+        request = self.request(context)
+        try:
+            answer = submit(request, str(context["ti"].id))
+        except Exception as error:  # noqa: BLE001 -- it is raised again unless it is of the partition's own work
+            answer = after_last_try(context, request, self.its_part(context), error)
         if not isinstance(answer, Waiting):
             return self.end(context, answer)
         log.info("%s  waits for driver %d of %s; %s", self.stage, answer.driver, answer.session, log_place(answer))
@@ -215,7 +220,7 @@ class Refine(StageOperator):
     def resume(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reply that the trigger saw; if its driver is gone, wait for the next one, or raise JobLost."""
         adopt_credentials(run_of(context).root)
-        waiting = Waiting(**event["waiting"])
+        waiting, part = Waiting(**event["waiting"]), self.its_part(context)
         try:
             reply = collect(waiting, event["state"])
         except JobLost as error:
@@ -223,6 +228,8 @@ class Refine(StageOperator):
                 raise
             log.warning("%s  %s", self.stage, error)
             return self.execute(context)
+        except Exception as error:  # noqa: BLE001 -- as in `execute`
+            reply = after_last_try(context, self.request(context), part, error)
         return self.end(context, reply)
 
     def request(self, context: Context) -> RefineRequest:
@@ -237,7 +244,7 @@ class Refine(StageOperator):
 
     def end(self, context: Context, reply: Reply) -> Reply:
         """Log the reply and return it; the driver of a stage in one part may end, and has not recorded its cost."""
-        part = self.its_part(context)
+        part: Part = self.part[0] if isinstance(self.part, list) else self.part
         if part["span"] is None and release(request := self.request(context)):
             send(RecordRequest(request, reply["manifest"], wall=reply["wall"], cpu=reply["cpu"]))
         if part["span"] is None:
@@ -259,15 +266,19 @@ class Seal(StageOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the reply of `seal`."""
         whole = Part(manifest=self.parts_in[0]["manifest"], span=None, name="", of=1, verdict="")
+        spans = [(part["span"][0], part["span"][1]) for part in self.parts_in]
+        replies = list(self.refined)
         request = SealRequest(
             stage=self.refine_request(context, run_of(context), whole),
-            spans=tuple((part["span"][0], part["span"][1]) for part in self.parts_in),
-            wall=sum(reply["wall"] for reply in self.refined),
-            cpu=sum(reply["cpu"] for reply in self.refined),
+            spans=tuple(spans),
+            poison=tuple(span for span, reply in zip(spans, replies, strict=True) if "poison" in reply),
+            wall=sum(reply["wall"] for reply in replies),
+            cpu=sum(reply["cpu"] for reply in replies),
         )
         release(request.stage)
-        times = partition_times([part["name"] for part in self.parts_in], list(self.refined))
-        reply = {**send(request), "times": asdict(times)}
+        times = partition_times([part["name"] for part in self.parts_in], replies)
+        poison = [partition for reply in replies for partition in reply.get("poison", ())]
+        reply = {**send(request), "times": asdict(times), "poison": poison}
         count_stage(context["ti"].dag_id, self.dataset(run_of(context)), self.stage, reply)
         self.manifest = path_of(reply["manifest"])
         log_reply(context, self.stage, reply, funnel_line(reply))

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
+from airflow.sdk import Context, ExceptionRetryPolicy, RetryAction, RetryRule
 
 TRANSIENT = "pipeline_tasks.errors.Transient"
 REFUSAL = "pipeline_tasks.errors.RefineryError"
@@ -25,3 +25,10 @@ RETRIES = {
     "retry_policy": POLICY,
 }
 """Task arguments: three more tries after 15, 30 and 60 seconds (with Airflow's jitter)."""
+
+
+def is_last_try(context: Context, error: Exception) -> bool:
+    """Return whether Airflow will not try a task again that raises `error`."""
+    task = context["ti"]
+    action = POLICY.evaluate(error, task.try_number, task.max_tries).action
+    return bool(action == RetryAction.FAIL or task.try_number > task.max_tries)

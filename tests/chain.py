@@ -84,6 +84,8 @@ class How:
     address: str = ""
     partitions: int = 1
     changes: Mapping[str, Mapping[str, Any]] | None = None
+    poison: Mapping[str, int] | None = None
+    """Stages of which one partition failed every try, with its number from 0."""
 
 
 def refined(root: str, uri: str, how: How | None = None) -> Chain:
@@ -119,9 +121,13 @@ def _refined(request: dict[str, Any], how: How) -> dict[str, Any]:
     if how.partitions == 1 or not stage_card(request["stage"]).splits:
         return reply("refine", **request)
     spans = cut(request, how.partitions)
-    for span in reversed(spans):  # mapped tasks end in any order
-        reply("refine", **request, span=span)
-    return reply("seal", stage=request, spans=spans)
+    failed = (how.poison or {}).get(request["stage"])
+    for rank, span in reversed(list(enumerate(spans))):  # mapped tasks end in any order
+        if rank == failed:
+            reply("quarantine", stage={**request, "span": span})
+        else:
+            reply("refine", **request, span=span)
+    return reply("seal", stage=request, spans=spans, poison=[] if failed is None else [spans[failed]])
 
 
 def cut(request: Mapping[str, Any], partitions: int) -> list[list[int]]:

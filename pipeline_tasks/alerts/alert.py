@@ -35,6 +35,7 @@ KINDS: Mapping[str, Kind] = {
     "gate_refused": Kind("A gate refused", "critical", in_log=True),
     "gate_warned": Kind("A gate warned", "warning", in_log=True),
     "task_failed": Kind("A task failed", "critical", in_log=True),
+    "partial": Kind("A partial snapshot", "critical"),
     "error_rate": Kind("Many errors", "warning"),
     "slow_partitions": Kind("Slow partitions", "warning"),
     "slow_stage": Kind("A slow stage", "warning"),

@@ -8,6 +8,7 @@ from typing import Any
 from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.counted import counted
 from pipeline_tasks.gate.learning import ENOUGH
+from pipeline_tasks.manifest import PARTITION
 from pipeline_tasks.recipe import AlertLimits
 
 ERROR = "error:"
@@ -15,6 +16,9 @@ ERROR = "error:"
 
 MOST_REASONS = 5
 """Reasons that a message names, the most frequent."""
+
+MOST_PARTITIONS = 5
+"""Quarantined partitions that a message names."""
 
 SLOWEST = 5
 """Slow partitions that a message names."""
@@ -62,11 +66,29 @@ def partition_times(names: Sequence[str], replies: Sequence[Mapping[str, Any]]) 
 
 def stage_alerts(limits: AlertLimits, stage: str, refined: Mapping[str, Any], spending: Spending) -> Iterator[Alert]:
     """Yield the alerts of a stage, given the reply of its refinement and what the ledger says of it."""
+    yield from _partial(stage, refined)
     yield from _errors(limits, stage, refined)
     times = refined.get("times")
     yield from _slow_partitions(limits, stage, PartitionTimes(**times)) if times else ()
     yield from _slow_stage(limits, stage, refined, spending)
     yield from _budget(limits, stage, spending)
+
+
+def _partial(stage: str, refined: Mapping[str, Any]) -> Iterator[Alert]:
+    """Yield an alert if partitions of a stage failed every try, and were quarantined whole."""
+    poison = refined.get("poison", ())
+    if not poison:
+        return
+    rows = refined["quarantined"].get(PARTITION, 0)
+    named = [f"{partition['name']}: {partition['error']}" for partition in poison[:MOST_PARTITIONS]]
+    more = [f"and {len(poison) - MOST_PARTITIONS:,} more"] if len(poison) > MOST_PARTITIONS else []
+    yield Alert(
+        "partial",
+        f"{counted(len(poison), 'partition')} of {stage} failed every try: the snapshot is partial",
+        (f"{rows:,} of {counted(refined['rows_in'], 'row')} are quarantined with them", *named, *more),
+        "The run goes on without them. Mend what their errors name, then clear their tasks: they are refined, and the "
+        "snapshot is published anew.",
+    )
 
 
 def _errors(limits: AlertLimits, stage: str, refined: Mapping[str, Any]) -> Iterator[Alert]:

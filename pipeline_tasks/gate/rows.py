@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from pipeline_tasks.gate.estimates import Facts, exact, largest_share, share
 from pipeline_tasks.gate.subject import Family, Subject, profiles_of
-from pipeline_tasks.manifest import Manifest, Tally
+from pipeline_tasks.manifest import PARTITION, Manifest, Tally
 from pipeline_tasks.stage import Shard
 
 NOT_PAGES = ("ingest:not_page", "ingest:revisit", "ingest:unchanged")
@@ -27,6 +27,7 @@ def count_rows(subject: Subject) -> Facts:
         "rejected_share": share(rejected, manifest.rows_in),
         "quarantined": exact(quarantined),
         "quarantined_share": share(quarantined, manifest.rows_in),
+        "partial_share": share(manifest.quarantined.get(PARTITION, 0), manifest.rows_in),
         "retention": None if due is None else share(manifest.rows, due),
         "page_retention": None if due is None else share(manifest.rows, pages_in(manifest, due)),
         "rows_unaccounted": exact(None if due is None else unaccounted),
@@ -61,6 +62,7 @@ ROWS = Family(
         "rejected_share": "share of the input rows",
         "quarantined": "rows quarantined",
         "quarantined_share": "share of the input rows",
+        "partial_share": "share of the input rows that were quarantined with partitions that failed every try",
         "retention": "share of the rows that were kept; none for stages that conserve tokens",
         "page_retention": "as `retention`, without records that were never pages",
         "rows_unaccounted": "rows that are neither kept, rejected nor quarantined",

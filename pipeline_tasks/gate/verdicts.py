@@ -66,6 +66,7 @@ class Question:
     """What a gate is asked: which manifest (of a snapshot: its last one), and what a person wants otherwise.
 
     `trailing` are the references of the manifests that bounds are learned from, in the order of their snapshots.
+    `poison` is the manifest's: a partial manifest lies beside the whole one, and has verdicts of its own.
     """
 
     gate: str
@@ -74,10 +75,12 @@ class Question:
     bounds: Bounds
     override: str
     trailing: tuple[str, ...] = ()
+    poison: tuple[str, ...] = ()
 
     def digest(self) -> str:
         """Return the name under which the verdict is stored next to the manifest."""
-        return digest_of([METHOD, suites_of(self.gate), self.bounds, self.previous, self.override, self.trailing])
+        asked = [METHOD, suites_of(self.gate), self.bounds, self.previous, self.override, self.trailing]
+        return digest_of([*asked, *self.poison])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ def judge(
         subject = Subject(root, manifest, previous, tuple(read_manifest(root, path) for path in trailing))
         return Measured(facts_of(subject), amounts_of(subject), earlier_amounts(subject))
 
-    question = Question(manifest.stage, manifest_path, previous_path, bounds or {}, override, trailing)
+    question = Question(manifest.stage, manifest_path, previous_path, bounds or {}, override, trailing, manifest.poison)
     return _answer(root, question, manifest, measure)
 
 
@@ -133,7 +136,7 @@ def judge_snapshot(
     by_stage = {stage: read_manifest(root, path) for stage, path in paths.items()}
     last = list(by_stage)[-1]
     ends = tuple(list(snapshot.values())[-1] for snapshot in earlier)
-    question = Question(PUBLISH, paths[last], "", bounds or {}, override, ends)
+    question = Question(PUBLISH, paths[last], "", bounds or {}, override, ends, by_stage[last].poison)
 
     def measure() -> Measured:
         before = [snapshot_amounts(read_manifest(root, path) for path in snapshot.values()) for snapshot in earlier]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.staleness import stale_among
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
@@ -12,8 +13,11 @@ from pipeline_tasks.publish.summary import Summary, read_summary
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.recipe import COMPOSE
 
-State = Literal["published", "approved", "stale", "retracted", "refused"]
-"""What the root says of a snapshot: `approved` is published after a person let a refused gate pass."""
+State = Literal["published", "approved", "partial", "stale", "retracted", "refused"]
+"""What the root says of a snapshot: `approved` is published after a person let a refused gate pass.
+
+`partial` is published without partitions that failed every try.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ def _published(
         SnapshotState(
             snapshot=version.snapshot,
             state=_state_of(summaries[version.number], stale.get(version.number, "")),
-            next_step=_next_step(stale.get(version.number, "")),
+            next_step=_next_step(summaries[version.number], stale.get(version.number, "")),
             version=version,
             summary=summaries[version.number],
             versions=numbers[version.snapshot],
@@ -106,11 +110,17 @@ def _published(
 
 
 def _state_of(summary: Summary, stale: str) -> State:
+    if summary.partial:
+        return "partial"
     return "stale" if stale else "approved" if summary.overrides else "published"
 
 
-def _next_step(stale: str) -> str:
-    return f"run it again: earlier snapshots changed since, which {stale} reads" if stale else ""
+def _next_step(summary: Summary, stale: str) -> str:
+    steps = [f"run it again: earlier snapshots changed since, which {stale} reads"] if stale else []
+    if summary.partial:
+        rows = ", ".join(f"{counted(rows, 'row')} of {stage}" for stage, rows in summary.partial.items())
+        steps.insert(0, f"{rows} failed with their partitions: mend what their tasks' logs name, and run it again")
+    return "; ".join(steps)
 
 
 def _retracted(root: str, entry: Retraction) -> SnapshotState:

@@ -1,12 +1,14 @@
-"""Lists the snapshots of a recipe: published, retracted, and stale."""
+"""Lists the snapshots of a recipe: published, partial, retracted, and stale."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, recipe_of, versions_of
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.summary import read_summary
 from pipeline_tasks.publish.tokenizer_pin import read_pin
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.store.reading import read_manifest
@@ -45,12 +47,19 @@ def answer(options: argparse.Namespace) -> int:
 
 
 def _notes(root: str, recipe: str) -> dict[str, str]:
-    """Return notes by snapshot: when and why it was retracted, or from which stage on it is stale."""
+    """Return notes by snapshot: when and why it was retracted, from which stage on it is stale, or what it lacks."""
     notes = {snapshot: retraction.account for snapshot, retraction in version_log.retractions(root, recipe).items()}
     for stale in stale_now(root, recipe):
         notes[stale.version.snapshot] = (
             f"stale from {stale.stage} on: earlier snapshots changed since; `refinery run` it again"
         )
+    for version in version_log.latest_by_snapshot(root, recipe):
+        if partial := read_summary(root, version).partial:
+            named = ", ".join(f"{counted(rows, 'row')} of {stage}" for stage, rows in partial.items())
+            note = (
+                f"partial: {named} are quarantined with their partitions; mend their cause, and `refinery run` it again"
+            )
+            notes[version.snapshot] = "; ".join([note, *filter(None, [notes.get(version.snapshot)])])
     return notes
 
 

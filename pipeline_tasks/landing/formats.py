@@ -63,6 +63,11 @@ def read_records(
     yield from _batches(_rows(stored, name), name, snapshot, batch_bytes)
 
 
+def unread(name: str, snapshot: str, start: int, length: int, error: str) -> pa.RecordBatch:
+    """Return the one row of RECORD that stands for a file of `length` bytes, or a piece of one, that nobody reads."""
+    return _batch([Row(max(start, 0), length, error=error, error_detail=f"{length} bytes")], name, snapshot)
+
+
 def _rows(stored: Reader, name: str) -> Iterator[Row]:
     start = stored.peek(8)
     if not start:

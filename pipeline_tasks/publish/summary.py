@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
-from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.manifest import PARTITION, Manifest
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import PUBLISH, STAGES
 from pipeline_tasks.sealed import digest_of, seal, unseal
@@ -33,7 +33,8 @@ class StageSummary:
     """The numbers of one stage's manifest and of its verdict; `outcome` is "" without a verdict.
 
     `means` are those of the profiled columns of kept rows. `history` are the fingerprints of the history that was
-    read, and `saves_history` is whether the stage saved some for later snapshots.
+    read, and `saves_history` is whether the stage saved some for later snapshots. `partial` are the rows that were
+    quarantined with their partitions, which failed every try.
     """
 
     stage: str
@@ -49,6 +50,7 @@ class StageSummary:
     means: Mapping[str, float]
     outcome: str = ""
     override: str = ""
+    partial: int = 0
 
     @property
     def kept(self) -> float | None:
@@ -71,6 +73,11 @@ class Summary:
         """Why a person let a refused gate pass, by gate."""
         reasons = {stage.stage: stage.override for stage in self.stages} | {PUBLISH: self.override}
         return {gate: reason for gate, reason in reasons.items() if reason}
+
+    @property
+    def partial(self) -> dict[str, int]:
+        """The rows of partitions that failed every try, by stage; empty for a whole snapshot."""
+        return {stage.stage: stage.partial for stage in self.stages if stage.partial}
 
     def mean(self, column: str) -> float | None:
         """Return the mean of a column after the last stage that profiled it; None if none did."""
@@ -139,6 +146,7 @@ def _stage_summary(manifest: Manifest, verdict: Verdict | None) -> StageSummary:
         bytes_in=manifest.bytes_in,
         rejected=sum(manifest.rejected.values()),
         quarantined=sum(manifest.quarantined.values()),
+        partial=manifest.quarantined.get(PARTITION, 0),
         tokens=manifest.tokens,
         means={name: mean for name in sorted(kept) if (mean := mean_of(kept[name])) is not None},
         outcome=verdict.outcome if verdict else "",

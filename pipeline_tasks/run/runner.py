@@ -15,12 +15,24 @@ from pipeline_tasks.errors import (
     RowsVanished,
     SchemaBroken,
 )
-from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, dump, is_shared, load, schema_pairs, total
+from pipeline_tasks.manifest import (
+    ABANDONED,
+    Manifest,
+    commit_slots,
+    dump,
+    identified,
+    is_shared,
+    load,
+    manifest_path,
+    schema_pairs,
+    total,
+)
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.removals import notable
 from pipeline_tasks.profiles.spread import joined
 from pipeline_tasks.run.history import History, read_history
 from pipeline_tasks.run.plan import Plan, RefineRequest, Span, numbered, plan
+from pipeline_tasks.run.quarantine import quarantined
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Engine, Shard, Shards, Stage
@@ -92,6 +104,26 @@ def refine(request: RefineRequest, engine: EngineFactory) -> Refined:
     return Refined(path, manifest, cost)
 
 
+def quarantine(request: RefineRequest) -> Refined:
+    """Commit a partition that failed every try, each row quarantined for `PARTITION`; needs no engine.
+
+    RecipeError for a request of a whole stage: nothing would be left of it.
+    """
+    planned = plan(request)
+    if request.span is None:
+        message = f"{planned.card.name} is refined whole, and not by partitions: it cannot be quarantined"
+        raise RecipeError(message)
+    started = time.perf_counter()
+    shards = planned.inputs(request.span)
+    tracker = quarantined(planned, shards)
+    manifest = _manifest(planned, shards, (), tracker, {})
+    poison = identified(replace(manifest, poison=manifest.covers))
+    check_conservation(planned.card, planned.parent, poison)
+    path = partition_path(planned, request.span, POISON)
+    _commit(storage.connect(request.root), path, poison)
+    return Refined(path, poison, Cost(time.perf_counter() - started, tracker.cpu, tracker.ran, tracker.reused))
+
+
 def _slot(store: Store, planned: Plan) -> str:
     """Return where the stage commits, or has committed: past slots that a vacuum has fenced off."""
     slots = commit_slots(planned.card.name, planned.fingerprint)
@@ -108,9 +140,14 @@ def _commit(store: Store, path: str, manifest: Manifest) -> None:
         raise JobLost(message) from error
 
 
-def partition_path(planned: Plan, span: Span) -> str:
+POISON = ".poison"
+"""What the name of a quarantined partition's manifest ends in: the partition itself may still be refined."""
+
+
+def partition_path(planned: Plan, span: Span, kind: str = "") -> str:
     """Return the path of a partition's manifest, named by the input that it covers and not by its number."""
-    return f"{planned.io.prefix}/partitions/{partition_name(shard.identity for shard in planned.inputs(span))}.json"
+    name = partition_name(shard.identity for shard in planned.inputs(span))
+    return f"{planned.io.prefix}/partitions/{name}{kind}.json"
 
 
 def partition_name(covers: Iterable[str]) -> str:
@@ -122,8 +159,9 @@ def _verified(store: Store, path: str, planned: Plan, span: Span | None = None) 
     """Load a committed manifest; check that it is the planned one and that its shards are stored with their sizes."""
     manifest = load(store.read(path), f"{store.root}/{path}")
     covers = tuple(shard.identity for shard in planned.inputs(span))
+    fingerprint = manifest.fingerprint.partition("-")[0] if manifest.poison else manifest.fingerprint
     expected = (planned.fingerprint, covers, planned.parent_digests)
-    if (manifest.fingerprint, manifest.covers, manifest.parent_digests) != expected:
+    if (fingerprint, manifest.covers, manifest.parent_digests) != expected:
         message = (
             f"{store.root}/{path} was made from other input than {planned.card.name}/{planned.fingerprint} reads: "
             "a manifest that it names was changed; restore that one, or remove this one and run again"
@@ -147,7 +185,7 @@ def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, Tracker
     engine = factory(Tracker(planned.io), read_history(planned.request.root, planned.card.history, planned.history))
     shards = planned.inputs(planned.request.span)
     kept = planned.card.run(shards, planned.params, engine)
-    manifest = _manifest(planned, shards, kept, engine)
+    manifest = _manifest(planned, shards, kept, engine.tracker, engine.saved)
     _check(planned, manifest)
     _check_shared(planned, manifest)
     _check_history(planned.card, engine)
@@ -157,8 +195,7 @@ def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, Tracker
     return manifest, Cost(wall, tracker.cpu, tracker.ran, tracker.reused, reads, tracker.s3_waits), tracker
 
 
-def _manifest(planned: Plan, shards: Shards, kept: Shards, engine: RunningEngine) -> Manifest:
-    tracker = engine.tracker
+def _manifest(planned: Plan, shards: Shards, kept: Shards, tracker: Tracker, saved: Mapping[str, Shards]) -> Manifest:
     receipts = [tracker.by_path[shard.path] for shard in kept]
     tallies = tracker.rejected
     landed_rows = sum(tracker.landed_rows.values())
@@ -171,7 +208,7 @@ def _manifest(planned: Plan, shards: Shards, kept: Shards, engine: RunningEngine
         covers=tuple(shard.identity for shard in shards),
         schema=receipts[0].schema if receipts else (),
         shards=kept,
-        history={name: engine.saved.get(name, ()) for name in planned.card.history},
+        history={name: saved.get(name, ()) for name in planned.card.history},
         rejects=_in_order(receipt.rejects for receipt in tracker.receipts),
         quarantine=_in_order(receipt.quarantine for receipt in tracker.receipts),
         rows_in=landed_rows if planned.parent.landed else sum(shard.rows for shard in shards),
@@ -273,27 +310,39 @@ def check_conservation(card: Stage[Any], parent: Manifest, manifest: Manifest) -
         raise RowsVanished(message)
 
 
-def seal(request: RefineRequest, spans: Sequence[Span]) -> Refined:
-    """Concatenate the committed partitions of a stage into its manifest; every input shard must be covered once."""
+def seal(request: RefineRequest, spans: Sequence[Span], poison: Sequence[Span] = ()) -> Refined:
+    """Concatenate the committed partitions of a stage into its manifest; every input shard must be covered once.
+
+    With `poison`, which are those of the spans that were quarantined, the manifest is partial, unless the whole one is
+    committed already.
+    """
     planned = plan(request)
     store = storage.connect(request.root)
     path = _slot(store, planned)
     if store.size(path):  # an empty object is no commit
         return Refined(path, _verified(store, path, planned), Cost())
-    parts = [_partition(store, planned, span) for span in sorted(spans)]
+    parts = [_partition(store, planned, span, POISON if span in poison else "") for span in sorted(spans)]
     covered = tuple(identity for part in parts for identity in part.covers)
     if covered != tuple(shard.identity for shard in planned.parent.shards):
         shards = len(planned.parent.shards)
         message = f"{planned.io.prefix}: its {len(parts)} partitions do not cover the {shards} input shards once"
         raise RowsVanished(message)
-    whole = _concatenate(parts)
-    check_conservation(planned.card, planned.parent, whole)
-    _commit(store, path, whole)
-    return Refined(path, whole, Cost())
+    if len(poison) == len(parts):
+        message = (
+            f"{planned.card.name}: every one of its {len(parts)} partitions failed every try, and nothing is left; "
+            "the logs of their tasks have the errors. Mend what they name, then run it again"
+        )
+        raise ContractError(message)
+    sealed = _concatenate(parts)
+    check_conservation(planned.card, planned.parent, sealed)
+    if sealed.poison:
+        path = manifest_path(sealed.stage, sealed.fingerprint)
+    _commit(store, path, sealed)
+    return Refined(path, sealed, Cost())
 
 
-def _partition(store: Store, planned: Plan, span: Span) -> Manifest:
-    path = partition_path(planned, span)
+def _partition(store: Store, planned: Plan, span: Span, kind: str) -> Manifest:
+    path = partition_path(planned, span, kind)
     try:
         return _verified(store, path, planned, span)
     except FileNotFoundError as error:
@@ -302,7 +351,7 @@ def _partition(store: Store, planned: Plan, span: Span) -> Manifest:
 
 
 def _concatenate(parts: Sequence[Manifest]) -> Manifest:
-    return replace(
+    sealed = replace(
         parts[0],
         schema=next((part.schema for part in parts if part.schema), ()),
         covers=tuple(digest for part in parts for digest in part.covers),
@@ -316,7 +365,9 @@ def _concatenate(parts: Sequence[Manifest]) -> Manifest:
         rejected=total(part.rejected for part in parts),
         quarantined=total(part.quarantined for part in parts),
         metrics={key: merge(part.metrics[key] for part in parts) for key in ("kept", "rejects")},
+        poison=tuple(identity for part in parts for identity in part.poison),
     )
+    return identified(sealed) if sealed.poison else sealed
 
 
 def _joined(histories: Iterable[Mapping[str, Shards]]) -> dict[str, Shards]:

@@ -95,7 +95,14 @@ class Tracker:
             how += sorted(self.io.files)  # which of the files that the arguments name has which content
         drawn: dict[str, Any] = {"sorted_by": tuple(sorted_by), "layer": layer, "reads": tuple(reads)}
         return [
-            Task(stage_io, task_key(kernel, inputs, broadcast, how), kernel, inputs, broadcast, **drawn)
+            Task(
+                stage_io,
+                task_key(kernel, inputs, broadcast, [*how, *_rests_on(inputs, layer)]),
+                kernel,
+                inputs,
+                broadcast,
+                **drawn,
+            )
             for inputs in rows
         ]
 
@@ -132,6 +139,14 @@ class Tracker:
             stage = self.io.prefix.partition("/")[0]
             step = Step(stage, self.io.root, _weights(tasks))
             log.info("%s: %s to run", stage, counted(len(tasks), "task"), extra={"refinery": {"step": step}})
+
+
+def _rests_on(inputs: Sequence[Shards], layer: Layer | None) -> list[str]:
+    """Return the path of the shard that a shared layer rests on, and nothing for any other task.
+
+    The layer names that path. Another run's shard of the same digest may go with that run, and this layer must not.
+    """
+    return [inputs[0][0].path] if layer and layer.shared else []
 
 
 def _weights(tasks: Sequence[Task]) -> dict[str, float]:

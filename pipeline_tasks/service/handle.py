@@ -6,6 +6,8 @@ history  name the history that earlier snapshots of a recipe saved for this one
 spans    cut a stage's input into partitions of about equal bytes: at most n, or as many as its bytes ask for
 refine   run a stage over its input, or over one span of it
 seal     concatenate a stage's partitions into its manifest
+quarantine
+         quarantine every row of a partition that failed every try
 record   record in the ledger what a stage cost that a driver on a cluster refined
 judge    check a manifest by the stage's gate
 judge_snapshot
@@ -50,7 +52,7 @@ from pipeline_tasks.publish.trainers.versions import Target, export_in_root
 from pipeline_tasks.recipe import COMPOSE, EXPORTS, LAND, PUBLISH, is_trial
 from pipeline_tasks.run.partitions import partitions_for, spans
 from pipeline_tasks.run.plan import RefineRequest, Span
-from pipeline_tasks.run.runner import Cost, Refined, refine, seal
+from pipeline_tasks.run.runner import Cost, Refined, quarantine, refine, seal
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests import (
     CompactRequest,
@@ -61,6 +63,7 @@ from pipeline_tasks.service.requests import (
     JudgeSnapshotRequest,
     LandRequest,
     PublishRequest,
+    QuarantineRequest,
     RecordRequest,
     Reply,
     Request,
@@ -200,10 +203,14 @@ def _completed(request: RefineRequest) -> RefineRequest:
 
 
 def _seal(request: SealRequest) -> Reply:
-    path, manifest, _ = seal(_completed(request.stage), request.spans)
+    path, manifest, _ = seal(_completed(request.stage), request.spans, request.poison)
     sealed = Refined(path, manifest, Cost(request.wall, request.cpu))
     _record(request.stage, sealed)
     return _refined_reply(sealed)
+
+
+def _quarantine(request: QuarantineRequest) -> Reply:
+    return _refined_reply(quarantine(_completed(request.stage)))
 
 
 def _record_stage(request: RecordRequest) -> Reply:
@@ -332,6 +339,7 @@ HANDLERS: Mapping[type[Request], Callable[[Any], Reply]] = {
     SpansRequest: _spans,
     RefineRequest: _refine,
     SealRequest: _seal,
+    QuarantineRequest: _quarantine,
     RecordRequest: _record_stage,
     JudgeRequest: _judge,
     JudgeSnapshotRequest: _judge_snapshot,

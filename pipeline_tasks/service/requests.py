@@ -92,14 +92,32 @@ class SpansRequest:
 
 @dataclass(frozen=True, slots=True)
 class SealRequest:
-    """Concatenate a stage's partitions, one per span, into its manifest; `wall` and `cpu` are their cost together."""
+    """Concatenate a stage's partitions, one per span, into its manifest; `wall` and `cpu` are their cost together.
+
+    `poison` are those of the spans that were quarantined.
+    """
 
     verb: ClassVar[str] = "seal"
 
     stage: RefineRequest
     spans: tuple[Span, ...]
+    poison: tuple[Span, ...] = ()
     wall: Weight = 0.0
     cpu: Weight = 0.0
+
+    @property
+    def root(self) -> str:
+        """The root of the dataset."""
+        return self.stage.root
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineRequest:
+    """Quarantine a partition that failed every try: every row of the span that `stage` names."""
+
+    verb: ClassVar[str] = "quarantine"
+
+    stage: RefineRequest
 
     @property
     def root(self) -> str:
@@ -239,6 +257,7 @@ Request = Union[  # noqa: UP007 -- `get_args` lists its members
     SpansRequest,
     RefineRequest,
     SealRequest,
+    QuarantineRequest,
     RecordRequest,
     JudgeRequest,
     JudgeSnapshotRequest,

@@ -48,6 +48,19 @@ def test_more_than_one_percent_of_errors_is_told_with_the_reasons() -> None:
     assert raised({"quarantined": {"error:cut": 101}}, limits=replace(LIMITS, error_rate=0.02)) == {}
 
 
+def test_quarantined_partitions_are_told_with_their_errors() -> None:
+    poison = [{"name": f"shards {number}-{number} of 90", "error": "signal 9"} for number in range(1, 8)]
+    quarantined = {"error:partition": 70, "error:cut": 10}
+    alert = raised({"quarantined": quarantined, "poison": poison})["partial"]
+    assert alert.headline == "7 partitions of extract failed every try: the snapshot is partial"
+    assert alert.numbers[:2] == (
+        "70 of 10,000 rows are quarantined with them",
+        "shards 1-1 of 90: signal 9",
+    )
+    assert alert.numbers[-1] == "and 2 more"
+    assert "partial" not in raised({"poison": []})
+
+
 def times(*seconds: float, ran: int = 1) -> dict[str, Any]:
     names = [f"{number}.warc.gz" for number in range(1, len(seconds) + 1)]
     return asdict(partition_times(names, [{"wall": wall, "ran": ran} for wall in seconds]))

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pipeline_tasks.gate.suites import EVERY, EXPECTATIONS
 from pipeline_tasks.gate.verdicts import Verdict, judge
-from pipeline_tasks.manifest import Manifest, schema_pairs
+from pipeline_tasks.manifest import PARTITION, Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.spread import SpreadCounter, joined
 from pipeline_tasks.profiles.sums import MOMENTS
@@ -157,6 +157,8 @@ def bad_every(good: Manifest) -> Bad:
         replace(good, quarantined={"error:cut": 4000}, rows_in=24_000, quarantine=(made_up_shard("q", 4000, 9),)),
         None,
     )
+    lost = {PARTITION: 4000}
+    yield replace(good, quarantined=lost, rows_in=24_000, quarantine=(made_up_shard("q", 4000, 9),)), None
     yield kept(good, 0.0), None
     yield kept(good, 0.5), good
 

@@ -25,6 +25,7 @@ ALLOWED = {
     "plugins/refinery_operators.py": {"alerts", *VOCABULARY, *REQUESTS},
     "plugins/refinery_overview.py": READS,
     "plugins/refinery_plugin.py": READS | {"text.urls.takedown"},
+    "plugins/refinery_quarantine.py": {"errors", "run.plan", "service.alone", "service.requests"},
     "plugins/refinery_rendering.py": READS,
     "plugins/refinery_retry.py": VOCABULARY,
     "plugins/refinery_run.py": VOCABULARY,

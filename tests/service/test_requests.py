@@ -22,6 +22,7 @@ VALID: Mapping[str, dict[str, Any]] = {
     "history": ABOUT,
     "spans": {"parent": "land/a/manifest.json", "stage": "ingest", "partitions": 2, **ABOUT},
     "refine": {"stage": "ingest", "params": {}, "parent": "land/a/manifest.json", "span": [0, 1], **ABOUT},
+    "quarantine": {"stage": {"root": "r", "stage": "ingest", "params": {}, "parent": "a", "span": [0, 1]}},
     "seal": {"stage": {"root": "r", "stage": "ingest", "params": {}, "parent": "a"}, "spans": [[0, 1]], "wall": 1.5},
     "record": {"stage": {"root": "r", "stage": "ingest", "params": {}, "parent": "a"}, "manifest": "b", "cpu": 1.5},
     "judge": {"manifest": "ingest/a/manifest.json", "bounds": {}, **ABOUT},
@@ -38,7 +39,7 @@ VALID: Mapping[str, dict[str, Any]] = {
     "vacuum": {"grace": 1, "expire": 0, "limit": 0.5},
 }
 
-OF_A_STAGE = ("seal", "record")
+OF_A_STAGE = ("seal", "quarantine", "record")
 """Verbs whose root is that of the stage's request."""
 
 NEVER = [-1, math.nan, math.inf, -math.inf, 10**400, "\0", "\ud800", ["x", [1]], {"x": {"y": None}}, "x" * 5_000_000]

@@ -10,7 +10,7 @@ from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.objects import Expected
 from pipeline_tasks.manifest import ABANDONED, Manifest, load, stage_prefix
 from pipeline_tasks.run.history import saved_digests
-from pipeline_tasks.run.runner import partition_name
+from pipeline_tasks.run.runner import POISON, partition_name
 from pipeline_tasks.run.task import load_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry
@@ -96,10 +96,17 @@ def _check_leftover(root: str, manifest: Manifest, entry: Entry, findings: Findi
         return
     findings.count("partitions", len(body))
     part = load(body, where)
-    if (part.stage, part.fingerprint) != (manifest.stage, manifest.fingerprint):
+    if stage_prefix(part.stage, part.fingerprint) != stage_prefix(manifest.stage, manifest.fingerprint):
         expected, actual = manifest.fingerprint, part.fingerprint
         findings.add(Problem(where, "is a partition of another stage", expected, actual, heal))
-    elif not {shard.path for shard in part.stored} <= {shard.path for shard in manifest.stored}:
+    elif _was_sealed(part, manifest) and not {shard.path for shard in part.stored} <= {
+        shard.path for shard in manifest.stored
+    }:
         findings.add(Problem(where, "names shards that the sealed manifest does not", heal=heal))
-    elif entry.path.rpartition("/")[2] != f"{partition_name(part.covers)}.json":
+    elif entry.path.rpartition("/")[2] != f"{partition_name(part.covers)}{POISON if part.poison else ''}.json":
         findings.add(Problem(where, "is the manifest of another partition", partition_name(part.covers), "", heal))
+
+
+def _was_sealed(part: Manifest, manifest: Manifest) -> bool:
+    """Return whether a manifest has a partition in this form: quarantined, or refined."""
+    return set(part.poison) == set(part.covers) & set(manifest.poison)

@@ -20,6 +20,7 @@ GAP = {"paddingInner": 0.14, "paddingOuter": 0.07}
 COLORS = {
     "published": "--good",
     "approved": "--plot-6",
+    "partial": "--part",
     "stale": "--warn",
     "awaiting": "--await",
     "refused": "--bad",

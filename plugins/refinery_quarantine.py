@@ -1,0 +1,77 @@
+"""Decides what becomes of a partition that failed its last try: refined alone, quarantined, or failed.
+
+A partition is poison if its own work ends the process: an error that is no refusal, or a worker that dies. Before that
+is believed the partition is refined once more, alone and in a process of its own on this machine, as one that kills its
+worker takes the partitions beside it along.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import Context
+from refinery_launch import needs_session, prepared, send
+from refinery_retry import is_last_try
+
+from pipeline_tasks.errors import JobLost, RefineryError
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.service.alone import Died, refine_alone
+from pipeline_tasks.service.requests import QuarantineRequest, Reply
+
+log = logging.getLogger("refinery")
+
+OF_AIRFLOW = ("airflow", "httpx", "httpcore")
+"""Packages whose errors are Airflow's own: no data causes them."""
+
+
+def after_last_try(context: Context, request: RefineRequest, part: Mapping[str, Any], error: Exception) -> Reply:
+    """Return the reply of a partition that was refined alone, or of its quarantine; raise `error` if it is no poison.
+
+    The reply of a quarantine has `poison`: the partition's name, and the kind of its error.
+    """
+    if part["span"] is None or part["of"] == 1 or not is_last_try(context, error) or not _is_of_work(request, error):
+        raise error
+    kind = _ending_alone(request, error)
+    if isinstance(kind, dict):
+        return kind
+    log.warning(
+        "%s  %s failed every try and is quarantined: the snapshot is partial (%s). Mend what its error names, then "
+        "clear this task: the partition is refined, and the snapshot published anew",
+        request.stage,
+        part["name"],
+        kind,
+    )
+    context["part_name"] = f"QUARANTINED {part['name']}"
+    return {**send(QuarantineRequest(request)), "poison": [{"name": part["name"], "error": kind}]}
+
+
+def _is_of_work(request: RefineRequest, error: Exception) -> bool:
+    """Return whether an error can be of the partition's own work.
+
+    A driver on a cluster that is lost is not: machines and networks end it, too, and with it all partitions.
+    """
+    if isinstance(error, JobLost):
+        return not needs_session(prepared(request))
+    return not isinstance(error, RefineryError) and type(error).__module__.partition(".")[0] not in OF_AIRFLOW
+
+
+def _ending_alone(request: RefineRequest, error: Exception) -> Reply | str:
+    """Return the reply of a partition that is refined alone, or the kind of error that ended it.
+
+    What a cluster has tried several times is not tried again here.
+    """
+    if needs_session(prepared(request)):
+        return _kind_of(error)
+    log.warning("%s  failed its last try (%s); it is refined once more, alone", request.stage, _kind_of(error))
+    try:
+        return refine_alone(prepared(request))
+    except Died as death:
+        log.warning("%s  %s", request.stage, death)
+        return death.kind
+
+
+def _kind_of(error: Exception) -> str:
+    """Return the name of an error's class; of a defect elsewhere, which comes as text, the name before the colon."""
+    name, colon, _ = str(error).partition(":")
+    is_named = type(error) is RuntimeError and colon and name.isidentifier()
+    return name if is_named else type(error).__name__
