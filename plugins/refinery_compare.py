@@ -1,4 +1,4 @@
-"""Gathers what the page that compares two versions shows: what differs, and plots of both."""
+"""Gathers what the page that compares two versions, of one recipe or two, shows: what differs, and plots of both."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -8,10 +8,11 @@ from urllib.parse import quote, urlencode
 from refinery_run import base
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.chosen import chosen_version
-from pipeline_tasks.inspect.diff import Diff, compare
+from pipeline_tasks.inspect.chosen import named_version
+from pipeline_tasks.inspect.diff import Diff, Retention, compare
 from pipeline_tasks.inspect.distributions import paired_distributions
 from pipeline_tasks.inspect.document_sets import Amount
+from pipeline_tasks.inspect.plotted_report import Published
 from pipeline_tasks.inspect.stage_differences import Shift, StageDifference
 from pipeline_tasks.inspect.versions import VersionLine, list_versions
 from pipeline_tasks.publish import version_log
@@ -33,21 +34,37 @@ LEAST_SHIFT = 0.01
 GROUPS_SHOWN = 12
 """Groups of a column that the page lists, those with most documents."""
 
+OTHERS_SHOWN = 50
+"""Versions of each other recipe that the page lets choose, the newest."""
+
 COLORS = ("--plot-1", "--plot-2")
 """The colors of the second version and of the first, as snapshots and those before them have them."""
 
 Group = tuple[str, tuple[Amount, Amount]]
+
+Pair = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class StageCosts:
+    """The seconds and dollars that a stage took in each version, as the ledger has them; None without a record."""
+
+    stage: str
+    seconds: Pair
+    usd: Pair
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
     """The page: the versions to choose from, the names of both sides, and what differs or what is wrong.
 
-    `documents` is whether their documents are compared by id. Without `diff` nothing could be compared.
+    A side is named as `refinery diff` takes it: by a number, or `RECIPE:NUMBER` of another recipe. `documents` is
+    whether their documents are compared by id. Without `diff` nothing could be compared.
     """
 
     recipe: str
     versions: Sequence[VersionLine]
+    others: Mapping[str, Sequence[VersionLine]]
     a: str
     b: str
     documents: bool
@@ -55,6 +72,31 @@ class Compared:
     diff: Diff | None = None
     stages: Plot | None = None
     distributions: Sequence[Plot] = ()
+    costs: Sequence[StageCosts] = ()
+
+    @property
+    def title(self) -> str:
+        """What is compared."""
+        recipes = {each.recipe: None for each in (self.diff.a, self.diff.b)} if self.diff else {self.recipe: None}
+        return f"Compare versions of {' and '.join(recipes)}"
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The numbers of both versions; with the recipes if these differ."""
+        if self.diff is None:
+            return self.a, self.b
+        return short_name(self.diff.a, self.diff), short_name(self.diff.b, self.diff)
+
+    @property
+    def reasons(self) -> list[tuple[str, str, tuple[int, int]]]:
+        """The rows of each reason, by stage, in both versions."""
+        stages = self.diff.stages if self.diff else ()
+        return [(stage.stage, reason, rows) for stage in stages for reason, rows in stage.reasons.items()]
+
+    @property
+    def retention(self) -> Sequence[Retention]:
+        """The languages that are listed, the largest."""
+        return self.diff.retention[:GROUPS_SHOWN] if self.diff else ()
 
     @property
     def swapped(self) -> str:
@@ -71,7 +113,8 @@ class Compared:
     @property
     def snapshots(self) -> list[Version]:
         """The versions whose snapshots the page links to: one of each snapshot."""
-        return list({each.snapshot: each for each in (self.diff.a, self.diff.b)}.values()) if self.diff else []
+        sides = (self.diff.a, self.diff.b) if self.diff else ()
+        return list({(each.recipe, each.snapshot): each for each in sides}.values())
 
     @property
     def shifts(self) -> list[Shift]:
@@ -118,13 +161,14 @@ def documents_of(a: Version, b: Version) -> int:
 def compared(root: str, recipe: str, a: str, b: str, *, documents: bool) -> Compared:
     """Return the page of two versions, by number or snapshot; RecipeError if the recipe has not been published.
 
-    Without `b` it is the newest version, without `a` the one that `b` follows.
+    `RECIPE:NAME` names one of another recipe. Without `b` it is the newest version, and without `a` the one that `b`
+    follows: the newest if `b` is of another recipe, and that of another recipe if there is no other of this one.
     """
     versions = list_versions(root, recipe)
     if not versions:
         version_log.current(root, recipe)  # raises: it says what is published
-    page = Compared(recipe, versions[::-1], a, b, documents)
-    if len(versions) < FEWEST:
+    page = Compared(recipe, versions[::-1], _others(root, recipe), a, b, documents)
+    if len(versions) < FEWEST and not page.others:
         return replace(page, message=f"{recipe} has one version; there is none to compare it with")
     try:
         return _filled(root, page, versions)
@@ -134,41 +178,81 @@ def compared(root: str, recipe: str, a: str, b: str, *, documents: bool) -> Comp
 
 def _filled(root: str, page: Compared, versions: Sequence[VersionLine]) -> Compared:
     """Return the page with what differs; RecipeError for a version that is not there, or too many documents."""
-    b = chosen_version(root, page.recipe, page.b or str(versions[-1].number))
-    a = chosen_version(root, page.recipe, page.a or str(_followed(versions, b)))
-    page = replace(page, a=str(a.number), b=str(b.number))
-    if a.number == b.number:
-        message = f"version {a.number} of {page.recipe} is on both sides; choose another for one of them"
+    b = named_version(root, page.recipe, page.b or str(versions[-1].number))
+    a = named_version(root, page.recipe, page.a or _followed(page, versions, b))
+    page = replace(page, a=_side(page.recipe, a), b=_side(page.recipe, b))
+    if page.a == page.b:
+        message = f"version {a.number} of {a.recipe} is on both sides; choose another for one of them"
         raise RecipeError(message)
     if page.documents and documents_of(a, b) > MOST_DOCUMENTS:
         message = (
             f"versions {a.number} and {b.number} have {documents_of(a, b):,} documents, and a page compares the ids of "
-            f"{MOST_DOCUMENTS:,}; use `refinery diff {a.number} {b.number} --documents`"
+            f"{MOST_DOCUMENTS:,}; use `refinery diff {page.a} {page.b} --documents`"
         )
         raise RecipeError(message)
     diff = compare(root, a, b, documents=page.documents)
-    return replace(page, diff=diff, stages=_stages(diff), distributions=_distributions(root, a, b))
+    return replace(
+        page, diff=diff, stages=_stages(diff), distributions=_distributions(root, diff), costs=_costs(root, diff)
+    )
 
 
-def _followed(versions: Sequence[VersionLine], version: Version) -> int:
-    """Return the version before this one, of its snapshot if there is any; the first one is followed itself."""
+def _others(root: str, recipe: str) -> dict[str, Sequence[VersionLine]]:
+    """Return the newest versions of each other recipe, the newest first."""
+    names = [name for name in version_log.recipes(root) if name != recipe]
+    lines = {name: list_versions(root, name)[::-1][:OTHERS_SHOWN] for name in names}
+    return {name: versions for name, versions in lines.items() if versions}
+
+
+def _side(recipe: str, version: Version) -> str:
+    return str(version.number) if version.recipe == recipe else f"{version.recipe}:{version.number}"
+
+
+def _costs(root: str, diff: Diff) -> list[StageCosts]:
+    """Return what the stages of both took; of two versions of one snapshot the ledger has the newest run alone."""
+    if (diff.a.recipe, diff.a.snapshot) == (diff.b.recipe, diff.b.snapshot):
+        return []
+    a, b = ({row["stage"]: row for row in Published(root, version).costs} for version in (diff.a, diff.b))
+    stages = [stage.stage for stage in diff.stages if stage.stage in a or stage.stage in b]
+    none = {"wall_seconds": None, "cost_usd": None}
+    rows = [(stage, a.get(stage, none), b.get(stage, none)) for stage in stages]
+    return [
+        StageCosts(stage, (x["wall_seconds"], y["wall_seconds"]), (x["cost_usd"], y["cost_usd"]))
+        for stage, x, y in rows
+    ]
+
+
+def _followed(page: Compared, versions: Sequence[VersionLine], version: Version) -> str:
+    """Return the name of the version before this one, of its snapshot if there is any; the first is followed itself.
+
+    A version of another recipe follows the newest of this one, and the only one of its recipe the newest of another.
+    """
+    if version.recipe != page.recipe:
+        return str(versions[-1].number)
+    if len(versions) < FEWEST:
+        name, lines = next(iter(page.others.items()))
+        return f"{name}:{lines[0].number}"
     before = [line for line in versions if line.number < version.number]
     own = [line for line in before if line.snapshot == version.snapshot]
-    return (own or before or versions[1:])[-1].number
+    return str((own or before or versions[1:])[-1].number)
 
 
-def _colors(a: Version, b: Version) -> dict[str, str]:
-    return dict(zip((side_name(b), side_name(a)), COLORS, strict=True))
+def _colors(diff: Diff) -> dict[str, str]:
+    return dict(zip((side_name(diff.b, diff), side_name(diff.a, diff)), COLORS, strict=True))
 
 
-def side_name(version: Version) -> str:
+def short_name(version: Version, diff: Diff) -> str:
+    """Return the number of a version, with its recipe if those of both sides differ."""
+    return str(version.number) if diff.a.recipe == diff.b.recipe else f"{version.recipe} {version.number}"
+
+
+def side_name(version: Version, diff: Diff) -> str:
     """Return how plots name a version."""
-    return f"{version.number}: {version.snapshot}"
+    return f"{short_name(version, diff)}: {version.snapshot}"
 
 
 def _stages(diff: Diff) -> Plot | None:
     counts = {stage.stage: _kept(stage) for stage in diff.stages if stage.stage not in COPIES}
-    colors = dict(reversed(_colors(diff.a, diff.b).items()))
+    colors = dict(reversed(_colors(diff).items()))
     return change_plot("Rows that each stage kept", "stage", counts, colors=colors, ranked=False)
 
 
@@ -177,9 +261,9 @@ def _kept(stage: StageDifference) -> tuple[int, int]:
     return a or 0, b or 0
 
 
-def _distributions(root: str, a: Version, b: Version) -> list[Plot]:
-    colors = _colors(a, b)
+def _distributions(root: str, diff: Diff) -> list[Plot]:
+    colors = _colors(diff)
     return [
         distribution(stage, column, dict(zip(colors, reversed(profiles), strict=True)), colors)
-        for stage, column, profiles in paired_distributions(root, a, b)
+        for stage, column, profiles in paired_distributions(root, diff.a, diff.b)
     ]

@@ -27,11 +27,10 @@ from refinery_snapshot import links_of, plots_of, run_of_snapshot
 from refinery_whatif import whatif_of
 
 from pipeline_tasks.errors import RecipeError, RefineryError, Transient
-from pipeline_tasks.gate.verdicts import Verdict, read_verdict
-from pipeline_tasks.inspect import funnel
 from pipeline_tasks.inspect.document import failed_rules
 from pipeline_tasks.inspect.find import current_versions
 from pipeline_tasks.inspect.places import placed
+from pipeline_tasks.inspect.plotted_report import Published
 from pipeline_tasks.inspect.shares import site_shares
 from pipeline_tasks.inspect.text_edits import COMPARED
 from pipeline_tasks.inspect.trace import trace
@@ -162,10 +161,6 @@ def snapshots() -> HTMLResponse:
     return render("snapshots.html", recipes=recipe_pages(root(), landed.snapshots), landed=landed)
 
 
-def _verdicts(version: version_log.Version) -> dict[str, Verdict]:
-    return {stage: read_verdict(root(), path) for stage, path in version.verdicts.items() if path}
-
-
 @app.get("/snapshot/{recipe}/{snapshot}")
 def snapshot_page(recipe: str, snapshot: str, user: GetUserDep) -> HTMLResponse:
     """Show a snapshot's funnel, gates and bounds, languages and sites, distributions over earlier ones, time and cost.
@@ -176,18 +171,15 @@ def snapshot_page(recipe: str, snapshot: str, user: GetUserDep) -> HTMLResponse:
     if retraction is not None:
         return _retracted(retraction)
     version = version_log.current(root(), recipe, snapshot)
-    earlier = version_log.earlier(root(), recipe, snapshot)
-    run = run_of_snapshot(root(), version)
-    known: dict[str, Any] = {
-        "steps": funnel.funnel(root(), version),
-        "verdicts": _verdicts(version),
-        "costs": _costs(recipe, snapshot),
-    }
+    published = Published(root(), version)
+    earlier, run = published.earlier, run_of_snapshot(root(), version)
+    known: dict[str, Any] = {name: getattr(published, name) for name in ("steps", "verdicts", "costs")}
     return render(
         "snapshot.html",
         version=version,
         state=state_of(root(), recipe, snapshot, run),
         before=earlier[-1] if earlier else None,
+        has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
         plots=plots_of(root(), version, earlier, **known, run=run),
         sites=site_shares(root(), version, earlier) if _may_approve(user) else None,
         run=links_of(run),
@@ -207,7 +199,7 @@ def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
     """Show what other bounds of `filter_quality` would keep; its address names the bounds that were changed alone."""
     version = version_log.current(root(), recipe, snapshot)
     query = request.query_params.multi_items()
-    page = whatif_of(root(), version, query, _costs(recipe, snapshot))
+    page = whatif_of(root(), version, query, Published(root(), version).costs)
     if query != page.fields:
         return RedirectResponse(page.address, SEE_OTHER)
     shown = render("whatif.html", whatif=page, version=version, forecast=page.forecast, command=page.command(root()))
@@ -217,7 +209,7 @@ def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
 
 @app.get("/compare/{recipe}")
 def compare_page(recipe: str, a: Name = "", b: Name = "", documents: Name = "") -> Response:
-    """Show what differs between two versions of a recipe, by number or snapshot; with `documents`, by id, too."""
+    """Show what differs between two versions, named by number or snapshot; with `documents`, by id, too."""
     page = compared(root(), recipe, a.strip(), b.strip(), documents=bool(documents))
     shown = render("compare.html", compared=page, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message and (a or b) else shown.status_code
@@ -229,14 +221,6 @@ def _retracted(retraction: version_log.Retraction) -> HTMLResponse:
     versions = version_log.versions(root(), retraction.recipe)
     retracted = [version for version in versions if version.number in retraction.retracts]
     return render("retracted.html", retraction=retraction, versions=retracted)
-
-
-def _costs(recipe: str, snapshot: str) -> list[Mapping[str, Any]]:
-    """Return the cost of each stage from the ledger; no rows where no run was recorded."""
-    from pipeline_tasks.publish.ledger import Ledger, ledger_of
-
-    with Ledger.open(ledger_of(root())) as ledger:
-        return list(ledger.query("cost", recipe=recipe, snapshot=snapshot))
 
 
 @app.get("/rejects/{recipe}/{snapshot}/{stage}", dependencies=[Depends(reads_texts)])

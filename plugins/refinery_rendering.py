@@ -159,6 +159,7 @@ PAGES.globals |= {
     "number": number,
     "percent": percent,
     "usd": usd,
+    "seconds": seconds,
     "figure": figure,
 }
 PAGES.filters |= {

@@ -28,6 +28,14 @@ def chosen_version(root: str, recipe: str, name: str) -> Version:
     raise RecipeError(message)
 
 
+def named_version(root: str, recipe: str, name: str) -> Version:
+    """As `chosen_version`; the name `RECIPE:NAME` is that of a version of another recipe."""
+    other, colon, own = name.partition(":")
+    if colon and other in version_log.recipes(root):
+        return chosen_version(root, other, own)
+    return chosen_version(root, recipe, name)
+
+
 def ordered_manifests(root: str, version: Version) -> dict[str, Manifest]:
     """Return the manifests of a version by stage, each after the one that it was made of, whatever the stages are."""
     manifests = {stage: read_manifest(root, referred) for stage, referred in sorted(version.manifests.items())}

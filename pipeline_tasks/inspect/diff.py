@@ -1,4 +1,4 @@
-"""Compares two versions of a recipe: settings, code and inputs, rows, distributions, and documents by id."""
+"""Compares two versions, of one recipe or two: settings, code and inputs, rows, distributions, documents by id."""
 
 import argparse
 import json
@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pipeline_tasks.inspect.chosen import chosen_version, document_manifest, ordered_manifests
+from pipeline_tasks.inspect.chosen import document_manifest, named_version, ordered_manifests
 from pipeline_tasks.inspect.command import add_json, add_recipe, print_result, recipe_of
 from pipeline_tasks.inspect.document_sets import BY, Amount, Comparison, Groups, Side, compare_documents
+from pipeline_tasks.inspect.shares import language_shares
 from pipeline_tasks.inspect.stage_differences import (
     Difference,
     Manifests,
@@ -26,6 +27,24 @@ SHOWN = 60
 MOST_GROUPS = 12
 """Groups of a column in the table, those with most documents."""
 
+MOST_REASONS = 4
+"""Reasons in the table of those whose rows differ at a stage, the most frequent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """The documents of a language that came into the stages that count languages, and that they kept, in both."""
+
+    language: str
+    rows_in: tuple[int, int]
+    rows: tuple[int, int]
+
+    @property
+    def shares(self) -> tuple[float | None, float | None]:
+        """The share that was kept in each; None where none came in."""
+        a, b = (rows / rows_in if rows_in else None for rows, rows_in in zip(self.rows, self.rows_in, strict=True))
+        return a, b
+
 
 @dataclass(frozen=True, slots=True)
 class Diff:
@@ -41,11 +60,12 @@ class Diff:
     shifts: tuple[Shift, ...]
     groups: Mapping[str, Mapping[str, tuple[Amount, Amount]]]
     documents: Comparison | None
+    retention: tuple[Retention, ...] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the two versions, the root, and what to read."""
-    what = "version number, or a snapshot for its newest version"
+    what = "version number, or a snapshot for its newest version; RECIPE:NAME for one of another recipe"
     parser.add_argument("a", metavar="A", help=what)
     parser.add_argument("b", metavar="B", help=f"the other {what}")
     add_recipe(parser)
@@ -59,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Print what differs."""
     recipe = recipe_of(options)
-    a, b = (chosen_version(options.root, recipe, name) for name in (options.a, options.b))
+    a, b = (named_version(options.root, recipe, name) for name in (options.a, options.b))
     diff = compare(options.root, a, b, documents=options.documents or bool(options.to), to=options.to)
     print_result(options, diff_facts(diff), diff_lines(diff))
     return 0
@@ -73,7 +93,24 @@ def compare(root: str, a: Version, b: Version, *, documents: bool = False, to: s
     if documents and sides[0] and sides[1]:
         compared, before, now = compare_documents(sides[0], sides[1], to)
         groups = {by: _paired(before, now, by) for by in BY}
-    return Diff(a, b, tuple(stage_differences(left, right)), tuple(shifts(left, right)), groups, compared)
+    stages, shifted = tuple(stage_differences(left, right)), tuple(shifts(left, right))
+    return Diff(a, b, stages, shifted, groups, compared, _retention(root, a, b))
+
+
+def _retention(root: str, a: Version, b: Version) -> tuple[Retention, ...]:
+    """Return the retention of each language in both versions, the largest language first; none if one counts none."""
+    counted = [language_shares(root, version, ()) for version in (a, b)]
+    if not all(counted):
+        return ()
+    left, right = ({share.code: (share.rows_in, share.rows) for share in each.shares} for each in counted if each)
+    none = 0, 0
+    pairs = {code: (left.get(code, none), right.get(code, none)) for code in {**left, **right}}
+    codes = sorted(pairs, key=lambda code: (-max(rows_in for rows_in, _ in pairs[code]), code))
+    return tuple(Retention(code, *_transposed(*pairs[code])) for code in codes)
+
+
+def _transposed(a: tuple[int, int], b: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (a[0], b[0]), (a[1], b[1])
 
 
 def _side(root: str, manifests: Manifests) -> Side | None:
@@ -106,6 +143,7 @@ def diff_facts(diff: Diff) -> dict[str, Any]:
             by: {name: {"a": asdict(a), "b": asdict(b)} for name, (a, b) in groups.items()}
             for by, groups in diff.groups.items()
         },
+        "retention": [asdict(language) | {"shares": language.shares} for language in diff.retention],
         "documents": diff.documents and asdict(diff.documents),
     }
 
@@ -118,10 +156,12 @@ def diff_lines(diff: Diff) -> Iterator[str]:
     for stage in diff.stages:
         yield f"{stage.stage:<18}{_pair(*stage.rows_in):>26}{_pair(*stage.rows):>26}"
         yield from (f"    {_setting(difference)}" for difference in stage.differences)
+        yield from _reason_lines(stage)
     if diff.shifts:
         yield ""
         yield f"{'column':<18}{'stage':<18}{'PSI':>8}{'median':>22}"
         yield from (_shift_line(shift) for shift in diff.shifts)
+    yield from _retention_lines(diff)
     for by, groups in diff.groups.items():
         yield from _group_lines(by, groups, has_tokens=diff.documents is not None)
     yield ""
@@ -138,6 +178,25 @@ def _size_lines(diff: Diff) -> Iterator[str]:
 def _pair(a: int | None, b: int | None) -> str:
     left, right = ("-" if value is None else f"{value:,}" for value in (a, b))
     return left if left == right else f"{left} -> {right}"
+
+
+def _reason_lines(stage: StageDifference) -> Iterator[str]:
+    differing = {reason: pair for reason, pair in stage.reasons.items() if pair[0] != pair[1]}
+    for reason, (a, b) in [*differing.items()][:MOST_REASONS]:
+        yield f"    {reason}: {a:,} -> {b:,} rows"
+    if len(differing) > MOST_REASONS:
+        yield f"    ... and {len(differing) - MOST_REASONS:,} more reasons; --json has all"
+
+
+def _retention_lines(diff: Diff) -> Iterator[str]:
+    if not diff.retention:
+        return
+    yield ""
+    yield f"{'language':<18}{'came in':>26}{'kept':>26}{'retention':>20}"
+    for language in diff.retention[:MOST_GROUPS]:
+        a, b = ("-" if share is None else f"{share:.1%}" for share in language.shares)
+        shares = a if a == b else f"{a} -> {b}"
+        yield f"{language.language:<18}{_pair(*language.rows_in):>26}{_pair(*language.rows):>26}{shares:>20}"
 
 
 def _setting(difference: Difference) -> str:

@@ -4,14 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from pipeline_tasks.gate.learning import SNAPSHOTS
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.publish.plots.distributions import SERIES
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.store.reading import read_manifest
-
-TRAILING = 7
-"""Earlier versions that are compared with, the last ones."""
 
 THIS, PREVIOUS, EARLIER = SERIES
 
@@ -34,7 +32,7 @@ def distributions(
     """
     for column, stage in sorted(_last_stages(root, version).items()):
         profiles = {THIS: _profile(root, version, stage, column)}
-        before = [_profile(root, each, stage, column) for each in earlier[-TRAILING:]]
+        before = [_profile(root, each, stage, column) for each in earlier[-SNAPSHOTS:]]
         profiles |= {PREVIOUS: before[-1]} if before else {}
         profiles |= {EARLIER: merge([{column: each} for each in before if each]).get(column)} if len(before) > 1 else {}
         known = {series: profile for series, profile in profiles.items() if profile}

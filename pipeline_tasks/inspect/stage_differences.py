@@ -33,12 +33,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class StageDifference:
-    """A stage of one version or both: rows that came in and stayed (None where nothing counted them)."""
+    """A stage of one version or both: rows that came in and stayed (None where nothing counted them).
+
+    `reasons` are the rows that it rejected or quarantined in each version, by reason.
+    """
 
     stage: str
     rows_in: tuple[int | None, int | None]
     rows: tuple[int | None, int | None]
     differences: tuple[Difference, ...]
+    reasons: Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,14 @@ def _stages(a: Manifests, b: Manifests) -> list[str]:
 def _stage_difference(stage: str, a: Manifest | None, b: Manifest | None) -> StageDifference:
     left, right = _rows(a), _rows(b)
     differences = tuple(_differences(a, b)) if a and b else ()
-    return StageDifference(stage, (left[0], right[0]), (left[1], right[1]), differences)
+    return StageDifference(stage, (left[0], right[0]), (left[1], right[1]), differences, _reasons(a, b))
+
+
+def _reasons(a: Manifest | None, b: Manifest | None) -> dict[str, tuple[int, int]]:
+    """Return the rows of each reason in both manifests, the most frequent reason first."""
+    left, right = ({**of.rejected, **of.quarantined} if of else {} for of in (a, b))
+    pairs = {reason: (left.get(reason, 0), right.get(reason, 0)) for reason in {**left, **right}}
+    return dict(sorted(pairs.items(), key=lambda pair: (-max(pair[1]), pair[0])))
 
 
 def _rows(manifest: Manifest | None) -> tuple[int | None, int | None]:

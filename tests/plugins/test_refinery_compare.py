@@ -11,8 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.diff import compare
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.sealed import path_of
+from pipeline_tasks.store.reading import read_manifest
 from tests.documents import documents
 from tests.refining import commit_parent, refined
 from tests.small_root import SmallRoot
@@ -161,6 +165,92 @@ def test_whole_recipes_and_retracted_versions_are_compared(
         assert visitor.get(html.unescape(link)).status_code == 200, link
     by_name = shown(visitor, recipe="small", a="1", b="2026-11-21")
     assert (by_name.status_code, "was retracted on" in by_name.text) == (422, True)
+
+
+@pytest.fixture
+def two_recipes(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A copy of the root with a second recipe, which keeps fewer documents of the same snapshot, and its costs."""
+    copy = tmp_path / "root"
+    shutil.copytree(root, copy)
+    texts = [f"{text} {at}" for at, text in enumerate(TEXTS)]
+    parent = commit_parent(copy, [documents(texts, language=pa.array(LANGUAGES, pa.string()))], "other")
+    limits = {"profiles": ["c4", "gopher_quality"], "gopher_quality": {"min_doc_words": 100}}
+    path, manifest = refined(copy, "filter_quality", parent, limits)
+    entry = {"recipe": "strict", "snapshot": "2026-11-19", "landing": "", "manifests": {"filter_quality": path}}
+    sizes = {"documents": manifest.rows, "tokens": 10 * manifest.rows, "sequences": 1}
+    version_log.append(str(copy), entry | sizes | {"verdicts": {}, "prefix": ""})
+    monkeypatch.setenv("REFINERY_ROOT", str(copy))
+    return str(copy)
+
+
+def test_versions_of_two_recipes_are_compared(visitor: Any, two_recipes: str) -> None:
+    web, strict = version_log.versions(two_recipes, "web")[0], version_log.versions(two_recipes, "strict")[0]
+    diff = compare(two_recipes, web, strict)
+    page = shown(visitor, a="1", b="strict:1")
+    assert page.status_code == 200
+    words = text(page.text)
+    assert "Compare versions of web and strict" in words
+    assert f"Tokens {web.tokens} → to {strict.tokens}" in words
+    assert "params.profiles" in words
+    [stage] = diff.stages
+    assert any(reason.startswith("c4:") for reason in stage.reasons)
+    for reason, (a, b) in stage.reasons.items():
+        assert f"{reason} filter_quality {a} {b} {f'{b - a:+}' if a != b else 0}" in words
+    [english] = [language for language in diff.retention if language.language == "en"]
+    before, after = (f"{share * 100:.1f} %" for share in english.shares if share is not None)
+    assert before != after
+    assert f"en {english.rows_in[0]} {english.rows[0]} → to {english.rows[1]} {before} → to {after}" in words
+    assert 'value="strict:1" selected' in page.text
+    assert "refinery diff 1 strict:1" in words
+    spec = json.loads(html.unescape(re.findall(r'data-spec="([^"]+)"', page.text)[0]))
+    assert {row["series"] for row in spec["data"]["values"]} == {"web 1: 2026-11-19", "strict 1: 2026-11-19"}
+    for link in re.findall(r'href="/refinery(/[^"]+)"', page.text):
+        assert visitor.get(html.unescape(link)).status_code == 200, link
+
+
+def test_the_ledger_has_the_costs_of_both_recipes(visitor: Any, two_recipes: str) -> None:
+    assert "The ledger has no record of these snapshots" in shown(visitor, a="1", b="strict:1").text
+    assert "Both versions are of one snapshot" in shown(visitor, a="1", b="2").text
+    with Ledger.open(ledger_of(two_recipes)) as ledger:
+        for recipe, seconds in (("web", 30.0), ("strict", 45.0)):
+            version = version_log.current(two_recipes, recipe, "2026-11-19")
+            ledger.record_version(version)
+            path = path_of(version.manifests["filter_quality"])
+            manifest = read_manifest(two_recipes, path)
+            ledger.record_stage(path, manifest, wall=seconds, snapshot=version.snapshot, recipe=recipe, engine="local")
+    page = text(shown(visitor, a="1", b="strict:1").text)
+    assert "filter_quality 30 s → to 45 s" in page
+
+
+def test_a_version_is_found_by_the_recipe_before_its_name(visitor: Any, two_recipes: str) -> None:
+    for fields, sides in (
+        ({"b": "strict:2026-11-19"}, ["3", "strict:1"]),
+        ({"a": "strict:1"}, ["strict:1", "3"]),
+        ({"a": "strict:1", "b": "2"}, ["strict:1", "2"]),
+    ):
+        page = shown(visitor, **fields)
+        assert page.status_code == 200
+        assert re.findall(r'<option value="([^"]+)" selected>', page.text) == sides
+    alone = shown(visitor, recipe="strict")
+    assert (alone.status_code, "web 3: " in alone.text) == (200, True)
+    assert 'href="/refinery/compare/strict?b=1"' in visitor.get("/snapshot/strict/2026-11-19").text
+    wrong = shown(visitor, a="strict:7", b="1")
+    assert (wrong.status_code, "recipe strict has no version or snapshot &#39;7&#39;" in wrong.text) == (422, True)
+    same = shown(visitor, recipe="strict", a="strict:1", b="1")
+    assert (same.status_code, "version 1 of strict is on both sides" in same.text) == (422, True)
+
+
+def test_the_command_compares_two_recipes(two_recipes: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "web:1", "strict:1", two_recipes]) == 0
+    printed = capsys.readouterr().out
+    assert "A: web version 1" in printed
+    assert "B: strict version 1" in printed
+    assert re.search(r"^    c4:\w+: 0 -> \d+ rows$", printed, re.MULTILINE)
+    assert re.search(r"^en +\d+ +\d+ -> \d+ +[\d.]+% -> [\d.]+%$", printed, re.MULTILINE)
+    assert main(["diff", "1", "strict:1", two_recipes, "--recipe", "web", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["a"]["recipe"], facts["b"]["recipe"]) == ("web", "strict")
+    assert facts["retention"][0]["shares"][0] > facts["retention"][0]["shares"][1]
 
 
 def test_a_single_version_is_said_to_have_no_other(
