@@ -28,6 +28,7 @@ from airflow.sdk import DAG, XComArg
 from refinery_alerts import FailureAlert
 from refinery_approval import approval_param
 from refinery_form import params_of_runs
+from refinery_openlineage import lineage_completed, lineage_failed, lineage_started
 from refinery_operators import Compose, Export, Publish, log_failure, log_retry
 from refinery_retry import RETRIES
 from refinery_wiring import asset_of, cuts_of, wire_stages
@@ -38,7 +39,12 @@ from pipeline_tasks.recipe import BUILDS, Recipe, Versions, load_build, recipe_n
 def wire(recipe: Recipe) -> DAG:
     """Wire one recipe: compose, (stage, gate)*, publish, and export if the recipe has `exports`."""
     versions = recipe.versions or Versions("")
-    callbacks = {"on_failure_callback": [FailureAlert(), log_failure], "on_retry_callback": log_retry}
+    callbacks = {
+        "on_execute_callback": lineage_started,
+        "on_success_callback": lineage_completed,
+        "on_failure_callback": [FailureAlert(), lineage_failed, log_failure],  # with the last `refinery run` ends
+        "on_retry_callback": log_retry,
+    }
     cuts = cuts_of(recipe)
     with DAG(
         f"build_{recipe.name}",

@@ -41,6 +41,7 @@ from airflow.sdk import DAG, Param, XComArg
 from refinery_alerts import FailureAlert
 from refinery_approval import approval_param
 from refinery_form import ADVANCED, OPTIONAL, TEXT, params_of_runs
+from refinery_openlineage import lineage_completed, lineage_failed, lineage_started
 from refinery_operators import Land, Publish, PublishGate, log_failure, log_retry
 from refinery_retry import RETRIES
 from refinery_sensor import SnapshotSensor
@@ -87,7 +88,12 @@ def params(recipe: Recipe) -> dict[str, Param]:
 def wire(recipe: Recipe) -> DAG:
     """Wire one recipe: sense, land, (stage, gate)*, gate of the whole snapshot, publish."""
     cuts = cuts_of(recipe)
-    callbacks = {"on_failure_callback": [FailureAlert(), log_failure], "on_retry_callback": log_retry}
+    callbacks = {
+        "on_execute_callback": lineage_started,
+        "on_success_callback": lineage_completed,
+        "on_failure_callback": [FailureAlert(), lineage_failed, log_failure],  # with the last `refinery run` ends
+        "on_retry_callback": log_retry,
+    }
     with DAG(
         dag_id_of(recipe),
         description=recipe.title or "Crawl snapshots in, packed training tokens out",

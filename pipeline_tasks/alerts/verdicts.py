@@ -40,10 +40,10 @@ def gate_warned(gate: str, data: str, lines: Sequence[str]) -> Alert:
 def task_failed(task: str, data: str, error: object) -> Alert:
     """Return the alert of a task that failed for good; without an error, its process was lost."""
     remedy = "Read the end of the task's log. When the cause is gone, clear the failed tasks: finished work is kept."
-    return Alert("task_failed", f"The task {task} of {data} failed", (_reason(error)[:MOST_ERROR],), remedy)
+    return Alert("task_failed", f"The task {task} of {data} failed", (failure_reason(error)[:MOST_ERROR],), remedy)
 
 
-def _reason(error: object) -> str:
+def failure_reason(error: object) -> str:
     """Return why a task failed. Of an error that is not ours only the class can be sent: its text may be anything."""
     if not isinstance(error, BaseException):
         return "its process ended without an error: it was killed, was out of memory, or its machine was lost"

@@ -22,6 +22,7 @@ ALLOWED = {
     "plugins/refinery_launch.py": {"engines.address", "service", *VOCABULARY, *REQUESTS},
     "plugins/refinery_lineage.py": READS,
     "plugins/refinery_metrics.py": set(),
+    "plugins/refinery_openlineage.py": {"alerts", *VOCABULARY},
     "plugins/refinery_operators.py": {"alerts", *VOCABULARY, *REQUESTS},
     "plugins/refinery_overview.py": READS,
     "plugins/refinery_plugin.py": READS | {"text.urls.takedown"},
