@@ -72,12 +72,12 @@ NOT_FOUND, FORBIDDEN, SEE_OTHER, UNPROCESSABLE = 404, 403, 303, 422
 TITLES = {NOT_FOUND: "Not found", FORBIDDEN: "Not allowed", 503: "Try again later", 409: "Damaged"}
 """Titles of error pages, by status."""
 
-COMMITTED = re.compile(r"[a-z_]+/[0-9a-f]{24}/manifest\.(partial-[0-9a-f]{12}\.)?json")
+COMMITTED = re.compile(r"[a-z_]+/[0-9a-f]{24}/manifest\.((partial-[0-9a-f]{12}|\d+)\.)?json")
 """Paths of the manifests whose rows are shown."""
 
 SERVED = re.compile(
     r"([a-z_]+/[0-9a-f]{24}|publish/[0-9a-f]{24}|datasets/[\w.-]+)"
-    r"/(manifest\.(partial-[0-9a-f]{12}\.)?json|partitions/[0-9a-f]+(\.poison)?\.json|gate/[0-9a-f]+/(verdict\.json|docs/index\.html)|report-[0-9a-f]+\.html|\d{12}\.json)"
+    r"/(manifest\.((partial-[0-9a-f]{12}|\d+)\.)?json|partitions/[0-9a-f]+(\.poison)?\.json|gate/[0-9a-f]+/(verdict\.json|docs/index\.html)|report-[0-9a-f]+\.html|\d{12}\.json)"
 )
 """Paths of the files that are served as stored: manifests, verdicts, Data Docs, reports, versions; never rows."""
 

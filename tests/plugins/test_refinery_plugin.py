@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.inspect.find import find
+from pipeline_tasks.manifest import ABANDONED
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.sealed import path_of
 from tests.archives import http, response, zipped
@@ -178,6 +179,19 @@ def test_rows_are_not_served_as_files(visitor: Any, root: Path) -> None:
     assert visitor.get(f"/files/{shard.relative_to(root)}").status_code == 404
     manifest = next(root.glob("extract/*/manifest.json"))
     assert visitor.get(f"/files/{manifest.relative_to(root)}").json()["stage"] == "extract"
+
+
+def test_a_manifest_behind_an_abandoned_attempt_has_its_pages(
+    visitor: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot's page linked to them, and they were said to be no manifests."""
+    copy = shutil.copytree(root, tmp_path / "root")
+    first = next(copy.glob("extract/*/manifest.json"))
+    first.rename(first.with_name("manifest.1.json"))
+    first.write_bytes(ABANDONED)
+    monkeypatch.setenv("REFINERY_ROOT", str(copy))
+    path = first.with_name("manifest.1.json").relative_to(copy)
+    assert [visitor.get(f"/{page}/{path}").status_code for page in ("manifest", "files", "sample")] == [200] * 3
 
 
 PAGES = (
