@@ -13,6 +13,9 @@ from pipeline_tasks.publish.plots.lineage import COMPOSED, HISTORY, MADE_FROM, M
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.version_log import Version
 
+LISTED = 50
+"""Manifests of other versions that are listed for a stage, the newest."""
+
 
 @dataclass(frozen=True, slots=True)
 class LineagePage:

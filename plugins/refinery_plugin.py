@@ -19,7 +19,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from refinery_compare import compared
 from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, single_facts, stretches
 from refinery_landed import landed_now
-from refinery_lineage import lineage_page
+from refinery_lineage import LISTED, lineage_page
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of
 from refinery_search import HITS_SHOWN, MOST_BYTES, search_page
@@ -191,7 +191,7 @@ def snapshot_page(recipe: str, snapshot: str, user: GetUserDep) -> HTMLResponse:
 def lineage_of_snapshot(recipe: str, snapshot: str) -> HTMLResponse:
     """Show the manifests that a snapshot's version was made from, with their parents and what became of their rows."""
     shown = lineage_page(root(), version_log.current(root(), recipe, snapshot))
-    return render("lineage.html", shown=shown, command=shown.command(root()))
+    return render("lineage.html", shown=shown, listed=LISTED, command=shown.command(root()))
 
 
 @app.get("/whatif/{recipe}/{snapshot}")

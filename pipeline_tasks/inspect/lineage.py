@@ -9,7 +9,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
 from pipeline_tasks.inspect.versions import VersionLine, list_versions
-from pipeline_tasks.manifest import Manifest, manifest_path
+from pipeline_tasks.manifest import PARTIAL, Manifest, manifest_path
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.plots.lineage import COMPOSED, HISTORY, MADE_FROM, Edge, ManifestNode
 from pipeline_tasks.publish.summary import StageSummary, read_summary
@@ -181,8 +181,15 @@ def _publications(root: str, recipes: Iterable[str]) -> _Publications:
         lines = {line.number: line for line in list_versions(root, recipe)}
         for version in version_log.versions(root, recipe):
             for stage, referred in version.manifests.items():
-                versions[stage, path_of(referred).split("/")[-2]] = version, lines[version.number]
+                versions[stage, fingerprint_in(path_of(referred))] = version, lines[version.number]
     return _Publications(versions)
+
+
+def fingerprint_in(path: str) -> str:
+    """Return the fingerprint of the manifest that is stored at a path."""
+    folder, _, name = path.rpartition("/")
+    before, is_partial, lacking = name.partition(PARTIAL)
+    return folder.rpartition("/")[2] + (f"-{lacking.partition('.')[0]}" if before and is_partial else "")
 
 
 # --- Output ---------------------------------------------------------------------------------------------------------

@@ -3,13 +3,15 @@
 import json
 import shutil
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.inspect.lineage import Lineage, lineage
+from pipeline_tasks.inspect.lineage import Lineage, fingerprint_in, lineage
+from pipeline_tasks.manifest import commit_slots, manifest_path
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.plots.lineage import COMPOSED, HISTORY, MADE_FROM, ManifestNode
 from pipeline_tasks.sealed import path_of
@@ -88,6 +90,13 @@ def test_manifests_of_versions_that_are_gone_are_told_apart(small_root: SmallRoo
     [parent] = unknown.parents(unknown.own[0], HISTORY)
     assert (parent.version, parent.place, parent.rows) == (0, "not published", None)
     assert read_manifest(root, parent.path).stage == "dedup_exact"
+
+
+@pytest.mark.parametrize("fingerprint", ["0123456789abcdef01234567", "0123456789abcdef01234567-ba9876543210"])
+def test_the_path_of_a_manifest_has_its_fingerprint_if_it_is_partial_too(fingerprint: str) -> None:
+    assert fingerprint_in(manifest_path("extract", fingerprint)) == fingerprint
+    whole = fingerprint.partition("-")[0]
+    assert {fingerprint_in(path) for path in islice(commit_slots("extract", whole), 3)} == {whole}
 
 
 def test_the_command_prints_every_manifest(built: SmallRoot, capsys: pytest.CaptureFixture[str]) -> None:

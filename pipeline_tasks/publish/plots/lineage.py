@@ -1,5 +1,6 @@
 """Plots the manifests of a version: its stages from top to bottom, and beside them what they read of other versions."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ KINDS = {"made from": "--plot-1", "history": "--plot-3", "composed": "--plot-2"}
 
 MADE_FROM, HISTORY, COMPOSED = KINDS
 
-DRAWN = 5
+DRAWN = 3
 """Other snapshots that have a column of their own, the last ones; those before them share one."""
 
 COUNTS = {"kept": "--text", "rejected": "--plot-2", "quarantined": "--bad"}
@@ -78,8 +79,10 @@ def lineage_plot(nodes: Sequence[ManifestNode], edges: Sequence[Edge], addresses
         return None
     columns = _columns(nodes)
     stages = list(dict.fromkeys(node.stage for node in nodes))
-    points = [_point(node, columns, edges, addresses) for node in nodes]
-    lines = list(_lines(nodes, edges, columns))
+    points = [
+        *{(point["column"], point["stage"]): point for point in _points(nodes, columns, edges, addresses)}.values()
+    ]
+    lines = [*{tuple(line.values()): line for line in _lines(nodes, edges, columns)}.values()]
     counts = [row for node in own for row in _counts(node)]
     domain = [*dict.fromkeys(columns.values()), _SNAPSHOT + HERE, *(_COUNT + name for name in COUNTS)]
     axes = _x(domain), _y(stages)
@@ -95,8 +98,8 @@ def _columns(nodes: Sequence[ManifestNode]) -> dict[str, str]:
         {node.place for node in nodes if not node.is_own}, key=lambda place: (place == "not published", place)
     )
     early = places[:-DRAWN] if len(places) > DRAWN + 1 else []
-    names = {place: place.partition(" ")[2] for place in places}
-    if len(set(names.values())) < len(names) or "not published" in names:  # snapshots of two recipes share a name
+    names = {node.place: node.snapshot or node.place for node in nodes if not node.is_own}
+    if len(set(names.values())) < len(names):  # snapshots of two recipes share a name
         names = {place: place for place in places}
     shared = f"{len(early)} earlier"
     return {place: _SNAPSHOT + (shared if place in early else names[place]) for place in places}
@@ -106,14 +109,21 @@ def _column(node: ManifestNode, columns: Mapping[str, str]) -> str:
     return _SNAPSHOT + HERE if node.is_own else columns[node.place]
 
 
-def _point(node: ManifestNode, columns: Mapping[str, str], edges: Sequence[Edge], addresses: Mapping[str, str]) -> Row:
-    column = _column(node, columns)
-    kind = MADE_FROM if node.is_own else next(edge.kind for edge in edges if edge.parent == node.path)
-    counts = {name: _number(getattr(node, _FIELDS[name])) for name in COUNTS}
-    shared = sum(value == column for value in columns.values()) > 1
-    address = {} if shared or node.path not in addresses else {"address": addresses[node.path]}
-    place = column.removeprefix(_SNAPSHOT) if shared else node.place
-    return {"stage": node.stage, "column": column, "kind": kind, "of": place, "path": node.path, **counts, **address}
+def _points(
+    nodes: Sequence[ManifestNode], columns: Mapping[str, str], edges: Sequence[Edge], addresses: Mapping[str, str]
+) -> Iterator[Row]:
+    """Yield the point of each manifest; those of one stage in the shared column have equal ones."""
+    kinds = {edge.parent: edge.kind for edge in edges}
+    shared = {column for column, places in Counter(columns.values()).items() if places > 1}
+    for node in nodes:
+        column = _column(node, columns)
+        row = {"stage": node.stage, "column": column, "kind": MADE_FROM if node.is_own else kinds[node.path]}
+        if column in shared:
+            yield row | {"of": column.removeprefix(_SNAPSHOT)}
+            continue
+        counts = {name: _number(getattr(node, _FIELDS[name])) for name in COUNTS}
+        address = {"address": addresses[node.path]} if node.path in addresses else {}
+        yield row | {"of": node.place, "path": node.path, **counts, **address}
 
 
 def _lines(nodes: Sequence[ManifestNode], edges: Sequence[Edge], columns: Mapping[str, str]) -> Iterator[Row]:
@@ -161,7 +171,7 @@ def _note(columns: Mapping[str, str]) -> str:
 def _x(domain: Sequence[str]) -> Spec:
     axis = {
         "orient": "top",
-        "labelExpr": "slice(datum.label, 2)",
+        "labelExpr": "split(slice(datum.label, 2), ' ')",  # a line for each word
         "labelAngle": 0,
         "labelLimit": 96,
         "grid": False,
