@@ -6,9 +6,9 @@ Each side runs in a separate process, in turns. Values are medians of processor 
 Heuristics: all signals and decisions of Gopher repetition, Gopher quality, C4 and FineWeb with evidence, as in the
 stage; datatrove judges each document by each of the four filters. `stopping` compares with a chain that stops at the
 first filter that drops a document.
-URL and language: the time of the two stages with a language model that returns at once. Model time is fastText's
-`predict` alone, over the same windows (`model`). The URL filter has a million hosts, 100,000 URLs and as many words as
-datatrove's lists.
+URL and language: the time of the two stages with a language model that returns at once. Model time is that of the
+reader of fastText models alone, over the same windows (`model`; `language.py` compares it with fastText). The URL
+filter has a million hosts, 100,000 URLs and as many words as datatrove's lists.
 Extraction: the stage over the pages of a real snapshot (of the demo's crawl, where there is none), in turns with
 resiliparse alone on the same pages in the same order: decode UTF-8, parse once, main content with formatting, title.
 The stage also finds the charset, bounds each page in a separate process, reads language and date, repairs mojibake,
@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import documents
+import numpy as np
 import peers
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -70,7 +71,7 @@ def drain(batches: Any) -> None:  # noqa: ANN401 -- a kernel's output
 def measure(folder: Path, words: str) -> dict[str, float]:
     """Return Refinery's figures over the tables in `folder`; the first pass compiles and is not counted."""
     from pipeline_tasks.stages import extract, filter_language, filter_quality, filter_url, scrub_pii
-    from pipeline_tasks.text.words import fasttext_model
+    from pipeline_tasks.text.words.fasttext_prediction import Predictor
 
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     pa.set_cpu_count(1)
@@ -83,23 +84,17 @@ def measure(folder: Path, words: str) -> dict[str, float]:
         identified.select(["text"]),
     )
     url_params, language_params = filter_url.Params(**url_lists(folder)), filter_language.Params(keep=())  # type: ignore[arg-type]
-    model = fasttext_model.load(filter_language.packaged_model(), "filter_language: model")
-    windows = [
-        line
-        for batch in languages.to_batches(4096)
-        for read in filter_language.lines(batch.column("text"), filter_language.reading_of(language_params))
-        for line in read
-        if line is not None
-    ]
-    identify = partial(with_model, filter_language, languages, language_params)
-    loaded, constant = (lambda *_: model), (lambda *_: Constant())
+    reading = filter_language.reading_of(language_params)
+    windows = [filter_language.read_windows(batch.column("text"), reading) for batch in languages.to_batches(4096)]
+    identify = partial(with_model, languages, language_params)
+    model = filter_language.packaged_model()
     calls: dict[str, Callable[[], Any]] = {
         "heuristics": lambda: drain(filter_quality.filter_texts(iter(identified.to_batches(1024)), params=params)),
         "pii": lambda: drain(scrub_pii.scrub(iter(identified.to_batches(1024)), params=scrub_pii.Params())),
         "url": lambda: drain(filter_url.screen(iter(urls), params=url_params)),
-        "language": lambda: identify(loaded),
-        "language without model": lambda: identify(constant),
-        "model": lambda: [model.f.predict(window, 1, 0.0, "strict") for window in windows],
+        "language": lambda: identify(Predictor),
+        "language without model": lambda: identify(Constant),
+        "model": lambda: predict_all(Predictor(model, "model"), windows),
     }
     figures = {"mb": sizes, "documents": float(len(texts))}
     for name, call in calls.items():
@@ -120,22 +115,33 @@ def measure(folder: Path, words: str) -> dict[str, float]:
 class Constant:
     """A language model that returns a constant: the time of a stage with it is the stage's own."""
 
-    def __init__(self) -> None:
-        self.f = self
+    labels = ("__label__en",)
 
-    def predict(self, *_: object) -> list[tuple[float, str]]:
-        """Return a label in fastText's form."""
-        return [(0.9, "__label__en")]
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def best(self, _: Any, bounds: Any) -> tuple[Any, Any]:  # noqa: ANN401
+        """Return the one label for each text."""
+        return np.zeros(len(bounds), np.int64), np.full(len(bounds), 0.9)
 
 
-def with_model(stage: Any, texts: pa.Table, params: Any, load: Callable[..., Any]) -> None:  # noqa: ANN401
-    """Run `filter_language` over texts with the given model."""
-    models: Any = stage.fasttext_model
-    own, models.load = models.load, load
+def predict_all(predictor: Any, windows: list[tuple[Any, Any]]) -> None:  # noqa: ANN401
+    """Predict the label of all windows of all batches."""
+    for data, bounds in windows:
+        predictor.best(data, bounds.reshape(-1, 2))
+
+
+def with_model(texts: pa.Table, params: Any, predictor: type) -> None:  # noqa: ANN401
+    """Run `filter_language` over texts with the given class of predictors."""
+    from pipeline_tasks.stages import filter_language
+    from pipeline_tasks.text.words import fasttext_prediction
+
+    prediction: Any = fasttext_prediction
+    own, prediction.Predictor = prediction.Predictor, predictor
     try:
-        drain(stage.identify(iter(texts.to_batches(4096)), params=params))
+        drain(filter_language.identify(iter(texts.to_batches(4096)), params=params))
     finally:
-        models.load = own
+        prediction.Predictor = own
 
 
 def url_lists(folder: Path) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -26,6 +26,9 @@ UNKNOWN = "und"
 """The language of a text that is too short to identify (ISO 639-2: undetermined); its score is 0."""
 
 PACKAGED = FilePath("")
+
+MODEL = "filter_language: model"
+"""The param that errors about the model name."""
 
 LABEL = "__label__"
 """Prefix of a language code in the labels of fastText models."""
@@ -157,14 +160,9 @@ def resources(params: Params) -> tuple[FilePath, ...]:
     return (params.model or packaged_model(),)
 
 
-def load_model(reading: Reading) -> Any:  # noqa: ANN401 -- fasttext has no types
-    """Return the model, which stays loaded for the next shard of this process; RecipeError if the file is none."""
-    return cached(fasttext_model.load, reading.model or packaged_model(), "filter_language: model")
-
-
 def check_files(params: Params) -> None:
     """Raise RecipeError unless the model can be read."""
-    load_model(reading_of(params))
+    cached(fasttext_model.load, params.model or packaged_model(), MODEL)
 
 
 IDENTIFIED = pa.schema(
@@ -194,11 +192,18 @@ def identify(batches: Batches, *, params: Params) -> Batches:
 
 def predict_windows(batches: Batches, *, reading: Reading) -> Batches:
     """Append what the model predicts for each window of each text; nothing is decided."""
-    model = load_model(reading)
+    from pipeline_tasks.text.words.fasttext_prediction import Predictor
+
+    predictor = Predictor(reading.model or packaged_model(), MODEL)
+    labels = pa.array(predictor.labels, pa.string())
     for batch in batches:
-        labels, probabilities = _predicted(model, batch.column("text"), reading)
-        batch = replace_column(batch, LABELS, pa.array(labels, pa.list_(pa.string())))  # noqa: PLW2901 -- the same rows, wider
-        yield replace_column(batch, PROBABILITIES, pa.array(probabilities, pa.list_(pa.float64())))
+        data, windows = read_windows(batch.column("text"), reading)
+        numbers, probabilities = predictor.best(data, windows.reshape(-1, 2))
+        columns = {LABELS: labels.take(pa.array(numbers, mask=numbers < 0)), PROBABILITIES: pa.array(probabilities)}
+        ends = pa.array(np.arange(batch.num_rows + 1) * len(reading.windows), pa.int32())
+        for name, values in columns.items():
+            batch = replace_column(batch, name, pa.ListArray.from_arrays(ends, values))  # noqa: PLW2901 -- the same rows, wider
+        yield batch
 
 
 def decide(predicted: Batches, *, params: Params) -> Batches:
@@ -220,37 +225,16 @@ def decide(predicted: Batches, *, params: Params) -> Batches:
         yield reject(batch, *_verdicts(identified, languages, params))
 
 
-def lines(texts: pa.Array, reading: Reading) -> Iterator[list[bytes | None]]:
-    """Yield the lines that the model reads of each text, one per window; None for a window that is too short.
+def read_windows(texts: pa.Array, reading: Reading) -> tuple[npt.NDArray[np.uint8], Ids]:
+    """Return the bytes of the texts, and (begin, end) in them of the windows that the model reads of each.
 
-    fastText reads one line per text, and treats all other ASCII white space as the same.
+    Bounds have the shape (rows, windows, 2), both -1 for a window that is too short.
     """
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.words.windows import window_bounds
 
     offsets, data = views(texts)
-    letters, bounds = data.data, window_bounds(offsets, data, reading.windows, reading.window, reading.min_chars)
-    for row in bounds.tolist():
-        yield [letters[begin:end].tobytes().replace(b"\n", b" ") + b"\n" if end > 0 else None for begin, end in row]
-
-
-def _predicted(
-    model: Any,  # noqa: ANN401 -- fasttext has no types
-    texts: pa.Array,
-    reading: Reading,
-) -> tuple[list[list[str | None]], list[list[float]]]:
-    """Return the most probable label of each window, None for an unread window, and its probability.
-
-    Sums of floats may exceed 1 a little.
-    """
-    predict = model.f.predict
-    labels: list[list[str | None]] = []
-    probabilities: list[list[float]] = []
-    for windows in lines(texts, reading):
-        best = [(predict(line, 1, 0.0, "strict") if line is not None else None) or [(0.0, None)] for line in windows]
-        labels.append([label for ((_, label),) in best])
-        probabilities.append([min(probability, 1.0) for ((probability, _),) in best])
-    return labels, probabilities
+    return data, window_bounds(offsets, data, reading.windows, reading.window, reading.min_chars)
 
 
 def _votes(batch: pa.RecordBatch, languages: LanguageTable, windows: int) -> tuple[Ids, Scores]:
@@ -320,7 +304,7 @@ STAGE = Stage(
     check_files=check_files,
     reads=pa.schema([DOCUMENT.field("text")]),
     writes=pa.schema([*DOCUMENT, *IDENTIFIED]),
-    version=3,
+    version=4,
     splits=True,
     profiled=("chars", "language", "language_score"),
     reasons=("filter_language:other", "filter_language:unsure", "filter_language:mixed"),

@@ -94,7 +94,8 @@ def resources(params: Params) -> tuple[FilePath, ...]:
 def check_files(params: Params) -> None:
     """Raise RecipeError unless every model can be read, is one of its language, and has the label that is asked."""
     models = models_of(params)
-    _classifiers(models)
+    for name in models.classifiers:
+        _check_classifier(models, name)
     _language_models(models)
 
 
@@ -123,11 +124,11 @@ def score(docs: Batches, *, params: Params) -> Batches:
 
 def measure(docs: Batches, *, models: Models) -> Batches:
     """Append all components of each document, rounded to six digits; nothing is decided."""
-    classifiers, language_models = _classifiers(models), _language_models(models)
+    classifiers, language_models = _predictors(models), _language_models(models)
     for batch in docs:
         parts = components(batch, language_models)
         for name, model in classifiers.items():
-            parts[name] = _probability(model, models.labels[name], batch.column("text").to_pylist())
+            parts[name] = _probability(model, models.labels[name], batch.column("text"))
         columns = [pa.array(np.round(part, 6), pa.float64(), from_pandas=True) for part in parts.values()]
         yield replace_column(batch, COMPONENTS, pa.StructArray.from_arrays(columns, names=list(parts)))
 
@@ -183,36 +184,40 @@ def _language_models(models: Models) -> dict[str, Any]:
     return {code: _language_model(code, path) for code, path in models.language_models.items()}
 
 
-def _classifiers(models: Models) -> dict[str, Any]:
-    return {
-        name: _classifier(name, models.classifiers[name], models.labels[name]) for name in sorted(models.classifiers)
-    }
+def _predictors(models: Models) -> dict[str, Any]:
+    from pipeline_tasks.text.words.fasttext_prediction import Predictor
+
+    predictors = {}
+    for name in sorted(models.classifiers):
+        _check_classifier(models, name)
+        predictors[name] = Predictor(models.classifiers[name], _classifier_key(name))
+    return predictors
 
 
-def _classifier(name: str, path: FilePath, label: str) -> Any:  # noqa: ANN401 -- fasttext has no stubs
-    """Return the model of a component; RecipeError if the file is none, or has no such label."""
-    from pipeline_tasks.text.words.fasttext_model import check, load
+def _classifier_key(name: str) -> str:
+    return f"score_quality: classifiers: {name}"
 
-    model = cached(load, path, f"score_quality: classifiers: {name}")
-    known = cached(check, path)
+
+def _check_classifier(models: Models, name: str) -> None:
+    """Raise RecipeError if the file of a component's model is none, or has no such label."""
+    from pipeline_tasks.text.words import fasttext_model
+
+    path, label = models.classifiers[name], models.labels[name]
+    known = cached(fasttext_model.load, path, _classifier_key(name)).labels
     if label not in known:
         near = ", ".join(map(repr, get_close_matches(label, known, 3, cutoff=0)))
         message = f"score_quality: labels: {name}: {path} has no label {label!r}; the nearest are {near}"
         raise RecipeError(message)
-    return model
 
 
-def _probability(model: Any, label: str, texts: list[str | None]) -> Column:  # noqa: ANN401 -- no stubs
-    """Return the probability of `label` for each text, read as one line as fastText does; NaN without text."""
-    return np.array([_probability_of_text(model, label, text) for text in texts], np.float64)
+def _probability(predictor: Any, label: str, texts: pa.Array) -> Column:  # noqa: ANN401 -- a Predictor, whose import compiles loops
+    """Return the probability of `label` for each text, read as one line; NaN without text."""
+    from pipeline_tasks.text.base.buffers import views
 
-
-def _probability_of_text(model: Any, label: str, text: str | None) -> float:  # noqa: ANN401 -- no stubs
-    line = " ".join((text or "").split())
-    if not line:
-        return float("nan")
-    labels, odds = model.predict(line, k=-1, threshold=0.0)
-    return min(float(dict(zip(labels, odds, strict=True)).get(label, 0.0)), 1.0)
+    offsets, data = views(texts)
+    bounds = np.stack([offsets[:-1], offsets[1:]], axis=1)
+    probabilities: Column = predictor.probability(data, bounds, label)
+    return probabilities
 
 
 def _evidence(parts: Mapping[str, Column], row: int, value: float, minimum: float, failed: Mapping[str, float]) -> str:
@@ -238,7 +243,7 @@ STAGE = Stage(
     check_files=check_files,
     reads=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64())]),
     writes=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64()), pa.field("score", pa.float64())]),
-    version=3,
+    version=4,
     splits=True,
     engine="ray",
     profiled=("score", *MOMENTS),
