@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from urllib.parse import quote, urlencode
 
 from refinery_run import base
@@ -34,8 +35,11 @@ class SearchPage:
 
     @property
     def unsearched(self) -> str:
-        """What is searched next, and after it: the parts of which rows are left."""
-        left = [part for part in self.search.parts if part.searched < part.rows] if self.search else []
+        """What is searched next, and after it: the parts that have rows behind the last that was searched."""
+        if self.search is None:
+            return ""
+        ends = accumulate(part.rows for part in self.search.parts)
+        left = [part for part, last in zip(self.search.parts, ends, strict=True) if last > self.search.end]
         return ", ".join(f"{part.outcome} by {part.stage}" if part.outcome != "kept" else "kept" for part in left)
 
     @property

@@ -174,7 +174,7 @@ def two_recipes(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     shutil.copytree(root, copy)
     texts = [f"{text} {at}" for at, text in enumerate(TEXTS)]
     parent = commit_parent(copy, [documents(texts, language=pa.array(LANGUAGES, pa.string()))], "other")
-    limits = {"profiles": ["c4", "gopher_quality"], "gopher_quality": {"min_doc_words": 100}}
+    limits = {"profiles": ["c4", "gopher_quality"], "gopher_quality": {"min_doc_words": 80}}
     path, manifest = refined(copy, "filter_quality", parent, limits)
     entry = {"recipe": "strict", "snapshot": "2026-11-19", "landing": "", "manifests": {"filter_quality": path}}
     sizes = {"documents": manifest.rows, "tokens": 10 * manifest.rows, "sequences": 1}

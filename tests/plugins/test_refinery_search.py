@@ -44,7 +44,10 @@ def test_what_was_not_searched_is_said_and_one_link_away(root: Path, monkeypatch
     assert first.following.endswith("/refinery/search/tiny/2026-11-19?phrase=fog+has&start=2")
     last = refinery_search.search_page(str(root), version, "fog has", 2)
     assert last.search is not None
-    assert (len(last.search.hits), last.following) == (1, "")
+    assert (len(last.search.hits), last.following, last.unsearched) == (1, "", "")
+    middle = refinery_search.search_page(str(root), version, "fog", 1)
+    assert middle.search is not None
+    assert (middle.search.end, middle.unsearched) == (3, "rejected by filter_quality")
 
 
 def test_a_later_part_says_that_it_is_one(visitor: Any) -> None:
