@@ -10,7 +10,7 @@ from refinery_runs import SnapshotRun, dag_of, newest_runs
 
 from pipeline_tasks.inspect.overview import Overview, SnapshotState, overview_of, overviews
 from pipeline_tasks.publish.plots.calendar import calendar
-from pipeline_tasks.publish.plots.plot import Plot
+from pipeline_tasks.publish.plots.plot import Plot, is_date
 from pipeline_tasks.publish.plots.trends import Measure, Measured, trend
 from pipeline_tasks.publish.summary import StageSummary, Summary
 from pipeline_tasks.recipe import is_trial
@@ -116,11 +116,17 @@ def recipe_page(
     known = {snapshot.snapshot: snapshot for snapshot in overview.snapshots}
     names = sorted({*known, *landed, *(name for name, run in runs.items() if run.happening != "done")})
     lines = [_line(overview.recipe, name, known.get(name), runs.get(name)) for name in names]
-    cells = [(line.snapshot, line.state, line.address or line.run) for line in lines]
-    shown = None if overview.builds else calendar(cells)
+    shown = None if overview.builds else _calendar(lines)
     return RecipePage(
         overview.recipe, overview.stages, lines, shown, [] if overview.builds else list(_trends(overview))
     )
+
+
+def _calendar(lines: Sequence[Line]) -> Plot:
+    """Return the calendar; a folder of another name, that has landed only, does not make days a row of names."""
+    is_daily = all(is_date(line.snapshot) for line in lines if line.state != LANDED)
+    shown = [line for line in lines if is_date(line.snapshot) or not is_daily]
+    return calendar([(line.snapshot, line.state, line.address or line.run) for line in shown])
 
 
 def state_of(root: str, recipe: str, snapshot: str, run: SnapshotRun | None) -> tuple[str, str]:

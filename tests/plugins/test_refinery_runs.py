@@ -169,6 +169,20 @@ def test_what_has_landed_and_nobody_has_refined_is_to_be_done(session: Any) -> N
     assert "trigger `refine_books` with its name as `snapshot`" in task.first.next_step
 
 
+def test_a_folder_of_another_name_leaves_the_calendar_of_days_alone() -> None:
+    from refinery_overview import recipe_page
+
+    from pipeline_tasks.inspect.overview import Overview, SnapshotState
+
+    days = ["2026-11-19", "2026-11-20"]
+    for known, shown in ((days[0], days), ("crawl-6", [days[1], "crawl-6", "crawl-7"])):
+        overview = Overview("web", (SnapshotState(known, "published"),))
+        page = recipe_page(overview, {}, [days[1], "crawl-7"])
+        assert page.calendar
+        assert sorted(row[0] for row in page.calendar.rows) == shown
+        assert {line.snapshot for line in page.lines} == {known, days[1], "crawl-7"}
+
+
 def test_prose_is_escaped_and_its_commands_are_code() -> None:
     from refinery_rendering import prose
 
