@@ -15,7 +15,7 @@ def count_rows(subject: Subject) -> Facts:
     """Return how many rows a stage read, kept, rejected and quarantined, and whether all are accounted for."""
     manifest = subject.manifest
     rejected, quarantined = sum(manifest.rejected.values()), sum(manifest.quarantined.values())
-    due = rows_due(subject)
+    partial, due = manifest.quarantined.get(PARTITION, 0), rows_due(subject)
     unaccounted = (due or 0) - manifest.rows - rejected - quarantined
     unstored = rejected + quarantined - _rows(manifest.rejects) - _rows(manifest.quarantine)
     return {
@@ -26,8 +26,8 @@ def count_rows(subject: Subject) -> Facts:
         "rejected": exact(rejected),
         "rejected_share": share(rejected, manifest.rows_in),
         "quarantined": exact(quarantined),
-        "quarantined_share": share(quarantined, manifest.rows_in),
-        "partial_share": share(manifest.quarantined.get(PARTITION, 0), manifest.rows_in),
+        "quarantined_share": share(quarantined - partial, manifest.rows_in),
+        "partial_share": share(partial, manifest.rows_in),
         "retention": None if due is None else share(manifest.rows, due),
         "page_retention": None if due is None else share(manifest.rows, pages_in(manifest, due)),
         "rows_unaccounted": exact(None if due is None else unaccounted),
@@ -61,7 +61,7 @@ ROWS = Family(
         "rejected": "rows rejected",
         "rejected_share": "share of the input rows",
         "quarantined": "rows quarantined",
-        "quarantined_share": "share of the input rows",
+        "quarantined_share": "share of the input rows, without those of `partial_share`",
         "partial_share": "share of the input rows that were quarantined with partitions that failed every try",
         "retention": "share of the rows that were kept; none for stages that conserve tokens",
         "page_retention": "as `retention`, without records that were never pages",

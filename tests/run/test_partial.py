@@ -143,6 +143,7 @@ def test_the_gate_warns_of_a_partial_stage_and_refuses_one_that_lacks_much(lande
     assert verdict.outcome == "refuse"
     named = {failure.column for failure in verdict.failures}
     assert "partial_share" in named
+    assert "quarantined_share" not in named, "no file is damaged"
     assert verdict.facts["partial_share"] == pytest.approx(1 / FILES)
     whole = judge(str(tmp_path), chain(landed, tmp_path).version.manifests["extract"])
     assert (whole.facts["partial_share"], whole.path != verdict.path) == (0, True), "each has a verdict of its own"
