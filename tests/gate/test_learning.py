@@ -223,6 +223,7 @@ def test_the_verdict_depends_on_its_baseline_and_stores_it(tmp_path: Path) -> No
         ("retention", 1),
         ("retention", 3),
         ("score_mean", 3),
+        *((f"score_mean.{language}", snapshots) for language in ("de", "en") for snapshots in (1, 3)),
         ("reason_share.score_quality:low_quality", 3),
     }
 
