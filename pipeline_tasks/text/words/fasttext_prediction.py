@@ -116,6 +116,8 @@ class Predictor:
         numbers, scores = np.full(len(bounds), -1, np.int64), np.zeros(len(bounds))
         if not len(bounds):
             return numbers, scores
+        data = data.view()
+        data.flags.writeable = False  # some buffers of Arrow are writable, and numba would compile the loop for both
         model, inputs, tables, tree, _ = self._tables
         arguments, matrices = model.arguments, (inputs, model.outputs)
         out = (numbers, scores)

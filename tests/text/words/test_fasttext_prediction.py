@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stages.filter_language import packaged_model
-from pipeline_tasks.text.words import fasttext_words
+from pipeline_tasks.text.words import fasttext_prediction, fasttext_words
 from pipeline_tasks.text.words.fasttext_model import (
     HIERARCHICAL,
     LOSSES,
@@ -144,6 +144,15 @@ def test_windows_that_are_not_read_have_no_label(tmp_path: Path) -> None:
     assert (numbers[0], probabilities[0]) == (-1, 0.0)
     assert probabilities[1] > 0
     assert len(predictor.best(np.frombuffer(b"", np.uint8), np.empty((0, 2), np.int64))[0]) == 0
+
+
+def test_the_loop_is_compiled_once_for_all_models_and_buffers(path: str) -> None:
+    data, bounds = column([b"the", b""])
+    for buffer in (data, data.copy()):
+        predictor = Predictor(path, "key")
+        predictor.best(buffer, bounds)
+        predictor.probability(buffer, bounds, predictor.labels[0])
+    assert len(fasttext_prediction._predict.signatures) == 1
 
 
 # --- The model and the texts that there are ---------------------------------------------------------------------------
