@@ -260,7 +260,9 @@ def test_history_names_the_last_seven_snapshots(tmp_path: Path) -> None:
         version_log.append(root, {**fields, **counts, "manifests": {"filter_url": path}})
     version_log.retract(root, "r", "2026-11-12", "a test")
     named = {"root": root, "recipe": "r"}
-    assert reply("history", **named, snapshot="2026-11-19")["trailing"] == {"filter_url": [paths[1], *paths[3:]]}
+    history = reply("history", **named, snapshot="2026-11-19")
+    assert history["trailing"] == {"filter_url": [paths[1], *paths[3:]]}
+    assert history["snapshots"] == [{"filter_url": path} for path in [paths[1], *paths[3:]]]
     assert reply("history", **named, snapshot="2026-11-13")["trailing"] == {"filter_url": paths[:2]}
 
 

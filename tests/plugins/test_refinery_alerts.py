@@ -19,6 +19,7 @@ from pipeline_tasks.errors import ContractError, GateRefused
 from pipeline_tasks.recipe import AlertLimits
 from tests.channels import Hooks, Mails, serving
 from tests.gate.drifts import language_days, quality_days, site_days
+from tests.gate.test_snapshots import committed, day
 
 LINES = ("warning: retention is 0.1, and must be at least 0.25", "    of 60 rows & <none> left")
 WARNED = gate_warned("extract", "snapshot 2026-11-20 of recipe web", LINES)
@@ -310,7 +311,7 @@ def bodies(root: Path, task: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     }
     with serving(Hooks()) as hooks:
         connect(monkeypatch, "WEBHOOK", conn_type="http", host=hooks.url)
-        given = context(params=params)
+        given = context(params=params, task=task)
         given["dag_run"].run_type, given["dag_run"].conf = "scheduled", {}
         with suppress(GateRefused):
             task.execute(given)
@@ -335,6 +336,23 @@ def test_a_drift_of_mean_quality_is_sent_by_the_gate_of_score_quality(
         r"score_mean is 0\.\d+, and must be at least 0\.\d+ and at most 0\.\d+ learned from the last 4", line
     )
     assert "The mean quality is more than 5 % from what is usual: the texts drift, or the model was exchanged." in line
+
+
+def test_a_snapshot_of_which_less_is_left_is_sent_by_the_gate_of_publish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from refinery_operators import PublishGate
+
+    usual = [committed(tmp_path, *day(short=1_000 + 10 * number, words=1_000)) for number in range(4)]
+    now = committed(tmp_path, *day(short=1_240, words=1_060))
+    gates = {stage: [{"manifest": path, "verdict": ""}] for stage, path in now.items()}
+    landed = {"previous": usual[-1], "trailing": {}, "snapshots": usual, "history": {}, "landing": ""}
+    task = PublishGate(task_id="publish_gate", recipe="web", landed=landed, gates=gates, bounds={})
+    title, bounds = message(tmp_path, task, monkeypatch)
+    assert title == "The gate of publish warns of snapshot 2026-11-20 of recipe web"
+    (line,) = bounds
+    assert line.startswith("warning: retention is 0.425, and must be at least 0.")
+    assert "learned from the last 4 published snapshots, whose median is 0.49" in line
 
 
 def test_a_language_that_vanishes_is_sent_by_the_gate_of_filter_language(
