@@ -47,6 +47,23 @@ def _place(context, builder, signature, arguments):
 
 
 @instruction
+def prefetch(typingctx, matrix, row):
+    """Ask for the memory of a row of a matrix before it is read; nothing happens where there is no such row."""
+
+    def build(context, builder, signature, arguments):
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        (stride, _) = cgutils.unpack_tuple(builder, array.strides, 2)
+        start = builder.bitcast(array.data, ir.IntType(8).as_pointer())
+        place = builder.gep(start, [builder.mul(stride, arguments[1])])
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), *[ir.IntType(32)] * 3])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(function, [place, *[ir.Constant(ir.IntType(32), value) for value in (0, 3, 1)]])
+        return context.get_dummy_value()
+
+    return types.void(matrix, types.int64), build
+
+
+@instruction
 def first_marked(typingctx, marks):
     """Return the number of the first byte of `marks` whose highest bit is set, 8 if there is none."""
 

@@ -23,6 +23,7 @@ from pipeline_tasks.text.base.eight_bytes import (
     load_eight,
     load_tail,
     mark_blanks,
+    prefetch,
 )
 from pipeline_tasks.text.base.hashing import absorb
 from pipeline_tasks.text.words.fasttext_model import CENTROIDS, Bytes, Floats, Matrix, Model, Numbers, Places
@@ -315,6 +316,8 @@ def _add_ngrams(letters, size, tables, arguments, matrix, buckets, sums):
             if length >= arguments.shortest and not (length == 1 and (begin == 0 or at == size)):
                 bucket = np.int64(np.uint32(value) % np.uint32(arguments.buckets))
                 buckets[waiting] = bucket
+                if not tables.pruned:
+                    prefetch(matrix.dense, tables.words + bucket)
                 waiting += _filter_bit(_spread(bucket), tables.filter)
                 if waiting == BATCH:
                     count += _add_buckets(buckets, waiting, tables, matrix, sums)
