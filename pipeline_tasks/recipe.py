@@ -147,7 +147,7 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class AlertLimits:
-    """The section `alerts` of a recipe: from where on people are told; no part of identity.
+    """The section `alerts` of a recipe: from which on alerts are sent; no part of identity.
 
     `error_rate` is the share of a stage's rows that could not be processed. `slow` is how many times the median of
     its stage the 99th percentile of partition times takes, and how many times its usual time per row a stage takes.
@@ -189,7 +189,7 @@ class Recipe:
     """What to do: steps in order, how many partitions a stage is mapped over, and bounds that differ for its gates.
 
     `partitions`, `engine`s, `resources` and `error_budget` decide how to run and are not part of identity, nor are
-    `alerts`, the limits from which on people are told. `versions` are the input of a recipe that builds a training
+    `alerts`, the limits from which on alerts are sent. `versions` are the input of a recipe that builds a training
     dataset; one that refines a snapshot has none. `exports` are the formats of other trainers in which what was built
     is exported, with the bytes of a shard.
     """

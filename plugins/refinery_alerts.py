@@ -52,7 +52,7 @@ class Refusal(GateRefused, SystemExit):
     """A gate's refusal, or a person's: a decision and no defect, so the task's log has no traceback of it.
 
     Airflow logs an exception with its traceback, and a SystemExit in one line. The retry table and the callbacks see a
-    GateRefused. Its gate has told people of it.
+    GateRefused. Its gate has sent it.
     """
 
     code = GateRefused.exit_code

@@ -103,7 +103,7 @@ class Judge(Protocol):
 class Reviewed:
     """The course of a gate's task: judge, ask a person if the gate refuses, and judge again under what they say.
 
-    People are told of what is out of bounds once, before anybody answers, and again if the gate refuses for good.
+    What is out of bounds is sent once, before anybody answers, and again if the gate refuses for good.
     """
 
     def execute(self: Judge, context: Context) -> Any:  # noqa: ANN401 -- as `end`

@@ -23,10 +23,10 @@ from pipeline_tasks.store.protocol import Store
 log = logging.getLogger("refinery")
 
 BACKLOG = "backlog"
-"""What the key of the XCom begins with that says which backlog people were told of, and when."""
+"""What the key of the XCom begins with that says which backlog was sent, and when."""
 
 AGAIN = 86_000.0
-"""Seconds after which people are told of the same backlog again: a day, less the time between two looks."""
+"""Seconds after which the same backlog is sent again: a day, less the time between two looks."""
 
 MOST_FILES = 1000
 """Files that are looked at for when a snapshot landed."""
@@ -38,7 +38,7 @@ Start = dict[str, Any]
 class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
     """Returns the runs to start, each DAG's in the order of snapshots; `dags` are recipes by the ids of their DAGs.
 
-    `backlog` are the hours, by recipe, after which people are told that a snapshot is not published.
+    `backlog` are the hours, by recipe, after which an alert says that a snapshot is not published.
     """
 
     def __init__(self, *, dags: Mapping[str, str], backlog: Mapping[str, float], **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
@@ -59,11 +59,11 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
                 names = self.unseen(context, dag_id, recipe)
                 starts += [start for name in names for start in landed_start(dag_id, name, params)]
                 with harmless("alert", "whether there is a backlog is unknown"):
-                    self.tell(context, recipe, time.time())
+                    self.send_backlog(context, recipe, time.time())
         return starts
 
-    def tell(self, context: Context, recipe: str, now: float) -> None:
-        """Tell people of the oldest snapshot that is not published in time, once a day."""
+    def send_backlog(self, context: Context, recipe: str, now: float) -> None:
+        """Send an alert of the oldest snapshot that is not published in time, once a day."""
         backlog = backlog_now(context["params"]["landing"], context["params"]["root"], recipe, now)
         alert = backlog_alert(recipe, backlog, self.backlog[recipe], now)
         if alert is None:

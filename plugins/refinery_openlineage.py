@@ -56,13 +56,13 @@ def lineage_started(context: Context) -> None:
     task = context["ti"]
     is_first = task.try_number + (context["task"].retries or 0) <= task.max_tries + 1
     if is_first and not _is_silent(context):
-        _tell(context, "START", time=task.start_date)
+        _emit(context, "START", time=task.start_date)
 
 
 def lineage_completed(context: Context) -> None:
     """Send what a job read and wrote: the `on_success_callback` of every task."""
     if not _is_silent(context):
-        _tell(context, "COMPLETE")
+        _emit(context, "COMPLETE")
 
 
 def lineage_failed(context: Context) -> None:
@@ -71,9 +71,9 @@ def lineage_failed(context: Context) -> None:
     A partition that fails is a run of its stage that failed.
     """
     if context["ti"].task_id.endswith(PARTITION):
-        _tell(context, "START", time=context["ti"].start_date)
+        _emit(context, "START", time=context["ti"].start_date)
     if context["ti"].task_id not in WAITS:
-        _tell(context, "FAIL")
+        _emit(context, "FAIL")
 
 
 def _is_silent(context: Context) -> bool:
@@ -81,7 +81,7 @@ def _is_silent(context: Context) -> bool:
     return context["ti"].task_id in WAITS or context["ti"].task_id.endswith(PARTITION)
 
 
-def _tell(context: Context, event: EventType, *, time: datetime | None = None) -> None:
+def _emit(context: Context, event: EventType, *, time: datetime | None = None) -> None:
     with harmless("lineage", "the event could not be sent"):
         address = _address()
         if address:

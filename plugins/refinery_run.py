@@ -104,10 +104,10 @@ def task_page(context: Context) -> str:
 
 @contextmanager
 def harmless(what: str, effect: str) -> Iterator[None]:
-    """Log an error of what only tells people of a run, with its effect, and go on."""
+    """Log an error of what only reports a run, with its effect, and go on."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001 -- what is told of a run must not fail it
+    except Exception as error:  # noqa: BLE001 -- a report of a run must not fail it
         log.warning("%s  %s (%s)", what, effect, type(error).__name__)
 
 

@@ -123,7 +123,7 @@ def is_whole(arrival: Arrival, settling: str) -> bool:
 
 
 def facts_of(arrival: Arrival, facts: Mapping[str, str]) -> dict[str, str]:
-    """Return what people are told: `facts` of the run, and how far its snapshot has landed."""
+    """Return what people see: `facts` of the run, and how far its snapshot has landed."""
     return {**facts, "state": arrival.state, "detail": arrival.detail}
 
 

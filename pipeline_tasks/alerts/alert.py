@@ -47,7 +47,7 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One condition that people are told of; no field has text of a record.
+    """One condition that is sent to people; no field has text of a record.
 
     `kind` is a key of `KINDS`. `headline` is kept as one line that prints: it has names that people typed. `numbers`
     are lines, `remedy` says what to do next.
