@@ -13,7 +13,8 @@ from pipeline_tasks.landing import listing
 from pipeline_tasks.recipe import ErrorBudget, load_recipe
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
-from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.run.task import StageIO, read_input
+from pipeline_tasks.store.reading import read_manifest
 
 ROOT = Path(__file__).parent.parent
 WET = ROOT.parent / "shared" / "data" / "wet"
@@ -34,7 +35,7 @@ def after(stage: str, inputs: Sequence[Path], root: Path, columns: Sequence[str]
     """Run the web recipe up to `stage` over every snapshot of `inputs`; return the columns (none named: all) kept."""
     recipe, factory, tables = load_recipe("web"), engine("local"), []
     for uri in map(str, inputs):
-        path, _, _ = listing.land(str(root), uri)
+        path, _, landed = listing.land(str(root), uri)
         for step in recipe.steps:
             work = RefineRequest(
                 str(root),
@@ -47,8 +48,10 @@ def after(stage: str, inputs: Sequence[Path], root: Path, columns: Sequence[str]
             path, _, _ = refine(work, factory)
             if step.stage == stage:
                 break
+        where = StageIO(str(root), "", landing=listing.landing_of(uri), snapshot=landed.snapshot)
         shards = read_manifest(str(root), path).shards
-        tables.append(pa.Table.from_batches(list(read_shards(str(root), shards, list(columns) or None))))
+        rows = pa.Table.from_batches([batch for shard in shards for batch in read_input(where, shard)])
+        tables.append(rows.select(list(columns)) if columns else rows)
     return pa.concat_tables(tables)
 
 
