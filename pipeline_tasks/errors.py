@@ -5,6 +5,7 @@ RefineryError
 │   ├── NothingLanded
 ├── ContractError    the data breaks a promise       never retried   exit 65
 │   ├── DigestMismatch, SchemaBroken, RowsVanished, BudgetExceeded, DeterminismViolation
+├── KernelFailed     a defect or the data ended it   never retried   exit 70
 ├── GateRefused      legal data, unwelcome           never retried   exit 65
 └── Transient        the world was busy              retried         exit 75
     ├── StorageBusy, JobLost, NoSpace, SnapshotIncomplete
@@ -75,6 +76,10 @@ class BudgetExceeded(ContractError):
 
 class DeterminismViolation(ContractError):
     """Two attempts at the same work produced different bytes."""
+
+
+class KernelFailed(RefineryError):
+    """The work on a shard raised an error that is no refusal; the message may have text of a record."""
 
 
 class GateRefused(RefineryError):

@@ -5,6 +5,7 @@ is believed the partition is refined once more, alone and in a process of its ow
 worker takes the partitions beside it along.
 """
 
+import builtins
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +14,7 @@ from airflow.sdk import Context
 from refinery_launch import needs_session, prepared, send
 from refinery_retry import is_last_try
 
-from pipeline_tasks.errors import JobLost, RefineryError
+from pipeline_tasks.errors import JobLost, KernelFailed, RefineryError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.alone import Died, refine_alone
 from pipeline_tasks.service.requests import QuarantineRequest, Reply
@@ -34,15 +35,21 @@ def after_last_try(context: Context, request: RefineRequest, part: Mapping[str, 
     kind = _ending_alone(request, error)
     if isinstance(kind, dict):
         return kind
+    if kind in OF_MACHINE:
+        raise error
     log.warning(
-        "%s  %s failed every try and is quarantined: the snapshot is partial (%s). Mend what its error names, then "
-        "clear this task: the partition is refined, and the snapshot published anew",
+        "%s  %s failed every try and is quarantined: the snapshot is partial (%s). Mend what its error names, then run "
+        "it again (in Airflow: clear this task): the partition is refined, and the snapshot published anew",
         request.stage,
         part["name"],
         kind,
     )
     context["part_name"] = f"QUARANTINED {part['name']}"
     return {**send(QuarantineRequest(request)), "poison": [{"name": part["name"], "error": kind}]}
+
+
+OF_MACHINE = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, OSError)}
+"""Errors of a file, a disk or a connection, also of libraries: the machine causes them, and not the data."""
 
 
 def _is_of_work(request: RefineRequest, error: Exception) -> bool:
@@ -52,6 +59,8 @@ def _is_of_work(request: RefineRequest, error: Exception) -> bool:
     """
     if isinstance(error, JobLost):
         return not needs_session(prepared(request))
+    if isinstance(error, KernelFailed):
+        return True
     return not isinstance(error, RefineryError) and type(error).__module__.partition(".")[0] not in OF_AIRFLOW
 
 
@@ -66,7 +75,7 @@ def _ending_alone(request: RefineRequest, error: Exception) -> Reply | str:
     try:
         return refine_alone(prepared(request))
     except Died as death:
-        log.warning("%s  %s", request.stage, death)
+        log.warning("%s  alone it ends by %s", request.stage, death)
         return death.kind
 
 

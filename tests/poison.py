@@ -36,7 +36,9 @@ def checked(pages):
         if any("{POISON}" in url for url in batch.column("url").to_pylist()):
             if os.environ["TEST_POISON"] == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
-            raise ValueError("a page that no extractor survives")
+            if os.environ["TEST_POISON"] == "disk":
+                raise OSError("No space left on device")
+            raise ValueError("a page that no extractor survives\\nits SECRET text: of two lines")
         yield batch
 
 
@@ -45,7 +47,7 @@ sys.meta_path.insert(0, Poisoned())
 
 
 def poisoned(folder: Path, how: str) -> dict[str, str]:
-    """Return the variables under which every Python process is poisoned, which `raise` or `kill` at such a page."""
+    """Return the variables under which every Python process is poisoned, which `raise`, `kill` or `disk` (a full one) at such a page."""
     folder.mkdir(exist_ok=True)
     (folder / "sitecustomize.py").write_text(SITECUSTOMIZE)
     return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]), "TEST_POISON": how}

@@ -93,7 +93,7 @@ def _partial(stage: str, refined: Mapping[str, Any]) -> Iterator[Alert]:
 
 def _errors(limits: AlertLimits, stage: str, refined: Mapping[str, Any]) -> Iterator[Alert]:
     """Yield an alert if the share of rows that could not be processed is above its limit."""
-    reasons = dict(refined["quarantined"])
+    reasons = {reason: rows for reason, rows in refined["quarantined"].items() if reason != PARTITION}
     reasons |= {reason: rows for reason, rows in refined["rejected"].items() if reason.startswith(ERROR)}
     rows_in, errors = refined["rows_in"], sum(reasons.values())
     if not rows_in or errors / rows_in <= limits.error_rate:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pipeline_tasks.alerts.alert import Alert
-from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.errors import KernelFailed, RefineryError
 
 MOST_ERROR = 600
 """Characters of an error that a message shows."""
@@ -44,8 +44,8 @@ def task_failed(task: str, data: str, error: object) -> Alert:
 
 
 def failure_reason(error: object) -> str:
-    """Return why a task failed. Of an error that is not ours only the class can be sent: its text may be anything."""
+    """Return why a task failed. Of an error that no refusal is only the class can be sent: its text may be anything."""
     if not isinstance(error, BaseException):
         return "its process ended without an error: it was killed, was out of memory, or its machine was lost"
-    known = isinstance(error, RefineryError)
+    known = isinstance(error, RefineryError) and not isinstance(error, KernelFailed)
     return f"{type(error).__name__}: {error}" if known else f"{type(error).__name__}; the task's log has its text"

@@ -62,9 +62,10 @@ class Progress(logging.Handler):
         if "stage" in facts:
             self._keep(facts)
         mark = "! " if record.levelno >= logging.WARNING else ""
+        text = printable(record.getMessage())
         if mark:
-            self.warnings.append(record.getMessage().partition("\n")[0])
-        self._write(f"{mark}{record.getMessage()}")
+            self.warnings.append(text.partition("\n")[0])
+        self._write(f"{mark}{text}")
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -145,3 +146,8 @@ def redirected_output(log: TextIO, screen: int) -> Iterator[TextIO]:
             for descriptor, copy in zip((1, 2), saved, strict=True):
                 os.dup2(copy, descriptor)
                 os.close(copy)
+
+
+def printable(text: str) -> str:
+    """Return text without what would change how a terminal shows it; lines stay."""
+    return "".join(char if char.isprintable() or char == "\n" else " " for char in text)

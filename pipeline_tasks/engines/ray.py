@@ -15,7 +15,7 @@ from pipeline_tasks.engines import job
 from pipeline_tasks.engines.address import is_jobs_api, ray_address
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
-from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
+from pipeline_tasks.errors import JobLost, KernelFailed, RecipeError
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
@@ -56,7 +56,7 @@ class RayEngine(LocalEngine):
         except ray.exceptions.RayTaskError as error:
             cause = f"{type(error.cause).__name__}: {error.cause}"
             message = f"{self.tracker.io.prefix}: a kernel failed in a Ray worker ({cause})"
-            raise RefineryError(message) from error
+            raise KernelFailed(message) from error
         except ray.exceptions.RayError as error:
             message = (
                 f"{self.tracker.io.prefix}: Ray workers died {RETRIES + 1} times in a row ({str(error)[:300]}); "

@@ -31,7 +31,7 @@ from pipeline_tasks.engines import job
 from pipeline_tasks.engines.address import spark_address
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
-from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
+from pipeline_tasks.errors import JobLost, KernelFailed, RecipeError, RefineryError
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
@@ -135,7 +135,7 @@ class SparkEngine(LocalEngine):
             results = {row.rank: pickle.loads(row.result) for row in collected}  # noqa: S301 -- our workers' own
         except PythonException as error:
             message = f"{self.tracker.io.prefix}: a kernel failed in a Spark worker ({_first_lines(str(error))})"
-            raise RefineryError(message) from error
+            raise KernelFailed(message) from error
         except (PySparkException, Py4JError) as error:
             message = (
                 f"{self.tracker.io.prefix}: the Spark job failed ({_first_lines(str(error))}); if workers were killed "

@@ -1,4 +1,4 @@
-"""Counts the rows that a stage rejected, by reason and language, and exports them, one Parquet file per language."""
+"""Counts the rows that a stage rejected or quarantined, by reason and language, and exports them as Parquet."""
 
 import argparse
 from collections import Counter
@@ -81,7 +81,12 @@ def stage_manifest(root: str, version: version_log.Version, stage: str) -> Manif
 def counts(manifest: Manifest) -> dict[str, dict[str, int]]:
     """Return rejected rows by reason, and by language where the stage knows it; read from the manifest alone."""
     languages = manifest.metrics.get("rejects", {}).get("language", {}).get("bins", {})
-    return {"reasons": _by_count(manifest.rejected), "languages": _by_count(languages)}
+    return {"reasons": _by_count(reasons_of(manifest)), "languages": _by_count(languages)}
+
+
+def reasons_of(manifest: Manifest) -> dict[str, int]:
+    """Return the rows that a stage rejected or quarantined, by reason."""
+    return {**manifest.rejected, **manifest.quarantined}
 
 
 def chosen_counts(root: str, manifest: Manifest, choice: Choice) -> dict[str, dict[str, int]]:
@@ -109,13 +114,13 @@ def read_rejects(root: str, manifest: Manifest, choice: Choice) -> Iterator[pa.R
     RecipeError if the stage rejected no row for a named reason.
     """
     reasons = [why if ":" in why else f"{manifest.stage}:{why}" for why in choice.reasons]
-    unknown = [reason for reason in reasons if reason not in manifest.rejected]
+    unknown = [reason for reason in reasons if reason not in reasons_of(manifest)]
     if unknown:
-        known = ", ".join(manifest.rejected)
+        known = ", ".join(reasons_of(manifest)) or "none"
         message = f"{manifest.stage} rejected no row for {', '.join(unknown)}; its reasons are {known}"
         raise RecipeError(message)
     languages = [parse_language(name).language for name in choice.languages]
-    for batch in read_shards(root, manifest.rejects):
+    for batch in read_shards(root, (*manifest.rejects, *manifest.quarantine)):
         chosen = _where(_where(batch, "reason", reasons), "language", languages)
         if chosen.num_rows:
             yield chosen
@@ -143,16 +148,22 @@ def export(root: str, manifest: Manifest, choice: Choice, folder: Path) -> dict[
 
 
 def _write_languages(batches: Iterable[pa.RecordBatch], folder: Path) -> Mapping[str, int]:
+    """Write one file per language, and one more for each other set of columns: quarantined rows may have fewer."""
     rows: Counter[str] = Counter()
+    schemas: list[pa.Schema] = []
     with ExitStack() as stack:
         writers: dict[str, Any] = {}
         for batch in batches:
+            if batch.schema not in schemas:
+                schemas.append(batch.schema)
+            other = schemas.index(batch.schema)
             for language, part in _by_language(batch):
-                if language not in writers:
-                    writer = pq.ParquetWriter(folder / f"{language}.parquet", batch.schema)
-                    writers[language] = stack.enter_context(writer)
-                writers[language].write_batch(part)
-                rows[language] += part.num_rows
+                name = f"{language}-{other + 1}" if other else language
+                if name not in writers:
+                    writer = pq.ParquetWriter(folder / f"{name}.parquet", batch.schema)
+                    writers[name] = stack.enter_context(writer)
+                writers[name].write_batch(part)
+                rows[name] += part.num_rows
     return rows
 
 

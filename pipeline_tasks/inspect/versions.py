@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.summary import read_summary
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.store import storage
 
@@ -23,7 +24,7 @@ class VersionLine:
     """One version of a recipe, for the list.
 
     `published_at` is when its entry of the log was written, as its store says: ISO 8601 in UTC. `note` says when and
-    why a retracted version was retracted, and which version follows a superseded one.
+    why a retracted version was retracted, which version follows a superseded one, and what a partial one lacks.
     """
 
     recipe: str
@@ -64,11 +65,11 @@ def list_versions(root: str, recipe: str) -> list[VersionLine]:
     entries = version_log.log(root, recipe)
     newest = {entry.snapshot: entry for entry in entries}
     times = {entry.path: entry.modified for entry in storage.connect(root).list(f"datasets/{recipe}")}
-    return [_line(entry, newest[entry.snapshot], times) for entry in entries if isinstance(entry, Version)]
+    return [_line(root, entry, newest[entry.snapshot], times) for entry in entries if isinstance(entry, Version)]
 
 
-def _line(version: Version, newest: Version | Retraction, times: dict[str, float]) -> VersionLine:
-    state, note = _state(version, newest)
+def _line(root: str, version: Version, newest: Version | Retraction, times: dict[str, float]) -> VersionLine:
+    state, note = _state(root, version, newest)
     at = times[version_log.version_path(version.recipe, version.number)]
     return VersionLine(
         recipe=version.recipe,
@@ -84,12 +85,13 @@ def _line(version: Version, newest: Version | Retraction, times: dict[str, float
     )
 
 
-def _state(version: Version, newest: Version | Retraction) -> tuple[str, str]:
+def _state(root: str, version: Version, newest: Version | Retraction) -> tuple[str, str]:
     if isinstance(newest, Retraction):
         return RETRACTED, newest.account
     if newest.number != version.number:
         return SUPERSEDED, f"version {newest.number} follows it"
-    return PUBLISHED, ""
+    partial = read_summary(root, version).partial
+    return PUBLISHED, f"partial: {sum(partial.values()):,} rows failed with their partitions" if partial else ""
 
 
 def table_lines(lines: Sequence[VersionLine]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pipeline_tasks.manifest import PARTITION
 from pipeline_tasks.run.plan import Plan
 from pipeline_tasks.run.task import Outcome, Task, run, run_streams
 from pipeline_tasks.run.tracker import Tracker
-from pipeline_tasks.schema import PAGE
+from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE
 from pipeline_tasks.stage import LANDING, Batches, Layer, Shard, Shards, reject
 
 UNREAD = PARTITION.removeprefix("error:")
@@ -22,16 +22,30 @@ def quarantine_rows(rows: Batches) -> Iterator[pa.RecordBatch]:
         yield reject(batch, pa.repeat(pa.scalar(PARTITION), batch.num_rows))
 
 
+def quarantine_pages(pages: Batches) -> Iterator[pa.RecordBatch]:
+    """Yield the place of every page as a document without id and text, with the reason `PARTITION`."""
+    for batch in pages:
+        columns = [
+            batch.column(field.name) if field.name in LOCATOR.names else pa.nulls(batch.num_rows, field.type)
+            for field in DOCUMENT
+        ]
+        yield reject(pa.record_batch(columns, schema=DOCUMENT), pa.repeat(pa.scalar(PARTITION), batch.num_rows))
+
+
 def quarantined(planned: Plan, shards: Shards) -> Tracker:
     """Store every row of shards as quarantined; return the tracker of the tasks that did.
 
-    Nothing of a landed file is read, as reading may be what failed: one row stands for each file, or piece of one.
-    Of other shards a layer is stored, which has the verdict alone.
+    Nothing of a landed file is read, as reading may be what failed: one row stands for each file, or piece of one. Of
+    pages the places are stored, as their payloads are in landed files. Of documents a layer is stored, which has the
+    verdict alone.
     """
     tracker = Tracker(replace(planned.io, profiled=(), spread=()))
-    first = planned.parent.schema[0][0] if planned.parent.schema else ""
-    layer = None if planned.parent.landed else Layer(reads=(first,))
-    tasks = tracker.map_tasks(quarantine_rows, (shards,), (), layer=layer)
+    columns = [name for name, _ in planned.parent.schema]
+    if "payload" in columns:
+        tasks = tracker.map_tasks(quarantine_pages, (shards,), (), reads=LOCATOR.names)
+    else:
+        layer = Layer(reads=tuple(columns[:1])) if columns else None
+        tasks = tracker.map_tasks(quarantine_rows, (shards,), (), layer=layer)
     tracker.complete(tasks, lambda missing: [_run(tasks[rank]) for rank in missing])
     return tracker
 

@@ -8,32 +8,32 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline_tasks.errors import RefineryError
+from pipeline_tasks import errors
 from pipeline_tasks.recipe import LOCAL, Resources
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.requests import Reply, encode, raise_refusal
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-LINE = 300
-"""Characters of an error's last line that are kept."""
+TEXT = 300
+"""Characters of an error's text that are kept."""
 
 
 class Died(Exception):
-    """A process ended before it replied: by a signal, or by an error that is a defect.
+    """A process was ended by a signal, or by an error that is no refusal.
 
-    `kind` is the name of the error or of the signal, and has no text of a record.
+    `kind` is the name of the error's class or of the signal, and has no text of a record.
     """
 
-    def __init__(self, kind: str, line: str) -> None:
-        super().__init__(f"{kind}: {line}" if line else kind)
+    def __init__(self, kind: str, text: str = "") -> None:
+        super().__init__(f"{kind}: {text}" if text else kind)
         self.kind = kind
 
 
 def refine_alone(request: RefineRequest) -> Reply:
     """Return the reply to a request, handled by the local engine in a process of its own; refusals are raised.
 
-    Raises Died if that process ended without a reply.
+    Raises Died if that process was killed, or met an error that is no refusal.
     """
     request = replace(request, engine=LOCAL, address="", resources=Resources())
     with tempfile.TemporaryDirectory(prefix="alone-") as folder:
@@ -47,15 +47,11 @@ def refine_alone(request: RefineRequest) -> Reply:
             check=False,
         )
         if not answered.exists():
-            raise _death(finished.returncode, finished.stderr.decode(errors="replace"))
+            code = finished.returncode
+            raise Died(f"signal {-code}" if code < 0 else f"exit code {code}")
         reply: Reply = json.loads(answered.read_bytes())
-    raise_refusal(reply, unknown=RefineryError)
+    kind = str(reply.get("error", ""))
+    if kind and not isinstance(getattr(errors, kind, None), type):
+        raise Died(kind, str(reply["message"])[:TEXT])
+    raise_refusal(reply)
     return reply
-
-
-def _death(code: int, written: str) -> Died:
-    """Return how a process ended, given its exit code and what it wrote to stderr."""
-    if code < 0:
-        return Died(f"signal {-code}", "")
-    kind, _, line = (written.strip().splitlines() or ["no error"])[-1].partition(": ")
-    return Died(kind.rpartition(".")[2][:LINE] or f"exit code {code}", line[:LINE])

@@ -47,6 +47,7 @@ from pipeline_tasks.publish.composing import compose, with_superseded
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.lost_log import require_log
 from pipeline_tasks.publish.publishing import publish
+from pipeline_tasks.publish.summary import read_summary
 from pipeline_tasks.publish.takedowns import pinned_list, with_taken_down
 from pipeline_tasks.publish.trainers.versions import Target, export_in_root
 from pipeline_tasks.recipe import COMPOSE, EXPORTS, LAND, PUBLISH, is_trial
@@ -155,15 +156,25 @@ def _history(request: HistoryRequest) -> Reply:
         for stage, referred in version.manifests.items():
             if read_manifest(request.root, referred).history_shards:
                 history.setdefault(stage, []).append(referred)
-    previous = dict(earlier[-1].manifests) if earlier else {}
-    snapshots = [dict(version.manifests) for version in earlier[-SNAPSHOTS:]]
-    return {"history": history, "previous": previous, "trailing": _trailing(earlier), "snapshots": snapshots}
+    compared = _compared(request.root, earlier)
+    previous = dict(compared[-1].manifests) if compared else {}
+    snapshots = [dict(version.manifests) for version in compared]
+    return {"history": history, "previous": previous, "trailing": _trailing(compared), "snapshots": snapshots}
 
 
-def _trailing(earlier: Sequence[version_log.Version]) -> dict[str, list[str]]:
-    """Return the manifests of the last versions that gates learn from, by stage."""
+def _compared(root: str, earlier: Sequence[version_log.Version]) -> list[version_log.Version]:
+    """Return the last whole versions: what a partial one lacks is no norm that a gate could learn."""
+    compared: list[version_log.Version] = []
+    for version in reversed(earlier):
+        if len(compared) < SNAPSHOTS and not read_summary(root, version).partial:
+            compared.insert(0, version)
+    return compared
+
+
+def _trailing(compared: Sequence[version_log.Version]) -> dict[str, list[str]]:
+    """Return the manifests of versions that gates learn from, by stage."""
     trailing: dict[str, list[str]] = {}
-    for version in earlier[-SNAPSHOTS:]:
+    for version in compared:
         for stage, referred in version.manifests.items():
             trailing.setdefault(stage, []).append(referred)
     return trailing
@@ -364,6 +375,12 @@ def main(arguments: Sequence[str]) -> int:
     except RefineryError as error:
         reply, code = {"error": type(error).__name__, "message": str(error), "exit": error.exit_code}, error.exit_code
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
+    except BaseException as error:
+        if reply_to:
+            _store_reply(
+                reply_to, {"error": type(error).__name__, "message": str(error), "exit": RefineryError.exit_code}
+            )
+        raise
     if reply_to:
         return _store_reply(reply_to, reply) or code
     sys.stdout.write(json.dumps(reply, sort_keys=True) + "\n")

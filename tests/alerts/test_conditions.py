@@ -59,6 +59,8 @@ def test_quarantined_partitions_are_told_with_their_errors() -> None:
     )
     assert alert.numbers[-1] == "and 2 more"
     assert "partial" not in raised({"poison": []})
+    both = raised({"quarantined": {"error:partition": 5000, "error:cut": 100}, "poison": poison})
+    assert both.keys() == {"partial"}, "rows of partitions are no damaged rows"
 
 
 def times(*seconds: float, ran: int = 1) -> dict[str, Any]:

@@ -21,7 +21,15 @@ from pipeline_tasks.engines.job import working_for
 from pipeline_tasks.engines.ray import connect as connect_ray
 from pipeline_tasks.engines.ray import task_options
 from pipeline_tasks.engines.spark import SparkEngine, session, session_settings, task_batch, task_settings
-from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost, RecipeError, RefineryError, Transient
+from pipeline_tasks.errors import (
+    ContractError,
+    DigestMismatch,
+    JobLost,
+    KernelFailed,
+    RecipeError,
+    RefineryError,
+    Transient,
+)
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.plan import RefineRequest
@@ -184,7 +192,7 @@ def test_a_damaged_shard_is_named_by_every_engine(any_engine: tuple[str, str], s
 
 @pytest.mark.parametrize("stage", ["toy_bad", "toy_bad_group"])
 def test_a_defect_of_a_kernel_is_no_busy_world(cluster: tuple[str, str], stage: str, tmp_path: Path) -> None:
-    with pytest.raises(RefineryError, match=r"a kernel failed in a .* worker .*a defect of the kernel") as caught:
+    with pytest.raises(KernelFailed, match=r"a kernel failed in a .* worker .*a defect of the kernel") as caught:
         run(tmp_path, cluster, stage, commit_parent(tmp_path, TABLES), params={"how": "defect"})
     assert not isinstance(caught.value, (Transient, ContractError))
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pipeline_tasks.errors import BudgetExceeded, JobLost, StorageBusy
+from pipeline_tasks.errors import BudgetExceeded, JobLost, KernelFailed, StorageBusy
 from pipeline_tasks.manifest import PARTITION
 from pipeline_tasks.run.plan import RefineRequest
 from tests.chain import reply
@@ -27,7 +27,7 @@ class Task(NamedTuple):
 LAST, FIRST = Task(4), Task(1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def request_(tmp_path_factory: pytest.TempPathFactory) -> RefineRequest:
     """The request to extract the second of three files, whose first page is of the poisonous site."""
     folder = tmp_path_factory.mktemp("quarantine")
@@ -59,14 +59,21 @@ def ended(request: RefineRequest, error: Exception, task: Task = LAST, part: dic
 
 
 @pytest.mark.parametrize(("how", "kind"), [("kill", "signal 9"), ("raise", "ValueError")])
-@pytest.mark.parametrize("error", [JobLost("the worker daemon died"), RuntimeError("ValueError: a traceback")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        JobLost("the worker daemon died"),
+        RuntimeError("ValueError: a traceback"),
+        KernelFailed("extract/1: a kernel failed in a Ray worker (ValueError: text)"),
+    ],
+)
 def test_what_ends_its_process_alone_too_is_quarantined(
     request_: RefineRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, kind: str, error: Exception
 ) -> None:
     for name, value in poisoned(tmp_path / "site", how).items():
         monkeypatch.setenv(name, value)
     answer = ended(request_, error)
-    assert answer["poison"] == [{"name": "part-1", "error": kind}]
+    assert answer["poison"] == [{"name": "part-1", "error": kind}], "nothing of the error's text, whose lines are many"
     assert answer["quarantined"] == {PARTITION: 4}
     assert answer["shown"] == "QUARANTINED part-1"
 
@@ -103,6 +110,13 @@ def test_a_lost_driver_on_a_cluster_is_no_poison(request_: RefineRequest, monkey
     request = replace(request_, engine="spark")
     with pytest.raises(JobLost):
         ended(request, JobLost("driver 1 of extract ended"))
+
+
+def test_a_full_disk_is_no_poison(request_: RefineRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in poisoned(tmp_path / "site", "disk").items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(RuntimeError, match="No space left"):
+        ended(request_, RuntimeError("OSError: No space left on device"))
 
 
 def test_a_defect_is_final_at_its_first_try_and_an_error_of_airflow_is_none(request_: RefineRequest) -> None:

@@ -10,8 +10,12 @@ import yaml
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.verdicts import judge
+from pipeline_tasks.inspect import rejects
+from pipeline_tasks.inspect.document import document
 from pipeline_tasks.inspect.overview import overview_of
+from pipeline_tasks.inspect.text_search import search_texts
 from pipeline_tasks.inspect.verify.verification import Scope, verify
+from pipeline_tasks.inspect.versions import list_versions
 from pipeline_tasks.manifest import PARTITION
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.sealed import path_of
@@ -98,6 +102,17 @@ def test_a_snapshot_goes_on_without_a_partition_and_is_whole_once_that_is_refine
         assert {row["url"] for row in rows} <= {row["url"] for row in partial.rows("ingest", columns=["url"])}
     assert not verify(str(tmp_path), Scope(full=True)).findings.problems
     assert overview_of(str(tmp_path), "partial").snapshots[0].state == "partial"
+    assert rejects.counts(manifest)["reasons"][PARTITION] == len(rows)
+    listed = sum(
+        batch.num_rows for batch in rejects.read_rejects(str(tmp_path), manifest, rejects.Choice((PARTITION,)))
+    )
+    assert listed == len(rows)
+    assert sum(rejects.export(str(tmp_path), manifest, rejects.Choice(), tmp_path / "export").values()) >= len(rows)
+    search = search_texts(str(tmp_path), partial.version, "the river")
+    assert search.is_whole, "pages that were quarantined have no text, and harm no search"
+    assert search.hits
+    assert document(str(tmp_path), partial.version, search.hits[0].id).records
+    assert "partial: " in next(line.note for line in list_versions(str(tmp_path), "partial"))
     before = {"land", *STAGES[: STAGES.index(stage)]}
     same = {name for name, path in partial.version.manifests.items() if path == whole.version.manifests[name]}
     assert same == before, "a partial manifest is another one, and so are those that were made from it"
@@ -147,6 +162,16 @@ def test_the_gate_warns_of_a_partial_stage_and_refuses_one_that_lacks_much(lande
     assert verdict.facts["partial_share"] == pytest.approx(1 / FILES)
     whole = judge(str(tmp_path), chain(landed, tmp_path).version.manifests["extract"])
     assert (whole.facts["partial_share"], whole.path != verdict.path) == (0, True), "each has a verdict of its own"
+
+
+def test_gates_do_not_learn_from_a_partial_snapshot(landed: Path, tmp_path: Path) -> None:
+    later = {"root": str(tmp_path), "recipe": "partial", "snapshot": "2026-11-21"}
+    partial = chain(landed, tmp_path, {"extract": 1})
+    earlier = reply("history", **later)
+    assert (earlier["previous"], earlier["trailing"], earlier["snapshots"]) == ({}, {}, [])
+    assert earlier["history"]["dedup_exact"] == [partial.version.manifests["dedup_exact"]], "what it kept is known"
+    whole = chain(landed, tmp_path)
+    assert reply("history", **later)["previous"] == whole.version.manifests
 
 
 def test_a_stage_without_a_whole_partition_is_refused(landed: Path, tmp_path: Path) -> None:
