@@ -64,7 +64,7 @@ def stage_manifest(
     return Manifest(
         stage=stage,
         version=1,
-        fingerprint=f"{snapshot}-{stage}-{rows_in}",
+        fingerprint=f"{snapshot}-{stage}-{rows_in}".replace("-", "_"),  # a hyphen is of partial manifests
         params={},
         parents=(),
         covers=(),
@@ -122,7 +122,7 @@ def fill(ledger: Ledger) -> None:
     ledger.record_version(
         Version(1, "web", "2026-45", "s3://in", paths | {"land": "land/x/manifest.json"}, {}, "p/2", 8, 0, 0)
     )
-    first = {stage: path.replace("2026-46", "2026-45").replace("400", "1000") for stage, path in paths.items()}
+    first = {stage: path.replace("2026_46", "2026_45").replace("400", "1000") for stage, path in paths.items()}
     first = {stage: path.replace("275", "875").replace("213", "813") for stage, path in first.items()}
     ledger.record_version(Version(2, "web", "2026-45", "s3://in", first, {}, "p/3", 813, 5691, 3))
     ledger.record_retraction(retraction(3, "2026-44"))
