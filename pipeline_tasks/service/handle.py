@@ -47,7 +47,6 @@ from pipeline_tasks.publish.composing import compose, with_superseded
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.lost_log import require_log
 from pipeline_tasks.publish.publishing import publish
-from pipeline_tasks.publish.summary import read_summary
 from pipeline_tasks.publish.takedowns import pinned_list, with_taken_down
 from pipeline_tasks.publish.trainers.versions import Target, export_in_root
 from pipeline_tasks.recipe import COMPOSE, EXPORTS, LAND, PUBLISH, is_trial
@@ -152,23 +151,18 @@ def _history(request: HistoryRequest) -> Reply:
     require_log(request.root, request.recipe)  # and so would a log that was removed
     earlier = version_log.earlier(request.root, request.recipe, request.snapshot)
     history: dict[str, list[str]] = {}
+    compared: list[version_log.Version] = []
     for version in earlier:
-        for stage, referred in version.manifests.items():
-            if read_manifest(request.root, referred).history_shards:
-                history.setdefault(stage, []).append(referred)
-    compared = _compared(request.root, earlier)
+        manifests = {stage: read_manifest(request.root, referred) for stage, referred in version.manifests.items()}
+        for stage, manifest in manifests.items():
+            if manifest.history_shards:
+                history.setdefault(stage, []).append(version.manifests[stage])
+        if not any(manifest.poison for manifest in manifests.values()):
+            compared.append(version)  # what a partial version lacks is no norm that a gate could learn
+    compared = compared[-SNAPSHOTS:]
     previous = dict(compared[-1].manifests) if compared else {}
     snapshots = [dict(version.manifests) for version in compared]
     return {"history": history, "previous": previous, "trailing": _trailing(compared), "snapshots": snapshots}
-
-
-def _compared(root: str, earlier: Sequence[version_log.Version]) -> list[version_log.Version]:
-    """Return the last whole versions: what a partial one lacks is no norm that a gate could learn."""
-    compared: list[version_log.Version] = []
-    for version in reversed(earlier):
-        if len(compared) < SNAPSHOTS and not read_summary(root, version).partial:
-            compared.insert(0, version)
-    return compared
 
 
 def _trailing(compared: Sequence[version_log.Version]) -> dict[str, list[str]]:
