@@ -117,7 +117,10 @@ ObjectPath = Annotated[str, Word(_PATH, "a path below the root")]
 OptionalPath = Annotated[str, Word(f"({_PATH})?", "a path below the root, or empty")]
 """As `ObjectPath`, or empty."""
 
-SnapshotName = Annotated[str, Word(_NAME, "a name of up to 200 characters without / and control characters")]
+SNAPSHOT_NAME = Word(_NAME, "a name of up to 200 characters without / and control characters")
+"""What admits the names of snapshots."""
+
+SnapshotName = Annotated[str, SNAPSHOT_NAME]
 """The name of a snapshot."""
 
 OptionalSnapshot = Annotated[str, Word(f"({_NAME})?", "a name of up to 200 characters without /, or empty")]

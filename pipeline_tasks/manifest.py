@@ -122,6 +122,16 @@ def manifest_path(stage: str, fingerprint: str) -> str:
     return f"{stage_prefix(stage, fingerprint)}/manifest.{f'{PARTIAL}{lacking}.' if lacking else ''}json"
 
 
+def fingerprint_in(path: str) -> str:
+    """Return the fingerprint of the manifest that is stored at a path: the reverse of `manifest_path`.
+
+    Of a path behind an abandoned slot (`commit_slots`) it is the same.
+    """
+    folder, _, name = path.rpartition("/")
+    before, is_partial, lacking = name.partition(PARTIAL)
+    return folder.rpartition("/")[2] + (f"-{lacking.partition('.')[0]}" if before and is_partial else "")
+
+
 SHARED = "shared-"
 """What the prefix of a stage's shared shards begins with, after the stage's name."""
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from itertools import islice
-from typing import Any, get_args
+from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 from refinery_alerts import send
@@ -14,7 +14,7 @@ from refinery_run import harmless
 from refinery_wiring import asset_of
 
 from pipeline_tasks.alerts.backlog import Backlog, backlog_alert, backlog_of
-from pipeline_tasks.constraints import SnapshotName
+from pipeline_tasks.constraints import SNAPSHOT_NAME
 from pipeline_tasks.landing.arrival import COMPLETE, arrival_of
 from pipeline_tasks.stage import LANDING
 from pipeline_tasks.store import storage
@@ -79,15 +79,14 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         """Yield the names of landed folders that no run of a DAG has seen complete, or waits for."""
         from pipeline_tasks.publish import version_log
 
-        _, word = get_args(SnapshotName)
         events = context["inlet_events"][asset_of(recipe, "arrivals")]
         seen = {event.partition_key for event in events}
         seen |= {entry.snapshot for entry in version_log.log(context["params"]["root"], recipe)}
         for name in storage.connect(context["params"]["landing"]).folders():
             if name in seen:
                 continue
-            if not word.admits(name):
-                log.warning("%r is no name of a snapshot, which must be %s; rename the folder", name, word)
+            if not SNAPSHOT_NAME.admits(name):
+                log.warning("%r is no name of a snapshot, which must be %s; rename the folder", name, SNAPSHOT_NAME)
             elif dates := midnights(name):
                 if not context["ti"].get_dr_count(dag_id, logical_dates=dates, states=["queued", "running"]):
                     yield name

@@ -4,9 +4,8 @@ import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
 
-from pipeline_tasks.constraints import SnapshotName
+from pipeline_tasks.constraints import SNAPSHOT_NAME
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.store import storage
 
@@ -30,9 +29,8 @@ def landed_now() -> Landed:
     landing = os.environ.get("REFINERY_LANDING", "")
     if not landing:
         return Landed("")
-    _, word = get_args(SnapshotName)
     try:
-        return Landed(landing, [name for name in storage.connect(landing).folders() if word.admits(name)])
+        return Landed(landing, [name for name in storage.connect(landing).folders() if SNAPSHOT_NAME.admits(name)])
     except RefineryError as error:
         log.warning("The page does not show what has landed: %s", error)
         return Landed(landing, message=str(error))

@@ -211,7 +211,7 @@ class Refine(StageOperator):
         try:
             answer = submit(request, str(context["ti"].id))
         except Exception as error:  # noqa: BLE001 -- it is raised again unless it is of the partition's own work
-            answer = after_last_try(context, request, self.its_part(context), error)
+            answer = after_last_try(context, request, self.its_part, error)
         if not isinstance(answer, Waiting):
             return self.end(context, answer)
         log.info("%s  waits for driver %d of %s; %s", self.stage, answer.driver, answer.session, log_place(answer))
@@ -220,7 +220,7 @@ class Refine(StageOperator):
     def resume(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reply that the trigger saw; if its driver is gone, wait for the next one, or raise JobLost."""
         adopt_credentials(run_of(context).root)
-        waiting, part = Waiting(**event["waiting"]), self.its_part(context)
+        waiting, request = Waiting(**event["waiting"]), self.request(context)
         try:
             reply = collect(waiting, event["state"])
         except JobLost as error:
@@ -229,22 +229,23 @@ class Refine(StageOperator):
             log.warning("%s  %s", self.stage, error)
             return self.execute(context)
         except Exception as error:  # noqa: BLE001 -- as in `execute`
-            reply = after_last_try(context, self.request(context), part, error)
+            reply = after_last_try(context, request, self.its_part, error)
         return self.end(context, reply)
 
     def request(self, context: Context) -> RefineRequest:
-        """Return the request to refine this task's part."""
-        return self.refine_request(context, run_of(context), self.its_part(context))
+        """Return the request to refine this task's part, which is named for `map_index_template`."""
+        context["part_name"] = self.its_part["name"]
+        return self.refine_request(context, run_of(context), self.its_part)
 
-    def its_part(self, context: Context) -> Part:
-        """Return the part, and name it for `map_index_template`."""
+    @property
+    def its_part(self) -> Part:
+        """The part that this task refines."""
         part: Part = self.part[0] if isinstance(self.part, list) else self.part
-        context["part_name"] = part["name"]
         return part
 
     def end(self, context: Context, reply: Reply) -> Reply:
         """Log the reply and return it; the driver of a stage in one part may end, and has not recorded its cost."""
-        part: Part = self.part[0] if isinstance(self.part, list) else self.part
+        part = self.its_part
         if part["span"] is None and release(request := self.request(context)):
             send(RecordRequest(request, reply["manifest"], wall=reply["wall"], cpu=reply["cpu"]))
         if part["span"] is None:

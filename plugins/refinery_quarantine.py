@@ -24,17 +24,29 @@ log = logging.getLogger("refinery")
 OF_AIRFLOW = ("airflow", "httpx", "httpcore")
 """Packages whose errors are Airflow's own: no data causes them."""
 
+OF_MACHINE = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, OSError)}
+"""Errors of a file, a disk or a connection, also of libraries: the machine causes them, and not the data."""
+
 
 def after_last_try(context: Context, request: RefineRequest, part: Mapping[str, Any], error: Exception) -> Reply:
     """Return the reply of a partition that was refined alone, or of its quarantine; raise `error` if it is no poison.
 
     The reply of a quarantine has `poison`: the partition's name, and the kind of its error.
     """
-    if part["span"] is None or part["of"] == 1 or not is_last_try(context, error) or not _is_of_work(request, error):
+    if part["span"] is None or part["of"] == 1 or not is_last_try(context, error):
         raise error
-    kind = _ending_alone(request, error)
-    if isinstance(kind, dict):
-        return kind
+    here = prepared(request)
+    is_on_cluster = needs_session(here)
+    if not _is_of_work(error, is_on_cluster=is_on_cluster):
+        raise error
+    kind = _kind_of(error)
+    if not is_on_cluster:  # what a cluster has tried several times is not tried again here
+        log.warning("%s  failed its last try (%s); it is refined once more, alone", request.stage, kind)
+        try:
+            return refine_alone(here)
+        except Died as death:
+            log.warning("%s  alone it ends by %s", request.stage, death)
+            kind = death.kind
     if kind in OF_MACHINE:
         raise error
     log.warning(
@@ -48,35 +60,16 @@ def after_last_try(context: Context, request: RefineRequest, part: Mapping[str, 
     return {**send(QuarantineRequest(request)), "poison": [{"name": part["name"], "error": kind}]}
 
 
-OF_MACHINE = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, OSError)}
-"""Errors of a file, a disk or a connection, also of libraries: the machine causes them, and not the data."""
-
-
-def _is_of_work(request: RefineRequest, error: Exception) -> bool:
+def _is_of_work(error: Exception, *, is_on_cluster: bool) -> bool:
     """Return whether an error can be of the partition's own work.
 
     A driver on a cluster that is lost is not: machines and networks end it, too, and with it all partitions.
     """
     if isinstance(error, JobLost):
-        return not needs_session(prepared(request))
+        return not is_on_cluster
     if isinstance(error, KernelFailed):
         return True
     return not isinstance(error, RefineryError) and type(error).__module__.partition(".")[0] not in OF_AIRFLOW
-
-
-def _ending_alone(request: RefineRequest, error: Exception) -> Reply | str:
-    """Return the reply of a partition that is refined alone, or the kind of error that ended it.
-
-    What a cluster has tried several times is not tried again here.
-    """
-    if needs_session(prepared(request)):
-        return _kind_of(error)
-    log.warning("%s  failed its last try (%s); it is refined once more, alone", request.stage, _kind_of(error))
-    try:
-        return refine_alone(prepared(request))
-    except Died as death:
-        log.warning("%s  alone it ends by %s", request.stage, death)
-        return death.kind
 
 
 def _kind_of(error: Exception) -> str:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from pipeline_tasks.binding import shown
-from pipeline_tasks.constraints import SnapshotName
+from pipeline_tasks.constraints import SNAPSHOT_NAME
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded import airflow_home
 from pipeline_tasks.embedded.machine import named
@@ -151,9 +151,8 @@ def _dag_params(options: RunOptions) -> dict[str, Any]:
 
 def _require_name(snapshot: str) -> None:
     """Raise RecipeError for a name of a snapshot that every request would refuse; "" is the default."""
-    _, word = get_args(SnapshotName)
-    if snapshot and not word.admits(snapshot):
-        message = f"--snapshot must be {word}, not {shown(snapshot)}"
+    if snapshot and not SNAPSHOT_NAME.admits(snapshot):
+        message = f"--snapshot must be {SNAPSHOT_NAME}, not {shown(snapshot)}"
         raise RecipeError(message)
 
 

@@ -9,17 +9,15 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
 from pipeline_tasks.inspect.versions import VersionLine, list_versions
-from pipeline_tasks.manifest import PARTIAL, Manifest, manifest_path
+from pipeline_tasks.manifest import Manifest, fingerprint_in, manifest_path
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.composing import TOKENIZE
 from pipeline_tasks.publish.plots.lineage import COMPOSED, HISTORY, MADE_FROM, Edge, ManifestNode
 from pipeline_tasks.publish.summary import StageSummary, read_summary
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import parent_of
-
-TOKENIZE = "tokenize"
-"""The stage whose manifests a build composes."""
 
 SHOWN = 8
 """Manifests of other versions that are printed for a stage, the last ones; `--json` has all."""
@@ -76,8 +74,8 @@ def lineage(root: str, version: Version) -> Lineage:
             edges.append(Edge(parent.path, own[manifest.fingerprint].path, kind))
     stages = {node.stage for node in own.values()}
     before = [node for node in others.values() if node.stage not in stages]
-    beside = [node for node in others.values() if node.stage in stages]
-    return Lineage(version, (*before, *own.values(), *beside), tuple(edges))
+    same = [node for node in others.values() if node.stage in stages]
+    return Lineage(version, (*before, *own.values(), *same), tuple(edges))
 
 
 def _own_node(version: Version, stage: str, manifest: Manifest) -> ManifestNode:
@@ -89,7 +87,6 @@ def _own_node(version: Version, stage: str, manifest: Manifest) -> ManifestNode:
         recipe=version.recipe,
         snapshot=version.snapshot,
         version=version.number,
-        state="",
         rows_in=rows_in,
         rows=rows,
         rejected=rejected,
@@ -138,19 +135,7 @@ class _Publications:
     def node(self, root: str, key: Key) -> ManifestNode:
         """Return the manifest of a stage and fingerprint as its version has it."""
         stage, fingerprint = key
-        unknown = ManifestNode(
-            stage=stage,
-            path=manifest_path(stage, fingerprint),
-            recipe="",
-            snapshot="",
-            version=0,
-            state="",
-            rows_in=None,
-            rows=None,
-            rejected=None,
-            quarantined=None,
-            is_own=False,
-        )
+        unknown = ManifestNode(stage, manifest_path(stage, fingerprint))
         if key not in self.versions:
             return unknown
         version, line = self.versions[key]
@@ -183,13 +168,6 @@ def _publications(root: str, recipes: Iterable[str]) -> _Publications:
             for stage, referred in version.manifests.items():
                 versions[stage, fingerprint_in(path_of(referred))] = version, lines[version.number]
     return _Publications(versions)
-
-
-def fingerprint_in(path: str) -> str:
-    """Return the fingerprint of the manifest that is stored at a path."""
-    folder, _, name = path.rpartition("/")
-    before, is_partial, lacking = name.partition(PARTIAL)
-    return folder.rpartition("/")[2] + (f"-{lacking.partition('.')[0]}" if before and is_partial else "")
 
 
 # --- Output ---------------------------------------------------------------------------------------------------------

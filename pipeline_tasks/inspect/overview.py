@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.staleness import stale_among
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
@@ -117,9 +116,8 @@ def _state_of(summary: Summary, stale: str) -> State:
 
 def _next_step(summary: Summary, stale: str) -> str:
     steps = [f"run it again: earlier snapshots changed since, which {stale} reads"] if stale else []
-    if summary.partial:
-        rows = ", ".join(f"{counted(rows, 'row')} of {stage}" for stage, rows in summary.partial.items())
-        steps.insert(0, f"{rows} failed with their partitions: mend what their tasks' logs name, and run it again")
+    if lacking := summary.lacking:
+        steps.insert(0, f"{lacking} failed with their partitions: mend what their tasks' logs name, and run it again")
     return "; ".join(steps)
 
 

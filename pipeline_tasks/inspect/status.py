@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, recipe_of, versions_of
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.publish import version_log
@@ -54,11 +53,9 @@ def _notes(root: str, recipe: str) -> dict[str, str]:
             f"stale from {stale.stage} on: earlier snapshots changed since; `refinery run` it again"
         )
     for version in version_log.latest_by_snapshot(root, recipe):
-        if partial := read_summary(root, version).partial:
-            named = ", ".join(f"{counted(rows, 'row')} of {stage}" for stage, rows in partial.items())
-            note = (
-                f"partial: {named} are quarantined with their partitions; mend their cause, and `refinery run` it again"
-            )
+        if lacking := read_summary(root, version).lacking:
+            way_out = "mend their cause, and `refinery run` it again"
+            note = f"partial: {lacking} are quarantined with their partitions; {way_out}"
             notes[version.snapshot] = "; ".join([note, *filter(None, [notes.get(version.snapshot)])])
     return notes
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.manifest import PARTITION, Manifest
@@ -78,6 +79,11 @@ class Summary:
     def partial(self) -> dict[str, int]:
         """The rows of partitions that failed every try, by stage; empty for a whole snapshot."""
         return {stage.stage: stage.partial for stage in self.stages if stage.partial}
+
+    @property
+    def lacking(self) -> str:
+        """The rows of `partial` in words, "" for a whole snapshot."""
+        return ", ".join(f"{counted(rows, 'row')} of {stage}" for stage, rows in self.partial.items())
 
     def mean(self, column: str) -> float | None:
         """Return the mean of a column after the last stage that profiled it; None if none did."""

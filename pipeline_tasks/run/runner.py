@@ -25,6 +25,7 @@ from pipeline_tasks.manifest import (
     load,
     manifest_path,
     schema_pairs,
+    stage_prefix,
     total,
 )
 from pipeline_tasks.profiles.columns import merge
@@ -159,9 +160,8 @@ def _verified(store: Store, path: str, planned: Plan, span: Span | None = None) 
     """Load a committed manifest; check that it is the planned one and that its shards are stored with their sizes."""
     manifest = load(store.read(path), f"{store.root}/{path}")
     covers = tuple(shard.identity for shard in planned.inputs(span))
-    fingerprint = manifest.fingerprint.partition("-")[0] if manifest.poison else manifest.fingerprint
-    expected = (planned.fingerprint, covers, planned.parent_digests)
-    if (fingerprint, manifest.covers, manifest.parent_digests) != expected:
+    expected = (planned.io.prefix, covers, planned.parent_digests)
+    if (stage_prefix(manifest.stage, manifest.fingerprint), manifest.covers, manifest.parent_digests) != expected:
         message = (
             f"{store.root}/{path} was made from other input than {planned.card.name}/{planned.fingerprint} reads: "
             "a manifest that it names was changed; restore that one, or remove this one and run again"

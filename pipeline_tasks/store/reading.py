@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.manifest import PARTIAL, Manifest, load, manifest_path, stage_prefix
+from pipeline_tasks.manifest import Manifest, fingerprint_in, load, manifest_path, stage_prefix
 from pipeline_tasks.recipe import COMPOSE, LAND, STAGES
 from pipeline_tasks.sealed import require_digest, sha256, split_reference
 from pipeline_tasks.stage import Shard
@@ -42,10 +42,7 @@ def read_committed(root: str, referred: str) -> tuple[Manifest, str]:
 
 def require_place(manifest: Manifest, path: str, where: str) -> None:
     """Raise ContractError unless a manifest is stored at the path that follows from its fingerprint."""
-    own = manifest_path(manifest.stage, manifest.fingerprint)
-    folder, _, name = path.rpartition("/")
-    is_partial = bool(manifest.poison) or PARTIAL in name
-    if folder.rpartition("/")[2] != own.split("/")[-2] or (is_partial and path != own):
+    if fingerprint_in(path) != manifest.fingerprint:
         message = f"{where} is the manifest of {stage_prefix(manifest.stage, manifest.fingerprint)}; {RESTORE}"
         raise ContractError(message)
 

@@ -43,15 +43,15 @@ class ManifestNode:
 
     stage: str
     path: str
-    recipe: str
-    snapshot: str
-    version: int
-    state: str
-    rows_in: int | None
-    rows: int | None
-    rejected: int | None
-    quarantined: int | None
-    is_own: bool
+    recipe: str = ""
+    snapshot: str = ""
+    version: int = 0
+    state: str = ""
+    rows_in: int | None = None
+    rows: int | None = None
+    rejected: int | None = None
+    quarantined: int | None = None
+    is_own: bool = False
 
     @property
     def place(self) -> str:
