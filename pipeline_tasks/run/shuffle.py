@@ -15,6 +15,8 @@ from pipeline_tasks.run.task import Outcome, StageIO, Task, read_input, run_stre
 from pipeline_tasks.stage import Batches, Shard, Shards
 from pipeline_tasks.store import storage
 
+Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
+
 PIECE_BYTES = 32 * 1024 * 1024
 """A bucket's rows of one shard travel in Arrow streams of about this many bytes."""
 
@@ -22,7 +24,7 @@ SCATTER_BYTES = 256 * 1024 * 1024
 """Bytes of rows that may wait for their bucket's stream to fill, however many buckets there are; then all travel."""
 
 
-def bucket_of(values: pa.Array, buckets: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+def bucket_of(values: pa.Array, buckets: int) -> Rows:
     """Return each value's bucket in [0, buckets): ours, so that every engine agrees.
 
     Text hashes by XXH3-64 of its UTF-8 bytes, whole numbers by the splitmix64 finalizer; a bucket
@@ -51,7 +53,7 @@ def scatter(stage_io: StageIO, shard: Shard, by: str, buckets: int) -> Iterator[
     schema = None
     for batch in read_input(stage_io, shard):
         schema = batch.schema
-        for bucket, rows in _by_bucket(batch, bucket_of(batch.column(by), buckets)):
+        for bucket, rows in _by_bucket(batch, by, buckets):
             waiting[bucket].append(rows)
             weight[bucket] += rows.nbytes
         is_full = sum(weight) >= SCATTER_BYTES
@@ -62,14 +64,24 @@ def scatter(stage_io: StageIO, shard: Shard, by: str, buckets: int) -> Iterator[
         yield _piece(bucket, waiting[bucket], cast("pa.Schema", schema))
 
 
-def _by_bucket(
-    batch: pa.RecordBatch, chosen: "np.ndarray[tuple[int], np.dtype[np.int64]]"
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the rows of each bucket that a batch has, in their order; copies, which do not keep the batch."""
+def _by_bucket(batch: pa.RecordBatch, by: str, buckets: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the rows of each bucket that a batch has, in their order; copies, which do not keep the batch.
+
+    Rows of whole numbers come sorted by them: `gather` then reads each batch from front to back, and not at random.
+    """
+    chosen, numbers = bucket_of(batch.column(by), buckets), _whole_numbers(batch.column(by))
     order = np.argsort(chosen, kind="stable")
-    buckets, starts = np.unique(chosen[order], return_index=True)
-    for bucket, rows in zip(buckets.tolist(), np.split(order, starts[1:]), strict=False):
-        yield bucket, batch.take(pa.array(rows))
+    present, starts = np.unique(chosen[order], return_index=True)
+    for bucket, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=False):
+        placed = rows if numbers is None else rows[np.argsort(numbers[rows], kind="stable")]
+        yield bucket, batch.take(pa.array(placed))
+
+
+def _whole_numbers(column: Any) -> Rows | None:  # noqa: ANN401 -- an Arrow array
+    """Return a column of whole numbers without nulls as a numpy array, None for any other."""
+    if not pa.types.is_integer(column.type) or column.null_count:
+        return None
+    return cast("Rows", column.to_numpy(zero_copy_only=False))
 
 
 def _piece(bucket: int, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> tuple[int, int, bytes]:
@@ -82,18 +94,38 @@ def _piece(bucket: int, batches: Sequence[pa.RecordBatch], schema: pa.Schema) ->
 
 def gather(task: Task, pieces: Iterable[bytes | pa.Buffer], by: str, order: Sequence[str]) -> Outcome:
     """Sort one bucket's pieces by `by`, then `order`, and run the kernel over them."""
-    tables = [pa.ipc.open_stream(piece).read_all() for piece in pieces]
-    table = pa.concat_tables(tables)
-    keys = [(name, "ascending") for name in (by, *order)]
+    table = pa.concat_tables([pa.ipc.open_stream(piece).read_all() for piece in pieces]).combine_chunks()
     # Ties are broken by nothing, so the keys must order the rows totally; nulls come last on every engine.
-    table = table.take(pc.sort_indices(table, sort_keys=keys)).combine_chunks()
-    return run_streams(task, [_table_batches(table, task.io.batch_rows)])
+    return run_streams(task, [_ordered_batches(table, row_order(table, by, *order), task.io.batch_rows)])
 
 
-def _table_batches(table: pa.Table, rows: int) -> Batches:
+def row_order(table: pa.Table, *keys: str) -> Rows:
+    """Return the rows of a table sorted ascending by columns, as `pyarrow.compute.sort_indices` orders them.
+
+    Whole numbers are sorted by themselves. The columns after them are read for rows of equal numbers only.
+    """
+    numbers = _whole_numbers(table.column(keys[0]))
+    if numbers is None:
+        return _sorted_rows(table, keys)
+    rows = np.argsort(numbers)
+    equal = numbers[rows[1:]] == numbers[rows[:-1]]
+    places = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+    tied = np.sort(rows[places])
+    rows[places] = tied[_sorted_rows(table.select(list(dict.fromkeys(keys))).take(pa.array(tied)), keys)]
+    return rows
+
+
+def _sorted_rows(table: pa.Table, keys: Sequence[str]) -> Rows:
+    sort_keys = [(name, "ascending") for name in dict.fromkeys(keys)]
+    return cast("Rows", pc.sort_indices(table, sort_keys=sort_keys).to_numpy().astype(np.int64, copy=False))
+
+
+def _ordered_batches(table: pa.Table, order: Rows, rows: int) -> Batches:
+    """Yield batches of at most `rows` rows of a table in an order; one empty batch if it has none."""
     if table.num_rows == 0:
         yield pa.RecordBatch.from_pylist([], schema=table.schema)
-    yield from table.to_batches(max_chunksize=rows)
+    for start in range(0, table.num_rows, rows):
+        yield from table.take(pa.array(order[start : start + rows])).combine_chunks().to_batches()
 
 
 # --- Pieces as objects under the root, for engines without a shuffle of their own -------------------------------

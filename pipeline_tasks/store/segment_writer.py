@@ -69,8 +69,7 @@ class SegmentWriter:
         self._last = columns.slice(batch.num_rows - 1)
 
     def _page(self, group: pa.Table) -> None:
-        # `take` copies, so that no slice's neighbors are left in the bytes.
-        page = group.take(pa.array(np.arange(group.num_rows))).combine_chunks().to_batches()[0]
+        page = compact(group)
         keys = page.column(self._keys[0])
         self._add(0, page, {"first": keys[0].as_py(), "last": keys[-1].as_py(), "rows": page.num_rows})
 
@@ -143,6 +142,12 @@ class SegmentWriter:
         with contextlib.suppress(OSError):
             self._file.close()
         self._local.unlink(missing_ok=True)
+
+
+def compact(group: pa.Table) -> pa.RecordBatch:
+    """Return a table as one batch with buffers of its own: no slice's neighbors are left in its bytes."""
+    columns = [pa.concat_arrays(column.chunks) for column in group.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=group.schema)
 
 
 def _entries_schema(key: pa.DataType) -> pa.Schema:

@@ -114,7 +114,8 @@ class ShardRows:
                 yield batch.select(self._picks(batch.schema.names))
         else:
             with checked(self._root, self._shard) as source:
-                yield from self._of_file(pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False))
+                on_disk = not isinstance(source, pa.BufferReader)  # bytes in memory are those whose digest was checked
+                yield from self._of_file(pq.ParquetFile(source, page_checksum_verification=on_disk, pre_buffer=False))
 
     def _picks(self, names: Sequence[str]) -> list[str]:
         return [name for name in names if self._picked is None or name in self._picked]

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.run import shuffle
-from pipeline_tasks.run.shuffle import bucket_of, scatter
+from pipeline_tasks.run.shuffle import bucket_of, row_order, scatter
 from pipeline_tasks.run.task import StageIO
 from pipeline_tasks.stage import Shard
 
@@ -63,3 +64,41 @@ def test_rows_of_many_buckets_do_not_wait_for_the_whole_shard(monkeypatch: pytes
     monkeypatch.setattr(shuffle, "SCATTER_BYTES", 2000)
     next(scatter(IO, SHARD, "key", 1000))
     assert sum(given_out) < 100
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    keys=st.lists(st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1), max_size=80),
+    buckets=st.sampled_from([1, 3, 8]),
+    batch_rows=st.sampled_from([1, 7, 1000]),
+)
+def test_whole_numbers_travel_sorted_within_each_batch(keys: list[int], buckets: int, batch_rows: int) -> None:
+    whole = pa.table({"key": pa.array(keys, pa.int64()), "row": pa.array(range(len(keys)), pa.int64())})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shuffle, "read_input", lambda *_: read(whole, batch_rows))
+        pieces = list(scatter(IO, SHARD, "key", buckets))
+    found: list[dict[str, Any]] = []
+    for bucket, _, body in pieces:
+        rows = pa.ipc.open_stream(body).read_all()
+        assert set(bucket_of(rows.column("key").combine_chunks(), buckets).tolist()) <= {bucket}
+        order = [(row["row"] // batch_rows, row["key"], row["row"]) for row in rows.to_pylist()]
+        assert order == sorted(order)
+        found += rows.to_pylist()
+    assert sorted(found, key=lambda row: row["row"]) == whole.to_pylist()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    numbers=st.lists(st.none() | st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1), max_size=80),
+    names=st.lists(st.none() | st.text(max_size=2), min_size=80, max_size=80),
+)
+def test_rows_are_in_the_order_of_sort_indices(numbers: list[int | None], names: list[str | None]) -> None:
+    names = names[: len(numbers)]
+    node = pa.array([{"rank": name, "known": False} for name in names], pa.struct({"rank": "string", "known": "bool"}))
+    columns = {"number": pa.array(numbers, pa.int64()), "name": pa.array(names, pa.string()), "node": node}
+    rows = pa.table(columns)
+    for keys in (("number",), ("number", "name"), ("number", "node"), ("name", "number"), ("number", "number")):
+        sort_keys = [(name, "ascending") for name in dict.fromkeys(keys)]
+        expected = pc.sort_indices(rows, sort_keys=sort_keys).to_pylist()
+        for table in (rows, pa.concat_tables([rows.slice(0, 5), rows.slice(5)]).combine_chunks()):
+            assert row_order(table, *keys).tolist() == expected

@@ -15,6 +15,10 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.stages.dedup_minhash.history import lost_bands, save_bands
+from pipeline_tasks.stages.dedup_minhash.signing import spread_bands
+from pipeline_tasks.stages.dedup_minhash.tables import KNOWN_BANDS, LOSERS, OUTLINES
+from pipeline_tasks.text.base.tables import in_order
 from pipeline_tasks.text.near import minhash
 from tests import days, refining
 from tests.documents import documents
@@ -328,3 +332,44 @@ def test_no_documents_at_all(tmp_path: Path) -> None:
     exact, _ = day(tmp_path, documents([]))
     _, manifest = refining.refined(tmp_path, STAGE, exact, {"buckets": 2})
     assert manifest.rows == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    keys=st.lists(st.lists(st.integers(0, 9), max_size=4, unique=True), min_size=1, max_size=20),
+    winners=st.lists(st.none() | st.integers(0, 19), min_size=20, max_size=20),
+    rows=st.sampled_from([1, 3, 100]),
+)
+def test_bands_are_saved_with_the_winner_of_their_document(
+    keys: list[list[int]], winners: list[int | None], rows: int
+) -> None:
+    nodes = [
+        {"rank": str(place % 3), "id": f"d{place:02}", "snapshot": "s", "known": False} for place in range(len(keys))
+    ]
+    outlined = [
+        {"id": node["id"], "node": node, "keys": each, "size": 1} for node, each in zip(nodes, keys, strict=True)
+    ]
+    outlines = pa.Table.from_pylist(outlined, schema=OUTLINES)
+    lost = {node["id"]: nodes[winner % len(nodes)] for node, winner in zip(nodes, winners, strict=False) if winner}
+    losing = [{"id": node["id"], "node": node, "winner": lost[node["id"]]} for node in nodes if node["id"] in lost]
+    losers = pa.Table.from_pylist(losing, schema=LOSERS)
+
+    def batches(table: pa.Table) -> Any:
+        return iter(table.to_batches(max_chunksize=rows) or [pa.RecordBatch.from_pylist([], table.schema)])
+
+    grouped = [
+        in_order(pa.Table.from_batches(list(kernel)), "key", "node")
+        for kernel in (spread_bands(batches(outlines)), lost_bands(batches(outlines), batches(losers)))
+    ]
+    saved = pa.Table.from_batches(list(save_bands(*map(batches, grouped), version=7)), schema=KNOWN_BANDS)
+    expected = [
+        {"key": key, **{name: node[name] for name in ("rank", "id", "snapshot")}, "label": label, "history_version": 7}
+        for node, each in zip(nodes, keys, strict=True)
+        for label in [lost.get(node["id"], node)["id"]]
+        for key in each
+    ]
+    assert saved.to_pylist() == sorted(expected, key=lambda row: (row["key"], row["rank"], row["id"]))
+    if losing and any(outlined[nodes.index(row["node"])]["keys"] for row in losing):
+        others = grouped[0].filter(pa.array([row["id"] not in lost for row in grouped[0].column("node").to_pylist()]))
+        with pytest.raises(ContractError, match="bands of duplicates are not in their bucket"):
+            list(save_bands(batches(others), batches(grouped[1]), version=7))

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -18,7 +19,7 @@ from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost, NoSpac
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import segment_writer, storage
 from pipeline_tasks.store.segment import Segment
-from pipeline_tasks.store.segment_writer import SegmentWriter
+from pipeline_tasks.store.segment_writer import SegmentWriter, compact
 from pipeline_tasks.store.shard_rows import read_shard
 from tests.faulty_s3 import FaultyS3
 from tests.store.test_storage import small_files
@@ -79,6 +80,31 @@ def test_any_keys_give_the_rows_that_a_filter_gives(
             array = pa.array(chosen, rows.schema.field("key").type)
             assert segment.rows(array).combine_chunks().equals(of(rows, chosen))
         assert segment.first("text") == (rows.column("text")[0].as_py() if keys else None)
+
+
+NODE = pa.struct({"rank": pa.large_string(), "known": pa.bool_()})
+COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    "whole": (pa.int64(), st.integers(0, 9)),
+    "text": (pa.string(), st.text(max_size=3)),
+    "packed": (pa.large_binary(), st.binary(max_size=20)),
+    "flag": (pa.bool_(), st.booleans()),
+    "keys": (pa.list_(pa.int64()), st.lists(st.integers(0, 9), max_size=3)),
+    "node": (NODE, st.fixed_dictionaries({"rank": st.text(max_size=2), "known": st.none() | st.booleans()})),
+}
+
+
+@settings(max_examples=100, deadline=None)
+@given(draws=st.data(), rows=st.integers(1, 40))
+def test_a_page_has_the_bytes_of_its_rows_copied_one_by_one(draws: st.DataObject, rows: int) -> None:
+    values = {
+        name: pa.array(draws.draw(st.lists(st.none() | each, min_size=rows, max_size=rows)), kind)
+        for name, (kind, each) in COLUMNS.items()
+    }
+    starts = draws.draw(st.lists(st.integers(0, rows - 1), min_size=1, max_size=3))
+    slices = [pa.table(values).slice(start, draws.draw(st.integers(1, rows - start))) for start in starts]
+    group = pa.concat_tables(slices)
+    copied = group.take(pa.array(np.arange(group.num_rows))).combine_chunks().to_batches()[0]
+    assert compact(group).serialize().equals(copied.serialize())
 
 
 def test_a_key_costs_a_page_and_one_of_each_index_level(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from pipeline_tasks.stages.dedup_minhash.history import (
     edges_to_winners,
     known_edges,
     links_of_moves,
+    lost_bands,
     moves_of_winners,
     next_winners,
     save_bands,
@@ -58,10 +59,11 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     documents = shards if len(shards) == params.buckets else _into_buckets(shards, params, on)
     signatures = on.map(partial(sign_documents, params=params), documents)
     outlines = on.map(outline_signatures, signatures)
-    edges, unsettled = _edges(signatures, outlines, params, on)
+    bands = _grouped(on.map(spread_bands, outlines), params, on, by="key", order=("node",))
+    edges, unsettled = _edges(bands, signatures, params, on)
     losers, superseded, strongest = _losers(edges, params, on)
-    bands = on.map(partial(save_bands, version=version), outlines, losers)
-    on.save_history("bands", _grouped(bands, params, on, by="key", order=("rank", "id")))
+    lost = _grouped(on.map(lost_bands, outlines, losers), params, on, by="key", order=("node",))
+    on.save_history("bands", bands, lost, kernel=partial(save_bands, version=version))
     on.save_history("signatures", signatures, losers, kernel=partial(save_signatures, version=version))
     on.save_history("superseded", superseded, strongest, kernel=save_superseded)
     rejecting, tables = partial(reject_losers, params=params), (outlines, losers, strongest, unsettled)
@@ -76,9 +78,8 @@ def _grouped(rows: Shards, params: Params, on: Engine, *, by: str, order: tuple[
     return on.group(unchanged, rows, by=by, order=order, buckets=params.buckets)
 
 
-def _edges(signatures: Shards, outlines: Shards, params: Params, on: Engine) -> tuple[Shards, Shards]:
+def _edges(bands: Shards, signatures: Shards, params: Params, on: Engine) -> tuple[Shards, Shards]:
     """Return the edges to new and known documents, and the bands of each document that are left unsettled."""
-    bands = _grouped(on.map(spread_bands, outlines), params, on, by="key", order=("node",))
     matching = partial(match_bands, version=history_version(params))
     members = on.map(matching, bands, *on.history("bands"))
     results: list[Shards] = []

@@ -36,12 +36,14 @@ pc: Any = pyarrow.compute
 def match_bands(bands: Batches, *history: HistoryReader, version: int) -> Batches:
     """Yield `MEMBERS`: of each band with a new document and at least two members, new and known."""
     new = read_table(bands)
-    known = _known_members(history, np.unique(whole_numbers(new.column("key"))), version)
+    starts = run_starts(new.column("key"))
+    keys, sizes = whole_numbers(new.column("key"))[starts], np.diff(np.append(starts, new.num_rows))
+    known = _known_members(history, keys, version)
+    shared = (sizes > 1) | np.isin(keys, whole_numbers(known.column("key")))
+    new = new.filter(pa.array(np.repeat(shared, sizes)))
     _check_new(new, known)
     members = pa.concat_tables([new.append_column("label", pa.nulls(new.num_rows, pa.string())), known])
-    keys = whole_numbers(members.column("key"))
-    _, band, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    yield from batches_of(in_order(members.filter(pa.array(counts[band] > 1)), "key", "node"))
+    yield from batches_of(in_order(members, "key", "node"))
 
 
 def _known_members(history: tuple[HistoryReader, ...], keys: Rows, version: int) -> pa.Table:

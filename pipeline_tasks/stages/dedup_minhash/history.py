@@ -13,6 +13,7 @@ from pipeline_tasks.stages.dedup_minhash.tables import (
     KNOWN_EDGES,
     KNOWN_SIGNATURES,
     LINKS,
+    LOST_BANDS,
     MOVES,
     SUPERSEDED,
     WINNERS,
@@ -43,19 +44,43 @@ def check_version(history: HistoryReader, version: int) -> None:
 # --- Saving ---------------------------------------------------------------------------------------------------
 
 
-def save_bands(outlines: Batches, losers: Batches, *, version: int) -> Batches:
-    """Yield `KNOWN_BANDS`."""
-    for batch, winner in _with_winners(outlines, losers):
-        keys = batch.column("keys")
+def lost_bands(outlines: Batches, losers: Batches) -> Batches:
+    """Yield `LOST_BANDS`."""
+    from pipeline_tasks.text.base.lookup import Lookup
+
+    lost = Lookup(losers, "id")
+    for batch in outlines:
+        rows = lost.rows(batch.column("id"))
+        outline = batch.take(pc.index_in(combined(rows.column("id")), value_set=batch.column("id")))
+        keys = outline.column("keys")
         at = pc.list_parent_indices(keys)
-        node = batch.column("node").take(at)
+        label = node_ids(combined(rows.column("winner"))).take(at)
+        yield batch_of(LOST_BANDS, key=pc.list_flatten(keys), node=outline.column("node").take(at), label=label)
+
+
+def save_bands(bands: Batches, lost: Batches, *, version: int) -> Batches:
+    """Yield `KNOWN_BANDS`: the rows of `BANDS`, each labeled by its document or, if that one lost, as in `lost`.
+
+    Both are sorted by key and node, so the rows of `lost` are met in their order.
+    """
+    labels = read_table(lost)
+    ids, taken = pc.unique(node_ids(labels.column("node"))), 0
+    for batch in bands:
+        node = batch.column("node")
+        own = node_ids(node)
+        losing = pc.is_in(own, value_set=ids)
+        label = pc.replace_with_mask(own, losing, combined(labels.column("label").slice(taken, losing.true_count)))
+        taken += losing.true_count
         yield batch_of(
             KNOWN_BANDS,
-            key=pc.list_flatten(keys),
+            key=batch.column("key"),
             **{name: pc.struct_field(node, name) for name in ("rank", "id", "snapshot")},
-            label=node_ids(winner).take(at),
-            history_version=pa.repeat(pa.scalar(version, pa.int64()), len(at)),
+            label=label,
+            history_version=pa.repeat(pa.scalar(version, pa.int64()), batch.num_rows),
         )
+    if taken != labels.num_rows:
+        message = f"dedup_minhash: {labels.num_rows - taken} bands of duplicates are not in their bucket; run it again"
+        raise ContractError(message)
 
 
 def save_signatures(signatures: Batches, losers: Batches, *, version: int) -> Batches:
@@ -69,7 +94,8 @@ def save_signatures(signatures: Batches, losers: Batches, *, version: int) -> Ba
             winner=winner,
             history_version=pa.repeat(pa.scalar(version, pa.int64()), batch.num_rows),
         )
-        yield saved.filter(pc.greater(pc.binary_length(batch.column("shingles")), 0))
+        signed = pc.greater(pc.binary_length(batch.column("shingles")), 0)
+        yield saved if pc.all(signed).as_py() else saved.filter(signed)
 
 
 def _with_winners(documents: Batches, losers: Batches) -> Any:  # noqa: ANN401 -- an iterator of (batch, Arrow array)

@@ -96,6 +96,9 @@ LINKS = pa.schema([pa.field("id", pa.string()), pa.field("node", NODE), pa.field
 LOSERS = pa.schema([pa.field("id", pa.string()), pa.field("node", NODE), pa.field("winner", NODE)])
 """Documents that are not the first of their cluster, and the first."""
 
+LOST_BANDS = pa.schema([*BANDS, pa.field("label", pa.string())])
+"""One row per band of each of `LOSERS`, with the id of its cluster's winner."""
+
 STRONGEST = pa.schema(
     [
         pa.field("id", pa.string()),
