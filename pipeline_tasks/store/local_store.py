@@ -58,13 +58,15 @@ class LocalStore:
             _flush_folder(target.parent)
             return True
 
-    def put_file(self, path: str, local: Path, digest: str) -> None:
+    def put_file(self, path: str, local: Path, digest: str, *, spare: bool = False) -> None:
         target = self._place(path)
         if self.size(path) == local.stat().st_size and sha256_of(target) == digest:
             return
-        with os_errors(str(target)), new_file(target) as (stream, name), local.open("rb") as source:
-            shutil.copyfileobj(source, stream, CHUNK)
-            flush(stream)
+        with os_errors(str(target)), new_file(target) as (stream, name):
+            if not (spare and _is_moved(local, name)):
+                with local.open("rb") as source:
+                    shutil.copyfileobj(source, stream, CHUNK)
+                flush(stream)
             name.replace(target)  # the name follows from the content, so replacing can only repair a damaged file
             _flush_folder(target.parent)
 
@@ -142,6 +144,21 @@ def new_file(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
             yield stream, name
     finally:
         name.unlink(missing_ok=True)
+
+
+def _is_moved(local: Path, name: Path) -> bool:
+    """Put a local file in the place of a new one, and wait until it is on the disk; False on another file system."""
+    mode = stat.S_IMODE(name.stat().st_mode)  # that of a new file: a temporary file is its owner's alone
+    try:
+        local.replace(name)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        return False
+    name.chmod(mode)
+    with name.open("rb") as stream:
+        flush(stream)
+    return True
 
 
 def flush(stream: BinaryIO, *, durable: bool = True) -> None:

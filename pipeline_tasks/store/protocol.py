@@ -37,8 +37,11 @@ class Store(Protocol):
     def create(self, path: str, body: bytes) -> bool:
         """Store `body` if the path is free; False if it has other bytes. Every commit is such a put-if-absent."""
 
-    def put_file(self, path: str, local: Path, digest: str) -> None:
-        """Store a local file under a name that follows from its content; storing it twice changes nothing."""
+    def put_file(self, path: str, local: Path, digest: str, *, spare: bool = False) -> None:
+        """Store a local file under a name that follows from its content; storing it twice changes nothing.
+
+        A `spare` file, which the caller has no further use for, may be moved there.
+        """
 
     def put_scratch(self, path: str, body: bytes) -> None:
         """Store bytes that nobody misses after a crash, under a path of this attempt alone."""

@@ -198,7 +198,7 @@ class S3Store:
         checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
         s3_client().put_object(Bucket=self._bucket, Key=self._key(path), Body=body, ChecksumSHA256=checksum, **headers)
 
-    def put_file(self, path: str, local: Path, digest: str) -> None:
+    def put_file(self, path: str, local: Path, digest: str, *, spare: bool = False) -> None:  # noqa: ARG002 -- uploads copy
         with self._errors(path):
             if local.stat().st_size <= PART:
                 self._put(path, local.read_bytes(), {})

@@ -108,7 +108,7 @@ class SegmentWriter:
             with self._local.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
             path = f"{folder}/{digest[:32]}.segment"
-            storage.connect(root).put_file(path, self._local, digest)
+            storage.connect(root).put_file(path, self._local, digest, spare=True)
             return Shard(path, self.rows, self._at, digest, top)
         finally:
             self.discard()

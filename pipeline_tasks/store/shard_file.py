@@ -176,9 +176,9 @@ class ShardWriter:
             self._close()
             with self._local.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
-            path = f"{folder}/{digest[:32]}.parquet"
-            storage.connect(root).put_file(path, self._local, digest)
-            return Shard(path, self.rows, self._local.stat().st_size, digest)
+            path, size = f"{folder}/{digest[:32]}.parquet", self._local.stat().st_size
+            storage.connect(root).put_file(path, self._local, digest, spare=True)
+            return Shard(path, self.rows, size, digest)
         finally:
             self.discard()
 

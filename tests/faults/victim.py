@@ -51,12 +51,12 @@ def strike_at(sign: signal.Signals | None, when: str, at: int) -> "itertools.cou
 
     def struck(write: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(write)
-        def wrapped(*arguments: Any) -> Any:
+        def wrapped(*arguments: Any, **named: Any) -> Any:
             here = next(writes) == at
             inside[0] = here and when == "inside"
             if here and when == "before":
                 strike()
-            done = write(*arguments)
+            done = write(*arguments, **named)
             if here and when == "after":
                 strike()
             return done

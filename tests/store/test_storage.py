@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -49,6 +50,24 @@ def test_what_is_created_is_read_back_listed_and_deleted(any_root: str) -> None:
     store.delete("a/b/one.json")
     assert store.size("a/b/one.json") is None
     assert list(store.list("")) == []
+
+
+@pytest.mark.parametrize("spare", [False, True])
+def test_a_file_is_stored_as_any_new_file_and_kept_unless_spare(any_root: str, tmp_path: Path, *, spare: bool) -> None:
+    body, (handle, name) = b"rows" * 9999, tempfile.mkstemp(dir=tmp_path)  # which its owner alone may read
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(body)
+    local, plain, store = Path(name), tmp_path / "plain", connect(any_root)
+    for _ in range(2):  # the second time it is stored already
+        store.put_file("a/rows", local, hashlib.sha256(body).hexdigest(), spare=spare)
+        assert store.read("a/rows") == body
+        local.write_bytes(body)
+    assert list(store.unfinished("")) == []
+    if not any_root.startswith("s3://"):
+        plain.touch()
+        assert Path(any_root, "a/rows").stat().st_mode == plain.stat().st_mode
+        local.write_bytes(b"something else")
+        assert store.read("a/rows") == body
 
 
 @pytest.mark.parametrize("size", [0, 3, 9 << 20])
