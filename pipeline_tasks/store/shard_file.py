@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import hashlib
+import io
 import os
 import shutil
 import tempfile
@@ -76,7 +77,11 @@ class HashingStream:
 
 @contextlib.contextmanager
 def checked(root: str, shard: Shard) -> Iterator[pa.NativeFile | BinaryIO]:
-    """Open a shard after checking its digest: a small shard in memory, a large shard in a temporary copy."""
+    """Open a shard after checking its digest: a small shard in memory, a large shard in a file.
+
+    The file is the stored one where that is on this machine: stored files are replaced and never written to, and each
+    page that is read of them has a checksum of its own. Of any other store it is a temporary copy.
+    """
     store = storage.connect(root)
     if shard.bytes <= IN_MEMORY_BYTES:
         with _naming_the_missing(root, shard):
@@ -86,6 +91,12 @@ def checked(root: str, shard: Shard) -> Iterator[pa.NativeFile | BinaryIO]:
         return
     with _naming_the_missing(root, shard):
         stored = store.open(shard.path)
+    if isinstance(stored, io.BufferedReader) and isinstance(stored.raw, io.FileIO):
+        with stored as stream:
+            _compare(root, shard, hashlib.file_digest(stream, "sha256").hexdigest())
+            stream.seek(0)
+            yield stream
+        return
     with tempfile.TemporaryFile(prefix="refinery-") as copy, stored as stream:
         hashed = HashingStream(stream)
         try:

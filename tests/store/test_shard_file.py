@@ -1,4 +1,4 @@
-"""A shard is read as it was written, whole or by way of a checked copy, and never if it was changed."""
+"""A shard is read as it was written, from memory or from a checked file, and never if it was changed."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ TABLE = pa.table(
 )
 
 
-def stored(root: Path) -> Shard:
+def stored(root: Path | str) -> Shard:
     writer = ShardWriter(TABLE.schema)
     for batch in TABLE.to_batches(700):
         writer.write(batch)
@@ -24,11 +24,11 @@ def stored(root: Path) -> Shard:
 
 
 @pytest.mark.parametrize("in_memory", [0, 1 << 30])
-def test_a_shard_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: int) -> None:
+def test_a_shard_is_read_as_it_was_written(any_root: str, monkeypatch: pytest.MonkeyPatch, in_memory: int) -> None:
     monkeypatch.setattr(shard_file, "IN_MEMORY_BYTES", in_memory)
-    shard = stored(tmp_path)
-    assert pa.Table.from_batches(list(read_shard(str(tmp_path), shard, batch_rows=999))).equals(TABLE)
-    assert next(read_shard(str(tmp_path), shard, columns=["id"])).schema.names == ["id"]
+    shard = stored(any_root)
+    assert pa.Table.from_batches(list(read_shard(any_root, shard, batch_rows=999))).equals(TABLE)
+    assert next(read_shard(any_root, shard, columns=["id"])).schema.names == ["id"]
 
 
 @pytest.mark.parametrize("in_memory", [0, 1 << 30])
@@ -41,12 +41,12 @@ def test_a_changed_shard_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         next(read_shard(str(tmp_path), shard))
 
 
-def test_a_copy_without_room_is_no_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_without_room_is_no_space(s3_root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shard_file, "IN_MEMORY_BYTES", 0)
-    shard = stored(tmp_path)
+    shard = stored(s3_root)
     monkeypatch.setattr(shard_file.tempfile, "TemporaryFile", lambda **_: Path("/dev/full").open("wb", buffering=0))  # noqa: SIM115 -- what is under test closes it
     with pytest.raises(NoSpace, match="set TMPDIR"):
-        next(read_shard(str(tmp_path), shard))
+        next(read_shard(s3_root, shard))
 
 
 def test_the_bytes_of_a_shard_follow_from_its_rows_and_not_from_its_batches(tmp_path: Path) -> None:

@@ -37,7 +37,14 @@ from pipeline_tasks.stages.dedup_minhash.history import (
 )
 from pipeline_tasks.stages.dedup_minhash.params import Params, history_version
 from pipeline_tasks.stages.dedup_minhash.signing import outline_signatures, sign_documents, spread_bands
-from pipeline_tasks.stages.dedup_minhash.verification import attach_members, new_edges, pair_results, verify_pairs
+from pipeline_tasks.stages.dedup_minhash.verification import (
+    attach_members,
+    member_signatures,
+    new_edges,
+    new_members,
+    pair_results,
+    verify_pairs,
+)
 from pipeline_tasks.text.base.tables import unchanged
 
 
@@ -82,13 +89,15 @@ def _edges(bands: Shards, signatures: Shards, params: Params, on: Engine) -> tup
     """Return the edges to new and known documents, and the bands of each document that are left unsettled."""
     matching = partial(match_bands, version=history_version(params))
     members = on.map(matching, bands, *on.history("bands"))
+    ids = _grouped(on.map(new_members, members), params, on, by="id", order=())
+    signed = on.map(member_signatures, signatures, ids)
     results: list[Shards] = []
     verified: Shards = ()
     for turn in range(params.rounds):
         pairs = on.map(partial(candidate_pairs, turn=turn, params=params), members, *results)
         if turn and not _rows(pairs):
             break
-        verified_now = _verified(pairs, signatures, params, on)
+        verified_now = _verified(pairs, signed, params, on)
         verified += verified_now
         results.append(_grouped(on.map(pair_results, verified_now), params, on, by="key", order=("member", "center")))
     unsettled = on.map(partial(unsettled_bands, params=params), members, *results)
@@ -96,11 +105,11 @@ def _edges(bands: Shards, signatures: Shards, params: Params, on: Engine) -> tup
     return on.map(new_edges, verified) + _edges_to_history(verified, params, on), counts
 
 
-def _verified(pairs: Shards, signatures: Shards, params: Params, on: Engine) -> Shards:
+def _verified(pairs: Shards, signed: Shards, params: Params, on: Engine) -> Shards:
     """Return the pairs of one round with their exact similarity: shingles travel from the member to the center."""
     distinct = on.group(distinct_pairs, pairs, by="member", order=("center", "key"), buckets=params.buckets)
-    signed = _grouped(on.map(attach_members, distinct, signatures), params, on, by="center", order=("member",))
-    return on.map(partial(verify_pairs, params=params), signed, signatures, *on.history("signatures"))
+    attached = _grouped(on.map(attach_members, distinct, signed), params, on, by="center", order=("member",))
+    return on.map(partial(verify_pairs, params=params), attached, signed, *on.history("signatures"))
 
 
 def _edges_to_history(verified: Shards, params: Params, on: Engine) -> Shards:

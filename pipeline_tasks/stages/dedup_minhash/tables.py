@@ -29,6 +29,9 @@ MEMBERS = pa.schema(
 )
 """Members of bands that can give a pair, sorted by key and node."""
 
+MEMBER_IDS = pa.schema([pa.field("id", pa.string())])
+"""Ids of new members of bands that can give a pair."""
+
 PAIRS = pa.schema(
     [
         pa.field("member", pa.string()),

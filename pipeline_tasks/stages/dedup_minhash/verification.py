@@ -11,14 +11,35 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.stage import Batches, HistoryReader
 from pipeline_tasks.stages.dedup_minhash.params import Params
 from pipeline_tasks.stages.dedup_minhash.signing import OUT_OF_PLACE
-from pipeline_tasks.stages.dedup_minhash.tables import DISTINCT_PAIRS, EDGES, RESULTS, SIGNED_PAIRS, VERIFIED_PAIRS
-from pipeline_tasks.text.base.tables import batch_of, combined, sliced, whole_numbers
-from pipeline_tasks.text.near.ranking import NODE, is_known
+from pipeline_tasks.stages.dedup_minhash.tables import (
+    DISTINCT_PAIRS,
+    EDGES,
+    MEMBER_IDS,
+    RESULTS,
+    SIGNED_PAIRS,
+    VERIFIED_PAIRS,
+)
+from pipeline_tasks.text.base.tables import batch_of, combined, read_table, sliced, whole_numbers
+from pipeline_tasks.text.near.ranking import NODE, is_known, node_ids
 
 pc: Any = pyarrow.compute
 
 PAIRS_IN_MEMORY = 256
 """Pairs whose shingles are in memory at once: about a megabyte per million characters of text."""
+
+
+def new_members(members: Batches) -> Batches:
+    """Yield the `MEMBER_IDS` of `MEMBERS`."""
+    for batch in members:
+        new = batch.filter(pc.invert(is_known(batch.column("node"))))
+        yield batch_of(MEMBER_IDS, id=node_ids(new.column("node")).unique())
+
+
+def member_signatures(signatures: Batches, members: Batches) -> Batches:
+    """Yield the `SIGNATURES` of members: of few documents, and each round of pairs reads these alone."""
+    ids = pc.unique(read_table(members).column("id"))
+    for batch in signatures:
+        yield batch.filter(pc.is_in(batch.column("id"), value_set=ids))
 
 
 def attach_members(pairs: Batches, signatures: Batches) -> Batches:
