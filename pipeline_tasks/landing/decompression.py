@@ -1,15 +1,16 @@
 """Reads landed bytes front to back: a buffered reader, and decompressors that stop at damage instead of raising."""
 
-import zlib
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
 import pyarrow as pa
+from zlib_ng import zlib_ng
 
 CHUNK = 1 << 20
 STEP = 1 << 16  # compressed bytes offered to zlib at once: unused bytes are copied, so not too many
 RATIO = 200  # more output than this per input byte is a bomb (HTML compresses 4-10 times)
 BOMB_FLOOR = 1 << 30  # a stream may reach this before its ratio counts
 GZIP = b"\x1f\x8b"
+DEFLATE_ERROR = cast("type[Exception]", zlib_ng.error)  # its stub says that it is an instance
 GZIP_WINDOW = 31  # what zlib takes for gzip with the largest window
 _MEMBER = GZIP + b"\x08"  # a gzip header: DEFLATE is the only method
 
@@ -147,7 +148,7 @@ class GzipSource:
         self.stored = stored
         self.damage: str | None = None
         self.damage_offset = 0
-        self._zlib = zlib.decompressobj(GZIP_WINDOW)
+        self._zlib = zlib_ng.decompressobj(GZIP_WINDOW)
         self._started = False
         self._out = 0
         self._in = 0
@@ -165,7 +166,7 @@ class GzipSource:
         return b""
 
     def _start_member(self) -> None:
-        self._zlib = zlib.decompressobj(GZIP_WINDOW)
+        self._zlib = zlib_ng.decompressobj(GZIP_WINDOW)
         self._started = False
 
     def _inflate(self, size: int) -> bytes:
@@ -173,7 +174,7 @@ class GzipSource:
         piece = memoryview(self.stored.data)[self.stored.at : self.stored.at + STEP]
         try:
             out = self._zlib.decompress(piece, size)
-        except zlib.error:
+        except DEFLATE_ERROR:
             self._stop("gzip_corrupt")
             return b""
         used = consumed(self._zlib, len(piece))
@@ -305,6 +306,8 @@ def inflated_start(stored: Reader, size: int = 16) -> bytes:
     """Inflate the first `size` bytes of the gzip member that starts here, without passing it; empty if none does."""
     stored.fill(STEP)
     try:
-        return zlib.decompressobj(GZIP_WINDOW).decompress(memoryview(stored.data)[stored.at : stored.at + STEP], size)
-    except zlib.error:
+        return zlib_ng.decompressobj(GZIP_WINDOW).decompress(
+            memoryview(stored.data)[stored.at : stored.at + STEP], size
+        )
+    except DEFLATE_ERROR:
         return b""

@@ -1,10 +1,12 @@
 """Reads archives of one gzip member per record, the usual layout: a place is the member's compressed bytes."""
 
-import zlib
 from collections.abc import Iterator
+
+from zlib_ng import zlib_ng
 
 from pipeline_tasks.landing.decompression import (
     CHUNK,
+    DEFLATE_ERROR,
     GZIP,
     GZIP_WINDOW,
     STEP,
@@ -81,7 +83,7 @@ def inflate_member(reader: Reader) -> tuple[bytes, int, str | None]:
     Stored bytes are 0 where the output outgrew its bounds before the member's end was known.
     """
     parts: list[bytes] = []
-    inflater, used, size = zlib.decompressobj(GZIP_WINDOW), 0, 0
+    inflater, used, size = zlib_ng.decompressobj(GZIP_WINDOW), 0, 0
     error: str | None = None
     while error is None and not inflater.eof:
         if reader.ahead - used <= 0 and not reader.fill(used + STEP) and reader.ahead - used <= 0:
@@ -90,7 +92,7 @@ def inflate_member(reader: Reader) -> tuple[bytes, int, str | None]:
         piece = memoryview(reader.data)[reader.at + used : reader.at + used + STEP]
         try:
             part = inflater.decompress(piece, CAP + HEAD_CAP - size)
-        except zlib.error:
+        except DEFLATE_ERROR:
             error = "gzip_corrupt"
             break
         parts.append(part)
@@ -110,12 +112,12 @@ def _bound_error(size: int, used: int, *, ended: bool) -> str | None:
 
 def _skip_oversize(reader: Reader) -> None:
     """Skip an oversized member: inflate it for its end only, or seek the next one if it is damaged or endless."""
-    inflater, size = zlib.decompressobj(GZIP_WINDOW), 0
+    inflater, size = zlib_ng.decompressobj(GZIP_WINDOW), 0
     while size < DISCARD_CAP and (reader.fill(STEP) or reader.ahead):
         piece = memoryview(reader.data)[reader.at : reader.at + STEP]
         try:
             size += len(inflater.decompress(piece, CHUNK))
-        except zlib.error:
+        except DEFLATE_ERROR:
             break
         reader.at += consumed(inflater, len(piece))
         if inflater.eof:

@@ -1,10 +1,11 @@
 """An HTTP message as archives store it: status, type, and the body after transfer and content decoding, bounded."""
 
 import re
-import zlib
 from typing import Any, NamedTuple
 
-from pipeline_tasks.landing.decompression import GZIP_WINDOW
+from zlib_ng import zlib_ng
+
+from pipeline_tasks.landing.decompression import DEFLATE_ERROR, GZIP_WINDOW
 
 CAP = 32 << 20  # bytes of one record, compressed or not
 RATIO_FLOOR = 10 << 20  # output below this is never a bomb
@@ -130,10 +131,10 @@ def _inflate(data: bytes, wbits: int) -> tuple[bytes, str | None]:
     parts: list[bytes] = []
     size, rest = 0, data
     while rest:
-        inflater = zlib.decompressobj(wbits)
+        inflater = zlib_ng.decompressobj(wbits)
         try:
             part = inflater.decompress(rest, CAP + 1 - size)
-        except zlib.error:
+        except DEFLATE_ERROR:
             return (b"".join(parts), None) if parts else (b"", "content_encoding")  # garbage after a whole member
         size += len(part)
         if size > RATIO_FLOOR and (size > CAP or size > RATIO * len(data)):

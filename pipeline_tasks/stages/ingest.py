@@ -304,7 +304,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     earlier = sum(on.history("pages"), ())
     seen = [on.map(seen_keys, on.map(record_keys, shards), broadcast=earlier)] if earlier else []
     pages = on.map(partial(select_pages, params=params), shards, *seen, layer=LAYER)
-    on.save_history("pages", on.map(page_keys, pages))
+    on.save_history("pages", on.map(page_keys, pages, reads=("url", "payload_digest")))
     return pages
 
 
