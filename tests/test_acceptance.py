@@ -38,8 +38,14 @@ from tests.chain import PROJECT, Chain, How, Place, command, cut, refined, reply
 
 pytestmark = [pytest.mark.slow]
 
-SMALL = How(changes={"tokenize": {"train": {"vocab_size": 4096, "min_bytes": 0}}})
-"""The recipe `web` for less text than the 10 MB that it asks for to train a tokenizer on."""
+SMALL = How(
+    changes={
+        "tokenize": {"train": {"vocab_size": 4096, "min_bytes": 0}},
+        "extract": {"method": "resiliparse"},
+    }
+)
+"""The recipe `web` for less text than the 10 MB that it asks for to train a tokenizer on, with the texts of resiliparse,
+whose similarity `truth/recrawl-pairs` has."""
 
 Days = tuple[Chain, Chain]
 Row = dict[str, Any]

@@ -17,19 +17,22 @@ from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Shards, Sta
 
 TAKEN_DOWN = "extract:taken_down"
 
-METHODS = ("resiliparse", "trafilatura", "justext")
+EXTRACTORS = ("resiliparse", "trafilatura", "justext")
+METHODS = ("auto", *EXTRACTORS)
 
 EXTRACTED = pa.schema(
     [
         *DOCUMENT,
         pa.field("html_language", pa.string()),  # what the page declares, lower-case BCP 47; a hint
         pa.field("published", pa.string()),  # day of publication that the page declares, ISO 8601; null if unsure
-        pa.field("extractor", pa.string()),  # the method that extracted the text, `plain` for pages that are no HTML
+        pa.field("extractor", pa.string()),  # the library that extracted the text, `plain` for pages that are no HTML
         pa.field("repaired", pa.int64()),  # lines of the text in which mojibake was undone
     ]
 )
 
 _ERRORS = {"charset": "error:charset", "crash": "error:extractor_crash"}
+
+_DOUBTED = "trafilatura"  # extracts what the first look of `auto` doubts
 
 LOST = 20
 """A text is too little if it has less than 1 / LOST of the visible characters of its page, or less than `min_chars`
@@ -44,16 +47,17 @@ TITLE = 500
 class Params:
     """How text is extracted.
 
-    `method` is one of `METHODS`; those of `fallback` are tried, in order, where the text so far is too little (see
-    `LOST`) or there is none (too slow, died), and used where theirs is longer; column `extractor` names the method that
-    extracted the text (`plain` for pages that are no HTML). Texts still shorter than `min_chars` are rejected. `repair`
-    undoes mojibake by ftfy, line by line, where a text shows it; `repaired` counts those lines. `language` names
-    jusText's stop words for pages that do not declare their language; `seconds` of processor time (for each method) and
-    `memory` in bytes bound each page. The landing fills in `taken_down`: a list of documents that were taken down
-    before it, by id.
+    `method` is one of `METHODS`. `auto` takes resiliparse without what a page marks as boilerplate, and trafilatura
+    where that looks like more or less than the main text of a published page. The methods of `fallback` are tried, in
+    order, where the text so far is too little (see `LOST`) or there is none (too slow, died), and used where theirs is
+    longer; column `extractor` names the library that extracted the text (`plain` for pages that are no HTML). Texts
+    still shorter than `min_chars` are rejected. `repair` undoes mojibake by ftfy, line by line, where a text shows it;
+    `repaired` counts those lines. `language` names jusText's stop words for pages that do not declare their language;
+    `seconds` of processor time (for each method) and `memory` in bytes bound each page. The landing fills in
+    `taken_down`: a list of documents that were taken down before it, by id.
     """
 
-    method: str = "resiliparse"
+    method: str = "auto"
     fallback: tuple[str, ...] = ("trafilatura", "justext")
     language: str = "English"
     min_chars: Count = 100
@@ -63,11 +67,12 @@ class Params:
     taken_down: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
 
     def __post_init__(self) -> None:
-        """Raise RecipeError for a method that is none of METHODS."""
-        for method in (self.method, *self.fallback):
-            if method not in METHODS:
-                message = f"extract: method {method!r} is none of {', '.join(METHODS)}; correct it in the recipe"
-                raise RecipeError(message)
+        """Raise RecipeError for a method that is none of METHODS, or a fallback that is none of EXTRACTORS."""
+        for methods, known in (((self.method,), METHODS), (self.fallback, EXTRACTORS)):
+            for method in methods:
+                if method not in known:
+                    message = f"extract: method {method!r} is none of {', '.join(known)}; correct it in the recipe"
+                    raise RecipeError(message)
 
 
 def extract_pages(pages: Batches, *, params: Params) -> Batches:
@@ -142,16 +147,26 @@ def _documents(batch: pa.RecordBatch, sandbox: Any, params: Params) -> pa.Record
 
 
 def _best(batch: pa.RecordBatch, sandbox: Any, params: Params) -> _Texts:  # noqa: ANN401
-    """Return the text of each row by the first method that finds `min_chars` of it, else the longest."""
+    """Return the text of each row by the first method that finds enough of it, else the longest."""
     pages = _pages(batch, params)
-    ready = pc.is_valid(batch["text"]).to_pylist()
+    unread = [row for row, is_ready in enumerate(pc.is_valid(batch["text"]).to_pylist()) if not is_ready]
     best = _texts(_first_results(batch["text"], pages, sandbox, params.method), sandbox, params)
+    doubtful = [row for row in unread if best.results[row].doubtful]
+    if doubtful:
+        other = _retried(_DOUBTED, doubtful, pages, sandbox, params)
+        sound = [pick for pick in range(len(doubtful)) if other.chars[pick] >= params.min_chars]
+        best.replace([doubtful[pick] for pick in sound], other, sound)
     for method in dict.fromkeys(name for name in params.fallback if name != params.method):
-        retried = [row for row, is_ready in enumerate(ready) if not is_ready and _is_short(best, row, params)]
-        other = _texts(list(sandbox.process(method, [pages[row] for row in retried])), sandbox, params)
+        tried = doubtful if method == _DOUBTED else ()
+        retried = [row for row in unread if row not in tried and _is_short(best, row, params)]
+        other = _retried(method, retried, pages, sandbox, params)
         longer = [pick for pick, row in enumerate(retried) if other.chars[pick] > best.chars[row]]
         best.replace([retried[pick] for pick in longer], other, longer)
     return best
+
+
+def _retried(method: str, rows: list[int], pages: list[Any], sandbox: Any, params: Params) -> _Texts:  # noqa: ANN401
+    return _texts(list(sandbox.process(method, [pages[row] for row in rows])), sandbox, params)
 
 
 def _is_short(best: _Texts, row: int, params: Params) -> bool:

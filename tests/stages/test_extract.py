@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import RecipeError
@@ -184,6 +186,43 @@ def test_an_article_that_the_method_loses_is_extracted_by_the_next_one(kind: str
     assert extracted(pages, 1) == extracted(pages) == whole
 
 
+PUBLISHED = (
+    '<html><head><title>The  mill</title><meta property="og:type" content="article"></head><body>{}</body></html>'
+)
+CLEAN = PUBLISHED.format("<h1>The mill</h1>" + "".join(f"<p>Part {number}. {PROSE}</p>" for number in range(9)))
+RAGGED = PUBLISHED.format(
+    "<div><p>Home</p><p>News</p><p>Mills</p><p>3 May</p></div>"
+    + "".join(f"<p>Part {number}. {PROSE}</p>" for number in range(9))
+)
+
+
+def test_auto_gives_its_first_look_or_the_text_of_trafilatura() -> None:
+    pages = [page(CLEAN), page(RAGGED), page("<h1>The mill</h1>" + HTML), page("Plain. " * 99, "text/plain")]
+    auto = extracted(pages)
+    assert [row["extractor"] for row in auto] == ["resiliparse", "trafilatura", "resiliparse", "plain"]
+    assert auto[0]["text"].startswith("Part 0. The river")
+    assert auto[2]["text"].startswith("The mill\n")
+    alone = extracted(pages, method="trafilatura")
+    assert auto[1] == alone[1]
+    assert extracted(pages, 1) == auto
+
+
+def test_a_doubted_page_that_hangs_trafilatura_keeps_its_first_look() -> None:
+    table = "<table>" + "<tr><td>cell</td></tr>" * 100_000 + "</table>"
+    documents = extracted([page(RAGGED), page(PUBLISHED.format(table)), page(CLEAN)], seconds=1, fallback=())
+    assert [row["extractor"] for row in documents] == ["trafilatura", "resiliparse", "resiliparse"]
+    assert documents[1]["text"].count("cell") == 100_000
+
+
+@given(st.lists(st.binary(max_size=200) | st.sampled_from([CLEAN.encode(), RAGGED.encode()]), min_size=1, max_size=4))
+@settings(max_examples=20, deadline=None)
+def test_auto_gives_the_same_rows_for_any_bytes(payloads: list[bytes]) -> None:
+    pages = [page(b'<meta property="og:type">' * (at % 2) + data, at=at) for at, data in enumerate(payloads)]
+    whole = extracted(pages, min_chars=1)
+    assert extracted(pages, 1, min_chars=1) == whole
+    assert len(whole) == len(pages)
+
+
 def test_a_page_with_little_to_see_is_not_extracted_twice() -> None:
     pages = [page("<p>Short.</p>"), page(f"<nav><a href=/>{'link ' * 30}</a></nav><p>{PROSE[:300]}</p>")]
     assert extracted(pages) == extracted(pages, fallback=())
@@ -229,7 +268,7 @@ def test_a_child_is_kept_for_the_next_shard_until_it_is_closed() -> None:
 
 def test_what_a_dead_child_left_behind_is_no_answer() -> None:
     """A page cannot answer for another one: what is behind the last answer has another window's number."""
-    fake = ANSWER.pack(1, 0, 0, 4, 4, 0) + b"FAKE\0\0\0\0"
+    fake = ANSWER.pack(1, 0, 0, 4, 4, 0, 0) + b"FAKE\0\0\0\0"
     giant = "<b>" * 9_000_000
     with Sandbox(Limits(memory=400 << 20)) as extractor:
         windows = [list(extractor.process("resiliparse", [Page(b"<pre>" + fake * 500, "text/html")]))]

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 from pipeline_tasks.text.page.metadata import PageMetadata, read_metadata
 
-METHODS = ("resiliparse", "trafilatura", "justext")
+AUTO = "auto"
+METHODS = (AUTO, "resiliparse", "trafilatura", "justext")
 LXML_DEPTH = 250  # lxml silently drops what is deeper, unless huge trees are allowed
 DEEPEST = 2000  # huge lxml trees end here too, and resiliparse's search for the main part is quadratic in depth
 _RESILIPARSE = ("resiliparse.extract.html2text", "resiliparse.parse.html")
 _NEEDS = {
+    AUTO: _RESILIPARSE,
     "resiliparse": _RESILIPARSE,
     "trafilatura": (*_RESILIPARSE, "trafilatura", "lxml.html"),
     "justext": (*_RESILIPARSE, "justext", "lxml.html"),
@@ -38,11 +40,15 @@ SHORT = 2000
 
 
 class Main(NamedTuple):
-    """The main text of a page, its metadata, and the characters of all visible text where the main text is short."""
+    """The main text of a page, its metadata, and the characters of all visible text where the main text is short.
+
+    `doubtful`: it is `auto`'s, and another method is likely to be better.
+    """
 
     text: str
     metadata: PageMetadata
     visible: int = 0
+    doubtful: bool = False
 
 
 def load(method: str) -> None:
@@ -54,13 +60,17 @@ def load(method: str) -> None:
 def main_text(html: str, method: str, language: str = "English", *, depth: int = 0, bits: int = 0) -> Main:
     """Extract by `method`; a page nested deeper than any extractor allows gives all of its visible text.
 
-    `language` names jusText's stop words where the page does not name its language; `depth` and `bits` are those of
-    `tags.survey`. What extractors raise passes through.
+    `auto` is resiliparse without the boilerplate that a page marks. `language` names jusText's stop words where the
+    page does not name its language; `depth` and `bits` are those of `tags.survey`. What extractors raise passes
+    through.
     """
     parse, extract_plain_text = _resiliparse()
     tree = parse(html)
     metadata = read_metadata(html, tree, bits)
-    if method == "trafilatura" and depth <= DEEPEST:
+    doubtful = False
+    if method == AUTO and depth <= DEEPEST:
+        text, doubtful = _first_look(tree)
+    elif method == "trafilatura" and depth <= DEEPEST:
         text = _by_trafilatura(html, depth)
     elif method == "justext" and depth <= LXML_DEPTH:
         text = _by_justext(html, _STOP_WORDS.get((metadata.language or "").partition("-")[0], language))
@@ -70,7 +80,7 @@ def main_text(html: str, method: str, language: str = "English", *, depth: int =
     visible = 0
     if len(text) < SHORT:
         visible = _characters(extract_plain_text(tree, preserve_formatting=True, main_content=False, alt_texts=False))
-    return Main(text, metadata, visible)
+    return Main(text, metadata, visible, doubtful)
 
 
 def _characters(text: str) -> int:
@@ -84,6 +94,20 @@ def _resiliparse() -> tuple[Callable[[str], Any], Callable[..., str]]:
     from resiliparse.parse.html import HTMLTree
 
     return HTMLTree.parse, extract_plain_text
+
+
+def _first_look(tree: Any) -> tuple[str, bool]:  # noqa: ANN401
+    """Return the main text without marked boilerplate, and whether another method is likely to be better."""
+    from pipeline_tasks.text.page.boilerplate import HEADING, MARKED, is_doubtful, is_published
+
+    published, skipped = is_published(tree), list(MARKED)
+    if published:
+        skipped.append(HEADING)
+    _, extract_plain_text = _resiliparse()
+    text = extract_plain_text(
+        tree, preserve_formatting=True, main_content=True, alt_texts=False, comments=False, skip_elements=skipped
+    )
+    return text, published and is_doubtful(text)
 
 
 def _by_trafilatura(html: str, depth: int) -> str:

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from pipeline_tasks.text.page.charset import decode
-from pipeline_tasks.text.page.main_text import load, main_text
+from pipeline_tasks.text.page.main_text import AUTO, load, main_text
 from pipeline_tasks.text.page.mojibake import repair
 from pipeline_tasks.text.page.sandbox_messages import (
     DONE,
@@ -98,4 +98,5 @@ def answer(page: Page, method: str, language: str) -> Result:
     except Exception as error:  # noqa: BLE001 -- whatever an extractor raises is the page's fault, and counted as that
         return Result("crash", detail=type(error).__name__)
     body = main.text.encode("utf-8", "ignore")
-    return Result("done", body, *main.metadata, method=method, visible=main.visible)
+    library = "resiliparse" if method == AUTO else method
+    return Result("done", body, *main.metadata, method=library, visible=main.visible, doubtful=main.doubtful)

@@ -22,8 +22,8 @@ WINDOW_BYTES = 4 << 20  # bytes of pages that are requested at once
 REQUEST = struct.Struct("<QHIIQ")  # window number, length of the method's name, pages, bytes of heads and of all
 PAGE = struct.Struct("<QHIB")  # lengths of body and content type, depth and bits of a page
 ANSWER = struct.Struct(
-    "<QBIQIQ"
-)  # window number, outcome, repaired lines, lengths of text and facts, visible characters
+    "<QBIQIQ?"
+)  # window number, outcome, repaired lines, lengths of text and facts, visible characters, doubt
 DONE = struct.Struct("<?Qd")  # whether this child ends, bytes of answers, seconds of its processor time so far
 READY = b"+"
 _LONGEST_TYPE = 1000  # bytes of a content type
@@ -42,7 +42,7 @@ class Page(NamedTuple):
 class Result(NamedTuple):
     """The result of a page: `text` as UTF-8, not yet in normal form, and the method that extracted it.
 
-    `detail` describes an outcome other than `done`; `visible` is that of `main_text.Main`.
+    `detail` describes an outcome other than `done`; `visible` and `doubtful` are those of `main_text.Main`.
     """
 
     outcome: Outcome
@@ -54,6 +54,7 @@ class Result(NamedTuple):
     method: str | None = None
     repaired: int = 0
     visible: int = 0
+    doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,8 @@ def write_answer(file: int, number: int, result: Result, at: int) -> int:
     facts = joined.encode("utf-8", "ignore")
     end = write_at(file, [result.text, facts], at + ANSWER.size)
     outcome = OUTCOMES.index(result.outcome)
-    os.pwrite(file, ANSWER.pack(number, outcome, result.repaired, len(result.text), len(facts), result.visible), at)
+    sizes = len(result.text), len(facts)
+    os.pwrite(file, ANSWER.pack(number, outcome, result.repaired, *sizes, result.visible, result.doubtful), at)
     return end
 
 
@@ -104,7 +106,7 @@ def read_answers(file: int, number: int, size: int) -> Iterator[Result]:
     body = memoryview(_read_at(file, size, 0))
     at = 0
     while at + ANSWER.size <= len(body):
-        window, outcome, repaired, text, facts, visible = ANSWER.unpack_from(body, at)
+        window, outcome, repaired, text, facts, visible, doubtful = ANSWER.unpack_from(body, at)
         start, end = at + ANSWER.size, at + ANSWER.size + text + facts
         if window != number or end > len(body):
             return
@@ -119,6 +121,7 @@ def read_answers(file: int, number: int, size: int) -> Iterator[Result]:
             method or None,
             repaired,
             visible,
+            doubtful,
         )
         at = end
 
