@@ -8,8 +8,8 @@
 - `chain_ratio_trafilatura`: the same against datatrove's default extractor; Refinery's side as before
 - `gated_ratio`: as `chain_ratio`, with Refinery's gates and the list of what landed, which have no peer
 - `library_share`: the part of Refinery's seconds that bare resiliparse needs for these pages
-- `run_over_extract`: seconds of the whole run of the recipe `web` (landing, all stages, gates, tokens, publication) /
-  of bare resiliparse, on the varied crawl of `varied_crawl.py`
+- `run_over_extract`: seconds of the whole run of the recipe `web` with `method: resiliparse` (landing, all stages,
+  gates, tokens, publication) / of bare resiliparse, on the varied crawl of `varied_crawl.py`
 
 Seconds are processor seconds of all processes, without start-up: imports, compiled loops, models and words are
 loaded on both sides before. The sides run in turns; medians count. `--size 0` leaves the whole run out.
@@ -30,8 +30,9 @@ import documents
 import peers
 import scale
 import varied_crawl
-from text import bare
+from extract import bare
 
+from pipeline_tasks.recipe import RECIPES
 from pipeline_tasks.stages import filter_language
 
 MEGABYTE = 10**6
@@ -125,7 +126,9 @@ def whole(source: Path, place: Path, size: int) -> Facts:
     crawl = place / f"crawl-{size}"
     volume = varied_crawl.Volume(size * MEGABYTE, varied_crawl.FILE_BYTES)
     varied_crawl.write(crawl, varied_crawl.exchanges(varied_crawl.read_source(source), 0), volume)
-    run = scale.once(crawl, scale.Machine("local"))
+    recipe = place / "web.yaml"
+    recipe.write_text((RECIPES / "web.yaml").read_text().replace("method: auto", "method: resiliparse"))
+    run = scale.once(crawl, scale.Machine("local", recipe=str(recipe)))
     library = peers.run("chain.py", "--measure", str(crawl))
     shutil.rmtree(crawl)
     ratio = round(run["total"]["cpu"] / library["bare_s"], 2)

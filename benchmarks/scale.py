@@ -50,18 +50,20 @@ Facts = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where a run may run: an engine, and the processors from `first` on."""
+    """Where a run may run: an engine, and the processors from `first` on; what it runs: a recipe, up to a stage."""
 
     engine: str
     cores: int = 1
     first: int = 0
     until: str = ""
+    recipe: str = "web"
 
 
 def refine(snapshot: Path, root: Path, machine: Machine) -> Facts:
     """Refine a snapshot in a process of its own; return what it measured, with its peaks of memory."""
     where = ["--engine", machine.engine, "--cores", str(machine.cores), "--first", str(machine.first)]
     command = [sys.executable, str(HERE / "whole_run.py"), "--input", str(snapshot), "--root", str(root), *where]
+    command += ["--recipe", machine.recipe]
     if machine.until:
         command += ["--until", machine.until]
     environ = {**os.environ, "PYTHONPATH": str(HERE.parent)}

@@ -1,4 +1,4 @@
-"""Compares the text stages with datatrove and resiliparse over the same English documents, on one core.
+"""Compares the text stages with datatrove over the same English documents, on one core.
 
     python benchmarks/text.py [--input WET_FOLDER] [--documents N] [--runs R] [--words split|spacy] [--json]
 
@@ -9,18 +9,12 @@ first filter that drops a document.
 URL and language: the time of the two stages with a language model that returns at once. Model time is that of the
 reader of fastText models alone, over the same windows (`model`; `language.py` compares it with fastText). The URL
 filter has a million hosts, 100,000 URLs and as many words as datatrove's lists.
-Extraction: the stage over the pages of a real snapshot (of the demo's crawl, where there is none), in turns with
-resiliparse alone on the same pages in the same order: decode UTF-8, parse once, main content with formatting, title.
-The stage also finds the charset, bounds each page in a separate process, reads language and date, repairs mojibake,
-normalizes and counts the text, and computes its id. Pages that give no document or nest too deep for the library are
-left out on both sides. Starting the sandbox is not counted: it starts once per process and not per shard.
 """
 
 import argparse
 import json
 import os
 import resource
-import shutil
 import statistics
 import tempfile
 import time
@@ -70,12 +64,12 @@ def drain(batches: Any) -> None:  # noqa: ANN401 -- a kernel's output
 
 def measure(folder: Path, words: str) -> dict[str, float]:
     """Return Refinery's figures over the tables in `folder`; the first pass compiles and is not counted."""
-    from pipeline_tasks.stages import extract, filter_language, filter_quality, filter_url, scrub_pii
+    from pipeline_tasks.stages import filter_language, filter_quality, filter_url, scrub_pii
     from pipeline_tasks.text.words.fasttext_prediction import Predictor
 
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     pa.set_cpu_count(1)
-    identified, pages = pq.read_table(folder / "identified.parquet"), ordinary(pq.read_table(folder / "pages.parquet"))
+    identified = pq.read_table(folder / "identified.parquet")
     texts = identified["text"].to_pylist()
     sizes = sum(len(text.encode()) for text in texts) / MEGABYTE
     params = filter_quality.Params(words=words)  # type: ignore[arg-type]
@@ -100,12 +94,6 @@ def measure(folder: Path, words: str) -> dict[str, float]:
     for name, call in calls.items():
         call()
         figures[name] = statistics.median(seconds(call) for _ in range(3))
-    pair: dict[str, Callable[[], Any]] = {
-        "extract": lambda: drain(extract.extract_pages(iter(pages.to_batches(1024)), params=extract.Params())),
-        "bare": lambda: [bare(page) for page in pages["payload"].to_pylist()],
-    }
-    turns = [{name: seconds(call) for name, call in pair.items()} for _ in range(6)][1:]
-    figures |= {name: statistics.median(turn[name] for turn in turns) for name in pair}
     figures["url"] /= SHARD
     figures["list_bytes"] = filter_url.list_bytes(url_params)
     figures["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE
@@ -156,43 +144,11 @@ def url_lists(folder: Path) -> dict[str, str]:
     return {which: str(folder / which) for which in sizes}
 
 
-def ordinary(pages: pa.Table) -> pa.Table:
-    """Return the pages that the stage and the bare library both extract.
-
-    Pages without text, and pages that nest too deep for the library alone, are left out.
-    """
-    from pipeline_tasks.stages import extract
-    from pipeline_tasks.text.page.main_text import DEEPEST
-    from pipeline_tasks.text.page.tags import survey
-
-    pulled = pa.Table.from_batches(list(extract.extract_pages(iter(pages.to_batches()), params=extract.Params())))
-    depth = survey(pages["payload"].combine_chunks(), DEEPEST, DEEPEST).depth.tolist()
-    good = [
-        reason is None and deep <= DEEPEST for reason, deep in zip(pulled["reason"].to_pylist(), depth, strict=True)
-    ]
-    return pages.filter(pa.array(good))
-
-
-def bare(page: bytes) -> tuple[str, str | None]:
-    """Extract one page by resiliparse alone."""
-    from resiliparse.extract.html2text import extract_plain_text
-    from resiliparse.parse.html import HTMLTree
-
-    tree = HTMLTree.parse(page.decode("utf-8", "replace"))
-    text = extract_plain_text(tree, preserve_formatting=True, main_content=True, alt_texts=False)
-    return text, tree.title
-
-
 def prepare(folder: Path, source: Path | None, count: int) -> None:
-    """Write the documents and pages that both sides read."""
+    """Write the documents that both sides read."""
     identified = documents.english(source, folder / "root").slice(0, count)
     pq.write_table(identified, folder / "identified.parquet")
     peers.write_documents(folder / "documents.jsonl", identified["text"].to_pylist())
-    crawl = documents.demo_crawl() if not documents.SNAPSHOT.exists() else None
-    pages = documents.after("ingest", [crawl / "2026-11-19" if crawl else documents.SNAPSHOT], folder / "pages", ())
-    pq.write_table(pages, folder / "pages.parquet")
-    if crawl:
-        shutil.rmtree(crawl)
 
 
 def summary(ours: list[dict[str, float]], theirs: list[dict[str, Any]]) -> dict[str, float]:
@@ -207,7 +163,6 @@ def summary(ours: list[dict[str, float]], theirs: list[dict[str, Any]]) -> dict[
         "language_docs_s": round(medians["documents"] / (medians["url"] + medians["language without model"])),
         "language_docs_s_with_model": round(medians["documents"] / (medians["url"] + medians["language"])),
         "list_mb": round(medians["list_bytes"] / MEGABYTE, 1),
-        "extract_overhead": round(medians["extract"] / medians["bare"] - 1, 3),
         "pii_mb_s": round(medians["mb"] / medians["pii"], 1),
         "peak_mb": round(max(run["peak_mb"] for run in ours)),
     }
