@@ -40,6 +40,13 @@ ENV AIRFLOW_HOME=/opt/airflow \
     NUMBA_CACHE_DIR=/scratch/numba \
     TMPDIR=/scratch
 
+# Loops are compiled here, for any processor of this level, so that no container has to; the entry point brings them to
+# NUMBA_CACHE_DIR, where numba can add others. `generic` is for other architectures.
+ARG KERNEL_CPU=x86-64-v3
+ENV NUMBA_CPU_NAME=${KERNEL_CPU} \
+    NUMBA_CPU_FEATURES=
+RUN cd /opt/refinery && NUMBA_CACHE_DIR=/opt/refinery/numba python -m pipeline_tasks.cli compile
+
 WORKDIR /opt/refinery
 USER 50000:0
 ENTRYPOINT ["/opt/refinery/deploy/image/entrypoint.sh"]

@@ -154,6 +154,22 @@ def test_kernels_are_compiled_before_tasks_run(written: dict[str, Any]) -> None:
     assert "NUMBA_CACHE_DIR=/scratch/numba" in (PROJECT / "Dockerfile").read_text()
 
 
+def test_the_entry_point_brings_compiled_loops_once_and_whole(tmp_path: Path) -> None:
+    image, cache = tmp_path / "image", tmp_path / "scratch" / "numba"
+    (image / "0123").mkdir(parents=True)
+    (image / "0123" / "loop.nbc").write_text("compiled")
+    script = tmp_path / "entrypoint.sh"
+    script.write_text(ENTRY_POINT.read_text().replace("/opt/refinery/numba", str(image)))
+    command = ["sh", str(script), "cat", str(cache / "0123" / "loop.nbc")]
+    for compiled in ("compiled", "compiled, and added to"):
+        done = subprocess.run(
+            command, env={"NUMBA_CACHE_DIR": str(cache), "PATH": os.defpath}, capture_output=True, check=True
+        )
+        assert done.stdout.decode() == compiled
+        (cache / "0123" / "loop.nbc").write_text("compiled, and added to")
+    assert [path.name for path in cache.iterdir()] == ["0123"]
+
+
 def test_every_service_has_limits(written: dict[str, Any]) -> None:
     for name, service in written["services"].items():
         assert isinstance(service["pids_limit"], int), name

@@ -68,6 +68,9 @@ COMMANDS = {
     "compact": Entry(
         "upkeep.compact", "merge the history of many snapshots, so that a run reads fewer files", supervised=True
     ),
+    "compile": Entry(
+        "cli.compile", "compile the loops over text for this machine, so that no task has to", supervised=True
+    ),
     "ledger": Entry("upkeep.ledger", "make the ledger anew from the root"),
     "doctor": Entry("upkeep.doctor", "check Java, Spark, Ray, the tokenizer and the object store", supervised=True),
 }

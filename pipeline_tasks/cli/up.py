@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline_tasks.embedded import airflow_home
+from pipeline_tasks.embedded.loops import ensure_compiled
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.service import daemon
 
@@ -37,6 +38,7 @@ def up(port: int) -> int:
     home = airflow_home.state_folder() / "airflow"
     os.environ["AIRFLOW__API__PORT"] = str(port)
     env = airflow_home.environment(home)
+    ensure_compiled(sys.stdout)
     sys.stdout.write(f"preparing Airflow in {home} ...\n")
     airflow_home.migrate(home, env)
     os.environ.update(env)  # clients look up the worker daemon by these variables

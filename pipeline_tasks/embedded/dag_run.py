@@ -19,6 +19,7 @@ from pipeline_tasks.binding import shown
 from pipeline_tasks.constraints import SNAPSHOT_NAME
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded import airflow_home
+from pipeline_tasks.embedded.loops import ensure_compiled
 from pipeline_tasks.embedded.machine import named
 from pipeline_tasks.embedded.progress import Progress, Stopped, open_log, redirected_output
 from pipeline_tasks.embedded.summary import summary_lines
@@ -121,6 +122,7 @@ def _progress(
         out.flush()
         progress = Progress(out)
         try:
+            ensure_compiled(out)
             failed = _run_dag(kind, recipe, params, progress)
         except KeyboardInterrupt as error:
             failed, progress.error = True, error

@@ -141,7 +141,7 @@ def test_two_days_through_the_scheduler_are_what_one_process_refines(running: Ru
     assert before > 0
     for day in DAYS:
         stack.end(stack.run(f"calm-{day}", day, {}, root="root"), day, when="the recipe's engines", root="root")
-    assert running.services.kernels() == before, "a loop was compiled in a task: `warm` does not run it"
+    assert running.services.kernels() == before, "a loop was compiled in a task: see pipeline_tasks/demo/loop_calls.py"
 
 
 def test_the_web_ui_shows_the_run(running: Running, stack: Stack) -> None:

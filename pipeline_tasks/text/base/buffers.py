@@ -1,6 +1,7 @@
 """View the bytes of an Arrow text column as numpy arrays, without copying them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +15,21 @@ def views(texts: pa.Array) -> tuple[Offsets, Bytes]:
     """Return (offsets, data) of a string column: text i is UTF-8 in data[offsets[i]:offsets[i + 1]].
 
     Shapes (rows + 1,) and (bytes,). Slices keep their place in the shared data; a null counts as an empty text.
+    Neither can be written to, whoever owns the buffers: a loop is compiled for one kind of array and not for two.
     """
     column = texts.cast(pa.large_string())
     if column.null_count:
         column = column.fill_null("")
     _, offsets, data = column.buffers()
     if offsets is None or len(column) == 0:
-        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
+        return _sealed(np.zeros(1, np.int64)), _sealed(np.zeros(0, np.uint8))
     first = np.frombuffer(offsets, np.int64, len(column) + 1, column.offset * 8)
-    return first, np.frombuffer(data if data is not None else b"", np.uint8)
+    return _sealed(first), _sealed(np.frombuffer(data if data is not None else b"", np.uint8))
+
+
+def _sealed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.setflags(write=False)
+    return array
 
 
 def replace_invalid_utf8(texts: pa.Array) -> pa.Array:

@@ -42,7 +42,7 @@ def compiled_as(signature: object) -> Callable[[Loop], Loop]:
 def _cached(compile_it: Callable[[Loop], Any], loop: Loop) -> Loop:
     """Compile with the cache below the folder of these files."""
     place = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _folder(place)
+    numba.config.CACHE_DIR = cache_folder(place)
     try:
         return cast("Loop", compile_it(loop))
     finally:
@@ -50,7 +50,7 @@ def _cached(compile_it: Callable[[Loop], Any], loop: Loop) -> Loop:
 
 
 @cache
-def _folder(place: str) -> str:
+def cache_folder(place: str) -> str:
     """Return the cache folder for the compiled rooms as they are now.
 
     numba compiles a cached loop again when its own file changes, but not when the file of a loop that it calls changes:

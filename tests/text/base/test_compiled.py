@@ -46,12 +46,12 @@ def test_a_change_in_any_room_changes_the_cache_folder(tmp_path: Path) -> None:
         file.parent.mkdir()
         shutil.copy(compiled.__file__, file)
     copy = load(tmp_path / "base" / "compiled.py")
-    before = copy._folder("place")
-    copy._folder.cache_clear()
-    assert copy._folder("place") == before
+    before = copy.cache_folder("place")
+    copy.cache_folder.cache_clear()
+    assert copy.cache_folder("place") == before
     loop.write_text("STEP = 1\n")
-    copy._folder.cache_clear()
-    assert copy._folder("place") != before
+    copy.cache_folder.cache_clear()
+    assert copy.cache_folder("place") != before
     assert Path(before).parent == Path("place")
 
 

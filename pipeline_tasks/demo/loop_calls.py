@@ -1,0 +1,132 @@
+"""`python -m pipeline_tasks.demo.loop_calls` records with which types of arguments stages call the loops over text.
+
+It refines the demo's crawl by recipes that together use every loop, with a cache of its own, and writes what was
+compiled for calls from Python to `pipeline_tasks/text/base/loop_calls.json`. Run it when a loop is new or takes other
+arguments; `tests/demo/test_nothing_compiles.py` fails until then.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+SCALE = 0.05
+"""About 150 pages of every kind."""
+
+DAYS = ("2026-11-19", "2026-11-20")
+"""Two: the second compares with the history that the first saves."""
+
+FIRST = """
+  ingest: {{}}
+  extract: {{min_chars: 100}}
+  filter_url: {{domains: {list}, urls: {list}, hard_words: {list}, soft_words: {list}, subwords: {list}}}
+"""
+
+LAST = """
+  tokenize: {{train: {{vocab_size: 512, min_bytes: 1000}}}}
+  mix: {{}}
+  shuffle: {{}}
+  pack: {{length: 1024}}
+run: {{partitions: 1, error_budget: {{share: 0.05, rows: 50}}}}
+"""
+
+BUILD = """
+name: packed
+versions: {recipe: defaults}
+stages:
+  select: {}
+  mix: {}
+  shuffle: {}
+  pack: {length: 512, method: best_fit}
+"""
+
+RECIPES = {
+    "defaults": """
+  filter_language: {{keep: [en, de, fr, es, it, pt, ru, ja, zh], threshold: 0.5}}
+  filter_quality: {{packs: fineweb2, edit_spans: true}}
+  dedup_url: {{}}
+  dedup_exact: {{}}
+  dedup_minhash: {{}}
+  dedup_paragraphs: {{}}
+  score_quality: {{}}
+  scrub_pii: {{action: redact}}
+  decontaminate: {{benchmarks: {{demo_questions: {questions}}}}}
+""",
+    "spacy": """
+  filter_language: {{keep: [en, de, fr, es], threshold: 0.3, windows: [0, 0.5], window: 500, mixed: reject}}
+  filter_quality:
+    profiles: [gopher_repetition, gopher_quality, c4, fineweb, c4_badwords, c4_paragraphs]
+    words: spacy
+    edit_spans: true
+    c4_badwords: {{bad_words: {{en: {list}}}}}
+  dedup_exact: {{}}
+  dedup_minhash: {{shingle: char, similarity: containment, edges_in_memory: 1}}
+  dedup_paragraphs: {{unit: paragraph}}
+  decontaminate: {{benchmarks: {{demo_questions: {questions}}}, action: cut}}
+""",
+    "profiles": """
+  filter_language: {{keep: [en, de, fr, es], threshold: 0.3}}
+  filter_quality:
+    profiles: [cc_net, dclm, dolma, nemo, seeds]
+    words: unicode
+    edit_spans: true
+""",
+}
+
+
+def main() -> int:
+    """Record into the file, or check that it has all calls; return 1 if it lacks one, or the exit code of a run."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline_tasks.demo.loop_calls", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compile ahead, and fail if a run compiles more")
+    is_check = parser.parse_args().check
+    with tempfile.TemporaryDirectory(prefix="loops-") as name:
+        if not is_check:
+            os.environ["NUMBA_CACHE_DIR"] = f"{name}/numba"
+        from pipeline_tasks.embedded.loops import ensure_compiled
+        from pipeline_tasks.text.base.loop_calls import RECORDED, mark_compiled
+        from pipeline_tasks.text.base.recording import recorded
+
+        if is_check:
+            ensure_compiled(sys.stdout)
+        mark_compiled()  # when recording, each loop is compiled by the call that is recorded
+        with recorded() as calls:
+            for code in refined(Path(name)):
+                if code:
+                    return code
+        if is_check:
+            sys.stdout.writelines(f"{path} was compiled by a task; record the calls again\n" for path in calls)
+            return 1 if calls else 0
+        RECORDED.write_text(json.dumps(calls, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def refined(folder: Path) -> Iterator[int]:
+    """Refine both days by every recipe, and build a dataset; yield the exit code of each run."""
+    from pipeline_tasks.demo.crawl import write_crawl
+    from pipeline_tasks.embedded.dag_run import BuildOptions, RunOptions, build, run
+    from pipeline_tasks.gate.checks import gate_names
+    from pipeline_tasks.recipe import load_recipe
+
+    write_crawl(folder / "crawl", DAYS, scale=SCALE)
+    (folder / "list").write_text("example.invalid\nhttp://example.invalid/page\n")
+    root = str(folder / "root")
+    names = {"list": folder / "list", "questions": folder / "crawl" / "benchmark.jsonl"}
+    for name, stages in RECIPES.items():
+        recipe = folder / f"{name}.yaml"
+        recipe.write_text(f"name: {name}\nstages:{(FIRST + stages + LAST).format(**names)}")
+        for day in DAYS:
+            landed, gates = str(folder / "crawl" / day), gate_names(load_recipe(str(recipe)))
+            options = RunOptions(
+                landed, root, day, str(recipe), engine="local", override=dict.fromkeys(gates, "few rows")
+            )
+            yield run(options)
+    packed = folder / "packed.yaml"
+    packed.write_text(BUILD)
+    yield build(BuildOptions(root, str(packed), engine="local"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

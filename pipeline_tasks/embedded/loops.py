@@ -1,0 +1,20 @@
+"""Compiles the loops over text before the first run on a machine, so that no task waits for a compiler."""
+
+import os
+from typing import TextIO
+
+from pipeline_tasks.embedded.airflow_home import state_folder
+
+
+def ensure_compiled(out: TextIO) -> None:
+    """Compile the loops unless that is done, and say so on `out`, as it takes a minute or more.
+
+    They are kept where tasks look: in NUMBA_CACHE_DIR, else with this machine's state.
+    """
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(state_folder() / "numba"))  # numba reads it once, on import
+    from pipeline_tasks.text.base.loop_calls import compile_ahead, is_compiled
+
+    if not is_compiled():
+        out.write("compiling the loops over text for this machine, once ...\n")
+        out.flush()
+        compile_ahead()

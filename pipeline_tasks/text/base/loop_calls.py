@@ -1,0 +1,119 @@
+"""Compiles every loop ahead, for the types of arguments that `loop_calls.json` says stages call it with.
+
+`python -m pipeline_tasks.demo.loop_calls` records that file: each loop that is called from Python, slowest to compile
+first, with the types of its arguments. A number is its numba name; an array is its element type, dimensions and layout
+("uint8 1d C", and "readonly"); a tuple is a list; a named tuple is an object with the path of its class.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba import types
+from numba.core.registry import cpu_target
+
+from pipeline_tasks.text.base.compiled import cache_folder
+
+Calls = dict[str, list[list[Any]]]
+"""Types of arguments, of each call, by the path of a loop: "pipeline_tasks.text.base.hashing.fill"."""
+
+RECORDED = Path(__file__).with_name("loop_calls.json")
+
+
+def recorded_calls() -> Calls:
+    """Return the calls of `loop_calls.json`."""
+    calls: Calls = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return calls
+
+
+def is_compiled() -> bool:
+    """Return whether `compile_ahead` has ended on this machine, for these files and this kind of processor."""
+    return _marker().exists()
+
+
+def compile_ahead() -> int:
+    """Compile all recorded calls, by a process for each processor; return how many loops. What is cached is loaded.
+
+    A loop that does not compile fails the whole: the error is numba's, and names the loop.
+    """
+    calls = recorded_calls()
+    processors = len(os.sched_getaffinity(0))
+    with ProcessPoolExecutor(processors, mp_context=get_context("spawn")) as pool:
+        for _ in pool.map(_compile, calls.items()):
+            pass
+    mark_compiled()
+    return len(calls)
+
+
+def mark_compiled() -> None:
+    """Say that nothing is left to compile: `is_compiled` is true from now on."""
+    _marker().parent.mkdir(parents=True, exist_ok=True)
+    _marker().touch()
+
+
+def _marker() -> Path:
+    """Return the file that says that all is compiled; its name has the calls and the processor."""
+    about = RECORDED.read_bytes() + repr(cpu_target.target_context.codegen().magic_tuple()).encode()
+    return Path(cache_folder(numba.config.CACHE_DIR)) / f"compiled-{sha256(about).hexdigest()[:16]}"
+
+
+def _compile(call: tuple[str, Sequence[Sequence[Any]]]) -> None:
+    path, signatures = call
+    loop = _at(path)
+    for arguments in signatures:
+        taken = tuple(type_of(each) for each in arguments)
+        if taken not in loop.signatures:  # a loop that names its types was compiled when its module was imported
+            loop.compile(taken)
+
+
+@cache
+def _at(path: str) -> Any:  # noqa: ANN401 -- a loop, or the class of a named tuple
+    module, _, name = path.rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def type_of(recorded: Any) -> types.Type:  # noqa: ANN401 -- as the module's docstring says
+    """Return the numba type of a recorded argument: the reverse of `recorded_type`."""
+    if isinstance(recorded, list):
+        return types.Tuple(tuple(type_of(each) for each in recorded))
+    if isinstance(recorded, Mapping):
+        [(path, fields)] = recorded.items()
+        return _named_tuple(path, [type_of(each) for each in fields])
+    name, *array = recorded.split()
+    if not array:
+        return getattr(types, name)
+    dimensions, layout, *readonly = array
+    return types.Array(getattr(types, name), int(dimensions.removesuffix("d")), layout, readonly=bool(readonly))
+
+
+def _named_tuple(path: str, fields: Sequence[types.Type]) -> types.Type:
+    if len(set(fields)) == 1:
+        return types.NamedUniTuple(fields[0], len(fields), _at(path))
+    return types.NamedTuple(fields, _at(path))
+
+
+def recorded_type(type_: types.Type) -> Any:  # noqa: ANN401 -- as the module's docstring says
+    """Return what `loop_calls.json` has of the type of an argument; TypeError if it has no form for it."""
+    if isinstance(type_, (types.NamedTuple, types.NamedUniTuple)):
+        of = type_.instance_class
+        return {f"{of.__module__}.{of.__qualname__}": [recorded_type(each) for each in type_]}
+    if isinstance(type_, types.BaseTuple):
+        return [recorded_type(each) for each in type_]
+    if isinstance(type_, types.Array):
+        return f"{_number(type_.dtype)} {type_.ndim}d {type_.layout}{'' if type_.mutable else ' readonly'}"
+    return _number(type_)
+
+
+def _number(type_: types.Type) -> str:
+    if not isinstance(type_, (types.Number, types.Boolean)):
+        message = f"a loop takes arrays, numbers and tuples of them, not {type_}"
+        raise TypeError(message)
+    return "boolean" if isinstance(type_, types.Boolean) else type_.name

@@ -1,0 +1,61 @@
+"""The types of a loop's arguments are recorded as text and read again; `refinery compile` marks when it has ended."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import types
+
+from pipeline_tasks.text.base import loop_calls
+from pipeline_tasks.text.base.loop_calls import RECORDED, is_compiled, mark_compiled, recorded_type, type_of
+from pipeline_tasks.text.words.cutting import Words
+from tests.text.texts import PROPERTY
+
+NUMBERS = st.sampled_from([types.uint8, types.int32, types.int64, types.uint64, types.float32, types.float64])
+ARRAYS = st.builds(
+    lambda number, dimensions, layout, readonly: types.Array(number, dimensions, layout, readonly=readonly),
+    NUMBERS | st.just(types.boolean),
+    st.integers(1, 3),
+    st.sampled_from("CFA"),
+    st.booleans(),
+)
+
+
+def named(fields: Sequence[Any]) -> Any:
+    return types.NamedUniTuple(fields[0], 5, Words) if len(set(fields)) == 1 else types.NamedTuple(fields, Words)
+
+
+TYPES = st.recursive(
+    NUMBERS | ARRAYS | st.just(types.boolean),
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=4).map(lambda parts: types.Tuple(tuple(parts)))
+        | st.lists(inner, min_size=5, max_size=5).map(named)
+    ),
+    max_leaves=8,
+)
+
+
+@PROPERTY
+@given(TYPES)
+def test_a_recorded_type_is_read_again(type_: Any) -> None:
+    assert type_of(recorded_type(type_)) == type_
+
+
+def test_what_no_loop_takes_is_refused() -> None:
+    with pytest.raises(TypeError, match="arrays, numbers and tuples of them, not unicode_type"):
+        recorded_type(types.unicode_type)
+
+
+def test_another_processor_and_other_calls_are_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
+    assert not is_compiled()
+    mark_compiled()
+    assert is_compiled()
+    other = tmp_path / "calls.json"
+    other.write_bytes(RECORDED.read_bytes() + b"\n")
+    monkeypatch.setattr(loop_calls, "RECORDED", other)
+    assert not is_compiled()
