@@ -82,7 +82,8 @@ def extract_pages(pages: Batches, *, params: Params) -> Batches:
     from pipeline_tasks.text.urls.takedown import evidence, read_list
 
     taken = read_list(params.taken_down)
-    with borrow_sandbox(Limits(params.language, params.seconds, params.memory)) as sandbox:
+    measures = bool({*params.fallback} - {params.method})  # else nothing asks whether a text was lost
+    with borrow_sandbox(Limits(params.language, params.seconds, params.memory, measures)) as sandbox:
         for batch in pages:
             documents = _documents(batch, sandbox, params)
             yield _without(documents, evidence(taken, ids=documents["id"]))

@@ -57,12 +57,14 @@ def load(method: str) -> None:
         importlib.import_module(name)
 
 
-def main_text(html: str, method: str, language: str = "English", *, depth: int = 0, bits: int = 0) -> Main:
+def main_text(
+    html: str, method: str, language: str = "English", *, depth: int = 0, bits: int = 0, measures: bool = True
+) -> Main:
     """Extract by `method`; a page nested deeper than any extractor allows gives all of its visible text.
 
     `auto` is resiliparse without the boilerplate that a page marks. `language` names jusText's stop words where the
-    page does not name its language; `depth` and `bits` are those of `tags.survey`. What extractors raise passes
-    through.
+    page does not name its language; `depth` and `bits` are those of `tags.survey`. What is visible beside a
+    short text is counted if `measures`. What extractors raise passes through.
     """
     parse, extract_plain_text = _resiliparse()
     tree = parse(html)
@@ -78,7 +80,7 @@ def main_text(html: str, method: str, language: str = "English", *, depth: int =
         main = method == "resiliparse" and depth <= DEEPEST
         text = extract_plain_text(tree, preserve_formatting=True, main_content=main, alt_texts=False)
     visible = 0
-    if len(text) < SHORT:
+    if measures and len(text) < SHORT:
         visible = _characters(extract_plain_text(tree, preserve_formatting=True, main_content=False, alt_texts=False))
     return Main(text, metadata, visible, doubtful)
 

@@ -44,7 +44,7 @@ def serve(setup: dict[str, Any]) -> None:
         most = most or _address_space() + limits.memory // _GROWTH
         for page in read_pages(view, name_size, head_size, count):
             signal.setitimer(signal.ITIMER_PROF, limits.seconds)
-            result = answer(page, method, limits.language)
+            result = answer(page, method, limits)
             signal.setitimer(signal.ITIMER_PROF, 0)
             at = write_answer(answers, number, result, at)
         ends = _address_space() > most
@@ -83,7 +83,7 @@ def _address_space() -> int:
         return 0
 
 
-def answer(page: Page, method: str, language: str) -> Result:
+def answer(page: Page, method: str, limits: Limits) -> Result:
     """Decode and extract one page by a method, or repair one text."""
     if method == REPAIR:
         text, count = repair(str(page.body, "utf-8"))
@@ -94,7 +94,9 @@ def answer(page: Page, method: str, language: str) -> Result:
     if page.content_type.lower().startswith("text/plain"):
         return Result("done", decoded.text.encode("utf-8", "ignore"), method=PLAIN)
     try:
-        main = main_text(decoded.text, method, language, depth=page.depth, bits=page.bits)
+        main = main_text(
+            decoded.text, method, limits.language, depth=page.depth, bits=page.bits, measures=limits.measures
+        )
     except Exception as error:  # noqa: BLE001 -- whatever an extractor raises is the page's fault, and counted as that
         return Result("crash", detail=type(error).__name__)
     body = main.text.encode("utf-8", "ignore")

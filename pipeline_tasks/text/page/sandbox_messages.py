@@ -59,11 +59,12 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds of processor time per page, and bytes of address space; `language`: see `main_text`."""
+    """Seconds of processor time per page, and bytes of address space; `language`, `measures`: see `main_text`."""
 
     language: str = "English"
     seconds: float = 10.0
     memory: int = 4 << 30
+    measures: bool = True
 
 
 def write_pages(file: int, method: str, pages: Sequence[Page]) -> tuple[int, int]:
