@@ -83,7 +83,7 @@ def measure(folder: Path, words: str) -> dict[str, float]:
     identify = partial(with_model, languages, language_params)
     model = filter_language.packaged_model()
     calls: dict[str, Callable[[], Any]] = {
-        "heuristics": lambda: drain(filter_quality.filter_texts(iter(identified.to_batches(1024)), params=params)),
+        "heuristics": lambda: judge(identified, params),
         "pii": lambda: drain(scrub_pii.scrub(iter(identified.to_batches(1024)), params=scrub_pii.Params())),
         "url": lambda: drain(filter_url.screen(iter(urls), params=url_params)),
         "language": lambda: identify(Predictor),
@@ -98,6 +98,15 @@ def measure(folder: Path, words: str) -> dict[str, float]:
     figures["list_bytes"] = filter_url.list_bytes(url_params)
     figures["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE
     return figures
+
+
+def judge(texts: pa.Table, params: Any) -> None:  # noqa: ANN401
+    """Run `filter_quality` over texts as a new process does: it has cut no word before."""
+    from pipeline_tasks.stages import filter_quality
+    from pipeline_tasks.text.words import spacy_chunks
+
+    spacy_chunks.forget()
+    drain(filter_quality.filter_texts(iter(texts.to_batches(1024)), params=params))
 
 
 class Constant:

@@ -5,8 +5,9 @@ import numpy as np
 from pipeline_tasks.text.base.characters import ASCII_END, BLANK, SPACE, TERMINAL, WORD, class_of, decode
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import byte_at
-from pipeline_tasks.text.words.cutting import ALL_PUNCTUATION, SENTENCE_END, next_word
+from pipeline_tasks.text.words.cutting import ALL_PUNCTUATION, SENTENCE_END
 from pipeline_tasks.text.words.outline import CLOSERS, ENDS, VISIBLE
+from pipeline_tasks.text.words.spacy_chunks import chunk_end, is_letters, skip_space
 
 
 @inlined
@@ -77,7 +78,10 @@ def _count_spacy_text(row, end, at, data, words, outline, index, flags):
     count, ended, first = 0, False, words.at[row]
     next_break, last_break = outline.breaks_at[row], outline.breaks_at[row + 1]
     for word in range(outline.words_at[row], outline.words_at[row + 1]):
-        begin, stop = next_word(data, at, end, index, flags)
+        begin = skip_space(data, at, end, index, flags)
+        stop = begin + outline.lengths[word]
+        if not is_letters(data, begin, stop):
+            stop = chunk_end(data, begin, end, index, flags)
         # each line is a document of its own: white space at its end can begin a sentence, which ends with the line
         while next_break < last_break and outline.places[next_break] < begin:
             line_end = outline.places[next_break]

@@ -20,10 +20,18 @@ from pipeline_tasks.text.base.characters import (
     parse_ranges,
 )
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.base.eight_bytes import byte_at, copy, hash_bytes
-from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
-from pipeline_tasks.text.words import outline
+from pipeline_tasks.text.base.eight_bytes import copy, hash_bytes
+from pipeline_tasks.text.words import outline, spacy_chunks
 from pipeline_tasks.text.words.outline import SOLID
+from pipeline_tasks.text.words.spacy_chunks import (
+    chunk_end,
+    is_one_word,
+    keep,
+    skip_space,
+    slot_of,
+    write_kept,
+    write_one_word,
+)
 from pipeline_tasks.text.words.spacy_tokens import cut_chunk
 
 SPLIT, UNICODE, PAIRS, SPACY = 0, 1, 2, 3
@@ -176,15 +184,6 @@ class Words(NamedTuple):
     ends: npt.NDArray[np.int64]
 
 
-_NO_PIECES = (
-    np.empty(0, np.int32),
-    np.empty(0, np.int64),
-    np.empty(0, np.int32),
-    np.empty(0, np.uint64),
-    np.empty(0, np.uint8),
-)
-"""The result of `_pieces` if no text has the rule SPACY, whose loops take seconds to compile."""
-
 _last: list[tuple[outline.Outline, npt.NDArray[np.uint8], Words]] = []
 
 
@@ -204,8 +203,11 @@ def words_of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Wor
         np.empty(room, np.uint8),
         np.empty(len(text_outline.lengths), np.int64),
     )
-    pieces = _pieces(offsets, data, rules, text_outline, *classes()) if (rules == SPACY).any() else _NO_PIECES
-    _cut_all(offsets, data, rules, text_outline, pieces, *classes(), words)
+    if (rules == SPACY).any():  # whose loops take seconds to compile
+        with spacy_chunks.held_memory() as memory:
+            _cut_some_spacy(offsets, data, rules, text_outline, memory, *classes(), words)
+    else:
+        _cut_all(offsets, data, rules, text_outline, *classes(), words)
     count = int(words.at[-1])
     words = Words(words.at, words.lengths[:count], words.hashes[:count], words.kinds[:count], words.ends)
     _last[:] = [(text_outline, rules, words)]
@@ -222,85 +224,82 @@ def _room(offsets, rules, words_at):
 
 
 @compiled
-def _pieces(offsets, data, rules, text_outline, index, flags):
-    """Cut each different word of the outline once, by the rule SPACY, for all texts that have it.
-
-    Returns the number of each word, where the pieces of each number end, and their code points, hashes and kinds.
-    Most words of prose occurred before, and a look-up is far cheaper than a cut.
-    """
-    count, size = 0, 1
-    for row in range(len(rules)):
-        if rules[row] == SPACY:
-            count += text_outline.words_at[row + 1] - text_outline.words_at[row]
-            size += offsets[row + 1] - offsets[row]
-    values, names, table = np.empty(count, np.uint64), np.empty(count, np.int32), numbering_table(count)
-    at = 0
-    for row in range(len(rules)):
-        if rules[row] == SPACY:
-            words = text_outline.words_at[row + 1] - text_outline.words_at[row]
-            copy(text_outline.hashes, text_outline.words_at[row], words, values, at)
-            at += words
-    different = number_distinct(values, count, table, names)
-    lengths, hashes, kinds = np.empty(size, np.int32), np.empty(size, np.uint64), np.empty(size, np.uint8)
-    ends, known, word, pieces = np.empty(different, np.int64), 0, 0, 0
-    for row in range(len(rules)):
-        if rules[row] != SPACY:
-            continue
-        place = offsets[row]
-        for _ in range(text_outline.words_at[row + 1] - text_outline.words_at[row]):
-            place, stop = next_word(data, place, offsets[row + 1], index, flags)
-            if names[word] == known:
-                room = lengths[pieces:], hashes[pieces:], kinds[pieces:]
-                pieces += cut_spacy(data, place, stop, index, flags, *room)
-                ends[known] = pieces
-                known += 1
-            word += 1
-            place = stop
-    return names, ends, lengths, hashes, kinds
-
-
-@inlined
-def next_word(data, at, end, index, flags):
-    """Return (begin, end) of the first run of visible characters in data[at:end]."""
-    begin, inside = at, False
-    while at < end:
-        code, width = np.int64(byte_at(data, at)), 1
-        if code >= ASCII_END:
-            code, width = decode(data, at, end)
-        if class_of(index, flags, code) & SPACE:
-            if inside:
-                break
-        elif not inside:
-            begin, inside = at, True
-        at += width
-    return begin, at
+def _cut_row(row, offsets, data, rules, text_outline, index, flags, words, count):
+    """Write the words of a text after the first `count`, by its rule, which is not SPACY; return how many there are."""
+    if rules[row] != SPLIT:
+        room = words.lengths[count:], words.hashes[count:], words.kinds[count:]
+        return cut_text(data, offsets[row], offsets[row + 1], rules[row], index, flags, *room)
+    begin, size = text_outline.words_at[row], text_outline.words_at[row + 1] - text_outline.words_at[row]
+    copy(text_outline.lengths, begin, size, words.lengths, count)
+    copy(text_outline.hashes, begin, size, words.hashes, count)
+    copy(text_outline.kinds, begin, size, words.kinds, count)
+    return size
 
 
 @compiled
-def _cut_all(offsets, data, rules, text_outline, pieces, index, flags, words):
-    """Fill `words` text by text, those of the rule SPLIT from the outline, those of the rule SPACY from `pieces`."""
-    names, piece_ends, lengths, hashes, kinds = pieces
-    count, outlined = 0, 0
-    for row in range(len(offsets) - 1):
-        if rules[row] == SPLIT:
-            begin, size = text_outline.words_at[row], text_outline.words_at[row + 1] - text_outline.words_at[row]
-            copy(text_outline.lengths, begin, size, words.lengths, count)
-            copy(text_outline.hashes, begin, size, words.hashes, count)
-            copy(text_outline.kinds, begin, size, words.kinds, count)
-        elif rules[row] == SPACY:
-            size = 0
-            for word in range(text_outline.words_at[row], text_outline.words_at[row + 1]):
-                name = names[outlined]
-                for piece in range(piece_ends[name - 1] if name else 0, piece_ends[name]):
-                    at = count + size
-                    words.lengths[at], words.hashes[at], words.kinds[at] = lengths[piece], hashes[piece], kinds[piece]
-                    size += 1
-                words.ends[word] = count + size
-                outlined += 1
+def _cut_spacy_row(row, offsets, data, text_outline, memory, index, flags, words, count):
+    """Write the words of a text after the first `count`, by the rule SPACY; return how many there are then."""
+    at, end = offsets[row], offsets[row + 1]
+    word, last = text_outline.words_at[row], text_outline.words_at[row + 1]
+    while True:
+        word, at, count = _write_known(word, last, at, end, data, text_outline, memory, index, flags, words, count)
+        if word == last:
+            return count
+        stop = chunk_end(data, at, end, index, flags)
+        count += _cut_and_keep(data, at, stop, text_outline.hashes[word], memory, index, flags, words, count)
+        words.ends[word] = count
+        word, at = word + 1, stop
+
+
+@inlined
+def _write_known(word, last, at, end, data, text_outline, memory, index, flags, words, count):
+    """Write the words of chunks from `word` on that are letters or in memory; return (next chunk, its place, count).
+
+    Most chunks of prose are letters, and most others occurred before: a look-up is far cheaper than a cut.
+    """
+    while word < last:
+        at = skip_space(data, at, end, index, flags)
+        stop, value = at + text_outline.lengths[word], text_outline.hashes[word]
+        if is_one_word(data, at, stop):
+            write_one_word(words, count, text_outline.lengths[word], value)
+            count += 1
         else:
-            room = words.lengths[count:], words.hashes[count:], words.kinds[count:]
-            size = cut_text(data, offsets[row], offsets[row + 1], rules[row], index, flags, *room)
-        count += size
+            slot = slot_of(memory, value)
+            if memory.rows[slot, 0] != value:
+                return word, at, count
+            stop = chunk_end(data, at, end, index, flags)
+            count += write_kept(memory, slot, words, count)
+        words.ends[word], at = count, stop
+        word += 1
+    return word, at, count
+
+
+@compiled
+def _cut_and_keep(data, at, stop, value, memory, index, flags, words, count):
+    """Write the words of a chunk after the first `count`, and keep them in memory; return how many there are."""
+    room = words.lengths[count:], words.hashes[count:], words.kinds[count:]
+    pieces = cut_spacy(data, at, stop, index, flags, *room)
+    keep(memory, value, words, count, pieces)
+    return pieces
+
+
+@compiled
+def _cut_all(offsets, data, rules, text_outline, index, flags, words):
+    """Fill `words` text by text, where no rule is SPACY."""
+    for row in range(len(offsets) - 1):
+        count = words.at[row]
+        words.at[row + 1] = count + _cut_row(row, offsets, data, rules, text_outline, index, flags, words, count)
+
+
+@compiled
+def _cut_some_spacy(offsets, data, rules, text_outline, memory, index, flags, words):
+    """Fill `words` text by text, where some rule is SPACY."""
+    for row in range(len(offsets) - 1):
+        count = words.at[row]
+        if rules[row] == SPACY:
+            count = _cut_spacy_row(row, offsets, data, text_outline, memory, index, flags, words, count)
+        else:
+            count += _cut_row(row, offsets, data, rules, text_outline, index, flags, words, count)
         words.at[row + 1] = count
 
 

@@ -54,8 +54,26 @@ def _rims(words: Iterable[str]) -> npt.NDArray[np.bool_]:
     return rims
 
 
+@inlined
+def letter_rim(data, begin, end):
+    """Return a number below 32768 of some letters: the first and its case, the last, and how many up to 15."""
+    first, last = np.int64(data[begin]), np.int64(data[end - 1])
+    return first & 63 | (last & 31) << 6 | min(end - begin, 15) << 11
+
+
+def _letter_rims(words: Iterable[str]) -> npt.NDArray[np.bool_]:
+    """Return per `letter_rim` whether some of the words that are ASCII letters has it, shape (32768,)."""
+    rims = np.zeros(1 << 15, np.bool_)
+    for word in words:
+        if word.isascii() and word.isalpha():
+            letters = np.frombuffer(word.encode(), np.uint8)
+            rims[letter_rim(letters, 0, len(letters))] = True
+    return rims
+
+
 KEYS, VALUES = _table(exceptions())
 RIMS = _rims(exceptions())
+LETTER_RIMS = _letter_rims(exceptions())
 UNIT_KEYS, UNIT_VALUES = _table({unit: (unit,) for unit in AFTER_DIGIT})
 
 
@@ -79,6 +97,12 @@ def exception_parts(data, begin, end):
     if begin >= end or not RIMS[np.int64(data[begin]) << 8 | data[end - 1]]:
         return 0
     return _look_up(KEYS, VALUES, data, begin, end)
+
+
+@inlined
+def is_exception_of_letters(data, begin, end):
+    """Return whether data[begin:end], which is ASCII letters, is an exception."""
+    return LETTER_RIMS[letter_rim(data, begin, end)] and exception_parts(data, begin, end) != 0
 
 
 @inlined
