@@ -17,19 +17,18 @@ pc: Any = pyarrow.compute
 class RowGroups:
     """Groups that end at the first row that reaches `rows` rows or `weight` bytes of variable-length data."""
 
-    def __init__(self, schema: pa.Schema, rows: int, weight: int) -> None:
-        self._schema = schema
+    def __init__(self, rows: int, weight: int) -> None:
         self._bounds = rows, weight
         self._waiting: list[pa.RecordBatch] = []
         self._rows = self._weight = 0
 
-    def add(self, batch: pa.RecordBatch) -> Iterator[pa.Table]:
-        """Add a batch's rows; yield every group that they fill."""
+    def add(self, batch: pa.RecordBatch) -> Iterator[list[pa.RecordBatch]]:
+        """Add a batch's rows; yield every group that they fill, as the batches that it has rows of."""
         most, heaviest = self._bounds
         start, ends = 0, np.cumsum(row_weights(batch))
         while start < batch.num_rows:
             spent = int(ends[start - 1]) if start else 0
-            full = int(np.searchsorted(ends, heaviest - self._weight + spent)) + 1
+            full = int(ends.searchsorted(heaviest - self._weight + spent)) + 1
             stop = min(full, start + most - self._rows, batch.num_rows)
             self._waiting.append(batch.slice(start, stop - start))
             self._weight += int(ends[stop - 1]) - spent
@@ -38,11 +37,10 @@ class RowGroups:
                 yield from self.rest()
             start = stop
 
-    def rest(self) -> Iterator[pa.Table]:
+    def rest(self) -> Iterator[list[pa.RecordBatch]]:
         """Yield the rows that wait for a group to be full as the last group, if there are any."""
         if self._waiting:
-            group = pa.Table.from_batches(self._waiting, schema=self._schema)
-            self._waiting, self._rows, self._weight = [], 0, 0
+            group, self._waiting, self._rows, self._weight = self._waiting, [], 0, 0
             yield group
 
 

@@ -25,6 +25,9 @@ PAGE_BYTES = 16 * 1024
 page of rows and one of each index level that is not cached, so small pages make a day's cost small: 128 band keys are
 about 5 kB as stored, and the index over them adds 1 %."""
 
+BUFFER = 1024 * 1024
+"""Bytes that are written at once: about a hundred pages."""
+
 _OPTIONS = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=3), use_threads=False)
 
 pc: Any = pyarrow.compute
@@ -37,13 +40,13 @@ class SegmentWriter:
         self.rows = 0
         self.schema = schema.remove_metadata()
         self._keys = tuple(keys)
-        self._groups = RowGroups(self.schema, PAGE_ROWS, PAGE_BYTES)
+        self._groups = RowGroups(PAGE_ROWS, PAGE_BYTES)
         self._last: pa.RecordBatch | None = None
         self._levels: list[list[dict[str, Any]]] = [[]]
         self._at = 0
         handle, name = tempfile.mkstemp(prefix="refinery-", suffix=".segment")
         self._local = Path(name)
-        self._file = os.fdopen(handle, "wb")
+        self._file = os.fdopen(handle, "wb", BUFFER)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add a batch's rows; ContractError if its keys are not in order after all before it."""
@@ -68,7 +71,7 @@ class SegmentWriter:
             raise ContractError(message)
         self._last = columns.slice(batch.num_rows - 1)
 
-    def _page(self, group: pa.Table) -> None:
+    def _page(self, group: Sequence[pa.RecordBatch]) -> None:
         page = compact(group)
         keys = page.column(self._keys[0])
         self._add(0, page, {"first": keys[0].as_py(), "last": keys[-1].as_py(), "rows": page.num_rows})
@@ -144,10 +147,10 @@ class SegmentWriter:
         self._local.unlink(missing_ok=True)
 
 
-def compact(group: pa.Table) -> pa.RecordBatch:
-    """Return a table as one batch with buffers of its own: no slice's neighbors are left in its bytes."""
-    columns = [pa.concat_arrays(column.chunks) for column in group.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=group.schema)
+def compact(group: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return batches as one with buffers of its own: no slice's neighbors are left in its bytes."""
+    columns = [pa.concat_arrays(chunks) for chunks in zip(*(batch.columns for batch in group), strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=group[0].schema)
 
 
 def _entries_schema(key: pa.DataType) -> pa.Schema:

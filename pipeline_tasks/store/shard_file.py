@@ -147,7 +147,7 @@ class ShardWriter:
     def __init__(self, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> None:
         self.rows = 0
         self.schema = schema.remove_metadata().with_metadata(metadata)
-        self._groups = RowGroups(self.schema, GROUP_ROWS, GROUP_BYTES)
+        self._groups = RowGroups(GROUP_ROWS, GROUP_BYTES)
         handle, name = tempfile.mkstemp(prefix="refinery-", suffix=".parquet")
         os.close(handle)
         self._local = Path(name)
@@ -172,8 +172,8 @@ class ShardWriter:
             self._write(group)
         self.rows += batch.num_rows
 
-    def _write(self, group: pa.Table) -> None:
-        table = group.combine_chunks()
+    def _write(self, group: list[pa.RecordBatch]) -> None:
+        table = pa.Table.from_batches(group, schema=self.schema).combine_chunks()
         try:
             self._writer.write_table(table, row_group_size=table.num_rows)
         except OSError as error:
