@@ -218,7 +218,8 @@ def _pages(batch: pa.RecordBatch, reasons: pa.Array, evidence: pa.Array, params:
     pages = _named(batch.select(PAGE.names), params.source)
     for name in ("payload", "text"):
         column = pages.column(name)
-        pages = replace_column(pages, name, pc.if_else(kept, column, pa.scalar(None, column.type)))
+        if pc.any(pc.and_not(pc.is_valid(column), kept)).as_py():  # else all of it would be copied for nothing
+            pages = replace_column(pages, name, pc.if_else(kept, column, pa.scalar(None, column.type)))
     pages = _as_payloads(pages) if params.extract_html else pages
     return reject(pages, reasons, evidence)
 
