@@ -60,11 +60,11 @@ class Asked:
 
     def _counting(self, method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
-        def counted(store: LocalStore, path: str, *rest: Any) -> Any:  # noqa: ANN401 -- as the method
+        def counted(store: LocalStore, path: str, *rest: Any, **named: Any) -> Any:  # noqa: ANN401 -- as the method
             self.requests += 1
             if method.__name__ == "put_file" and "/scratch/" in path:
                 self.shuffled += rest[0].stat().st_size
-            return method(store, path, *rest)
+            return method(store, path, *rest, **named)
 
         return counted
 

@@ -1,4 +1,7 @@
-"""Creates Airflow homes on this machine: settings, secrets, and a migrated database."""
+"""Creates Airflow homes on this machine: settings, secrets, and a migrated database.
+
+`python -m pipeline_tasks.embedded.airflow_home` makes the template that the first run would make.
+"""
 
 import contextlib
 import fcntl
@@ -137,8 +140,17 @@ def fresh(home: Path) -> dict[str, str]:
 
     The database is copied from a template that is migrated once per version, so that parallel runs share nothing.
     """
-    template = state_folder() / "airflow-template"
-    migrate(template, environment(template))
     env = environment(home)
-    shutil.copyfile(template / "airflow.db", home / "airflow.db")
+    shutil.copyfile(template() / "airflow.db", home / "airflow.db")
     return env
+
+
+def template() -> Path:
+    """Return the home whose database others are copied from; to migrate it, once per version, takes ten seconds."""
+    home = state_folder() / "airflow-template"
+    migrate(home, environment(home))
+    return home
+
+
+if __name__ == "__main__":
+    template()
