@@ -168,6 +168,13 @@ def test_the_entry_point_brings_compiled_loops_once_and_whole(tmp_path: Path) ->
         assert done.stdout.decode() == compiled
         (cache / "0123" / "loop.nbc").write_text("compiled, and added to")
     assert [path.name for path in cache.iterdir()] == ["0123"]
+    nowhere = subprocess.run(
+        ["sh", str(script), "echo", "runs"],
+        env={"NUMBA_CACHE_DIR": "/proc/numba", "PATH": os.defpath},
+        capture_output=True,
+        check=True,
+    )
+    assert nowhere.stdout == b"runs\n"
 
 
 def test_every_service_has_limits(written: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -20,10 +21,14 @@ import numba
 from numba import types
 from numba.core.registry import cpu_target
 
+from pipeline_tasks.errors import JobLost
 from pipeline_tasks.text.base.compiled import cache_folder
 
 Calls = dict[str, list[list[Any]]]
 """Types of arguments, of each call, by the path of a loop: "pipeline_tasks.text.base.hashing.fill"."""
+
+MOST_PROCESSES = 4
+"""Processes that compile at once: more would want gigabytes, and the slowest loop bounds what they gain."""
 
 RECORDED = Path(__file__).with_name("loop_calls.json")
 
@@ -42,13 +47,17 @@ def is_compiled() -> bool:
 def compile_ahead() -> int:
     """Compile all recorded calls, by a process for each processor; return how many loops. What is cached is loaded.
 
-    A loop that does not compile fails the whole: the error is numba's, and names the loop.
+    A loop that does not compile fails the whole: the error is numba's, and names the loop. JobLost: a process died.
     """
     calls = recorded_calls()
-    processors = len(os.sched_getaffinity(0))
-    with ProcessPoolExecutor(processors, mp_context=get_context("spawn")) as pool:
-        for _ in pool.map(_compile, calls.items()):
-            pass
+    processes = min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        try:
+            for _ in pool.map(_compile, calls.items()):
+                pass
+        except BrokenProcessPool as error:
+            message = f"one of {processes} processes that compile loops died; each needs up to 500 MB of memory"
+            raise JobLost(message) from error
     mark_compiled()
     return len(calls)
 

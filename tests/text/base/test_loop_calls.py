@@ -1,5 +1,7 @@
 """The types of a loop's arguments are recorded as text and read again; `refinery compile` marks when it has ended."""
 
+import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import types
 
+from pipeline_tasks.errors import JobLost
 from pipeline_tasks.text.base import loop_calls
 from pipeline_tasks.text.base.loop_calls import RECORDED, is_compiled, mark_compiled, recorded_type, type_of
 from pipeline_tasks.text.words.cutting import Words
@@ -48,6 +51,18 @@ def test_a_recorded_type_is_read_again(type_: Any) -> None:
 def test_what_no_loop_takes_is_refused() -> None:
     with pytest.raises(TypeError, match="arrays, numbers and tuples of them, not unicode_type"):
         recorded_type(types.unicode_type)
+
+
+def dies(_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_dies_is_named_and_nothing_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
+    monkeypatch.setattr(loop_calls, "_compile", dies)
+    with pytest.raises(JobLost, match="that compile loops died; each needs up to 500 MB of memory"):
+        loop_calls.compile_ahead()
+    assert not is_compiled()
 
 
 def test_another_processor_and_other_calls_are_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
