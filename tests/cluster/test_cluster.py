@@ -31,7 +31,7 @@ RECIPE = """
 name: web
 stages:
   ingest: {{}}
-  extract: {{min_chars: 20}}
+  extract: {{method: resiliparse, min_chars: 20}}
   dedup_exact: {{buckets: 2}}
   tokenize: {{tokenizer: {tokenizer}}}
   shuffle: {{buckets: 2}}

@@ -25,7 +25,7 @@ RECIPE = """
 name: small
 stages:
   ingest: {}
-  extract: {min_chars: 20}
+  extract: {method: resiliparse, min_chars: 20}
   dedup_exact: {buckets: 1}
 run: {partitions: 1}
 """

@@ -15,7 +15,7 @@ RECIPE = """
 name: small
 stages:
   ingest: {}
-  extract: {min_chars: 20}
+  extract: {method: resiliparse, min_chars: 20}
 run: {partitions: 1}
 """
 DAG = "refine_small"

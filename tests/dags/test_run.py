@@ -21,7 +21,7 @@ RECIPE = """
 name: small
 stages:
   ingest: {}
-  extract: {min_chars: 20}
+  extract: {method: resiliparse, min_chars: 20}
   filter_url: {}
 run: {partitions: 2}
 """

@@ -22,7 +22,7 @@ RECIPE = """
 name: small
 stages:
   ingest: {}
-  extract: {min_chars: 20}
+  extract: {method: resiliparse, min_chars: 20}
   dedup_exact: {buckets: 1}
   tokenize: {train: {vocab_size: 300, min_bytes: 50000}}
 run: {partitions: 1}

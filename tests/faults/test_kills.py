@@ -32,7 +32,7 @@ RECIPE = """
 name: small
 stages:
   ingest: {{}}
-  extract: {{min_chars: 20}}
+  extract: {{method: resiliparse, min_chars: 20}}
   filter_url: {{}}
   dedup_exact: {{}}
   tokenize: {{tokenizer: {tokenizer}, eos: "<|end|>"}}

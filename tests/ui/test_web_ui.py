@@ -27,7 +27,7 @@ RECIPE = """
 name: small
 stages:
   ingest: {}
-  extract: {min_chars: 20}
+  extract: {method: resiliparse, min_chars: 20}
   filter_language: {keep: [en]}
   filter_quality: {profiles: [gopher_quality], gopher_quality: {min_doc_words: 20, min_stop_words: 1}}
 run: {partitions: 1}
