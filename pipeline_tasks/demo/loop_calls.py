@@ -91,7 +91,8 @@ def main() -> int:
 
         if is_check:
             ensure_compiled(sys.stdout)
-        mark_compiled()  # when recording, each loop is compiled by the call that is recorded
+        else:
+            mark_compiled()  # each loop is compiled by the call that is recorded, and none before
         with recorded() as calls:
             for code in refined(Path(name)):
                 if code:

@@ -31,6 +31,11 @@ def state_folder() -> Path:
     return Path(os.environ.get("REFINERY_HOME") or PROJECT / ".refinery").absolute()
 
 
+def numba_folder() -> str:
+    """Return where compiled loops are kept: `NUMBA_CACHE_DIR`, else with the state of this machine."""
+    return os.environ.get("NUMBA_CACHE_DIR", str(state_folder() / "numba"))
+
+
 def environment(home: Path) -> dict[str, str]:
     """Return the environment in which Airflow runs embedded, with its home in `home`.
 
@@ -52,7 +57,7 @@ def environment(home: Path) -> dict[str, str]:
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "60",
         "GX_ANALYTICS_ENABLED": "false",
-        "NUMBA_CACHE_DIR": str(state_folder() / "numba"),
+        "NUMBA_CACHE_DIR": numba_folder(),
         "REFINERY_LANDING": str(state_folder() / "landing"),
         "REFINERY_ROOT": str(state_folder() / "root"),
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": f"local[{os.cpu_count()}]"}),

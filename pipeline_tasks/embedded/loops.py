@@ -3,15 +3,15 @@
 import os
 from typing import TextIO
 
-from pipeline_tasks.embedded.airflow_home import state_folder
+from pipeline_tasks.embedded.airflow_home import numba_folder
 
 
 def ensure_compiled(out: TextIO) -> None:
     """Compile the loops unless that is done, and say so on `out`, as it takes a minute or more.
 
-    They are kept where tasks look: in NUMBA_CACHE_DIR, else with this machine's state.
+    They are kept where tasks look for them.
     """
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(state_folder() / "numba"))  # numba reads it once, on import
+    os.environ["NUMBA_CACHE_DIR"] = numba_folder()  # numba reads it once, on import
     from pipeline_tasks.text.base.loop_calls import compile_ahead, is_compiled
 
     if not is_compiled():

@@ -44,8 +44,8 @@ def is_compiled() -> bool:
     return _marker().exists()
 
 
-def compile_ahead() -> int:
-    """Compile all recorded calls, by a process for each processor; return how many loops. What is cached is loaded.
+def compile_ahead() -> None:
+    """Compile all recorded calls, by a process for each processor; what is cached is loaded.
 
     A loop that does not compile fails the whole: the error is numba's, and names the loop. JobLost: a process died.
     """
@@ -59,13 +59,13 @@ def compile_ahead() -> int:
             message = f"one of {processes} processes that compile loops died; each needs up to 500 MB of memory"
             raise JobLost(message) from error
     mark_compiled()
-    return len(calls)
 
 
 def mark_compiled() -> None:
     """Say that nothing is left to compile: `is_compiled` is true from now on."""
-    _marker().parent.mkdir(parents=True, exist_ok=True)
-    _marker().touch()
+    marker = _marker()
+    marker.parent.mkdir(parents=True, exist_ok=True)
+    marker.touch()
 
 
 def _marker() -> Path:
