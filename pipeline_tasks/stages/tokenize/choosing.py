@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -76,43 +76,24 @@ def count_words(docs: Batches, sizes: Batches, *, training: Training) -> Batches
 
     They are a share by draw of the id, about `training.bytes` in the whole run.
     """
+    from pipeline_tasks.text.words.byte_level import count_byte_level_words
+
     total = sum(sum(batch["bytes"].to_pylist()) for batch in sizes)
     limit = min(DRAW_SPAN, training.bytes * DRAW_SPAN // max(total, 1))
     documents, size = 0, 0
 
-    def texts() -> Iterable[list[str]]:
+    def texts() -> Iterator[pa.Array]:
         nonlocal documents, size
         for batch in docs if total else ():
             chosen = batch["text"].filter(pa.array(uniform_draws(batch["id"], 0) < limit))
             documents += len(chosen)
             size += pc.sum(pc.binary_length(chosen)).as_py() or 0
-            yield chosen.to_pylist()
+            yield chosen
 
-    words = _word_counts(texts())
+    words, counts = count_byte_level_words(texts())
     yield record(_COUNTS, word="", count=0, documents=documents, bytes=size)
     zeros = pa.array(np.zeros(len(words), np.int64))
-    counts = [pa.array(list(words), pa.string()), pa.array(list(words.values()), pa.int64()), zeros, zeros]
-    yield pa.RecordBatch.from_arrays(counts, schema=_COUNTS)
-
-
-def _word_counts(texts: Iterable[list[str]]) -> dict[str, int]:
-    """Return how often each word occurs, sorted by word: as a trainer of the library counts them, which is not public.
-
-    A pickled trainer has its words. This one makes no merges.
-    """
-    from tokenizers import Tokenizer, models, trainers
-
-    counter = Tokenizer(models.BPE())
-    counter.pre_tokenizer = _cut_at_words()
-    trainer = trainers.BpeTrainer(vocab_size=0, show_progress=False)
-    counter.train_from_iterator(texts, trainer)
-    return dict(sorted(json.loads(trainer.__getstate__())["BpeTrainer"]["words"].items()))
-
-
-def _cut_at_words() -> Any:  # noqa: ANN401 -- a pre-tokenizer of tokenizers
-    from tokenizers import pre_tokenizers
-
-    return pre_tokenizers.ByteLevel(add_prefix_space=False)
+    yield pa.RecordBatch.from_arrays([words, counts, zeros, zeros], schema=_COUNTS)
 
 
 def no_sample(_docs: Batches) -> Batches:
@@ -146,7 +127,7 @@ def train(counts: pa.Table, params: Params, training: Training) -> Trained:
     learned = learn_merges(words, often, [*ends, *alphabet], training.vocab_size)
     numbered = {token: number for number, token in enumerate(learned.vocabulary)}
     bpe = Tokenizer(models.BPE(vocab=numbered, merges=learned.merges))
-    bpe.pre_tokenizer = _cut_at_words()
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
     bpe.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in ends])
     documents, size = (pc.sum(counts[name]).as_py() for name in ("documents", "bytes"))
