@@ -97,23 +97,39 @@ BUCKET_BYTES = 128_000_000
 The buckets of stages follow from it: another number is a new version of each.
 """
 
-LEAST_BUCKETS = 8
-"""Buckets of documents, however few they are: as many tasks can run at once."""
+PARALLEL_BYTES = 4_000_000
+"""Bytes of the input that are worth a bucket of their own, so that another core can have it.
+
+A bucket costs `dedup_minhash` about 0.1 s of processor time by itself, and so many bytes 2 s (`run/unit_costs.py`).
+"""
+
+PARALLEL_BUCKETS = 8
+"""Buckets of an input that one task could hold, at most: as many tasks can run at once."""
 
 
-def buckets_for(shards: Shards, least: int = LEAST_BUCKETS) -> int:
+def buckets_for(shards: Shards, least: int = 1) -> int:
     """Return how many buckets the rows of these shards ask for: a power of two, from `least` on.
 
     It follows from their bytes alone. Powers of two keep the buckets of a growing dataset within those of its history.
     """
-    wanted = -(-sum(shard.weight for shard in shards) // BUCKET_BYTES)
-    return min(max(least, 1 << max(wanted - 1, 0).bit_length()), MOST_BUCKETS)
+    weight = sum(shard.weight for shard in shards)
+    parallel = min(-(-weight // PARALLEL_BYTES), PARALLEL_BUCKETS)
+    wanted = max(-(-weight // BUCKET_BYTES), parallel, least)
+    return min(1 << (wanted - 1).bit_length(), MOST_BUCKETS)
 
 
-def buckets_of(documents: Shards) -> int:
-    """Return in how many buckets documents come, or how many they ask for where their number cannot be one of those."""
+BY_ID = ("dedup_exact", "dedup_minhash", "dedup_paragraphs")
+"""Stages that bring documents into buckets by `id`, sorted by `id`."""
+
+
+def buckets_of(documents: Shards, origin: str) -> int:
+    """Return in how many buckets by `id` documents come, 0 if they are in none.
+
+    `origin` is where their order is from (`Engine.origin`). Where a partition was quarantined, shards are missing: what
+    is left is no power of two, or is refused by the stage that finds a document in another bucket than its own.
+    """
     count = len(documents)
-    return count if count >= LEAST_BUCKETS and count.bit_count() == 1 else buckets_for(documents)
+    return count if origin.partition("/")[0] in BY_ID and count.bit_count() == 1 else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +190,12 @@ class Engine(Protocol):
         """Return the shards of a section as earlier snapshots saved them, one entry per snapshot, oldest first.
 
         Snapshots in a row that were compacted are one entry. Snapshots that saved no shard have none.
+        """
+
+    def origin(self, rows: Shards) -> str:
+        """Return the prefix (`stage/fingerprint`) of the shards that these rest on: their rows are in its order.
+
+        A layer keeps the order of the shard below. The origin of shards of several prefixes is "".
         """
 
     @property

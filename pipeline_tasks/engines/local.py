@@ -11,6 +11,7 @@ from pipeline_tasks.run.shuffle import gather_from_store, new_scratch, remove_sc
 from pipeline_tasks.run.task import Task, run
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Kernel, Layer, Shards
+from pipeline_tasks.store.shard_rows import lowest
 from pipeline_tasks.text.base.tables import unchanged
 
 
@@ -26,6 +27,13 @@ class LocalEngine:
     def rejected(self) -> Mapping[str, int]:
         """Reason -> rows rejected so far in this run."""
         return self.tracker.rejected
+
+    def origin(self, rows: Shards) -> str:
+        """Return the prefix of the shards that these rest on; see `stage.Engine`."""
+        # Shards of several prefixes are those of one after those of the other: their first and their last differ.
+        ends = {lowest(self.tracker.io.root, shard).path for shard in (*rows[:1], *rows[-1:])}
+        prefixes = {path.rpartition("/data/")[0] for path in ends}
+        return prefixes.pop() if len(prefixes) == 1 else ""
 
     def history(self, section: str) -> tuple[Shards, ...]:
         """Return what earlier snapshots saved in a section; see `stage.Engine`."""

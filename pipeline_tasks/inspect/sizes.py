@@ -125,13 +125,14 @@ def _stage_sizes(recipe: Recipe, pieces: Sequence[tuple[str, int]]) -> Iterator[
         if step.stage == EXTRACT:
             shards = tuple(_made_up(size * file_cost(name).text) for name, size in pieces)
         elif size.buckets:
-            shards = (_made_up(size.read * kept / size.buckets),) * size.buckets
+            shards = (_made_up(size.read * kept / size.buckets, step.stage),) * size.buckets
         else:
-            shards = tuple(_made_up(shard.bytes * kept) for shard in shards)
+            shards = tuple(_made_up(shard.bytes * kept, shard.path) for shard in shards)
 
 
-def _made_up(size: float) -> Shard:
-    return Shard("", 0, int(size), "")
+def _made_up(size: float, origin: str = "") -> Shard:
+    """Return a shard of so many bytes; its path is the stage that brought its rows into their order, if any."""
+    return Shard(origin, 0, int(size), "")
 
 
 def _stage_size(step: Step, shards: Shards, fixed_partitions: int) -> StageSize:
@@ -164,7 +165,9 @@ def _buckets(stage: str, shards: Shards) -> int:
         return buckets_for(shards)
     if stage == "shuffle":
         return buckets_for(shards, shuffle.LEAST_BUCKETS)
-    return buckets_of(shards) if stage in ("dedup_minhash", "dedup_paragraphs") else 0
+    if stage in ("dedup_minhash", "dedup_paragraphs"):
+        return buckets_of(shards, shards[0].path if shards else "") or buckets_for(shards)
+    return 0
 
 
 # --- Lines ----------------------------------------------------------------------------------------------------

@@ -44,9 +44,9 @@ class Params:
     `id` is the hash of the normalized text, so equal texts share it. `oldest` keeps the first crawled, `newest` the
     last (dates compare as text, which for WARC-Date is the order of time); ties go to the lowest snapshot, file and
     offset. A document of an earlier snapshot is always kept: published documents never change. `buckets` is the number
-    of shards that come out; 0 takes as many as the bytes of the input ask for, a power of two from 8 on (128 MB each at
-    most). It bounds the memory of every later verb that works by document, and may change from one snapshot to the
-    next.
+    of shards that come out; 0 takes as many as the bytes of the input ask for, a power of two: of 128 MB each at most,
+    and of 4 MB where up to 8 are enough. It bounds the memory of every later verb that works by document, and may
+    change from one snapshot to the next.
     """
 
     keep: Literal["oldest", "newest"] = "oldest"
@@ -130,7 +130,7 @@ STAGE = Stage(
     params=Params,
     reads=DOCUMENT,
     writes=DOCUMENT,
-    version=2,
+    version=3,
     splits=False,
     history={"documents": Section(KEPT, key="id", order=PLACE)},
     profiled=("chars", "origins", "clusters"),

@@ -22,6 +22,7 @@ from pipeline_tasks.stage import (
     Section,
     Shards,
     Stage,
+    buckets_for,
     buckets_of,
     reject,
     replace_column,
@@ -258,8 +259,9 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     shard or of one range of hashes (about 70 bytes each); text is read twice and never shuffled, unless documents are
     not in id order. Every part of `min_chars` is kept exactly once.
     """
-    documents, buckets = shards, params.buckets or buckets_of(shards)
-    if len(shards) != buckets:
+    placed = params.buckets or buckets_of(shards, on.origin(shards))
+    documents, buckets = shards, placed or buckets_for(shards)
+    if len(shards) != placed:
         place = ("snapshot", "file", "offset")
         documents = on.group(unchanged, shards, by="id", order=place, buckets=buckets)
     parts = on.map(partial(distinct_parts, params=params), documents)
@@ -279,7 +281,7 @@ STAGE = Stage(
     params=Params,
     reads=DOCUMENT,
     writes=pa.schema([*DOCUMENT, pa.field("cut_spans", pa.list_(SPAN)), pa.field("cut_chars", pa.int64())]),
-    version=1,
+    version=2,
     splits=False,
     history={"paragraphs": Section(PARTS, key="hash", order=("check",))},
     profiled=("chars", "cut_chars", "origins"),

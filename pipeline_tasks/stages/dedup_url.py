@@ -184,7 +184,7 @@ STAGE = Stage(
     params=Params,
     reads=DOCUMENT,
     writes=DOCUMENT,
-    version=1,
+    version=2,
     splits=False,
     history={
         "urls": Section(URLS, key="url_key", order=("snapshot",)),

@@ -68,6 +68,17 @@ def facts_of(schema: pa.Schema) -> Facts | None:
     return Facts(shard_of(facts["below"]), tuple((name, kind) for name, kind in facts["columns"]))
 
 
+def lowest(root: str, shard: Shard) -> Shard:
+    """Return the shard below all layers of a shard, whose rows it has in their order; itself if it is no layer."""
+    while shard.below:
+        with checked(root, shard) as source:
+            facts = facts_of(pq.read_schema(source))
+        if facts is None:
+            break
+        shard = facts.below
+    return shard
+
+
 def read_shard(
     root: str,
     shard: Shard,

@@ -166,4 +166,4 @@ def test_cutting_and_order_change_nothing(
 def test_empty_input_gives_empty_output(tmp_path: Path) -> None:
     _, manifest = refining.refined(tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables([])))
     assert manifest.rows == 0
-    assert len(manifest.shards) == 8
+    assert len(manifest.shards) == 1

@@ -6,7 +6,7 @@ from functools import partial
 import pyarrow as pa
 
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Engine, Layer, Shards, Stage, buckets_of
+from pipeline_tasks.stage import Engine, Layer, Shards, Stage, buckets_for, buckets_of
 from pipeline_tasks.stages.dedup_minhash.candidates import (
     candidate_pairs,
     distinct_pairs,
@@ -62,8 +62,9 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     shingles travel only for candidate pairs, one set per pair. Of history only the pages are read that can have a band
     of a new document, a document to compare it with, or a cluster that it joins.
     """
-    version, params = history_version(params), replace(params, buckets=params.buckets or buckets_of(shards))
-    documents = shards if len(shards) == params.buckets else _into_buckets(shards, params, on)
+    placed = params.buckets or buckets_of(shards, on.origin(shards))
+    version, params = history_version(params), replace(params, buckets=placed or buckets_for(shards))
+    documents = shards if len(shards) == placed else _into_buckets(shards, params, on)
     signatures = on.map(partial(sign_documents, params=params), documents)
     outlines = on.map(outline_signatures, signatures)
     bands = _grouped(on.map(spread_bands, outlines), params, on, by="key", order=("node",))
@@ -184,7 +185,7 @@ STAGE = Stage(
     reads_for=reads_for,
     reads=DOCUMENT,
     writes=pa.schema([*DOCUMENT, pa.field("shingles", pa.int64()), pa.field("unsettled_bands", pa.int64())]),
-    version=3,
+    version=4,
     splits=False,
     history=SECTIONS,
     profiled=("shingles", "unsettled_bands", "origins", "clusters", "similarity"),
