@@ -14,6 +14,7 @@ from pipeline_tasks.engines.address import is_jobs_api, ray_address, spark_addre
 PROJECT = Path(__file__).parents[1]
 FOLDER = PROJECT / "deploy" / "kubernetes"
 SPARK_OF_COMPOSE = PROJECT / "deploy" / "image" / "spark-defaults.conf"
+ENTRY_POINT = "/opt/refinery/deploy/image/entrypoint.sh"
 SPOT = {"key": "refinery/capacity", "operator": "Equal", "value": "spot", "effect": "NoSchedule"}
 
 RAY = {"rayVersion", "enableInTreeAutoscaling", "autoscalerOptions", "headGroupSpec", "workerGroupSpecs"}
@@ -104,6 +105,15 @@ def test_both_engines_grow_from_nothing(ray: dict[str, Any], spark: dict[str, st
         spark["spark.dynamicAllocation.enabled"] == spark["spark.dynamicAllocation.shuffleTracking.enabled"] == "true"
     )
     assert int(spark["spark.dynamicAllocation.minExecutors"]) == 0
+
+
+def test_pods_bring_the_loops_of_the_image(ray: dict[str, Any], executor: dict[str, Any]) -> None:
+    """KubeRay and Spark set commands of their own, so that the image's entry point does not run by itself."""
+    groups = [ray["headGroupSpec"], *ray["workerGroupSpecs"]]
+    for pod in [executor, *(group["template"]["spec"] for group in groups)]:
+        [container] = pod["containers"]
+        assert container["command"][0] == ENTRY_POINT
+        assert {"name": "scratch", "mountPath": "/scratch"} in container["volumeMounts"]
 
 
 def test_settings_are_those_of_compose(compose: dict[str, Any], spark: dict[str, str]) -> None:
