@@ -28,7 +28,10 @@ COPY dags /opt/refinery/dags
 COPY sql /opt/refinery/sql
 COPY expectations /opt/refinery/expectations
 COPY deploy/image /opt/refinery/deploy/image
-RUN python -m compileall -q /opt/refinery
+
+# numba knows a file by its time, to the nanosecond; a registry keeps whole seconds, and a pulled image would compile again.
+RUN find /opt/refinery -name '*.py' -exec sh -c 'touch --date="@$(stat --format=%Y "$1")" "$1"' sh {} \; \
+    && python -m compileall -q /opt/refinery
 
 ENV AIRFLOW_HOME=/opt/airflow \
     AIRFLOW__CORE__DAGS_FOLDER=/opt/refinery/dags \
@@ -45,7 +48,8 @@ ENV AIRFLOW_HOME=/opt/airflow \
 ARG KERNEL_CPU=x86-64-v3
 ENV NUMBA_CPU_NAME=${KERNEL_CPU} \
     NUMBA_CPU_FEATURES=
-RUN cd /opt/refinery && NUMBA_CACHE_DIR=/opt/refinery/numba python -m pipeline_tasks.cli compile
+RUN cd /opt/refinery && NUMBA_CACHE_DIR=/opt/refinery/numba python -m pipeline_tasks.cli compile \
+    && rm -r /scratch/* # root's folder of temporary files, which no container could open
 
 WORKDIR /opt/refinery
 USER 50000:0

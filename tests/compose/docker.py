@@ -69,10 +69,14 @@ class Services:
         """The command lines that run in a container."""
         return docker("top", container, "-eo", "pid,args")
 
-    def kernels(self) -> int:
-        """How many compiled loops the containers share."""
-        names = self.compose("exec", "-T", "airflow-scheduler", "find", "/scratch/numba", "-name", "*.nbc")
-        return len(names.split())
+    def run(self, service: str, *words: str) -> str:
+        """Run a command in a service's container, as its user."""
+        return self.compose("exec", "-T", service, *words)
+
+    def times(self, service: str, names: str, *folders: str) -> dict[str, str]:
+        """The times of files in a service's container, by their paths below one of the folders."""
+        find = ["find", *folders, "-ignore_readdir_race", "-name", names, "-printf", "%P %T@\n"]
+        return dict(line.rsplit(" ", 1) for line in self.run(service, *find).splitlines())
 
     def wait_for_process(self, containers: Iterable[str], words: str, seconds: float) -> str:
         """Wait until one of some containers runs what has these words in its command line; return which."""

@@ -35,6 +35,12 @@ CRAWL = ".refinery/demo/crawl"
 READERS = ("airflow-scheduler", "airflow-dag-processor", "spark-worker", "ray-head", "ray-worker")
 """Services that read the recipe's evaluation questions."""
 
+LOOPERS = ("airflow-scheduler", "spark-worker", "ray-head", "ray-worker")
+"""Services whose processes call compiled loops."""
+
+KEPT = ("/scratch", "/tmp", "/home", "/dev/shm")
+"""Folders in which a process of theirs could keep loops."""
+
 SHOTS = PROJECT / ".refinery" / "compose-test"
 """Where screenshots and the logs of all services are kept."""
 
@@ -136,12 +142,36 @@ def test_every_service_comes_up_and_can_do_its_work(running: Running) -> None:
     }
 
 
+def loops(services: Services, service: str, *folders: str) -> dict[str, str]:
+    """Return the time of each file of numba's that a service finds, by its path; numba writes a file that it renews."""
+    times = services.times(service, "*.nb[ci]", *folders)
+    return {path.removeprefix("numba/"): time for path, time in times.items()}
+
+
+@pytest.mark.parametrize("service", LOOPERS)
+def test_every_loop_was_compiled_in_the_image(running: Running, service: str) -> None:
+    """The containers have started and the service `kernels` has ended; its command finds nothing to compile."""
+    image = loops(running.services, service, "/opt/refinery/numba")
+    assert image
+    assert running.services.run(service, "id", "-u").strip() == "50000"
+    assert "compiling" not in running.services.run(service, "python", "-m", "pipeline_tasks.cli", "compile")
+    assert loops(running.services, service, *KEPT) == image
+    assert running.services.run(service, "find", "/scratch/numba", "-name", ".part-*") == ""
+
+
+def test_an_image_from_a_registry_has_its_loops(running: Running) -> None:
+    """Layers have times in whole seconds, and numba compares those of the files with the times that it compiled at."""
+    times = running.services.times("airflow-scheduler", "*.py", "/opt/refinery/pipeline_tasks")
+    assert {time.partition(".")[2].strip("0") for time in times.values()} == {""}
+
+
 def test_two_days_through_the_scheduler_are_what_one_process_refines(running: Running, stack: Stack) -> None:
-    before = running.services.kernels()
-    assert before > 0
+    before = {service: loops(running.services, service, *KEPT) for service in LOOPERS}
     for day in DAYS:
         stack.end(stack.run(f"calm-{day}", day, {}, root="root"), day, when="the recipe's engines", root="root")
-    assert running.services.kernels() == before, "a loop was compiled in a task: see pipeline_tasks/demo/loop_calls.py"
+    for service in LOOPERS:
+        after = loops(running.services, service, *KEPT)
+        assert after == before[service], "a loop was compiled in a task: see pipeline_tasks/demo/loop_calls.py"
 
 
 def test_the_web_ui_shows_the_run(running: Running, stack: Stack) -> None:
