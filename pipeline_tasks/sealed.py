@@ -4,7 +4,8 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from typing import Any
 
 from pipeline_tasks.constraints import OMITTED
@@ -29,20 +30,27 @@ def _dumped(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
 def _plain(value: object) -> object:
-    if is_dataclass(value) and not isinstance(value, type):
-        written = [declared for declared in fields(value) if declared.repr]
-        values = [(declared, getattr(value, declared.name)) for declared in written]
-        return {
-            declared.name: _plain(item)
-            for declared, item in values
-            if OMITTED not in declared.metadata or item != declared.metadata[OMITTED]
-        }
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if is_dataclass(kind):
+        values = [(name, getattr(value, name), omitted) for name, omitted in _written_fields(kind)]
+        return {name: _plain(item) for name, item, omitted in values if omitted is MISSING or item != omitted}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value
+
+
+@cache
+def _written_fields(kind: type) -> tuple[tuple[str, Any], ...]:
+    """Return the names of the fields that are written, each with the value that is left out, `MISSING` for none."""
+    return tuple((declared.name, declared.metadata.get(OMITTED, MISSING)) for declared in fields(kind) if declared.repr)
 
 
 def digest_of(value: object, length: int = 24) -> str:

@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, fields, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, DigestMismatch
 from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, identified, load, schema_pairs, total
 from pipeline_tasks.profiles.columns import merge, octave_bins, profile, quantile
 from pipeline_tasks.run.task import load_receipt
 from pipeline_tasks.sealed import canonical, seal
-from pipeline_tasks.stage import Shard
+from pipeline_tasks.stage import Secret, Shard
 
 FEW = settings(max_examples=60, deadline=None)
 
@@ -246,6 +248,45 @@ def test_equal_values_have_equal_bytes(value: dict[str, Any], random: Any) -> No
     random.shuffle(items)
     assert canonical(dict(items)) == canonical(value)
     assert json.loads(canonical(value)) == value
+
+
+def plainly(value: object) -> Any:
+    """What is written of a value, by the definition."""
+    if isinstance(value, Shard):
+        kept = [declared for declared in fields(value) if declared.repr]
+        left_out = [d for d in kept if OMITTED in d.metadata and getattr(value, d.name) == d.metadata[OMITTED]]
+        return {declared.name: getattr(value, declared.name) for declared in kept if declared not in left_out}
+    if isinstance(value, Secret):
+        return {"check": value.check}
+    if isinstance(value, Mapping):
+        return {str(key): plainly(item) for key, item in value.items()}
+    return [plainly(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5)
+    | st.builds(Shard, st.text(max_size=5), st.just(3), st.just(4), st.text(max_size=3), start=st.integers(-1, 3))
+    | st.builds(Secret.of, st.text(max_size=3)),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(max_size=3) | st.integers(0, 3), inner, max_size=3)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3).map(MappingProxyType)
+    ),
+    max_leaves=8,
+)
+
+
+@FEW
+@given(VALUES)
+def test_what_is_written_of_a_value_follows_from_its_fields(value: object) -> None:
+    assert canonical(value) == json.dumps(
+        plainly(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    ).encode("utf-8")
 
 
 def test_a_fingerprint_follows_from_each_of_its_parts() -> None:

@@ -149,8 +149,7 @@ class SegmentWriter:
 
 def compact(group: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Return batches as one with buffers of its own: no slice's neighbors are left in its bytes."""
-    columns = [pa.concat_arrays(chunks) for chunks in zip(*(batch.columns for batch in group), strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=group[0].schema)
+    return pa.concat_batches(group)
 
 
 def _entries_schema(key: pa.DataType) -> pa.Schema:
