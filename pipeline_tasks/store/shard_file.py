@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError, NoSpace
 from pipeline_tasks.manifest import is_shared
-from pipeline_tasks.stage import Shard
+from pipeline_tasks.stage import QUICK, Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import mismatch
 from pipeline_tasks.store.row_groups import RowGroups, no_space
@@ -28,6 +28,10 @@ CHUNK = 8 * 1024 * 1024
 GROUP_ROWS = 4096
 GROUP_BYTES = 32 * 1024 * 1024
 """A row group ends at the first row that reaches either bound, so its borders follow from the rows alone."""
+
+
+LEVEL, QUICK_LEVEL = 3, 1
+"""Levels of zstd: of any rows, and of rows whose schema has the metadata `QUICK`."""
 
 
 class Readable(Protocol):
@@ -138,6 +142,10 @@ def _encodings(schema: pa.Schema) -> dict[str, str] | None:
     return {f"{name}.list.element": "BYTE_STREAM_SPLIT" for name in tokens} or None
 
 
+def _is_quick(schema: pa.Schema) -> bool:
+    return QUICK.items() <= (schema.metadata or {}).items()
+
+
 class ShardWriter:
     """Collects batches into one Parquet file; the same rows give the same bytes however they were batched.
 
@@ -155,7 +163,7 @@ class ShardWriter:
             name,
             self.schema,
             compression="zstd",
-            compression_level=3,
+            compression_level=QUICK_LEVEL if _is_quick(schema) else LEVEL,
             use_dictionary=False,
             column_encoding=_encodings(self.schema),
             write_page_checksum=True,

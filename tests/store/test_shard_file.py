@@ -1,12 +1,14 @@
 """A shard is read as it was written, from memory or from a checked file, and never if it was changed."""
 
+import hashlib
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline_tasks.errors import DigestMismatch, NoSpace
-from pipeline_tasks.stage import Shard
+from pipeline_tasks.stage import QUICK, Shard
 from pipeline_tasks.store import shard_file
 from pipeline_tasks.store.shard_file import ShardWriter
 from pipeline_tasks.store.shard_rows import read_shard
@@ -16,9 +18,9 @@ TABLE = pa.table(
 )
 
 
-def stored(root: Path | str) -> Shard:
-    writer = ShardWriter(TABLE.schema)
-    for batch in TABLE.to_batches(700):
+def stored(root: Path | str, table: pa.Table = TABLE) -> Shard:
+    writer = ShardWriter(table.schema)
+    for batch in table.to_batches(700):
         writer.write(batch)
     return writer.store(str(root), "data")
 
@@ -75,6 +77,18 @@ def test_a_shard_without_rows_has_one_batch_that_names_its_columns(tmp_path: Pat
     shard = ShardWriter(TABLE.schema).store(str(tmp_path), "data")
     (batch,) = read_shard(str(tmp_path), shard)
     assert (shard.rows, batch.num_rows, batch.schema) == (0, 0, TABLE.schema)
+
+
+def test_hashes_that_are_compressed_quickly_are_read_as_they_were_and_take_no_more_bytes(tmp_path: Path) -> None:
+    digests = [hashlib.sha256(str(at).encode()) for at in range(5_000)]
+    hashes = pa.table({"id": [digest.hexdigest()[:32] for digest in digests], "bits": [d.digest() for d in digests]})
+    usual, quick = (
+        stored(tmp_path, hashes.replace_schema_metadata(metadata)) for metadata in ({}, {**QUICK, b"more": b"1"})
+    )
+    assert quick.bytes < 1.01 * usual.bytes
+    assert quick.digest != usual.digest
+    assert pa.Table.from_batches(list(read_shard(str(tmp_path), quick))).equals(hashes)
+    assert QUICK.keys().isdisjoint(pq.read_schema(tmp_path / quick.path).metadata or {})
 
 
 def test_a_writer_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

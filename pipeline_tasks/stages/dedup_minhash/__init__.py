@@ -36,7 +36,8 @@ from pipeline_tasks.stages.dedup_minhash.history import (
     save_superseded,
 )
 from pipeline_tasks.stages.dedup_minhash.params import Params, history_version
-from pipeline_tasks.stages.dedup_minhash.signing import outline_signatures, sign_documents, spread_bands
+from pipeline_tasks.stages.dedup_minhash.signing import columns_signed, outline_signatures, sign_documents, spread_bands
+from pipeline_tasks.stages.dedup_minhash.tables import MEMBER_SIGNATURES, OUTLINES, as_grouped
 from pipeline_tasks.stages.dedup_minhash.verification import (
     attach_members,
     member_signatures,
@@ -65,8 +66,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     placed = params.buckets or buckets_of(shards, on.origin(shards))
     version, params = history_version(params), replace(params, buckets=placed or buckets_for(shards))
     documents = shards if len(shards) == placed else _into_buckets(shards, params, on)
-    signatures = on.map(partial(sign_documents, params=params), documents)
-    outlines = on.map(outline_signatures, signatures)
+    signatures = on.map(partial(sign_documents, params=params), documents, reads=columns_signed(params))
+    outlines = on.map(outline_signatures, signatures, reads=tuple(OUTLINES.names))
     bands = _grouped(on.map(spread_bands, outlines), params, on, by="key", order=("node",))
     edges, unsettled = _edges(bands, signatures, params, on)
     losers, superseded, strongest = _losers(edges, params, on)
@@ -79,11 +80,12 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
 
 def _into_buckets(shards: Shards, params: Params, on: Engine) -> Shards:
-    return _grouped(shards, params, on, by="id", order=("snapshot", "file", "offset"))
+    order = ("snapshot", "file", "offset")
+    return on.group(unchanged, shards, by="id", order=order, buckets=params.buckets)
 
 
 def _grouped(rows: Shards, params: Params, on: Engine, *, by: str, order: tuple[str, ...]) -> Shards:
-    return on.group(unchanged, rows, by=by, order=order, buckets=params.buckets)
+    return on.group(as_grouped, rows, by=by, order=order, buckets=params.buckets)
 
 
 def _edges(bands: Shards, signatures: Shards, params: Params, on: Engine) -> tuple[Shards, Shards]:
@@ -91,7 +93,7 @@ def _edges(bands: Shards, signatures: Shards, params: Params, on: Engine) -> tup
     matching = partial(match_bands, version=history_version(params))
     members = on.map(matching, bands, *on.history("bands"))
     ids = _grouped(on.map(new_members, members), params, on, by="id", order=())
-    signed = on.map(member_signatures, signatures, ids)
+    signed = on.map(member_signatures, signatures, ids, reads=tuple(MEMBER_SIGNATURES.names))
     results: list[Shards] = []
     verified: Shards = ()
     for turn in range(params.rounds):

@@ -11,13 +11,18 @@ from pipeline_tasks.stage import Batches
 from pipeline_tasks.stages.dedup_minhash.params import Params
 from pipeline_tasks.stages.dedup_minhash.tables import BANDS, OUTLINES, SIGNATURES
 from pipeline_tasks.text.base.tables import batch_of
-from pipeline_tasks.text.near.ranking import Policy, nodes
+from pipeline_tasks.text.near.ranking import Policy, columns_ranked, nodes
 
 pc: Any = pyarrow.compute
 
 
 OUT_OF_PLACE = "dedup_minhash: {}; run dedup_exact before, with the same `buckets`"
 """The message for documents that are not where `dedup_exact` leaves them."""
+
+
+def columns_signed(params: Params) -> tuple[str, ...]:
+    """Return the columns of documents that `sign_documents` reads."""
+    return ("text", *columns_ranked(params.policy, params.quality))
 
 
 def sign_documents(documents: Batches, *, params: Params) -> Batches:
@@ -32,7 +37,9 @@ def sign_documents(documents: Batches, *, params: Params) -> Batches:
         _check_columns(batch, params)
         last = batch.column("id")[-1].as_py() if batch.num_rows else last
         keys, shingles = minhash.sign(batch.column("text"), family)
-        yield batch_of(SIGNATURES, id=batch.column("id"), node=nodes(batch, policy), keys=keys, shingles=shingles)
+        size = pc.divide(pc.binary_length(shingles), 8).cast(pa.int64())
+        node = nodes(batch, policy)
+        yield batch_of(SIGNATURES, id=batch.column("id"), node=node, keys=keys, shingles=shingles, size=size)
 
 
 def _check_order(batch: pa.RecordBatch, last: str) -> None:
@@ -45,8 +52,8 @@ def _check_order(batch: pa.RecordBatch, last: str) -> None:
 def _check_columns(batch: pa.RecordBatch, params: Params) -> None:
     if "quality" in params.policy and params.quality not in batch.schema.names:
         message = (
-            f"dedup_minhash: policy `quality` needs a column {params.quality!r}, and documents have "
-            f"{', '.join(batch.schema.names)}; put the stage that writes it before, or name another by `quality:`"
+            f"dedup_minhash: policy `quality` needs a column {params.quality!r}, and documents have none; "
+            "put the stage that writes it before, or name another by `quality:`"
         )
         raise RecipeError(message)
 
@@ -54,8 +61,7 @@ def _check_columns(batch: pa.RecordBatch, params: Params) -> None:
 def outline_signatures(signatures: Batches) -> Batches:
     """Yield `OUTLINES`."""
     for batch in signatures:
-        size = pc.divide(pc.binary_length(batch.column("shingles")), 8).cast(pa.int64())
-        yield batch_of(OUTLINES, **{name: batch.column(name) for name in ("id", "node", "keys")}, size=size)
+        yield batch.select(OUTLINES.names)
 
 
 def spread_bands(outlines: Batches) -> Batches:

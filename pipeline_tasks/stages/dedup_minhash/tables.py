@@ -1,7 +1,8 @@
-"""The tables that kernels pass to each other: one schema each, with what a row is."""
+"""The tables that kernels pass to each other: one schema each, with what a row is. All are hashes and ids."""
 
 import pyarrow as pa
 
+from pipeline_tasks.stage import QUICK, Batches
 from pipeline_tasks.text.near.ranking import NODE
 
 SIGNATURES = pa.schema(
@@ -10,14 +11,19 @@ SIGNATURES = pa.schema(
         pa.field("node", NODE),
         pa.field("keys", pa.list_(pa.int64())),  # one per band
         pa.field("shingles", pa.large_binary()),  # sorted distinct 64-bit hashes
-    ]
+        pa.field("size", pa.int64()),  # number of shingles
+    ],
+    metadata=QUICK,
 )
 """One row per document, in the order of documents. Keys and shingles are empty below `ngram` words."""
 
-OUTLINES = pa.schema([*SIGNATURES.remove(3), pa.field("size", pa.int64())])
-"""Signatures with the number of shingles instead of the shingles: a tenth of the bytes."""
+OUTLINES = SIGNATURES.remove(3)
+"""Signatures without the shingles: a tenth of the bytes."""
 
-BANDS = pa.schema([pa.field("key", pa.int64()), pa.field("node", NODE)])
+MEMBER_SIGNATURES = pa.schema([SIGNATURES.field(name) for name in ("id", "keys", "shingles")])
+"""What the comparison of documents reads of their signatures."""
+
+BANDS = pa.schema([pa.field("key", pa.int64()), pa.field("node", NODE)], metadata=QUICK)
 """One row per band of each document."""
 
 MEMBERS = pa.schema(
@@ -128,7 +134,7 @@ KNOWN_BANDS = pa.schema(
 )
 """One row per band of each signed document."""
 
-KNOWN_SIGNATURES = pa.schema([*SIGNATURES, pa.field("winner", NODE), pa.field("history_version", pa.int64())])
+KNOWN_SIGNATURES = pa.schema([*SIGNATURES.remove(4), pa.field("winner", NODE), pa.field("history_version", pa.int64())])
 """Signatures of documents that have shingles, with the winner of their cluster."""
 
 SUPERSEDED = pa.schema(
@@ -163,3 +169,9 @@ WINNERS = pa.schema([pa.field("id", pa.string()), pa.field("node", NODE)])
 
 MOVES = pa.schema([*WINNERS, pa.field("winner", NODE)])
 """Winners of earlier snapshots, and the one that superseded them."""
+
+
+def as_grouped(rows: Batches) -> Batches:
+    """Yield rows of these tables in the order that `group` gives."""
+    for batch in rows:
+        yield batch.replace_schema_metadata(QUICK)

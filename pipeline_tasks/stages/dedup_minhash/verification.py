@@ -15,6 +15,7 @@ from pipeline_tasks.stages.dedup_minhash.tables import (
     DISTINCT_PAIRS,
     EDGES,
     MEMBER_IDS,
+    MEMBER_SIGNATURES,
     RESULTS,
     SIGNED_PAIRS,
     VERIFIED_PAIRS,
@@ -36,10 +37,10 @@ def new_members(members: Batches) -> Batches:
 
 
 def member_signatures(signatures: Batches, members: Batches) -> Batches:
-    """Yield the `SIGNATURES` of members: of few documents, and each round of pairs reads these alone."""
+    """Yield the `MEMBER_SIGNATURES` of members: of few documents, and each round of pairs reads these alone."""
     ids = pc.unique(read_table(members).column("id"))
     for batch in signatures:
-        yield batch.filter(pc.is_in(batch.column("id"), value_set=ids))
+        yield batch.select(MEMBER_SIGNATURES.names).filter(pc.is_in(batch.column("id"), value_set=ids))
 
 
 def attach_members(pairs: Batches, signatures: Batches) -> Batches:

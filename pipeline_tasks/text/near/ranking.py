@@ -45,6 +45,21 @@ class Policy:
     quality: str = "score"
 
 
+RANKED = {
+    "newest": ("crawled_at",),
+    "oldest": ("crawled_at",),
+    "longest": ("chars",),
+    "source": ("source", "url"),
+}
+"""The columns that a preference compares; `quality` compares the one that the policy names."""
+
+
+def columns_ranked(order: Sequence[str], quality: str) -> tuple[str, ...]:
+    """Return the columns of documents that `nodes` reads for the preferences of `order`."""
+    compared = {"quality": (quality,), **RANKED}
+    return ("id", "snapshot", *dict.fromkeys(name for preference in order for name in compared.get(preference, ())))
+
+
 def nodes(batch: pa.RecordBatch, policy: Policy) -> pa.StructArray:
     """Return the `NODE` of each document of a batch, none of them known from history.
 
