@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
@@ -35,9 +36,8 @@ _ERRORS = {"charset": "error:charset", "crash": "error:extractor_crash"}
 _DOUBTED = "trafilatura"  # extracts what the first look of `auto` doubts
 
 LOST = 20
-"""A text is too little if it has less than 1 / LOST of the visible characters of its page, or less than `min_chars`
-where the page has that many to see. Of 739 real pages nine are such, and four of them, whole articles, change: F1 on
-Readability's gold rises by 0.004, the share of goose3's beginnings by 0.026, and no set loses."""
+"""A text is too little if it has less than 1 / LOST of the visible characters of its page outside of links, or less
+than `min_chars` where the page has that many to see."""
 
 TITLE = 500
 """Code points of a title that are kept."""
@@ -82,8 +82,7 @@ def extract_pages(pages: Batches, *, params: Params) -> Batches:
     from pipeline_tasks.text.urls.takedown import evidence, read_list
 
     taken = read_list(params.taken_down)
-    measures = bool({*params.fallback} - {params.method})  # else nothing asks whether a text was lost
-    with borrow_sandbox(Limits(params.language, params.seconds, params.memory, measures)) as sandbox:
+    with borrow_sandbox(Limits(params.language, params.seconds, params.memory)) as sandbox:
         for batch in pages:
             documents = _documents(batch, sandbox, params)
             yield _without(documents, evidence(taken, ids=documents["id"]))
@@ -159,7 +158,7 @@ def _best(batch: pa.RecordBatch, sandbox: Any, params: Params) -> _Texts:  # noq
         best.replace([doubtful[pick] for pick in sound], other, sound)
     for method in dict.fromkeys(name for name in params.fallback if name != params.method):
         tried = doubtful if method == _DOUBTED else ()
-        retried = [row for row in unread if row not in tried and _is_short(best, row, params)]
+        retried = [row for row in _lost(best, unread, batch["payload"], params) if row not in tried]
         other = _retried(method, retried, pages, sandbox, params)
         longer = [pick for pick, row in enumerate(retried) if other.chars[pick] > best.chars[row]]
         best.replace([retried[pick] for pick in longer], other, longer)
@@ -170,14 +169,26 @@ def _retried(method: str, rows: list[int], pages: list[Any], sandbox: Any, param
     return _texts(list(sandbox.process(method, [pages[row] for row in rows])), sandbox, params)
 
 
-def _is_short(best: _Texts, row: int, params: Params) -> bool:
-    """Return whether another method may find more in a row."""
-    result, chars = best.results[row], int(best.chars[row])
-    if result.outcome == "charset" or result.method == "plain":
-        return False
-    if result.outcome != "done":
-        return True
-    return bool(chars * LOST < result.visible or chars < params.min_chars <= result.visible)
+def _lost(best: _Texts, rows: list[int], payloads: pa.Array, params: Params) -> list[int]:
+    """Return the rows in which another method may find more: without a result, or with too little text."""
+    from pipeline_tasks.text.page.sandbox_messages import PLAIN
+    from pipeline_tasks.text.page.visible import visible_characters
+
+    sizes = pc.fill_null(pc.binary_length(payloads), 0).to_pylist()  # no page shows more characters than it has bytes
+    bounds = dict.fromkeys((row for row in rows if best.results[row].outcome in ("timeout", "crash")), math.inf)
+    short = [
+        row
+        for row in rows
+        if best.results[row].outcome == "done"
+        and best.results[row].method != PLAIN
+        and _is_little(int(best.chars[row]), sizes[row], params)
+    ]
+    bounds |= dict(zip(short, visible_characters(payloads, short).tolist(), strict=True))
+    return [row for row in rows if row in bounds and _is_little(int(best.chars[row]), bounds[row], params)]
+
+
+def _is_little(chars: int, visible: float, params: Params) -> bool:
+    return chars * LOST < visible or chars < params.min_chars <= visible
 
 
 def _first_results(texts: pa.Array, pages: list[Any], sandbox: Any, method: str) -> list[Any]:  # noqa: ANN401
@@ -329,7 +340,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=4,
+    version=5,
     splits=True,
     engine="spark",
     profiled=("chars", "extractor", "repaired"),

@@ -138,20 +138,22 @@ def children() -> set[int]:
     return {int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
 
 
-NOTHING = f"<html><body><nav><ul><li><a href=/>{PROSE}</a></li></ul></nav></body></html>"
+WORDS = "rope sail mast hull keel deck anchor rudder tiller boom winch cleat shroud stay halyard sheet".split()
+NOTHING = "<html><body><ul>" + "".join(f"<li>{word}</li>" for word in WORDS) + "</ul></body></html>"
+LINKS = "<html><body><ul>" + "".join(f"<li><a href=/>{word}</a></li>" for word in WORDS) + "</ul></body></html>"
 
 
 def test_what_finds_nothing_falls_back() -> None:
-    pages = [page(), page(NOTHING), page("<p></p>"), page("Plain. " * 99, "text/plain")]
-    alone = extracted(pages, method="justext", fallback=())
-    assert [row["reason"] for row in alone] == [None, "extract:empty", "extract:empty", None]
-    assert [row["extractor"] for row in alone] == ["justext", "justext", "justext", "plain"]
-    whole = extracted(pages, method="justext", fallback=["trafilatura", "resiliparse"])
-    assert [row["extractor"] for row in whole] == ["justext", "trafilatura", "justext", "plain"]
-    assert [row["reason"] for row in whole] == [None, None, "extract:empty", None]
-    assert whole[1]["text"] == PROSE.strip()
-    assert whole[1]["id"] == identity(PROSE)
-    assert extracted(pages, 1, method="justext", fallback=["trafilatura", "resiliparse"]) == whole
+    pages = [page(), page(NOTHING), page("<p></p>"), page(LINKS), page("Plain. " * 99, "text/plain")]
+    alone = extracted(pages, method="justext", fallback=(), min_chars=50)
+    assert [row["reason"] for row in alone] == [None, *["extract:empty"] * 3, None]
+    assert [row["extractor"] for row in alone] == [*["justext"] * 4, "plain"]
+    whole = extracted(pages, method="justext", fallback=["trafilatura", "resiliparse"], min_chars=50)
+    assert [row["extractor"] for row in whole] == ["justext", "trafilatura", "justext", "justext", "plain"]
+    assert [row["reason"] for row in whole] == [None, None, "extract:empty", "extract:empty", None]
+    assert whole[1]["text"].split()[-1] == WORDS[-1]
+    assert whole[1]["id"] == identity(whole[1]["text"])
+    assert extracted(pages, 1, method="justext", fallback=["trafilatura", "resiliparse"], min_chars=50) == whole
 
 
 def test_what_is_too_short_falls_back_to_what_is_longer() -> None:
@@ -268,7 +270,7 @@ def test_a_child_is_kept_for_the_next_shard_until_it_is_closed() -> None:
 
 def test_what_a_dead_child_left_behind_is_no_answer() -> None:
     """A page cannot answer for another one: what is behind the last answer has another window's number."""
-    fake = ANSWER.pack(1, 0, 0, 4, 4, 0, 0) + b"FAKE\0\0\0\0"
+    fake = ANSWER.pack(1, 0, 0, 4, 4, False) + b"FAKE\0\0\0\0"
     giant = "<b>" * 9_000_000
     with Sandbox(Limits(memory=400 << 20)) as extractor:
         windows = [list(extractor.process("resiliparse", [Page(b"<pre>" + fake * 500, "text/html")]))]

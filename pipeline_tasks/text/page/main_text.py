@@ -35,19 +35,14 @@ _STOP_WORDS = dict(
 """jusText's lists by language tag."""
 
 
-SHORT = 2000
-"""Characters of a main text below which the page's visible text is measured, to see whether it was lost."""
-
-
 class Main(NamedTuple):
-    """The main text of a page, its metadata, and the characters of all visible text where the main text is short.
+    """The main text of a page and its metadata.
 
     `doubtful`: it is `auto`'s, and another method is likely to be better.
     """
 
     text: str
     metadata: PageMetadata
-    visible: int = 0
     doubtful: bool = False
 
 
@@ -57,14 +52,12 @@ def load(method: str) -> None:
         importlib.import_module(name)
 
 
-def main_text(
-    html: str, method: str, language: str = "English", *, depth: int = 0, bits: int = 0, measures: bool = True
-) -> Main:
+def main_text(html: str, method: str, language: str = "English", *, depth: int = 0, bits: int = 0) -> Main:
     """Extract by `method`; a page nested deeper than any extractor allows gives all of its visible text.
 
     `auto` is resiliparse without the boilerplate that a page marks. `language` names jusText's stop words where the
-    page does not name its language; `depth` and `bits` are those of `tags.survey`. What is visible beside a
-    short text is counted if `measures`. What extractors raise passes through.
+    page does not name its language; `depth` and `bits` are those of `tags.survey`. What extractors raise
+    passes through.
     """
     parse, extract_plain_text = _resiliparse()
     tree = parse(html)
@@ -79,14 +72,7 @@ def main_text(
     else:
         main = method == "resiliparse" and depth <= DEEPEST
         text = extract_plain_text(tree, preserve_formatting=True, main_content=main, alt_texts=False)
-    visible = 0
-    if measures and len(text) < SHORT:
-        visible = _characters(extract_plain_text(tree, preserve_formatting=True, main_content=False, alt_texts=False))
-    return Main(text, metadata, visible, doubtful)
-
-
-def _characters(text: str) -> int:
-    return sum(map(len, text.split()))
+    return Main(text, metadata, doubtful)
 
 
 @cache

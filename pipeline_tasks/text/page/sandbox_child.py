@@ -94,11 +94,9 @@ def answer(page: Page, method: str, limits: Limits) -> Result:
     if page.content_type.lower().startswith("text/plain"):
         return Result("done", decoded.text.encode("utf-8", "ignore"), method=PLAIN)
     try:
-        main = main_text(
-            decoded.text, method, limits.language, depth=page.depth, bits=page.bits, measures=limits.measures
-        )
+        main = main_text(decoded.text, method, limits.language, depth=page.depth, bits=page.bits)
     except Exception as error:  # noqa: BLE001 -- whatever an extractor raises is the page's fault, and counted as that
         return Result("crash", detail=type(error).__name__)
     body = main.text.encode("utf-8", "ignore")
     library = "resiliparse" if method == AUTO else method
-    return Result("done", body, *main.metadata, method=library, visible=main.visible, doubtful=main.doubtful)
+    return Result("done", body, *main.metadata, method=library, doubtful=main.doubtful)

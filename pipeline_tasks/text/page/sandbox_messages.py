@@ -21,9 +21,7 @@ PLAIN = "plain"
 WINDOW_BYTES = 4 << 20  # bytes of pages that are requested at once
 REQUEST = struct.Struct("<QHIIQ")  # window number, length of the method's name, pages, bytes of heads and of all
 PAGE = struct.Struct("<QHIB")  # lengths of body and content type, depth and bits of a page
-ANSWER = struct.Struct(
-    "<QBIQIQ?"
-)  # window number, outcome, repaired lines, lengths of text and facts, visible characters, doubt
+ANSWER = struct.Struct("<QBIQI?")  # window number, outcome, repaired lines, lengths of text and facts, doubt
 DONE = struct.Struct("<?Qd")  # whether this child ends, bytes of answers, seconds of its processor time so far
 READY = b"+"
 _LONGEST_TYPE = 1000  # bytes of a content type
@@ -42,7 +40,7 @@ class Page(NamedTuple):
 class Result(NamedTuple):
     """The result of a page: `text` as UTF-8, not yet in normal form, and the method that extracted it.
 
-    `detail` describes an outcome other than `done`; `visible` and `doubtful` are those of `main_text.Main`.
+    `detail` describes an outcome other than `done`; `doubtful` is that of `main_text.Main`.
     """
 
     outcome: Outcome
@@ -53,18 +51,16 @@ class Result(NamedTuple):
     detail: str = ""
     method: str | None = None
     repaired: int = 0
-    visible: int = 0
     doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds of processor time per page, and bytes of address space; `language`, `measures`: see `main_text`."""
+    """Seconds of processor time per page, and bytes of address space; `language`: see `main_text`."""
 
     language: str = "English"
     seconds: float = 10.0
     memory: int = 4 << 30
-    measures: bool = True
 
 
 def write_pages(file: int, method: str, pages: Sequence[Page]) -> tuple[int, int]:
@@ -98,7 +94,7 @@ def write_answer(file: int, number: int, result: Result, at: int) -> int:
     end = write_at(file, [result.text, facts], at + ANSWER.size)
     outcome = OUTCOMES.index(result.outcome)
     sizes = len(result.text), len(facts)
-    os.pwrite(file, ANSWER.pack(number, outcome, result.repaired, *sizes, result.visible, result.doubtful), at)
+    os.pwrite(file, ANSWER.pack(number, outcome, result.repaired, *sizes, result.doubtful), at)
     return end
 
 
@@ -107,7 +103,7 @@ def read_answers(file: int, number: int, size: int) -> Iterator[Result]:
     body = memoryview(_read_at(file, size, 0))
     at = 0
     while at + ANSWER.size <= len(body):
-        window, outcome, repaired, text, facts, visible, doubtful = ANSWER.unpack_from(body, at)
+        window, outcome, repaired, text, facts, doubtful = ANSWER.unpack_from(body, at)
         start, end = at + ANSWER.size, at + ANSWER.size + text + facts
         if window != number or end > len(body):
             return
@@ -121,7 +117,6 @@ def read_answers(file: int, number: int, size: int) -> Iterator[Result]:
             detail,
             method or None,
             repaired,
-            visible,
             doubtful,
         )
         at = end

@@ -20,11 +20,3 @@ def test_the_main_text_is_found(method: str) -> None:
 def test_a_page_too_deep_gives_all_of_its_text(method: str) -> None:
     deep = "<div>" * (DEEPEST + 1) + "<nav>Home</nav><p>Words</p>"
     assert main_text(deep, method, depth=DEEPEST + 1).text.split() == ["Home", "Words"]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_what_is_visible_is_counted_only_where_it_is_asked_for(method: str) -> None:
-    html = "<html><body><nav>Go home</nav><p>Short, and to the point.</p></body></html>"
-    counted, uncounted = (main_text(html, method, measures=measures) for measures in (True, False))
-    assert (counted.visible, uncounted.visible) == (len("GohomeShort,andtothepoint."), 0)
-    assert uncounted == counted._replace(visible=0)
