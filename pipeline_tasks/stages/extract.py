@@ -39,6 +39,10 @@ LOST = 20
 """A text is too little if it has less than 1 / LOST of the visible characters of its page outside of links, or less
 than `min_chars` where the page has that many to see."""
 
+LEAST = 2
+"""A doubted text of `auto` is replaced by one that has at least 1 / LEAST of its characters: less is rather a part of
+it. Of the gold sets only one changes with it: the share of ingredients and steps rises from .7645 to .7922."""
+
 TITLE = 500
 """Code points of a title that are kept."""
 
@@ -154,7 +158,11 @@ def _best(batch: pa.RecordBatch, sandbox: Any, params: Params) -> _Texts:  # noq
     doubtful = [row for row in unread if best.results[row].doubtful]
     if doubtful:
         other = _retried(_DOUBTED, doubtful, pages, sandbox, params)
-        sound = [pick for pick in range(len(doubtful)) if other.chars[pick] >= params.min_chars]
+        sound = [
+            pick
+            for pick, row in enumerate(doubtful)
+            if other.chars[pick] >= params.min_chars and other.chars[pick] * LEAST >= best.chars[row]
+        ]
         best.replace([doubtful[pick] for pick in sound], other, sound)
     for method in dict.fromkeys(name for name in params.fallback if name != params.method):
         tried = doubtful if method == _DOUBTED else ()

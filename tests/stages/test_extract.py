@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -138,7 +139,9 @@ def children() -> set[int]:
     return {int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
 
 
-WORDS = "rope sail mast hull keel deck anchor rudder tiller boom winch cleat shroud stay halyard sheet".split()
+WORDS = re.findall(
+    "[a-z]+", "rope sail mast hull keel deck anchor rudder tiller boom winch cleat shroud stay halyard sheet"
+)
 NOTHING = "<html><body><ul>" + "".join(f"<li>{word}</li>" for word in WORDS) + "</ul></body></html>"
 LINKS = "<html><body><ul>" + "".join(f"<li><a href=/>{word}</a></li>" for word in WORDS) + "</ul></body></html>"
 
@@ -216,6 +219,17 @@ def test_a_doubted_page_that_hangs_trafilatura_keeps_its_first_look() -> None:
     assert documents[1]["text"].count("cell") == 100_000
 
 
+def test_a_doubted_page_of_which_trafilatura_finds_less_than_half_keeps_its_first_look() -> None:
+    """trafilatura leaves linked paragraphs behind an article out."""
+    article = "".join(f"<p>Part {number}. {PROSE}</p>" for number in range(3))
+    names = "".join(f"<p>Name {number}</p>" for number in range(9))
+    linked = f"<p><a href=/>Next. {PROSE}</a></p>"
+    pages = [page(PUBLISHED.format(f"<article>{article}</article>{linked * times}{names}")) for times in (1, 9)]
+    auto, other = (extracted(pages, method=method, fallback=()) for method in ("auto", "trafilatura"))
+    assert [row["text"].count("Next.") for row in other] == [0, 0]
+    assert [(row["extractor"], row["text"].count("Next.")) for row in auto] == [("trafilatura", 0), ("resiliparse", 9)]
+
+
 @given(st.lists(st.binary(max_size=200) | st.sampled_from([CLEAN.encode(), RAGGED.encode()]), min_size=1, max_size=4))
 @settings(max_examples=20, deadline=None)
 def test_auto_gives_the_same_rows_for_any_bytes(payloads: list[bytes]) -> None:
@@ -270,7 +284,7 @@ def test_a_child_is_kept_for_the_next_shard_until_it_is_closed() -> None:
 
 def test_what_a_dead_child_left_behind_is_no_answer() -> None:
     """A page cannot answer for another one: what is behind the last answer has another window's number."""
-    fake = ANSWER.pack(1, 0, 0, 4, 4, False) + b"FAKE\0\0\0\0"
+    fake = ANSWER.pack(1, 0, 0, 4, 4, 0) + b"FAKE\0\0\0\0"
     giant = "<b>" * 9_000_000
     with Sandbox(Limits(memory=400 << 20)) as extractor:
         windows = [list(extractor.process("resiliparse", [Page(b"<pre>" + fake * 500, "text/html")]))]

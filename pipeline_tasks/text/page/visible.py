@@ -34,8 +34,8 @@ def visible_characters(pages: pa.Array, rows: list[int]) -> npt.NDArray[np.int64
 
     White space is not counted. Bytes are read as they are, in any encoding that contains ASCII: a character is a byte
     that continues no character of UTF-8, and NULs between bytes (UTF-16) are skipped. So this is an estimate, within
-    a factor of two for other encodings of several bytes. A reference such as `&amp;` counts as it is written. Text after
-    an `a` that is not closed before the next one is visible.
+    a factor of two for other encodings of several bytes. A reference such as `&amp;` counts as written. What comes
+    after an `a` that is not closed before the next one is visible.
     """
     offsets, data = views(pages.view(pa.large_string()))
     counts = np.zeros(len(rows), np.int64)
@@ -99,7 +99,7 @@ def _skip_nuls(page, at, end):
 
 @inlined
 def _read_name(page, at, end):
-    """Return the name of a tag as a number (its first byte lowest, letters in lower case), 0 if too long, and its end."""
+    """Return the name of a tag as a number (its first byte lowest, letters in lower case), 0 if long, and its end."""
     name, size = np.uint64(0), 0
     while at < end and (page[at] == 0 or (page[at] > SPACE and page[at] not in (SLASH, GREATER))):
         if page[at]:

@@ -18,7 +18,7 @@ PARTS = re.findall(
     r"\S+",
     "<p> </p> <a=href=x> <A_href=x> <a_name=x> </a> </a_> <a/href> <abbr> <script> </script> </SCRIPT_> <style_x='>'> "
     "</style> </s> <select><option> </select> <!-- --> --> <!--> <!doctype_html> <!---> < <3 <? <?php_> </ </> > text_text "
-    "<b_title=\"a>b\"> <i_x=' é ß&amp; \" = 漢字 <title> </title> - _href=",
+    '<b_title="a>b"> <i_x=\' é ß&amp; " = 漢字 <title> </title> - _href=',
 )
 
 
