@@ -131,8 +131,7 @@ BY_ID = ("dedup_exact", "dedup_minhash", "dedup_paragraphs")
 def buckets_of(documents: Shards, origin: str) -> int:
     """Return in how many buckets by `id` documents come, 0 if they are in none.
 
-    `origin` is where their order is from (`Engine.origin`). Where a partition was quarantined, shards are missing: what
-    is left is no power of two, or is refused by the stage that finds a document in another bucket than its own.
+    `origin` is where their order is from (`Engine.origin`).
     """
     count = len(documents)
     return count if origin.partition("/")[0] in BY_ID and count.bit_count() == 1 else 0
@@ -201,7 +200,8 @@ class Engine(Protocol):
     def origin(self, rows: Shards) -> str:
         """Return the prefix (`stage/fingerprint`) of the shards that these rest on: their rows are in its order.
 
-        A layer keeps the order of the shard below. The origin of shards of several prefixes is "".
+        A layer keeps the order of the shard below. The origin of shards of several prefixes is "", and that of some of
+        the shards of a prefix, too: where a partition was quarantined since, the others are not all there is.
         """
 
     @property

@@ -122,6 +122,16 @@ def test_shards_of_two_snapshots_are_in_no_buckets(tmp_path: Path) -> None:
     assert buckets_of(both, origin(tmp_path, both)) == 0
 
 
+def test_some_of_the_buckets_of_a_stage_are_none(tmp_path: Path) -> None:
+    """Where a partition was quarantined, two of four buckets are left: documents taken for those of two were refused."""
+    parent = refining.commit_parent(tmp_path, [documents(texts())])
+    _, manifest = refining.refined(tmp_path, "dedup_exact", parent, {"buckets": 4})
+    assert buckets_of(manifest.shards, origin(tmp_path, manifest.shards)) == 4
+    for left in (manifest.shards[:2], manifest.shards[2:], manifest.shards[:1]):
+        assert origin(tmp_path, left) == ""
+        assert buckets_of(left, origin(tmp_path, left)) == 0
+
+
 def test_missing_buckets_are_seen_by_their_number() -> None:
     assert buckets_of(shards(1, 1, 1), "dedup_exact/abc") == 0
     assert buckets_of(shards(1, 1), "dedup_exact/abc") == 2

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pipeline_tasks.manifest import ABANDONED, commit_slots
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
@@ -11,6 +12,8 @@ from pipeline_tasks.run.shuffle import gather_from_store, new_scratch, remove_sc
 from pipeline_tasks.run.task import Task, run
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Kernel, Layer, Shards
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.shard_rows import lowest
 from pipeline_tasks.text.base.tables import unchanged
 
@@ -33,7 +36,15 @@ class LocalEngine:
         # Shards of several prefixes are those of one after those of the other: their first and their last differ.
         ends = {lowest(self.tracker.io.root, shard).path for shard in (*rows[:1], *rows[-1:])}
         prefixes = {path.rpartition("/data/")[0] for path in ends}
-        return prefixes.pop() if len(prefixes) == 1 else ""
+        prefix = prefixes.pop() if len(prefixes) == 1 else ""
+        return prefix if prefix and len(rows) == self._committed(prefix) else ""
+
+    def _committed(self, prefix: str) -> int:
+        """Return how many shards the stage of a prefix committed, 0 if it did not."""
+        root, (stage, _, fingerprint) = self.tracker.io.root, prefix.partition("/")
+        store = storage.connect(root)
+        path = next(path for path in commit_slots(stage, fingerprint) if store.size(path) != len(ABANDONED))
+        return len(read_manifest(root, path).shards) if store.size(path) else 0
 
     def history(self, section: str) -> tuple[Shards, ...]:
         """Return what earlier snapshots saved in a section; see `stage.Engine`."""
