@@ -90,7 +90,7 @@ class LocalEngine:
             scatters = [partial(scatter_to_store, stage_io, shard, by, buckets, scratch) for shard in rows]
             try:
                 pieces = [piece for part in self._each(scatters, weight) for piece in part]
-                drawn = {rank: tuple(path for bucket, path in pieces if bucket == rank) for rank in missing}
+                drawn = {rank: tuple(piece for bucket, piece in pieces if bucket == rank) for rank in missing}
                 gathers = [partial(gather_from_store, tasks[rank], drawn[rank], by, tuple(order)) for rank in missing]
                 return self._each(gathers, weight)
             finally:

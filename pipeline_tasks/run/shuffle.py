@@ -1,5 +1,6 @@
 """Brings equal keys into one bucket: cuts shards into pieces by bucket, and sorts the pieces of a bucket."""
 
+import hashlib
 import io
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from pipeline_tasks.run.task import Outcome, StageIO, Task, read_input, run_streams
-from pipeline_tasks.stage import Batches, Shard
+from pipeline_tasks.stage import Batches, Shard, Shards
 from pipeline_tasks.store import storage
 
 Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -135,20 +136,21 @@ def new_scratch(stage_io: StageIO) -> str:
     return f"{stage_io.prefix}/scratch/{uuid.uuid4().hex}"
 
 
-def scatter_to_store(stage_io: StageIO, shard: Shard, by: str, buckets: int, folder: str) -> list[tuple[int, str]]:
-    """Store one shard's pieces as objects in the scratch `folder`; returns (bucket, path) pairs."""
+def scatter_to_store(stage_io: StageIO, shard: Shard, by: str, buckets: int, folder: str) -> list[tuple[int, Shard]]:
+    """Store one shard's pieces as objects in the scratch `folder`; returns (bucket, piece) pairs."""
     store, pieces = storage.connect(stage_io.root), []
-    for bucket, _, body in scatter(stage_io, shard, by, buckets):
-        path = f"{folder}/{uuid.uuid4().hex}.arrow"  # no digest: nothing but this attempt knows the piece
+    for bucket, rows, body in scatter(stage_io, shard, by, buckets):
+        digest = hashlib.sha256(body).hexdigest()
+        path = f"{folder}/{digest[:32]}.arrow"
         store.put_scratch(path, body)
-        pieces.append((bucket, path))
+        pieces.append((bucket, Shard(path, rows, len(body), digest)))
     return pieces
 
 
-def gather_from_store(task: Task, paths: Sequence[str], by: str, order: Sequence[str]) -> Outcome:
+def gather_from_store(task: Task, pieces: Shards, by: str, order: Sequence[str]) -> Outcome:
     """Read one bucket's pieces back and run the kernel over them."""
     store = storage.connect(task.io.root)
-    return gather(task, [store.read(path) for path in paths], by, order)
+    return gather(task, [store.read(piece.path) for piece in pieces], by, order)
 
 
 def remove_scratch(stage_io: StageIO, folder: str) -> None:
