@@ -35,7 +35,8 @@ def visible_characters(pages: pa.Array, rows: list[int]) -> npt.NDArray[np.int64
     White space is not counted. Bytes are read as they are, in any encoding that contains ASCII: a character is a byte
     that continues no character of UTF-8, and NULs between bytes (UTF-16) are skipped. So this is an estimate, within
     a factor of two for other encodings of several bytes. A reference such as `&amp;` counts as written. What comes
-    after an `a` that is not closed before the next one is visible.
+    after an `a` that is not closed before the next one is visible, as is what an element of `HIDDEN` has that nothing
+    closes.
     """
     offsets, data = views(pages.view(pa.large_string()))
     counts = np.zeros(len(rows), np.int64)
@@ -54,7 +55,7 @@ def _count(offsets, data, rows, counts):
 def _visible(page, at, end):
     """Return the visible characters of a page that are not in links."""
     count = linked = 0  # `linked` are those since an `a`, which may turn out to be closed
-    inside = False
+    inside, unclosed = False, 0  # `unclosed` has a bit for each element of HIDDEN that no tag closes any more
     while at < end:
         behind = _skip_nuls(page, at + 1, end) if page[at] == LESS else end
         if behind == end or not _opens_markup(page[behind]):
@@ -74,8 +75,10 @@ def _visible(page, at, end):
             if not closes:
                 count += linked
             linked, inside = 0, not closes and _has_href(page, start, at)
-        elif not closes and _is_hidden(name):
-            at = _element_end(page, at, end, name)
+        elif not closes and _hidden(name) and not unclosed & _hidden(name) and not _closes_itself(page, at):
+            behind = _element_end(page, at, end, name)
+            unclosed |= _hidden(name) if behind == end else 0
+            at = behind if behind < end else at
     return count + linked
 
 
@@ -111,11 +114,23 @@ def _read_name(page, at, end):
 
 
 @inlined
-def _is_hidden(name):
+def _hidden(name):
+    """Return the bit of an element of HIDDEN, 0 for any other."""
+    bit = 1
     for hidden in _HIDDEN:
         if name == hidden:
-            return True
-    return False
+            return bit
+        bit <<= 1
+    return 0
+
+
+@inlined
+def _closes_itself(page, end):
+    """Return whether the tag that ends before `end` has a `/` last, as `<title/>` in a drawing."""
+    at = end - 2  # before `>`
+    while page[at] == 0:
+        at -= 1
+    return page[at] == SLASH
 
 
 @inlined

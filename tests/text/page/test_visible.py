@@ -18,7 +18,7 @@ PARTS = re.findall(
     r"\S+",
     "<p> </p> <a=href=x> <A_href=x> <a_name=x> </a> </a_> <a/href> <abbr> <script> </script> </SCRIPT_> <style_x='>'> "
     "</style> </s> <select><option> </select> <!-- --> --> <!--> <!doctype_html> <!---> < <3 <? <?php_> </ </> > text_text "
-    '<b_title="a>b"> <i_x=\' é ß&amp; " = 漢字 <title> </title> - _href=',
+    '<b_title="a>b"> <i_x=\' é ß&amp; " = 漢字 <title> </title> <title/> <xmp_x= /> - _href=',
 )
 
 
@@ -38,9 +38,9 @@ def plain(html: str) -> int:
         if name == "a":
             count += 0 if markup["slash"] else linked
             linked, inside = 0, not markup["slash"] and bool(HREF.search(markup["rest"]))
-        elif name in HIDDEN and not markup["slash"]:
+        elif name in HIDDEN and not markup["slash"] and not markup[0].endswith("/>"):
             closing = re.compile(rf"(?i)</{name}(?=[\x01-\x20/>]|\Z)").search(html, at)
-            at = closing.start() if closing else len(html)
+            at = closing.start() if closing else at
     return count + linked
 
 
@@ -77,6 +77,8 @@ def test_any_bytes_show_no_more_characters_than_they_are(page: bytes) -> None:
         ("<a href=1>never closed <a href=2>closed</a>", len("neverclosed")),
         ("<script>if (a < b) document.write('<p>x</p>')</script >seen", len("seen")),
         ("<option title='a > b'>x", len("x")),
+        ("<svg><title/><path></svg>a drawing and <svg><title /></svg> text", len("adrawingandtext")),
+        ("<textarea>never closed", len("neverclosed")),
         ("", 0),
     ],
 )
