@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import math
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
@@ -164,9 +163,11 @@ def _best(batch: pa.RecordBatch, sandbox: Any, params: Params) -> _Texts:  # noq
             if other.chars[pick] >= params.min_chars and other.chars[pick] * LEAST >= best.chars[row]
         ]
         best.replace([doubtful[pick] for pick in sound], other, sound)
-    for method in dict.fromkeys(name for name in params.fallback if name != params.method):
+    methods = dict.fromkeys(name for name in params.fallback if name != params.method)
+    visible = _visible(best, unread, batch["payload"], params) if methods else {}
+    for method in methods:
         tried = doubtful if method == _DOUBTED else ()
-        retried = [row for row in _lost(best, unread, batch["payload"], params) if row not in tried]
+        retried = [row for row in visible if row not in tried and _is_lost(best, row, visible[row], params)]
         other = _retried(method, retried, pages, sandbox, params)
         longer = [pick for pick, row in enumerate(retried) if other.chars[pick] > best.chars[row]]
         best.replace([retried[pick] for pick in longer], other, longer)
@@ -177,26 +178,26 @@ def _retried(method: str, rows: list[int], pages: list[Any], sandbox: Any, param
     return _texts(list(sandbox.process(method, [pages[row] for row in rows])), sandbox, params)
 
 
-def _lost(best: _Texts, rows: list[int], payloads: pa.Array, params: Params) -> list[int]:
-    """Return the rows in which another method may find more: without a result, or with too little text."""
-    from pipeline_tasks.text.page.sandbox_messages import PLAIN
+def _visible(best: _Texts, rows: list[int], payloads: pa.Array, params: Params) -> dict[int, int]:
+    """Return {row: visible characters} of the rows in which another method may find more, by the bytes of their pages.
+
+    A text only gets longer by the methods that follow, so no other row becomes one of them.
+    """
     from pipeline_tasks.text.page.visible import visible_characters
 
     sizes = pc.fill_null(pc.binary_length(payloads), 0).to_pylist()  # no page shows more characters than it has bytes
-    bounds = dict.fromkeys((row for row in rows if best.results[row].outcome in ("timeout", "crash")), math.inf)
-    short = [
-        row
-        for row in rows
-        if best.results[row].outcome == "done"
-        and best.results[row].method != PLAIN
-        and _is_little(int(best.chars[row]), sizes[row], params)
-    ]
-    bounds |= dict(zip(short, visible_characters(payloads, short).tolist(), strict=True))
-    return [row for row in rows if row in bounds and _is_little(int(best.chars[row]), bounds[row], params)]
+    lost = [row for row in rows if _is_lost(best, row, sizes[row], params)]
+    return dict(zip(lost, visible_characters(payloads, lost).tolist(), strict=True))
 
 
-def _is_little(chars: int, visible: float, params: Params) -> bool:
-    return chars * LOST < visible or chars < params.min_chars <= visible
+def _is_lost(best: _Texts, row: int, visible: int, params: Params) -> bool:
+    """Return whether a page that shows so many characters has no result, or too little text."""
+    from pipeline_tasks.text.page.sandbox_messages import PLAIN
+
+    result, chars = best.results[row], int(best.chars[row])
+    if result.outcome == "charset" or result.method == PLAIN:
+        return False
+    return result.outcome != "done" or chars * LOST < visible or chars < params.min_chars <= visible
 
 
 def _first_results(texts: pa.Array, pages: list[Any], sandbox: Any, method: str) -> list[Any]:  # noqa: ANN401
