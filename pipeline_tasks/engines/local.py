@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pipeline_tasks.manifest import ABANDONED, commit_slots
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
@@ -13,7 +12,7 @@ from pipeline_tasks.run.task import Task, run
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Kernel, Layer, Shards
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.shard_rows import lowest
 from pipeline_tasks.text.base.tables import unchanged
 
@@ -43,7 +42,7 @@ class LocalEngine:
         """Return how many shards the stage of a prefix committed, 0 if it did not."""
         root, (stage, _, fingerprint) = self.tracker.io.root, prefix.partition("/")
         store = storage.connect(root)
-        path = next(path for path in commit_slots(stage, fingerprint) if store.size(path) != len(ABANDONED))
+        path = commit_slot(store, stage, fingerprint)
         return len(read_manifest(root, path).shards) if store.size(path) else 0
 
     def history(self, section: str) -> tuple[Shards, ...]:

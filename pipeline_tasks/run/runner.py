@@ -18,7 +18,6 @@ from pipeline_tasks.errors import (
 from pipeline_tasks.manifest import (
     ABANDONED,
     Manifest,
-    commit_slots,
     dump,
     identified,
     is_shared,
@@ -39,6 +38,7 @@ from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
+from pipeline_tasks.store.reading import commit_slot
 from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
 
 
@@ -84,7 +84,11 @@ def refine(request: RefineRequest, engine: EngineFactory) -> Refined:
     """
     planned = plan(request)
     store = storage.connect(request.root)
-    path = _slot(store, planned) if request.span is None else partition_path(planned, request.span)
+    path = (
+        commit_slot(store, planned.card.name, planned.fingerprint)
+        if request.span is None
+        else partition_path(planned, request.span)
+    )
     if store.size(path):  # an empty object is no commit
         try:
             return Refined(path, _verified(store, path, planned, request.span), Cost())
@@ -123,12 +127,6 @@ def quarantine(request: RefineRequest) -> Refined:
     path = partition_path(planned, request.span, POISON)
     _commit(storage.connect(request.root), path, poison)
     return Refined(path, poison, Cost(time.perf_counter() - started, tracker.cpu, tracker.ran, tracker.reused))
-
-
-def _slot(store: Store, planned: Plan) -> str:
-    """Return where the stage commits, or has committed: past slots that a vacuum has fenced off."""
-    slots = commit_slots(planned.card.name, planned.fingerprint)
-    return next(path for path in slots if store.size(path) != len(ABANDONED))
 
 
 def _commit(store: Store, path: str, manifest: Manifest) -> None:
@@ -318,7 +316,7 @@ def seal(request: RefineRequest, spans: Sequence[Span], poison: Sequence[Span] =
     """
     planned = plan(request)
     store = storage.connect(request.root)
-    path = _slot(store, planned)
+    path = commit_slot(store, planned.card.name, planned.fingerprint)
     if store.size(path):  # an empty object is no commit
         return Refined(path, _verified(store, path, planned), Cost())
     parts = [_partition(store, planned, span, POISON if span in poison else "") for span in sorted(spans)]

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.manifest import Manifest, fingerprint_in, load, manifest_path, stage_prefix
+from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, fingerprint_in, load, manifest_path, stage_prefix
 from pipeline_tasks.recipe import COMPOSE, LAND, STAGES
 from pipeline_tasks.sealed import require_digest, sha256, split_reference
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.store.shard_rows import read_shard
 
 RESTORE = "restore it from a backup, or remove its folder and run again what made it"
@@ -38,6 +39,11 @@ def read_committed(root: str, referred: str) -> tuple[Manifest, str]:
         require_place(manifest, path, where)
     require_digest(body, digest, where, RESTORE)
     return manifest, sha256(body)
+
+
+def commit_slot(store: Store, stage: str, fingerprint: str) -> str:
+    """Return where a stage commits, or has committed: past slots that a vacuum has fenced off."""
+    return next(path for path in commit_slots(stage, fingerprint) if store.size(path) != len(ABANDONED))
 
 
 def require_place(manifest: Manifest, path: str, where: str) -> None:

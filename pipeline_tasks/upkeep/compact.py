@@ -17,7 +17,7 @@ import pyarrow.compute
 from pipeline_tasks.engines import choose
 from pipeline_tasks.errors import RowsVanished
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
-from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, dump, stage_prefix
+from pipeline_tasks.manifest import Manifest, dump, stage_prefix
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import LOCAL, is_trial, stage_card
 from pipeline_tasks.run.alignment import overlapping
@@ -30,7 +30,7 @@ from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.stage import Section, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry
-from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.segment import COMPACTED
 
 pc: Any = pyarrow.compute
@@ -134,7 +134,7 @@ def _compacted(root: str, run: Run, factory: EngineFactory) -> Manifest:
         _require_all(run, shards, saved[name])
     manifest = _manifest(run, saved)
     store = storage.connect(root)
-    slot = next(path for path in commit_slots(COMPACTED, run.name) if store.size(path) != len(ABANDONED))
+    slot = commit_slot(store, COMPACTED, run.name)
     storage.commit(store, slot, dump(manifest))
     return manifest
 

@@ -16,7 +16,7 @@ from pipeline_tasks.recipe import COMPOSE, STAGES
 from pipeline_tasks.run.task import stored_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry, Store
-from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.segment import COMPACTED
 from pipeline_tasks.upkeep.compact import in_use
 
@@ -295,8 +295,7 @@ def _remove_unused(store: Store, shared: Iterable[Entry]) -> None:
 
 
 def _fence(store: Store, stage: str, fingerprint: str) -> None:
-    slot = next(path for path in commit_slots(stage, fingerprint) if store.size(path) != len(ABANDONED))
-    store.create(slot, ABANDONED)
+    store.create(commit_slot(store, stage, fingerprint), ABANDONED)
 
 
 def _committed_since(store: Store, orphans: Orphans, entry: Entry) -> bool:
