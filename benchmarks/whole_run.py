@@ -46,7 +46,7 @@ from pipeline_tasks.store.local_store import LocalStore
 WHY: Mapping[str, Any] = {"override": "a benchmark"}
 
 
-ASKING = ("open", "create", "put_file", "size", "stamp", "list", "delete")
+ASKING = ("open", "create", "put_file", "put_scratch", "size", "stamp", "list", "delete")
 """Methods of a store that are a request each where it is S3; others call them, and long lists and files have more."""
 
 
@@ -62,8 +62,8 @@ class Asked:
         @wraps(method)
         def counted(store: LocalStore, path: str, *rest: Any, **named: Any) -> Any:  # noqa: ANN401 -- as the method
             self.requests += 1
-            if method.__name__ == "put_file" and "/scratch/" in path:
-                self.shuffled += rest[0].stat().st_size
+            if method.__name__ == "put_scratch":
+                self.shuffled += len(rest[0])
             return method(store, path, *rest, **named)
 
         return counted

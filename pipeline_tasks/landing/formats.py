@@ -38,6 +38,9 @@ from pipeline_tasks.landing.record_stream import read_stream
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 10_000
 ROW_OVERHEAD = 512  # bytes that the short columns of a row are taken to need
+CONTENT = frozenset({"payload", "text"})
+"""Columns that are what a record has, whatever its digests say."""
+
 _START = 1 << 14  # bytes that show what a file is: an ARC header may have a URL of 8 KiB
 _JSON_NAME = re.compile(r"\.(?:jsonl?|ndjson)(?:\.|$)", re.IGNORECASE)
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]")
@@ -49,9 +52,17 @@ _CODECS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 
 
 def read_records(
-    name: str, stream: BinaryIO, *, snapshot: str, batch_bytes: int = BATCH_BYTES, start: int = 0
+    name: str,
+    stream: BinaryIO,
+    *,
+    snapshot: str,
+    batch_bytes: int = BATCH_BYTES,
+    start: int = 0,
+    columns: Sequence[str] = schema.RECORD.names,
 ) -> Iterator[pa.RecordBatch]:
     """Read the landed file `name` of `snapshot` from `stream`, front to back, as at least one batch of RECORD.
+
+    With `columns`, batches have these columns of it; digests are computed for those that depend on them.
 
     The stream begins at byte `start` of the file, 0 unless it is a piece (see `cuts`).
 
@@ -61,7 +72,9 @@ def read_records(
     """
     stored = Reader(PlainSource(stream))
     stored.base = start
-    yield from _batches(_rows(stored, name), name, snapshot, batch_bytes)
+    is_checked = not CONTENT.issuperset(columns)
+    for batch in _batches(_rows(stored, name, is_checked=is_checked), name, snapshot, batch_bytes):
+        yield batch.select(list(columns))
 
 
 def unread(name: str, snapshot: str, start: int, length: int, error: str) -> pa.RecordBatch:
@@ -69,18 +82,18 @@ def unread(name: str, snapshot: str, start: int, length: int, error: str) -> pa.
     return _batch([Row(max(start, 0), length, error=error, error_detail=f"{length} bytes")], name, snapshot)
 
 
-def _rows(stored: Reader, name: str) -> Iterator[Row]:
+def _rows(stored: Reader, name: str, *, is_checked: bool) -> Iterator[Row]:
     start = stored.peek(8)
     if not start:
         yield Row(0, 0, error="empty_file", error_detail="0 bytes")
     elif start.startswith(_PARQUET):
         yield from parquet_rows.read_rows(stored, name)
     elif start.startswith(GZIP):
-        yield from _gzip(stored, name)
+        yield from _gzip(stored, name, is_checked=is_checked)
     elif start[:4] in _CODECS:
-        yield from _unpacked(Reader(CodecSource(stored, _CODECS[start[:4]])), name)
+        yield from _unpacked(Reader(CodecSource(stored, _CODECS[start[:4]])), name, is_checked=is_checked)
     else:
-        yield from _unpacked(stored, name)
+        yield from _unpacked(stored, name, is_checked=is_checked)
 
 
 def layout_of(stored: Reader) -> Layout | None:
@@ -94,20 +107,22 @@ def layout_of(stored: Reader) -> Layout | None:
     return "records" if is_archive(start) else "lines" if _JSON_START.match(start) else None
 
 
-def _gzip(stored: Reader, name: str) -> Iterator[Row]:
+def _gzip(stored: Reader, name: str, *, is_checked: bool) -> Iterator[Row]:
     if is_archive(inflated_start(stored, _START)) or _is_followed_by_records(stored):
-        single = is_one_record_per_member(stored)
-        yield from read_members(stored, name) if single else read_stream(Reader(GzipSource(stored)), name)
+        if is_one_record_per_member(stored):
+            yield from read_members(stored, name, is_checked=is_checked)
+        else:
+            yield from read_stream(Reader(GzipSource(stored)), name, is_checked=is_checked)
         return
     start = stored.data[stored.at :]
     content = Reader(GzipSource(stored))
     if content.peek(1) or _JSON_NAME.search(name):
-        yield from _unpacked(content, name)
+        yield from _unpacked(content, name, is_checked=is_checked)
     elif content.source.damage is None:
         stored.skip(stored.ahead)
         yield Row(0, stored.offset, error="empty_file", error_detail="a gzip file of nothing")
     else:
-        yield from _behind_first_member(stored, start, content.source.damage, name)
+        yield from _behind_first_member(stored, start, content.source.damage, name, is_checked=is_checked)
 
 
 def _is_followed_by_records(stored: Reader) -> bool:
@@ -117,30 +132,30 @@ def _is_followed_by_records(stored: Reader) -> bool:
     return starts_member(Reader(BytesSource(following)))
 
 
-def _behind_first_member(stored: Reader, start: bytes, damage: str, name: str) -> Iterator[Row]:
+def _behind_first_member(stored: Reader, start: bytes, damage: str, name: str, *, is_checked: bool) -> Iterator[Row]:
     """Read a gzip file whose very first member is broken, from the first member that is not."""
     stored.data, stored.at, stored.base = start, 0, 0
     seek_member(stored)
     yield Row(0, stored.offset, error=damage, error_detail="first gzip member")
-    yield from read_members(stored, name)
+    yield from read_members(stored, name, is_checked=is_checked)
 
 
-def _unpacked(reader: Reader, name: str) -> Iterator[Row]:
+def _unpacked(reader: Reader, name: str, *, is_checked: bool) -> Iterator[Row]:
     """Read a file by its content once no compression is left around it."""
     start = reader.peek(_START)
     if is_archive(start):
-        yield from read_stream(reader, name)
+        yield from read_stream(reader, name, is_checked=is_checked)
     elif start.startswith(_PARQUET):
         yield from parquet_rows.read_rows(reader, name)
     elif _JSON_START.match(start) or (_JSON_NAME.search(name) and not start.lstrip().startswith(b"<")):
         yield from json_lines.read_lines(reader, name)
     else:
-        yield from _unknown(reader, name)
+        yield from _unknown(reader, name, is_checked=is_checked)
 
 
-def _unknown(reader: Reader, name: str) -> Iterator[Row]:
+def _unknown(reader: Reader, name: str, *, is_checked: bool) -> Iterator[Row]:
     """Look for records behind a damaged beginning; without any, the whole file is one damage row."""
-    rows = read_stream(reader, name)
+    rows = read_stream(reader, name, is_checked=is_checked)
     first = next(rows, None)
     if (first is None or first.kind == "damage") and not reader.fill(1):
         error = reader.source.damage or ("not_an_archive" if reader.offset else "empty_file")

@@ -31,13 +31,13 @@ from pipeline_tasks.landing.record_header import (
 DISCARD_CAP = 4 << 30  # output of one oversized member that is inflated only to find its end
 
 
-def read_members(reader: Reader, file: str) -> Iterator[Row]:
+def read_members(reader: Reader, file: str, *, is_checked: bool = True) -> Iterator[Row]:
     """Read the records of each gzip member of the stored bytes."""
     while reader.fill(1):
-        yield from read_member(reader, file)
+        yield from read_member(reader, file, is_checked=is_checked)
 
 
-def read_member(reader: Reader, file: str) -> Iterator[Row]:
+def read_member(reader: Reader, file: str, *, is_checked: bool = True) -> Iterator[Row]:
     """Read the records of the gzip member ahead, or skip to the next one behind what cannot be read."""
     start = reader.offset
     if reader.fill(len(GZIP)) and not reader.data.startswith(GZIP, reader.at):
@@ -49,7 +49,7 @@ def read_member(reader: Reader, file: str) -> Iterator[Row]:
         return
     reader.at += size
     if error is None:
-        yield from _member_rows(data, start, size, file)
+        yield from _member_rows(data, start, size, file, is_checked=is_checked)
         return
     if not size:
         _skip_oversize(reader)
@@ -133,7 +133,7 @@ def _skip_damaged(reader: Reader, reason: str, detail: str, head: Head | None = 
     return damage_row(start, reader.offset - start, reason, detail, head)
 
 
-def _member_rows(data: bytes, start: int, size: int, file: str) -> Iterator[Row]:
+def _member_rows(data: bytes, start: int, size: int, file: str, *, is_checked: bool) -> Iterator[Row]:
     """Read the content of one sound member: a record, or (unusual) several, which then share the member's place."""
     at, position = 0, 0
     while at < len(data) or not position:
@@ -152,7 +152,7 @@ def _member_rows(data: bytes, start: int, size: int, file: str) -> Iterator[Row]
             yield damage_row(start, size, "oversize", f"declared {head.length} bytes", head)
         else:
             block = data[at + head.size : at + head.size + head.length]
-            yield record_row(head, block, start, size, file, position)
+            yield record_row(head, block, start, size, file, position, is_checked=is_checked)
         at = end
         position += 1
 

@@ -63,14 +63,19 @@ def damage_row(start: int, length: int, reason: str, detail: str, head: Head | N
     )
 
 
-def record_row(head: Head, block: bytes, offset: int, length: int, file: str, position: int = 0) -> Row:
-    """Return the row of a sound record; `position` counts the records before it in the same gzip member."""
+def record_row(
+    head: Head, block: bytes, offset: int, length: int, file: str, position: int = 0, *, is_checked: bool = True
+) -> Row:
+    """Return the row of a sound record; `position` counts the records before it in the same gzip member.
+
+    A row that is not checked has no digest and no error for one that differs; its payload and text are the same.
+    """
     fields = head.fields
     kind = fields.get("warc-type", "").lower() or "unknown"
     extra = {name: value for name, value in fields.items() if name not in _IN_COLUMNS}
     if position:
         extra["member_position"] = str(position)
-    content = _read_content(head, block, kind, extra)
+    content = _read_content(head, block, kind, extra, is_checked=is_checked)
     if "warc-type" not in fields:
         content = content._replace(error="bad_header", detail="no WARC-Type")
     return Row(
@@ -96,13 +101,13 @@ def _url(fields: dict[str, str]) -> str | None:
     return url.strip("<>") if url else None  # wget 1.14 puts brackets around it
 
 
-def _read_content(head: Head, block: bytes, kind: str, extra: dict[str, str]) -> _Block:
+def _read_content(head: Head, block: bytes, kind: str, extra: dict[str, str], *, is_checked: bool) -> _Block:
     """Read a block by its kind of record; fields without a column go to `extra`."""
     fields = head.fields
     if kind in {"response", "revisit"} and _is_http(head, block):
-        return _read_http(head, block, kind, extra)
+        return _read_http(head, block, kind, extra, is_checked=is_checked)
     if kind in {"response", "resource", "conversion"}:
-        return _read_block(fields, block, kind, extra)
+        return _read_block(fields, block, kind, extra, is_checked=is_checked)
     digest = normal_digest(fields.get("warc-payload-digest", "")) if kind == "revisit" else None
     return _Block(digest, content_type=fields.get("content-type"))
 
@@ -115,7 +120,7 @@ def _is_http(head: Head, block: bytes) -> bool:
     return web and not head.arc and (declared.startswith("application/http") or not declared)
 
 
-def _read_http(head: Head, block: bytes, kind: str, extra: dict[str, str]) -> _Block:
+def _read_http(head: Head, block: bytes, kind: str, extra: dict[str, str], *, is_checked: bool) -> _Block:
     message = read_message(block)
     content_type = message.headers.get("content-type") or (head.fields.get("content-type") if head.arc else None)
     for name in _KEPT_HTTP:
@@ -124,10 +129,10 @@ def _read_http(head: Head, block: bytes, kind: str, extra: dict[str, str]) -> _B
     if kind == "revisit":  # headers only, whatever they say about a body
         digest = normal_digest(head.fields.get("warc-payload-digest", ""))
         return _Block(digest, message.status, content_type)
-    digest, wrong = check_digest(head.fields, block, message)
+    digest, wrong = check_digest(head.fields, block, message) if is_checked else (None, None)
     if message.error is not None:
         return _Block(digest, message.status, content_type, error=message.error, detail=message.detail)
-    if wrong is not None:
+    if digest and wrong is not None:
         content = _mismatch(sha1(message.raw), digest, wrong, extra)
         return content._replace(status=message.status, content_type=content_type, payload=message.body)
     return _Block(digest, message.status, content_type, payload=message.body)
@@ -143,10 +148,10 @@ def _mismatch(actual: str, declared: str, wrong: str, extra: dict[str, str]) -> 
     return _Block(actual, error="digest", detail=wrong)
 
 
-def _read_block(fields: dict[str, str], block: bytes, kind: str, extra: dict[str, str]) -> _Block:
+def _read_block(fields: dict[str, str], block: bytes, kind: str, extra: dict[str, str], *, is_checked: bool) -> _Block:
     content_type = fields.get("content-type")
-    digest, wrong = check_digest(fields, block, None)
-    content = _mismatch(sha1(block), digest, wrong, extra) if wrong is not None else _Block(digest)
+    digest, wrong = check_digest(fields, block, None) if is_checked else (None, None)
+    content = _mismatch(sha1(block), digest, wrong, extra) if digest and wrong is not None else _Block(digest)
     if kind != "conversion":
         return content._replace(content_type=content_type, payload=block)
     text, replaced = _decode(block)

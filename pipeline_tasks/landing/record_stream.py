@@ -24,7 +24,7 @@ _SEPARATOR = 16  # bytes behind a block that are looked at for its separator
 _OVERLAP, _ARC_OVERLAP = 256, 8192  # bytes of a window that the next one repeats: the longest header start
 
 
-def read_stream(reader: Reader, file: str) -> Iterator[Row]:
+def read_stream(reader: Reader, file: str, *, is_checked: bool = True) -> Iterator[Row]:
     """Read the records of `reader`: plain, or any compression around the whole."""
     while True:
         if not reader.fill(1):
@@ -35,7 +35,9 @@ def read_stream(reader: Reader, file: str) -> Iterator[Row]:
                 return
             continue
         head = _next_head(reader)
-        yield _read_record(reader, head, file) if head else _skip_unreadable(reader, "bad_header")
+        yield (
+            _read_record(reader, head, file, is_checked=is_checked) if head else _skip_unreadable(reader, "bad_header")
+        )
 
 
 def _next_head(reader: Reader) -> Head | None:
@@ -48,7 +50,7 @@ def _next_head(reader: Reader) -> Head | None:
     return head
 
 
-def _read_record(reader: Reader, head: Head, file: str) -> Row:
+def _read_record(reader: Reader, head: Head, file: str, *, is_checked: bool) -> Row:
     start = reader.offset
     if head.length < 0:
         return _skip_unreadable(reader, "bad_length", head)
@@ -62,7 +64,7 @@ def _read_record(reader: Reader, head: Head, file: str) -> Row:
         return _skip_unreadable(reader, "bad_length", head)
     block = reader.data[reader.at + head.size : reader.at + size]
     reader.at += size + gap
-    return record_row(head, block, start, size + gap, file)
+    return record_row(head, block, start, size + gap, file, is_checked=is_checked)
 
 
 def _read_cut_short(reader: Reader, head: Head) -> Row:

@@ -14,6 +14,7 @@ from pipeline_tasks.profiles.removals import columns_profiled
 from pipeline_tasks.stage import Layer, Shard
 from pipeline_tasks.store.shard_rows import CHANGED, ROW, VALUE, Facts, ShardRows
 from pipeline_tasks.text.base import delta
+from pipeline_tasks.text.base.buffers import is_long
 
 pc: Any = pyarrow.compute
 
@@ -109,11 +110,11 @@ def _is_same(values: pa.Array, before: pa.Array) -> bool:
 def _changes(before: pa.Array, after: pa.Array) -> pa.StructArray:
     """Return the values of `after` as structs of one field, null where `before` has the same.
 
-    The values of long columns (`delta.is_long`) are what differs.
+    The values of long columns (`buffers.is_long`) are what differs.
     """
     both_null = pc.and_(pc.is_null(before), pc.is_null(after))
     same = pc.or_(both_null, pc.fill_null(pc.equal(before, after), fill_value=False))
     values = pc.if_else(same, pa.scalar(None, after.type), after)
-    if delta.is_long(after.type):
+    if is_long(after.type):
         values = delta.encode(before, values)
     return pa.StructArray.from_arrays([values], names=[VALUE], mask=same)

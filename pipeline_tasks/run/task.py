@@ -15,6 +15,7 @@ from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, cause
 from pipeline_tasks.manifest import schema_pairs, shard_of
 from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.removals import columns_profiled
 from pipeline_tasks.profiles.spread import Counts, SpreadCounter
 from pipeline_tasks.run.layered import LayerInput, columns_read
 from pipeline_tasks.schema import VERDICT
@@ -272,8 +273,8 @@ def read_input(stage_io: StageIO, shard: Shard) -> Batches:
     return read_shard(stage_io.root, shard, batch_rows=stage_io.batch_rows, landed=landed)
 
 
-def _read_landed(stage_io: StageIO, shard: Shard) -> Batches:
-    """Yield the records of a landed file, or of a piece, and check at its end that it is what was listed."""
+def _read_landed(stage_io: StageIO, shard: Shard, columns: Sequence[str]) -> Batches:
+    """Yield columns of the records of a landed file, or of a piece, and check at its end that it is what was listed."""
     from pipeline_tasks.landing import formats
 
     name = shard.path.removeprefix(LANDING)
@@ -282,8 +283,8 @@ def _read_landed(stage_io: StageIO, shard: Shard) -> Batches:
         with storage.open_landed(uri) as raw:
             stream = HashingStream(raw if shard.start == WHOLE else PieceStream(raw, shard.start, shard.bytes))
             start = max(shard.start, 0)
-            records = formats.read_records(name, cast("BinaryIO", stream), snapshot=stage_io.snapshot, start=start)
-            for batch in records:
+            content, snapshot = cast("BinaryIO", stream), stage_io.snapshot
+            for batch in formats.read_records(name, content, snapshot=snapshot, start=start, columns=columns):
                 yield from _sliced(batch, stage_io.batch_rows)
             digest = stream.drain()
     except FileNotFoundError as error:
@@ -366,9 +367,17 @@ class _Split:
             self._keep(stored, rows)
             return
         reasons = batch.column("reason")
-        self._keep(*_filtered(stored, rows, pc.is_null(reasons)))
+        self._keep(*_filtered(stored, self._watched(rows), pc.is_null(reasons)))
         if reasons.null_count < len(reasons):
             self._reject(*_filtered(self._with_verdict(stored, batch), batch, pc.is_valid(reasons)))
+
+    def _watched(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns of kept rows that are counted, and all of them where all are stored."""
+        if self._below is None:
+            return rows
+        watched = {*columns_profiled(self._io.profiled), *self._io.spread}
+        names = [name for name in rows.schema.names if name in watched]
+        return rows.select(names or rows.schema.names[:1])
 
     def _keep(self, stored: pa.RecordBatch, rows: pa.RecordBatch) -> None:
         self._writers["data"].write(stored)

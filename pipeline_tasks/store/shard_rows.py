@@ -25,6 +25,7 @@ from pipeline_tasks.stage import LANDING, Batches, Shard
 from pipeline_tasks.store.segment import Segment
 from pipeline_tasks.store.shard_file import GROUP_ROWS, checked
 from pipeline_tasks.text.base import delta
+from pipeline_tasks.text.base.buffers import is_long, take_rows
 
 ROW = "__row"
 """Column of a layer: the row of the shard below, counted from 0; it ascends."""
@@ -39,8 +40,8 @@ METADATA = "refinery.layer"
 Columns = tuple[tuple[str, str], ...]
 """Names and types of columns, in order."""
 
-Landed = Callable[[Shard], Batches]
-"""Reads the records of a landed file, as `schema.RECORD`."""
+Landed = Callable[[Shard, Sequence[str]], Batches]
+"""Reads columns of the records of a landed file, which are some of `schema.RECORD`."""
 
 pc: Any = pyarrow.compute
 
@@ -139,8 +140,7 @@ class ShardRows:
             )
             raise ContractError(message)
         self.all_columns = schema_pairs(RECORD)
-        for batch in self._landed(self._shard):
-            yield batch.select(self._picks(batch.schema.names))
+        yield from self._landed(self._shard, self._picks(RECORD.names))
 
     def _of_file(self, file: pq.ParquetFile) -> Batches:
         facts = facts_of(file.schema_arrow)
@@ -232,7 +232,8 @@ class _LayerRows:
     def _joined(self, own: pa.RecordBatch, below: pa.RecordBatch, start: int) -> pa.RecordBatch:
         """Return rows with the layer's own columns, and those of the rows below with what the layer changes."""
         if own.num_rows < below.num_rows:
-            below = below.take(pa.array(_numbers(own) - start))
+            rows = _numbers(own) - start
+            below = pa.record_batch([take_rows(column, rows) for column in below.columns], schema=below.schema)
         columns = [
             own.column(name)
             if name in self._plain
@@ -252,6 +253,6 @@ def _changed(values: pa.Array, changes: pa.StructArray | None) -> pa.Array:
     if changes is None or changes.null_count == len(changes):
         return values
     changed = pc.struct_field(changes, VALUE)
-    if delta.is_long(values.type):
+    if is_long(values.type):
         changed = delta.decode(values, changed, values.type)
     return pc.if_else(pc.is_valid(changes), changed, values)

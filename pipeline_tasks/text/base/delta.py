@@ -11,11 +11,6 @@ SMALLEST = 8
 """Bytes that zstd needs of a dictionary; a shorter text is none."""
 
 
-def is_long(kind: pa.DataType) -> bool:
-    """Return whether the values of a type are texts or payloads, of which only the difference is worth storing."""
-    return bool(pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))
-
-
 def encode(before: pa.Array, after: pa.Array) -> pa.Array:
     """Return for each value of `after` (text or bytes; null stays null) what differs from the value of `before`."""
     pairs = zip(before, after, strict=True)

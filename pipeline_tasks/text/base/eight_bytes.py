@@ -134,6 +134,17 @@ def mark_digits(word):
 
 
 @inlined
+def same_bytes(letters, first, last, data, begin, end):
+    """Return whether letters[first:last] and data[begin:end] are the same bytes."""
+    if last - first != end - begin:
+        return False
+    for step in range(end - begin):
+        if byte_at(letters, first + step) != byte_at(data, begin + step):
+            return False
+    return True
+
+
+@inlined
 def hash_bytes(data, begin, end):
     """Return a 64-bit hash of data[begin:end], eight bytes at a time; see `hash_end` for its last step."""
     value, at = HASH_START, begin

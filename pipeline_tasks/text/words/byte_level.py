@@ -14,10 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.text.base.ascii import APOSTROPHE
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.characters import BLANK, Classes, class_of, two_level
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.base.eight_bytes import byte_at, hash_bytes
+from pipeline_tasks.text.base.eight_bytes import byte_at, hash_bytes, same_bytes
 from pipeline_tasks.text.base.utf8 import decode_valid
 
 SIGN, LETTER, NUMBER, SPACE = range(4)
@@ -30,7 +31,6 @@ LAST_POINT = 0x3FFFF
 
 SURROGATES = (0xD800, 0xDFFF)
 
-APOSTROPHE = ord("'")
 LOWER_D, LOWER_E, LOWER_L, LOWER_M, LOWER_R, LOWER_S, LOWER_T, LOWER_V = b"delmrstv"
 
 FREE = -1
@@ -162,7 +162,7 @@ def _count(offsets, data, index, kinds, table):
             slot = value & mask
             number = np.int64(slots[slot])
             while number != FREE and not (
-                hashes[number] == value and _same(letters, ends[number], ends[number + 1], data, at, end)
+                hashes[number] == value and same_bytes(letters, ends[number], ends[number + 1], data, at, end)
             ):
                 slot = (slot + np.uint64(1)) & mask
                 number = np.int64(slots[slot])
@@ -178,17 +178,6 @@ def _count(offsets, data, index, kinds, table):
             counts[number] += 1
             at = end
     state[WORDS] = words
-    return True
-
-
-@inlined
-def _same(letters, begin, stop, data, at, end):
-    """Return whether letters[begin:stop] and data[at:end] are the same bytes."""
-    if stop - begin != end - at:
-        return False
-    for step in range(stop - begin):
-        if byte_at(letters, begin + step) != byte_at(data, at + step):
-            return False
     return True
 
 

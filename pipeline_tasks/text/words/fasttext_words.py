@@ -24,6 +24,7 @@ from pipeline_tasks.text.base.eight_bytes import (
     load_tail,
     mark_blanks,
     prefetch,
+    same_bytes,
 )
 from pipeline_tasks.text.base.hashing import absorb
 from pipeline_tasks.text.words.fasttext_model import CENTROIDS, Bytes, Floats, Matrix, Model, Numbers, Places
@@ -146,17 +147,6 @@ def _absorb_byte(value, byte):
     return ((value ^ wide) * PRIME) & LOW_32
 
 
-@inlined
-def _same(letters, first, last, data, begin, end):
-    """Return whether letters[first:last] are the bytes data[begin:end]."""
-    if last - first != end - begin:
-        return False
-    for step in range(end - begin):
-        if byte_at(letters, first + step) != byte_at(data, begin + step):
-            return False
-    return True
-
-
 @compiled
 def _find(letters, ends, slots, data, begin, end, value):
     """Return the number of the entry with the bytes data[begin:end], whose hash is `value`; FREE if there is none."""
@@ -164,7 +154,7 @@ def _find(letters, ends, slots, data, begin, end, value):
     slot = value & mask
     while True:
         entry = np.int64(slots[slot])
-        if entry == FREE or _same(letters, ends[entry], ends[entry + 1], data, begin, end):
+        if entry == FREE or same_bytes(letters, ends[entry], ends[entry + 1], data, begin, end):
             return entry
         slot = (slot + np.uint64(1)) & mask
 
@@ -178,7 +168,7 @@ def _number_entries(letters, ends, slots):
         slot = hash_word(letters, first, last) & mask
         while slots[slot] != FREE:
             other = np.int64(slots[slot])
-            if _same(letters, ends[other], ends[other + 1], letters, first, last):
+            if same_bytes(letters, ends[other], ends[other + 1], letters, first, last):
                 break
             slot = (slot + np.uint64(1)) & mask
         slots[slot] = entry
@@ -338,7 +328,7 @@ def _sum_word(data, begin, end, value, tables, arguments, matrix, scratch, sums)
     if entry != FREE:
         add_row(matrix, entry, sums)
         count = 1
-    elif end - begin >= len(LABEL_MARK) and _same(LABEL_MARK, 0, len(LABEL_MARK), data, begin, begin + len(LABEL_MARK)):
+    elif same_bytes(LABEL_MARK, 0, len(LABEL_MARK), data, begin, min(begin + len(LABEL_MARK), end)):
         return NO_WORD
     if arguments.longest > 0:
         size = end - begin + 2

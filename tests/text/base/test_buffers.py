@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,3 +39,24 @@ def test_rows_are_replaced(case: tuple[list[int], set[int]]) -> None:
     column, rows = [number % 1000 for number in case[0]], sorted(case[1])
     replaced = buffers.replace_rows(pa.array(column, pa.int64()), rows, pa.array([-row for row in rows], pa.int64()))
     assert replaced.to_pylist() == [-row if row in rows else number for row, number in enumerate(column)]
+
+
+ROWS = st.lists(st.tuples(st.none() | st.just("") | st.text(max_size=8), st.booleans()), max_size=12)
+FORMS = st.sampled_from([pa.string(), pa.large_string(), pa.large_binary()])
+
+
+@PROPERTY
+@given(ROWS, st.integers(0, 12), FORMS)
+def test_rows_are_taken(cases: list[tuple[str | None, bool]], start: int, form: pa.DataType) -> None:
+    column = pa.array([text for text, _ in cases], pa.large_string()).cast(form).slice(start)
+    rows = np.flatnonzero([is_taken for _, is_taken in cases[start:]])
+    taken = buffers.take_rows(column, rows)
+    taken.validate(full=True)
+    assert taken.equals(column.take(pa.array(rows)))
+
+
+def test_bytes_are_shared_where_what_is_left_out_is_empty() -> None:
+    column = pa.array([b"a", None, b"bc", b"", b"d"], pa.large_binary())
+    taken = buffers.take_rows(column, np.array([0, 2, 4]))
+    assert taken.to_pylist() == [b"a", b"bc", b"d"]
+    assert taken.buffers()[2].address == column.buffers()[2].address
