@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import random
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -454,6 +455,21 @@ def test_normal_forms_and_white_space_are_no_loss_and_unknown_words_are(tmp_path
         0,
         1,
     ]
+
+
+def test_a_word_that_the_compared_part_cuts_is_no_loss(tmp_path: Path) -> None:
+    words = [f"word{number}" for number in range(400)]
+    tokenizer = Tokenizer(
+        models.WordLevel({word: rank for rank, word in enumerate(["</s>", "?", *words])}, unk_token="?")
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(tmp_path / "words.json"))
+    draws = random.Random(7)
+    texts = [" ".join(draws.choices(words, k=300)) for _ in range(1100)]
+    counts = lost(tmp_path, texts, {"tokenizer": str(tmp_path / "words.json")})
+    assert [count for count in counts if count is not None] == [0] * 18  # 16 at the start, and rows 512 and 1024
+    longer = ["the " + "a" * 2000, " " + "b" * 2000, "c" * 2000]
+    assert min(lost(tmp_path / "longer", longer, {"tokenizer": str(tmp_path / "words.json")})) > 0
 
 
 def test_bytes_and_tokens_are_summed_by_language(tmp_path: Path) -> None:

@@ -84,9 +84,23 @@ def stretches(docs: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> pa.Array:
 
 def _stretch(text: str, row: int, draw: int) -> str:
     if row < FIRST:
-        return text[:FIRST_CHARACTERS]
+        return _whole_words(text, 0, FIRST_CHARACTERS)
     begin = draw % max(len(text) - STRETCH + 1, 1)
-    return text[begin : begin + STRETCH]
+    return _whole_words(text, begin, begin + STRETCH)
+
+
+def _whole_words(text: str, begin: int, end: int) -> str:
+    """Return text[begin:end] without what it has of words that its edges cut, unless it has no whole word.
+
+    To a tokenizer whose vocabulary is words, a part of one is unknown: it would seem to lose characters.
+    """
+    first, last = begin, end
+    if end < len(text) and not text[end].isspace():
+        last = next((at for at in range(end - 1, begin - 1, -1) if text[at].isspace()), end)
+    if begin and not text[begin - 1].isspace():
+        first = next((at for at in range(begin, end) if text[at].isspace()), begin)
+    whole = text[first:last]
+    return whole if whole.strip() else text[begin:end]
 
 
 def encode(docs: Batches, choices: Batches, tokenizer: Batches) -> Batches:
