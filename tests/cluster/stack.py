@@ -119,11 +119,11 @@ def embedded_run(s3: Mapping[str, str], recipe: str, day: str, cwd: Path = PROJE
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
 
 
-def wait_for_task(stack: Stack, name: str, task: str, state: str) -> None:
-    """Wait until a task of a run, or one of its mapped ones, is in a state."""
-    for _ in wait_until(f"{task} of {name} is {state}", SECONDS, each=1):
+def wait_for_task(stack: Stack, name: str, task: str, *states: str) -> None:
+    """Wait until a task of a run, or one of its mapped ones, is in one of some states."""
+    for _ in wait_until(f"{task} of {name} is {' or '.join(states)}", SECONDS, each=0.2):
         with contextlib.suppress(OSError):  # the web server is being started again
-            if any(known["task_id"] == task and known["state"] == state for known in stack.airflow.tasks(name)):
+            if any(known["task_id"] == task and known["state"] in states for known in stack.airflow.tasks(name)):
                 return
 
 
