@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pipeline_tasks.binding import shown
 from pipeline_tasks.constraints import SNAPSHOT_NAME
 from pipeline_tasks.counted import counted
-from pipeline_tasks.embedded import airflow_home
+from pipeline_tasks.embedded import airflow_home, early_start
 from pipeline_tasks.embedded.loops import ensure_compiled
 from pipeline_tasks.embedded.machine import named
 from pipeline_tasks.embedded.progress import Progress, Stopped, open_log, redirected_output
@@ -27,7 +27,7 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
 from pipeline_tasks.landing.folder import refuse_overlap
 from pipeline_tasks.landing.listing import list_snapshot
-from pipeline_tasks.recipe import Recipe, load_build, load_recipe, trial_of
+from pipeline_tasks.recipe import RAY, SPARK, Recipe, load_build, load_recipe, trial_of
 from pipeline_tasks.run.recipe_faults import check_recipe
 from pipeline_tasks.store.storage import require_folder, require_root, require_usable
 
@@ -189,22 +189,30 @@ def _run_dag(kind: _Dag, recipe: str, params: Mapping[str, Any], progress: Progr
     logger.info("Airflow starts")
     try:
         with progress.watching():
-            return str(_wired(kind, recipe).test(run_conf=dict(params)).state) != "success"
+            return str(_wired(kind, recipe, params).test(run_conf=dict(params)).state) != "success"
     except Stopped:
         return True
     finally:
         logger.removeHandler(progress)
 
 
-def _wired(kind: _Dag, recipe: str) -> Any:  # noqa: ANN401 -- Airflow's DAG, which is imported when it runs
-    """Return the DAG of a recipe."""
+def _wired(kind: _Dag, recipe: str, params: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- Airflow's DAG, which is imported when it runs
+    """Return the DAG of a recipe; engines without a connection start while Airflow is imported."""
+    loaded, connected = kind.load(recipe), early_start.connections()
     _enter_airflow_home()
+    early_start.start_engines(engines_of(loaded, params["engines"]) - connected)
     sys.path.insert(0, str(airflow_home.PROJECT / "dags"))
     try:
         wiring = importlib.reload(importlib.import_module(kind.module))
     finally:
         sys.path.pop(0)
-    return wiring.wire(kind.load(recipe))
+    return wiring.wire(loaded)
+
+
+def engines_of(recipe: Recipe, engines: Mapping[str, str]) -> frozenset[str]:
+    """Return the engines that need a start, of a recipe that runs with `engines` by stage, `*` for all others."""
+    chosen = {engines.get(step.stage, engines.get("*", step.engine)) for step in recipe.steps}
+    return frozenset(chosen & {SPARK, RAY})
 
 
 def _explain(error: BaseException | None, log: Path) -> int:

@@ -19,6 +19,11 @@ def engine(name: str, address: str = "", resources: Resources = NO_RESOURCES) ->
     return factory
 
 
+def load(name: str, address: str) -> None:
+    """Import what the start of an engine at `address` needs."""
+    _module(name).load(address)
+
+
 def start(name: str, address: str = "", resources: Resources = NO_RESOURCES) -> None:
     """Start the engine in this process, so that later tasks do not wait for its start."""
     _module(name).start(address, resources)

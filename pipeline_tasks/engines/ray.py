@@ -23,6 +23,9 @@ from pipeline_tasks.run.tracker import Tracker, guarded, results_of
 
 ANY_RESOURCES = Resources()
 
+_STARTING = threading.Lock()
+"""Held while Ray starts, so that whoever else needs it waits."""
+
 RETRIES = 3
 """How often Ray runs a task again whose worker died; receipts make a repeated task harmless."""
 
@@ -105,28 +108,37 @@ def _known(refs: list[Any]) -> Iterator[None]:
         _TASKS.pop(job.current(), None)
 
 
-@lru_cache(maxsize=1)
 def connect(address: str) -> None:
     """Connect this process to Ray once: `local` starts a head here, anything else is a running cluster.
 
     A head of our own listens on loopback alone, has no dashboard, and requires its token.
     """
+    with _STARTING:
+        _connect(address)
+
+
+def load(address: str) -> None:
+    """Set what Ray reads when it is imported, and import it; `address` is as for `connect`."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray warns about the coming default otherwise
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # a job raises its first failure, which is enough
+    if address == "local":
+        # set explicitly, so that Ray does not announce it; without a token Ray leaves one in ~/.ray for all to read
+        if os.environ.setdefault("RAY_AUTH_MODE", "token") == "token":
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # the one switch that means loopback alone
+    import ray  # noqa: F401 -- for its effect
+
+
+@lru_cache(maxsize=1)
+def _connect(address: str) -> None:
     options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "ignore_reinit_error": True}
     if address.startswith("ray://"):
         options = {}  # they would be sent to the cluster, whose own these are
     if address == "local":
-        if (
-            os.environ.setdefault("RAY_AUTH_MODE", "token") == "token"
-        ):  # set explicitly, so that Ray does not announce it
-            os.environ.setdefault(
-                "RAY_AUTH_TOKEN", secrets.token_hex(32)
-            )  # else Ray leaves one in ~/.ray for all to read
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # the one switch that means loopback alone
         options |= {"include_dashboard": False, "num_cpus": os.cpu_count(), "object_store_memory": 256 * 1024 * 1024}
     elif address != "auto":
         require_answer(address)
+    load(address)
     import ray
 
     if not ray.is_initialized():
@@ -203,4 +215,5 @@ def stop() -> None:
     import ray
 
     ray.shutdown()
-    connect.cache_clear()
+    with _STARTING:
+        _connect.cache_clear()

@@ -18,6 +18,7 @@ import re
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache, partial
@@ -67,6 +68,9 @@ LEAST_HEAP = 450
 """MiB below which Spark refuses to start an executor: one and a half times what it reserves (UnifiedMemoryManager)."""
 
 ANY_RESOURCES = Resources()
+
+_STARTING = threading.RLock()
+"""Held while a session starts, so that whoever else needs it waits."""
 
 _ACTIVE: dict[tuple[str, Resources], Any] = {}
 """This process's session, by what it was asked for; a process has one at a time."""
@@ -321,12 +325,13 @@ def session(master: str, resources: Resources = ANY_RESOURCES) -> Any:  # noqa: 
             message = f"Spark at {master} has no GPUs to give; name a cluster in spark_default, or remove `gpus`"
             raise RecipeError(message)
         resources = ANY_RESOURCES
-    if (active := _ACTIVE.get((master, resources))) is None:
-        _require_start(master)
-        stop()
-        log.info("Spark starts at %s", master)
-        active = _ACTIVE[master, resources] = _start_session(master, resources)
-    return active
+    with _STARTING:
+        if (active := _ACTIVE.get((master, resources))) is None:
+            _require_start(master)
+            stop()
+            log.info("Spark starts at %s", master)
+            active = _ACTIVE[master, resources] = _start_session(master, resources)
+        return active
 
 
 def _start_session(master: str, resources: Resources) -> Any:  # noqa: ANN401 -- as above
@@ -448,6 +453,11 @@ def factory(address: str, resources: Resources) -> EngineFactory:
     return partial(SparkEngine, master=spark_address(address), resources=resources)
 
 
+def load(address: str) -> None:  # noqa: ARG001 -- Ray reads its settings when it is imported
+    """Import what `start` needs."""
+    import pyspark.sql  # noqa: F401 -- for its effect
+
+
 def start(address: str, resources: Resources) -> None:
     """Start the session at `address` (default: a Spark of this machine)."""
     session(spark_address(address), resources)
@@ -464,6 +474,7 @@ def cancel(job: str) -> None:
 
 def stop() -> None:
     """Stop this process's Spark session, if it has one."""
-    while _ACTIVE:
-        _, active = _ACTIVE.popitem()
-        active.stop()
+    with _STARTING:
+        while _ACTIVE:
+            _, active = _ACTIVE.popitem()
+            active.stop()

@@ -377,7 +377,7 @@ def test_a_ray_of_our_own_lets_nobody_in_without_its_token(ray_processes: list[p
 
 @pytest.mark.parametrize(
     ("address", "connect"),
-    [("", connect_ray.__wrapped__), ("ray://", connect_ray.__wrapped__), ("spark://", session), ("sc://", session)],
+    [("", connect_ray), ("ray://", connect_ray), ("spark://", session), ("sc://", session)],
 )
 def test_a_cluster_that_is_not_there_is_named(address: str, connect: Callable[[str], object]) -> None:
     place = f"127.0.0.1:{free_port()}"

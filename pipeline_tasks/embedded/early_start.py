@@ -1,0 +1,49 @@
+"""Starts Spark and Ray of this machine while Airflow is imported: they wait for processes, imports for one core."""
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Iterable, Sequence
+
+from pipeline_tasks.engines import choose
+from pipeline_tasks.recipe import RAY, SPARK
+
+log = logging.getLogger(__name__)
+
+
+SECRETS = ("AIRFLOW__SECRETS__BACKEND", "AIRFLOW__WORKERS__SECRETS_BACKEND")
+"""How the settings of a secrets backend begin, whose connections win over those of the environment."""
+
+
+def connections() -> frozenset[str]:
+    """Return the engines for which this process has, or may have, a connection already: they may be clusters."""
+    elsewhere = any(name.startswith(SECRETS) for name in os.environ)
+    return frozenset(name for name in (SPARK, RAY) if elsewhere or _variable(name) in os.environ)
+
+
+def start_engines(names: Iterable[str]) -> None:
+    """Start engines of this machine in a thread; a stage that needs one waits until it has started.
+
+    Modules are imported here, as two threads that import at once may see half of a module. The embedded home has
+    set the connections before.
+    """
+    places = [
+        (name, json.loads(os.environ[_variable(name)])["host"]) for name in sorted(names, reverse=True)
+    ]  # Spark, which takes longer, first
+    for name, address in places:
+        choose.load(name, address)
+    if places:
+        threading.Thread(target=_start, args=(places,), name="engines", daemon=True).start()
+
+
+def _start(places: Sequence[tuple[str, str]]) -> None:
+    for name, address in places:
+        try:
+            choose.start(name, address)
+        except Exception:
+            log.debug("%s does not start ahead", name, exc_info=True)
+
+
+def _variable(name: str) -> str:
+    return f"AIRFLOW_CONN_{name.upper()}_DEFAULT"
