@@ -9,6 +9,9 @@ from pipeline_tasks.constraints import Buckets, Count, Positive, Range, Ratio, S
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.text.near.ranking import POLICIES
 
+SIGNATURES = 2
+"""The form of what history stores of signatures: another form is no history of this stage."""
+
 MOST_MINIMA = 20_000
 """Minima of a signature: 8 bytes each per document. FineWeb has 112, RefinedWeb 9,000."""
 
@@ -74,5 +77,5 @@ def history_version(params: Params) -> int:
         params.similarity,
         params.threshold,
     )
-    name = json.dumps([edges, params.policy, params.sources, params.quality])
+    name = json.dumps([SIGNATURES, edges, params.policy, params.sources, params.quality])
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")

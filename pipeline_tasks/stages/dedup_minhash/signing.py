@@ -27,7 +27,7 @@ def columns_signed(params: Params) -> tuple[str, ...]:
 
 def sign_documents(documents: Batches, *, params: Params) -> Batches:
     """Yield `SIGNATURES`. A document of fewer than `ngram` words (or characters) has no near duplicates."""
-    from pipeline_tasks.text.near import minhash
+    from pipeline_tasks.text.near import minhash, shingle_sets
 
     family = minhash.Family(params.ngram, params.bands, params.rows, params.seed, params.shingle)
     policy = Policy(params.policy, params.sources, params.quality)
@@ -37,9 +37,8 @@ def sign_documents(documents: Batches, *, params: Params) -> Batches:
         _check_columns(batch, params)
         last = batch.column("id")[-1].as_py() if batch.num_rows else last
         keys, shingles = minhash.sign(batch.column("text"), family)
-        size = pc.divide(pc.binary_length(shingles), 8).cast(pa.int64())
-        node = nodes(batch, policy)
-        yield batch_of(SIGNATURES, id=batch.column("id"), node=node, keys=keys, shingles=shingles, size=size)
+        columns = {"keys": keys, "shingles": shingles, "size": pa.array(shingle_sets.sizes(shingles))}
+        yield batch_of(SIGNATURES, id=batch.column("id"), node=nodes(batch, policy), **columns)
 
 
 def _check_order(batch: pa.RecordBatch, last: str) -> None:

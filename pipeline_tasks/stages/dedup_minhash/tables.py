@@ -10,7 +10,7 @@ SIGNATURES = pa.schema(
         pa.field("id", pa.string()),
         pa.field("node", NODE),
         pa.field("keys", pa.list_(pa.int64())),  # one per band
-        pa.field("shingles", pa.large_binary()),  # sorted distinct 64-bit hashes
+        pa.field("shingles", pa.large_binary()),  # a set as of `text.near.shingle_sets`
         pa.field("size", pa.int64()),  # number of shingles
     ],
     metadata=QUICK,

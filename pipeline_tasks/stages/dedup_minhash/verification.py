@@ -97,7 +97,9 @@ def _centers(batch: pa.RecordBatch, here: Any, history: tuple[HistoryReader, ...
 
 def _containment(jaccard: npt.NDArray[np.float64], shingles: Any, others: Any) -> npt.NDArray[np.float64]:  # noqa: ANN401 -- Arrow arrays
     """Return the share of the smaller set that is in the larger: the overlap is J (a + b) / (1 + J), a whole number."""
-    sizes = [np.asarray(pc.binary_length(side).to_numpy(zero_copy_only=False)) // 8 for side in (shingles, others)]
+    from pipeline_tasks.text.near.shingle_sets import sizes as sizes_of
+
+    sizes = [sizes_of(side) for side in (shingles, others)]
     overlap = np.rint(jaccard * (sizes[0] + sizes[1]) / (1 + jaccard))
     return np.asarray(overlap / np.maximum(np.minimum(*sizes), 1), np.float64)
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled_as
 from pipeline_tasks.text.base.hashing import absorb, mix, ngram_hashes, splitmix64
+from pipeline_tasks.text.near.shingle_sets import pack, unpack
 from pipeline_tasks.text.near.shingles import READ_BYTES, READ_HASHES, READ_OFFSETS, fold_table, longest, scan, spell
 
 
@@ -168,7 +169,7 @@ def _sign(data, offsets, table, by_word, ngram, rows, xors, firsts, seconds, shi
 
 
 def sign(texts: pa.Array, family: Family) -> tuple[pa.ListArray, pa.LargeBinaryArray]:
-    """Return per text its band keys (list of int64, `bands` long) and its sorted distinct shingles (8 bytes each).
+    """Return per text its band keys (list of int64, `bands` long) and its set of shingles (`shingle_sets.pack`).
 
     Both are empty where a text has fewer than `ngram` words (characters, if shingles are of characters): such texts
     have no near duplicates, only exact ones.
@@ -187,8 +188,7 @@ def sign(texts: pa.Array, family: Family) -> tuple[pa.ListArray, pa.LargeBinaryA
     signed = np.diff(ends) > 0
     bounds = np.concatenate([[0], np.cumsum(signed) * family.bands]).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(bounds), pa.array(keys[signed].reshape(-1).view(np.int64)))
-    packed = [None, pa.py_buffer(ends * 8), pa.py_buffer(shingles[:filled])]
-    return lists, pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(texts), packed)
+    return lists, pack(shingles[:filled], ends)
 
 
 @compiled_as(
@@ -219,17 +219,8 @@ def _jaccard(left, left_ends, left_rows, right, right_ends, right_rows, out):
 def jaccard(
     left: pa.Array, left_rows: npt.NDArray[np.int64], right: pa.Array, right_rows: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Return the exact Jaccard similarity of sets `left[left_rows[i]]` and `right[right_rows[i]]` for every i."""
+    """Return the Jaccard similarity of packed sets `left[left_rows[i]]` and `right[right_rows[i]]` for every i."""
     out = np.zeros(len(left_rows), np.float64)
-    first, second = _packed(left), _packed(right)
+    first, second = unpack(left), unpack(right)
     _jaccard(*first, np.asarray(left_rows, np.int64), *second, np.asarray(right_rows, np.int64), out)
     return out
-
-
-def _packed(sets: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """Return values and bounds of a `large_binary` column of packed 64-bit hashes."""
-    _, offsets, data = sets.buffers()
-    bounds = np.frombuffer(offsets, np.int64, len(sets) + 1, sets.offset * 8)
-    low, high = int(bounds[0]), int(bounds[-1])
-    values = np.frombuffer(data, np.uint64, (high - low) // 8, low) if high > low else np.zeros(0, np.uint64)
-    return np.require(values, requirements=["ALIGNED"]), (bounds - low) // 8

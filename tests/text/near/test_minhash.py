@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.text.base import hashing
 from pipeline_tasks.text.near import minhash
+from pipeline_tasks.text.near.shingle_sets import sizes, unpack
 
 FOX = "the quick brown fox jumps over the lazy dog"
 FOX_KEYS = [
@@ -29,7 +30,10 @@ FOX_KEYS = [
     670937746045726828,
     8604463181666434049,
 ]
-FOX_SHINGLES = "3c7be0f1e6bc1e3c9892f71caccc59415856cc794a36a071c589e7e26b1a6e93cf6f7036731487f8"
+FOX_SHINGLES = [258213734129, 280679459868, 488019217017, 633207417826, 1067418153782]
+FOX_SET = (
+    "05000000f1e6bc1e1caccc59794a36a0e26b1a6e367314870000000000000010040000000000080000004000000000000000000000000010"
+)
 FOX_BY_CHARACTER = [3843899999983722340, 3969757442410522282, -5096198381282271150]
 
 
@@ -41,7 +45,8 @@ def test_generator_is_splitmix64() -> None:
 def test_vectors_are_frozen_because_saved_signatures_outlive_releases() -> None:
     keys, packed = minhash.sign(pa.array([FOX]), minhash.Family())
     assert keys.to_pylist() == [FOX_KEYS]
-    assert packed[0].as_py().hex() == FOX_SHINGLES
+    assert unpack(packed)[0].tolist() == FOX_SHINGLES
+    assert packed[0].as_py().hex() == FOX_SET
     assert minhash.permutations(2, 1).tolist() == [
         [2433363436, 3203108257],
         [4170425071, 1908508305],
@@ -52,7 +57,7 @@ def test_vectors_are_frozen_because_saved_signatures_outlive_releases() -> None:
 def test_vectors_of_characters_are_frozen_too() -> None:
     keys, packed = minhash.sign(pa.array([FOX]), minhash.Family(ngram=24, bands=3, rows=4, shingle="char"))
     assert keys.to_pylist() == [FOX_BY_CHARACTER]
-    assert len(packed[0].as_py()) == 8 * (len(FOX) - 24 + 1)
+    assert sizes(packed).tolist() == [len(FOX) - 24 + 1]
 
 
 @settings(max_examples=100, deadline=None)
