@@ -50,24 +50,24 @@ CUT_SECONDS = 1 / 74
 """Seconds per megabyte of a large file that `land` cuts into pieces: 105 MB of WARC, its gzip members inflated."""
 
 COSTS: Mapping[str, UnitCost] = {
-    "ingest": UnitCost(0.067, 1.01, 0.02, 5),
-    "extract": UnitCost(0.30, 0.23, 0.23, 3),
-    "filter_url": UnitCost(0.22, 1.00, 0.01, 2),
-    "filter_language": UnitCost(0.54, 1.01, 0.01, 5),
-    "filter_quality": UnitCost(0.38, 1.27, 0.29, 5),
+    "ingest": UnitCost(0.026, 1.01, 0.02, 5),
+    "extract": UnitCost(0.36, 0.22, 0.22, 3),
+    "filter_url": UnitCost(0.18, 1.00, 0.01, 2),
+    "filter_language": UnitCost(0.21, 1.01, 0.02, 5),
+    "filter_quality": UnitCost(0.3, 1.25, 0.26, 5),
     "dedup_url": UnitCost(0.13, 1.00, 1.04, 6, BUCKET_MEMORY),
-    "dedup_exact": UnitCost(0.047, 0.62, 0.65, 4, BUCKET_MEMORY),
-    "dedup_minhash": UnitCost(0.49, 1.01, 2.95, 8),
+    "dedup_exact": UnitCost(0.023, 0.60, 0.63, 4, BUCKET_MEMORY),
+    "dedup_minhash": UnitCost(0.27, 1.00, 1.73, 8),
     "dedup_paragraphs": UnitCost(0.30, 1.01, 0.18, 4),
-    "score_quality": UnitCost(0.45, 1.03, 0.02, 4),
-    "scrub_pii": UnitCost(0.29, 1.02, 0.02, 2),
-    "decontaminate": UnitCost(0.28, 1.01, 0.33, 4),
-    "tokenize": UnitCost(0.24, 1.84, 0.86, 3),
+    "score_quality": UnitCost(0.38, 1.02, 0.02, 4),
+    "scrub_pii": UnitCost(0.23, 1.01, 0.01, 2),
+    "decontaminate": UnitCost(0.23, 1.00, 0.34, 4),
+    "tokenize": UnitCost(0.16, 1.90, 0.92, 3),
     "select": UnitCost(0.015, 1.00, 0.01, 2),
-    "mix": UnitCost(0.05, 1.00, 0.01, 2),
-    "shuffle": UnitCost(0.05, 0.47, 0.47, 2, BUCKET_MEMORY),
+    "mix": UnitCost(0.025, 1.00, 0.01, 2),
+    "shuffle": UnitCost(0.024, 0.50, 0.50, 2, BUCKET_MEMORY),
     "takedown": UnitCost(0.015, 1.00, 0.01, 2),
-    "pack": UnitCost(0.12, 0.97, 0.97, 2),
+    "pack": UnitCost(0.067, 0.97, 0.97, 2),
 }
 """By stage. Those of `select` and `takedown` are from a build of the two development snapshots, without conditions."""
 
