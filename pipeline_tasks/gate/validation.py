@@ -1,5 +1,6 @@
 """Validates facts with Great Expectations, and turns its Data Docs page into one self-contained file."""
 
+import json
 import logging
 import os
 import threading
@@ -54,7 +55,13 @@ def _rendered(result: Any) -> str:  # noqa: ANN401 -- ExpectationSuiteValidation
     A checkpoint that updates a site would compile all templates for each page, render an index, and copy fonts and
     styles, which is two thirds of its time.
     """
-    return str(_view().render(_renderer().render(result)))
+    return str(_view().render(_renderer().render(_as_stored(result))))
+
+
+def _as_stored(result: Any) -> Any:  # noqa: ANN401 -- ExpectationSuiteValidationResult
+    """Return a result as Great Expectations would read it from a store: its renderer fails at numbers of numpy."""
+    results = import_module("great_expectations.core.expectation_validation_result")
+    return results.ExpectationSuiteValidationResultSchema().loads(json.dumps(result.to_json_dict()))
 
 
 @lru_cache(maxsize=1)

@@ -19,6 +19,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.comparison import ks, psi
 from pipeline_tasks.gate.facts import FACTS, compute_facts
 from pipeline_tasks.gate.suites import EVERY, load_suite
+from pipeline_tasks.gate.validation import validate
 from pipeline_tasks.gate.verdicts import judge, read_verdict
 from pipeline_tasks.manifest import schema_pairs
 from pipeline_tasks.profiles.removals import losses
@@ -271,6 +272,19 @@ def test_data_docs_list_each_bound_with_its_note_the_broken_ones_first(tmp_path:
     assert table[0][:4] == ["violated", "critical", "retention", "0.1"]
     assert table[0][4:] == ["at least 0.25", f"{refusing['notes']} {refusing['remedy']}"]
     assert all(row[5] for row in table)
+
+
+def test_data_docs_show_a_number_of_any_precision(caplog: pytest.LogCaptureFixture) -> None:
+    """Great Expectations hands numbers of numpy to its renderer, which knows none of more than a few digits."""
+    kwargs = {"column": "retention", "min_value": 0.25, "max_value": 0.9}
+    bounds: list[Any] = [
+        {"type": f"expect_column_{end}_to_be_between", "kwargs": kwargs, "severity": "critical", "notes": "kept"}
+        for end in ("min", "max")
+    ]
+    met, page = validate("extract", "a run", {"retention": 0.6940608182584452}, bounds)
+    assert met == [True, True]
+    assert page.count("0.6940608183") == len(bounds)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 def test_gates_may_be_judged_at_once(tmp_path: Path) -> None:
