@@ -18,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the input, the output, and how to refine."""
     parser.add_argument("--input", required=True, help="folder, prefix or file of WARC, WET, JSONL or Parquet")
     parser.add_argument("--output", default=default_root(), help="root to write to: a folder or s3://bucket/prefix")
-    parser.add_argument("--snapshot", default="", help="its name (default: last part of --input); earlier are history")
+    parser.add_argument(
+        "--snapshot", default="", help="its name (default: that in snapshot.json, else the last part of --input)"
+    )
     parser.add_argument("--recipe", default=DEFAULT_RECIPE, help=f"one of {', '.join(recipe_names())}, or a YAML file")
     parser.add_argument(
         "--sample",

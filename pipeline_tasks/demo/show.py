@@ -15,9 +15,11 @@ from pipeline_tasks.inspect.funnel import funnel, funnel_lines
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.decoding import decoder_of
 from pipeline_tasks.publish.published_tokens import open_published
+from pipeline_tasks.recipe import RECIPES
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 RECIPE = "demo"
+FOLDER = ".refinery/demo"
 SNAPSHOTS = ("2026-11-19", "2026-11-20")
 SHOWN = 120
 """Tokens of the decoded sequence that are shown."""
@@ -27,7 +29,7 @@ LOCATOR = ("snapshot", "file", "offset", "record_id")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the folder."""
-    parser.add_argument("--folder", default=".refinery/demo", help="where the crawl and the output go")
+    parser.add_argument("--folder", default=FOLDER, help="where the crawl and the output go")
 
 
 def answer(options: argparse.Namespace) -> int:
@@ -39,10 +41,10 @@ def show(folder: Path) -> int:
     """Run the demo; return the exit code of the first run that failed, else 0."""
     started = time.perf_counter()
     crawl, root = folder / "crawl", str((folder / "root").absolute())
-    planted = _crawl(crawl)
+    planted, recipe = _crawl(crawl), recipe_of(folder)
     for snapshot in SNAPSHOTS:
         print_lines([f"\n=== Refining snapshot {snapshot} with Airflow, Spark and Ray ==="])
-        if code := run(RunOptions(str((crawl / snapshot).absolute()), root, snapshot, RECIPE)):
+        if code := run(RunOptions(str((crawl / snapshot).absolute()), root, snapshot, recipe)):
             return code
     print_lines(_result_lines(root, planted))
     print_lines(
@@ -54,6 +56,16 @@ def show(folder: Path) -> int:
         )
     )
     return 0
+
+
+def recipe_of(folder: Path) -> str:
+    """Return the demo's recipe: of another folder than `FOLDER` a copy that names the questions of its crawl."""
+    if folder == Path(FOLDER):
+        return RECIPE
+    copy = folder / f"{RECIPE}.yaml"
+    text = (RECIPES / copy.name).read_text(encoding="utf-8")
+    copy.write_text(text.replace(f"{FOLDER}/", f"{folder.absolute()}/"), encoding="utf-8")
+    return str(copy)
 
 
 def _crawl(folder: Path) -> truth.Truth:

@@ -8,7 +8,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -63,14 +63,16 @@ def list_snapshot(uri: str, snapshot: str = "") -> Listing:
 
     A producer can promise files in `snapshot.json` or Common Crawl's `warc.paths.gz`: SnapshotIncomplete is raised
     while a promised file is missing or has another size. Without a promise the snapshot is all archives in the folder,
-    or all tables if there are no archives. NothingLanded is raised where there are no files, or none are promised,
+    or all tables if there are no archives. Its name is `snapshot`, else the one in `snapshot.json`, else that of the
+    folder. NothingLanded is raised where there are no files, or none are promised,
     RecipeError for the folder of a Delta, Iceberg or Hudi table.
     """
     uri = _absolute(uri)
     folder = look(uri)
     identifier = snapshot or uri.rstrip("/").rpartition("/")[2]
     if PROMISE in folder.files:
-        return _promised(folder, identifier)
+        listing = _promised(folder, identifier)
+        return replace(listing, snapshot=snapshot) if snapshot else listing
     for name in PATHS:
         if name in folder.files:
             return _listed(folder, name, identifier)

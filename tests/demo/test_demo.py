@@ -14,7 +14,9 @@ from pipeline_tasks.demo import Plant, Truth, compare, load, write_crawl
 from pipeline_tasks.demo.articles import jaccard_index
 from pipeline_tasks.demo.benchmark import BENCHMARK
 from pipeline_tasks.demo.crawl import DAMAGED, EXPECTED
+from pipeline_tasks.demo.show import recipe_of
 from pipeline_tasks.demo.truth import KEPT
+from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.text.pii.candidates import Limits
 from pipeline_tasks.text.pii.findings import find_pii
 
@@ -180,3 +182,9 @@ def test_compare_counts_found_other_and_missed() -> None:
 def test_truth_survives_its_file(truth: Truth, tmp_path: Path) -> None:
     (tmp_path / "truth.json").write_text(truth.dump())
     assert load(tmp_path / "truth.json") == truth
+
+
+def test_the_demo_of_another_folder_screens_for_the_questions_of_its_own_crawl(tmp_path: Path) -> None:
+    [params] = [step.params for step in load_recipe(recipe_of(tmp_path)).steps if step.stage == "decontaminate"]
+    assert [*params["benchmarks"].values()] == [str(tmp_path / "crawl" / "benchmark.jsonl")]
+    assert recipe_of(Path(".refinery/demo")) == "demo"

@@ -60,6 +60,12 @@ def test_a_promised_snapshot_is_complete_when_every_file_has_its_size(any_root: 
     assert listing.ignored == ("notes.txt",)
 
 
+def test_a_given_name_goes_before_the_promised_one(any_root: str) -> None:
+    put(any_root, {"snapshot.json": promise(FILES), **FILES})
+    listing = list_snapshot(any_root, "2026-12-24")
+    assert (listing.snapshot, listing.promise) == ("2026-12-24", "snapshot.json")
+
+
 def test_an_error_names_a_few_of_many_missing_files(tmp_path: Path) -> None:
     put(str(tmp_path), {"snapshot.json": promise({f"{number:02}.warc": b"x" for number in range(NAMED + 5)})})
     with pytest.raises(SnapshotIncomplete, match=r"15 missing: 00\.warc, .*09\.warc and 5 more; wait"):
