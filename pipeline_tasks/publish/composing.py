@@ -182,9 +182,11 @@ def selected(root: str, selection: Versions) -> list[Version]:
     chosen = [version for version in published if _is_selected(version.snapshot, selection)]
     if not chosen:
         names = ", ".join(version.snapshot for version in published[-version_log.NAMED :]) or "nothing"
+        others = [name for name in version_log.recipes(root) if not version_log.is_build(root, name)]
+        of = f" (of other recipes: {', '.join(others)})" if others and not published else ""
         message = (
             f"{root}: no published snapshot of recipe {selection.recipe} is selected by {_written(selection)}; "
-            f"published: {names}. Refine one, or correct `versions` in the recipe"
+            f"published: {names}{of}. Refine one, or correct `versions` in the recipe"
         )
         raise RecipeError(message)
     return chosen

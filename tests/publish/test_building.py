@@ -546,7 +546,8 @@ def test_selections(root: str) -> None:
         RecipeError, match=r"no published snapshot of recipe tiny is selected by since: 2027; published"
     ):
         snapshots(since="2027")
-    with pytest.raises(RecipeError, match="no published snapshot of recipe other"):
+    others = r"no published snapshot of recipe other is selected by all; published: nothing \(of other recipes: tiny\)"
+    with pytest.raises(RecipeError, match=others):
         reply("compose", root=root, recipe="c", versions={"recipe": "other"})
 
 
