@@ -10,6 +10,7 @@ from pipeline_tasks.embedded.dag_run import engines_of
 from pipeline_tasks.embedded.early_start import connections, start_engines
 from pipeline_tasks.recipe import RAY, SPARK, load_recipe
 from tests.chain import command
+from tests.engines.test_addresses import RECIPE
 
 STARTED = """
 import json, os, sys, threading
@@ -23,14 +24,6 @@ import pyspark
 import ray as library
 print(json.dumps([len(spark._ACTIVE), library.is_initialized()]))
 choose.stop_all()
-"""
-
-RECIPE = """
-name: small
-stages:
-  ingest: {}
-  extract: {min_chars: 20}
-run: {partitions: 1, engines: {extract: ray}}
 """
 
 
@@ -92,6 +85,6 @@ def test_an_engine_that_cannot_start_fails_where_it_is_needed(
     assert (run.stdout + run.stderr).count(f"JAVA_HOME={tmp_path} has no bin/java") == 1
 
 
-def test_nothing_starts_for_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_starts_for_no_engine() -> None:
     start_engines([])
     assert not [thread for thread in threading.enumerate() if thread.name == "engines"]
