@@ -8,7 +8,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -64,22 +64,22 @@ def list_snapshot(uri: str, snapshot: str = "") -> Listing:
     A producer can promise files in `snapshot.json` or Common Crawl's `warc.paths.gz`: SnapshotIncomplete is raised
     while a promised file is missing or has another size. Without a promise the snapshot is all archives in the folder,
     or all tables if there are no archives. Its name is `snapshot`, else the one in `snapshot.json`, else that of the
-    folder. NothingLanded is raised where there are no files, or none are promised,
-    RecipeError for the folder of a Delta, Iceberg or Hudi table.
+    folder. NothingLanded is raised where there are no files, or none are promised, RecipeError for the folder of a
+    Delta, Iceberg or Hudi table.
     """
     uri = _absolute(uri)
     folder = look(uri)
-    identifier = snapshot or uri.rstrip("/").rpartition("/")[2]
+    last = uri.rstrip("/").rpartition("/")[2]
     if PROMISE in folder.files:
-        listing = _promised(folder, identifier)
-        return replace(listing, snapshot=snapshot) if snapshot else listing
+        return _promised(folder, snapshot, last)
+    identifier = snapshot or last
     for name in PATHS:
         if name in folder.files:
             return _listed(folder, name, identifier)
     return _unpromised(uri, folder, identifier)
 
 
-def _promised(folder: Folder, snapshot: str) -> Listing:
+def _promised(folder: Folder, snapshot: str, last: str) -> Listing:
     try:
         promise = json.loads(_list_body(folder, PROMISE))
         files = tuple(_promised_file(file) for file in promise["files"])
@@ -92,7 +92,7 @@ def _promised(folder: Folder, snapshot: str) -> Listing:
     _require_some(folder, PROMISE, [name for name, _, _ in files])
     _require(folder, {name: size for name, size, _ in files}, len(files))
     ignored = sorted(set(folder.files) - {name for name, _, _ in files} - {PROMISE})
-    return Listing(str(promise.get("snapshot") or snapshot), files, tuple(ignored), _skipped(folder), PROMISE)
+    return Listing(snapshot or str(promise.get("snapshot") or last), files, tuple(ignored), _skipped(folder), PROMISE)
 
 
 def _promised_file(file: Mapping[str, object]) -> tuple[str, int, str]:
