@@ -213,6 +213,11 @@ class Recipe:
         raise RecipeError(message)
 
 
+def engine_of(stage: str, default: str, engines: Mapping[str, str]) -> str:
+    """Return where a stage runs: a run's `engines` by stage, `*` for all others, go before the recipe's `default`."""
+    return engines.get(stage, engines.get("*", default))
+
+
 def trial_of(recipe: str) -> str:
     """Return the name under which trials of a recipe are kept."""
     return recipe + TRIAL

@@ -22,7 +22,18 @@ from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.alerts.stages import Spending, partition_times, stage_alerts
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import JobLost
-from pipeline_tasks.recipe import BUILD, COMPOSE, LAND, PUBLISH, AlertLimits, ErrorBudget, Resources, Versions, trial_of
+from pipeline_tasks.recipe import (
+    BUILD,
+    COMPOSE,
+    LAND,
+    PUBLISH,
+    AlertLimits,
+    ErrorBudget,
+    Resources,
+    Versions,
+    engine_of,
+    trial_of,
+)
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests import (
@@ -190,7 +201,7 @@ class StageOperator(RequestOperator):
             landing=self.landed["landing"],
             span=(part["span"][0], part["span"][1]) if part["span"] else None,
             error_budget=ErrorBudget(**self.step["error_budget"]),
-            engine=run.engines.get(self.stage, run.engines.get("*", self.step["engine"])),
+            engine=engine_of(self.stage, self.step["engine"], run.engines),
             resources=Resources(**self.step["resources"]),
             **self.about(context, run),
         )

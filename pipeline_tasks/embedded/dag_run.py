@@ -27,7 +27,7 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
 from pipeline_tasks.landing.folder import refuse_overlap
 from pipeline_tasks.landing.listing import list_snapshot
-from pipeline_tasks.recipe import RAY, SPARK, Recipe, load_build, load_recipe, trial_of
+from pipeline_tasks.recipe import RAY, SPARK, Recipe, engine_of, load_build, load_recipe, trial_of
 from pipeline_tasks.run.recipe_faults import check_recipe
 from pipeline_tasks.store.storage import require_folder, require_root, require_usable
 
@@ -211,7 +211,7 @@ def _wired(kind: _Dag, recipe: str, params: Mapping[str, Any]) -> Any:  # noqa: 
 
 def engines_of(recipe: Recipe, engines: Mapping[str, str]) -> frozenset[str]:
     """Return the engines that need a start, of a recipe that runs with `engines` by stage, `*` for all others."""
-    chosen = {engines.get(step.stage, engines.get("*", step.engine)) for step in recipe.steps}
+    chosen = {engine_of(step.stage, step.engine, engines) for step in recipe.steps}
     return frozenset(chosen & {SPARK, RAY})
 
 
