@@ -181,15 +181,19 @@ def selected(root: str, selection: Versions) -> list[Version]:
     published = version_log.latest_by_snapshot(root, selection.recipe)
     chosen = [version for version in published if _is_selected(version.snapshot, selection)]
     if not chosen:
-        names = ", ".join(version.snapshot for version in published[-version_log.NAMED :]) or "nothing"
-        others = [name for name in version_log.recipes(root) if not version_log.is_build(root, name)]
-        of = f" (of other recipes: {', '.join(others)})" if others and not published else ""
+        names = ", ".join(version.snapshot for version in published[-version_log.NAMED :]) or _of_others(root)
         message = (
             f"{root}: no published snapshot of recipe {selection.recipe} is selected by {_written(selection)}; "
-            f"published: {names}{of}. Refine one, or correct `versions` in the recipe"
+            f"published: {names}. Refine one, or correct `versions` in the recipe"
         )
         raise RecipeError(message)
     return chosen
+
+
+def _of_others(root: str) -> str:
+    """Return what stands for the snapshots of a recipe that has none: the recipes that have some."""
+    others = [name for name in version_log.recipes(root) if not version_log.is_build(root, name)]
+    return f"nothing (of other recipes: {', '.join(others)})" if others else "nothing"
 
 
 def _written(selection: Versions) -> str:
