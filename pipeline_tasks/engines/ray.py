@@ -214,6 +214,6 @@ def stop() -> None:
     """Leave Ray, stopping it if this process started it."""
     import ray
 
-    ray.shutdown()
     with _STARTING:
+        ray.shutdown()
         _connect.cache_clear()
