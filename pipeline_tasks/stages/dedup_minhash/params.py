@@ -9,7 +9,7 @@ from pipeline_tasks.constraints import Buckets, Count, Positive, Range, Ratio, S
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.text.near.ranking import POLICIES
 
-SIGNATURES = 2
+SIGNATURE_FORM = 2
 """The form of what history stores of signatures: another form is no history of this stage."""
 
 MOST_MINIMA = 20_000
@@ -77,5 +77,5 @@ def history_version(params: Params) -> int:
         params.similarity,
         params.threshold,
     )
-    name = json.dumps([SIGNATURES, edges, params.policy, params.sources, params.quality])
+    name = json.dumps([SIGNATURE_FORM, edges, params.policy, params.sources, params.quality])
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")
