@@ -25,8 +25,8 @@ Promised = Mapping[str, PublishedFile]
 """The files that existing versions name, by path."""
 
 
-def publish_file(root: str, path: str, local: Path, promised: Promised) -> PublishedFile:
-    """Store a local file at `path`; a missing or damaged file is written again.
+def publish_file(root: str, path: str, local: Path, promised: Promised, *, spare: bool = False) -> PublishedFile:
+    """Store a local file at `path`; a missing or damaged file is written again. A `spare` file may be moved there.
 
     DeterminismViolation if a version promises other bytes there: they are in use, and are not replaced.
     """
@@ -39,7 +39,7 @@ def publish_file(root: str, path: str, local: Path, promised: Promised) -> Publi
             "nothing was replaced. If another release published the version, refine or build it again with this one"
         )
         raise DeterminismViolation(message)
-    storage.put_file(root, path, local)
+    storage.connect(root).put_file(path, local, digest, spare=spare)
     return file
 
 

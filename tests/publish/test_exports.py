@@ -187,6 +187,28 @@ def test_lineage_has_no_empty_row_group(source: Source, tmp_path: Path) -> None:
     assert [written.row_group(rank).num_rows for rank in range(written.num_row_groups)] == [4]
 
 
+@pytest.mark.parametrize("size", [1, 2, 10])
+def test_lineage_of_documents_of_one_id_follows_their_order(size: int) -> None:
+    rows = DOCUMENTS.to_pylist()
+    documents = pa.RecordBatch.from_pylist([{**rows[rank], "id": id_} for rank, id_ in enumerate("aaba")])
+    pieces = [piece("a", 0, 0, 1), piece("a", 0, 1, 1), piece("b", 0, 2, 2)]
+    batch = pa.RecordBatch.from_pylist(
+        [
+            {"sequence": 0, "tokens": [1, 2, 3, 4], "n_tokens": 4, "pieces": pieces},
+            {
+                "sequence": 1,
+                "tokens": [5, 6, 0, 0],
+                "n_tokens": 2,
+                "pieces": [piece("b", 2, 0, 1), piece("a", 0, 1, 1)],
+            },
+        ],
+        schema=SEQUENCE,
+    )
+    batches = [batch.slice(at, size) for at in range(0, 2, size)]
+    table = pa.Table.from_batches(lineage_batches(batches, pa.Table.from_batches([documents]).to_batches(size)))
+    assert table["offset"].to_pylist() == [0, 1, 2, 2, 3]
+
+
 def test_documents_of_another_run_are_refused() -> None:
     with pytest.raises(ContractError, match="document b"):
         list(lineage_batches([SEQUENCES], [DOCUMENTS.slice(0, 2)]))

@@ -1,8 +1,8 @@
 """Exports the lineage: the document, and the landed record, behind every stretch of tokens."""
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -58,38 +58,54 @@ def lineage_batches(
 def _lineage(batch: pa.RecordBatch, origins: "_Origins") -> pa.RecordBatch:
     pieces = batch["pieces"].flatten()
     counts = np.diff(batch["pieces"].offsets.to_numpy())
-    ids = pieces.field("id")
     columns = {
         "sequence": pa.array(np.repeat(batch["sequence"].to_numpy(), counts)),
-        "start": pieces.field("start"),
-        "length": pieces.field("length"),
-        "id": ids,
-        "doc_start": pieces.field("doc_start"),
-        **origins.of(ids.to_pylist(), pieces.field("doc_start").to_pylist()),
+        **{name: pieces.field(name) for name in ("start", "length", "id", "doc_start")},
+        **origins.of(pieces.field("id").to_pylist(), pieces.field("doc_start").to_pylist()),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in LINEAGE.names], schema=LINEAGE)
 
 
 class _Origins:
-    """Reads documents in order, and returns the origins of pieces that come in the same order."""
+    """Reads documents in order, and returns the origins of pieces that come in the same order.
+
+    Documents are in memory from that of the last piece on: the next piece may continue it.
+    """
 
     def __init__(self, documents: Iterable[pa.RecordBatch]) -> None:
-        self._documents: Iterator[dict[str, Any]] = (
-            row for batch in documents for row in batch.select(["id", *_ORIGIN]).to_pylist()
-        )
-        self._current: dict[str, Any] = {"id": None}
+        self._documents = iter(documents)
+        self._window = pa.schema([LINEAGE.field(name) for name in ("id", *_ORIGIN)]).empty_table()
+        self._ids: list[str] = []
+        self._at = -1  # the document of the last piece
 
     def of(self, ids: list[str], doc_starts: list[int]) -> dict[str, pa.Array]:
         """Return the origin columns of pieces, given their documents' ids and their first tokens in them."""
-        rows = [self._origin(id_, doc_start) for id_, doc_start in zip(ids, doc_starts, strict=True)]
-        return {name: pa.array([row[name] for row in rows], LINEAGE.field(name).type) for name in _ORIGIN}
+        rows = pa.array([self._row(id_, doc_start) for id_, doc_start in zip(ids, doc_starts, strict=True)], pa.int64())
+        origins = {name: self._window[name].take(rows).combine_chunks() for name in _ORIGIN}
+        if len(rows):
+            self._window, self._ids, self._at = self._window.slice(self._at), self._ids[self._at :], 0
+        return origins
 
-    def _origin(self, id_: str, doc_start: int) -> dict[str, Any]:
-        if self._current["id"] == id_ and doc_start:
-            return self._current
-        for row in self._documents:
-            if row["id"] == id_:
-                self._current = row
-                return row
-        message = f"document {id_} is not among the documents in the order of packing; give the documents of its run"
-        raise ContractError(message)
+    def _row(self, id_: str, doc_start: int) -> int:
+        """Return the row of a piece's document in the window: the current one, or the next of this id."""
+        if doc_start and self._ids and self._ids[self._at] == id_:
+            return self._at
+        self._at += 1
+        while True:
+            with contextlib.suppress(ValueError):
+                self._at = self._ids.index(id_, self._at)
+                return self._at
+            self._at = len(self._ids)
+            self._extend(id_)
+
+    def _extend(self, missing: str) -> None:
+        """Take the next batch of documents into the window; ContractError if there is none, and one is missing."""
+        batch = next(self._documents, None)
+        if batch is None:
+            message = (
+                f"document {missing} is not among the documents in the order of packing; give the documents of its run"
+            )
+            raise ContractError(message)
+        table = pa.Table.from_batches([batch]).select(self._window.column_names).cast(self._window.schema)
+        self._window = pa.concat_tables([self._window, table])
+        self._ids += table["id"].to_pylist()

@@ -1,10 +1,12 @@
 """Holds what a report shows: a snapshot's manifests, verdicts and costs, and samples of its rows."""
 
+import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
 import xxhash
 
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
@@ -14,7 +16,7 @@ from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards, sampled
 
-SAMPLED_BYTES = 64 * 1024 * 1024
+SAMPLED_BYTES = 16 * 1024 * 1024
 """Whole shards of at most this many bytes per stage are read for samples."""
 
 EMPTY: Mapping[str, Any] = {"kind": "name", "count": 0, "sum": 0, "bins": {}}
@@ -61,7 +63,8 @@ class Contents:
         rows: list[dict[str, Any]] = []
         names = ("file", "offset", "record_id", *columns)
         for batch in read_shards(self.root, tuple(sampled(shards, SAMPLED_BYTES)), names):
-            rows = sorted([*rows, *batch.to_pylist()], key=_draw)[:most]
+            lowest = heapq.nsmallest(most, range(batch.num_rows), key=_draws(batch).__getitem__)
+            rows = heapq.nsmallest(most, [*rows, *batch.take(pa.array(lowest, pa.int64())).to_pylist()], key=_draw)
         return rows
 
 
@@ -69,6 +72,11 @@ def profile_of(manifest: Manifest, column: str, rows: str = "kept") -> Mapping[s
     """Return the profile of a column of `kept` rows or `rejects`; an empty one where the stage has none."""
     profile: Mapping[str, Any] = manifest.metrics.get(rows, {}).get(column, EMPTY)
     return profile
+
+
+def _draws(batch: pa.RecordBatch) -> list[tuple[int, str, int]]:
+    """Return the key by which each row is chosen."""
+    return [_draw(row) for row in batch.select(["file", "offset"]).to_pylist()]
 
 
 def _draw(row: Mapping[str, Any]) -> tuple[int, str, int]:
