@@ -76,7 +76,7 @@ def write(folder: Path, kind: str, size: int, largest: int) -> None:
 
 def run(folder: str, kind: str, largest: int) -> list[dict[str, Any]]:
     """Refine every stage over the written shard; return per stage its kept and rejected rows, and its memory."""
-    from pipeline_tasks.text.page import sandbox
+    from pipeline_tasks.text.page import sandbox_pair
 
     root, crawl = f"{folder}/root", f"{folder}/{kind}"
     measurements: list[dict[str, Any]] = []
@@ -84,7 +84,7 @@ def run(folder: str, kind: str, largest: int) -> list[dict[str, Any]]:
         write(Path(compiling, "crawl"), "jsonl", 2 * DOCUMENT, DOCUMENT)
         refined(f"{compiling}/root", f"{compiling}/crawl", {})
     for stage, manifest, before in refined(root, crawl, {"max_bytes": 2 * largest} if kind == "parquet" else {}):
-        child = max((peak(Path(f"/proc/{process}")) for process in sandbox.idle_children()), default=0)
+        child = max((peak(Path(f"/proc/{process}")) for process in sandbox_pair.idle_children()), default=0)
         measurements.append(
             {"stage": stage, "rows": manifest.rows, "rejected": {**manifest.rejected, **manifest.quarantined}}
         )

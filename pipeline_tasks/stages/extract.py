@@ -80,8 +80,8 @@ class Params:
 
 def extract_pages(pages: Batches, *, params: Params) -> Batches:
     """Extract every page in a process of its own; reject what cannot be used with its reason."""
-    from pipeline_tasks.text.page.sandbox import borrow_sandbox
     from pipeline_tasks.text.page.sandbox_messages import Limits
+    from pipeline_tasks.text.page.sandbox_pair import borrow_sandbox
     from pipeline_tasks.text.urls.takedown import evidence, read_list
 
     taken = read_list(params.taken_down)

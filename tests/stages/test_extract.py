@@ -25,7 +25,7 @@ from pipeline_tasks.run.runner import refine
 from pipeline_tasks.schema import LOCATOR, PAGE, RECORD
 from pipeline_tasks.stages import ingest
 from pipeline_tasks.stages.extract import EXTRACTED, METHODS, STAGE, Params, extract_pages
-from pipeline_tasks.text.page import sandbox
+from pipeline_tasks.text.page import sandbox, sandbox_pair
 from pipeline_tasks.text.page.identity import identity
 from pipeline_tasks.text.page.sandbox import Sandbox
 from pipeline_tasks.text.page.sandbox_messages import ANSWER, Limits, Page
@@ -278,7 +278,7 @@ def test_a_child_is_kept_for_the_next_shard_until_it_is_closed() -> None:
     assert children() - others == kept
     extracted([page()], seconds=5)  # other limits, another child
     assert len(children() - others) == 1
-    sandbox.close_idle()
+    sandbox_pair.close_idle()
     assert children() <= others
 
 
@@ -318,7 +318,7 @@ def test_pages_larger_than_a_window_and_many_small_ones_keep_their_order() -> No
 
 
 def test_a_process_that_cannot_start_is_no_fault_of_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox.close_idle()
+    sandbox_pair.close_idle()
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(ChildProcessError, match="does not start"):
         extracted([page()])
@@ -330,20 +330,20 @@ def children_spent() -> float:
 
 
 def test_the_cost_of_a_stage_has_the_processor_time_of_its_extractors(tmp_path: Path) -> None:
-    sandbox.close_idle()
+    sandbox_pair.close_idle()
     pages = [page(f"<p>Page {at}. {PROSE}</p>" * 20, at=at) for at in range(100)]
     parent = commit_parent(tmp_path, [pa.Table.from_pylist(pages, PAGE)])
     before = children_spent()
     request = RefineRequest(str(tmp_path), "extract", {"method": "justext"}, parent)
     cost = refine(request, LocalEngine).cost
-    sandbox.close_idle()
+    sandbox_pair.close_idle()
     spent = children_spent() - before
     assert spent > 0.2
     assert spent / 2 < cost.cpu
 
 
 def test_a_child_that_hangs_has_cost_what_it_used() -> None:
-    sandbox.close_idle()
+    sandbox_pair.close_idle()
     before, ended = sandbox.seconds_spent(), children_spent()
     table = "<table>" + "<tr><td>cell</td></tr>" * 100_000 + "</table>"
     (row,) = extracted([page(table)], method="trafilatura", fallback=(), seconds=1)

@@ -3,11 +3,9 @@
 The parent writes a window of some MiB of pages to a shared file and requests it through a pipe. The child writes each
 answer to another file as soon as it has it, and reports the end of the window. Its processor time per page is limited
 by a kernel timer whose default action ends the process, which works inside native code too. The parent then knows that
-the first unanswered page is guilty, and goes on with the next one in a new child. A child that has done its work waits
-for the next shard of this process: to start one takes as long as a hundred pages.
+the first unanswered page is guilty, and goes on with the next one in a new child.
 """
 
-import atexit
 import contextlib
 import json
 import os
@@ -45,6 +43,8 @@ _START = (
 
 
 _spent = 0.0
+_reaped = 0.0
+"""Seconds of processor time of the children of this process that had ended when it last started or ended one."""
 
 
 def seconds_spent() -> float:
@@ -67,7 +67,7 @@ class Sandbox:
         self._pages, self._answers = _file_in_memory("pages"), _file_in_memory("answers")
         os.ftruncate(self._pages.fileno(), WINDOW_BYTES)  # as far as a child maps it
         self._number = 0
-        self._reported = self._reaped = 0.0  # seconds of the child; of all ended children when it started
+        self._reported = 0.0  # seconds of the child
 
     def __enter__(self) -> Self:
         return self
@@ -92,34 +92,40 @@ class Sandbox:
         """Yield the result of each page, in order, by a method of `main_text` or `REPAIR`."""
         done = 0
         while done < len(pages):
-            child = self._running()
-            requested = self._request(child, method, pages, done)
-            size, lives = self._wait(child)
-            results = list(islice(self._read(size), requested))
-            if len(results) < requested:
-                results.append(self._failure())
-            elif not lives:
-                self._end()
+            end = window_end(pages, done)
+            self.request(method, pages[done:end])
+            results = self.collect(end - done)
             done += len(results)
             yield from results
 
-    def _request(self, child: subprocess.Popen[bytes], method: str, pages: Sequence[Page], start: int) -> int:
-        """Write pages from `start` on to the window, one at least, and request them; return how many."""
+    def request(self, method: str, pages: Sequence[Page]) -> None:
+        """Write pages to the window and request them of the child; `collect` has to follow."""
+        child = self._running()
         assert child.stdin is not None
-        end = _window_end(pages, start)
         for file in (self._pages, self._answers):
             _shrink(file)
-        heads, size = write_pages(self._pages.fileno(), method, pages[start:end])
+        heads, size = write_pages(self._pages.fileno(), method, pages)
         self._number = secrets.randbits(64)  # unknown to pages: none can forge another's answer
         with contextlib.suppress(BrokenPipeError):  # the child died, which `_wait` will see
-            os.write(child.stdin.fileno(), REQUEST.pack(self._number, len(method), end - start, heads, size))
-        return end - start
+            os.write(child.stdin.fileno(), REQUEST.pack(self._number, len(method), len(pages), heads, size))
+
+    def collect(self, requested: int) -> list[Result]:
+        """Wait for the results of so many requested pages; fewer if the child ended at the last of them."""
+        assert self._child is not None
+        size, lives = self._wait(self._child)
+        results = list(islice(self._read(size), requested))
+        if len(results) < requested:
+            results.append(self._failure())
+        elif not lives:
+            self._end()
+        return results
 
     def _running(self) -> subprocess.Popen[bytes]:
         """Return the child, started if there is none."""
         if self._child is None:
             files = (self._pages.fileno(), self._answers.fileno())
-            self._reported, self._reaped = 0.0, _ended_children()
+            self._reported = 0.0
+            _newly_ended()
             setup = json.dumps([sys.path, {"limits": asdict(self.limits), "pages": files[0], "answers": files[1]}])
             self._child = subprocess.Popen(  # noqa: S603 -- this interpreter, our module
                 [sys.executable, "-c", _START, setup],
@@ -177,61 +183,28 @@ class Sandbox:
         if self._child is not None:
             self._child.kill()
             self._child.wait()
-            _spend(_ended_children() - self._reaped - self._reported)  # what it did since its last answer
+            _spend(_newly_ended() - self._reported)  # what it did since its last answer
             for pipe in (self._child.stdin, self._child.stdout):
                 assert pipe is not None
                 pipe.close()
             self._child = None
 
 
-def _ended_children() -> float:
-    """Return the seconds of processor time of all children of this process that have ended."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+def _newly_ended() -> float:
+    """Return the seconds of processor time of the children of this process that have ended since the last call."""
+    global _reaped  # noqa: PLW0603 -- of this process, as its own clock is
+    usage, before = resource.getrusage(resource.RUSAGE_CHILDREN), _reaped
+    _reaped = usage.ru_utime + usage.ru_stime
+    return _reaped - before
 
 
-def _window_end(pages: Sequence[Page], start: int) -> int:
+def window_end(pages: Sequence[Page], start: int) -> int:
     """Return how many pages there are up to the end of the window that begins with page `start`."""
     size, end = len(pages[start].body), start + 1
     while end < len(pages) and size + len(pages[end].body) <= WINDOW_BYTES:
         size += len(pages[end].body)
         end += 1
     return end
-
-
-_IDLE: list[Sandbox] = []
-
-
-@contextlib.contextmanager
-def borrow_sandbox(limits: Limits) -> Iterator[Sandbox]:
-    """Lend this process's idle sandbox if it has these limits, else a new one; at most one is kept for later."""
-    sandbox = _IDLE.pop() if _IDLE else Sandbox(limits)
-    if sandbox.limits != limits or sandbox.pid != os.getpid():  # a fork has a copy of its parent's sandbox
-        if sandbox.pid == os.getpid():
-            sandbox.close()
-        sandbox = Sandbox(limits)
-    try:
-        yield sandbox
-    except BaseException:  # also an interrupt or a generator that is closed: the child may be in the middle of a window
-        sandbox.close()
-        raise
-    _IDLE.append(sandbox)
-    while len(_IDLE) > 1:
-        _IDLE.pop(0).close()
-
-
-def idle_children() -> list[int]:
-    """Return the process ids of idle sandboxes, for benchmarks of memory."""
-    return [sandbox.child for sandbox in _IDLE if sandbox.child]
-
-
-@atexit.register
-def close_idle() -> None:
-    """End the idle sandbox of this process."""
-    while _IDLE:
-        sandbox = _IDLE.pop()
-        if sandbox.pid == os.getpid():
-            sandbox.close()
 
 
 def _file_in_memory(name: str) -> IO[bytes]:
