@@ -30,6 +30,8 @@ def bucket_of(values: pa.Array, buckets: int) -> Rows:
     Text hashes by XXH3-64 of its UTF-8 bytes, whole numbers by the splitmix64 finalizer; a bucket
     is a range of the hash, so buckets in order are ranges in order. Nulls go where "" and 0 go.
     """
+    if buckets == 1:
+        return np.zeros(len(values), np.int64)
     if pa.types.is_integer(values.type):
         whole = values.fill_null(0).to_numpy(zero_copy_only=False)
         hashes = _mix(whole.astype(np.uint64, copy=False))
