@@ -1,7 +1,7 @@
 """Reads what every export is written from: packed sequences, the documents behind them, and the tokenizer."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -43,13 +43,13 @@ class Source:
     shuffled: Shards
     tokenizer: Tokenizer
 
-    def sequences(self) -> Batches:
-        """Yield the sequences in their order: rows of `stages.pack.SEQUENCE`."""
-        return read_shards(self.root, self.packed)
+    def sequences(self, columns: Sequence[str]) -> Batches:
+        """Yield columns of the sequences in their order: rows of `stages.pack.SEQUENCE`."""
+        return read_shards(self.root, self.packed, columns)
 
-    def documents(self) -> Batches:
-        """Yield the documents that were packed, in the order of packing."""
-        return read_shards(self.root, self.shuffled)
+    def documents(self, columns: Sequence[str]) -> Batches:
+        """Yield columns of the documents that were packed, in the order of packing."""
+        return read_shards(self.root, self.shuffled, columns)
 
 
 def source_of(root: str, manifests: Mapping[str, Manifest]) -> Source:
