@@ -163,7 +163,14 @@ def write_all(root: Path, shuffled: Manifest, packed: Manifest, threads: int = 1
 
 
 def _write(root: Path, shard: Shard, shuffled: Shards) -> None:
-    how: dict[str, Any] = {"numbered": False, "with_tokens": False, "length": LENGTH, "pad_id": 0, "dtype": "uint16"}
+    how: dict[str, Any] = {
+        "numbered": False,
+        "with_tokens": False,
+        "carried": False,
+        "length": LENGTH,
+        "pad_id": 0,
+        "dtype": "uint16",
+    }
     with tempfile.TemporaryDirectory() as folder:
         exported.write(PackedShard(str(root), shard, shuffled, **how), Path(folder))
         list(exported.digests(Path(folder)))

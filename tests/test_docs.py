@@ -20,7 +20,7 @@ from pipeline_tasks.cli.main import build_parser
 from pipeline_tasks.publish.exports import lineage, tokens
 from pipeline_tasks.publish.ledger import queries
 from pipeline_tasks.recipe import parse_recipe, recipe_names, stage_card
-from pipeline_tasks.stages.pack import SEQUENCE
+from pipeline_tasks.stages.pack.sequences import SEQUENCE
 from tests.training_dataset import write_dataset
 
 PROJECT = Path(__file__).parent.parent

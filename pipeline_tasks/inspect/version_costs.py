@@ -6,7 +6,6 @@ A build has the documents of other versions; their stages count as its own.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.demand import Basis, StageRate
-from pipeline_tasks.inspect.plan_bases import TOKENS_PER_PACKED_BYTE, UNIT_COST
+from pipeline_tasks.inspect.plan_bases import TOKENS_PER_SHUFFLED_BYTE, UNIT_COST
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.database import is_postgres, sqlite_path
@@ -32,8 +31,8 @@ EXTRACT = "extract"
 DESCRIPTIONS = ("tokens.json", "dataset.json")
 """Names of the files that say how tokens are stored."""
 
-PACKING = ("shuffle", "pack")
-"""The stages from documents to packed tokens, at which unit costs count tokens."""
+SHUFFLE, PACK = "shuffle", "pack"
+"""The stages from documents to packed tokens: at what `pack` reads, unit costs count tokens."""
 
 Manifests = Mapping[str, Manifest]
 """Manifests by stage, in order."""
@@ -157,8 +156,9 @@ def _foretold_reads(manifests: Manifests) -> dict[str, float]:
 
 def _foretold_tokens(manifests: Manifests) -> float:
     """Return the tokens that unit costs expect; those of documents that nobody has packed are as many."""
-    missing = [cost_of(stage).kept for stage in PACKING if stage not in manifests]
-    return _foretold_reads(manifests)[""] * prod(missing) * TOKENS_PER_PACKED_BYTE
+    reads = _foretold_reads(manifests)
+    shuffled = reads[""] * (1 if SHUFFLE in manifests else cost_of(SHUFFLE).kept)
+    return reads.get(PACK, shuffled) * TOKENS_PER_SHUFFLED_BYTE
 
 
 def _weight(shards: Shards) -> int:

@@ -222,6 +222,7 @@ def packed_shards(root: str, by_stage: Mapping[str, Manifest], tokenizer: Tokeni
     how: dict[str, Any] = {
         "numbered": "copy" in dict(documents.schema),
         "with_tokens": "tokens" in dict(pack.schema),
+        "carried": (pack.params["method"], pack.params.get("tail", "carry")) == ("concat", "carry"),
         "length": int(pack.params["length"]),
         "pad_id": int(pack.params["pad_id"]),
         "dtype": dtype_for(tokenizer.vocab_size),

@@ -67,7 +67,7 @@ COSTS: Mapping[str, UnitCost] = {
     "mix": UnitCost(0.025, 1.00, 0.01, 2),
     "shuffle": UnitCost(0.024, 0.50, 0.50, 2, BUCKET_MEMORY),
     "takedown": UnitCost(0.015, 1.00, 0.01, 2),
-    "pack": UnitCost(0.067, 0.97, 0.97, 2),
+    "pack": UnitCost(0.04, 0.02, 0.02, 2),
 }
 """By stage. Those of `select` and `takedown` are from a build of the two development snapshots, without conditions."""
 

@@ -5,7 +5,7 @@ import pytest
 from pipeline_tasks.cli.build import plan
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.diff import compare
-from pipeline_tasks.inspect.plan_bases import TOKENS_PER_PACKED_BYTE
+from pipeline_tasks.inspect.plan_bases import TOKENS_PER_SHUFFLED_BYTE
 from pipeline_tasks.inspect.version_costs import version_basis, version_cost
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.run.unit_costs import cost_of
@@ -75,6 +75,6 @@ def test_stages_that_a_plan_of_a_build_ran_are_among_what_the_build_took(root: s
 def test_a_version_of_documents_that_nobody_has_packed_foretells_as_many_tokens(root: str) -> None:  # noqa: F811 -- a fixture
     cost = version_cost(root, version_log.latest_by_snapshot(root, "tiny")[0])
     left = cost.stages[-1].foretold_reads * cost_of("tokenize").kept
-    packed = left * cost_of("shuffle").kept * cost_of("pack").kept * TOKENS_PER_PACKED_BYTE
+    packed = left * cost_of("shuffle").kept * TOKENS_PER_SHUFFLED_BYTE
     assert cost.foretold_tokens == pytest.approx(packed)
     assert cost.version.tokens == 0 < cost.tokens

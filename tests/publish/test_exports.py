@@ -17,11 +17,12 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.publish.exports.formats import FORMATS, export
 from pipeline_tasks.publish.exports.lineage import LINEAGE, lineage_batches
 from pipeline_tasks.publish.exports.megatron_index import megatron_index_bytes
+from pipeline_tasks.publish.exports.sequences import Packing
 from pipeline_tasks.publish.exports.source import Source, Tokenizer
 from pipeline_tasks.publish.exports.tokens import dtype_for, index_bytes, write_bin
 from pipeline_tasks.publish.packed import Counts, DType, Packed, read_packed
 from pipeline_tasks.stage import Shards
-from pipeline_tasks.stages.pack import SEQUENCE
+from pipeline_tasks.stages.pack.sequences import SEQUENCE
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.shard_file import ShardWriter
 
@@ -67,7 +68,8 @@ def stored(root: Path, batch: pa.RecordBatch) -> Shards:
 def source(tmp_path: Path) -> Source:
     """The sequences and documents above, stored, with a tokenizer."""
     tokenizer = Tokenizer("tokenizers", "tiny", b"{}", 10, 0)
-    return Source(str(tmp_path), stored(tmp_path, SEQUENCES), stored(tmp_path, DOCUMENTS), tokenizer)
+    packed, documents = stored(tmp_path, SEQUENCES), stored(tmp_path, DOCUMENTS)
+    return Source(Packing(str(tmp_path), packed, documents, 4, 0, carried=True), tokenizer)
 
 
 def test_formats_do_not_share_file_names(source: Source, tmp_path: Path) -> None:

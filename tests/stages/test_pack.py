@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,9 +11,11 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.stages.pack import PLACED, SEQUENCE, Params
-from pipeline_tasks.stages.pack.concat import join_stretches, split_tokens
-from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.publish.exports.sequences import Packing
+from pipeline_tasks.stage import Shards
+from pipeline_tasks.stages.pack import PLACED
+from pipeline_tasks.stages.pack.sequences import SEQUENCE
+from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests.refining import commit_parent, refined, rows
 
 Doc = tuple[str, list[int]]
@@ -38,10 +39,23 @@ def packed(root: Path, shards: Sequence[Sequence[Doc]], length: int, batch_rows:
     _, manifest = refined(root, "pack", parent, {"length": length, "pad_id": 0}, batch_rows=batch_rows)
     measured = manifest.metrics["kept"].get("n_tokens", {"sum": 0})
     assert measured["sum"] == sum(len(some) for docs in shards for _, some in docs)
-    out = rows(root, manifest)
+    assert rows(root, manifest).schema.equals(PLACED)
+    documents = read_manifest(str(root), parent).shards
+    out = pa.Table.from_batches(Packing(str(root), manifest.shards, documents, length, 0, carried=True).batches())
     assert out.schema.equals(SEQUENCE)
+    assert_read_alone(root, manifest, documents, out, length)
     sequences_: list[dict[str, object]] = out.to_pylist()
     return sequences_
+
+
+def assert_read_alone(root: Path, manifest: Manifest, documents: Shards, out: pa.Table, length: int) -> None:
+    """Each packed shard by itself, with the documents from its own on, has the same sequences as in all."""
+    alone = [
+        Packing(str(root), (shard,), documents[at:], length, 0, carried=True).batches()
+        for at, shard in enumerate(manifest.shards)
+    ]
+    if alone:
+        assert pa.concat_tables([pa.Table.from_batches(batches) for batches in alone]).equals(out)
 
 
 def piece(name: str, doc_start: int, start: int, length: int) -> dict[str, object]:
@@ -87,13 +101,29 @@ def test_a_sequence_of_no_tokens_is_refused(tmp_path: Path) -> None:
         packed(tmp_path, [[("a", [1])]], 0)
 
 
-@pytest.mark.parametrize("at", [0, 1, 3])
-def test_a_stretch_that_is_lost_or_repeated_is_a_defect_that_is_named(at: int) -> None:
-    stretches = pa.Table.from_batches(split_tokens(iter(table([("a", [1, 2])]).to_batches()), 0, 4)).to_pylist()
-    stretches.append({**stretches[0], "at": at})
-    batch = pa.Table.from_pylist(stretches, schema=SEQUENCE.append(pa.field("at", pa.int32()))).to_batches()
-    with pytest.raises(ContractError, match="pack: sequence 0 has a hole at 2"):
-        list(join_stretches(iter(batch), params=Params(length=4, pad_id=0)))
+def test_documents_of_the_same_id_keep_their_places(tmp_path: Path) -> None:
+    docs = [("b", [1, 2]), ("a", [3]), ("a", [4, 5]), ("a", [6])]
+    sequences_ = packed(tmp_path, [docs], 4)
+    assert [sequence["tokens"] for sequence in sequences_] == [[1, 2, 3, 4], [5, 6, 0, 0]]
+    assert sequences_[1]["pieces"] == [piece("a", 1, 0, 1), piece("a", 0, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [("a", [1, 2]), ("c", [4]), ("b", [3])],
+        [("a", [1, 2]), ("b", [3])],
+        [("a", [1, 2]), ("b", [3]), ("d", [5])],
+        [("a", [1, 2]), ("b", [3, 4]), ("c", [5])],
+        [("b", [3]), ("c", [4])],
+    ],
+)
+def test_other_documents_than_those_of_the_sequences_are_refused(tmp_path: Path, others: list[Doc]) -> None:
+    parent = commit_parent(tmp_path, [table([("a", [1, 2]), ("b", [3]), ("c", [4])])])
+    _, manifest = refined(tmp_path, "pack", parent, {"length": 3})
+    documents = read_manifest(str(tmp_path), commit_parent(tmp_path, [table(others)], "others")).shards
+    with pytest.raises(ContractError, match=r"document [abc] is not among the documents.*build again"):
+        list(Packing(str(tmp_path), manifest.shards, documents, 3, 0, carried=True).batches())
 
 
 DOCS = st.lists(st.integers(0, 13), max_size=12).map(
@@ -182,11 +212,3 @@ def test_best_fit_has_no_tails(tmp_path: Path) -> None:
     parent = commit_parent(tmp_path, [table([("a", [1])])])
     with pytest.raises(RecipeError, match=r"tail: drop is for method: concat.*remove it"):
         refined(tmp_path, "pack", parent, {"method": "best_fit", "tail": "drop"})
-
-
-def test_slices_of_a_batch_are_cut_like_their_own_rows() -> None:
-    whole = table([(f"d{rank}", list(range(rank))) for rank in range(9)]).to_batches()[0]
-    own = pa.RecordBatch.from_pylist(whole.slice(3, 4).to_pylist(), schema=whole.schema)
-    sliced = pa.Table.from_batches(split_tokens(iter([whole.slice(3, 4)]), 5, 4))
-    assert sliced.to_pylist() == pa.Table.from_batches(split_tokens(iter([own]), 5, 4)).to_pylist()
-    assert np.asarray(sliced["n_tokens"]).sum() == 3 + 4 + 5 + 6

@@ -36,4 +36,6 @@ def _export(write: Writer, source: Source, prefix: str, promised: Promised) -> l
     with tempfile.TemporaryDirectory(prefix="refinery-export-") as folder:
         write(source, Path(folder))
         written = sorted(Path(folder).iterdir())
-        return [publish_file(source.root, f"{prefix}/{file.name}", file, promised, spare=True) for file in written]
+        return [
+            publish_file(source.packing.root, f"{prefix}/{file.name}", file, promised, spare=True) for file in written
+        ]

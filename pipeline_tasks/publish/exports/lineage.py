@@ -27,7 +27,6 @@ LINEAGE = pa.schema(
 )
 """One row per piece, by sequence and start; the last five columns locate the landed record."""
 
-_PIECES = ("sequence", "pieces")
 _ORIGIN = ("snapshot", "file", "offset", "record_id", "url")
 
 
@@ -37,7 +36,7 @@ def write(source: Source, folder: Path) -> None:
     It has no empty row group: `datasets` fails on one. Pages have checksums, as readers fetch single row groups.
     """
     with pq.ParquetWriter(folder / "lineage.parquet", LINEAGE, write_page_checksum=True) as writer:
-        for batch in lineage_batches(source.sequences(_PIECES), source.documents(("id", *_ORIGIN))):
+        for batch in lineage_batches(source.pieces(), source.documents(("id", *_ORIGIN))):
             if batch.num_rows:
                 writer.write_batch(batch)
 

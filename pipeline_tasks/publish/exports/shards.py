@@ -42,7 +42,8 @@ FILES = ("bin", "ends", "lineage.parquet")
 class PackedShard:
     """A packed shard, the shuffled shards that it and those after it were packed from, and how ids are stored.
 
-    `numbered` says whether documents have a column `copy`, `with_tokens` whether the packed shard has their tokens.
+    `numbered` says whether documents have a column `copy`, `with_tokens` whether the packed shard has their tokens,
+    `carried` whether its last sequence may go on in the next shards.
     """
 
     root: str
@@ -50,6 +51,7 @@ class PackedShard:
     shuffled: Shards
     numbered: bool
     with_tokens: bool
+    carried: bool
     length: int
     pad_id: int
     dtype: DType
@@ -59,12 +61,23 @@ class PackedShard:
         """What its files depend on: of a packed shard without tokens also its documents, the length and the pads."""
         if self.with_tokens:
             return self.packed.digest
-        return digest_of([self.packed.digest, self.shuffled[0].digest, self.length, self.pad_id], 64)
+        documents = [shard.digest for shard in self._reached()]
+        return digest_of([self.packed.digest, *documents, self.length, self.pad_id], 64)
+
+    def _reached(self) -> Iterator[Shard]:
+        """Yield the shuffled shards whose documents it may have: a document has at least one token."""
+        yield self.shuffled[0]
+        missing = self.length if self.carried else 0
+        for shard in self.shuffled[1:]:
+            if missing <= 0:
+                return
+            missing -= shard.rows
+            yield shard
 
 
 def write(shard: PackedShard, folder: Path) -> dict[str, int]:
     """Write the files of a packed shard into a local folder, as `shard.<ending>`; return its sequences and tokens."""
-    packing = Packing(shard.root, (shard.packed,), shard.shuffled, shard.length, shard.pad_id)
+    packing = Packing(shard.root, (shard.packed,), shard.shuffled, shard.length, shard.pad_id, shard.carried)
     sequences = list(packing.batches())
     with (folder / "shard.bin").open("wb") as out:
         counts = write_bin(sequences, out, shard.dtype)

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.stage import Batches, Shards
+from pipeline_tasks.publish.exports.sequences import Packing
+from pipeline_tasks.stage import Batches
 from pipeline_tasks.stages.tokenize.sentence_piece import suffix_of
 from pipeline_tasks.store.reading import read_history, read_shards
 
@@ -36,20 +37,22 @@ class Tokenizer:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The shards that `pack` and `shuffle` kept, and the tokenizer that `tokenize` saved."""
+    """The sequences that `pack` kept with the documents of `shuffle`, and the tokenizer that `tokenize` saved."""
 
-    root: str
-    packed: Shards
-    shuffled: Shards
+    packing: Packing
     tokenizer: Tokenizer
 
-    def sequences(self, columns: Sequence[str]) -> Batches:
-        """Yield columns of the sequences in their order: rows of `stages.pack.SEQUENCE`."""
-        return read_shards(self.root, self.packed, columns)
+    def sequences(self) -> Batches:
+        """Yield the sequences in their order, with their tokens: rows of `stages.pack.sequences.SEQUENCE`."""
+        return self.packing.batches()
+
+    def pieces(self) -> Batches:
+        """Yield the number and the pieces of each sequence, in their order."""
+        return read_shards(self.packing.root, self.packing.packed, ("sequence", "pieces"))
 
     def documents(self, columns: Sequence[str]) -> Batches:
         """Yield columns of the documents that were packed, in the order of packing."""
-        return read_shards(self.root, self.shuffled, columns)
+        return read_shards(self.packing.root, self.packing.documents, columns)
 
 
 def source_of(root: str, manifests: Mapping[str, Manifest]) -> Source:
@@ -59,7 +62,10 @@ def source_of(root: str, manifests: Mapping[str, Manifest]) -> Source:
         message = f"recipe packs tokens without {' and '.join(missing)}; add them to the recipe, or leave `pack` out"
         raise RecipeError(message)
     tokenizer = tokenizer_of(root, manifests["tokenize"])
-    return Source(root, manifests["pack"].shards, manifests["shuffle"].shards, tokenizer)
+    pack = manifests["pack"]
+    length, pad_id = (int(pack.params[name]) for name in ("length", "pad_id"))
+    packing = Packing(root, pack.shards, manifests["shuffle"].shards, length, pad_id, carried=True)
+    return Source(packing, tokenizer)
 
 
 def tokenizer_of(root: str, tokenize: Manifest) -> Tokenizer:

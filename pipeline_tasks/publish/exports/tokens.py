@@ -20,15 +20,12 @@ from pipeline_tasks.publish.exports.megatron_index import megatron_index_bytes
 from pipeline_tasks.publish.exports.source import Source
 from pipeline_tasks.publish.packed import Counts, DType
 
-COLUMNS = ("sequence", "tokens", "n_tokens")
-"""Columns of packed sequences that `write_bin` reads."""
-
 
 def write(source: Source, folder: Path) -> None:
     """Write `tokens.bin`, `tokens.json` and `tokens.idx`."""
     dtype = dtype_for(source.tokenizer.vocab_size)
     with (folder / "tokens.bin").open("wb") as out:
-        counts = write_bin(source.sequences(COLUMNS), out, dtype)
+        counts = write_bin(source.sequences(), out, dtype)
     (folder / "tokens.json").write_bytes(index_bytes(counts, dtype, source.tokenizer.digest))
     (folder / "tokens.idx").write_bytes(megatron_index_bytes(counts, dtype))
 

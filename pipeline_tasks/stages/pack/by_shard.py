@@ -32,47 +32,52 @@ def pack_shard(docs: Batches, *, params: Params) -> Batches:
     Sequences have no tokens: these stay with the documents. With `tail: drop`, all rows have a column `reason`, and a
     last sequence that is not full is rejected for it.
     """
-    shard = _read(docs)
-    layout = (_fitted if params.method == "best_fit" else _stretched)(shard.lengths, params.length)
-    yield _judged(pa.RecordBatch.from_pylist([], schema=PLACED), params)
-    for first in range(0, layout.number, BATCH_ROWS):
-        yield _judged(_sequences(shard, layout, range(first, min(first + BATCH_ROWS, layout.number))), params)
+    documents = read_documents(docs)
+    layout = (_fitted if params.method == "best_fit" else stretched)(documents.lengths, params.length)
+    for batch in sequences(documents, layout):
+        yield _judged(batch, params)
 
 
-def _judged(sequences: pa.RecordBatch, params: Params) -> pa.RecordBatch:
+def _judged(batch: pa.RecordBatch, params: Params) -> pa.RecordBatch:
     """Return sequences; where tails are dropped, with the reason of each that is not full."""
     if params.tail != "drop":
-        return sequences
-    full = np.asarray(sequences["n_tokens"]) == params.length
-    return reject(sequences, pa.array(np.full(len(full), TAIL, object), pa.string(), mask=full))
+        return batch
+    full = np.asarray(batch["n_tokens"]) == params.length
+    return reject(batch, pa.array(np.full(len(full), TAIL, object), pa.string(), mask=full))
 
 
-class Shard(NamedTuple):
-    """A shard's documents: how many tokens each has, ids, and numbers of copies."""
+class PackedDocuments(NamedTuple):
+    """Documents in the order of packing: how many tokens each has, ids, and numbers of copies."""
 
     lengths: Numbers
     ids: pa.Array
     copies: npt.NDArray[np.int32]
 
 
-def _read(docs: Batches) -> Shard:
+def read_documents(docs: Batches) -> PackedDocuments:
+    """Return the documents of a shard, without their tokens."""
     lengths, ids, copies = [], [], []
     for batch in docs:
         lengths.append(np.asarray(batch["n_tokens"], np.int64))
         ids.append(batch["id"])
         copies.append(copies_of(batch))
-    return Shard(np.concatenate(lengths), pa.concat_arrays(ids), np.concatenate(copies))
+    return PackedDocuments(np.concatenate(lengths), pa.concat_arrays(ids), np.concatenate(copies))
 
 
-def _stretched(lengths: Numbers, length: int) -> Layout:
-    """Return documents end to end, cut at every multiple of `length`: only the last sequence may have room."""
+def stretched(lengths: Numbers, length: int, start: int = 0, stop: int | None = None) -> Layout:
+    """Return documents end to end, from token `start` to `stop`, cut after every `length` tokens.
+
+    Only the last sequence may have room.
+    """
     ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    cuts = np.unique(np.concatenate([(ends - lengths)[lengths > 0], np.arange(0, total, length)]))
+    stop = (int(ends[-1]) if len(ends) else 0) if stop is None else stop
+    begins = (ends - lengths)[lengths > 0]
+    cuts = np.unique(np.concatenate([begins[(begins >= start) & (begins < stop)], np.arange(start, stop, length)]))
     documents = np.searchsorted(ends, cuts, side="right")
     doc_starts = cuts - (ends - lengths)[documents]
+    at = cuts - start
     return Layout(
-        documents, doc_starts, np.diff(cuts, append=total), cuts // length, cuts % length, -(-total // length)
+        documents, doc_starts, np.diff(cuts, append=stop), at // length, at % length, -(-(stop - start) // length)
     )
 
 
@@ -95,23 +100,30 @@ def _fitted(lengths: Numbers, length: int) -> Layout:
     return Layout(documents, doc_starts, sizes, sequences, starts, count)
 
 
-def _sequences(shard: Shard, layout: Layout, numbers: range) -> pa.RecordBatch:
-    """Return sequences of a layout as rows of `PLACED`."""
+def sequences(documents: PackedDocuments, layout: Layout, first: int = 0) -> Batches:
+    """Yield the sequences of a layout, numbered from `first`, as rows of `PLACED`; at least one batch."""
+    yield pa.RecordBatch.from_pylist([], schema=PLACED)
+    for begin in range(0, layout.number, BATCH_ROWS):
+        yield _rows(documents, layout, range(begin, min(begin + BATCH_ROWS, layout.number)), first)
+
+
+def _rows(documents: PackedDocuments, layout: Layout, numbers: range, first: int) -> pa.RecordBatch:
+    """Return some sequences of a layout as rows of `PLACED`."""
     begin, end = np.searchsorted(layout.sequences, [numbers.start, numbers.stop])
-    documents, doc_starts, sizes, sequences, starts = (column[begin:end] for column in layout[:5])
+    sources, doc_starts, sizes, sequence, starts = (column[begin:end] for column in layout[:5])
     pieces = pa.StructArray.from_arrays(
         [
-            shard.ids.take(pa.array(documents)),
+            documents.ids.take(pa.array(sources)),
             pa.array(doc_starts),
             pa.array(starts.astype(np.int32)),
             pa.array(sizes.astype(np.int32)),
-            pa.array(shard.copies[documents]),
+            pa.array(documents.copies[sources]),
         ],
         fields=list(PIECE),
     )
-    borders = np.searchsorted(sequences, np.arange(numbers.start, numbers.stop + 1)).astype(np.int32)
+    borders = np.searchsorted(sequence, np.arange(numbers.start, numbers.stop + 1)).astype(np.int32)
     columns = [
-        pa.array(np.arange(numbers.start, numbers.stop)),
+        pa.array(np.arange(numbers.start, numbers.stop) + first),
         pa.array(np.add.reduceat(sizes, borders[:-1])),
         pa.ListArray.from_arrays(pa.array(borders), pieces, type=PLACED.field("pieces").type),
     ]
