@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Mapping
 from functools import lru_cache
+from html import escape
 from importlib import import_module
 from typing import Any
 
@@ -154,4 +155,4 @@ def _page(page: str, stage: str) -> str:
     for styled in body.xpath("//*[@style]"):
         del styled.attrib["style"]
     content = html.tostring(body, encoding="unicode")
-    return f'<!DOCTYPE html>\n<html lang="en">{HEAD.replace("STAGE", stage)}\n{content}</html>\n'
+    return f'<!DOCTYPE html>\n<html lang="en">{HEAD.replace("STAGE", escape(stage))}\n{content}</html>\n'

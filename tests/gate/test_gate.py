@@ -287,6 +287,20 @@ def test_data_docs_show_a_number_of_any_precision(caplog: pytest.LogCaptureFixtu
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
+def test_the_title_of_a_page_shows_a_name_and_no_markup() -> None:
+    bound: Any = {
+        "type": "expect_column_min_to_be_between",
+        "kwargs": {"column": "retention", "min_value": 0.25, "max_value": 0.9},
+        "severity": "critical",
+        "notes": "kept",
+    }
+    name = "a & </title><script>b</script>"
+    _, page = validate(name, "a run", {"retention": 0.5}, [bound])
+    shown = html.fromstring(page)
+    assert shown.xpath("string(//title)") == f"Gate of {name}"
+    assert not shown.xpath("//script")
+
+
 def test_gates_may_be_judged_at_once(tmp_path: Path) -> None:
     manifests = [kept(healthy("filter_url"), share, "filter_url:domain") for share in (0.3, 0.6, 0.95, 1.0)]
     with ThreadPoolExecutor(4) as pool:
