@@ -125,7 +125,7 @@ def plan_lines(facts: Mapping[str, Any]) -> Iterator[str]:
 def _row(group: Mapping[str, Any]) -> Sequence[str]:
     epochs = group["taken"] / group["available"] if group["available"] else 0.0
     counts = [f"{group[name]:,}" for name in COUNTED]
-    return [group["group"] or "(none)", *counts, f"{epochs:.3f}", group["limited_by"]]
+    return [group["group"] or "(none)", *counts, f"{epochs:.3f}", group["limited_by"] or "-"]
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:

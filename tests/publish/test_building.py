@@ -375,6 +375,7 @@ def test_a_plan_is_a_table_and_moves_nothing(root: str) -> None:
     )
     assert lines[0].startswith("2 snapshots, 2026-11-19 to 2026-11-20")
     assert next(line for line in lines if line.startswith("en")).split()[-3:] == ["3.000", "max_epochs", "3"]
+    assert next(line for line in lines if line.startswith("de")).split()[-1] == "-", "nothing limits this group"
     assert lines[-1].startswith("all")
     written = {str(path.relative_to(root)).split("/")[0] for path in set(Path(root).rglob("*.parquet")) - before}
     assert written <= {"compose", "select", "mix"}  # layers: the documents are read where they were tokenized
