@@ -13,7 +13,7 @@ from pipeline_tasks.inspect.diff import Diff, Retention, compare
 from pipeline_tasks.inspect.distributions import paired_distributions
 from pipeline_tasks.inspect.document_sets import Amount
 from pipeline_tasks.inspect.plotted_report import Published
-from pipeline_tasks.inspect.stage_differences import Shift, StageDifference
+from pipeline_tasks.inspect.stage_differences import Rows, Shift, StageDifference
 from pipeline_tasks.inspect.versions import VersionLine, list_versions
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.plots.change import change_plot
@@ -88,7 +88,7 @@ class Compared:
         return short_name(self.diff.a, self.diff), short_name(self.diff.b, self.diff)
 
     @property
-    def reasons(self) -> list[tuple[str, str, tuple[int, int]]]:
+    def reasons(self) -> list[tuple[str, str, Rows]]:
         """The rows of each reason, by stage, in both versions."""
         stages = self.diff.stages if self.diff else ()
         return [(stage.stage, reason, rows) for stage in stages for reason, rows in stage.reasons.items()]
@@ -251,14 +251,9 @@ def side_name(version: Version, diff: Diff) -> str:
 
 
 def _stages(diff: Diff) -> Plot | None:
-    counts = {stage.stage: _kept(stage) for stage in diff.stages if stage.stage not in COPIES}
+    counts = {stage.stage: stage.rows for stage in diff.stages if stage.stage not in COPIES}
     colors = dict(reversed(_colors(diff).items()))
     return change_plot("Rows that each stage kept", "stage", counts, colors=colors, ranked=False)
-
-
-def _kept(stage: StageDifference) -> tuple[int, int]:
-    a, b = stage.rows
-    return a or 0, b or 0
 
 
 def _distributions(root: str, diff: Diff) -> list[Plot]:

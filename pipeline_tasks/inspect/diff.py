@@ -154,7 +154,7 @@ def diff_lines(diff: Diff) -> Iterator[str]:
     yield ""
     yield f"{'stage':<18}{'rows in':>26}{'rows kept':>26}"
     for stage in diff.stages:
-        yield f"{stage.stage:<18}{_pair(*stage.rows_in):>26}{_pair(*stage.rows):>26}"
+        yield f"{stage.stage:<18}{_pair(*stage.rows_in):>26}{_pair(*stage.rows):>26}{_only_in(stage)}"
         yield from (f"    {_setting(difference)}" for difference in stage.differences)
         yield from _reason_lines(stage)
     if diff.shifts:
@@ -180,10 +180,15 @@ def _pair(a: int | None, b: int | None) -> str:
     return left if left == right else f"{left} -> {right}"
 
 
+def _only_in(stage: StageDifference) -> str:
+    """Return the mark of a stage that one of the versions lacks."""
+    return "" if all(stage.present) else f"  only in {'A' if stage.present[0] else 'B'}"
+
+
 def _reason_lines(stage: StageDifference) -> Iterator[str]:
     differing = {reason: pair for reason, pair in stage.reasons.items() if pair[0] != pair[1]}
     for reason, (a, b) in [*differing.items()][:MOST_REASONS]:
-        yield f"    {reason}: {a:,} -> {b:,} rows"
+        yield f"    {reason}: {_pair(a, b)} rows"
     if len(differing) > MOST_REASONS:
         yield f"    ... and {len(differing) - MOST_REASONS:,} more reasons; --json has all"
 

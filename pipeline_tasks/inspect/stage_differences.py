@@ -18,6 +18,9 @@ URL = "url"
 LARGE, MODERATE = 0.25, 0.1
 """Population stability index from which on a shift is called large or moderate, as gates refuse and warn."""
 
+Rows = tuple[int | None, int | None]
+"""Rows of something in both versions; None where nothing counted them."""
+
 Manifests = Mapping[str, Manifest]
 """Manifests by stage, in order."""
 
@@ -35,14 +38,16 @@ class Difference:
 class StageDifference:
     """A stage of one version or both: rows that came in and stayed (None where nothing counted them).
 
-    `reasons` are the rows that it rejected or quarantined in each version, by reason.
+    `reasons` are the rows that it rejected or quarantined in each version, by reason; None where there is no such
+    stage, which `present` says of each version.
     """
 
     stage: str
-    rows_in: tuple[int | None, int | None]
-    rows: tuple[int | None, int | None]
+    rows_in: Rows
+    rows: Rows
     differences: tuple[Difference, ...]
-    reasons: Mapping[str, tuple[int, int]]
+    reasons: Mapping[str, Rows]
+    present: tuple[bool, bool] = (True, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +93,20 @@ def _stages(a: Manifests, b: Manifests) -> list[str]:
 def _stage_difference(stage: str, a: Manifest | None, b: Manifest | None) -> StageDifference:
     left, right = _rows(a), _rows(b)
     differences = tuple(_differences(a, b)) if a and b else ()
-    return StageDifference(stage, (left[0], right[0]), (left[1], right[1]), differences, _reasons(a, b))
+    rows_in, rows = (left[0], right[0]), (left[1], right[1])
+    return StageDifference(stage, rows_in, rows, differences, _reasons(a, b), (a is not None, b is not None))
 
 
-def _reasons(a: Manifest | None, b: Manifest | None) -> dict[str, tuple[int, int]]:
+def _reasons(a: Manifest | None, b: Manifest | None) -> dict[str, Rows]:
     """Return the rows of each reason in both manifests, the most frequent reason first."""
-    left, right = ({**of.rejected, **of.quarantined} if of else {} for of in (a, b))
-    pairs = {reason: (left.get(reason, 0), right.get(reason, 0)) for reason in {**left, **right}}
-    return dict(sorted(pairs.items(), key=lambda pair: (-max(pair[1]), pair[0])))
+    left, right = ({**of.rejected, **of.quarantined} if of else None for of in (a, b))
+    pairs = {reason: (_count(left, reason), _count(right, reason)) for reason in {**(left or {}), **(right or {})}}
+    return dict(sorted(pairs.items(), key=lambda pair: (-max(filter(None, pair[1]), default=0), pair[0])))
+
+
+def _count(reasons: Mapping[str, int] | None, reason: str) -> int | None:
+    """Return the rows of a reason; None of a stage that is not there, which rejected none because it did not run."""
+    return None if reasons is None else reasons.get(reason, 0)
 
 
 def _rows(manifest: Manifest | None) -> tuple[int | None, int | None]:

@@ -186,6 +186,31 @@ def test_builds_are_compared_though_their_stages_are_of_another_kind(
     }
 
 
+def test_a_stage_that_one_version_lacks_has_no_rows_there_and_no_zeros(
+    small_root: SmallRoot, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`0` said that a stage had rejected nothing, of a version in which it never ran."""
+    root = str(tmp_path / "root")
+    shutil.copytree(small_root.root, root)
+    compose = replace(committed(Path(root), [f"{number:032x}" for number in range(8)]), stage="compose")
+    select = replace(compose, stage="select", rows_in=11, rejected={"select:filtered": 3})
+    published(root, compose=compose)
+    published(root, compose=compose, select=select)
+    assert main(["diff", "1", "2", root, "--recipe", "corpus"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("select"))
+    assert lines[at].split() == ["select", "-", "->", "11", "-", "->", "8", "only", "in", "B"]
+    assert lines[at + 1] == "    select:filtered: - -> 3 rows"
+    assert not any("only in" in line for line in lines if line.startswith("compose"))
+    assert main(["diff", "2", "1", root, "--recipe", "corpus", "--json"]) == 0
+    stage = json.loads(capsys.readouterr().out)["stages"][1]
+    assert (stage["rows"], stage["reasons"], stage["present"]) == (
+        [8, None],
+        {"select:filtered": [3, None]},
+        [True, False],
+    )
+
+
 def test_the_table_names_what_differs_and_what_was_not_read(
     small_root: SmallRoot, capsys: pytest.CaptureFixture[str]
 ) -> None:

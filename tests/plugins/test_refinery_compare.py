@@ -164,6 +164,29 @@ def test_whole_recipes_and_retracted_versions_are_compared(
     assert (by_name.status_code, "was retracted on" in by_name.text) == (422, True)
 
 
+def test_a_stage_that_one_version_lacks_is_named_and_has_no_zeros(
+    visitor: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "root"
+    shutil.copytree(root, copy)
+    version = version_log.versions(str(copy), "web")[0]
+    fields = {name: value for name, value in asdict(version).items() if name != "number"}
+    parent = version.manifests["filter_quality"]
+    texts = [f"{text} {at}" for at, text in enumerate(TEXTS)]
+    twice = commit_parent(copy, [documents([*texts, *texts])])
+    path, manifest = refined(copy, "dedup_exact", twice)
+    stages = {"filter_quality": parent, "dedup_exact": path}
+    version_log.append(str(copy), fields | {"manifests": stages, "files": (), "snapshot": "2026-11-22"})
+    monkeypatch.setenv("REFINERY_ROOT", str(copy))
+    words = text(shown(visitor, a="1", b="4").text)
+    rejected = sum(manifest.rejected.values())
+    assert f"- → to {manifest.rows_in} - → to {manifest.rows}" in words
+    assert "the stage is only in 4" in words
+    [reason] = manifest.rejected
+    assert f"{reason} dedup_exact - {rejected} -" in words
+    assert "the stage is only in 4" in text(shown(visitor, a="4", b="1").text)
+
+
 @pytest.fixture
 def two_recipes(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A copy of the root with a second recipe, which keeps fewer documents of the same snapshot, and its costs."""

@@ -205,6 +205,14 @@ def test_a_change_has_two_bars_per_name_and_all_names_in_its_table() -> None:
     assert change_plot("Rejected", "reason", {"c4:rule": (0, 0)}) is None
 
 
+def test_a_side_that_lacks_a_name_has_no_bar_and_no_zero() -> None:
+    plot = change_plot("Kept", "stage", {"extract": (7, 5), "select": (None, 3), "land": (None, None)})
+    assert plot is not None
+    assert_drawn(plot)
+    assert [(row["name"], row["rows"]) for row in values(plot)] == [("extract", 7), ("extract", 5), ("select", 3)]
+    assert plot.rows == [("extract", "7", "5", "-2"), ("select", "-", "3", "-")]
+
+
 def test_sides_have_their_own_names_and_colors_and_stages_keep_their_order() -> None:
     stages = {f"stage {at}": (at, at + 1) for at in range(NAMES + 3)}
     plot = change_plot("Kept", "stage", stages, colors={"1: a": "--plot-2", "2: b": "--plot-1"}, ranked=False)

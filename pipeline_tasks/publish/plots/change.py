@@ -13,34 +13,44 @@ NAMES = 12
 BAR = 9
 """Pixels of a bar."""
 
+Counts = tuple[int | None, int | None]
+"""What both sides counted of a name; None of a side that lacks it."""
+
 
 def change_plot(
     title: str,
     what: str,
-    counts: Mapping[str, tuple[int, int]],
+    counts: Mapping[str, Counts],
     note: str = "",
     *,
     colors: Mapping[str, str] = SERIES,
     ranked: bool = True,
 ) -> Plot | None:
-    """Plot the two counts of each name; None if nothing is counted.
+    """Plot the two counts of each name; None if nothing is counted. A side that lacks a name has no bar of it.
 
     `colors` has the names of the sides. Unless `ranked`, all names are plotted in their order, not the highest first.
     """
     names = [name for name, pair in counts.items() if any(pair)]
     if ranked:
-        names.sort(key=lambda name: (-max(counts[name]), name))
+        names.sort(key=lambda name: (-max(filter(None, counts[name])), name))
     if not names:
         return None
     shown = names[:NAMES] if ranked else names
     rows = [row for name in shown for row in _rows(name, colors, counts[name])]
-    table = [(name, f"{now:,}", f"{then:,}", f"{then - now:+,}") for name in names for now, then in (counts[name],)]
+    table = [(name, *_cells(*counts[name])) for name in names]
     return Plot(title, _spec(rows, shown, colors), (what, *colors, "change"), table, note)
 
 
-def _rows(name: str, sides: Iterable[str], counts: tuple[int, int]) -> Iterator[Row]:
+def _cells(now: int | None, then: int | None) -> tuple[str, str, str]:
+    """Return both counts and their change as text, "-" for what is not there."""
+    change = "-" if now is None or then is None else f"{then - now:+,}"
+    return "-" if now is None else f"{now:,}", "-" if then is None else f"{then:,}", change
+
+
+def _rows(name: str, sides: Iterable[str], counts: Counts) -> Iterator[Row]:
     for series, count in zip(sides, counts, strict=True):
-        yield {"name": name, "series": series, "rows": count}
+        if count is not None:
+            yield {"name": name, "series": series, "rows": count}
 
 
 def _spec(rows: list[Row], names: list[str], colors: Mapping[str, str]) -> Spec:
