@@ -23,8 +23,9 @@ SHOWN = 12
 class VersionLine:
     """One version of a recipe, for the list.
 
-    `published_at` is when its entry of the log was written, as its store says: ISO 8601 in UTC. `note` says when and
-    why a retracted version was retracted, which version follows a superseded one, and what a partial one lacks.
+    `published_at` is the time that its entry has, ISO 8601 in UTC. An entry of an earlier release has none: then it is
+    the time of the entry's file (`is_file_time`), which a copy of the root may have changed. `note` says when and why a
+    retracted version was retracted, which version follows a superseded one, and what a partial one lacks.
     """
 
     recipe: str
@@ -36,6 +37,7 @@ class VersionLine:
     sequences: int
     tokenizer: str
     published_at: str
+    is_file_time: bool = False
     note: str = ""
 
 
@@ -70,7 +72,8 @@ def list_versions(root: str, recipe: str) -> list[VersionLine]:
 
 def _line(root: str, version: Version, newest: Version | Retraction, times: dict[str, float]) -> VersionLine:
     state, note = _state(root, version, newest)
-    at = times[version_log.version_path(version.recipe, version.number)]
+    stored = datetime.fromtimestamp(times[version_log.version_path(version.recipe, version.number)], UTC)
+    at = datetime.fromisoformat(version.at) if version.at else stored
     return VersionLine(
         recipe=version.recipe,
         number=version.number,
@@ -80,7 +83,8 @@ def _line(root: str, version: Version, newest: Version | Retraction, times: dict
         tokens=version.tokens,
         sequences=version.sequences,
         tokenizer=version.tokenizer,
-        published_at=datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
+        published_at=at.isoformat(timespec="seconds"),
+        is_file_time=not version.at,
         note=note,
     )
 
@@ -104,6 +108,6 @@ def table_lines(lines: Sequence[VersionLine]) -> Iterator[str]:
         row = (
             f"{line.recipe:<12}{line.number:>8}  {line.snapshot:<20}{line.state:<11}{line.documents:>13,}"
             f"{line.tokens:>19,}{line.sequences:>15,}  {line.tokenizer[:SHOWN] or '-':<{SHOWN}}  "
-            f"{line.published_at[:16].replace('T', ' ')}"
+            f"{line.published_at[:16].replace('T', ' ')}{' (of its file)' if line.is_file_time else ''}"
         )
         yield f"{row}  {line.note}".rstrip()

@@ -112,7 +112,7 @@ def _fill(database: Database, root: str, rebuilt: Rebuilt, old: Path | None = No
 def _entries(
     root: str, recipe: str, rebuilt: Rebuilt
 ) -> Iterator[tuple[version_log.Version | version_log.Retraction, str]]:
-    """Yield the entries of a recipe's log, oldest first, each with the time at which it was stored."""
+    """Yield the entries of a recipe's log, oldest first, each with its time; one without has that of its file."""
     try:
         times = {
             entry.path: datetime.fromtimestamp(entry.modified, UTC).isoformat(timespec="microseconds")
@@ -124,7 +124,7 @@ def _entries(
         return
     latest = ""
     for entry in entries:  # a copied root may have its times in any order, and later entries have later times
-        latest = max(latest, times.get(version_log.version_path(recipe, entry.number), ""))
+        latest = max(latest, entry.at or times.get(version_log.version_path(recipe, entry.number), ""))
         yield entry, latest
 
 

@@ -34,7 +34,8 @@ class Version:
     stage. `files` are all files that were published with it, below `prefix`. The dataset is the documents of
     every snapshot's newest version, less those that any of these versions supersedes. This version supersedes
     `superseded` documents of earlier snapshots by `superseding` documents of its own; `superseded_path` is the file
-    that lists them ("" if there are none). `tokenizer` is the SHA-256 of its tokenizer ("" without).
+    that lists them ("" if there are none). `tokenizer` is the SHA-256 of its tokenizer ("" without). `at` is the time
+    of publication, ISO 8601 in UTC ("" of an entry that an earlier release wrote).
     """
 
     number: int
@@ -52,6 +53,7 @@ class Version:
     superseded_path: str = ""
     tokenizer: str = ""
     files: tuple[PublishedFile, ...] = ()
+    at: str = ""
 
     @property
     def report(self) -> str:
@@ -238,7 +240,7 @@ def append(root: str, fields: Mapping[str, Any]) -> Version:
         if newest is not None:
             return newest
         refuse_retracted(root, recipe, snapshot, fields["manifests"])
-        version = Version(number=next_number(chain), **fields)
+        version = Version(**{**fields, "number": next_number(chain), "at": _now()})
         if append_entry(root, dataset_log(recipe), chain, asdict(version)):
             return version
 
@@ -255,12 +257,13 @@ def unchanged(
     newest = _newest_by_snapshot(known).get(str(fields["snapshot"]))
     if not isinstance(newest, Version):
         return None
-    same = _data(newest) == _data(Version(number=newest.number, **fields))
+    same = _data(newest) == _data(Version(**{**fields, "number": newest.number}))
     return newest if same and _has_report(root, newest) else None
 
 
 def _data(version: Version) -> Version:
-    return replace(version, files=tuple(file for file in version.files if file.path != version.report))
+    """Return a version without its report and its time, which two versions of the same data may have of their own."""
+    return replace(version, files=tuple(file for file in version.files if file.path != version.report), at="")
 
 
 def _has_report(root: str, version: Version) -> bool:
@@ -315,6 +318,11 @@ def retract(root: str, recipe: str, snapshot: str, reason: str = "") -> Retracti
             return retraction
 
 
+def _now() -> str:
+    """Return the time of an entry; versions that follow each other within a second keep their order."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
 def restore(root: str, recipe: str, snapshot: str) -> Version:
     """Publish the last version of a retracted snapshot again; RecipeError if it is not retracted."""
     while True:
@@ -324,6 +332,6 @@ def restore(root: str, recipe: str, snapshot: str) -> Version:
             message = f"{root}: snapshot {snapshot!r} of recipe {recipe} is not retracted; there is nothing to undo"
             raise RecipeError(message)
         last = [entry for entry in entries if isinstance(entry, Version) and entry.snapshot == snapshot][-1]
-        version = replace(last, number=next_number(chain))
+        version = replace(last, number=next_number(chain), at=_now())
         if append_entry(root, dataset_log(recipe), chain, asdict(version)):
             return version

@@ -1,6 +1,7 @@
 """`refinery versions` lists every version of every recipe, the newest last, with what has become of it."""
 
 import json
+import os
 import shutil
 from dataclasses import fields
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.versions import list_versions
 from pipeline_tasks.publish import version_log
+from tests.refining import resealed
 from tests.small_root import DAYS, RECIPE, SmallRoot
 
 
@@ -43,6 +45,27 @@ def test_a_version_is_published_superseded_or_retracted(root: str) -> None:
     assert lines[0].note == "version 5 follows it"
     assert lines[2].note.endswith("a test")
     assert all(line.tokens and line.sequences and len(line.tokenizer) == 64 for line in lines)
+
+
+def test_a_copy_of_a_root_has_the_times_at_which_versions_were_published(
+    root: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = str(shutil.copytree(root, tmp_path / "copy", copy_function=shutil.copyfile))
+    for path in Path(copy).glob("datasets/*/*.json"):
+        os.utime(path, (0, 0))
+    assert list_versions(copy, RECIPE) == list_versions(root, RECIPE)
+    assert list_versions(copy, RECIPE)[0].published_at[:19] == version_log.versions(root, RECIPE)[0].at[:19]
+    assert not any(line.is_file_time for line in list_versions(copy, RECIPE))
+    again = version_log.restore(copy, RECIPE, DAYS[2])
+    assert again.at > version_log.versions(copy, RECIPE)[-2].at, "it is published now, and not when it first was"
+    first = Path(copy, version_log.version_path("corpus", 1))
+    resealed(first, at="")
+    Path(copy, "datasets/corpus/heads", first.stem).unlink()
+    os.utime(first, (0, 0))
+    [line] = list_versions(copy, "corpus")
+    assert (line.published_at, line.is_file_time) == ("1970-01-01T00:00:00+00:00", True)
+    assert main(["versions", "--recipe", "corpus", copy]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("1970-01-01 00:00 (of its file)")
 
 
 def test_every_recipe_is_listed_unless_one_is_named(root: str, capsys: pytest.CaptureFixture[str]) -> None:
