@@ -9,12 +9,13 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
 
 from pipeline_tasks.constraints import OMITTED, Share
-from pipeline_tasks.errors import ContractError, DigestMismatch, NothingLanded, SnapshotIncomplete
+from pipeline_tasks.errors import ContractError, DigestMismatch, NothingLanded, RecipeError, SnapshotIncomplete
 from pipeline_tasks.landing import cuts
 from pipeline_tasks.landing.folder import Folder, hidden_part, look, refuse_overlap, refuse_table, shown
 from pipeline_tasks.landing.sampling import Piece, sampled
@@ -36,6 +37,9 @@ LISTING_BYTES = 64 << 20
 """Bytes that `snapshot.json` or a list of paths may have, inflated; Common Crawl's have 14 MB."""
 
 LISTING_LINES = 1_000_000
+
+PARENT = 2
+"""Snapshots in a folder from which on it is no snapshot itself."""
 
 NAMED = 10
 """Files that an error names."""
@@ -65,7 +69,7 @@ def list_snapshot(uri: str, snapshot: str = "") -> Listing:
     while a promised file is missing or has another size. Without a promise the snapshot is all archives in the folder,
     or all tables if there are no archives. Its name is `snapshot`, else the one in `snapshot.json`, else that of the
     folder. NothingLanded is raised where there are no files, or none are promised, RecipeError for the folder of a
-    Delta, Iceberg or Hudi table.
+    Delta, Iceberg or Hudi table, and for one that contains several promised snapshots and promises no files itself.
     """
     uri = _absolute(uri)
     folder = look(uri)
@@ -176,6 +180,7 @@ def _some(names: Iterable[str]) -> str:
 
 def _unpromised(uri: str, folder: Folder, snapshot: str) -> Listing:
     refuse_table(folder)
+    _refuse_parent(uri, folder)
     visible = folder.visible
     chosen = _of_kind(visible, ARCHIVES) or _of_kind(visible, TABLES)
     skipped = _skipped(folder)
@@ -187,6 +192,30 @@ def _unpromised(uri: str, folder: Folder, snapshot: str) -> Listing:
         raise NothingLanded(message)
     ignored = tuple(sorted(set(visible) - set(chosen)))
     return Listing(snapshot, tuple((name, folder.files[name], "") for name in chosen), ignored, skipped)
+
+
+def _refuse_parent(uri: str, folder: Folder) -> None:
+    """Raise RecipeError for a folder of snapshots, of which each has a promise of its own."""
+    named = (name for name in folder.visible if name.endswith(f"/{PROMISE}"))
+    first = list(islice((name for name in named if _is_promise(folder, name)), PARENT))
+    if len(first) < PARENT:
+        return
+    places = [shown(name.removesuffix(f"/{PROMISE}")) for name in first]
+    message = (
+        f"{uri} contains several snapshots, {' and '.join(places)} among them: each has a {PROMISE} of its own. Refine "
+        f"one after the other (--input {uri.rstrip('/')}/{places[0]}); to refine them as one snapshot, name the files "
+        f"of all in {uri.rstrip('/')}/{PROMISE}"
+    )
+    raise RecipeError(message)
+
+
+def _is_promise(folder: Folder, name: str) -> bool:
+    """Return whether a file has the form of a promise: data may have its name."""
+    try:
+        promise = json.loads(_list_body(folder, name))
+        return isinstance(promise, dict) and all(map(_promised_file, promise["files"]))
+    except (ValueError, KeyError, TypeError, RecursionError, OSError, ContractError):
+        return False
 
 
 def _skipped(folder: Folder) -> tuple[tuple[str, str], ...]:

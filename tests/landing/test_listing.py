@@ -215,6 +215,37 @@ def test_tables_alone_are_a_snapshot(tmp_path: Path) -> None:
     assert [name for name, _, _ in list_snapshot(str(tmp_path)).files] == ["a.parquet", "b.jsonl.zst"]
 
 
+@pytest.mark.parametrize("above", ["", "crawls/web/"])
+def test_a_folder_of_snapshots_is_refused_with_the_way_out(any_root: str, above: str) -> None:
+    """It was refined as one snapshot, whose documents were those of every day and the lists of files themselves."""
+    bodies = {"a.jsonl": b"{}"}
+    days = {f"{above}2026-11-2{day}/": bodies | {"snapshot.json": promise(bodies)} for day in (0, 1, 2)}
+    put(any_root, {f"{day}{name}": body for day, files in days.items() for name, body in files.items()})
+    with pytest.raises(RecipeError, match=rf"--input {re.escape(any_root)}/{above}2026-11-20\); to refine them as one"):
+        list_snapshot(any_root)
+    with pytest.raises(RecipeError, match="contains several snapshots"):  # waiting does not help
+        arrival_of(any_root)
+    assert list_snapshot(f"{any_root}/{above}2026-11-20").snapshot == "2026-11-20"
+    whole = {f"{day}a.jsonl": b"{}" for day in days}
+    put(any_root, {"snapshot.json": promise(whole, "all")})
+    assert [name for name, _, _ in list_snapshot(any_root).files] == sorted(whole)
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        {"a/snapshot.json": promise(FILES)},
+        {"a/snapshot.json": promise(FILES), ".b/snapshot.json": promise(FILES), "_c/snapshot.json": promise(FILES)},
+        {"a/snapshot.json": promise(FILES), "b/snapshot.json": b'{"url": "https://example.org"}', "c/x.json": b"{}"},
+        {"a/snapshot.json": b"[]", "b/snapshot.json": b"\xff", "c/snapshot.json": b'{"files": 7}'},
+        {"a/old-snapshot.json": promise(FILES), "b/old-snapshot.json": promise(FILES)},
+    ],
+)
+def test_a_folder_with_folders_is_one_snapshot(tmp_path: Path, lists: dict[str, bytes]) -> None:
+    put(str(tmp_path), lists | {"day/1.jsonl": b"{}", "day/2.jsonl": b"{}"})
+    assert {"day/1.jsonl", "day/2.jsonl"} <= {name for name, _, _ in list_snapshot(str(tmp_path)).files}
+
+
 @pytest.mark.parametrize("files", [{}, {"README.md": b"x", "_SUCCESS": b""}], ids=["nothing", "nothing to read"])
 def test_an_empty_snapshot_is_refused_with_what_is_wanted(any_root: str, files: dict[str, bytes]) -> None:
     put(any_root, files)
