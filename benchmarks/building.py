@@ -6,7 +6,8 @@ Documents have random ids below 32,000 and lengths of a log-normal distribution 
 run on the local engine, one core; exports are those of `publish`. The first, small round compiles and is not counted.
 With another engine, seconds are those of a clock, on all cores, with its start not counted.
 `build_m_tokens_s` is of the largest size, without the mixing. `exponent` is the growth of seconds with tokens from the
-smallest to the largest size. `fill` is the share of positions that are no pads.
+smallest to the largest size. `fill` is the share of positions that are no pads; the gate's fact of that name leaves out
+as many pads as one sequence may have, and is a little larger.
 
 With `--peer`, so many megabytes of text (those of `benchmarks/tokens.py`) go through both: `build_ratio` is the
 processor time of datatrove's `DocumentTokenizer` and `DocumentTokenizerMerger` over that of Refinery's `tokenize`,

@@ -70,7 +70,9 @@ PARENT = Family(
         "tokens_lost": "tokens of the parent, or of the plan of `mix`, that are neither kept nor rejected; none for a "
         "stage that rejects documents",
         "chars_per_token": "code points of the parent per token",
-        "fill": "share of the positions of packed sequences that are no padding; that of the last one does not count",
+        "fill": "share of the positions of packed sequences that are no pads; up to `length - 1` pads do not count, as "
+        "the last sequence has to be padded, so it is a little above tokens / (sequences * `length`), in which all "
+        "`pads` of `dataset.json` count",
     },
 )
 

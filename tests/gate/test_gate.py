@@ -274,6 +274,16 @@ def test_data_docs_list_each_bound_with_its_note_the_broken_ones_first(tmp_path:
     assert all(row[5] for row in table)
 
 
+def test_the_pads_of_one_sequence_do_not_count_as_a_lack_of_fill(tmp_path: Path) -> None:
+    """So the fact is above the share of tokens in positions, which counts every pad."""
+    for tokens, fill in ((250, 1.0), (248, 1.0), (247, 1 - (360 - 249) / 30_000)):
+        packed = replace(healthy("pack"), metrics={"kept": numbers(n_tokens=[tokens] * 120), "rejects": {}})
+        fact = compute_facts(str(tmp_path), packed)["fill"]
+        assert fact is not None
+        assert fact.value == pytest.approx(fill)
+        assert fact.value >= tokens / 250
+
+
 def test_data_docs_show_a_number_of_any_precision(caplog: pytest.LogCaptureFixture) -> None:
     """Great Expectations hands numbers of numpy to its renderer, which knows none of more than a few digits."""
     kwargs = {"column": "retention", "min_value": 0.25, "max_value": 0.9}
