@@ -23,6 +23,7 @@ from pipeline_tasks.embedded.loops import ensure_compiled
 from pipeline_tasks.embedded.machine import named
 from pipeline_tasks.embedded.progress import Progress, Stopped, open_log, redirected_output
 from pipeline_tasks.embedded.summary import summary_lines
+from pipeline_tasks.engines.java import require_java
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
 from pipeline_tasks.landing.folder import refuse_overlap
@@ -78,12 +79,13 @@ def build(options: BuildOptions, *, json_summary: bool = False) -> int:
     check_bounds(recipe)
     check_recipe(recipe)
     check_overrides(options.override, gate_names(recipe))
+    check_engines(recipe, options.engine)
     require_root(options.root)
     require_usable(absolute(options.root))
     params = {
         "root": absolute(options.root),
         "partitions": options.partitions,
-        "engines": {"*": options.engine} if options.engine else {},
+        "engines": _engines(options.engine),
         "override": dict(options.override),
         "approval": 0,
     }
@@ -100,6 +102,7 @@ def run(options: RunOptions, *, json_summary: bool = False) -> int:
     check_bounds(recipe)
     check_recipe(recipe)
     check_overrides(options.override, gate_names(recipe))
+    check_engines(recipe, options.engine)
     name = recipe.name if options.sample == 1 else trial_of(recipe.name)
     require_folder(options.root)
     require_usable(absolute(options.root))
@@ -143,7 +146,7 @@ def _dag_params(options: RunOptions) -> dict[str, Any]:
         "root": root,
         "snapshot": snapshot,
         "partitions": options.partitions,
-        "engines": {"*": options.engine} if options.engine else {},
+        "engines": _engines(options.engine),
         "override": dict(options.override),
         "sample": options.sample,
         "patience": 0,
@@ -207,6 +210,29 @@ def _wired(kind: _Dag, recipe: str, params: Mapping[str, Any]) -> Any:  # noqa: 
     finally:
         sys.path.pop(0)
     return wiring.wire(loaded)
+
+
+def check_engines(recipe: Recipe, engine: str) -> None:
+    """Raise RecipeError if a stage runs on Spark of this machine, and there is no Java for it.
+
+    The stage would raise it, too, after the stages before it had run.
+    """
+    if SPARK not in early_start.embedded(engines_of(recipe, _engines(engine))):
+        return
+    try:
+        require_java()
+    except RecipeError as error:
+        stages = [step.stage for step in recipe.steps if engine_of(step.stage, step.engine, _engines(engine)) == SPARK]
+        message = (
+            f"recipe {recipe.name} runs {counted(len(stages), 'stage')} on Spark of this machine ({stages[0]} first): "
+            f"{error}; or run all stages without Spark, with `--engine local`"
+        )
+        raise RecipeError(message) from error
+
+
+def _engines(engine: str) -> dict[str, str]:
+    """Return the engines of a run by stage: one for all, or those of the recipe."""
+    return {"*": engine} if engine else {}
 
 
 def engines_of(recipe: Recipe, engines: Mapping[str, str]) -> frozenset[str]:

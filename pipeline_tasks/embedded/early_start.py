@@ -5,6 +5,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterable, Sequence
+from urllib.parse import unquote
 
 from pipeline_tasks.engines import choose
 from pipeline_tasks.recipe import RAY, SPARK
@@ -20,6 +21,23 @@ def connections() -> frozenset[str]:
     """Return the engines for which this process has, or may have, a connection already: they may be clusters."""
     elsewhere = any(name.startswith(SECRETS) for name in os.environ)
     return frozenset(name for name in (SPARK, RAY) if elsewhere or _variable(name) in os.environ)
+
+
+def embedded(names: Iterable[str]) -> frozenset[str]:
+    """Return the engines, of those named, that surely run on this machine."""
+    elsewhere = connections()
+    return frozenset(name for name in names if name not in elsewhere or _is_local(os.environ.get(_variable(name), "")))
+
+
+def _is_local(connection: str) -> bool:
+    """Return whether a connection, as JSON or as a URI, names an engine of this machine; not where none is set."""
+    if any(name.startswith(SECRETS) for name in os.environ):
+        return False
+    try:
+        host = str(json.loads(connection).get("host", ""))
+    except (ValueError, AttributeError):
+        host = unquote(connection.partition("://")[2])
+    return host.startswith("local[") or host == "local"
 
 
 def start_engines(names: Iterable[str]) -> None:

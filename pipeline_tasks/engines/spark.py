@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from pipeline_tasks.engines import job
 from pipeline_tasks.engines.address import spark_address
+from pipeline_tasks.engines.java import WAY_OUT, require_java
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, KernelFailed, RecipeError, RefineryError
@@ -48,9 +49,6 @@ PIECE = "bucket int, shard int, piece int, body binary"
 
 REFUSED = -1
 """Shard number of a piece that holds a refusal instead of rows; it sorts before every piece of its bucket."""
-
-JAVA = "Spark needs Java 17 or newer: `apt-get install openjdk-17-jre-headless`, or set JAVA_HOME"
-"""The way out when there is no Java, or one that is too old."""
 
 QUIET = Path(__file__).with_name("log4j2.properties")
 """Spark's own log: errors only."""
@@ -350,7 +348,7 @@ def _start_session(master: str, resources: Resources) -> Any:  # noqa: ANN401 --
     try:
         return builder.master(_with_retries(master)).appName("refinery").getOrCreate()
     except PySparkRuntimeError as error:
-        message = f"Spark did not start ({_first_lines(str(error))}). {JAVA}"
+        message = f"Spark did not start ({_first_lines(str(error))}). {WAY_OUT}"
         raise RecipeError(message) from error
 
 
@@ -434,18 +432,10 @@ def _with_retries(master: str) -> str:
 
 def _require_start(master: str) -> None:
     """Raise RecipeError or JobLost if no session can be started: there is no Java, or no cluster that answers."""
-    _require_java(master)
+    if not master.startswith("sc://"):  # a client of Spark Connect has no JVM
+        require_java()
     if "://" in master:
         require_answer(master)
-
-
-def _require_java(master: str) -> None:
-    home = os.environ.get("JAVA_HOME", "")
-    java = os.access(f"{home}/bin/java", os.X_OK) if home else shutil.which("java")  # Spark looks in this order too
-    if master.startswith("sc://") or java:
-        return
-    message = f"{f'JAVA_HOME={home} has no bin/java. ' if home else ''}{JAVA}"
-    raise RecipeError(message)
 
 
 def factory(address: str, resources: Resources) -> EngineFactory:

@@ -1,9 +1,6 @@
 """Checks what a run needs before it runs: Python, Java, the engines' packages, a tokenizer, and the object store."""
 
 import argparse
-import re
-import shutil
-import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -11,13 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from pipeline_tasks.engines.java import require_java
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.inspect.command import print_lines
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
-
-OLDEST_JAVA = 17
-"""The oldest Java that Spark runs on."""
 
 WRITERS = 16
 ROUNDS = 10
@@ -68,14 +63,10 @@ def _guarded(name: str, check: Callable[[], Check]) -> Check:
 
 
 def _java() -> Check:
-    java = shutil.which("java")
-    if java is None:
-        return Check("java", ok=False, message="none; install openjdk-17-jre-headless for Spark")
-    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603
-    match = re.search(r'version "(\d+)', output)
-    release = int(match.group(1)) if match else 0
-    ok = release >= OLDEST_JAVA
-    return Check("java", ok, f"{release}" if ok else f"{release}; Spark needs {OLDEST_JAVA} or newer")
+    try:
+        return Check("java", ok=True, message=str(require_java()))
+    except RecipeError as error:
+        return Check("java", ok=False, message=str(error))
 
 
 def _packages(name: str, *packages: str) -> Check:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.embedded.dag_run import engines_of
+from pipeline_tasks.embedded.dag_run import check_engines, engines_of
 from pipeline_tasks.embedded.early_start import connections, start_engines
+from pipeline_tasks.engines.java import require_java
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import RAY, SPARK, load_recipe
 from tests.chain import command
 from tests.engines.test_addresses import RECIPE
@@ -73,16 +75,94 @@ def test_who_needs_an_engine_gets_the_one_that_starts(
 def test_an_engine_that_cannot_start_fails_where_it_is_needed(
     monkeypatch: pytest.MonkeyPatch, recipe: str, tmp_path: Path
 ) -> None:
-    """Nothing but the stage speaks of it: there the message has the way out."""
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    (tmp_path / "landing").mkdir()
-    (tmp_path / "landing" / "a.jsonl").write_text(json.dumps({"text": "Sound rows of a small file. " * 9}) + "\n")
-    run = command(
-        *("-m", "pipeline_tasks.cli", "run", "--recipe", recipe, "--engine", "spark"),
-        *("--input", str(tmp_path / "landing"), "--output", str(tmp_path / "root")),
-    )  # fmt: skip
+    """Nothing but the stage speaks of it: there the message has the way out. This Java has a version and no more."""
+    monkeypatch.setenv("JAVA_HOME", java_home(tmp_path, 'JAVA_VERSION="21.0.2"'))
+    run = command(*run_of(recipe, tmp_path), "--engine", "spark")
     assert run.returncode != 0
-    assert (run.stdout + run.stderr).count(f"JAVA_HOME={tmp_path} has no bin/java") == 1
+    assert (run.stdout + run.stderr).count("Spark did not start") == 1
+
+
+def java_home(folder: Path, release: str) -> str:
+    """Return a JAVA_HOME whose Java fails, with what it says of its version beside it."""
+    java = folder / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\nexit 1\n")
+    java.chmod(0o755)
+    (folder / "java" / "release").write_text(f'IMPLEMENTOR="Somebody"\n{release}\n')
+    return str(folder / "java")
+
+
+def run_of(recipe: str, folder: Path) -> tuple[str, ...]:
+    """Return the command that refines a file of one row."""
+    (folder / "landing").mkdir()
+    (folder / "landing" / "a.jsonl").write_text(json.dumps({"text": "Sound rows of a small file. " * 9}) + "\n")
+    places = ("--input", str(folder / "landing"), "--output", str(folder / "root"))
+    return ("-m", "pipeline_tasks.cli", "run", "--recipe", recipe, *places)
+
+
+def test_a_run_that_needs_java_says_so_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch, recipe: str, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    run = command(*run_of(recipe, tmp_path))
+    assert run.returncode == 78
+    assert f"on Spark of this machine (ingest first): JAVA_HOME={tmp_path} has no bin/java. Spark needs" in run.stderr
+    assert "with `--engine local`" in run.stderr
+    assert not run.stdout
+    assert not (tmp_path / "root").exists()
+
+
+@pytest.mark.parametrize(
+    ("release", "words"),
+    [
+        ('JAVA_VERSION="11.0.2"', r"bin/java is Java 11\. Spark needs Java 17 or newer"),
+        ('JAVA_VERSION="1.8.0_392"', r"bin/java is Java 8\. Spark needs"),
+        ("", r"bin/java does not run\. Spark needs"),
+    ],
+)
+def test_a_java_that_is_too_old_is_named_with_its_version(
+    monkeypatch: pytest.MonkeyPatch, recipe: str, tmp_path: Path, release: str, words: str
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", java_home(tmp_path, release))
+    with pytest.raises(RecipeError, match=words):
+        check_engines(load_recipe(recipe), "")
+
+
+@pytest.mark.parametrize("said", ['openjdk version "17.0.15" 2025-04-15', 'java version "25"'])
+def test_a_java_without_a_release_file_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str) -> None:
+    home = Path(java_home(tmp_path, ""))
+    (home / "release").unlink()
+    (home / "bin" / "java").write_text(f"#!/bin/sh\necho '{said}' >&2\n")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert require_java() in (17, 25)
+
+
+@pytest.mark.parametrize(
+    ("connection", "needed"),
+    [
+        ("", True),
+        ('{"conn_type": "spark", "host": "local[2]"}', True),
+        ("spark://local%5B2%5D", True),
+        ('{"conn_type": "spark", "host": "spark://master", "port": 7077}', False),
+        ("spark://master:7077", False),
+    ],
+)
+def test_java_is_only_needed_for_stages_on_spark_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch, recipe: str, tmp_path: Path, connection: str, *, needed: bool
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    if connection:
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connection)
+    loaded = load_recipe(recipe)
+    for engine in ("local", "ray"):
+        check_engines(loaded, engine)
+    if not needed:
+        check_engines(loaded, "spark")
+        return
+    with pytest.raises(RecipeError, match="has no bin/java"):
+        check_engines(loaded, "spark")
+    monkeypatch.setenv("AIRFLOW__SECRETS__BACKEND", "a.vault")
+    check_engines(loaded, "spark")  # its connection may be a cluster's
 
 
 def test_nothing_starts_for_no_engine() -> None:

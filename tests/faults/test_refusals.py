@@ -199,7 +199,7 @@ def test_java_that_does_not_run(extracted: Request, tmp_path: Path) -> None:
     )
     assert process.returncode == RecipeError.exit_code, process.stderr[-2000:]
     assert "Traceback" not in process.stderr
-    assert "Spark did not start" in process.stderr
+    assert "does not run. Spark needs Java 17" in process.stderr
 
 
 @pytest.fixture
