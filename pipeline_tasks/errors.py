@@ -8,7 +8,7 @@ RefineryError
 ├── KernelFailed     a defect or the data ended it   never retried   exit 70
 ├── GateRefused      legal data, unwelcome           never retried   exit 65
 └── Transient        the world was busy              retried         exit 75
-    ├── StorageBusy, JobLost, NoSpace, SnapshotIncomplete
+    ├── StorageBusy, JobLost, ClusterUnreachable, NoSpace, SnapshotIncomplete
 """
 
 import re
@@ -100,6 +100,10 @@ class StorageBusy(Transient):
 
 class JobLost(Transient):
     """A worker, executor or job disappeared before it reported."""
+
+
+class ClusterUnreachable(JobLost):
+    """Nothing answers at the address of a cluster, or it refuses the connection."""
 
 
 class NoSpace(Transient):

@@ -20,8 +20,11 @@ Only `refine` runs on a cluster; all other requests are small and are handled on
 """
 
 import contextlib
+import logging
 import os
 import re
+import time
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 from urllib.parse import unquote
@@ -32,12 +35,15 @@ from refinery_credentials import adopt_credentials, adopt_secret
 from refinery_session import Waiting, post, wait
 
 from pipeline_tasks.engines.address import JOBS_API, Place, is_jobs_api, ray_address, spark_address
-from pipeline_tasks.errors import Transient
+from pipeline_tasks.engines.reach import require_answer
+from pipeline_tasks.errors import ClusterUnreachable, Transient
 from pipeline_tasks.recipe import RAY, SPARK
 from pipeline_tasks.run.plan import RefineRequest, secret_variable
 from pipeline_tasks.service import daemon
 from pipeline_tasks.service.requests import LandRequest, QuarantineRequest, Reply, Request, SealRequest
 from pipeline_tasks.service.session import Session
+
+log = logging.getLogger("refinery")
 
 RequestT = TypeVar("RequestT", bound=Request)
 
@@ -46,6 +52,9 @@ HERE = "REFINERY_LAUNCH_HERE"
 
 CONNECT_TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 -- a variable's name, as PySpark reads it
 """The variable from which PySpark takes the token of Spark Connect."""
+
+TRIES, PAUSE = 3, 5.0
+"""How often `refinery run` looks for a cluster before anything runs, and the seconds between two looks."""
 
 _SCHEMES: dict[str, dict[str, str]] = {
     SPARK: {"spark": "spark", "spark_connect": "sc", "sc": "sc", "k8s": "k8s"},
@@ -136,6 +145,29 @@ def address_of(engine: str) -> str:
         return without_token(spark_address(SparkConnectHook("spark_default").get_connection_url()))
     written = Place(connection.host or "", connection.port or 0, scheme).written()
     return ray_address(written) if engine == RAY else without_token(spark_address(written))
+
+
+def require_clusters(engines: Iterable[str], pause: float = PAUSE) -> None:
+    """Raise ClusterUnreachable if the cluster of an engine does not answer, after a few looks.
+
+    `refinery run` asks before anything runs; the tasks of a scheduled run are tried again for minutes.
+    """
+    for engine in sorted(engines):
+        address = address_of(engine)
+        if "://" in address or re.search(r":\d+$", address):
+            _require_cluster(engine, address, pause)
+
+
+def _require_cluster(engine: str, address: str, pause: float) -> None:
+    for left in reversed(range(TRIES)):
+        try:
+            return require_answer(address)
+        except ClusterUnreachable as error:
+            if not left:
+                raise
+            log.warning("%s  is tried again in %.0f s: %s", engine, pause, error)
+            time.sleep(pause)
+    return None
 
 
 def without_token(address: str) -> str:

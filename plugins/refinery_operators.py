@@ -523,5 +523,5 @@ def log_retry(context: Context) -> None:
 
 def _log_error(context: Context, outcome: str, level: int) -> None:
     error, task = context.get("exception"), context["ti"].task_id
-    facts = {"task": task, "error": error, "final": level == logging.ERROR}
+    facts = {"task": task, "try": context["ti"].try_number, "error": error, "final": level == logging.ERROR}
     log.log(level, "%s  %s: %s", task, outcome, error, extra={"refinery": facts})

@@ -14,7 +14,7 @@ from airflow.sdk import Context
 from refinery_launch import needs_session, prepared, send
 from refinery_retry import is_last_try
 
-from pipeline_tasks.errors import JobLost, KernelFailed, RefineryError
+from pipeline_tasks.errors import ClusterUnreachable, JobLost, KernelFailed, RefineryError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.alone import Died, refine_alone
 from pipeline_tasks.service.requests import QuarantineRequest, Reply
@@ -63,8 +63,11 @@ def after_last_try(context: Context, request: RefineRequest, part: Mapping[str, 
 def _is_of_work(error: Exception, *, is_on_cluster: bool) -> bool:
     """Return whether an error can be of the partition's own work.
 
-    A driver on a cluster that is lost is not: machines and networks end it, too, and with it all partitions.
+    A driver on a cluster that is lost is not: machines and networks end it, too, and with it all partitions. Nor is a
+    cluster that is not reached: no partition has run.
     """
+    if isinstance(error, ClusterUnreachable):
+        return False
     if isinstance(error, JobLost):
         return not is_on_cluster
     if isinstance(error, KernelFailed):

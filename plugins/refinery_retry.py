@@ -1,15 +1,26 @@
 """The table of failures that are retried, by error class."""
 
+import os
 from datetime import timedelta
 
 from airflow.sdk import Context, ExceptionRetryPolicy, RetryAction, RetryRule
+from refinery_launch import HERE
 
+UNREACHABLE = "pipeline_tasks.errors.ClusterUnreachable"
 TRANSIENT = "pipeline_tasks.errors.Transient"
 REFUSAL = "pipeline_tasks.errors.RefineryError"
 DEFECTS = [f"builtins.{name}" for name in ("TypeError", "ValueError", "LookupError", "AttributeError", "ImportError")]
 
+SOON = timedelta(seconds=5)
+"""The pause before `refinery run` tries a cluster again that was not reached: somebody waits at the screen."""
+
 POLICY = ExceptionRetryPolicy(
     rules=[
+        *(
+            [RetryRule(exception=UNREACHABLE, action=RetryAction.RETRY, retry_delay=SOON, reason="nothing answers")]
+            if os.environ.get(HERE)
+            else []
+        ),
         RetryRule(exception=TRANSIENT, action=RetryAction.RETRY, reason="the world was busy"),
         RetryRule(exception=REFUSAL, action=RetryAction.FAIL, reason="the same request would be refused again"),
         RetryRule(exception=DEFECTS, action=RetryAction.FAIL, reason="a defect: the same again would fail again"),

@@ -209,6 +209,7 @@ def _wired(kind: _Dag, recipe: str, params: Mapping[str, Any]) -> Any:  # noqa: 
         wiring = importlib.reload(importlib.import_module(kind.module))
     finally:
         sys.path.pop(0)
+    importlib.import_module("refinery_launch").require_clusters(engines_of(loaded, params["engines"]) & connected)
     return wiring.wire(loaded)
 
 

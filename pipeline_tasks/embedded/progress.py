@@ -42,6 +42,7 @@ class Progress(logging.Handler):
     s3_waits: Waits = NO_WAITS
     error: BaseException | None = None
     _step: tuple[Step, float] | None = None
+    _retried: set[tuple[int, str]] = field(default_factory=set)
     _shown: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
@@ -63,9 +64,17 @@ class Progress(logging.Handler):
             self._keep(facts)
         mark = "! " if record.levelno >= logging.WARNING else ""
         text = printable(record.getMessage())
+        if "error" in facts and self._is_known(facts.get("try", 0), text):
+            return
         if mark:
             self.warnings.append(text.partition("\n")[0])
         self._write(f"{mark}{text}")
+
+    def _is_known(self, number: int, text: str) -> bool:
+        """Return whether another partition of the stage has failed at the same try with the same words."""
+        known = (number, text) in self._retried
+        self._retried.add((number, text))
+        return known
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:

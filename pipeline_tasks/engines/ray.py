@@ -15,7 +15,7 @@ from pipeline_tasks.engines import job
 from pipeline_tasks.engines.address import is_jobs_api, ray_address
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
-from pipeline_tasks.errors import JobLost, KernelFailed, RecipeError
+from pipeline_tasks.errors import ClusterUnreachable, JobLost, KernelFailed, RecipeError
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
@@ -151,7 +151,7 @@ def _connect(address: str) -> None:
             if turn == tries:
                 said = str(error).strip()[-300:]
                 message = f"Ray at {address} refuses the connection ({said}); check its log and RAY_AUTH_TOKEN here"
-                raise JobLost(message) from error
+                raise ClusterUnreachable(message) from error
         time.sleep(turn)
     return None
 

@@ -4,14 +4,14 @@ import re
 import socket
 
 from pipeline_tasks.engines.address import PORTS
-from pipeline_tasks.errors import JobLost, RecipeError
+from pipeline_tasks.errors import ClusterUnreachable, RecipeError
 
 PATIENCE = 10.0
 """Seconds within which a TCP connection to a cluster must be established."""
 
 
 def require_answer(address: str) -> None:
-    """Raise JobLost unless something listens at `scheme://host:port` (or one of several, between commas)."""
+    """Raise ClusterUnreachable unless something listens at `scheme://host:port` (or one of several, between commas)."""
     scheme, _, rest = address.rpartition("://")
     failures = []
     for endpoint in rest.split("/")[0].split(","):
@@ -26,4 +26,4 @@ def require_answer(address: str) -> None:
         except OSError as error:
             failures.append(f"{endpoint}: {error}")
     message = f"{address} does not answer ({'; '.join(failures)}); start that cluster, or correct its address"
-    raise JobLost(message)
+    raise ClusterUnreachable(message)

@@ -105,6 +105,16 @@ def test_a_silent_stage_is_shown_until_its_line_comes(tmp_path: Path) -> None:
     assert screen.getvalue() == before
 
 
+def test_a_retry_of_many_partitions_is_one_line_and_the_next_another() -> None:
+    screen = io.StringIO()
+    progress = Progress(screen)
+    for number in (1, 1, 2, 2):
+        failed = {"task": "extract.partition", "try": number, "error": OSError("x"), "final": False}
+        progress.emit(record("extract.partition  is tried again: x", logging.WARNING, **failed))
+    assert screen.getvalue().count("is tried again") == 2
+    assert len(progress.warnings) == 2
+
+
 def reply(wall: float, rejected: Mapping[str, int]) -> dict[str, Any]:
     return {"wall": wall, "rejected": rejected, "quarantined": {"error:bad": 1} if rejected else {}}
 

@@ -19,7 +19,7 @@ ALLOWED = {
     "plugins/refinery_document.py": READS | {"text.urls.takedown"},
     "plugins/refinery_form.py": VOCABULARY,
     "plugins/refinery_landed.py": {"store", *VOCABULARY},
-    "plugins/refinery_launch.py": {"engines.address", "service", *VOCABULARY, *REQUESTS},
+    "plugins/refinery_launch.py": {"engines.address", "engines.reach", "service", *VOCABULARY, *REQUESTS},
     "plugins/refinery_lineage.py": READS,
     "plugins/refinery_metrics.py": set(),
     "plugins/refinery_openlineage.py": {"alerts", *VOCABULARY},

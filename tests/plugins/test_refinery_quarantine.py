@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pipeline_tasks.errors import BudgetExceeded, JobLost, KernelFailed, StorageBusy
+from pipeline_tasks.errors import BudgetExceeded, ClusterUnreachable, JobLost, KernelFailed, StorageBusy
 from pipeline_tasks.manifest import PARTITION
 from pipeline_tasks.run.plan import RefineRequest
 from tests.chain import reply
@@ -91,6 +91,7 @@ def test_a_partition_that_died_beside_another_is_refined_alone(request_: RefineR
         (RuntimeError("ValueError: x"), FIRST, PART),
         (BudgetExceeded("too many"), LAST, PART),
         (StorageBusy("503"), LAST, PART),
+        (ClusterUnreachable("nothing answers"), LAST, PART),
         (RuntimeError("ValueError: x"), LAST, {**PART, "of": 1}),
         (RuntimeError("ValueError: x"), LAST, {**PART, "span": None}),
     ],

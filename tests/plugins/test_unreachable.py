@@ -1,0 +1,118 @@
+"""A cluster that cannot be reached ends `refinery run` within seconds, and each retry is one line."""
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.errors import ClusterUnreachable
+from tests.chain import command
+from tests.engines.test_addresses import RECIPE
+from tests.s3_server import free_port
+
+SOON = """
+from refinery_retry import POLICY
+from pipeline_tasks.errors import ClusterUnreachable, JobLost
+print([str(POLICY.evaluate(kind("why"), 1, 3).retry_delay) for kind in (ClusterUnreachable, JobLost)])
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> tuple[str, ...]:
+    """The command that refines two files in two partitions."""
+    (tmp_path / "landing").mkdir()
+    for name in ("a", "b"):
+        row = {"text": f"Sound rows of a small file {name}. " * 9}
+        (tmp_path / "landing" / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "small.yaml").write_text(RECIPE)
+    places = ("--input", str(tmp_path / "landing"), "--output", str(tmp_path / "root"))
+    recipe = ("--recipe", str(tmp_path / "small.yaml"), "--partitions", "2")
+    return ("-m", "pipeline_tasks.cli", "run", *recipe, *places)
+
+
+@pytest.mark.parametrize(("engine", "scheme"), [("spark", "spark"), ("spark", "sc"), ("ray", "ray"), ("ray", "http")])
+def test_a_cluster_that_does_not_answer_is_said_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch, engine: str, scheme: str
+) -> None:
+    from refinery_launch import TRIES, require_clusters
+
+    address = f"{scheme}://127.0.0.1:{free_port()}"
+    connection = {"conn_type": "generic", "host": address}
+    monkeypatch.setenv(f"AIRFLOW_CONN_{engine.upper()}_DEFAULT", json.dumps(connection))
+    with pytest.raises(ClusterUnreachable, match=f"{address} does not answer .*start that cluster, or correct its"):
+        require_clusters([engine], pause=0)
+    assert TRIES > 1
+    monkeypatch.setenv(f"AIRFLOW_CONN_{engine.upper()}_DEFAULT", json.dumps(connection | {"host": "local"}))
+    require_clusters([engine])
+
+
+def test_a_cluster_that_answers_at_the_second_look_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    from refinery_launch import require_clusters
+
+    port = free_port()
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", f"spark://127.0.0.1:{port}")
+    with socket.socket() as cluster:
+        cluster.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        cluster.bind(("127.0.0.1", port))
+        starting = threading.Timer(0.5, cluster.listen)
+        starting.start()
+        require_clusters(["spark"], pause=1)
+        starting.join()
+
+
+@pytest.mark.slow
+def test_a_run_whose_cluster_is_down_ends_soon_with_a_line_per_look(
+    monkeypatch: pytest.MonkeyPatch, run: tuple[str, ...], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", f"spark://127.0.0.1:{free_port()}")
+    ended = command(*run, "--engine", "spark")
+    assert ended.returncode == 75
+    assert ended.stdout.count("spark  is tried again in 5 s") == 2
+    assert ended.stderr.count("does not answer") == 1
+    assert not [*tmp_path.glob("root/*/*/manifest.json")], "nothing has run"
+
+
+@contextlib.contextmanager
+def answering_once() -> Iterator[int]:
+    """Have a port at which something listens until the first connection."""
+    with socket.socket() as cluster:
+        cluster.bind(("127.0.0.1", 0))
+        cluster.listen()
+
+        def leave() -> None:
+            with contextlib.suppress(OSError):
+                connection, _ = cluster.accept()
+                connection.close()
+            cluster.close()
+
+        threading.Thread(target=leave, daemon=True).start()
+        yield int(cluster.getsockname()[1])
+
+
+@pytest.mark.slow
+def test_a_cluster_that_goes_away_is_tried_three_times_with_a_line_each(
+    monkeypatch: pytest.MonkeyPatch, run: tuple[str, ...]
+) -> None:
+    """Two partitions fail with the same words at each try: each retry was two equal lines, for more than 200 s.
+
+    No partition is refined alone on this machine: it is not what ends the try.
+    """
+    with answering_once() as port:
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", f"spark://127.0.0.1:{port}")
+        ended = command(*run, "--engine", "spark")
+    assert ended.returncode == 75
+    lines = [line.split() for line in ended.stdout.splitlines() if "is tried again" in line]
+    assert len(lines) == 3, ended.stdout
+    assert "alone" not in ended.stdout
+    assert float(lines[-1][0]) - float(lines[0][0]) < 60
+    assert ended.stderr.count("does not answer") == 1
+
+
+def test_only_refinery_run_tries_soon_again() -> None:
+    """A scheduled run has nobody who waits: its cluster may take minutes to come back."""
+    assert command("-c", SOON, PYTHONPATH="plugins:.", REFINERY_LAUNCH_HERE="1").stdout.strip() == "['0:00:05', 'None']"
+    assert command("-c", SOON, PYTHONPATH="plugins:.", REFINERY_LAUNCH_HERE="").stdout.strip() == "['None', 'None']"
