@@ -28,7 +28,7 @@ def require_java() -> int:
     if not java:
         message = f"{f'JAVA_HOME={home} has no bin/java. ' if home else ''}{WAY_OUT}"
         raise RecipeError(message)
-    release = _stored_version(java) or _told_version(java)
+    release = _stored_version(java) or _reported_version(java)
     if release < OLDEST:
         what = f"is Java {release}" if release else "does not run"
         message = f"{java} {what}. {WAY_OUT}"
@@ -45,7 +45,7 @@ def _stored_version(java: str) -> int:
     return _version(re.search(r'^JAVA_VERSION="(\d+)(?:\.(\d+))?', text, re.MULTILINE))
 
 
-def _told_version(java: str) -> int:
+def _reported_version(java: str) -> int:
     """Return the version that a Java says; 0 if it does not run."""
     try:
         run = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=PATIENCE)  # noqa: S603
