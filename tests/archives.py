@@ -53,6 +53,13 @@ def zipped(records: list[bytes]) -> list[bytes]:
     return [gzip.compress(record, mtime=0) for record in records]
 
 
+def lz4(data: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "lz4") as out:
+        out.write(data)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
 def read(data: bytes, name: str = "a.warc.gz", batch_bytes: int = 1 << 24) -> list[dict[str, Any]]:
     """Read a file's bytes as rows, twice: what a record has does not depend on whether its digests are looked at."""
     whole = _table(data, name, batch_bytes, schema.RECORD.names)

@@ -1,17 +1,18 @@
 """Traces a packed token back: position, sequence, document, and the landed record with its bytes."""
 
 import argparse
-import gzip
-import io
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from random import SystemRandom
-from typing import Any, cast
+from typing import Any
+
+import pyarrow.compute as pc
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect import redactions
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
+from pipeline_tasks.landing.decompression import GZIP, PlainSource, Reader, inflated_start
+from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.decoding import decoder_of
 from pipeline_tasks.publish.published_shards import PublishedShards, Spot, open_build, refined_version
@@ -193,31 +194,50 @@ def landed_header(landing: str, piece: Mapping[str, Any]) -> Iterator[str]:
         yield f"row or byte {piece['offset']} of {piece['file']}"
         return
     try:
-        record = _read_at(uri, piece["offset"])
+        lines = _stored_header(uri, piece) or _read_header(uri, piece)
     except FileNotFoundError:
         yield "the landed file is not there any more"
         return
-    head = record.split(b"\r\n\r\n", 1)[0].decode("utf-8", "replace")
-    lines = head.splitlines()
-    if piece["record_id"].startswith("<") and not any(piece["record_id"] in line for line in lines):
-        message = f"{uri} byte {piece['offset']}: not record {piece['record_id']}; the landed file was changed"
+    if lines is None:
+        message = (
+            f"{uri} has no record {piece['record_id']} at byte {piece['offset']}; the landed file was changed: restore "
+            "it, or refine the snapshot again"
+        )
         raise ContractError(message)
     wanted = ("warc/", "warc-type", "warc-record-id", "warc-date", "warc-target-uri", "warc-payload-digest")
     yield from (line for line in lines if line.lower().startswith(wanted))
 
 
-def _read_at(uri: str, offset: int, size: int = 1 << 16) -> bytes:
+def _stored_header(uri: str, piece: Mapping[str, Any], size: int = 1 << 16) -> list[str] | None:
+    """Return the header lines of a record that begins at its stored byte, None where it does not."""
     with storage.open_landed(uri) as stream:
-        stream.seek(offset)
-        raw = stream.read(size)
-    if raw[:2] == b"\x1f\x8b":
-        return zlib.decompressobj(31).decompress(raw, size)
-    if raw[:4] == b"WARC":
-        return raw
-    with storage.open_landed(uri) as stream:  # one gzip member around the whole file: offsets count its content
-        whole = gzip.GzipFile(fileobj=io.BufferedReader(cast("io.RawIOBase", stream)))
-        whole.seek(offset)
-        return whole.read(size)
+        stream.seek(piece["offset"])
+        stored = Reader(PlainSource(stream))
+        begin = inflated_start(stored, size) if stored.peek(2) == GZIP else stored.peek(size)
+    head = begin.split(b"\r\n\r\n", 1)[0].decode("utf-8", "replace").splitlines()
+    is_it = begin[:5].upper() == b"WARC/" and any(piece["record_id"] in line for line in head)
+    return head if is_it else None
+
+
+def _read_header(uri: str, piece: Mapping[str, Any]) -> list[str] | None:
+    """Return what the header of a record says, None if it is not there.
+
+    It reads the file from its start: a place in a file that is compressed as a whole is one in its content.
+    """
+    columns = ["offset", "kind", "record_id", "crawled_at", "url", "payload_digest"]
+    with storage.open_landed(uri) as stream:
+        for batch in read_records(piece["file"], stream, snapshot=piece["snapshot"], columns=columns):
+            if not pc.any(pc.equal(batch["offset"], piece["offset"])).as_py():
+                continue
+            row = batch.filter(pc.equal(batch["offset"], piece["offset"])).to_pylist()[0]
+            names = ("WARC-Type", "WARC-Record-ID", "WARC-Date", "WARC-Target-URI", "WARC-Payload-Digest")
+            values = zip(names, list(row.values())[1:], strict=True)
+            return (
+                [f"{name}: {value}" for name, value in values if value]
+                if row["record_id"] == piece["record_id"]
+                else None
+            )
+    return None
 
 
 def trace_lines(traced: Trace) -> Iterator[str]:

@@ -141,11 +141,12 @@ class Reader:
 
 
 class GzipSource:
-    """The output of all gzip members of a file, one after another."""
+    """The output of all gzip members of a file, one after another, or of one of them."""
 
-    def __init__(self, stored: Reader) -> None:
-        """Start at the first member, which is next in `stored`."""
+    def __init__(self, stored: Reader, *, is_one_member: bool = False) -> None:
+        """Start at the first member, which is next in `stored`; with `is_one_member`, end behind it or at damage."""
         self.stored = stored
+        self._is_one_member = is_one_member
         self.damage: str | None = None
         self.damage_offset = 0
         self._zlib = zlib_ng.decompressobj(GZIP_WINDOW)
@@ -156,6 +157,8 @@ class GzipSource:
     def read(self, size: int, /) -> bytes:
         """Return at most `size` inflated bytes, empty at the end or at damage (then `damage` says which)."""
         while self.damage is None:
+            if self._zlib.eof and self._is_one_member:
+                return b""
             if self._zlib.eof:
                 self._start_member()
             if not self.stored.fill(STEP) and not self.stored.ahead and not self._started:
@@ -194,7 +197,7 @@ class GzipSource:
 
     def resume(self) -> bool:
         """Go on at the next member whose output starts like a record."""
-        if self.damage is None or not seek_member(self.stored):
+        if self.damage is None or self._is_one_member or not seek_member(self.stored):
             return False
         self.damage = None
         self._start_member()

@@ -1,16 +1,20 @@
-"""Reads archives of one gzip member per record, the usual layout: a place is the member's compressed bytes."""
+"""Reads archives of one gzip member per record, the usual layout: a place is the member's compressed bytes.
 
-from collections.abc import Iterator
+A member that holds several records gives each of them a byte of its place, and the last one the rest: no two records
+share a place. Such a member is never held whole if it is large.
+"""
+
+from collections.abc import Iterable, Iterator
 
 from zlib_ng import zlib_ng
 
 from pipeline_tasks.landing.decompression import (
-    CHUNK,
     DEFLATE_ERROR,
     GZIP,
     GZIP_WINDOW,
     STEP,
     BytesSource,
+    GzipSource,
     Reader,
     consumed,
     seek_member,
@@ -20,6 +24,7 @@ from pipeline_tasks.landing.http_body import CAP, RATIO, RATIO_FLOOR
 from pipeline_tasks.landing.record import Row, damage_row, record_row
 from pipeline_tasks.landing.record_header import (
     ARC_BOUNDARY,
+    BARE_START,
     BOUNDARY,
     HEAD_CAP,
     Head,
@@ -27,8 +32,7 @@ from pipeline_tasks.landing.record_header import (
     separator,
     starts_record,
 )
-
-DISCARD_CAP = 4 << 30  # output of one oversized member that is inflated only to find its end
+from pipeline_tasks.landing.record_stream import read_stream
 
 
 def read_members(reader: Reader, file: str, *, is_checked: bool = True) -> Iterator[Row]:
@@ -44,17 +48,17 @@ def read_member(reader: Reader, file: str, *, is_checked: bool = True) -> Iterat
         yield _skip_damaged(reader, "gzip_corrupt", "no gzip member here")
         return
     data, size, error = inflate_member(reader)
-    if error in {"gzip_corrupt", "gzip_truncated"}:
-        yield _skip_damaged(reader, error, "", read_head(data, 0))
-        return
-    reader.at += size
     if error is None:
-        yield from _member_rows(data, start, size, file, is_checked=is_checked)
+        reader.at += size
+        yield from _placed(_member_rows(data, file, is_checked=is_checked), start, reader, file)
         return
-    if not size:
-        _skip_oversize(reader)
-    head = read_head(data[:HEAD_CAP], 0)
-    yield damage_row(start, reader.offset - start, error, "more than a record may hold", head)
+    head = read_head(data, 0)
+    if error in {"gzip_corrupt", "gzip_truncated"} and not _holds_several(data, head):
+        yield _skip_damaged(reader, error, "", head)
+        return
+    rows = _streamed_rows(reader, file, is_checked=is_checked)
+    is_bomb = error == "bomb" and not _holds_several(data, head)
+    yield from _placed(_without_bomb(rows) if is_bomb else rows, start, reader, file)
 
 
 def skip_record(reader: Reader) -> bool:
@@ -110,19 +114,54 @@ def _bound_error(size: int, used: int, *, ended: bool) -> str | None:
     return "oversize" if size >= CAP + HEAD_CAP and not ended else None
 
 
-def _skip_oversize(reader: Reader) -> None:
-    """Skip an oversized member: inflate it for its end only, or seek the next one if it is damaged or endless."""
-    inflater, size = zlib_ng.decompressobj(GZIP_WINDOW), 0
-    while size < DISCARD_CAP and (reader.fill(STEP) or reader.ahead):
-        piece = memoryview(reader.data)[reader.at : reader.at + STEP]
-        try:
-            size += len(inflater.decompress(piece, CHUNK))
-        except DEFLATE_ERROR:
-            break
-        reader.at += consumed(inflater, len(piece))
-        if inflater.eof:
-            return
-    seek_member(reader)
+def _holds_several(data: bytes, head: Head | None) -> bool:
+    """Return whether the output of a damaged member has another record behind its first one."""
+    return head is not None and head.length >= 0 and _is_followed(data[:-1], data, head.size + head.length, head)
+
+
+def _streamed_rows(reader: Reader, file: str, *, is_checked: bool) -> Iterator[Row]:
+    """Read the records of a member that is not held whole, and pass it; places are those in its output."""
+    content = Reader(GzipSource(reader, is_one_member=True))
+    end_of_damage = -1
+    for row in read_stream(content, file, is_checked=is_checked):
+        if row.length or row.offset != end_of_damage:  # else the row before says already that its bytes are damaged
+            yield row
+        end_of_damage = row.offset + row.length if row.error else -1
+    if content.source.damage is not None:
+        seek_member(reader)
+
+
+def _without_bomb(rows: Iterator[Row]) -> Iterator[Row]:
+    """Replace the first record, which inflates to more than its bytes may, by its damage row."""
+    for number, row in enumerate(rows):
+        yield (
+            row
+            if number
+            else Row(
+                row.offset,
+                row.length,
+                record_id=row.record_id,
+                url=row.url,
+                crawled_at=row.crawled_at,
+                error="bomb",
+                error_detail="more than a record may hold",
+            )
+        )
+
+
+def _placed(rows: Iterable[Row], start: int, reader: Reader, file: str) -> Iterator[Row]:
+    """Give the records of the member at `start` a byte each of its stored bytes, and the last one the rest.
+
+    `reader` is behind the member when `rows` end.
+    """
+    last: Row | None = None
+    for place, row in enumerate(rows, start):
+        if last is not None:
+            yield last
+        own_id = f"{file}:{place}" if row.record_id == f"{file}:{row.offset}" else row.record_id
+        last = row._replace(offset=place, length=1, record_id=own_id)
+    if last is not None:
+        yield last._replace(length=reader.offset - last.offset)
 
 
 def _skip_damaged(reader: Reader, reason: str, detail: str, head: Head | None = None) -> Row:
@@ -133,28 +172,27 @@ def _skip_damaged(reader: Reader, reason: str, detail: str, head: Head | None = 
     return damage_row(start, reader.offset - start, reason, detail, head)
 
 
-def _member_rows(data: bytes, start: int, size: int, file: str, *, is_checked: bool) -> Iterator[Row]:
-    """Read the content of one sound member: a record, or (unusual) several, which then share the member's place."""
-    at, position = 0, 0
-    while at < len(data) or not position:
+def _member_rows(data: bytes, file: str, *, is_checked: bool) -> Iterator[Row]:
+    """Read the content of one sound member: a record, or (unusual) several; places are those in its output."""
+    at, end = 0, None
+    while end is None or at < len(data):
         head = read_head(data, at)
+        end = _record_end(data, at, head) if head else None
         if head is None:
-            if not position or data[at:].strip():
+            end = _next_start(data, at)
+            if not at or data[at:end].strip():
                 reason = "bad_header" if data else "empty_member"
-                yield damage_row(start, size, reason, f"no record header at byte {at} of the member")
-            return
-        end = _record_end(data, at, head)
-        if end is None:
+                yield damage_row(at, end - at, reason, f"no record header at byte {at} of the member")
+        elif end is None:
             detail = f"declared {head.length} of {len(data) - at - head.size} bytes"
-            yield damage_row(start, size, "bad_length", detail, head)
             end = _next_boundary(data, at, head)
+            yield damage_row(at, end - at, "bad_length", detail, head)
         elif head.length > CAP:
-            yield damage_row(start, size, "oversize", f"declared {head.length} bytes", head)
+            yield damage_row(at, end - at, "oversize", f"declared {head.length} bytes", head)
         else:
             block = data[at + head.size : at + head.size + head.length]
-            yield record_row(head, block, start, size, file, position, is_checked=is_checked)
+            yield record_row(head, block, at, end - at, file, is_checked=is_checked)
         at = end
-        position += 1
 
 
 def _record_end(data: bytes, at: int, head: Head) -> int | None:
@@ -162,6 +200,12 @@ def _record_end(data: bytes, at: int, head: Head) -> int | None:
     end = at + head.size + head.length
     gap = _member_separator(data, end, arc=head.arc) if head.length >= 0 else None
     return None if gap is None or end > len(data) else end + gap
+
+
+def _next_start(data: bytes, at: int) -> int:
+    """Return where a record begins behind `at`, where none does; the end of `data` if there is none."""
+    following = BARE_START.search(data, at + 1)
+    return following.start() if following else len(data)
 
 
 def _next_boundary(data: bytes, at: int, head: Head) -> int:
@@ -183,7 +227,7 @@ def is_one_record_per_member(reader: Reader) -> bool:
     """Return whether each gzip member holds one record, as the first one shows, without passing it."""
     data, size, error = inflate_member(reader)
     head = read_head(data, 0)
-    if head is None or error in {"bomb", "oversize"}:
+    if head is None:
         return data != b""
     if head.length < 0:
         return True

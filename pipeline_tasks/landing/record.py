@@ -63,25 +63,21 @@ def damage_row(start: int, length: int, reason: str, detail: str, head: Head | N
     )
 
 
-def record_row(
-    head: Head, block: bytes, offset: int, length: int, file: str, position: int = 0, *, is_checked: bool = True
-) -> Row:
-    """Return the row of a sound record; `position` counts the records before it in the same gzip member.
+def record_row(head: Head, block: bytes, offset: int, length: int, file: str, *, is_checked: bool = True) -> Row:
+    """Return the row of a sound record.
 
     A row that is not checked has no digest and no error for one that differs; its payload and text are the same.
     """
     fields = head.fields
     kind = fields.get("warc-type", "").lower() or "unknown"
     extra = {name: value for name, value in fields.items() if name not in _IN_COLUMNS}
-    if position:
-        extra["member_position"] = str(position)
     content = _read_content(head, block, kind, extra, is_checked=is_checked)
     if "warc-type" not in fields:
         content = content._replace(error="bad_header", detail="no WARC-Type")
     return Row(
         offset,
         length,
-        record_id=fields.get("warc-record-id") or f"{file}:{offset}" + (f":{position}" if position else ""),
+        record_id=fields.get("warc-record-id") or f"{file}:{offset}",
         url=_url(fields),
         crawled_at=fields.get("warc-date"),
         payload_digest=content.digest,

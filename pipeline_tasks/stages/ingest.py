@@ -315,7 +315,7 @@ STAGE = Stage(
     params=Params,
     reads=RECORD,
     writes=PAGE,
-    version=4,
+    version=5,
     splits=True,
     history={"pages": Section(SEEN, key="key")},
     resources=resources,

@@ -1,17 +1,20 @@
 """A traced token names its record while that is still there, and the command that lists what was replaced."""
 
+import gzip
 import hashlib
 import json
 import shlex
 from pathlib import Path
 
 import pytest
+import zstandard
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.inspect.trace import trace, trace_lines
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.inspect.trace import landed_header, trace, trace_lines
 from pipeline_tasks.inspect.verify.verification import verify
-from tests.archives import http, response, zipped
+from tests.archives import http, lz4, read, response, zipped
 from tests.chain import How, refined
 from tests.sentence_piece import trained_model
 
@@ -80,3 +83,31 @@ def test_a_trace_names_redactions_and_does_without_the_landed_file(
     assert "email                1" in capsys.readouterr().out
     (day / "a.warc.gz").unlink()
     assert trace(chain.root, chain.version, 0).header == ("the landed file is not there any more",)
+
+
+URLS = [f"https://example.org/{number}" for number in range(5)]
+RECORDS = [response(url) for url in URLS]
+ARC = [b"https://example.org/%d 1.2.3.4 20261120000000 text/html %d\n%s\n" % (n, len(http()), http()) for n in range(5)]
+LANDED = {
+    "members.warc.gz": b"".join(zipped(RECORDS)),
+    "whole.warc.gz": gzip.compress(b"".join(RECORDS)),
+    "mixed.warc.gz": b"".join([*zipped(RECORDS[:2]), gzip.compress(b"".join(RECORDS[2:]))]),
+    "plain.warc": b"".join(RECORDS),
+    "frames.warc.zst": b"".join(map(zstandard.compress, RECORDS)),
+    "frames.warc.lz4": lz4(b"".join(RECORDS)),
+    "plain.arc": b"".join(ARC),
+    "members.arc.gz": b"".join(zipped(ARC)),
+    "lower.warc": b"".join(record.replace(b"WARC/1.0", b"warc/1.0", 1) for record in RECORDS),
+}
+
+
+@pytest.mark.parametrize("name", LANDED)
+def test_every_record_is_found_again_where_its_row_says(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(LANDED[name])
+    rows = read(LANDED[name], name)
+    assert [row["url"] for row in rows] == URLS
+    for row in rows:
+        assert f"WARC-Target-URI: {row['url']}" in list(landed_header(str(tmp_path), row))
+    (tmp_path / name).write_bytes(LANDED["members.warc.gz"].replace(zipped(RECORDS)[-1], b""))
+    with pytest.raises(ContractError, match=r"has no record .* at byte .*; the landed file was changed: restore it"):
+        list(landed_header(str(tmp_path), rows[-1]))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pipeline_tasks import schema
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.stages.ingest import DAMAGE
-from tests.archives import PAGE, covers, http, read, response, sha1, three, warc, zipped
+from tests.archives import PAGE, covers, http, lz4, read, response, sha1, three, warc, zipped
 
 FIRST, LAST = "https://example.org/first", "https://example.org/last"
 
@@ -61,13 +61,6 @@ def test_any_wrapping_gives_the_same_records(wrap: str) -> None:
     assert [row["url"] for row in rows] == [f"https://example.org/{at}" for at in range(40)]
     assert covers(rows, len(whole))
     assert all(row["payload"] == PAGE for row in rows)
-
-
-def lz4(data: bytes) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "lz4") as out:
-        out.write(data)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
 def test_line_feeds_alone_and_old_versions_are_read() -> None:

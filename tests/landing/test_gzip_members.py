@@ -2,17 +2,25 @@
 
 import gzip
 import io
+import random
+
+import pytest
 
 from pipeline_tasks.landing.decompression import PlainSource, Reader
 from pipeline_tasks.landing.gzip_members import inflate_member, is_one_record_per_member, read_members
 from pipeline_tasks.landing.record import Row
-from tests.archives import response, zipped
+from tests.archives import covers, http, read, response, zipped
 
 ONE, TWO, THREE = (response(f"https://example.org/{number}") for number in (1, 2, 3))
 
 
 def opened(data: bytes) -> Reader:
     return Reader(PlainSource(io.BytesIO(data)))
+
+
+def read_http(record: bytes) -> bytes:
+    """The body of the response in a record."""
+    return record.split(b"\r\n\r\n", 2)[2].removesuffix(b"\r\n\r\n")
 
 
 def rows(data: bytes) -> list[Row]:
@@ -29,10 +37,51 @@ def test_places_are_those_of_the_members() -> None:
     ]
 
 
-def test_records_of_one_member_share_its_place() -> None:
-    member = gzip.compress(ONE + TWO)
-    read_rows = rows(member)
-    assert [(row.offset, row.length, row.error) for row in read_rows] == [(0, len(member), None)] * 2
+def test_records_of_one_member_have_a_byte_of_its_place_each() -> None:
+    member = gzip.compress(ONE + TWO + THREE.replace(b"WARC-Record-ID: <urn:x:https://example.org/3>\r\n", b""))
+    before = gzip.compress(ONE)
+    read_rows = rows(before + member)[1:]
+    at = len(before)
+    assert [(row.offset, row.length) for row in read_rows] == [(at, 1), (at + 1, 1), (at + 2, len(member) - 2)]
+    assert [row.record_id for row in read_rows][1:] == ["<urn:x:https://example.org/2>", f"f:{at + 2}"]
+
+
+def test_rubbish_between_the_records_of_one_member_is_one_row() -> None:
+    read_rows = rows(gzip.compress(ONE) + gzip.compress(b"rubbish\n" + TWO + b"rubbish\n" + THREE))
+    assert [row.error for row in read_rows] == [None, "bad_header", None, "bad_header", None]
+
+
+MANY = [
+    response(f"https://example.org/{number}", http(random.Random(number).randbytes(3 << 20))) for number in range(16)
+]
+
+
+@pytest.mark.parametrize("before", [[], [ONE]])
+@pytest.mark.parametrize("behind", [[], [TWO]])
+def test_a_member_of_many_records_is_read_to_its_end(before: list[bytes], behind: list[bytes]) -> None:
+    data = b"".join([*zipped(before), gzip.compress(b"".join(MANY), 1), *zipped(behind)])
+    read_rows = read(data)
+    assert [row["error"] for row in read_rows] == [None] * (len(before) + len(MANY) + len(behind))
+    assert [row["payload"] for row in read_rows[len(before) :][: len(MANY)]] == [read_http(one) for one in MANY]
+    assert len({row["offset"] for row in read_rows}) == len(read_rows)
+
+
+def test_damage_within_a_member_of_many_records_costs_what_is_behind_it() -> None:
+    members = [*zipped([ONE]), gzip.compress(b"".join(MANY), 1), *zipped([TWO])]
+    broken = bytearray(members[1])
+    broken[len(broken) // 2] ^= 0xFF
+    read_rows = read(members[0] + bytes(broken) + members[2])
+    errors = [row["error"] for row in read_rows]
+    assert errors.count(None) > 8
+    assert (errors[0], errors[-2], errors[-1]) == (None, "gzip_corrupt", None)
+    assert covers(read_rows, len(b"".join(members)))
+    assert [row["error"] for row in read(members[0] + members[1][:-100])][-1] == "gzip_truncated"
+
+
+def test_a_giant_record_hides_none_behind_it_in_its_member() -> None:
+    giant = response("https://example.org/giant", http(random.Random(0).randbytes(34 << 20)))
+    for data in (gzip.compress(giant + TWO, 1), gzip.compress(ONE) + gzip.compress(giant + TWO, 1)):
+        assert [row["error"] for row in read(data)][-2:] == ["oversize", None]
 
 
 def test_a_damaged_member_is_one_row_and_the_next_is_read() -> None:

@@ -25,9 +25,9 @@ def test_a_response() -> None:
 
 
 def test_a_conversion_is_text() -> None:
-    row = record_row(head(warc_type="conversion", content_type="text/plain"), b"a\xff", 0, 9, "f", 2)
-    assert (row.text, row.payload, row.record_id) == ("a\ufffd", None, "f:0:2")
-    assert json.loads(row.metadata or "") == {"content-type": "text/plain", "member_position": "2", "replaced": "1"}
+    row = record_row(head(warc_type="conversion", content_type="text/plain"), b"a\xff", 2, 9, "f")
+    assert (row.text, row.payload, row.record_id) == ("a\ufffd", None, "f:2")
+    assert json.loads(row.metadata or "") == {"content-type": "text/plain", "replaced": "1"}
 
 
 def test_other_kinds_have_no_content() -> None:
