@@ -1,5 +1,7 @@
 """Reads landed bytes front to back: a buffered reader, and decompressors that stop at damage instead of raising."""
 
+import re
+from collections.abc import Callable
 from typing import BinaryIO, Protocol, cast
 
 import pyarrow as pa
@@ -11,8 +13,12 @@ RATIO = 200  # more output than this per input byte is a bomb (HTML compresses 4
 BOMB_FLOOR = 1 << 30  # a stream may reach this before its ratio counts
 GZIP = b"\x1f\x8b"
 DEFLATE_ERROR = cast("type[Exception]", zlib_ng.error)  # its stub says that it is an instance
+Starts = re.Pattern[bytes]
+RECORD_STARTS = re.compile(rb"WARC/|https?://|filedesc://|dns:")
 GZIP_WINDOW = 31  # what zlib takes for gzip with the largest window
 _MEMBER = GZIP + b"\x08"  # a gzip header: DEFLATE is the only method
+LZ4 = b"\x04\x22\x4d\x18"
+_PIECE = 1 << 12  # bytes of output that damage behind them may cost: Arrow's stream drops what it was about to return
 
 
 class Source(Protocol):
@@ -24,8 +30,8 @@ class Source(Protocol):
     def read(self, size: int, /) -> bytes:
         """Return at most `size` bytes, empty at the end or at damage."""
 
-    def resume(self) -> bool:
-        """Go on behind the damage; False where nothing readable is left."""
+    def resume(self, starts: Starts, /) -> bool:
+        """Go on behind the damage, where compressed content `starts`; False where nothing readable is left."""
 
 
 class PlainSource:
@@ -42,7 +48,7 @@ class PlainSource:
         data: bytes | None = self.stream.read(size)
         return bytes(data) if data else b""
 
-    def resume(self) -> bool:
+    def resume(self, _starts: Starts, /) -> bool:
         """Return False: stored bytes have no damage of their own to skip."""
         return False
 
@@ -62,7 +68,7 @@ class BytesSource:
         part, self.data = self.data[:size], self.data[size:]
         return part
 
-    def resume(self) -> bool:
+    def resume(self, _starts: Starts, /) -> bool:
         """Return False: bytes in memory have no damage to skip."""
         return False
 
@@ -134,9 +140,9 @@ class Reader:
         self.at += len(part)
         return part
 
-    def resume(self) -> bool:
+    def resume(self, starts: Starts = RECORD_STARTS) -> bool:
         """Go on behind damage of the source, if it can."""
-        self.ended = not self.source.resume()
+        self.ended = not self.source.resume(starts)
         return not self.ended
 
 
@@ -195,37 +201,43 @@ class GzipSource:
     def _stop(self, why: str) -> None:
         self.damage, self.damage_offset = why, self.stored.offset
 
-    def resume(self) -> bool:
-        """Go on at the next member whose output starts like a record."""
-        if self.damage is None or self._is_one_member or not seek_member(self.stored):
+    def resume(self, starts: Starts, /) -> bool:
+        """Go on at the next member whose output starts so."""
+        if self.damage is None or self._is_one_member or not seek_member(self.stored, starts):
             return False
         self.damage = None
         self._start_member()
         return True
 
 
-class CodecSource:
-    """The output of a Zstandard or LZ4 file, all its frames one after another."""
+class Lz4Source:
+    """The output of an LZ4 file, all its frames one after another."""
 
-    def __init__(self, stored: Reader, codec: str) -> None:
-        """Start at the first frame, which is next in `stored`; `codec` is an Arrow codec name."""
+    def __init__(self, stored: Reader) -> None:
+        """Start at the first frame, which is next in `stored`."""
         self.damage: str | None = None
         self.damage_offset = 0
-        self._codec = codec
         self._file = _ArrowFile(stored)
         self._out = 0
-        self._stream = pa.CompressedInputStream(pa.PythonFile(self._file, mode="r"), codec)
+        self._stream = pa.CompressedInputStream(pa.PythonFile(self._file, mode="r"), "lz4")
 
     def read(self, size: int, /) -> bytes:
         """Return at most `size` bytes, empty at the end or at damage; errors of the stream below pass through."""
-        if self.damage is not None:
-            return b""
+        parts: list[bytes] = []
+        for _ in range(min(size, CHUNK) // _PIECE):
+            part = self._piece() if self.damage is None else b""
+            if not part:
+                break
+            parts.append(part)
+        return b"".join(parts)
+
+    def _piece(self) -> bytes:
         try:
-            out: bytes = self._stream.read(min(size, CHUNK))
+            out: bytes = self._stream.read(_PIECE)
         except (pa.ArrowException, OSError) as error:
             if self._file.failure is not None:
                 raise self._file.failure from error
-            self._stop(f"{self._codec}_{'truncated' if 'runcated' in str(error) else 'corrupt'}")
+            self._stop(f"lz4_{'truncated' if 'runcated' in str(error) else 'corrupt'}")
             return b""
         self._out += len(out)
         if self._out > BOMB_FLOOR and self._out > RATIO * self._file.stored.offset:
@@ -236,7 +248,7 @@ class CodecSource:
     def _stop(self, why: str) -> None:
         self.damage, self.damage_offset = why, self._file.stored.offset
 
-    def resume(self) -> bool:
+    def resume(self, _starts: Starts, /) -> bool:
         """Return False: the header of a next frame cannot be recognized for certain."""
         return False
 
@@ -282,27 +294,32 @@ def consumed(inflater: Inflater, size: int) -> int:
     return size - len(inflater.unused_data if inflater.eof else inflater.unconsumed_tail)
 
 
-def seek_member(stored: Reader) -> bool:
-    """Skip the next byte, and go on to the next gzip member whose output starts like a record."""
+def seek_member(stored: Reader, starts: Starts = RECORD_STARTS) -> bool:
+    """Skip the next byte, and go on to the next gzip member whose output starts like a record, or so."""
+    return seek(stored, _MEMBER, lambda stored: starts_member(stored, starts))
+
+
+def seek(stored: Reader, mark: bytes, is_it: Callable[[Reader], bool]) -> bool:
+    """Skip the next byte, and go on to the next `mark` where `is_it`; to the end, and return False, without one."""
     stored.skip(1)
-    while stored.fill(len(_MEMBER)):
-        at = stored.data.find(_MEMBER, stored.at)
+    while stored.fill(len(mark)):
+        at = stored.data.find(mark, stored.at)
         if at < 0:
-            stored.skip(stored.ahead - len(_MEMBER) + 1)
-            if not stored.fill(len(_MEMBER)):
+            stored.skip(stored.ahead - len(mark) + 1)
+            if not stored.fill(len(mark)):
                 break
             continue
         stored.at = at
-        if starts_member(stored):
+        if is_it(stored):
             return True
         stored.at += 1
     stored.skip(stored.ahead)
     return False
 
 
-def starts_member(stored: Reader) -> bool:
-    """Return whether a gzip member that holds a WARC or ARC record starts here."""
-    return inflated_start(stored).startswith((b"WARC/", b"http://", b"https://", b"filedesc://", b"dns:"))
+def starts_member(stored: Reader, starts: Starts = RECORD_STARTS) -> bool:
+    """Return whether a gzip member starts here that holds a WARC or ARC record, or whose output starts so."""
+    return starts.match(inflated_start(stored)) is not None
 
 
 def inflated_start(stored: Reader, size: int = 16) -> bytes:

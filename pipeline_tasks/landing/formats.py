@@ -15,10 +15,11 @@ from pipeline_tasks import schema
 from pipeline_tasks.landing import json_lines, parquet_rows
 from pipeline_tasks.landing.decompression import (
     GZIP,
+    LZ4,
     STEP,
     BytesSource,
-    CodecSource,
     GzipSource,
+    Lz4Source,
     PlainSource,
     Reader,
     inflated_start,
@@ -34,6 +35,7 @@ from pipeline_tasks.landing.gzip_members import (
 from pipeline_tasks.landing.record import Row
 from pipeline_tasks.landing.record_header import is_archive
 from pipeline_tasks.landing.record_stream import read_stream
+from pipeline_tasks.landing.zstd_frames import ZstdSource, is_zstd
 
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 10_000
@@ -43,12 +45,9 @@ CONTENT = frozenset({"payload", "text"})
 
 _START = 1 << 14  # bytes that show what a file is: an ARC header may have a URL of 8 KiB
 _JSON_NAME = re.compile(r"\.(?:jsonl?|ndjson)(?:\.|$)", re.IGNORECASE)
-_JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]")
 _PARQUET = (parquet_rows.MAGIC, parquet_rows.ENCRYPTED)
 Layout = Literal["members", "records", "lines"]
 """Gzip members of one record each, archive records one after another, or lines of JSON; all in the stored bytes."""
-
-_CODECS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 
 
 def read_records(
@@ -90,8 +89,10 @@ def _rows(stored: Reader, name: str, *, is_checked: bool) -> Iterator[Row]:
         yield from parquet_rows.read_rows(stored, name)
     elif start.startswith(GZIP):
         yield from _gzip(stored, name, is_checked=is_checked)
-    elif start[:4] in _CODECS:
-        yield from _unpacked(Reader(CodecSource(stored, _CODECS[start[:4]])), name, is_checked=is_checked)
+    elif is_zstd(start):
+        yield from _unpacked(Reader(ZstdSource(stored)), name, is_checked=is_checked)
+    elif start.startswith(LZ4):
+        yield from _unpacked(Reader(Lz4Source(stored)), name, is_checked=is_checked)
     else:
         yield from _unpacked(stored, name, is_checked=is_checked)
 
@@ -102,9 +103,9 @@ def layout_of(stored: Reader) -> Layout | None:
     if start == GZIP:
         return "members" if holds_record(stored) else None
     start = stored.peek(_START)
-    if start.startswith(_PARQUET) or start[:4] in _CODECS:
+    if start.startswith((*_PARQUET, LZ4)) or is_zstd(start):
         return None
-    return "records" if is_archive(start) else "lines" if _JSON_START.match(start) else None
+    return "records" if is_archive(start) else "lines" if json_lines.LINE_START.match(start) else None
 
 
 def _gzip(stored: Reader, name: str, *, is_checked: bool) -> Iterator[Row]:
@@ -147,7 +148,7 @@ def _unpacked(reader: Reader, name: str, *, is_checked: bool) -> Iterator[Row]:
         yield from read_stream(reader, name, is_checked=is_checked)
     elif start.startswith(_PARQUET):
         yield from parquet_rows.read_rows(reader, name)
-    elif _JSON_START.match(start) or (_JSON_NAME.search(name) and not start.lstrip().startswith(b"<")):
+    elif json_lines.LINE_START.match(start) or (_JSON_NAME.search(name) and not start.lstrip().startswith(b"<")):
         yield from json_lines.read_lines(reader, name)
     else:
         yield from _unknown(reader, name, is_checked=is_checked)

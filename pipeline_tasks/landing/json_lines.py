@@ -19,6 +19,9 @@ COLUMNS = (*TEXT_FIELDS, *(name for names in _NAMED for name in names))
 
 VALUES_CAP = 1 << 22  # values of one line: each takes 50 bytes or more in memory, and three in a line
 _COUNTED = 1 << 20  # bytes from which on a line is looked at for that
+LINE_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]")
+"""How a file of lines begins, and a part of a compressed file from which on it is read behind damage."""
+
 _KEY = re.compile(rb'"[ \t\r]*:')
 _JSON = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -38,11 +41,14 @@ def read_lines(reader: Reader, file: str) -> Iterator[Row]:
             continue
         line = reader.data[reader.at : end]
         reader.at = end
-        damaged = reader.source.damage is not None and not reader.ahead and reader.ended
-        if damaged:
+        is_last = reader.source.damage is not None and not reader.ahead and reader.ended
+        if is_last and not line.endswith(b"\n"):
             detail = f"compressed byte {reader.source.damage_offset}"
             yield Row(start, len(line), error=reader.source.damage, error_detail=detail)
-            return
+            blank = False
+            if not reader.resume(LINE_START):
+                return
+            continue
         if not line:
             break
         if line.strip():

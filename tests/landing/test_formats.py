@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -465,6 +466,22 @@ def test_a_damaged_gzip_of_lines_keeps_what_came_before() -> None:
     rows = read(data[:-2000], "a.jsonl.gz")
     assert rows[-1]["error"] == "gzip_truncated"
     assert [row["text"] for row in rows[:-1]] == [str(at) for at in range(len(rows) - 1)]
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
+def test_lines_behind_damage_are_read_from_the_next_member_on(compress: Callable[[bytes], bytes]) -> None:
+    parts = [compress(b"".join(b'{"text": "%d %d"}\n' % (part, at) for at in range(9000))) for part in range(3)]
+    rows = read(parts[0] + parts[1][:-3000] + parts[2], "a.jsonl.gz")
+    errors = [row["error"] for row in rows if row["error"]]
+    assert len(errors) == 1
+    assert errors[0].endswith("_corrupt")
+    texts = [row["text"] for row in rows if row["error"] is None]
+    assert [text for text in texts if text[0] != "1"] == [f"{part} {at}" for part in (0, 2) for at in range(9000)]
+
+
+def test_a_line_that_is_whole_before_damage_is_read() -> None:
+    rows = read(gzip.compress(b'{"text": "whole"}\n') + bytes(512), "a.jsonl.gz")
+    assert [(row["text"], row["error"]) for row in rows] == [("whole", None), (None, "gzip_corrupt")]
 
 
 # --- Parquet --------------------------------------------------------------------------------------------------
