@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -161,8 +162,25 @@ def resources(params: Params) -> tuple[FilePath, ...]:
 
 
 def check_files(params: Params) -> None:
-    """Raise RecipeError unless the model can be read."""
-    cached(fasttext_model.load, params.model or packaged_model(), MODEL)
+    """Raise RecipeError unless the model can be read and has each language that the params name."""
+    model = cached(fasttext_model.load, params.model or packaged_model(), MODEL)
+    names = {parse_language(label.removeprefix(LABEL)) for label in model.labels}
+    known = {UNKNOWN, *map(str, names), *(name.language for name in names)}
+    for param, codes in (("keep", params.keep), ("thresholds", params.thresholds)):
+        for code in codes:
+            if str(parse_language(code)) not in known:
+                raise RecipeError(_unknown(param, code, known))
+
+
+def _unknown(param: str, code: str, known: set[str]) -> str:
+    """Return that the model does not have a language, and which it has that may be meant."""
+    in_any_script = parse_language(code).language
+    near = [in_any_script] if in_any_script in known else get_close_matches(code, sorted(known), 3, cutoff=0.5)
+    hint = f" (the nearest: {', '.join(map(repr, near))})" if near else ""
+    return (
+        f"filter_language: {param}: the model has no language {code!r}, so no text would have it; write a code of the "
+        f"model{hint}"
+    )
 
 
 IDENTIFIED = pa.schema(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stage import FilePath
-from pipeline_tasks.stages.filter_language import STAGE, Params, identify, packaged_model, resources
+from pipeline_tasks.stages.filter_language import STAGE, Params, check_files, identify, packaged_model, resources
 from tests.documents import documents
 from tests.fasttext_file import write_model
 from tests.refining import commit_parent, refined, rows
@@ -135,6 +135,26 @@ def test_a_model_that_changed_in_place_is_read_anew(tmp_path: Path) -> None:
     for label in ("fr", "es_Latn"):
         out = identified(["mot " * 9], model=FilePath(write_model(path, {"mot": label, "x": "y"})), keep=())
         assert out["language"].to_pylist() == [label[:2]]
+
+
+@pytest.mark.parametrize("code", ["english", "", "xx", "sr-Cyrl", "engl_Latn", "en "])
+@pytest.mark.parametrize("param", ["keep", "thresholds"])
+def test_a_language_that_the_model_does_not_have_is_refused_before_a_run(param: str, code: str) -> None:
+    params = Params(keep=("en", code)) if param == "keep" else Params(thresholds={code: 0.5})
+    with pytest.raises(RecipeError, match=f"filter_language: {param}: the model has no language '{code}'"):
+        check_files(params)
+
+
+def test_a_language_may_be_named_by_any_of_its_codes(model: str) -> None:
+    check_files(Params(keep=("en", "eng", "EN", "und", "no", "nob")))
+    with pytest.raises(RecipeError, match=r"no language 'dee'.*\(the nearest: 'de'"):
+        check_files(Params(keep=("en", "dee")))
+    with pytest.raises(RecipeError, match=r"no language 'eng_Latn'.*\(the nearest: 'en'\)"):
+        check_files(Params(keep=("eng_Latn",)))
+    codes = ("sr", "srp", "srp_Cyrl", "sr-Latn", "sr-Cyrl")
+    check_files(Params(keep=codes, model=FilePath(model)))
+    with pytest.raises(RecipeError, match="no language 'fr'"):
+        check_files(Params(keep=("fr",), model=FilePath(model)))
 
 
 # --- Windows ---------------------------------------------------------------------------------------------------------
