@@ -5,9 +5,11 @@ import os
 import resource
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from pipeline_tasks.errors import JobLost, NoSpace, RecipeError, RefineryError, StorageBusy
 
+_CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
 _MEMORY = (
     "cannot allocate memory",
     "bad_alloc",
@@ -42,8 +44,15 @@ def _named(error: BaseException) -> RefineryError | None:  # noqa: PLR0911 -- a 
     text, number = str(error).lower(), getattr(error, "errno", None)
     reason = f"{type(error).__name__}: {str(error)[:200]}".rstrip(": ")
     if number in (errno.ENOSPC, errno.EDQUOT):
-        place = getattr(error, "filename", None) or tempfile.gettempdir()
+        place = getattr(error, "filename2", None) or getattr(error, "filename", None) or tempfile.gettempdir()
         return NoSpace(f"{place}: no space left on the disk; free some or set TMPDIR, nothing was committed")
+    if number in _CLOSED and getattr(error, "filename", None):
+        return RecipeError(
+            f"{getattr(error, 'filename2', None) or getattr(error, 'filename', None)}: {os.strerror(number)}; let this "
+            "user write there, or name another place (--output, TMPDIR, NUMBA_CACHE_DIR)"
+        )
+    if number == errno.ENOENT and _is_folder_gone():
+        return RecipeError("the folder in which this command was started is gone; change to another and run it again")
     if number in (errno.EMFILE, errno.ENFILE):
         return JobLost(f"too many open files ({reason}); raise the limit with `ulimit -n 65536`")
     if isinstance(error, MemoryError) or number == errno.ENOMEM or _has(text, _MEMORY):
@@ -61,6 +70,15 @@ def _named(error: BaseException) -> RefineryError | None:  # noqa: PLR0911 -- a 
             "If it stays locked, stop other `refinery up` and `airflow` processes of this home"
         )
     return None
+
+
+def _is_folder_gone() -> bool:
+    """Return whether the working folder of this process was removed."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _has(text: str, words: tuple[str, ...]) -> bool:

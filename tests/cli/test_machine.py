@@ -1,11 +1,13 @@
 """What is wrong with the machine is one paragraph with the way out, and not a stack trace."""
 
 import errno
+import os
 import re
 import resource
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +40,9 @@ def test_a_small_limit_of_addresses_is_named_before_anything_starts() -> None:
         (RuntimeError("cannot cache function: no locator available for file x"), RecipeError, "set NUMBA_CACHE_DIR"),
         (sqlite3.OperationalError("database is locked"), StorageBusy, "run the same command again"),
         (OSError(errno.ENOSPC, "No space left on device", "/tmp/x"), NoSpace, "/tmp/x: no space left.*TMPDIR"),
+        (OSError(errno.ENOSPC, "No space left", "/from", None, "/full/to"), NoSpace, "^/full/to: no space left"),
+        (OSError(errno.EROFS, "Read-only", "/ro/x"), RecipeError, "^/ro/x: Read-only file system; let this user write"),
+        (PermissionError(errno.EACCES, "Permission denied", "/root/x"), RecipeError, "^/root/x: Permission denied"),
         (OSError(errno.EMFILE, "Too many open files"), JobLost, "ulimit -n"),
     ],
 )
@@ -51,3 +56,27 @@ def test_the_machines_failures_are_named_through_their_causes(
         assert type(refusal) is kind
         assert re.search(words, str(refusal))
     assert named(KeyError("a defect")) is None
+
+
+def refused(command: str, folder: Path | None = None, **settings: str) -> str:
+    """Return the one line that a command ends with, whose request makes no sense on this machine."""
+    go = f"import os; os.chdir({str(folder)!r}); os.rmdir({str(folder)!r}); " if folder else ""
+    script = f"{go}import sys; from pipeline_tasks.cli.main import main; sys.exit(main([{command!r}]))"
+    env = os.environ | {"PYTHONPATH": str(PROJECT)} | settings
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == RecipeError.exit_code
+    return done.stderr.splitlines()[-1] if "Traceback" not in done.stderr else done.stderr
+
+
+def test_a_folder_for_compiled_loops_that_cannot_be_written_is_named_at_once(tmp_path: Path) -> None:
+    """It was a stack trace, after two minutes of compiling."""
+    (tmp_path / "file").touch()
+    line = refused("compile", NUMBA_CACHE_DIR=f"{tmp_path}/file/cache")
+    assert re.match(
+        rf"refinery: {tmp_path}/file/\S+: Not a directory; let this user write there, or .*NUMBA_CACHE", line
+    )
+
+
+def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
+    line = refused("status", tmp_path)
+    assert line == "refinery: the folder in which this command was started is gone; change to another and run it again"

@@ -15,6 +15,7 @@ from hashlib import sha256
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numba
@@ -49,7 +50,9 @@ def compile_ahead() -> None:
 
     A loop that does not compile fails the whole: the error is numba's, and names the loop. JobLost: a process died.
     """
-    calls = recorded_calls()
+    _marker().parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=_marker().parent):  # else a minute would be spent for nothing
+        calls = recorded_calls()
     processes = min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         try:
