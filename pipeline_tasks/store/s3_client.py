@@ -61,6 +61,9 @@ def require_reachable(uri: str) -> None:
         client.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
     except (BotoCoreError, ClientError, ValueError) as error:  # ValueError: an endpoint that is no URL
         raise translated(uri, bucket, error) from error
+    except RecursionError as error:  # botocore asks for the region, is redirected again, and so on
+        message = f"{uri}: the object store redirects every request; correct AWS_ENDPOINT_URL or AWS_REGION"
+        raise RecipeError(message) from error
 
 
 @lru_cache(maxsize=64)

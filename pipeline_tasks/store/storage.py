@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +15,9 @@ from pipeline_tasks.store.s3_client import require_reachable
 from pipeline_tasks.store.s3_store import S3Store
 from pipeline_tasks.store.temporary import user_folder
 
+_OTHER_KIND = re.compile(r"(?!s3://[^/]|file:///)[A-Za-z][A-Za-z0-9+.-]*:(?:/|\Z)")
+"""The start of a URI that names no store, or of one that is mistyped: `s3:/bucket`, `S3://bucket`, `s3://` alone."""
+
 
 def connect(uri: str) -> Store:
     """Return the store at `uri`: `s3://bucket/prefix`, `file:///path` or a local path."""
@@ -22,11 +26,11 @@ def connect(uri: str) -> Store:
 
 @lru_cache(maxsize=64)
 def _connect(uri: str) -> Store:
-    if uri.startswith("s3://"):
-        return S3Store(uri)
-    if "://" in uri and not uri.startswith("file://"):
+    if _OTHER_KIND.match(uri):
         message = f"{uri}: no storage of this kind; give s3://bucket/prefix or a local path"
         raise RecipeError(message)
+    if uri.startswith("s3://"):
+        return S3Store(uri)
     return LocalStore(uri.removeprefix("file://"))
 
 
@@ -82,6 +86,7 @@ def require_usable(root: str) -> None:
 
     Whether a bucket may be written to is not tried: a probe would stay in it where objects cannot be removed.
     """
+    connect(root)
     if root.startswith("s3://"):
         require_reachable(root)
         return

@@ -10,9 +10,13 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -491,6 +495,48 @@ def test_an_output_is_tried_before_anything_starts(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(RecipeError, match=rf"{s3_root}: no S3 credentials; set AWS_ACCESS_KEY_ID"):
         storage.require_usable(s3_root)
+
+
+@pytest.mark.parametrize(
+    "uri", ["s3://", "s3:///x", "s3:/bucket/x", "S3://bucket/x", "s3a://b/x", "gs://b", "file:/x", "C:/x"]
+)
+def test_what_names_no_store_is_refused_and_no_folder_of_that_name_is_made(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--output s3:/bucket/x` refined into a folder `s3:`; `gs://` failed after its first task."""
+    monkeypatch.chdir(tmp_path)
+    for call in (storage.connect, storage.require_usable):
+        with pytest.raises(RecipeError, match=r"no storage of this kind; give s3://bucket/prefix or a local path"):
+            call(uri)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("uri", ["a:b", "./s3:/x", "day 10:30/x"])
+def test_a_local_path_may_have_colons(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    connect(uri).create("object", b"present")
+    assert Path(uri, "object").read_bytes() == b"present"
+
+
+def test_a_server_that_redirects_every_request_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Redirects(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(HTTPStatus.MOVED_PERMANENTLY)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_HEAD = do_GET  # noqa: N815 -- http.server's name
+
+        def log_message(self, *_: Any) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Redirects) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "refinery")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        with pytest.raises(RecipeError, match=r"redirects every request; correct AWS_ENDPOINT_URL or AWS_REGION"):
+            storage.require_usable("s3://bucket/x")
+        server.shutdown()
 
 
 def test_an_unreachable_server_is_busy_and_named(s3_root: str, monkeypatch: pytest.MonkeyPatch) -> None:
