@@ -190,7 +190,7 @@ def landed_header(landing: str, piece: Mapping[str, Any]) -> Iterator[str]:
     `piece` has the `file` below `landing`, the `offset` in it, and the `record_id`.
     """
     uri = f"{landing}/{piece['file']}"
-    if ".parquet" in piece["file"] or ".json" in piece["file"]:
+    if any(ending in piece["file"].lower() for ending in (".parquet", ".json")):
         yield f"row or byte {piece['offset']} of {piece['file']}"
         return
     try:

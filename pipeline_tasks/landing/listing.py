@@ -226,7 +226,7 @@ def _skipped(folder: Folder) -> tuple[tuple[str, str], ...]:
 
 def _of_kind(names: Sequence[str], endings: tuple[str, ...]) -> list[str]:
     """Return the files with one of `endings`, behind which others may say how they are compressed."""
-    return [name for name in names if any(ending in name.rpartition("/")[2] for ending in endings)]
+    return [name for name in names if any(ending in name.rpartition("/")[2].lower() for ending in endings)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ def _user() -> str:
 
 def new_folder() -> TemporaryFolder:
     """Create a folder that this process owns, after it has removed those whose owners are dead."""
+    _require_named()
     parents = [user_folder()]
     if len(f"{parents[0]}/{PREFIX}") + 8 > RAY_FOLDER:
         parents.append(user_folder(SHORT))
@@ -136,6 +137,14 @@ def _locked(parent: Path) -> Iterator[None]:
     with stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
+
+
+def _require_named() -> None:
+    """Raise RecipeError if TMPDIR names no folder that can be written to: Python would take another one."""
+    named = os.environ.get("TMPDIR")
+    if named and not (Path(named).is_dir() and os.access(named, os.W_OK | os.X_OK)):
+        message = f"TMPDIR={named}: nothing can be written there; set TMPDIR to a folder that you may write to"
+        raise RecipeError(message)
 
 
 def _unusable(folder: Path, error: OSError) -> Exception:

@@ -210,6 +210,12 @@ def test_without_a_promise_archives_go_before_tables(any_root: str) -> None:
     assert listing.snapshot == any_root.rpartition("/")[2]
 
 
+@pytest.mark.parametrize("name", ["A.WARC.GZ", "Part-0.Warc.Gz", "B.JSONL", "c.Parquet"])
+def test_the_end_of_a_name_may_be_in_capitals(name: str, tmp_path: Path) -> None:
+    put(str(tmp_path), {name: b"w", "README.MD": b""})
+    assert [file for file, _, _ in list_snapshot(str(tmp_path)).files] == [name]
+
+
 def test_tables_alone_are_a_snapshot(tmp_path: Path) -> None:
     put(str(tmp_path), {"b.jsonl.zst": b"", "a.parquet": b"", "README.md": b""})
     assert [name for name, _, _ in list_snapshot(str(tmp_path)).files] == ["a.parquet", "b.jsonl.zst"]

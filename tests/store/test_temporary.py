@@ -96,7 +96,11 @@ def test_a_folder_that_others_may_enter_is_refused(place: Path, kind: str) -> No
         temporary.new_folder()
 
 
-def test_a_tmpdir_that_is_not_there_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(place / "nowhere"))
-    with pytest.raises(RecipeError, match=r"nowhere.*set TMPDIR to a folder that you may write to"):
+@pytest.mark.parametrize("kind", ["nowhere", "file"])
+def test_a_tmpdir_that_is_not_there_is_named(place: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python took `/tmp` in its place, and filled that."""
+    (place / "file").touch()
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(place / kind))
+    with pytest.raises(RecipeError, match=rf"TMPDIR={place}/{kind}: .*set TMPDIR to a folder that you may write to"):
         temporary.new_folder()
