@@ -44,17 +44,16 @@ _STOP_WORDS = {  # the most frequent function words; a language that is not list
 
 def components(batch: pa.RecordBatch, models: Mapping[str, "LanguageModel"]) -> dict[str, Column]:
     """Return the components that the documents themselves and the models of their languages give."""
-    texts = [text or "" for text in batch.column("text").to_pylist()]
     languages = _languages(batch)
-    counts = _byte_counts(batch.column("text"))
+    counts = _signs(batch.column("text"), languages)
     words = _word_counts(batch, counts, languages)
     confidence: Any = batch.column("language_score").cast(pa.float64())
     return {
         "length": _length(words),
         "language": np.clip(confidence.to_numpy(zero_copy_only=False), 0.0, 1.0),
-        "duplication": _duplication(batch, texts),
+        "duplication": _duplication(batch),
         "redundancy": _redundancy(batch, languages),
-        "density": _density(batch, counts, words, languages),
+        "density": _density(counts, words),
         "perplexity": _perplexity(batch, languages, models),
     }
 
@@ -80,7 +79,7 @@ def _length(words: Column) -> Column:
     return np.minimum(np.where(words < _FEW_WORDS, few, np.minimum(some, 1.0)), _MANY_WORDS / np.maximum(words, 1))
 
 
-def _duplication(batch: pa.RecordBatch, texts: list[str]) -> Column:
+def _duplication(batch: pa.RecordBatch) -> Column:
     """Return the share of characters outside repeated lines.
 
     Where `filter_quality` ran, it is 1 - the worst signal of `gopher_repetition`, unknown without that profile.
@@ -93,7 +92,8 @@ def _duplication(batch: pa.RecordBatch, texts: list[str]) -> Column:
         return np.asarray(1.0 - np.clip(worst, 0.0, 1.0), np.float64)
     if any(name.startswith(_SIGNALS) for name in batch.schema.names):
         return np.full(batch.num_rows, np.nan)
-    return np.array([1.0 - _repeated_share(text) for text in texts], np.float64)
+    texts = batch.column("text").to_pylist()
+    return np.array([1.0 - _repeated_share(text or "") for text in texts], np.float64)
 
 
 def _redundancy(batch: pa.RecordBatch, languages: list[str | None]) -> Column:
@@ -129,65 +129,23 @@ def _repeated_share(text: str) -> float:
     return (whole - unique) / whole if whole else 0.0
 
 
-def _density(batch: pa.RecordBatch, counts: dict[str, Column], words: Column, languages: list[str | None]) -> Column:
+def _density(counts: dict[str, Column], words: Column) -> Column:
     """Return the mean of three signs of prose: letters, little punctuation, function words (where known)."""
     visible = np.maximum(counts["visible"], 1.0)
     letters = np.minimum(counts["letters"] / visible / _PLAIN_LETTERS, 1.0)
     over = np.maximum(counts["punctuation"] / visible / _PLAIN_PUNCTUATION, 1.0)
-    stops = np.minimum(_stop_share(batch.column("text"), words, languages) / _PLAIN_STOP_WORDS, 1.0)
+    stops = np.minimum(counts["stops"] / np.maximum(words, 1.0) / _PLAIN_STOP_WORDS, 1.0)
     signs = np.stack([letters, 1.0 / over, stops])
     density = np.where(np.isnan(stops), (signs[0] + signs[1]) / 2, (signs[0] + signs[1] + np.nan_to_num(stops)) / 3)
     return np.where(counts["visible"] > 0, density, 0.0)
 
 
-def _stop_share(text: Any, words: Column, languages: list[str | None]) -> Column:  # noqa: ANN401 -- array
-    """Return function words per word; NaN for a language without a list; English where none is named."""
-    share = np.full(len(languages), np.nan)
-    named = np.array([language or "en" for language in languages], dtype=object)
-    for language in sorted(set(named) & set(_STOP_WORDS)):
-        rows = np.flatnonzero(named == language)
-        # \b is ASCII in RE2: spelled-out neighbors keep `é` a letter, and one space serves two words
-        pattern = r"(?i)(?:^|[^\pL\pN])(?:" + "|".join(_STOP_WORDS[language].split()) + r")(?:[^\pL\pN]|$)"
-        counts: Any = pc.fill_null(pc.count_substring_regex(text.take(pa.array(rows)), pattern), 0)
-        share[rows] = counts.to_numpy(zero_copy_only=False) / np.maximum(words[rows], 1.0)
-    return share
+def _signs(texts: Any, languages: list[str | None]) -> dict[str, Column]:  # noqa: ANN401 -- array
+    """Return the counts of `prose_signs`; no function words (NaN) of a language without a list, English if unnamed."""
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.signals.prose_signs import NO_LIST, prose_signs
 
-
-def _byte_counts(text: Any) -> dict[str, Column]:  # noqa: ANN401 -- large_string array
-    """Return letters, punctuation, visible bytes and words of each row, by whole-buffer sums.
-
-    Bytes above 0x7f count as letters: in UTF-8 they are letters of other scripts far more often than not.
-    """
-    offsets = np.frombuffer(text.buffers()[1], np.int64)[text.offset : text.offset + len(text) + 1]
-    data = text.buffers()[2]
-    raw = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]] if data is not None else np.zeros(0, np.uint8)
-    bounds = offsets - offsets[0]
-    kinds = _KINDS[raw]
-    visible = kinds > 0
-    starts = visible.copy()
-    starts[1:] &= ~visible[:-1]
-    inner = bounds[:-1][bounds[:-1] < len(raw)]
-    starts[inner] = visible[inner]  # a word also starts where a document does
-    flags = {"letters": kinds == _LETTER, "punctuation": kinds == _PUNCTUATION, "visible": visible, "words": starts}
-    return {name: _sums(flag, bounds) for name, flag in flags.items()}
-
-
-def _sums(flags: npt.NDArray[np.bool_], bounds: npt.NDArray[np.int64]) -> Column:
-    running = np.concatenate([np.zeros(1, np.int64), np.cumsum(flags, dtype=np.int64)])
-    return np.asarray(running[bounds[1:]] - running[bounds[:-1]], np.float64)
-
-
-_LETTER, _DIGIT, _PUNCTUATION = 1, 2, 3
-
-
-def _byte_kinds() -> npt.NDArray[np.uint8]:
-    kinds = np.full(256, _PUNCTUATION, np.uint8)
-    kinds[:33] = 0
-    kinds[0x7F] = 0
-    kinds[0x80:] = _LETTER
-    kinds[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")] = _LETTER
-    kinds[list(b"0123456789")] = _DIGIT
-    return kinds
-
-
-_KINDS = _byte_kinds()
+    ranks = {language: rank for rank, language in enumerate(_STOP_WORDS)}
+    lists = np.array([ranks.get(language or "en", NO_LIST) for language in languages], np.int64)
+    counts = prose_signs(*views(texts), lists, tuple(tuple(words.split()) for words in _STOP_WORDS.values()))
+    return counts | {"stops": np.where(lists == NO_LIST, np.nan, counts["stops"])}

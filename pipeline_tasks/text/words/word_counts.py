@@ -4,12 +4,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text.base import character_traits as kinds
-from pipeline_tasks.text.base.ascii import HASH, NUL, RETURN, TAB, UNDERSCORE
+from pipeline_tasks.text.base.ascii import HASH, NUL, RETURN, TAB, UNDERSCORE, is_digit
 from pipeline_tasks.text.base.characters import BLANK, class_of, count_code_points, decode, is_ellipsis
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.base.eight_bytes import hash_bytes
+from pipeline_tasks.text.base.eight_bytes import byte_at, hash_bytes
 from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
 from pipeline_tasks.text.base.phrases import Phrases, ends_with
+from pipeline_tasks.text.base.utf8 import eight_at, leading_alphanumerics
 
 SPACE, ALPHA, ALNUM = np.uint16(kinds.SPACE), np.uint16(kinds.ALPHA), np.uint16(kinds.ALNUM)
 SHIFT = kinds.KIND_SHIFT
@@ -90,16 +91,32 @@ def _bridges(before, middle, following):
 
 
 @inlined
+def _plain_end(data, at, end):
+    """Return where the ASCII letters and digits from `at` on end."""
+    while at < end:
+        size, _ = leading_alphanumerics(eight_at(data, at), np.uint64(min(end - at, 8)))
+        at += np.int64(size)
+        if size < np.uint64(8):
+            break
+    return at
+
+
+@inlined
 def next_unicode_word(data, at, end, index, flags):
     """Return (begin, end, code points) of the next word of UAX #29 that begins with a letter or digit."""
     while at < end:
-        begin = at
-        code, width = decode(data, at, end)
-        trait = class_of(index, flags, code)
-        before = np.int64(trait) >> SHIFT
-        at += width
-        if not trait & ALNUM and before != CONNECTOR:
-            continue  # nothing joins it but what extends it
+        begin, at = at, _plain_end(data, at, end)  # no word ends within them (WB5, WB8 to WB10)
+        if at > begin:
+            before, is_word = np.int64(NUMBER if is_digit(byte_at(data, at - 1)) else LETTER), True
+            if at == end or byte_at(data, at) == BLANK:
+                return begin, at, at - begin
+        else:
+            code, width = decode(data, at, end)
+            trait = class_of(index, flags, code)
+            before, is_word = np.int64(trait) >> SHIFT, (trait & ALNUM) != 0
+            at += width
+            if not is_word and before != CONNECTOR:
+                continue  # nothing joins it but what extends it
         at, width, kind = _peek(data, at, end, index, flags)
         while at < end:
             if not (kind == LETTER == before) and not _join(before, kind):
@@ -111,7 +128,7 @@ def next_unicode_word(data, at, end, index, flags):
                 at, width, kind = ahead, wide, following
             before = kind
             at, width, kind = _peek(data, at + width, end, index, flags)
-        if trait & ALNUM:
+        if is_word:
             return begin, at, count_code_points(data, begin, at)
     return end, end, 0
 
