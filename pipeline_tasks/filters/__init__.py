@@ -20,10 +20,15 @@ Floats = npt.NDArray[np.float64]
 
 
 class Computed(NamedTuple):
-    """What a filter computes: signals of shape (rows, signals), and the texts as later filters see them."""
+    """What a filter computes: signals of shape (rows, signals), and the texts as later filters see them.
+
+    `removed` has for each line of a text which rule of the filter's `Cuts` removed it, from 1, or 0 where it is kept.
+    Filters that trace their cuts by the text alone have none.
+    """
 
     signals: Floats
     texts: pa.Array
+    removed: pa.ListArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +58,11 @@ class StopWords:
 class Cuts:
     """Which parts of a text a filter removes: `trace` marks each byte with 0, or an index of `rules` + 1.
 
-    `trace` takes texts, languages and limits, and returns one mark per byte of the texts.
+    `trace` takes texts, what `Computed.removed` has of them, and limits, and returns one mark per byte of the texts.
     """
 
     rules: tuple[str, ...]
-    trace: Callable[[pa.Array, pa.Array, Any], npt.NDArray[np.uint8]]
+    trace: Callable[[pa.Array, pa.ListArray | None, Any], npt.NDArray[np.uint8]]
 
 
 @dataclass(frozen=True, slots=True)

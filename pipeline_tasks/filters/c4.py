@@ -77,30 +77,23 @@ def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Li
         drop_policy=bool(limits.filter_policy),
         sentences=word_rules(languages, words) if words == SPACY else None,
     )
-    edited, counts = edit(*views(texts), word_rules(languages, SPLIT), rules)
-    return Computed(counts, edited)
+    edited = edit(*views(texts), word_rules(languages, SPLIT), rules)
+    return Computed(edited.counts, edited.texts, edited.removed)
 
 
 TAKEN = ("long_word", "no_terminal", "few_words", "javascript", "policy", "citation", "blank")
 """Rules that remove lines, in the order of SIGNALS; then citations within lines, and white space around lines."""
 
 
-def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[np.uint8]:
+def trace(texts: pa.Array, removed_lines: pa.ListArray, limits: Limits) -> npt.NDArray[np.uint8]:
     """Return for every byte of the texts an index of TAKEN + 1, or 0 if it is kept."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.edits import spans
-    from pipeline_tasks.text.words.cutting import SPLIT
 
     view = views(texts)
-    cut = spans.split_lines(*view)
-    signals = compute_signals(
-        cut.texts, languages.take(pa.array(cut.rows)), SPLIT, limits
-    ).signals  # the rules are about lines
-    first = SIGNALS.index("long_word_lines")
-    removed = signals[:, first : first + 5] > 0
-    reasons = np.where(removed.any(axis=1), removed.argmax(axis=1) + 1, 0).astype(np.uint8)
     edges = TAKEN.index("citation") + 1, TAKEN.index("blank") + 1
-    return spans.mark_lines(view, cut, reasons, edges, cited=bool(limits.remove_citations))
+    marks = removed_lines.flatten().to_numpy()
+    return spans.mark_lines(view, spans.split_lines(*view), marks, edges, cited=bool(limits.remove_citations))
 
 
 FILTER = Filter("c4", SIGNALS, Limits, RULES, compute_signals, cuts=Cuts(TAKEN, trace))

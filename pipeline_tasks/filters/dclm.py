@@ -142,7 +142,7 @@ TAKEN = ("uppercase", "numeric", "counter", "short", "cart", "more", "sign_in", 
 next to removed text."""
 
 
-def trace(texts: pa.Array, languages: pa.Array, limits: Limits) -> npt.NDArray[np.uint8]:  # noqa: ARG001  (same shape for all filters)
+def trace(texts: pa.Array, removed_lines: pa.ListArray | None, limits: Limits) -> npt.NDArray[np.uint8]:  # noqa: ARG001  (same shape for all filters)
     """Return for every byte of the texts an index of TAKEN + 1, or 0 if it is kept."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.edits import dclm

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.filters import Filter, Floats, fails, load_filters, packs
+from pipeline_tasks.filters import Computed, Filter, Floats, fails, load_filters, packs
 from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN
 from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, reject, replace_column
 from pipeline_tasks.text.base import delta
@@ -48,12 +48,12 @@ class Profile(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """Texts before and after a profile."""
+    """Texts before a profile, and what it computed of them."""
 
     card: Filter
     limits: Any
     before: pa.Array
-    after: pa.Array
+    computed: Computed
 
 
 Failure = dict[str, float | str]
@@ -191,15 +191,16 @@ def _measured(
     texts, languages = batch.column("text"), batch.column("language")
     edits: list[Edit] = []
     for card, limits in profiles:
-        signals, edited = card.compute_signals(texts, languages, words, limits)
-        batch = replace_column(batch, signals_column(card.name), _signals_struct(FILTERS[card.name], signals))
-        if edited is not texts:
-            edits.append(Edit(card, limits, texts, edited))
-        texts = edited
+        computed = card.compute_signals(texts, languages, words, limits)
+        signals = _signals_struct(FILTERS[card.name], computed.signals)
+        batch = replace_column(batch, signals_column(card.name), signals)
+        if computed.texts is not texts:
+            edits.append(Edit(card, limits, texts, computed))
+        texts = computed.texts
     batch = replace_column(batch, EDITED, _edited(batch.column("text"), texts))
     chars = pc.if_else(pc.is_valid(batch.column(EDITED)), pc.utf8_length(texts).cast(pa.int64()), NO_CHARS)
     batch = replace_column(batch, EDITED_CHARS, chars)
-    return replace_column(batch, EDITED_SPANS, _edit_spans(edits, languages)) if edit_spans else batch
+    return replace_column(batch, EDITED_SPANS, _edit_spans(edits, batch.num_rows)) if edit_spans else batch
 
 
 NO_CHARS = pa.scalar(None, pa.int64())
@@ -273,21 +274,21 @@ def _kept_spans(batch: pa.RecordBatch, kept: pa.Array) -> pa.Array:
     return pc.if_else(kept, batch.column(EDITED_SPANS).cast(SPANS.type), none)
 
 
-def _edit_spans(edits: Sequence[Edit], languages: pa.Array) -> pa.Array:
+def _edit_spans(edits: Sequence[Edit], count: int) -> pa.Array:
     """Return the spans that each edit removed from each row."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.edits import spans
 
     removed = []
-    for card, limits, before, after in edits:
+    for card, limits, before, (_, after, lines) in edits:
         if card.cuts is None:
             continue
         rows = pc.indices_nonzero(pc.not_equal(pc.binary_length(pc.fill_null(before, "")), pc.binary_length(after)))
         texts = before.take(rows)
-        marks = card.cuts.trace(texts, languages.take(rows), limits)
+        marks = card.cuts.trace(texts, None if lines is None else lines.take(rows), limits)
         cut = spans.find_spans(*views(texts), marks, tuple(f"{card.name}:{rule}" for rule in card.cuts.rules))
         removed.append(cut._replace(rows=rows.to_numpy().astype(np.int64)[cut.rows]))
-    return spans.span_lists(removed, len(languages))
+    return spans.span_lists(removed, count)
 
 
 def _collect_failures(card: Filter, bounds: Floats, signals: Any, failures: list[list[Failure]]) -> None:  # noqa: ANN401 -- Arrow

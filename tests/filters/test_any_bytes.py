@@ -41,9 +41,12 @@ def column(raw: list[bytes]) -> pa.Array:
 
 def signals(card: Filter, texts: pa.Array, languages: list[str | None], words: int) -> npt.NDArray[np.float64]:
     codes, limits = pa.array(languages, pa.string()), LIMITS.get(card.name, card.limits())
-    values: npt.NDArray[np.float64] = card.compute_signals(texts, codes, words, limits).signals
+    computed = card.compute_signals(texts, codes, words, limits)
+    values: npt.NDArray[np.float64] = computed.signals
     if card.cuts is not None:
-        assert len(card.cuts.trace(texts, codes, limits)) == sum(map(len, texts.cast(pa.large_binary()).to_pylist()))
+        assert len(card.cuts.trace(texts, computed.removed, limits)) == sum(
+            map(len, texts.cast(pa.large_binary()).to_pylist())
+        )
     return values
 
 

@@ -178,14 +178,14 @@ def _with_stop_words(
     lists: Mapping[str, tuple[str, ...]],
 ) -> Computed:
     """Compute the signals of `card`, then count the stop words of those languages that have a list."""
-    signals, edited = card.compute_signals(texts, languages, words, limits)
+    computed = card.compute_signals(texts, languages, words, limits)
     list_numbers = pc.index_in(languages, value_set=pa.array(tuple(lists), languages.type))
     rows = np.flatnonzero(list_numbers.is_valid().to_numpy(zero_copy_only=False))
     if len(rows) and card.stop_words is not None:
         selected = texts.take(pa.array(rows)), languages.take(pa.array(rows)), list_numbers.drop_null()
         counts = _count_stop_words(*selected, words, card.stop_words, tuple(lists.values()))
-        signals[rows, card.signals.index(card.stop_words.signal)] = counts
-    return Computed(signals, edited)
+        computed.signals[rows, card.signals.index(card.stop_words.signal)] = counts
+    return computed
 
 
 def _count_stop_words(

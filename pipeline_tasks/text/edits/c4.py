@@ -50,6 +50,18 @@ COUNTS = (
     "sentences",
 )
 LINES, LONG_WORD, NO_TERMINAL, FEW_WORDS, JAVASCRIPT, POLICY, CITATIONS, LOREM, CURLY, SENTENCES = range(len(COUNTS))
+"""Columns of COUNTS; those from LONG_WORD to POLICY are also the marks of lines that the rules remove."""
+
+KEPT = 0
+"""The mark of a line that is kept."""
+
+
+class Edited(NamedTuple):
+    """Texts without the lines that the rules remove, their COUNTS (rows, 10), and the mark of each line before."""
+
+    texts: pa.Array
+    counts: Floats
+    removed: pa.ListArray
 
 
 class LineRules(NamedTuple):
@@ -87,22 +99,18 @@ def _ends_like_sentence(data, begin, end):
 
 
 @inlined
-def _is_dropped_for_phrase(phrases, javascript, policy, counts):
-    """Count the phrases of a line (bits of `find_phrases`), and return whether one of them drops it."""
+def _mark_of_phrases(phrases, javascript, policy, counts):
+    """Count what a line has of phrases (bits of `find_phrases`) that do not remove it; return the mark of the line."""
     counts[LOREM] += (phrases & LOREM_IPSUM) != 0
     if javascript and phrases & JAVASCRIPT_PHRASE:
-        counts[JAVASCRIPT] += 1
-        return True
+        return JAVASCRIPT
     counts[CURLY] += (phrases & BRACE) != 0
-    if policy and phrases & POLICY_PHRASES:
-        counts[POLICY] += 1
-        return True
-    return False
+    return POLICY if policy and phrases & POLICY_PHRASES else KEPT
 
 
 @inlined
 def _write_line(data, first, last, words, likely, limits, search, table, kept, begin, counts):
-    """Write the line data[first:last] to kept[begin:]; return (where it ends, citations cut), (-1, 0) if it is dropped.
+    """Write the line data[first:last] to kept[begin:]; return (its mark, where it ends, citations cut).
 
     `words` are those before citations were cut; `likely` has the bits PHRASED and CITED of what the line can have.
     """
@@ -114,17 +122,16 @@ def _write_line(data, first, last, words, likely, limits, search, table, kept, b
     else:
         copy(data, first, last - first, kept, begin)
     if terminal and not _ends_like_sentence(kept, begin, end):
-        counts[NO_TERMINAL] += 1
-        return -1, 0
+        return NO_TERMINAL, begin, 0
     if words < min_words:
-        counts[FEW_WORDS] += 1
-        return -1, 0
+        return FEW_WORDS, begin, 0
     if cut or likely & PHRASED:
         bits = find_phrases(kept, begin, end, phrases)
-        if _is_dropped_for_phrase(bits, javascript, policy, counts):
-            return -1, 0
+        mark = _mark_of_phrases(bits, javascript, policy, counts)
+        if mark != KEPT:
+            return mark, begin, 0
     counts[CITATIONS] += cut
-    return end, cut
+    return KEPT, end, cut
 
 
 @inlined
@@ -155,8 +162,10 @@ def _count_line_sentences(kept, begin, end, kinds, word, next_word, is_outlined,
 
 
 @compiled
-def _edit_lines(row, begin, end, data, rule, limits, search, table, outlines, kept, written, room, counts):
+def _edit_lines(row, begin, end, data, rule, limits, search, table, outlines, kept, written, room, counts, removed):
     """Write the kept lines of data[begin:end]; return (bytes, words, breaks written so far, whether lines are whole).
+
+    `removed` gets the mark of each line.
 
     The outline of a text whose lines are not all whole is not written to its end; it has to be read anew.
     """
@@ -186,7 +195,9 @@ def _edit_lines(row, begin, end, data, rule, limits, search, table, outlines, ke
             line_longest = _longest(lengths, 0, words)
         elif longest > limits[0]:
             line_longest = _longest(source.lengths, word, next_word)
+        nth = line - source.breaks_at[row]
         if line_longest > limits[0]:
+            removed[nth] = LONG_WORD
             counts[LONG_WORD] += 1
             continue
         # the line itself, behind a newline unless it is the first
@@ -195,8 +206,10 @@ def _edit_lines(row, begin, end, data, rule, limits, search, table, outlines, ke
             kept[size] = NEWLINE
             line_begin = size + 1
         likely = marked(marks, first - begin, last - begin) if any_marked else np.uint8(0)
-        tip, cut = _write_line(data, first, last, words, likely, limits, search, table, kept, line_begin, counts)
-        if tip < 0:
+        mark, tip, cut = _write_line(data, first, last, words, likely, limits, search, table, kept, line_begin, counts)
+        removed[nth] = mark
+        if mark != KEPT:
+            counts[mark] += 1
             continue
         counts[SENTENCES] += _count_line_sentences(
             kept, line_begin, tip, source.kinds, word, next_word, cut == 0 and not has_wide_stops, table
@@ -239,10 +252,11 @@ def _room(offsets, rules):
 
 
 @compiled
-def _edit(offsets, data, rules, limits, search, table, outlines, kept, kept_offsets, tails, out):
+def _edit(offsets, data, rules, limits, search, table, outlines, kept, kept_offsets, tails, out, removed):
     """Write the kept lines of every text to `kept`, their outline to the second of `outlines`, its counts to `out`.
 
-    `tails` gets whether white space that is a word to spaCy was trimmed off the last line that is not blank.
+    `removed` gets the mark of each line, text by text. `tails` gets whether white space that is a word to spaCy was
+    trimmed off the last line that is not blank.
     """
     index, flags = table
     source, target = outlines
@@ -254,13 +268,14 @@ def _edit(offsets, data, rules, limits, search, table, outlines, kept, kept_offs
         np.empty(longest_cut, np.uint8),
     )
     room = marks, lengths, hashes, kinds
-    size, words, breaks = 0, 0, 0
+    size, words, breaks, lines = 0, 0, 0, 0
     for row in range(len(rules)):
         begin, words_begin, breaks_begin = size, words, breaks
         size, words, breaks, whole = _edit_lines(
             row, offsets[row], offsets[row + 1], data, rules[row], limits, search, table, outlines, kept,
-            (size, words, breaks), room, out[row],
+            (size, words, breaks), room, out[row], removed[lines:],
         )  # fmt: skip
+        lines += int(out[row, LINES])
         first, last = _trim_text(row, kept, begin, size, table, tails)
         target.traits[row] = source.traits[row] & ~ODD_BREAK
         if not whole or first > begin or last < size:
@@ -278,8 +293,8 @@ def edit(
     data: npt.NDArray[np.uint8],
     rules: npt.NDArray[np.uint8],
     limits: LineRules,
-) -> tuple[pa.Array, Floats]:
-    """Return the texts without the lines that `limits` forbids, and per text the COUNTS, shape (rows, 10).
+) -> Edited:
+    """Remove the lines that `limits` forbids.
 
     Lines are those of `str.splitlines`, stripped, and joined again by a newline. Per line, in this order: a word too
     long drops it, citations are cut out, no terminal punctuation drops it, too few words (counted before the cut)
@@ -293,7 +308,8 @@ def edit(
     target = outline.empty_outline(rows, len(source.lengths), len(source.places))
     search = searched(), encode_phrases(MARKERS)
     numbers = tuple(map(float, limits[:6]))
-    _edit(offsets, data, rules, numbers, search, classes(), (source, target), kept, kept_offsets, tails, out)
+    removed = np.zeros(len(source.places) + rows, np.uint8)
+    _edit(offsets, data, rules, numbers, search, classes(), (source, target), kept, kept_offsets, tails, out, removed)
     buffer = pa.py_buffer(kept).slice(0, int(kept_offsets[-1]))
     edited = pa.LargeStringArray.from_buffers(rows, pa.py_buffer(kept_offsets), buffer)
     outlined = outline.set_outline(*views(edited), outline.trim_outline(target))
@@ -302,4 +318,5 @@ def edit(
         kept_lines = out[:, LINES] - out[:, LONG_WORD : POLICY + 1].sum(axis=1)
         wanted, sentences = limits.sentences == SPACY, out[:, SENTENCES]
         count_spacy_sentences(*views(edited), words, outlined, wanted, kept_lines, tails, classes(), sentences)
-    return edited, out
+    ends = np.concatenate([np.zeros(1), np.cumsum(out[:, LINES])]).astype(np.int32)
+    return Edited(edited, out, pa.ListArray.from_arrays(pa.array(ends), pa.array(removed[: ends[-1]])))

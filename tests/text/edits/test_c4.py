@@ -15,17 +15,20 @@ from tests.text.texts import BATCHES, PROPERTY, rules, views
 @given(BATCHES, st.booleans())
 def test_c4_lines(texts: list[str], terminal: bool) -> None:
     limits = c4.LineRules(1000, 3, terminal, *[True] * 3)
-    edited, counts = c4.edit(*views(texts), rules(texts, cutting.SPLIT), limits)
+    edited, counts, removed = c4.edit(*views(texts), rules(texts, cutting.SPLIT), limits)
     edited.validate(full=True)
     expected = [plain.c4(text, terminal=terminal) for text in texts]
     assert list(zip(edited.to_pylist(), counts.tolist(), strict=True)) == expected
+    for text, marks, count in zip(texts, removed.to_pylist(), counts, strict=True):
+        assert len(marks) == len(text.splitlines())
+        assert [marks.count(rule) for rule in range(1, 6)] == count[c4.LONG_WORD : c4.POLICY + 1].tolist()
 
 
 @PROPERTY
 @given(BATCHES)
 def test_the_outline_that_c4_sets_is_the_outline_of_the_edited_text(texts: list[str]) -> None:
     limits = c4.LineRules(1000, 2, *[False, True, True, True])
-    edited, _ = c4.edit(*views(texts), rules(texts, cutting.SPLIT), limits)
+    edited = c4.edit(*views(texts), rules(texts, cutting.SPLIT), limits).texts
     cached, read = outline.outline_of(*buffers.views(edited)), outline.read_outline(*buffers.views(edited))
     for name in set(outline.Outline._fields) - {"traits"}:
         assert getattr(cached, name).tolist() == getattr(read, name).tolist(), name
@@ -47,5 +50,5 @@ def test_the_outline_that_c4_sets_is_the_outline_of_the_edited_text(texts: list[
 )
 def test_sentences(line: str, count: int) -> None:
     limits = c4.LineRules(1000, 0, *[False] * 4)
-    _, counts = c4.edit(*views([line]), rules([line], cutting.SPLIT), limits)
+    counts = c4.edit(*views([line]), rules([line], cutting.SPLIT), limits).counts
     assert counts[0][c4.SENTENCES] == count

@@ -37,7 +37,9 @@ LIMITS: list[tuple[Filter, Mapping[str, float]]] = [
 def left(card: Filter, texts: list[str], limits: Mapping[str, float]) -> list[str]:
     column = pa.array(texts, pa.large_string())
     assert card.cuts is not None
-    marks = card.cuts.trace(column, pa.array(["en"] * len(texts), pa.string()), card.limits(**limits))
+    languages = pa.array(["en"] * len(texts), pa.string())
+    computed = card.compute_signals(column, languages, 0, card.limits(**limits))
+    marks = card.cuts.trace(column, computed.removed, card.limits(**limits))
     offsets, data = buffers.views(column)
     assert int(marks.max(initial=0)) <= len(card.cuts.rules)
     return [bytes(data[begin:end][marks[begin:end] == 0]).decode() for begin, end in pairwise(offsets)]
