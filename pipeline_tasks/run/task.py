@@ -2,10 +2,11 @@
 
 import functools
 import itertools
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, BinaryIO, Self, cast
 
 import pyarrow as pa
@@ -77,7 +78,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What one task stored; byte-identical between attempts. `below` is the shard under a layer."""
+    """What one task stored; byte-identical between attempts. `below` is the shard under a layer.
+
+    A driver has the receipts of all tasks of a stage, so columns and the names in profiles are shared between them.
+    """
 
     key: str
     shard: Shard
@@ -90,6 +94,30 @@ class Receipt:
     rejects_profile: Mapping[str, Any]
     below: Shard | None = None
     spread: Counts = field(default_factory=dict, metadata={OMITTED: {}})
+
+    def __post_init__(self) -> None:
+        """Take the parts that earlier receipts of this process have."""
+        object.__setattr__(self, "schema", _first_of_equals(tuple(map(tuple, self.schema))))
+        for name in ("tally", "kept_profile", "rejects_profile"):
+            object.__setattr__(self, name, _with_shared_names(getattr(self, name)))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        """Pickle as a call of the class: receipts that workers send share their parts, too."""
+        return type(self), tuple(getattr(self, declared.name) for declared in fields(self))
+
+
+@functools.lru_cache(maxsize=64)
+def _first_of_equals(columns: Columns) -> Columns:
+    """Return the first of equal columns that this was called with: the cache has it."""
+    return columns
+
+
+def _with_shared_names(profile: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a profile whose names, at any depth, are interned."""
+    return {
+        sys.intern(name): _with_shared_names(part) if isinstance(part, Mapping) else part
+        for name, part in profile.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

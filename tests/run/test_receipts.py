@@ -1,5 +1,7 @@
 """Receipts of tasks: the first that can be believed stays, and what they counted is in the manifest."""
 
+import pickle
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +59,17 @@ def test_the_manifest_profiles_kept_and_rejected_rows(tmp_path: Path) -> None:
     assert rejected
     assert max(column["count"] for column in manifest.metrics["kept"].values()) == manifest.rows  # the rest are null
     assert max(column["count"] for column in manifest.metrics["rejects"].values()) == rejected + quarantined
+
+
+def test_receipts_that_workers_send_share_columns_and_names(receipts: list[tuple[str, Receipt]]) -> None:
+    """A driver has one of each task: 10,000 of them must not have 10,000 copies of each name."""
+    (_, receipt), *_ = receipts
+    first, second = (pickle.loads(pickle.dumps(receipt)) for _ in range(2))
+    assert first == second == receipt
+    assert first.schema is second.schema
+    assert [id(name) for name in first.kept_profile] == [id(name) for name in second.kept_profile]
+    bins = [[*column["bins"]] for column in (first.kept_profile | second.kept_profile).values()]
+    assert all(name is sys.intern(name) for names in bins for name in names)
 
 
 def test_no_rows_have_no_bucket(tmp_path: Path) -> None:
