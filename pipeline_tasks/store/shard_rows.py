@@ -143,20 +143,20 @@ class ShardRows:
         yield from self._landed(self._shard, self._picks(RECORD.names))
 
     def _of_file(self, file: pq.ParquetFile) -> Batches:
-        facts = facts_of(file.schema_arrow)
+        schema = file.schema_arrow  # pyarrow converts it at each use, which takes as long as reading a small column
+        facts = facts_of(schema)
         if facts is None:
-            self.all_columns = schema_pairs(file.schema_arrow)
-            yield from _file_rows(file, self._picks(file.schema_arrow.names), self._batch_rows)
+            self.all_columns = schema_pairs(schema)
+            yield from _file_rows(file, schema, self._picks(schema.names), self._batch_rows)
             return
         self.all_columns = facts.columns
         names = self._picks([name for name, _ in facts.columns])
-        own = file.schema_arrow.names
-        lower = [name for name in names if name not in own]
+        lower = [name for name in names if name not in schema.names]
         if not lower:
-            yield from _file_rows(file, names, self._batch_rows)
+            yield from _file_rows(file, schema, names, self._batch_rows)
             return
         below = read_shard(self._root, facts.below, batch_rows=self._batch_rows, columns=lower, landed=self._landed)
-        rows = _LayerRows(file, names)
+        rows = _LayerRows(file, schema, names)
         try:
             yield from rows.over(below)
         except _RowsMissing as error:
@@ -167,9 +167,9 @@ class ShardRows:
             raise ContractError(message) from error
 
 
-def _file_rows(file: pq.ParquetFile, names: Sequence[str], batch_rows: int) -> Batches:
-    """Yield columns of a file in the order of `names`, a row group at a time in memory."""
-    schema = pa.schema([file.schema_arrow.field(name) for name in names])
+def _file_rows(file: pq.ParquetFile, columns: pa.Schema, names: Sequence[str], batch_rows: int) -> Batches:
+    """Yield those of a file's columns in the order of `names`, a row group at a time in memory."""
+    schema = pa.schema([columns.field(name) for name in names])
     if file.metadata.num_rows == 0:
         yield pa.RecordBatch.from_pylist([], schema=schema)
     for rank in range(file.metadata.num_row_groups):
@@ -185,15 +185,15 @@ class _RowsMissing(ValueError):
 class _LayerRows:
     """The rows of a layer, put together from its own columns and the batches of the shard below."""
 
-    def __init__(self, file: pq.ParquetFile, names: Sequence[str]) -> None:
+    def __init__(self, file: pq.ParquetFile, columns: pa.Schema, names: Sequence[str]) -> None:
         self._names = names
-        own = file.schema_arrow.names
+        own = columns.names
         self._plain = [name for name in names if name in own]
         self._changed = [name for name in names if CHANGED + name in own]
         read = [ROW, *self._plain, *(CHANGED + name for name in self._changed)]
-        schema = pa.schema([file.schema_arrow.field(name) for name in read])
+        schema = pa.schema([columns.field(name) for name in read])
         self._empty = pa.RecordBatch.from_pylist([], schema=schema)
-        self._batches = _file_rows(file, read, GROUP_ROWS)
+        self._batches = _file_rows(file, columns, read, GROUP_ROWS)
         self._waiting: pa.RecordBatch | None = None
 
     def over(self, below: Batches) -> Batches:
