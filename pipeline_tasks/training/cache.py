@@ -1,12 +1,14 @@
 """Keeps fetched bytes in a bounded folder of this machine, which its ranks and workers share.
 
 A file appears under its name when it is complete. The bytes that were used longest ago go first. Each process looks at
-the whole folder after it has added a sixteenth of what may be kept, or one file if that is more.
+the whole folder after it has added a sixteenth of what may be kept, or one file if that is more. What has another name
+than a cache gives is neither counted nor removed.
 """
 
 import contextlib
 import errno
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,10 @@ from pipeline_tasks.training.folder import Mapped, Span, map_file
 
 _LOOKS = 16
 """A process looks at the folder after it has added this part of it."""
+
+_UNFINISHED = ".tmp-"
+_OWN = re.compile(rf"[0-9a-f]{{32}}-\d+-\d+|{re.escape(_UNFINISHED)}\w{{8}}")
+"""Names that a cache gives: spans, and what a killed process left half-written. All else is not its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,7 @@ class ChunkFiles:
 
     def _write(self, span: Span, body: bytes) -> None:
         """Write a file under its name at once; another process may remove it before, and then it is fetched again."""
-        with tempfile.NamedTemporaryFile(dir=self._folder, prefix=".tmp-", delete=False) as out:
+        with tempfile.NamedTemporaryFile(dir=self._folder, prefix=_UNFINISHED, delete=False) as out:
             try:
                 out.write(body)
                 out.flush()
@@ -110,6 +116,8 @@ class ChunkFiles:
     def _trim(self) -> None:
         entries = []
         for entry in os.scandir(self._folder):
+            if not _OWN.fullmatch(entry.name):
+                continue
             with contextlib.suppress(FileNotFoundError):  # another process removed it just now
                 facts = entry.stat()
                 entries.append((facts.st_mtime_ns, facts.st_size, entry.path))

@@ -1,6 +1,7 @@
 """A dataset in S3: fetched ahead into a bounded cache, through busy servers and broken answers."""
 
 import multiprocessing
+import os
 import resource
 import signal
 from collections import Counter
@@ -88,6 +89,24 @@ def test_the_cache_keeps_no_more_than_it_may(uri: str, tmp_path: Path) -> None:
         if number % 50 == 0:
             most = max(most, sum(path.stat().st_size for path in folder.iterdir() if path.exists()))
     assert 0 < most <= least
+
+
+def test_a_cache_removes_nothing_but_its_own_files(packed: Packed, uri: str, tmp_path: Path) -> None:
+    """It removed what lay longest in its folder, and ended at the first folder in it."""
+    least = 64 * 1024
+    others = [
+        tmp_path / "cache" / name for name in ("thesis.tex", "folder/notes.txt", ".tmp-0123456789abcdef", "a-1-2")
+    ]
+    for other in others:
+        other.parent.mkdir(parents=True, exist_ok=True)
+        other.write_bytes(b"x" * least)
+        os.utime(other, (1, 1))
+    (tmp_path / "cache" / ".tmp-abcd_123").write_bytes(b"x" * least)
+    os.utime(tmp_path / "cache" / ".tmp-abcd_123", (1, 1))
+    dataset = TokenDataset(uri, passes=Passes(epochs=3, shuffle="always", block=1), cache=cache(tmp_path, bytes=least))
+    assert sum(item["input_ids"].tolist() == packed.ids(item["index"]) for item in dataset) == dataset.places
+    assert [other for other in others if not other.exists()] == []
+    assert not (tmp_path / "cache" / ".tmp-abcd_123").exists(), "a killed process left it"
 
 
 def test_a_cache_that_is_removed_under_a_run_is_fetched_again(packed: Packed, uri: str, tmp_path: Path) -> None:
