@@ -78,8 +78,8 @@ class LocalStore:
             name.replace(target)
 
     def size(self, path: str) -> int | None:
-        target = self._place(path)
-        return target.stat().st_size if target.is_file() else None
+        status = _status(self._place(path))
+        return status.st_size if status and stat.S_ISREG(status.st_mode) else None
 
     def stamp(self, path: str) -> str:
         status = self._place(path).stat()
@@ -96,11 +96,8 @@ class LocalStore:
         paths = sorted(str(file.relative_to(self.root)) for file in folder.rglob("*"))
         for path in paths:
             file = Path(self.root, path)
-            try:
-                status = file.stat()
-            except (FileNotFoundError, NotADirectoryError):  # removed since it was listed, or a link to nothing
-                continue
-            if stat.S_ISREG(status.st_mode) and not file.name.startswith(UNFINISHED):
+            status = _status(file)
+            if status and stat.S_ISREG(status.st_mode) and not file.name.startswith(UNFINISHED):
                 yield Entry(path, status.st_size, status.st_mtime)
 
     def folders(self) -> Iterator[str]:
@@ -116,7 +113,8 @@ class LocalStore:
 
     def unfinished(self, prefix: str) -> Iterator[Entry]:
         for file in sorted(self._place(prefix).rglob(f"{UNFINISHED}*")):
-            yield _entry(str(file.relative_to(self.root)), file)
+            if status := _status(file):
+                yield Entry(str(file.relative_to(self.root)), status.st_size, status.st_mtime)
 
 
 def _is_folder(place: Path) -> bool:
@@ -129,9 +127,14 @@ def _is_folder(place: Path) -> bool:
         raise
 
 
-def _entry(path: str, file: Path) -> Entry:
-    status = file.stat()
-    return Entry(path, status.st_size, status.st_mtime)
+def _status(file: Path) -> os.stat_result | None:
+    """Return what the system says of a file; None if it is gone, as others may have removed it, or leads nowhere."""
+    try:
+        return file.stat()
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
 
 
 @contextlib.contextmanager

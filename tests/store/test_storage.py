@@ -203,6 +203,35 @@ def test_listing_is_whole_and_in_the_order_of_text(any_root: str) -> None:
     assert paths(any_root) == sorted([*names, "many-more", "many.txt", "manya/b"])
 
 
+def test_a_file_that_is_removed_meanwhile_is_not_there(tmp_path: Path) -> None:
+    """A vacuum beside a run ended with a stack trace where a file was written to its end after it was found."""
+    store, names = connect(str(tmp_path)), [tmp_path / f"a/.tmp-{number}" for number in range(3)]
+    (tmp_path / "a").mkdir()
+    for name in names:
+        name.write_bytes(b"half")
+    unfinished = store.unfinished("")
+    assert next(unfinished).path == "a/.tmp-0"
+    names[1].unlink()
+    assert [entry.path for entry in unfinished] == ["a/.tmp-2"]
+
+
+def test_the_size_of_a_file_that_comes_and_goes_is_its_own_or_none(tmp_path: Path) -> None:
+    store, file, done = connect(str(tmp_path)), tmp_path / "object", threading.Event()
+
+    def come_and_go() -> None:
+        while not done.is_set():
+            file.write_bytes(b"x")
+            file.unlink()
+
+    with ThreadPoolExecutor(1) as pool:
+        comes_and_goes = pool.submit(come_and_go)
+        try:
+            assert {store.size("object") for _ in range(20_000)} <= {None, 0, 1}
+        finally:
+            done.set()
+        comes_and_goes.result()
+
+
 def test_nothing_is_listed_below_a_name_that_no_folder_can_have(any_root: str) -> None:
     connect(any_root).create("a/1.json", b"{}")
     assert paths(any_root, f"a/{'x' * 300}") == []
