@@ -141,8 +141,9 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
         elif prefix.manifests:
             files += _orphans_of_committed(prefix, rules)
         elif prefix.all_are(is_old):
-            fenced.append(prefix.name)
-            files += [(entry, "abandoned before it was committed") for entry in prefix.entries if not _is_slot(entry)]
+            abandoned = [entry for entry in prefix.entries if not _is_slot(entry)]
+            fenced += [prefix.name] if abandoned else []  # one without files was fenced when they were removed
+            files += [(entry, "abandoned before it was committed") for entry in abandoned]
     files += _orphans_outside_stages(store, is_old)
     return Orphans(tuple(files), tuple(fenced), total - sum(entry.bytes for entry, _ in files))
 

@@ -99,6 +99,17 @@ def test_damaged_partitions_of_abandoned_work_go_with_it(tmp_path: Path, parent:
     assert not (tmp_path / path).exists()
 
 
+def test_what_was_abandoned_is_fenced_once(tmp_path: Path) -> None:
+    """Every vacuum took the next commit slot of it, for good."""
+    store = storage.connect(str(tmp_path))
+    for number in range(2):
+        store.create(f"toy_map/abandoned/data/{number}.parquet", b"work")
+        for _ in range(3):
+            vacuum.remove(str(tmp_path), vacuum.find_orphans(str(tmp_path), EVERYTHING), limit=1.0)
+    slots = [entry.path for entry in store.list("toy_map/abandoned")]
+    assert slots == ["toy_map/abandoned/manifest.1.json", "toy_map/abandoned/manifest.json"]
+
+
 class FencedEngine(LocalEngine):
     """An engine whose attempt is fenced between its last shard and its commit."""
 
