@@ -92,15 +92,16 @@ class TokenDataset:
             folder.close()
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the same as one batch per step."""
+        """Yield the same as one batch per step; where the run goes on within a step, the first is the rest of it."""
         items: list[Item] = []
+        size = self.split.batch_size - self._start.taken
         for item in self:
             items.append(item)
-            if len(items) == self.split.batch_size:
-                yield self.collate(items)
-                items = []
+            if len(items) == size:
+                yield collated(items)
+                items, size = [], self.split.batch_size
         if items:
-            yield self.collate(items)
+            yield collated(items)
 
     def collate(self, items: Sequence[Item]) -> Batch:
         """Return items as one batch; RecipeError if a data loader has another batch size than the dataset's split."""

@@ -21,6 +21,9 @@ Tail = Literal["pad", "drop", "short"]
 WINDOW = 1024
 """Places whose order is computed at a time."""
 
+SEEDS = 1 << 64
+"""How many seeds there are: an order has one as a word of 64 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
@@ -58,10 +61,11 @@ class Passes:
     def __post_init__(self) -> None:
         """Refuse what is no order."""
         known = self.shuffle in ("later", "always", "never") and self.tail in ("pad", "drop", "short")
-        if not known or not 1 <= self.epochs <= MOST_ROWS or not 1 <= self.block <= MOST_ROWS or self.seed < 0:
+        counts = all(1 <= number <= MOST_ROWS for number in (self.epochs, self.block))
+        if not known or not counts or not 0 <= self.seed < SEEDS:
             message = (
-                f"{self} is no order of a run; epochs and block are at least 1, seed is at least 0, shuffle is later, "
-                "always or never, and tail is pad, drop or short"
+                f"{self} is no order of a run; epochs and block are at least 1, seed is from 0 to 2**64 - 1, shuffle "
+                "is later, always or never, and tail is pad, drop or short"
             )
             raise RecipeError(message)
 

@@ -24,7 +24,7 @@ from pipeline_tasks.training import dataset as datasets
 from pipeline_tasks.training.batch import IGNORED, Batch, Item
 from pipeline_tasks.training.dataset import TokenDataset
 from pipeline_tasks.training.reader import MOST_MAPS
-from pipeline_tasks.training.share import Passes, Share, Split, Worker
+from pipeline_tasks.training.share import Passes, Share, Split, Tail, Worker
 from pipeline_tasks.training.usage import Stalls, Usage, usage_of
 from tests.training_dataset import Packed, write_dataset
 
@@ -233,6 +233,21 @@ def test_a_state_within_a_step_fits_its_own_process_only(packed: Packed) -> None
             next(iter(other))
 
 
+@pytest.mark.parametrize(("after", "tail"), [(1, "pad"), (2, "pad"), (151, "pad"), (151, "short"), (149, "drop")])
+def test_batches_go_on_within_a_step_with_the_rest_of_it(after: int, tail: Tail, packed: Packed) -> None:
+    """The rest of a step came together with the start of the next one, which was refused as a wrong batch size."""
+    split, passes = Split(1, 2, 3), Passes(tail=tail)
+    dataset, resumed = (TokenDataset(str(packed.folder), split, passes) for _ in range(2))
+    expected = [item["place"] for item in dataset][after:]
+    list(itertools.islice(dataset, after))
+    resumed.load_state_dict(dataset.state_dict())
+    batches = list(resumed.batches())
+    assert [place for batch in batches for place in batch["place"].tolist()] == expected
+    assert [len(batch["place"]) for batch in batches[:-1]] == [3 - after % 3, *[3] * (len(batches) - 2)][
+        : len(batches) - 1
+    ]
+
+
 def test_a_state_of_another_dataset_or_order_is_refused(packed: Packed, tmp_path: Path) -> None:
     state = TokenDataset(str(packed.folder)).state_at(9)
     other = write_dataset(tmp_path, [30])
@@ -416,6 +431,9 @@ def test_a_wrong_split_order_or_type_is_refused(packed: Packed) -> None:
     for wrong in (lambda: Split(2, 2), lambda: Split(0, 1, 0), lambda: Passes(epochs=0), lambda: Passes(tail="carry")):  # type: ignore[arg-type]
         with pytest.raises(RecipeError):
             wrong()
+    with pytest.raises(RecipeError, match="seed is from 0 to"):
+        Passes(seed=1 << 64)  # the first epoch has no permutation: it was an OverflowError at the second
+    assert len(list(TokenDataset(str(packed.folder), passes=Passes(epochs=2, seed=(1 << 64) - 1)))) == 602
     with pytest.raises(RecipeError, match="int8"):
         TokenDataset(str(packed.folder), dtype="int8")
 
