@@ -1,6 +1,7 @@
 """`refinery takedown` records what must not be used, and publishes the affected training datasets without it."""
 
 import argparse
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,9 +18,17 @@ from pipeline_tasks.inspect.command import add_json, add_refining, add_root, ove
 from pipeline_tasks.inspect.find import add_documents, current_versions, find, named_entries
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.published_shards import open_build
-from pipeline_tasks.publish.takedowns import Entry, Takedown, current_rows, parse_lines, record, valid_entries
+from pipeline_tasks.publish.takedowns import (
+    Entry,
+    Takedown,
+    current_rows,
+    parse_lines,
+    record,
+    require_ever,
+    valid_entries,
+)
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, PACKED, TAKEDOWN, is_trial
+from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, PACKED, TAKEDOWN, is_trial, recipe_names
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import JudgeRequest, PublishRequest, Reply
@@ -73,10 +82,13 @@ def answer(options: argparse.Namespace) -> int:
     root, overrides = absolute(options.root), overrides_of(options)
     check_overrides(overrides, (TAKEDOWN, PACK))
     entries = entries_of(options)
+    if options.undo:
+        require_ever(root, entries)
     recorded = None if options.dry_run else record(root, entries, options.reason.strip(), undo=options.undo)
     affected = list((_returning if options.undo else _leaving)(root, entries))
     if not options.json:
-        print_lines([_recorded_line(recorded, dry_run=options.dry_run), *affected_lines(affected, undo=options.undo)])
+        lines = [*affected_lines(affected, undo=options.undo), *empty_lines(root)]
+        print_lines([_recorded_line(recorded, dry_run=options.dry_run), *lines])
     datasets = [part.version for part in affected if COMPOSE in part.version.manifests and not options.dry_run]
     republished = [*_republished(root, datasets, options.engine or LOCAL, overrides)]
     snapshots = [_snapshot(part.version) for part in affected if COMPOSE not in part.version.manifests]
@@ -214,6 +226,12 @@ def affected_lines(affected: Sequence[Affected], *, undo: bool) -> Iterator[str]
         yield "no dataset is without such a document" if undo else "no current version has tokens of such a document"
 
 
+def empty_lines(root: str) -> Iterator[str]:
+    """Yield what a takedown means in a root that has published nothing, as any folder is one."""
+    if not version_log.recipes(root):
+        yield f"{root} has published nothing: what lands there is refused. Are your datasets elsewhere? Name their root"
+
+
 def republished_line(again: Republished) -> str:
     """Return what became of a dataset."""
     return (
@@ -226,10 +244,15 @@ def snapshot_lines(root: str, snapshots: Sequence[Mapping[str, str]]) -> Iterato
     """Yield how to take documents out of the tokens of single snapshots; a trial of one is retracted."""
     if snapshots:
         yield "these snapshots have it in their own tokens until they are refined again, and trials until retracted:"
+    own: set[str] = set()  # recipes that are a user's: `refinery run` takes the path of the file, which no root keeps
     for snapshot in snapshots:
         recipe, name = snapshot["recipe"], snapshot["snapshot"]
-        yield (
-            f"  refinery retract {name} {root} --recipe {recipe} --reason takedown"
-            if is_trial(recipe)
-            else f"  refinery run --recipe {recipe} --snapshot {name} --input {snapshot['landing']} --output {root}"
-        )
+        if is_trial(recipe):
+            words = ["retract", name, root, "--recipe", recipe, "--reason", "takedown"]
+        else:
+            own |= {recipe} - set(recipe_names())
+            file = f"{recipe}.yaml" if recipe in own else recipe
+            words = ["run", "--recipe", file, "--snapshot", name, "--input", snapshot["landing"], "--output", root]
+        yield f"  {shlex.join(['refinery', *words])}"
+    if own:
+        yield f"of {', '.join(sorted(own))} give the path of the recipe's file"

@@ -134,19 +134,34 @@ def record(root: str, entries: Sequence[Entry], reason: str, *, undo: bool = Fal
     while True:
         chain = read_chain(root, LOG)
         log = _takedowns(root, chain)
-        held, ever = _keys(_rows(log)), _keys(_rows(takedown for takedown in log if not takedown.undo))
-        keyed = [(entry, (entry[0], key)) for entry, key in zip(entries, keys_of(entries), strict=True)]
-        never = [entry for entry, key in keyed if key not in ever]
-        if undo and never:
-            message = f"{root}: {never[0][0]} {never[0][1]} was not taken down; there is nothing to undo"
-            raise RecipeError(message)
-        changing = tuple(entry for entry, key in keyed if (key in held) == undo)
+        if undo:
+            _require_ever(root, log, entries)
+        held = _keys(_rows(log))
+        changing = tuple(entry for entry, key in _keyed(entries) if (key in held) == undo)
         if not changing:
             return None
         now = datetime.now(UTC).isoformat(timespec="seconds")
         takedown = Takedown(next_number(chain), changing, reason, now, undo)
         if append(root, LOG, chain, asdict(takedown)):
             return takedown
+
+
+def require_ever(root: str, entries: Sequence[Entry]) -> None:
+    """Raise RecipeError for an entry that was never taken down: there is nothing to undo."""
+    _require_ever(root, takedowns(root), entries)
+
+
+def _require_ever(root: str, log: Iterable[Takedown], entries: Sequence[Entry]) -> None:
+    ever = _keys(_rows(takedown for takedown in log if not takedown.undo))
+    for (kind, value), key in _keyed(entries):
+        if key not in ever:
+            message = f"{root}: {kind} {value} was not taken down; there is nothing to undo"
+            raise RecipeError(message)
+
+
+def _keyed(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
+    """Return each entry with its kind and key."""
+    return [(entry, (entry[0], key)) for entry, key in zip(entries, keys_of(entries), strict=True)]
 
 
 def current_rows(root: str) -> list[dict[str, Any]]:

@@ -177,6 +177,20 @@ def test_the_way_out_of_a_trial_is_to_retract_it() -> None:
     assert retract == "  refinery retract 2026-11-20 /root --recipe web.trial --reason takedown"
 
 
+def test_the_way_out_of_a_recipe_of_ones_own_names_its_file() -> None:
+    """`refinery run --recipe tiny` finds no such recipe, and a shell reads two words where a folder has a space."""
+    own = {"recipe": "tiny", "snapshot": "2026-11-20", "landing": "/my crawl"}
+    _, run, note = takedown.snapshot_lines("/root", [own])
+    assert run == "  refinery run --recipe tiny.yaml --snapshot 2026-11-20 --input '/my crawl' --output /root"
+    assert note == "of tiny give the path of the recipe's file"
+
+
+def test_a_root_that_has_published_nothing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The folder above a root took the entry, as if it were one without such a document."""
+    take_down(str(tmp_path), "--site", "a.example")
+    assert f"{tmp_path} has published nothing: what lands there is refused" in capsys.readouterr().out
+
+
 def test_a_file_names_many(root: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site, [row, *_] = rare_site(root), list(documents(root).values())
     listed = tmp_path / "list.txt"
@@ -230,6 +244,7 @@ def test_a_recipe_that_has_published_nothing_is_not_searched(root: str, capsys: 
         (["--file", "nowhere.txt"], "cannot be read"),
         (["--site", "a.example", "--override", "mix=why"], "there is no such gate"),
         (["--undo", "--site", "a.example"], "was not taken down"),
+        (["--undo", "--site", "a.example", "--dry-run"], "was not taken down"),
     ],
 )
 def test_what_names_nothing_is_refused_and_not_recorded(
