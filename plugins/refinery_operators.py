@@ -175,6 +175,8 @@ class Compose(RequestOperator):
             ]
         )
         log_reply(context, COMPOSE, reply, text)
+        if reply["stale"]:
+            log.warning("compose  %s", stale_line(reply["stale"]))
         earlier = {"history": {}, "previous": reply["previous"], "trailing": {}}
         landed = {"manifest": reply["manifest"], "landing": "", **earlier}
         context["ti"].xcom_push(key="landed", value=landed)

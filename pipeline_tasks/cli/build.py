@@ -90,7 +90,7 @@ def plan(root: str, recipe: Recipe, engine: str) -> dict[str, Any]:
             parent = replies[step.stage]["manifest"]
     by_stage = {stage: read_manifest(root, reply["manifest"]) for stage, reply in replies.items()}
     rejected = {stage: reply["rejected"] for stage, reply in replies.items()}
-    composition = {name: composed[name] for name in ("snapshots", "documents", "tokens")}
+    composition = {name: composed[name] for name in ("snapshots", "stale", "documents", "tokens")}
     groups = plan_of(root, by_stage)
     return {**composition, "rejected": rejected, "groups": groups, "absent": absent_groups(recipe, groups)}
 
@@ -118,6 +118,11 @@ def plan_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
     for row in (COLUMNS, *rows):
         yield "  ".join(_aligned(row, widths)).rstrip()
+    if facts["stale"]:
+        yield (
+            f"warning: {counted(len(facts['stale']), 'snapshot is', 'snapshots are')} stale, so that documents may be "
+            f"there twice or not at all; run again in this order: {', '.join(facts['stale'])}"
+        )
     for group in facts["absent"]:
         yield f"warning: no document is of group {group!r}, which mix names; correct its name, or leave it out"
 

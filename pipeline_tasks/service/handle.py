@@ -137,9 +137,11 @@ def _compose(request: ComposeRequest) -> Reply:
         require_log(request.root, recipe)
     path, manifest, versions = compose(request.root, request.recipe, request.versions)
     newest = version_log.latest_by_snapshot(request.root, request.recipe)
+    stale = {version.version.number for version in stale_now(request.root, request.versions.recipe)}
     return {
         "manifest": reference_of(path, manifest),
         "snapshots": [version.snapshot for version in versions],
+        "stale": [version.snapshot for version in versions if version.number in stale],
         "documents": manifest.rows,
         "tokens": manifest.tokens,
         "previous": dict(newest[-1].manifests) if newest else {},

@@ -1,6 +1,7 @@
 """Training datasets: what a plan says is what is packed, on any engine; versions, superseded documents, damage, refusals."""
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -387,6 +388,17 @@ def test_a_plan_warns_of_groups_that_no_document_has(root: str) -> None:
     assert facts["absent"] == ["eng", "xx"]
     assert "warning: no document is of group 'eng', which mix names" in "\n".join(plan_lines(facts))
     assert plan(root, recipe_of(mix={"weights": {"en": 1}}), "local")["absent"] == []
+
+
+def test_a_plan_warns_of_snapshots_that_are_stale(root: str, tmp_path: Path) -> None:
+    """A build took them without a word, with documents that other snapshots have now, too."""
+    fresh = plan(root, recipe_of(), "local")
+    assert (fresh["stale"], "stale" in "\n".join(plan_lines(fresh))) == ([], False)
+    other = str(shutil.copytree(root, tmp_path / "root"))
+    version_log.retract(other, "tiny", "2026-11-19")
+    facts = plan(other, recipe_of(), "local")
+    assert facts["stale"] == ["2026-11-20"]
+    assert "warning: 1 snapshot is stale" in "\n".join(plan_lines(facts))
 
 
 @pytest.mark.slow
