@@ -18,7 +18,9 @@ def chosen_version(root: str, recipe: str, name: str) -> Version:
     published = {version.number: version for version in version_log.versions(root, recipe)}
     if name.isascii() and name.isdigit() and int(name) in published:
         return published[int(name)]
-    if not published or name in {version.snapshot for version in published.values()}:
+    if not published:
+        return version_log.current(root, recipe)  # it raises: a name is no snapshot of what has published nothing
+    if name in {version.snapshot for version in published.values()}:
         return version_log.current(root, recipe, name)
     newest = [f"{number} ({version.snapshot})" for number, version in published.items()][-NAMED:]
     message = (
