@@ -32,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", default=default_root(), help="root with the published snapshots; the dataset too")
     names = ", ".join(recipe_names(BUILDS))
     parser.add_argument("--recipe", default=DEFAULT, help=f"one of {names}, or a YAML file with `versions`")
-    one = parser.add_mutually_exclusive_group()
-    one.add_argument("--plan", action="store_true", help="print what the mixture would take; build nothing")
-    one.add_argument(
+    exclusive = parser.add_mutually_exclusive_group()
+    exclusive.add_argument("--plan", action="store_true", help="print what the mixture would take; build nothing")
+    exclusive.add_argument(
         "--again",
         default="",
         metavar="VERSION",

@@ -14,14 +14,14 @@ import numpy as np
 NEARLY_NORMAL = 1_000
 """Degrees of freedom from which on Student's t is taken for normal."""
 
-SEEN = 1024
-"""Limits that are kept: facts of a stage and its bounds ask for the same ones, three times each on average."""
+CACHED_LIMITS = 1024
+"""Limits of each kind that a process caches: facts of a stage and its bounds request each three times on average."""
 
 STEPS = 60
 """Halvings of an interval: more than a float has bits to tell apart."""
 
 
-@lru_cache(maxsize=SEEN)
+@lru_cache(maxsize=CACHED_LIMITS)
 def share_limits(part: int, whole: int, tail: float) -> tuple[float, float]:
     """Return the limits of Clopper and Pearson (1934) of a share of which `part` of `whole` rows were seen.
 
@@ -69,7 +69,7 @@ def _crossing(rising: Callable[[float], float], level: float, low: float = 0.0, 
     return (low + high) / 2
 
 
-@lru_cache(maxsize=SEEN)
+@lru_cache(maxsize=CACHED_LIMITS)
 def count_limits(count: int, tail: float) -> tuple[float, float]:
     """Return the exact limits of the mean of a Poisson distribution of which `count` was seen (Garwood, 1936)."""
     most = count + 20 * sqrt(count + 1) + 20  # over ten standard deviations away
@@ -99,7 +99,7 @@ def normal_quantile(tail: float) -> float:
     return NormalDist().inv_cdf(1 - tail)
 
 
-@lru_cache(maxsize=SEEN)
+@lru_cache(maxsize=CACHED_LIMITS)
 def rank_limits(rows: int, share: float, tail: float) -> tuple[int, int]:
     """Return the ranks (from 1) of the sorted values between which the quantile of `share` lies; 0, rows + 1: open.
 

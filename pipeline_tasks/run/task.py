@@ -97,7 +97,7 @@ class Receipt:
 
     def __post_init__(self) -> None:
         """Take the parts that earlier receipts of this process have."""
-        object.__setattr__(self, "schema", _first_of_equals(tuple(map(tuple, self.schema))))
+        object.__setattr__(self, "schema", _first_of_equals(self.schema))
         for name in ("tally", "kept_profile", "rejects_profile"):
             object.__setattr__(self, name, _with_shared_names(getattr(self, name)))
 

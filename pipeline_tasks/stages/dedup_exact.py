@@ -64,17 +64,17 @@ def with_age(documents: Batches) -> Batches:
 def keep_first(documents: Batches) -> Batches:
     """Keep the first row of each run of equal ids (as `group` sorted them); the others name it as the winner."""
     last: str | None = None
-    kept, place = pa.table({}), 0  # where the first row of the run is; it is read where another one follows
-    winner: dict[str, Any] | None = None
+    first = pa.record_batch({})  # the first row of the run
+    winner: dict[str, Any] = {}  # the same as evidence shows it, once another row follows
     for batch in documents:
         evidence: list[str | None] = []
         shown = batch.select([*SHOWN, "payload_digest"])
         for row, id_ in enumerate(batch.column("id").to_pylist()):
             if id_ != last:
-                last, kept, place, winner = id_, shown, row, None
+                last, first, winner = id_, shown.slice(row, 1), {}
                 evidence.append(None)
                 continue
-            winner = winner or kept.slice(place, 1).to_pylist()[0]
+            winner = winner or first.to_pylist()[0]
             digest = shown.column("payload_digest")[row].as_py()
             evidence.append(_evidence(winner, same_payload=digest is not None and digest == winner["payload_digest"]))
         marked = _rejected(batch, evidence, DUPLICATE)
