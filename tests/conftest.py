@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import boto3
 import pytest
+from hypothesis import HealthCheck, settings
 
 from pipeline_tasks import recipe
 from tests import mixed_root as mixed_roots
@@ -17,6 +18,13 @@ from tests.faulty_s3 import FaultyS3, faulty_s3
 from tests.s3_server import S3Server
 from tests.s3_server import s3_server as running_s3_server
 from tests.toys import CARDS, MODULES
+
+EVERYWHERE = settings(settings.get_profile("default"), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""No verdict depends on how busy the machine is, nor on its being CI's."""
+
+settings.register_profile("ci", EVERYWHERE, max_examples=50, derandomize=True)
+settings.register_profile("nightly", EVERYWHERE, max_examples=500, print_blob=True)
+settings.load_profile("ci")  # `pytest --hypothesis-profile nightly` takes the other
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.constraints import OMITTED
@@ -20,8 +20,6 @@ from pipeline_tasks.profiles.columns import merge, octave_bins, profile, quantil
 from pipeline_tasks.run.task import load_receipt
 from pipeline_tasks.sealed import canonical, seal
 from pipeline_tasks.stage import Secret, Shard
-
-FEW = settings(max_examples=60, deadline=None)
 
 SHARD = Shard(f"toy_map/f00/data/{'ab' * 16}.parquet", 3, 120, "ab" * 32)
 MANIFEST = identified(
@@ -70,7 +68,6 @@ json_values = st.recursive(
 )
 
 
-@FEW
 @given(st.binary(max_size=200))
 def test_random_bytes_are_no_manifest(body: bytes) -> None:
     for read in (load, load_receipt):
@@ -78,7 +75,6 @@ def test_random_bytes_are_no_manifest(body: bytes) -> None:
             read(body)
 
 
-@FEW
 @given(json_values)
 def test_random_json_is_no_manifest(value: object) -> None:
     for read in (load, load_receipt):
@@ -86,7 +82,6 @@ def test_random_json_is_no_manifest(value: object) -> None:
             read(json.dumps(value).encode())
 
 
-@FEW
 @given(field=st.sampled_from(sorted(json.loads(dump(MANIFEST)))), value=json_values)
 def test_a_field_of_another_type_is_refused_or_harmless(field: str, value: object) -> None:
     raw = json.loads(dump(MANIFEST)) | {field: value}
@@ -223,7 +218,6 @@ def test_every_well_formed_edit_of_a_manifest_is_seen(change: str) -> None:
             load(canonical(raw) + b"\n")
 
 
-@FEW
 @given(at=st.integers(0, len(dump(MANIFEST)) - 1), bit=st.integers(0, 7))
 def test_every_flipped_bit_of_a_manifest_is_seen(at: int, bit: int) -> None:
     body = bytearray(dump(MANIFEST))
@@ -241,7 +235,6 @@ def test_a_field_that_is_given_twice_is_seen() -> None:
 # --- Canonical form and identity -------------------------------------------------------------------------------------
 
 
-@FEW
 @given(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=6), st.randoms())
 def test_equal_values_have_equal_bytes(value: dict[str, Any], random: Any) -> None:
     items = list(value.items())
@@ -281,7 +274,6 @@ VALUES = st.recursive(
 )
 
 
-@FEW
 @given(VALUES)
 def test_what_is_written_of_a_value_follows_from_its_fields(value: object) -> None:
     assert canonical(value) == json.dumps(
@@ -330,7 +322,6 @@ def profiled(rows: list[tuple[Any, Any, Any]]) -> dict[str, Any]:
     return profile(pa.RecordBatch.from_arrays(arrays, ["n", "share", "language"]), ("n", "share", "language", "none"))
 
 
-@FEW
 @given(tables, tables, tables)
 def test_profiles_add_up_the_same_in_any_grouping(a: Any, b: Any, c: Any) -> None:
     pa_, pb, pc_ = profiled(a), profiled(b), profiled(c)
@@ -343,7 +334,6 @@ def test_packed_bytes_are_no_measure() -> None:
     assert profile(pa.table({"n": pa.array([b"\x00", b"\x01"], pa.large_binary())}), ["n"]) == {}
 
 
-@FEW
 @given(tables)
 def test_a_profile_counts_its_values(rows: Any) -> None:
     profiles = profiled(rows)
@@ -354,14 +344,12 @@ def test_a_profile_counts_its_values(rows: Any) -> None:
     assert sum(profiles["language"]["bins"].values()) == sum(name is not None for _, _, name in rows)
 
 
-@FEW
 @given(st.lists(st.integers(0, 2**53), min_size=1, max_size=40))
 def test_a_bin_starts_at_most_an_eighth_of_an_octave_below(values: list[int]) -> None:
     for value, low in zip(values, octave_bins(np.array(values, np.int64)).tolist(), strict=True):
         assert low <= value < low + max(1, low // 8)
 
 
-@FEW
 @given(st.lists(st.integers(0, 2**40), min_size=1, max_size=60), st.floats(0.01, 1))
 def test_a_quantile_is_the_bin_of_the_value_at_that_rank(values: list[int], share: float) -> None:
     column = profiled([(value, None, None) for value in values])["n"]

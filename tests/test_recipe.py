@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.binding import bind
@@ -97,7 +97,6 @@ def test_a_wrong_recipe_is_refused_with_the_cause(change: dict[str, Any], said: 
         parse_recipe(MINIMAL | change, "r.yaml")
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=8),

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.cli.main import main
@@ -131,7 +131,6 @@ def test_documents_are_there_once_in_the_order_of_the_selection(
         assert (tmp_path / "many" / path.relative_to(tmp_path / "one")).read_bytes() == path.read_bytes()
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.text(max_size=9), max_size=6), max_size=6), st.integers(1, 40))
 def test_files_of_texts_end_at_the_document_that_fills_them(texts: list[list[str]], most: int) -> None:
     parts = list(cut_tables((pa.table({"text": pa.array(own, pa.large_string())}) for own in texts), most))

@@ -7,13 +7,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline_tasks.filters import Filter, c4_badwords, seeds
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts, signals_column
 from tests.documents import documents
+from tests.examples import few_examples
 
 LISTS = Path(__file__).with_name("words")
 LIMITS = {
@@ -52,7 +53,7 @@ def signals(card: Filter, texts: pa.Array, languages: list[str | None], words: i
 
 @EVERY
 @WORDS
-@settings(max_examples=30, deadline=None)
+@few_examples
 @given(raw=st.lists(BROKEN, max_size=4))
 @example(raw=[b"\xed\xa0\xbd\xed\xb8\x80", b"\xe2\x80", b"\xf0\x9f\x98"])
 def test_invalid_utf8_has_the_same_signals_alone_and_in_a_batch(card: Filter, words: int, raw: list[bytes]) -> None:
@@ -67,7 +68,7 @@ def test_invalid_utf8_has_the_same_signals_alone_and_in_a_batch(card: Filter, wo
 
 @EVERY
 @WORDS
-@settings(max_examples=30, deadline=None)
+@few_examples
 @given(texts=st.lists(ODD, max_size=5), seed=st.randoms(use_true_random=False))
 def test_odd_texts_have_the_same_signals_in_any_order(card: Filter, words: int, texts: list[str], seed: object) -> None:
     languages = [LANGUAGES[len(text) % len(LANGUAGES)] for text in texts]
@@ -80,7 +81,7 @@ def test_odd_texts_have_the_same_signals_in_any_order(card: Filter, words: int, 
 
 
 @pytest.mark.parametrize("packs", ["builtin", "fineweb2", "none"])
-@settings(max_examples=25, deadline=None)
+@few_examples
 @given(rows=st.lists(st.tuples(ODD, st.sampled_from(LANGUAGES)), min_size=1, max_size=5), at=st.integers(0, 5))
 def test_verdicts_are_the_same_alone_or_in_company(packs: str, rows: list[tuple[str, str | None]], at: int) -> None:
     profiles = tuple(name for name in FILTERS if name != "c4_badwords")

@@ -8,7 +8,7 @@ from dataclasses import fields
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks import filters
@@ -27,7 +27,6 @@ SHARED = ("gopher",)
 """Modules that filters share."""
 
 EVERY = pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
-PROPERTY = settings(max_examples=40, deadline=None)
 
 
 def computed(card: Filter, rows: list[tuple[str | None, str | None]], words: int = 0) -> Computed:
@@ -50,7 +49,6 @@ def test_rules_name_signals_limits_and_fitting_reasons(card: Filter) -> None:
 
 
 @EVERY
-@PROPERTY
 @given(rows=ROWS, words=st.sampled_from([0, 1]))
 def test_one_finite_row_of_signals_per_text(
     card: Filter, rows: list[tuple[str | None, str | None]], words: int
@@ -63,7 +61,6 @@ def test_one_finite_row_of_signals_per_text(
 
 
 @EVERY
-@PROPERTY
 @given(rows=ROWS, at=st.integers(0, 5))
 def test_halves_are_the_whole(card: Filter, rows: list[tuple[str | None, str | None]], at: int) -> None:
     whole, first, second = computed(card, rows), computed(card, rows[:at]), computed(card, rows[at:])
@@ -72,7 +69,6 @@ def test_halves_are_the_whole(card: Filter, rows: list[tuple[str | None, str | N
 
 
 @EVERY
-@PROPERTY
 @given(rows=ROWS, seed=st.randoms(use_true_random=False))
 def test_permuted_rows_permute_signals(card: Filter, rows: list[tuple[str | None, str | None]], seed: object) -> None:
     order = list(range(len(rows)))

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.binding import bind
@@ -160,7 +160,6 @@ def test_missing_packs_are_refused(tmp_path: Path) -> None:
         Params(packs="buildin")  # type: ignore[arg-type]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 2), st.sampled_from(["de", "fr", "en", "xx", None])), max_size=8),
     st.dictionaries(st.sampled_from(["de", "fr", ANY]), st.none() | st.floats(0, 2)),
@@ -178,7 +177,6 @@ def test_bounds_are_looked_up_row_by_row(rows: list[tuple[float, str | None]], b
     ]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.tuples(st.text(st.sampled_from("ab cé\n"), max_size=20) | st.text(max_size=20), st.integers(0, 1)),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
@@ -26,6 +26,7 @@ from pipeline_tasks.profiles.removals import notable
 from pipeline_tasks.profiles.sums import MOMENTS
 from pipeline_tasks.publish import version_log
 from tests.chain import reply
+from tests.examples import few_examples
 from tests.gate.drifts import (
     USUAL,
     crawl_day,
@@ -338,7 +339,6 @@ def random_day(stage: str, draws: np.random.Generator, rows: int) -> Manifest:
     return replace(profiled(day, **columns), rejected=named, metrics={"kept": numbers(**columns), "rejects": lost})
 
 
-@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32),
     stage=st.sampled_from(["extract", "filter_language", "filter_quality", "score_quality", "tokenize"]),
@@ -358,7 +358,7 @@ def test_days_of_one_population_are_within_what_is_learned(seed: int, stage: str
     assert lesson.expectations or days == 2
 
 
-@settings(max_examples=15)
+@few_examples
 @given(seed=st.integers(0, 2**32), stage=st.sampled_from(["extract", "score_quality", "tokenize"]))
 def test_distributions_of_one_population_are_within_their_bounds(seed: int, stage: str) -> None:
     draws = np.random.default_rng(seed)
@@ -372,7 +372,6 @@ def test_distributions_of_one_population_are_within_their_bounds(seed: int, stag
         assert estimate.value <= bound["max_value"]
 
 
-@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32),
     sites=st.integers(1, 60),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.cli.main import main
@@ -24,6 +24,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.sealed import reference, sha256
 from pipeline_tasks.store.reading import read_history, read_manifest, read_shards
 from tests import refining
+from tests.examples import few_examples
 from tests.small_root import DAYS, RECIPE, STAGES, SmallRoot
 
 
@@ -66,7 +67,7 @@ NIBBLE = st.sampled_from("0f")
 IDS = st.lists(st.builds(lambda first, last: first * 2 + "0" * 28 + last * 2, NIBBLE, NIBBLE) | st.uuids().map(lambda u: u.hex), max_size=30)  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@few_examples
 @given(IDS, IDS, st.sampled_from([16, 64, 1 << 20]))
 def test_sets_of_ids_are_those_of_python(
     tmp_path_factory: pytest.TempPathFactory, before: list[str], now: list[str], part: int

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.cli.main import main
@@ -233,7 +233,6 @@ def test_unknown_snapshots_and_reasons_are_refused(tmp_path: Path, capsys: pytes
     assert main(["lint", sound, "--allow", "c4:lorem_ipsum"]) == 0
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(st.sampled_from("ab .,\n-*…#1éZ中。{(=")), min_size=1, max_size=4))
 def test_shares_are_never_above_one_and_no_signal_below_zero(texts: list[str]) -> None:
     docs = documents(texts, language=pa.array(["en", "zh", "th", None][: len(texts)], pa.string()))

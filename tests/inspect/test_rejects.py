@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given as drawn
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.cli.main import main
@@ -15,6 +14,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing import listing
 from pipeline_tasks.publish import version_log
 from tests.documents import documents
+from tests.examples import few_examples
 from tests.fasttext_file import write_model
 from tests.refining import commit_parent, refined, rows
 
@@ -39,7 +39,7 @@ def text(word: str) -> str:
     return " ".join([word] * 30)
 
 
-@settings(max_examples=25, deadline=None)
+@few_examples
 @drawn(words=st.lists(st.sampled_from([*FILES]), max_size=10))
 def test_every_rejected_document_is_in_the_file_of_its_language(
     model: str, words: list[str], tmp_path_factory: pytest.TempPathFactory

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import DigestMismatch
@@ -82,7 +82,6 @@ def rows_of_pieces(data: bytes, name: str, pieces: list[cuts.Piece]) -> list[dic
     return rows
 
 
-@settings(max_examples=200, deadline=None)
 @given(name=st.sampled_from(sorted(KINDS)), seed=st.integers(0, 10**9), size=st.integers(1, 9000), broken=st.booleans())
 def test_pieces_give_the_rows_of_the_whole_file(name: str, seed: int, size: int, broken: bool) -> None:
     draws = random.Random(seed)

@@ -5,7 +5,7 @@ import io
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.landing.decompression import (
@@ -27,7 +27,6 @@ def opened(data: bytes) -> Reader:
     return Reader(PlainSource(io.BytesIO(data)))
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.binary(max_size=200), st.lists(st.tuples(st.sampled_from(["read", "skip", "peek", "fill"]), st.integers(0, 80)))
 )

@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks import schema
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.stages.ingest import DAMAGE
 from tests.archives import PAGE, covers, http, lz4, read, response, sha1, three, warc, zipped
+from tests.examples import fewest_examples
 
 FIRST, LAST = "https://example.org/first", "https://example.org/last"
 
@@ -330,7 +331,6 @@ LOOSE = gzip.decompress(SMALL)
 
 
 @given(st.data(), st.sampled_from([SMALL, LOOSE, gzip.compress(LOOSE)]))
-@settings(max_examples=150, deadline=None)
 def test_no_mutation_raises_and_all_bytes_stay_accounted_for(draw: st.DataObject, original: bytes) -> None:
     data = bytearray(original)
     for _ in range(draw.draw(st.integers(0, 3))):
@@ -359,7 +359,7 @@ def test_no_mutation_raises_and_all_bytes_stay_accounted_for(draw: st.DataObject
 
 
 @given(st.integers(1, 5))
-@settings(max_examples=5, deadline=None)
+@fewest_examples
 def test_a_lost_member_leaves_all_others(lost: int) -> None:
     members = zipped([response(f"https://example.org/{at}") for at in range(6)])
     members[lost] = members[lost][:20] + bytes(20) + members[lost][40:]
@@ -368,7 +368,6 @@ def test_a_lost_member_leaves_all_others(lost: int) -> None:
 
 
 @given(st.binary(max_size=400), st.sampled_from(["a.warc.gz", "a.jsonl", "a.parquet", "a"]))
-@settings(max_examples=200, deadline=None)
 def test_no_bytes_raise(data: bytes, name: str) -> None:
     for start in (
         b"",
@@ -400,7 +399,6 @@ KINDS = {
 
 
 @given(st.data(), st.sampled_from(sorted(KINDS)))
-@settings(max_examples=300, deadline=None)
 def test_no_mutation_of_any_kind_of_file_raises(draw: st.DataObject, name: str) -> None:
     data = bytearray(KINDS[name])
     for _ in range(draw.draw(st.integers(1, 4))):

@@ -4,7 +4,7 @@ import io
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.landing.decompression import BytesSource, Reader
@@ -20,7 +20,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(VALUES)
 def test_what_json_writes_is_parsed(value: object) -> None:
     assert parse(json.dumps(value).encode()) == (value, None, None, 0)

@@ -163,7 +163,7 @@ def test_a_listing_that_inflates_without_end_is_refused(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=200) | st.binary(max_size=200).map(gzip.compress), st.sampled_from(["", ".gz"]))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_as_a_listing_are_a_named_error_or_files(tmp_path: Path, body: bytes, ending: str) -> None:
     name = f"warc.paths{ending}"
     folder = tmp_path / "any"
@@ -181,7 +181,7 @@ FILE = st.fixed_dictionaries({"path": JSON, "bytes": JSON, "sha256": JSON})
 
 
 @given(st.binary(max_size=99) | (JSON | st.fixed_dictionaries({"files": st.lists(FILE | JSON)})).map(json.dumps))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_promise_is_a_named_error_or_files(tmp_path: Path, body: bytes | str) -> None:
     put(str(tmp_path), {"snapshot.json": body if isinstance(body, bytes) else body.encode(), "a.warc.gz": b"x"})
     with pytest.raises(RefineryError, match=re.escape(str(tmp_path))):

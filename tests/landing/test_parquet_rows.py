@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.landing.parquet_footer import read_footer
@@ -279,7 +279,6 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 @given(mutated())
-@settings(max_examples=300, deadline=None)
 def test_no_mutation_of_a_file_raises(data: bytes) -> None:
     errors = Counter(row["error"] for row in read(data, "a.parquet"))
     assert errors

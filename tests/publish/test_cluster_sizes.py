@@ -16,6 +16,7 @@ from pipeline_tasks.publish.superseded import superseded_by
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests import days
 from tests.documents import documents
+from tests.examples import fewest_examples
 
 CHAINS = {"buckets": 2, "ngram": 2, "bands": 6, "rows": 1, "threshold": 0.5}
 """Params under which short texts over few words form bands, chains and bridges."""
@@ -50,7 +51,7 @@ def sizes(run: Run, chosen: set[str]) -> dict[str, int]:
     return {row["id"]: row["cluster_size"] for row in rows}
 
 
-@settings(max_examples=8, deadline=None, phases=NO_SHRINKING)
+@settings(fewest_examples, phases=NO_SHRINKING)
 @given(
     texts=records(),
     chance=st.randoms(use_true_random=False),
@@ -99,7 +100,7 @@ def walked(run: Run, chosen: set[str]) -> Counter[str]:
     return counted
 
 
-@settings(max_examples=8, deadline=None, phases=NO_SHRINKING)
+@settings(fewest_examples, phases=NO_SHRINKING)
 @given(
     texts=records(), chance=st.randoms(use_true_random=False), chosen=st.sets(st.sampled_from(["d1", "d2", "d3", "d4"]))
 )

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, JobLost, RecipeError, RowsVanished
@@ -64,7 +64,6 @@ def lineage_rows(table: pa.Table) -> list[tuple[Any, ...]]:
 # --- Stretches --------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 99), st.integers(1, 100))
 def test_a_stretch_has_its_sequences_borders_and_lineage(packed: Packed, first: int, size: int) -> None:
     stop = min(first + size, 100)
@@ -78,7 +77,6 @@ def test_a_stretch_has_its_sequences_borders_and_lineage(packed: Packed, first: 
     assert stretch.lineage.schema == PIECES
 
 
-@settings(deadline=None)
 @given(st.integers(1, 10**6), st.integers(1, 10**5), st.integers(1, 10**9))
 def test_shards_are_even_and_no_larger_than_is_asked(sequences: int, row_bytes: int, shard_bytes: int) -> None:
     bounds = list(cuts(sequences, row_bytes, max(shard_bytes, sequences * row_bytes // 1000)))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError
@@ -225,7 +225,6 @@ def test_locates_every_token() -> None:
         opened().locate(5, lineage().slice(0, 3))
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     tokens=st.lists(st.integers(0, 2**31 - 1), max_size=60), length=st.integers(1, 7), batch=st.integers(1, 5)
 )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.engines.choose import engine
@@ -208,7 +208,6 @@ def test_buckets_that_do_not_divide_each_other_stay_apart(by_three: None, tmp_pa
     assert refined(tmp_path, seen, history(tmp_path, "z"), buckets=5)[1].rejected == {"dedup_exact:seen_before": 1}
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     streams=st.lists(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=30), min_size=1, max_size=5),
     size=st.sampled_from([1, 2, 7]),

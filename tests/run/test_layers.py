@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline_tasks.engines.local import LocalEngine
@@ -19,6 +19,7 @@ from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Batches, Layer, Shard, Shards, reject, replace_column
 from pipeline_tasks.store.shard_file import ShardWriter
 from pipeline_tasks.store.shard_rows import ROW, facts_of, read_shard
+from tests.examples import few_examples
 
 ROWS = pa.schema(
     [
@@ -81,7 +82,7 @@ def every_row(root: Path, on: LocalEngine) -> list[pa.Table]:
     return [whole(root, shards) for shards in parts]
 
 
-@settings(max_examples=20, deadline=None)
+@few_examples
 @given(
     texts=st.lists(st.one_of(st.none(), st.text(max_size=40)), max_size=40),
     seeds=st.lists(st.integers(0, 4), min_size=1, max_size=3),

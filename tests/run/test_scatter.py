@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.run import shuffle
@@ -25,7 +25,6 @@ def read(whole: pa.Table, batch_rows: int) -> Iterator[pa.RecordBatch]:
     yield from whole.to_batches(max_chunksize=batch_rows) or [pa.RecordBatch.from_pylist([], whole.schema)]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     keys=st.lists(st.text(max_size=3), max_size=80),
     buckets=st.sampled_from([1, 3, 8, 100]),
@@ -66,7 +65,6 @@ def test_rows_of_many_buckets_do_not_wait_for_the_whole_shard(monkeypatch: pytes
     assert sum(given_out) < 100
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     keys=st.lists(st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1), max_size=80),
     buckets=st.sampled_from([1, 3, 8]),
@@ -87,7 +85,6 @@ def test_whole_numbers_travel_sorted_within_each_batch(keys: list[int], buckets:
     assert sorted(found, key=lambda row: row["row"]) == whole.to_pylist()
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     numbers=st.lists(st.none() | st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1), max_size=80),
     names=st.lists(st.none() | st.text(max_size=2), min_size=80, max_size=80),

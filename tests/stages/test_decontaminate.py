@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
@@ -22,6 +22,7 @@ from pipeline_tasks.text.near import evaluation_index, shingles, sketches
 from pipeline_tasks.text.near.matches import Bounds, find
 from tests import refining
 from tests.documents import documents
+from tests.examples import few_examples
 
 STAGE = "decontaminate"
 QUESTION = (
@@ -260,54 +261,58 @@ def test_no_benchmark_screens_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
+    ("params", "named"),
     [
-        ({"min_words": 14}, "between 1 and ngram 13"),
-        ({"gram": 0}, "gram 0 must be"),
+        ({"min_words": 14}, "min_words 14"),
+        ({"gram": 0}, "gram 0"),
         ({"score": 0.0}, "score 0.0"),
-        ({"benchmarks": {"a+b": "x"}}, "another name"),
+        ({"benchmarks": {"a+b": "x"}}, "'a+b'"),
     ],
 )
-def test_params_that_make_no_sense_are_refused(params: dict[str, Any], message: str) -> None:
-    with pytest.raises(RecipeError, match=re.escape(message)):
+def test_params_that_make_no_sense_are_refused(params: dict[str, Any], named: str) -> None:
+    with pytest.raises(RecipeError, match=re.escape(named)):
         Params(**params)
 
 
 def test_a_benchmark_of_other_fields_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "quiz.jsonl"
     path.write_text(json.dumps({"stem": QUESTION}))
-    with pytest.raises(RecipeError, match=r"quiz\.jsonl has none of the fields"):
+    with pytest.raises(RecipeError, match=re.escape(str(path))):
         read_reference(Params(benchmarks={"quiz": str(path)}))
     params = Params(benchmarks={"quiz": str(path)}, questions=("stem",))
     assert [part.field for part in read_reference(params).parts] == ["stem"]
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    "line",
     [
-        (b"17", "is JSON, but no object"),
-        (b'["Which river runs through the old town of Brisk?"]', "is JSON, but no object"),
-        (b"null", "is JSON, but no object"),
-        (b'{"question": "cut', "is not JSON"),
-        (b'{"question": "caf\xe9"}', "is not JSON"),
-        (b'{"question": "%s"}' % (b"x" * MOST_LINE), "has more than 16,777,216 bytes"),
+        b"17",
+        b'["Which river runs through the old town of Brisk?"]',
+        b"null",
+        b'{"question": "cut',
+        b'{"question": "caf\xe9"}',
+        b'{"question": "%s"}' % (b"x" * MOST_LINE),
     ],
+    ids=["number", "list", "null", "cut", "latin-1", "long"],
 )
-def test_every_line_of_a_benchmark_is_searched_or_refused(line: bytes, said: str, tmp_path: Path) -> None:
+def test_every_line_of_a_benchmark_is_searched_or_refused(line: bytes, tmp_path: Path) -> None:
     path = tmp_path / "quiz.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"question": QUESTION}).encode() + b"\n\n" + line + b"\n")
-    with pytest.raises(RecipeError, match=rf"decontaminate: {path} line 3 {said}.*one object a line"):
+    sound = b"\xef\xbb\xbf" + json.dumps({"question": QUESTION}).encode() + b"\n\n"
+    path.write_bytes(sound)
+    assert len(read_reference(Params(benchmarks={"quiz": str(path)})).parts) == 1
+    path.write_bytes(sound + line + b"\n")
+    with pytest.raises(RecipeError, match=re.escape(f"{path} line 3 ")):
         read_reference(Params(benchmarks={"quiz": str(path)}))
 
 
 def test_a_broken_benchmark_is_named_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "quiz.jsonl"
     path.write_text('{"question": "fine"}\n{"question": \n')
-    with pytest.raises(RecipeError, match=r"quiz\.jsonl line 2"):
+    with pytest.raises(RecipeError, match=re.escape(f"{path} line 2 ")):
         read_reference(Params(benchmarks={"quiz": str(path)}))
 
 
-@settings(max_examples=30, deadline=None)
+@few_examples
 @given(seed=st.integers(0, 10**6), cuts=st.sampled_from([1, 2, 5, 100]))
 def test_hits_are_those_of_a_plain_search(tmp_path_factory: pytest.TempPathFactory, seed: int, cuts: int) -> None:
     draws = random.Random(seed)
@@ -374,7 +379,6 @@ def test_the_past_is_no_part_of_what_is_screened(tmp_path: Path, quiz: str) -> N
 WORDS = st.lists(st.sampled_from("abcdefghij"), min_size=0, max_size=40)
 
 
-@settings(max_examples=60, deadline=None)
 @given(before=WORDS, run=st.lists(st.sampled_from("klmnopqrst"), min_size=8, max_size=30), after=WORDS, tail=WORDS)
 def test_no_run_of_min_words_escapes_its_sample(
     before: list[str], run: list[str], after: list[str], tail: list[str]
@@ -390,7 +394,7 @@ def test_no_run_of_min_words_escapes_its_sample(
     assert len(matches) == (len(planted) >= min(13, len(run) + len(tail)))
 
 
-@settings(max_examples=25, deadline=None)
+@few_examples
 @given(seed=st.integers(0, 10**6), cuts=st.sampled_from([1, 3, 100]), action=st.sampled_from(["drop", "cut"]))
 def test_cutting_batches_and_turning_rows_changes_no_hit(
     tmp_path_factory: pytest.TempPathFactory, seed: int, cuts: int, action: Any

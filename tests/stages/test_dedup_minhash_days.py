@@ -10,12 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.manifest import Manifest
 from tests import days
 from tests.documents import documents
+from tests.examples import few_examples
 from tests.refining import row_digests
 
 CHAINS: dict[str, Any] = {"buckets": 2, "ngram": 2, "bands": 6, "rows": 1, "threshold": 0.5}
@@ -40,7 +41,7 @@ def corpora(draw: st.DrawFn) -> pa.Table:
     return table.set_column(table.schema.get_field_index("crawled_at"), "crawled_at", pa.array(stamps, pa.string()))
 
 
-@settings(max_examples=25, deadline=None)
+@few_examples
 @given(
     table=corpora(),
     cut=st.randoms(use_true_random=False),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError
@@ -20,6 +20,7 @@ from pipeline_tasks.stages.dedup_paragraphs import STAGE, Params, cut_parts, dis
 from pipeline_tasks.text.edits import paragraphs
 from tests import refining
 from tests.documents import documents
+from tests.examples import fewest_examples
 
 NAME = "dedup_paragraphs"
 BOUNDS: dict[str, Any] = {"unit": "paragraph", "min_chars": 4, "min_left": 3, "buckets": 2}
@@ -151,7 +152,7 @@ PARTS = st.sampled_from(["alpha words", "beta — words", "x", "", "gamma\nline"
 TEXTS = st.lists(st.lists(PARTS, max_size=5).map("\n\n".join), max_size=12)
 
 
-@settings(max_examples=12, deadline=None)
+@fewest_examples
 @given(
     today=TEXTS,
     earlier=TEXTS,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.manifest import Manifest
@@ -17,6 +17,7 @@ from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.text.base.timestamps import sortable_timestamps
 from pipeline_tasks.text.urls.keys import keys, sites
 from tests import refining
+from tests.examples import fewest_examples
 
 STAGE = "dedup_url"
 NOON = "2026-11-20T12:00:00Z"
@@ -179,7 +180,7 @@ PAGES = st.lists(
 )
 
 
-@settings(max_examples=8, deadline=None)
+@fewest_examples
 @given(
     drawn=PAGES,
     earlier=PAGES,

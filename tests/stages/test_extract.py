@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.engines.local import LocalEngine
@@ -30,6 +30,7 @@ from pipeline_tasks.text.page.identity import identity
 from pipeline_tasks.text.page.sandbox import Sandbox
 from pipeline_tasks.text.page.sandbox_messages import ANSWER, Limits, Page
 from tests.archives import read
+from tests.examples import few_examples
 from tests.refining import commit_parent, refined, rows
 
 PROSE = "The river was low that summer, and the children walked across it on stones to the mill. " * 8
@@ -231,7 +232,7 @@ def test_a_doubted_page_of_which_trafilatura_finds_less_than_half_keeps_its_firs
 
 
 @given(st.lists(st.binary(max_size=200) | st.sampled_from([CLEAN.encode(), RAGGED.encode()]), min_size=1, max_size=4))
-@settings(max_examples=20, deadline=None)
+@few_examples
 def test_auto_gives_the_same_rows_for_any_bytes(payloads: list[bytes]) -> None:
     pages = [page(b'<meta property="og:type">' * (at % 2) + data, at=at) for at, data in enumerate(payloads)]
     whole = extracted(pages, min_chars=1)

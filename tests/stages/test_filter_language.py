@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.binding import bind
@@ -15,6 +15,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.filter_language import STAGE, Params, check_files, identify, packaged_model, resources
 from tests.documents import documents
+from tests.examples import few_examples
 from tests.fasttext_file import write_model
 from tests.refining import commit_parent, refined, rows
 
@@ -217,7 +218,6 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
     assert runs[0] == runs[1] == runs[2]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.none()
@@ -236,7 +236,7 @@ def test_any_texts_are_identified_one_by_one(model: str, texts: list[str | None]
         assert (row["reason"] is None) == (row["evidence"] is None)
 
 
-@settings(max_examples=30, deadline=None)
+@few_examples
 @given(texts=st.lists(st.sampled_from([*WORDS, "x"]).map(lambda word: f"{word} " * 9), min_size=1, max_size=12))
 def test_unwanted_languages_are_kept_apart_and_whole(
     model: str, texts: list[str], tmp_path_factory: pytest.TempPathFactory

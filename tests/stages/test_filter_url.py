@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from publicsuffixlist import PublicSuffixList
 
@@ -257,7 +257,6 @@ urls = st.lists(pieces, max_size=9).map("".join)
 any_url = urls.map("http://{}".format) | urls.map("http://{}/".format) | urls | st.text(max_size=20)
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.lists(any_url, min_size=1, max_size=12))
 def test_compiled_and_plain_rules_agree(lists: dict[str, str], given_urls: list[str]) -> None:
     for exact in (False, True):
@@ -265,7 +264,6 @@ def test_compiled_and_plain_rules_agree(lists: dict[str, str], given_urls: list[
         assert outcomes == [plainly(url, exact=exact) for url in given_urls]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(any_url | st.none(), max_size=9))
 def test_any_text_is_judged_by_itself(lists: dict[str, str], given_urls: list[str | None]) -> None:
     whole = screened(given_urls, **lists).to_pylist()

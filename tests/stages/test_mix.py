@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
@@ -44,7 +44,6 @@ def test_plans(tokens: dict[str, int], params: Params, expected: dict[str, Fract
     assert shares(tokens, params) == expected
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     tokens=st.dictionaries(st.sampled_from("abcd"), st.integers(1, 10**12), max_size=4),
     weights=st.dictionaries(st.sampled_from("abcd"), st.floats(0, 100), max_size=4),

@@ -17,6 +17,7 @@ from pipeline_tasks.stages.mix.params import Params
 from pipeline_tasks.stages.mix.planning import BINS
 from pipeline_tasks.store.reading import read_history
 from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
+from tests.examples import few_examples
 from tests.refining import commit_parent, refined, rows
 
 REHYDRATION = {"cluster_size": {"1": 1, "2": 2, "5": 3, "100": 1, "1000": 0}}
@@ -111,7 +112,7 @@ def mixtures(draw: st.DrawFn) -> tuple[pa.Table, dict[str, Any]]:
     return table, {"factors": factors, **how}
 
 
-@settings(max_examples=25, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(few_examples, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(mixtures())
 def test_the_plan_is_what_is_taken_and_each_band_has_its_share(mixture: tuple[pa.Table, dict[str, Any]]) -> None:
     table, params = mixture

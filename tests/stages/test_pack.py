@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError
@@ -16,6 +16,7 @@ from pipeline_tasks.stage import Shards
 from pipeline_tasks.stages.pack import PLACED
 from pipeline_tasks.stages.pack.sequences import SEQUENCE
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from tests.examples import few_examples
 from tests.refining import commit_parent, refined, rows
 
 Doc = tuple[str, list[int]]
@@ -131,7 +132,7 @@ DOCS = st.lists(st.integers(0, 13), max_size=12).map(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@few_examples
 @given(docs=DOCS, borders=st.lists(st.integers(0, 12), max_size=4), length=st.integers(1, 9), batch=st.integers(1, 5))
 def test_any_sharding_gives_the_same_sequences(
     tmp_path_factory: pytest.TempPathFactory, docs: list[Doc], borders: list[int], length: int, batch: int
@@ -192,7 +193,7 @@ def test_a_tail_is_dropped_with_its_reason(tmp_path: Path) -> None:
     assert other["pieces"] == [piece("e", 0, 0, 1)]
 
 
-@settings(max_examples=25, deadline=None)
+@few_examples
 @given(shards=st.lists(DOCS, min_size=1, max_size=3), length=st.integers(1, 9))
 def test_a_padded_tail_is_the_stream_of_its_shard_and_a_dropped_tail_is_its_last_sequence(
     tmp_path_factory: pytest.TempPathFactory, shards: list[list[Doc]], length: int

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
@@ -222,7 +222,6 @@ def test_empty_batch_keeps_the_schema() -> None:
     assert out.schema.names == ["text", "chars", "language", "language_score", "score", "reason", "evidence"]
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.none() | st.sampled_from([PROSE, LISTING, "", "é ü", "日本語"]) | st.text(max_size=30),

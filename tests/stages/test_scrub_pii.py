@@ -14,7 +14,7 @@ import phonenumbers
 import pyarrow as pa
 import pytest
 import re2
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
@@ -24,6 +24,7 @@ from pipeline_tasks.text.pii import candidates, emails, ip_addresses, phone_shap
 from pipeline_tasks.text.pii.candidates import Limits
 from pipeline_tasks.text.pii.findings import find_pii
 from pipeline_tasks.text.pii.regions import regions_of
+from tests.examples import few_examples
 
 # Ratchets: these floors only go up.
 RECALL = {"email": 27 / 28, "ip": 92 / 93, "phone": 130 / 135}
@@ -124,7 +125,6 @@ def test_dropped_documents_show_no_values(params: Params) -> None:
     assert not {"jane", "69.196"} & {word for word in ("jane", "69.196") if word in str(dropped)}
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(TANGLES, min_size=1, max_size=4), st.sampled_from([Params(), KEYED, Params(regions=("DE", "US"))]))
 def test_nothing_is_left_and_twice_is_once(texts: list[str], params: Params) -> None:
     limits = Limits(params.regions, keep_pseudonyms=params.action == "pseudonymize")
@@ -133,7 +133,7 @@ def test_nothing_is_left_and_twice_is_once(texts: list[str], params: Params) -> 
     assert [row["text"] for row in scrubbed(params, *clean)] == clean
 
 
-@settings(max_examples=30, deadline=None)
+@few_examples
 @given(st.lists(st.none() | TANGLES, min_size=1, max_size=8))
 def test_batch_size_and_slicing_change_nothing(texts: list[str | None]) -> None:
     whole = docs("before@b.com", *texts, "after@b.com").slice(1, len(texts))
@@ -141,7 +141,6 @@ def test_batch_size_and_slicing_change_nothing(texts: list[str | None]) -> None:
     assert pieces.to_pylist() == next(scrub(iter([whole]), params=Params())).to_pylist()
 
 
-@settings(max_examples=100, deadline=None)
 @given(TANGLES, st.sampled_from([("US",), ("DE", "US")]))
 def test_prefilter_misses_nothing(text: str, regions: tuple[str, ...]) -> None:
     counts = Counter(f"pii_{span.kind}" for span in find_pii(text.encode(), Limits(regions)))
@@ -260,7 +259,6 @@ def test_redactions_say_where_and_never_what() -> None:
     assert address[0].startswith("198.1")
 
 
-@settings(max_examples=100, deadline=None)
 @given(TANGLES, st.sampled_from([Params(), KEYED]))
 def test_redactions_undo_the_scrubbing(text: str, params: Params) -> None:
     """Between the redactions both texts are equal; each count is the number of redactions of its kind."""
@@ -290,7 +288,6 @@ PLANTED = st.sampled_from([(kind, value) for kind, values in VALUES.items() for 
 CONTEXTS = st.text(st.characters(categories=["L", "P", "Zs"], exclude_characters="@.%&'_-=+#$~/:\u2019"), max_size=30)
 
 
-@settings(max_examples=300, deadline=None)
 @given(CONTEXTS, PLANTED, CONTEXTS)
 def test_planted_values_are_found_and_gone(ahead: str, planted: tuple[str, str], behind: str) -> None:
     kind, value = planted
@@ -300,7 +297,6 @@ def test_planted_values_are_found_and_gone(ahead: str, planted: tuple[str, str],
     assert not {part for part in re.split(r"\W+", value) if len(part) > 3} & set(re.split(r"\W+", str(row["text"])))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_is_scrubbed_and_grows_little(text: str) -> None:
     (row,) = scrubbed(Params(), text)

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.schema import LOCATOR
+from tests.examples import fewest_examples
 from tests.refining import commit_parent, refined, rows
 
 
@@ -48,7 +49,7 @@ def test_keeps_columns_and_fills_every_bucket(tmp_path: Path) -> None:
     assert len(manifest.shards) == 3
 
 
-@settings(max_examples=8, deadline=None)
+@fewest_examples
 @given(cut=st.integers(0, 60), batch=st.integers(1, 70))
 def test_any_sharding_gives_the_same_bytes(tmp_path_factory: pytest.TempPathFactory, cut: int, batch: int) -> None:
     apart, whole = tmp_path_factory.mktemp("apart"), tmp_path_factory.mktemp("whole")

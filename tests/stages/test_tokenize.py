@@ -29,6 +29,7 @@ from pipeline_tasks.stages.tokenize.fast import fast
 from pipeline_tasks.stages.tokenize.params import TOKENIZER, Params
 from pipeline_tasks.stages.tokenize.references import reference
 from pipeline_tasks.stages.tokenize.tiktoken_ranks import tiktoken_definition
+from tests.examples import fewest_examples
 from tests.refining import commit_parent, refined, rows
 from tests.sentence_piece import trained_model
 
@@ -163,7 +164,7 @@ def test_text_that_spells_the_end_token_is_text(tmp_path: Path) -> None:
     assert tokens.count(tokenizer_row(tmp_path, manifest)["eos_id"]) == 1
 
 
-@settings(max_examples=6, deadline=None)
+@fewest_examples
 @given(cut=st.integers(0, len(WORDS)), batch=st.integers(1, 4))
 def test_training_does_not_see_shards_or_their_order(
     tmp_path_factory: pytest.TempPathFactory, cut: int, batch: int
@@ -323,7 +324,7 @@ def test_a_file_that_is_no_tokenizer_is_refused_with_its_path(tmp_path: Path) ->
             loaded(tmp_path / missing)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.floats(0, 1), cut=st.integers(0, 40), inserted=st.binary(max_size=40), tiktokens=st.booleans())
 def test_a_mutated_tokenizer_is_refused_or_loads(
     tmp_path: Path, place: float, cut: int, inserted: bytes, *, tiktokens: bool
@@ -337,7 +338,7 @@ def test_a_mutated_tokenizer_is_refused_or_loads(
         assert str(error)  # noqa: PT017 -- either outcome is right, and each is checked
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=300))
 def test_any_bytes_are_no_tokenizer(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "any.json").write_bytes(content)
@@ -385,7 +386,7 @@ def test_a_model_without_an_end_piece_needs_one(tmp_path: Path) -> None:
         loaded(path)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(place=0.9440820674440247, cut=27, inserted=b"\x01\x80")  # a piece that is no UTF-8
 @given(place=st.floats(0, 1), cut=st.integers(0, 40), inserted=st.binary(max_size=40))
 def test_a_mutated_model_is_refused_or_loads(tmp_path: Path, place: float, cut: int, inserted: bytes) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import tiktoken
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -139,7 +139,6 @@ def test_texts_of_many_scripts_and_lengths(backend: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("backend", "name"), LOADED)
-@settings(max_examples=40, deadline=None)
 @given(texts=st.lists(st.lists(st.sampled_from(PIECES) | st.characters(exclude_categories=["Cs"])), max_size=8))
 def test_any_text(backend: str, name: str, texts: list[list[str]]) -> None:
     assert same(backend, *definitions()[name], ["".join(pieces) for pieces in texts])

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.store.row_groups import RowGroups
@@ -48,7 +48,6 @@ def plainly(rows: list[dict[str, object]], most: int, heaviest: int) -> Iterator
         yield group
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     rows=ROWS, sizes=st.lists(st.integers(1, 12), min_size=1), most=st.integers(1, 12), heaviest=st.integers(1, 9000)
 )

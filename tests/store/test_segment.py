@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost, NoSpace, StorageBusy
@@ -56,7 +56,6 @@ def of(rows: pa.Table, keys: Sequence[Any]) -> pa.Table:
 # --- Rows are read from few pages ------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     keys=st.lists(st.integers(0, 40), max_size=300),
     wanted=st.lists(st.lists(st.integers(-3, 43), max_size=12), max_size=4),
@@ -93,7 +92,6 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 }
 
 
-@settings(max_examples=100, deadline=None)
 @given(draws=st.data(), rows=st.integers(1, 40))
 def test_a_page_has_the_bytes_of_its_rows_copied_one_by_one(draws: st.DataObject, rows: int) -> None:
     values = {

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base import buffers
@@ -26,8 +25,6 @@ BATCHES = st.lists(st.lists(st.sampled_from(PIECES), max_size=60).map("".join) |
 PROFILE_BATCHES = st.lists(
     st.lists(st.sampled_from(PROFILE_PIECES), max_size=60).map("".join) | st.text(max_size=80), max_size=4
 )
-PROPERTY = settings(max_examples=150, deadline=None)
-PROFILE_PROPERTY = settings(max_examples=120, deadline=None)
 
 
 def views(texts: list[str]) -> tuple[buffers.Offsets, buffers.Bytes]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
@@ -167,7 +167,6 @@ def test_a_run_goes_on_at_twenty_places_with_other_ranks_and_workers(packed: Pac
         assert usage == whole.expected_usage(0, whole.places)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_shares_are_a_partition_of_every_global_batch(data: st.DataObject) -> None:
     ranks, size, workers = (data.draw(st.integers(1, 9)) for _ in range(3))

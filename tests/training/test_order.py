@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.training.order import Order, permuted
 
 
-@settings(deadline=None)
 @given(st.integers(1, 3000), st.integers(0, 2**63 - 1), st.integers(1, 400), st.integers(0, 5))
 def test_every_epoch_has_every_sequence_once(sequences: int, seed: int, block: int, epoch: int) -> None:
     order = Order(sequences, seed, "always", block)
@@ -16,7 +15,6 @@ def test_every_epoch_has_every_sequence_once(sequences: int, seed: int, block: i
     assert sorted(order.sequences_at(places).tolist()) == list(range(sequences))
 
 
-@settings(deadline=None)
 @given(st.integers(1, 2000), st.integers(0, 99), st.integers(1, 300), st.integers(0, 10_000))
 def test_a_place_has_the_same_sequence_whoever_asks(sequences: int, seed: int, block: int, start: int) -> None:
     order = Order(sequences, seed, "later", block)

@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base import buffers
-from tests.text.texts import PROPERTY
 
 TEXTS = st.lists(st.none() | st.text(max_size=8), max_size=12)
 
 
-@PROPERTY
 @given(TEXTS, st.integers(0, 12), st.sampled_from([pa.string(), pa.large_string()]))
 def test_views_of_a_slice(texts: list[str | None], start: int, form: pa.DataType) -> None:
     offsets, data = buffers.views(pa.array(texts, form).slice(start))
@@ -29,7 +27,6 @@ def test_invalid_utf8_is_replaced() -> None:
     assert buffers.replace_invalid_utf8(valid) is valid
 
 
-@PROPERTY
 @given(
     st.lists(st.integers(), max_size=10).flatmap(
         lambda row: st.tuples(st.just(row), st.sets(st.sampled_from(range(len(row))) if row else st.nothing()))
@@ -45,7 +42,6 @@ ROWS = st.lists(st.tuples(st.none() | st.just("") | st.text(max_size=8), st.bool
 FORMS = st.sampled_from([pa.string(), pa.large_string(), pa.large_binary()])
 
 
-@PROPERTY
 @given(ROWS, st.integers(0, 12), FORMS)
 def test_rows_are_taken(cases: list[tuple[str | None, bool]], start: int, form: pa.DataType) -> None:
     column = pa.array([text for text, _ in cases], pa.large_string()).cast(form).slice(start)

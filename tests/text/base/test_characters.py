@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base import character_traits, characters
-from tests.text.texts import PROPERTY
 
 TEXT = st.text(max_size=20)
 BLANK_TEXT = st.lists(st.sampled_from(" \t\n\x1f\x85\xa0\u2003\u3000ab.é中"), max_size=12).map("".join)
@@ -22,7 +21,6 @@ def listed(ranges: str) -> set[int]:
     return {code for first, last in characters.parse_ranges(ranges) for code in range(first, last + 1)}
 
 
-@PROPERTY
 @given(st.characters(exclude_categories=["Cs"]))
 def test_classes(letter: str) -> None:
     bits = int(characters.class_of(*characters.classes(), ord(letter)))
@@ -34,7 +32,6 @@ def test_classes(letter: str) -> None:
     assert bool(bits & characters.BREAK) == (len(f"a{letter}b".splitlines()) == 2)
 
 
-@PROPERTY
 @given(st.characters(exclude_categories=["Cs"]))
 def test_traits(letter: str) -> None:
     bits = int(characters.class_of(*character_traits.traits(), ord(letter)))
@@ -68,7 +65,6 @@ def test_tables_are_read_only() -> None:
     assert not any(part.flags.writeable for part in (*characters.classes(), *character_traits.traits()))
 
 
-@PROPERTY
 @given(TEXT)
 def test_decode(text: str) -> None:
     data, at, codes = buffer(text), 0, []
@@ -85,7 +81,6 @@ def test_cut_or_broken_bytes_are_replacement_characters(broken: bytes) -> None:
     assert characters.decode(np.frombuffer(broken, np.uint8), 0, len(broken)) == (0xFFFD, 1)
 
 
-@PROPERTY
 @given(BLANK_TEXT)
 def test_trim(text: str) -> None:
     data = buffer(text)

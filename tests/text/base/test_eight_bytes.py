@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base import eight_bytes
-from tests.text.texts import PROPERTY
 
 EIGHT = st.binary(min_size=8, max_size=8)
 HIGH = 0x8080808080808080
@@ -24,7 +23,6 @@ def is_letter(octet: int) -> bool:
     return octet < 0x80 and chr(octet).isalpha()
 
 
-@PROPERTY
 @given(EIGHT)
 def test_marks(octets: bytes) -> None:
     assert marked(eight_bytes.mark_blanks(number(octets))) == [octet <= 0x20 for octet in octets]
@@ -32,7 +30,6 @@ def test_marks(octets: bytes) -> None:
     assert marked(eight_bytes.mark_digits(number(octets))) == [0x30 <= octet <= 0x39 for octet in octets]
 
 
-@PROPERTY
 @given(st.binary(max_size=40), st.integers(0, 40), st.integers(0, 40))
 def test_hashes_depend_on_nothing_but_the_bytes(octets: bytes, begin: int, size: int) -> None:
     begin = min(begin, len(octets))
@@ -44,20 +41,17 @@ def test_hashes_depend_on_nothing_but_the_bytes(octets: bytes, begin: int, size:
     assert eight_bytes.hash_and_points(whole, begin, end) == (value, points)
 
 
-@PROPERTY
 @given(st.binary(max_size=24), st.binary(max_size=24))
 def test_different_bytes_have_different_hashes(left: bytes, right: bytes) -> None:
     hashes = [eight_bytes.hash_bytes(np.frombuffer(octets, np.uint8), 0, len(octets)) for octets in (left, right)]
     assert (hashes[0] == hashes[1]) == (left == right)
 
 
-@PROPERTY
 @given(st.binary(max_size=7))
 def test_the_last_bytes_are_padded_with_zeros(octets: bytes) -> None:
     assert eight_bytes.load_tail(np.frombuffer(octets, np.uint8), 0) == number(octets.ljust(8, b"\0"))
 
 
-@PROPERTY
 @given(EIGHT, st.integers(0, 7))
 def test_the_first_bytes_are_kept(octets: bytes, size: int) -> None:
     assert eight_bytes.keep_first(number(octets), size) == number(octets[:size].ljust(8, b"\0"))

@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base.framing import NONE, frame
-from tests.text.texts import PROPERTY
 
 
-@PROPERTY
 @given(st.lists(st.lists(st.integers(0, 5), max_size=5), max_size=6), st.sampled_from([NONE, 1, 9]), st.integers(0, 9))
 def test_runs_are_framed(runs: list[list[int]], before: int, after: int) -> None:
     offsets = np.cumsum([0, *map(len, runs)]).astype(np.int64)

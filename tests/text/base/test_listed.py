@@ -6,13 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base.listed import have_listed, listed
-from tests.text.texts import PROPERTY
 
 LISTED = {0xE9, 0x4F60, 0x1F600, 0x10FFFF}
 TEXTS = st.lists(st.text(st.sampled_from("abc \né\xe8你好😀😁\U0010ffff"), max_size=40), max_size=6)
 
 
-@PROPERTY
 @given(TEXTS, st.integers(0, 3))
 def test_texts_with_a_listed_character(texts: list[str], cut: int) -> None:
     column = pa.array(texts, pa.large_string())[cut:]

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base.lookup import Lookup
-from tests.text.texts import PROPERTY
 
 SCHEMA = pa.schema([("key", pa.string()), ("value", pa.int64())])
 
@@ -19,7 +18,6 @@ def stream(keys: list[str], size: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(rows, SCHEMA)
 
 
-@PROPERTY
 @given(st.sets(st.integers(0, 50)), st.lists(st.integers(0, 50), max_size=20), st.integers(1, 7), st.integers(1, 5))
 def test_rows(stored: set[int], sought: list[int], size: int, step: int) -> None:
     keys, sought = [f"{key:02}" for key in sorted(stored)], sorted(sought)

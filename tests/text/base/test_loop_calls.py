@@ -16,7 +16,6 @@ from pipeline_tasks.errors import JobLost
 from pipeline_tasks.text.base import loop_calls
 from pipeline_tasks.text.base.loop_calls import RECORDED, is_compiled, mark_compiled, recorded_type, type_of
 from pipeline_tasks.text.words.cutting import Words
-from tests.text.texts import PROPERTY
 
 NUMBERS = st.sampled_from([types.uint8, types.int32, types.int64, types.uint64, types.float32, types.float64])
 ARRAYS = st.builds(
@@ -42,7 +41,6 @@ TYPES = st.recursive(
 )
 
 
-@PROPERTY
 @given(TYPES)
 def test_a_recorded_type_is_read_again(type_: Any) -> None:
     assert type_of(recorded_type(type_)) == type_

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base import newlines
-from tests.text.texts import PROPERTY
 
 TEXT = st.lists(
     st.sampled_from(["\n", "\n\n", "a", "word", "é", "\x8a".encode("latin-1").decode("latin-1"), "\x0b"]), max_size=30
@@ -22,7 +21,6 @@ def parts(data: np.ndarray, begin: int, end: int, separator: int) -> list[bytes]
         at = stop + separator
 
 
-@PROPERTY
 @given(TEXT, TEXT, TEXT)
 def test_parts(before: str, text: str, after: str) -> None:
     data = np.frombuffer((before + text + after).encode(), np.uint8)
@@ -31,14 +29,12 @@ def test_parts(before: str, text: str, after: str) -> None:
         assert parts(data, begin, end, separator) == text.encode().split(b"\n" * separator)
 
 
-@PROPERTY
 @given(st.binary(max_size=40))
 def test_the_first_newline_of_any_bytes(octets: bytes) -> None:
     place = octets.find(b"\n")
     assert newlines.line_end(np.frombuffer(octets, np.uint8), 0, len(octets)) == (place if place >= 0 else len(octets))
 
 
-@PROPERTY
 @given(st.lists(TEXT, max_size=5))
 def test_most_lines(texts: list[str]) -> None:
     data = np.frombuffer("".join(texts).encode(), np.uint8)

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
-from tests.text.texts import PROPERTY
 
 
 def check(values: list[int], table_rows: int) -> None:
@@ -18,7 +17,6 @@ def check(values: list[int], table_rows: int) -> None:
     assert table.counts[: len(distinct)].tolist() == [Counter(values)[value] for value in distinct]
 
 
-@PROPERTY
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 5) | st.sampled_from([64, 128, 1 << 40]), max_size=60))
 def test_few_values(values: list[int]) -> None:
     check(values, len(values))

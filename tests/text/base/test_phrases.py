@@ -3,10 +3,9 @@
 from hypothesis import given
 
 from pipeline_tasks.text.base import phrases
-from tests.text.texts import PROFILE_BATCHES, PROFILE_PROPERTY, views
+from tests.text.texts import PROFILE_BATCHES, views
 
 
-@PROFILE_PROPERTY
 @given(PROFILE_BATCHES)
 def test_counts(texts: list[str]) -> None:
     sought = ("#", "...", ". . .", "…")

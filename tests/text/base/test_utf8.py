@@ -5,10 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base import utf8
-from tests.text.texts import PROPERTY
 
 
-@PROPERTY
 @given(st.text(min_size=1, max_size=10))
 def test_decode_and_encode(text: str) -> None:
     data, at, codes = np.frombuffer(text.encode(), np.uint8), 0, []
@@ -20,7 +18,6 @@ def test_decode_and_encode(text: str) -> None:
     assert int(octets).to_bytes(8, "little")[: int(size)] == text[0].encode()
 
 
-@PROPERTY
 @given(st.binary(min_size=1, max_size=20), st.integers(0, 19), st.integers(1, 8))
 def test_leading_alphanumerics(octets: bytes, at: int, most: int) -> None:
     at = min(at, len(octets) - 1)

@@ -8,10 +8,9 @@ from pipeline_tasks.text.base import buffers
 from pipeline_tasks.text.edits import c4
 from pipeline_tasks.text.words import cutting, outline
 from tests.text import plain
-from tests.text.texts import BATCHES, PROPERTY, rules, views
+from tests.text.texts import BATCHES, rules, views
 
 
-@PROPERTY
 @given(BATCHES, st.booleans())
 def test_c4_lines(texts: list[str], terminal: bool) -> None:
     limits = c4.LineRules(1000, 3, terminal, *[True] * 3)
@@ -24,7 +23,6 @@ def test_c4_lines(texts: list[str], terminal: bool) -> None:
         assert [marks.count(rule) for rule in range(1, 6)] == count[c4.LONG_WORD : c4.POLICY + 1].tolist()
 
 
-@PROPERTY
 @given(BATCHES)
 def test_the_outline_that_c4_sets_is_the_outline_of_the_edited_text(texts: list[str]) -> None:
     limits = c4.LineRules(1000, 2, *[False, True, True, True])

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base.compiled import compiled
@@ -30,7 +30,6 @@ def _find(data: Any, phrases: Any) -> Any:
     return find_phrases(data, 0, len(data), phrases)
 
 
-@settings(max_examples=300, deadline=None)
 @given(TEXTS)
 def test_phrases_are_found_in_any_case(text: str) -> None:
     bits = _find(np.frombuffer(text.encode(), np.uint8), searched())
@@ -38,7 +37,6 @@ def test_phrases_are_found_in_any_case(text: str) -> None:
     assert bits == sum(1 << number for number, phrase in enumerate(PHRASES) if phrase in lowered)
 
 
-@settings(max_examples=300, deadline=None)
 @given(TEXTS)
 def test_every_phrase_begins_in_or_runs_into_a_marked_block(text: str) -> None:
     data = text.encode()

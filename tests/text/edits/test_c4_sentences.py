@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base.characters import classes
@@ -47,7 +47,6 @@ def test_sentences_by_hand(text: str, count: int) -> None:
     assert sentences(text) == count
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(["a", "B1", ".", "!", "?", " ", "\n", ")", '"', "'", "]", ",", "-"]), max_size=20))
 def test_words_of_ascii_give_the_same(pieces: list[str]) -> None:
     text = "".join(pieces)

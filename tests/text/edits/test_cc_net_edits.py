@@ -1,7 +1,7 @@
 """The first of equal lines is kept, and marks are what is removed."""
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.edits.cc_net import ascii_marks, line_keys, mark_repeats, remove_repeats, zero_digits
@@ -23,7 +23,6 @@ def plain(text: str) -> str:
     return out
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXTS)
 def test_repeated_lines_are_removed(texts: list[str]) -> None:
     column = pa.array(texts, pa.large_string())

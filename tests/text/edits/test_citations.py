@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base.characters import classes
@@ -21,7 +21,6 @@ def _copy(data: Any, markers: Any, table: Any, out: Any) -> Any:
     return copy_without_citations(data, 0, len(data), markers, table, out, 0)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_citations_are_those_of_the_pattern(line: str) -> None:
     data = np.frombuffer(line.encode(), np.uint8)

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.edits import inline_urls
@@ -25,7 +25,6 @@ def removed(*texts: str | None) -> list[str]:
     return inline_urls.remove_urls(pa.array(texts, pa.large_string())).texts.to_pylist()  # type: ignore[no-any-return]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(TEXTS, max_size=12))
 def test_what_goes_is_what_the_patterns_match(texts: list[str]) -> None:
     assert removed(*texts) == [plain_profiles.without_urls(text) for text in texts]

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.edits.paragraphs import Seen, cut_parts, remove_parts
@@ -19,7 +19,6 @@ def plain_parts(text: str, breaks: int) -> list[tuple[str, str]]:
     return [pair for pair in pairs if pair != ("", "")] or [("", "")]
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXTS, st.sampled_from([1, 2]))
 def test_parts_tile_their_texts(texts: list[str], breaks: int) -> None:
     parts = cut_parts(pa.array(texts, pa.large_string()), breaks, 1)
@@ -39,7 +38,6 @@ def test_equal_parts_have_equal_hashes_and_short_ones_none() -> None:
     assert (parts.hash[3], parts.check[3]) == (0, 0)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2)), max_size=40))
 def test_the_table_of_parts_is_a_dictionary(keys: list[tuple[int, int]]) -> None:
     hashes, checks = (np.array([key[side] for key in keys], np.int64) for side in (0, 1))
@@ -62,7 +60,6 @@ def test_the_table_grows() -> None:
     assert 2 * seen.used <= len(seen.table)
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXTS, st.data())
 def test_spans_are_what_was_removed(texts: list[str], drawn: st.DataObject) -> None:
     column = pa.array(texts, pa.large_string())

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.filters import Filter, c4, cc_net, dclm
@@ -48,7 +48,6 @@ def left(card: Filter, texts: list[str], limits: Mapping[str, float]) -> list[st
 @pytest.mark.parametrize(
     ("card", "limits"), LIMITS, ids=lambda value: value.name if isinstance(value, Filter) else str(value)
 )
-@settings(max_examples=100, deadline=None)
 @given(texts=TEXTS)
 def test_what_is_not_marked_is_what_the_filter_leaves(
     card: Filter, limits: Mapping[str, float], texts: list[str]
@@ -59,7 +58,6 @@ def test_what_is_not_marked_is_what_the_filter_leaves(
     )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(st.tuples(st.sampled_from("aé中\U0001f600"), st.integers(0, 2)), max_size=9), max_size=4))
 def test_spans_are_runs_of_marks_in_code_points(rows: list[list[tuple[str, int]]]) -> None:
     texts = ["".join(letter for letter, _ in row) for row in rows]

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.near.candidates import Bands, Results, choose
@@ -41,7 +41,6 @@ def settle(points: list[float], known: list[int], pairs: int, reach: float) -> t
     return [(member, center) for member, center, _ in compared], False
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     members=st.lists(st.tuples(st.floats(0, 3), st.integers(-1, 2)), min_size=2, max_size=12),
     pairs=st.sampled_from([1, 3, 1000]),

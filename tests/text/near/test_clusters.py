@@ -1,13 +1,12 @@
 """Clusters: the connected components of pairs, each with its lowest member."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.near.clusters import lowest_of_cluster
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=30))
 def test_clusters_are_the_connected_components(pairs: list[tuple[int, int]]) -> None:
     lefts, rights = np.array([left for left, _ in pairs], np.int64), np.array([right for _, right in pairs], np.int64)

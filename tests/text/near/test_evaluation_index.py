@@ -4,7 +4,7 @@ import math
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.near.evaluation_index import Rules, Text, index
@@ -12,7 +12,6 @@ from pipeline_tasks.text.near.evaluation_index import Rules, Text, index
 ITEMS = st.lists(st.tuples(st.sampled_from("xy"), st.lists(st.sampled_from("abc"), max_size=6)), min_size=1, max_size=8)
 
 
-@settings(max_examples=100, deadline=None)
 @given(items=ITEMS, max_items=st.integers(0, 3))
 def test_postings_are_those_of_a_plain_index(items: list[tuple[str, list[str]]], max_items: int) -> None:
     texts = [Text(name, item, "question", "text", " ".join(words)) for item, (name, words) in enumerate(items)]

@@ -4,7 +4,7 @@ import itertools
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.near.evaluation_index import Rules, Text, index
@@ -14,7 +14,6 @@ WORDS = st.lists(st.sampled_from("abcd"), max_size=12)
 RULES = Rules(ngram=3, min_words=2, gram=2, max_items=0)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     items=st.lists(WORDS, min_size=1, max_size=5),
     texts=st.lists(WORDS, max_size=6),

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base import hashing
@@ -60,7 +60,6 @@ def test_vectors_of_characters_are_frozen_too() -> None:
     assert sizes(packed).tolist() == [len(FOX) - 24 + 1]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(max_size=40) | st.none(), max_size=12), st.integers(0, 5))
 def test_slices_and_nulls_are_signed_as_themselves(texts: list[str | None], start: int) -> None:
     family = minhash.Family(ngram=2, bands=3, rows=2)
@@ -72,7 +71,6 @@ def test_slices_and_nulls_are_signed_as_themselves(texts: list[str | None], star
         assert packed[at].as_py() == alone[0].as_py()
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 3) | st.integers(0, 2**64 - 1), min_size=1, max_size=200))
 def test_sort_distinct_sorts_any_numbers(values: list[int]) -> None:
     out, tally = np.zeros(len(values), np.uint64), np.zeros(2 * len(values) + 3, np.int64)
@@ -86,7 +84,6 @@ def test_short_documents_have_no_signature_and_so_no_near_duplicates() -> None:
     assert packed.to_pylist() == [b"", b"", b""]
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.lists(st.sampled_from("abcd"), max_size=30), min_size=2, max_size=6))
 def test_jaccard_is_that_of_the_sets_of_shingles(docs: list[list[str]]) -> None:
     _, packed = minhash.sign(pa.array([" ".join(words) for words in docs]), minhash.Family(ngram=3))

@@ -3,7 +3,7 @@
 import itertools
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.near.overlap import grams_of, probe, table_of
@@ -16,7 +16,6 @@ def column(texts: list[list[str]]) -> pa.Array:
     return pa.array([" - ".join(words) for words in texts], pa.large_string())
 
 
-@settings(max_examples=100, deadline=None)
 @given(reference=TEXTS, texts=TEXTS, least=st.integers(1, 3), more=st.integers(0, 3))
 def test_hits_are_those_of_a_plain_search(
     reference: list[list[str]], texts: list[list[str]], least: int, more: int
@@ -42,7 +41,6 @@ def test_hits_are_those_of_a_plain_search(
     assert list(zip(*(place.tolist() for place in places), strict=True)) == expected
 
 
-@settings(max_examples=100, deadline=None)
 @given(texts=TEXTS, least=st.integers(1, 4), more=st.integers(0, 4))
 def test_grams_are_the_slices_of_each_text(texts: list[list[str]], least: int, more: int) -> None:
     most = least + more

@@ -4,7 +4,7 @@ import math
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.near.ranking import (
@@ -31,7 +31,6 @@ def order(policy: Policy, **columns: pa.Array) -> list[int]:
     return sorted(range(rows), key=lambda row: (ranks[row], row))
 
 
-@settings(deadline=None)
 @given(st.lists(st.none() | st.floats(), min_size=1, max_size=20))
 def test_the_highest_score_ranks_first_and_none_last(scores: list[float | None]) -> None:
     worst = [score is None or math.isnan(score) for score in scores]
@@ -39,7 +38,6 @@ def test_the_highest_score_ranks_first_and_none_last(scores: list[float | None])
     assert order(Policy(("quality",)), score=pa.array(scores, pa.float64(), from_pandas=False)) == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 2**40), min_size=1, max_size=20))
 def test_the_longest_ranks_first(chars: list[int]) -> None:
     expected = sorted(range(len(chars)), key=lambda row: (-chars[row], row))

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.near.shingle_sets import pack, sizes, unpack
@@ -22,7 +22,6 @@ def leading(values: set[int]) -> list[int]:
     return sorted({value >> 24 for value in values})
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sets(HASHES, max_size=80), max_size=6), st.integers(0, 6))
 def test_sets_come_back(sets: list[set[int]], start: int) -> None:
     column = packed(sets).slice(start)
@@ -32,7 +31,6 @@ def test_sets_come_back(sets: list[set[int]], start: int) -> None:
     assert sizes(column).tolist() == [len(each) for each in expected]
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.sets(HASHES, max_size=80), min_size=1, max_size=6))
 def test_equal_sets_have_equal_bytes_wherever_they_are(sets: list[set[int]]) -> None:
     assert packed(sets).to_pylist() == [packed([each])[0].as_py() for each in sets]

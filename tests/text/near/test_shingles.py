@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.near import shingles
@@ -32,7 +32,6 @@ def test_scripts_without_spaces_have_a_word_per_character() -> None:
     assert [text for _, text in shingles.words("हिन्दी में")] == ["हिन्दी", "में"]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=0x17F), max_size=60))
 def test_latin_words_are_the_runs_of_letters_and_digits(text: str) -> None:
     text = text.replace("\u00ad", "")
@@ -44,7 +43,6 @@ def test_characters_are_folded_with_one_space_between_words() -> None:
     assert shingles.characters("-- !") == ""
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.lists(
         st.sampled_from(["a", "Z", "0", "é", "\uff21", "日", "𐐀", "𠀀", "\u0301", "\u00ad", " ", "-", "\x00"]),
@@ -87,7 +85,6 @@ def plain_words(text: str) -> list[str]:
     return [*words, word[:end]] if word else words
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(st.sampled_from("aZ09éÀßк 日本ไทยかナ한글\u0301\u00ad\u200b-_.\n𐐀"), max_size=60))
 def test_words_are_those_of_a_plain_scan(text: str) -> None:
     assert [word for _, word in shingles.words(text)] == plain_words(text)

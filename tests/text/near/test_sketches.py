@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.near.overlap import grams_of
@@ -13,7 +13,6 @@ from pipeline_tasks.text.near.sketches import prints_of, sample, sieve_of, sift
 WORDS = st.lists(st.sampled_from(["rain", "on", "the", "harbor", "naïve", "天"]), max_size=40)
 
 
-@settings(max_examples=100, deadline=None)
 @given(texts=st.lists(WORDS, max_size=6), gram=st.integers(1, 5), every=st.integers(1, 6))
 def test_a_sketch_is_every_mth_ngram(texts: list[list[str]], gram: int, every: int) -> None:
     column = pa.array([" ".join(words) for words in texts], pa.large_string())
@@ -32,7 +31,6 @@ def is_hit(sketch: list[int], members: set[int], lone: set[int], near: int) -> b
     return any(after - before <= near for before, after in itertools.pairwise(places))
 
 
-@settings(max_examples=300, deadline=None)
 @given(sketches=st.lists(PRINTS, max_size=6), members=PRINTS, lone=PRINTS, near=st.integers(1, 4))
 def test_a_sieve_sees_what_a_plain_search_sees(
     sketches: list[list[int]], members: list[int], lone: list[int], near: int

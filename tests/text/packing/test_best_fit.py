@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.packing.best_fit import cut, fit, lay_out, scatter
@@ -32,7 +32,6 @@ def plain_fit(sizes: list[int], capacity: int) -> list[int]:
     return bins
 
 
-@settings(max_examples=300, deadline=None)
 @given(LENGTHS, CAPACITY)
 def test_the_loop_is_best_fit_decreasing(lengths: list[int], capacity: int) -> None:
     _, _, sizes = cut(np.array(lengths, np.int64), capacity)
@@ -41,7 +40,6 @@ def test_the_loop_is_best_fit_decreasing(lengths: list[int], capacity: int) -> N
     assert count == len(set(bins.tolist()))
 
 
-@settings(max_examples=300, deadline=None)
 @given(LENGTHS, CAPACITY)
 def test_nothing_is_lost_and_only_long_documents_are_cut(lengths: list[int], capacity: int) -> None:
     documents, starts, sizes = cut(np.array(lengths, np.int64), capacity)

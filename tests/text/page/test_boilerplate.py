@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.page.boilerplate import EDGES, LITTLE, SHORT_LINE, is_doubtful
@@ -76,7 +76,6 @@ LINES = st.sampled_from(["", " ", "x", "x" * (SHORT_LINE - 1), "x" * SHORT_LINE,
 
 
 @given(st.lists(LINES, max_size=20).map("\n".join))
-@settings(max_examples=300, deadline=None)
 def test_doubt_is_as_a_plain_count_of_lines_says(text: str) -> None:
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     before = after = 0
@@ -95,6 +94,5 @@ PARTS = re.findall(
 
 
 @given(st.lists(st.sampled_from(PARTS)).map(" ".join))
-@settings(max_examples=200, deadline=None)
 def test_any_markup_gives_the_same_text_twice(html: str) -> None:
     assert main_text(html, "auto") == main_text(html, "auto")

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.page.identity import identities, identity
@@ -30,13 +30,11 @@ def test_layout_and_composition_do_not_count_but_case_does() -> None:
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1)), st.sampled_from([" ", "\n", " \t\n", "\u3000"]))
-@settings(max_examples=50, deadline=None)
 def test_any_white_space_between_words_is_one_space(words: list[str], gap: str) -> None:
     assert identity(gap.join(words)) == identity(" ".join(words))
 
 
 @given(st.text(st.sampled_from("ab \n\t\r\u00a0\u0301é\u3000\0\u2028\x1c\x85\u200b")) | st.text())
-@settings(max_examples=300, deadline=None)
 def test_a_normal_text_is_named_as_any_other(text: str) -> None:
     texts = normalize(pa.array([text, "before " + text + " after", ""], pa.large_string())).texts
     assert identities(texts) == [identity(text) for text in texts.to_pylist()]

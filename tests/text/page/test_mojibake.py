@@ -6,7 +6,7 @@ import itertools
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.page.mojibake import CYRILLIC, SHOWN, WESTERN, repair
@@ -60,7 +60,6 @@ def test_innocent_texts_stay_as_they_are(text: str) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8")))
-@settings(max_examples=300, deadline=None)
 def test_a_text_that_shows_nothing_stays_as_it_is(text: str) -> None:
     assume(not SHOWN.search(text))
     assert repair(text) == (text, 0)
@@ -77,7 +76,6 @@ LETTERS = "".join(letters[:4] for letters in (*WESTERN, *CYRILLIC)) + "ax \n€�
         min_size=1,
     )
 )
-@settings(max_examples=300, deadline=None)
 def test_the_compiled_look_finds_what_the_expression_finds(texts: list[str]) -> None:
     wanted = [bool(SHOWN.search(text)) for text in texts]
     column = pa.array(["é", None, *texts], pa.large_string())

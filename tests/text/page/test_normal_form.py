@@ -5,7 +5,7 @@ import unicodedata
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.page import normal_form as column
@@ -44,7 +44,6 @@ def test_evil_strings_take_no_time(evil: str) -> None:
 
 
 @given(st.text(st.sampled_from("ab \n\t\r\u00a0\u0301\u0316é\u3000\0\u2028")))
-@settings(max_examples=200, deadline=None)
 def test_normal_text_stays_as_it_is(text: str) -> None:
     once = normalize(text)
     assert normalize(once) == once
@@ -79,7 +78,6 @@ def plainly(text: str) -> str:
 
 
 @given(st.lists(st.lists(PIECES, max_size=30).map(b"".join), max_size=5))
-@settings(max_examples=300, deadline=None)
 def test_any_bytes_take_the_form_of_what_they_decode_to(texts: list[bytes]) -> None:
     normal = column.normalize(pa.array(texts, pa.large_binary()).view(pa.large_string()))
     decoded = [text.decode("utf-8", "replace") for text in texts]

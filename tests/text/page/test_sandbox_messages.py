@@ -3,7 +3,7 @@
 import os
 import tempfile
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.page.sandbox_messages import (
@@ -31,7 +31,6 @@ RESULTS = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(PAGES, max_size=6))
 def test_pages(pages: list[Page]) -> None:
     with tempfile.TemporaryFile() as file:
@@ -41,7 +40,6 @@ def test_pages(pages: list[Page]) -> None:
         assert [page._replace(body=bytes(page.body)) for page in read_pages(window, 6, head, len(pages))] == pages
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(RESULTS, max_size=6))
 def test_answers(results: list[Result]) -> None:
     with tempfile.TemporaryFile() as file:

@@ -4,7 +4,7 @@ import re
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.page.metadata import DATED, TIMED
@@ -27,7 +27,6 @@ def depth_of(html: str) -> int:
 
 
 @given(st.lists(st.lists(st.sampled_from(PARTS)).map("".join), min_size=1), st.sampled_from(["utf-8", "utf-16-le"]))
-@settings(max_examples=100, deadline=None)
 def test_depth_is_exact_above_the_limit_and_never_too_low(pages: list[str], encoding: str) -> None:
     column = pa.array([page.encode(encoding) for page in pages], pa.large_binary())
     depths = [depth_of(page) for page in pages]
@@ -55,7 +54,6 @@ def test_depth_of_long_pages(html: str, depth: int) -> None:
     st.sampled_from(["", "<time", "article:published_time", "datePublished", "unpublished", "<tim"]),
     st.text(st.sampled_from("<ubli x"), max_size=200),
 )
-@settings(max_examples=200, deadline=None)
 def test_dates_are_seen_wherever_they_stand(before: str, word: str, after: str) -> None:
     html = before + word + after
     dated, timed = ("published_time" in html or "Published" in html), "<time" in html

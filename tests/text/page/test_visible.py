@@ -4,7 +4,7 @@ import re
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.page.visible import HIDDEN, visible_characters
@@ -49,14 +49,12 @@ def column(*pages: bytes) -> pa.Array:
 
 
 @given(st.lists(st.lists(st.sampled_from(PARTS)).map(lambda parts: "".join(parts).replace("_", " ")), min_size=1))
-@settings(max_examples=500, deadline=None)
 def test_it_counts_what_the_markup_shows(pages: list[str]) -> None:
     counts = visible_characters(column(*(page.encode() for page in pages)), list(range(len(pages))))
     assert counts.tolist() == [plain(page) for page in pages]
 
 
 @given(st.lists(st.sampled_from([part for part in PARTS if part.isascii()])))
-@settings(max_examples=100, deadline=None)
 def test_nuls_between_bytes_change_nothing(parts: list[str]) -> None:
     page = "".join(parts).replace("_", " ")
     for encoding in ("utf-16-le", "utf-16-be"):
@@ -64,7 +62,6 @@ def test_nuls_between_bytes_change_nothing(parts: list[str]) -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=200, deadline=None)
 def test_any_bytes_show_no_more_characters_than_they_are(page: bytes) -> None:
     assert 0 <= visible_characters(column(b"x", page), [1])[0] <= len(page)
 

@@ -3,7 +3,7 @@
 import string
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.pii.candidates import Limits
@@ -81,7 +81,6 @@ DOMAIN = st.builds(
 AROUND = st.text(st.sampled_from(" \n,;:()<>[]\"'!?…“”\u00a0中文"), max_size=6)
 
 
-@settings(max_examples=300, deadline=None)
 @given(LOCAL, DOMAIN, AROUND, AROUND)
 def test_agrees_with_a_plain_reference(local: str, domain: str, ahead: str, behind: str) -> None:
     text = f"{ahead}{local}@{domain}{behind}"

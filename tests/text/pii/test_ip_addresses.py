@@ -1,7 +1,7 @@
 """IP addresses: which count, and what only looks like one."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.pii.candidates import Limits
@@ -112,7 +112,6 @@ def test_pseudonyms_are_kept() -> None:
     assert not list(find_ipv6s(b"2001:db8::42", limits))
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.lists(
         st.lists(st.integers(0, 300), min_size=2, max_size=6).map(lambda numbers: ".".join(map(str, numbers))),

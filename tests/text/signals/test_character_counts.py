@@ -4,10 +4,9 @@ from hypothesis import given
 
 from pipeline_tasks.text.signals import character_counts
 from tests.text import plain_profiles
-from tests.text.texts import PROFILE_BATCHES, PROFILE_PROPERTY, views
+from tests.text.texts import PROFILE_BATCHES, views
 
 
-@PROFILE_PROPERTY
 @given(PROFILE_BATCHES)
 def test_characters(texts: list[str]) -> None:
     counts = character_counts.count_characters(*views(texts))

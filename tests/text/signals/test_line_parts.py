@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 from pipeline_tasks.text.base import phrases
 from pipeline_tasks.text.signals import line_parts
 from tests.text import plain_profiles
-from tests.text.texts import PROFILE_BATCHES, PROFILE_PROPERTY, views
+from tests.text.texts import PROFILE_BATCHES, views
 
 
-@PROFILE_PROPERTY
 @given(PROFILE_BATCHES, st.sampled_from([1, 2]), st.sampled_from([0, 1, 2]))
 def test_parts(texts: list[str], newlines: int, cut: int) -> None:
     counts = line_parts.count_parts(*views(texts), newlines, cut)
@@ -17,7 +16,6 @@ def test_parts(texts: list[str], newlines: int, cut: int) -> None:
         assert [values[row] for values in counts.values()] == plain_profiles.parts(text, newlines, cut)
 
 
-@PROFILE_PROPERTY
 @given(PROFILE_BATCHES, st.booleans())
 def test_edges(texts: list[str], bare: bool) -> None:
     starts, finishes = ("•", "*", "the"), ("...", "…", ". . .", "read more")
@@ -28,7 +26,6 @@ def test_edges(texts: list[str], bare: bool) -> None:
     assert counts.tolist() == [plain_profiles.edges(text, starts, finishes, bare=bare) for text in texts]
 
 
-@PROFILE_PROPERTY
 @given(PROFILE_BATCHES)
 def test_parts_that_contain_a_phrase(texts: list[str]) -> None:
     counts = line_parts.count_containing(*views(texts), 2, phrases.encode_phrases(("read more", "http")))
@@ -37,7 +34,6 @@ def test_parts_that_contain_a_phrase(texts: list[str]) -> None:
     ]
 
 
-@PROFILE_PROPERTY
 @given(PROFILE_BATCHES, st.sampled_from([0, 5, 12.5]))
 def test_long_lines(texts: list[str], least: float) -> None:
     counts = line_parts.count_long_lines(*views(texts), least)

@@ -6,22 +6,19 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.text.signals import lines
 from tests.text import plain
-from tests.text.texts import BATCHES, PROPERTY, views
+from tests.text.texts import BATCHES, views
 
 
-@PROPERTY
 @given(BATCHES)
 def test_line_shapes(texts: list[str]) -> None:
     assert lines.line_shapes(*views(texts)).tolist() == [plain.shapes(text) for text in texts]
 
 
-@PROPERTY
 @given(BATCHES)
 def test_repeated_lines_and_paragraphs(texts: list[str]) -> None:
     assert lines.repeated_parts(*views(texts)).tolist() == [plain.repeats(text) for text in texts]
 
 
-@PROPERTY
 @given(BATCHES, st.sampled_from([0.0, 5.0, 30.0]))
 def test_prose_lines(texts: list[str], short: float) -> None:
     measured = lines.prose_lines(*views(texts), np.full(len(texts), short))

@@ -1,15 +1,14 @@
 """The Gopher n-grams equal a plain reading of their definition, for any text."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.signals import ngrams
 from pipeline_tasks.text.words import cutting
 from tests.text import plain
-from tests.text.texts import BATCHES, PROPERTY, rules, views
+from tests.text.texts import BATCHES, rules, views
 
 
-@PROPERTY
 @given(BATCHES, st.sampled_from([cutting.SPLIT, cutting.UNICODE, cutting.PAIRS]))
 def test_ngrams(texts: list[str], rule: int) -> None:
     cut = plain.CUTS[rule]
@@ -20,7 +19,6 @@ def test_ngrams(texts: list[str], rule: int) -> None:
         assert row[3:].tolist() == [plain.repeated_grams(spelled, n) for n in range(5, 11)]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from("ab"), max_size=200))
 def test_ngrams_of_two_words_repeat_at_every_length(letters: list[str]) -> None:
     row = ngrams.gopher_ngrams(*views([" ".join(letters)]), rules([""], cutting.SPLIT))[0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.text.signals import prose_signs
 from pipeline_tasks.text.signals.prose_signs import LONGEST, NO_LIST
-from tests.text.texts import PROFILE_BATCHES, PROFILE_PROPERTY, views
+from tests.text.texts import PROFILE_BATCHES, views
 
 LISTS = (("the", "of", "and", "to", "have", "sixteen8"), ("für", "auf", "groß"), ("в", "или", "что"), ())
 PIECES = (
@@ -31,7 +31,6 @@ def occurrences(text: str, words: tuple[str, ...]) -> int:
     return count
 
 
-@PROFILE_PROPERTY
 @given(st.lists(st.tuples(TEXTS, st.sampled_from([NO_LIST, *range(len(LISTS))])), max_size=5))
 def test_function_words(rows: list[tuple[str, int]]) -> None:
     texts, lists = [text for text, _ in rows], np.array([number for _, number in rows], np.int64)
@@ -40,7 +39,6 @@ def test_function_words(rows: list[tuple[str, int]]) -> None:
         assert count == (0 if number == NO_LIST else occurrences(text, LISTS[number]))
 
 
-@PROFILE_PROPERTY
 @given(PROFILE_BATCHES)
 def test_bytes_and_words(texts: list[str]) -> None:
     counts = prose_signs.prose_signs(*views(texts), np.full(len(texts), NO_LIST), LISTS)

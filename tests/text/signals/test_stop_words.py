@@ -7,13 +7,12 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.text.signals.stop_words import DISTINCT, OCCURRENCES, count_stop_words
 from pipeline_tasks.text.words.cutting import SPLIT
-from tests.text.texts import PROPERTY, rules
+from tests.text.texts import rules
 
 LISTS = (("the", "of", "and"), ("der", "die"), ())
 TEXT = st.lists(st.sampled_from(["the", "of", "and", "der", "die", "The", "other", "dié"]), max_size=12).map(" ".join)
 
 
-@PROPERTY
 @given(st.lists(st.tuples(TEXT, st.sampled_from(range(len(LISTS)))), max_size=5))
 def test_counts(rows: list[tuple[str, int]]) -> None:
     texts, lists = [text for text, _ in rows], np.array([number for _, number in rows], np.int64)

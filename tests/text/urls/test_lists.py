@@ -4,7 +4,7 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.urls import lists
@@ -16,7 +16,6 @@ def find(table: lists.Table, item: bytes) -> int:
     return int(lists.find_entry(table, np.frombuffer(item, np.uint8).copy(), 0, len(item)))
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=6), max_size=40), st.lists(st.binary(max_size=6), max_size=20))
 def test_finds_what_is_listed_and_nothing_else(items: list[bytes], others: list[bytes]) -> None:
     table = lists.short_table(items)

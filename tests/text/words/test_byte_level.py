@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import pre_tokenizers
 
@@ -37,7 +37,6 @@ def counted(*columns: pa.Array) -> dict[str, int]:
     return dict(zip(words.to_pylist(), counts.to_pylist(), strict=True))
 
 
-@settings(max_examples=600, deadline=None)
 @given(texts=TEXTS, cut=st.integers(0, 8), skipped=st.integers(0, 3))
 @example(texts=["it's I'M we'll they've 'tis ''s  's'd'", "'", "x'r", "'re've'l"], cut=2, skipped=0)
 @example(texts=["a  b \n\n c\t\td \u3000e\u00a0f   ", " ", "  ", "\n", " \n", "a "], cut=3, skipped=0)

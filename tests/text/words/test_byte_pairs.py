@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -37,7 +37,6 @@ def learned(texts: list[str], size: int, special: list[str]) -> tuple[Learned, L
     return ours, of_library(texts, size, special, alphabet)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     texts=st.lists(st.text("ab c'\u00e9\u4f60", max_size=60), max_size=12),
     size=st.integers(250, 300),

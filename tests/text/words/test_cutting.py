@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from pipeline_tasks.text.base import buffers
 from pipeline_tasks.text.words import cutting
 from tests.text import plain
-from tests.text.texts import BATCHES, PROPERTY, STOPS, rules, views
+from tests.text.texts import BATCHES, STOPS, rules, views
 
 
-@PROPERTY
 @given(BATCHES, st.sampled_from([cutting.SPLIT, cutting.UNICODE, cutting.PAIRS]))
 def test_words(texts: list[str], rule: int) -> None:
     cut = plain.CUTS[rule]

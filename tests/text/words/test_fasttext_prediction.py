@@ -11,7 +11,7 @@ import fasttext
 import numpy as np
 import pytest
 from fastwarc.warc import ArchiveIterator
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
@@ -88,7 +88,6 @@ def require_best(answer: tuple[str | None, float], expected: Mapping[str, float]
     assert probability == pytest.approx(min(expected[label], 1.0), abs=tolerance)
 
 
-@settings(max_examples=60, deadline=None)
 @given(texts=st.lists(TEXTS, max_size=4))
 def test_predictions_are_those_of_fasttext_and_of_a_plain_reading(path: str, texts: list[bytes]) -> None:
     model = load(path, "key")
@@ -111,7 +110,6 @@ def test_predictions_are_those_of_fasttext_and_of_a_plain_reading(path: str, tex
             assert probability == pytest.approx(min(expected, 1.0), abs=tolerance)
 
 
-@settings(max_examples=60, deadline=None)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=6), rows=st.sampled_from([1, 2, 64]))
 def test_nothing_depends_on_what_is_remembered(path: str, texts: list[bytes], rows: int) -> None:
     alone = [best(Predictor(path, "key"), [text])[0] for text in texts]
@@ -197,7 +195,6 @@ def body(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Path(write_random_model(tmp_path_factory.mktemp("model") / "random.bin", request.param)).read_bytes()
 
 
-@settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_a_model_with_any_other_byte_is_refused_or_answers(
     body: bytes, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

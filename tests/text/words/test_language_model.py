@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
@@ -150,7 +150,6 @@ def test_trigrams_do_not_cross_texts() -> None:
     assert (one, two, three) == (3, 4, 4 << 16 | 5)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.text(max_size=60) | st.sampled_from(sentences(5)), max_size=6))
 def test_any_text_has_a_measure_of_its_own_only(texts: list[str]) -> None:
     units = cut_units(pa.array(texts, pa.large_string()), letters=False)
@@ -181,7 +180,6 @@ def test_a_model_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert dump_model(read_model(str(path))) == path.read_bytes()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_damaged_model_is_refused_with_its_path(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -5,10 +5,9 @@ from hypothesis import given
 from pipeline_tasks.text.base.eight_bytes import hash_bytes
 from pipeline_tasks.text.words import outline
 from tests.text.plain import SYMBOLS
-from tests.text.texts import BATCHES, PROPERTY, views
+from tests.text.texts import BATCHES, views
 
 
-@PROPERTY
 @given(BATCHES)
 def test_words(texts: list[str]) -> None:
     read = outline.read_outline(*views(texts))
@@ -22,7 +21,6 @@ def test_words(texts: list[str]) -> None:
         assert [bool(kind & outline.SOLID) for kind in kinds] == [not SYMBOLS.issuperset(word) for word in words]
 
 
-@PROPERTY
 @given(BATCHES)
 def test_line_breaks(texts: list[str]) -> None:
     offsets, data = views(texts)
@@ -38,7 +36,6 @@ def test_line_breaks(texts: list[str]) -> None:
         assert [*lines, rest] == [*text.splitlines(), ""] if not rest else [*text.splitlines()]
 
 
-@PROPERTY
 @given(BATCHES)
 def test_bits_of_texts(texts: list[str]) -> None:
     read = outline.read_outline(*views(texts))

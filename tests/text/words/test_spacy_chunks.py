@@ -12,7 +12,7 @@ from pipeline_tasks.text.base.characters import classes
 from pipeline_tasks.text.words import cutting, spacy_chunks
 from pipeline_tasks.text.words.cutting import SPACY, SPLIT, cut_spacy
 from pipeline_tasks.text.words.spacy_english import exceptions
-from tests.text.texts import PROPERTY, views
+from tests.text.texts import views
 
 CHUNKS = (
     st.sampled_from(sorted(exceptions()))
@@ -43,7 +43,6 @@ def plain(text: str) -> tuple[list[int], list[int], list[int]]:
 
 
 @pytest.mark.usefixtures("memory")
-@PROPERTY
 @given(batches=st.lists(TEXTS, min_size=1, max_size=3))
 def test_words_are_those_of_the_rules(batches: list[list[str]]) -> None:
     for texts in batches:

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.text.words.spacy_english import AFTER_DIGIT, exceptions
 from pipeline_tasks.text.words.spacy_exceptions import LONGEST, exception_parts, is_unit
-from tests.text.texts import PROPERTY
 
 
 def parts(word: str) -> list[str]:
@@ -24,13 +23,11 @@ def test_every_exception_has_its_parts() -> None:
         assert parts(word) == list(cut)
 
 
-@PROPERTY
 @given(st.text(min_size=1, max_size=5))
 def test_other_words_are_no_exception(word: str) -> None:
     assert parts(word) == list(exceptions().get(word, ()))
 
 
-@PROPERTY
 @given(st.text(min_size=1, max_size=3) | st.sampled_from(AFTER_DIGIT))
 def test_units(word: str) -> None:
     data = np.frombuffer(word.encode(), np.uint8)

@@ -4,7 +4,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.base.characters import classes
@@ -63,7 +63,6 @@ def test_exceptions_spell_their_words() -> None:
 SIGNS = st.text(st.sampled_from("aBz09.,;:'’\"()[]<>/-–—…~@#$€%+*^= \n\té中☺_!?")) | st.text()
 
 
-@settings(max_examples=80, deadline=None)
 @given(text=SIGNS)
 def test_nothing_but_white_space_is_lost(text: str) -> None:
     clean = text.encode("utf-8", "ignore").decode()

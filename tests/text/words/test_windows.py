@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.words.windows import window_bounds
-from tests.text.texts import PROPERTY, views
+from tests.text.texts import views
 
 TEXT = st.lists(st.sampled_from(["a", "é ", "中", "\U0001f600", " ", "\n", "word "]), max_size=200).map("".join)
 
@@ -18,7 +18,6 @@ def windows(text: str, shares: tuple[float, ...], size: int, least: int) -> list
     return [window if window and sum(not letter.isspace() for letter in window) >= least else None for window in cut]
 
 
-@PROPERTY
 @given(
     st.lists(TEXT, max_size=3),
     st.sampled_from([(0.0,), (0.5,), (0.0, 0.4, 0.9)]),

@@ -9,12 +9,11 @@ from hypothesis import given
 from pipeline_tasks.text.base import character_traits, phrases
 from pipeline_tasks.text.words import word_counts
 from tests.text import plain_profiles
-from tests.text.texts import PROFILE_BATCHES, PROFILE_PROPERTY, STOPS, views
+from tests.text.texts import PROFILE_BATCHES, STOPS, views
 
 MARKS = ("...", "[...]", "…", "-»")
 
 
-@PROFILE_PROPERTY
 @given(PROFILE_BATCHES)
 def test_words(texts: list[str]) -> None:
     counts = word_counts.count_words(*views(texts), phrases.encode_phrases(STOPS), phrases.encode_phrases(MARKS))
@@ -68,7 +67,6 @@ def test_words_break_as_unicode_says(text: str, words: str) -> None:
     assert unicode_words(text) == words.split()
 
 
-@PROFILE_PROPERTY
 @given(PROFILE_BATCHES)
 def test_listed_words(texts: list[str]) -> None:
     listed = ("the", "x1", "B")
