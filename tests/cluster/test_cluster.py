@@ -20,7 +20,7 @@ from tests.cluster.containers import wait_until
 from tests.cluster.stack import SECONDS, Stack, embedded_run, land, wait_for_task, written
 from tests.cluster.topology import Topology, ray_nodes, restarting, topology, wait_for_workers, wait_until_healthy
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(3600)]
 
 DAYS = ("2026-11-19", "2026-11-20")
 FILES = ("a.warc.gz", "b.warc.gz")

@@ -24,7 +24,7 @@ from tests.compose.images import images
 from tests.s3_server import free_port
 from tests.test_compose import EXAMPLE, ONCE, OURS, THEIRS
 
-pytestmark = [pytest.mark.compose, pytest.mark.slow, pytest.mark.timeout(5400)]
+pytestmark = [pytest.mark.compose, pytest.mark.nightly, pytest.mark.timeout(5400)]
 
 DAYS = ("2026-11-19", "2026-11-20")
 

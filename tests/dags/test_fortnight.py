@@ -19,7 +19,7 @@ from pipeline_tasks.publish import version_log
 from tests.airflow_server import PATIENCE, Airflow, airflow_server, archive_of, until
 from tests.archives import http, response, zipped
 
-pytestmark = [pytest.mark.fortnight, pytest.mark.timeout(5400)]
+pytestmark = [pytest.mark.fortnight, pytest.mark.nightly, pytest.mark.timeout(5400)]
 
 RECIPE = """
 name: small
