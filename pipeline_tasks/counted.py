@@ -3,4 +3,5 @@
 
 def counted(count: float, noun: str, nouns: str = "") -> str:
     """Return a count with its noun, in the plural (`nouns`, or `noun` with an s) unless the count is one."""
-    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+    number = f"{count:,.0f}" if count == round(count) else f"{count:,}"
+    return f"{number} {noun if count == 1 else nouns or f'{noun}s'}"
