@@ -321,7 +321,7 @@ def test_pages_larger_than_a_window_and_many_small_ones_keep_their_order() -> No
 def test_a_process_that_cannot_start_is_no_fault_of_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox_pair.close_idle()
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(ChildProcessError, match="does not start"):
+    with pytest.raises(ChildProcessError):
         extracted([page()])
 
 
@@ -352,11 +352,11 @@ def test_a_child_that_hangs_has_cost_what_it_used() -> None:
     assert 1 <= sandbox.seconds_spent() - before <= children_spent() - ended + 0.01
 
 
-def test_an_unknown_method_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("params", [{"method": "magic"}, {"fallback": ["magic"]}], ids=str)
+def test_an_unknown_method_is_refused(tmp_path: Path, params: dict[str, Any]) -> None:
     parent = commit_parent(tmp_path, [pa.Table.from_pylist([page()], PAGE)])
-    for params in ({"method": "magic"}, {"fallback": ["magic"]}):
-        with pytest.raises(RecipeError, match="'magic' is none of"):
-            refined(tmp_path, "extract", parent, params)
+    with pytest.raises(RecipeError, match=r"extract: .*'magic'"):
+        refined(tmp_path, "extract", parent, params)
 
 
 def test_the_stage_conserves_rows(tmp_path: Path) -> None:
@@ -399,4 +399,5 @@ def test_a_real_snapshot_gives_documents(shared_data: Path) -> None:
     kept = pages.filter(pages["reason"].is_null()).select(PAGE.names)
     documents = extracted(kept.to_pylist())
     assert sum(row["reason"] is None for row in documents) > 0.95 * kept.num_rows
+    assert len(documents) == kept.num_rows > 50
     assert not any(row["reason"] and row["reason"].startswith("error") for row in documents)

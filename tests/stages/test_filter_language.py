@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -74,9 +75,9 @@ def test_newlines_are_spaces_and_only_the_window_is_read() -> None:
 
 
 def test_scores_have_six_digits() -> None:
-    for score in identified(TEXTS)["language_score"].to_pylist():
-        assert score == round(score, 6)
-        assert 0 <= score <= 1
+    scores = identified(TEXTS)["language_score"].to_pylist()
+    assert len(scores) == len(TEXTS)
+    assert scores == [min(max(round(score, 6), 0), 1) for score in scores]
 
 
 def test_model_file_is_a_resource() -> None:
@@ -133,38 +134,39 @@ def test_a_model_that_does_not_know_says_so(tmp_path: Path) -> None:
 
 def test_a_model_that_changed_in_place_is_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "model.bin"
-    for label in ("fr", "es_Latn"):
-        out = identified(["mot " * 9], model=FilePath(write_model(path, {"mot": label, "x": "y"})), keep=())
-        assert out["language"].to_pylist() == [label[:2]]
+    languages = [
+        identified(["mot " * 9], model=FilePath(write_model(path, {"mot": label, "x": "y"})), keep=())["language"]
+        for label in ("fr", "es_Latn")
+    ]
+    assert [language.to_pylist() for language in languages] == [["fr"], ["es"]]
 
 
 @pytest.mark.parametrize("code", ["english", "", "xx", "sr-Cyrl", "engl_Latn", "en "])
 @pytest.mark.parametrize("param", ["keep", "thresholds"])
 def test_a_language_that_the_model_does_not_have_is_refused_before_a_run(param: str, code: str) -> None:
     params = Params(keep=("en", code)) if param == "keep" else Params(thresholds={code: 0.5})
-    with pytest.raises(RecipeError, match=f"filter_language: {param}: the model has no language '{code}'"):
+    with pytest.raises(RecipeError, match=f"filter_language: {param}: .*'{code}'"):
         check_files(params)
 
 
 def test_a_language_may_be_named_by_any_of_its_codes(model: str) -> None:
     check_files(Params(keep=("en", "eng", "EN", "und", "no", "nob")))
-    with pytest.raises(RecipeError, match=r"no language 'dee'.*\(the nearest: 'de'"):
+    with pytest.raises(RecipeError, match=r"'dee'.*'de'"):
         check_files(Params(keep=("en", "dee")))
-    with pytest.raises(RecipeError, match=r"no language 'eng_Latn'.*\(the nearest: 'en'\)"):
+    with pytest.raises(RecipeError, match=r"'eng_Latn'.*'en'"):
         check_files(Params(keep=("eng_Latn",)))
     codes = ("sr", "srp", "srp_Cyrl", "sr-Latn", "sr-Cyrl")
     check_files(Params(keep=codes, model=FilePath(model)))
-    with pytest.raises(RecipeError, match="no language 'fr'"):
+    with pytest.raises(RecipeError, match="'fr'"):
         check_files(Params(keep=("fr",), model=FilePath(model)))
 
 
 # --- Windows ---------------------------------------------------------------------------------------------------------
 
 
-def test_windows_begin_at_shares_of_the_text_and_vote(model: str) -> None:
-    text = "otter " * 100 + "Dachs " * 300  # 2,400 characters
-    every = {"model": FilePath(model), "keep": ()}
-    for windows, size, language, score, mixed in (
+@pytest.mark.parametrize(
+    ("windows", "size", "language", "score", "mixed"),
+    [
         ((0.0,), 300, "en", 1.0, False),
         ((0.25,), 1000, "de", 1.0, False),
         ((0.0, 0.25, 0.5, 0.75), 300, "de", 0.75, True),
@@ -172,11 +174,16 @@ def test_windows_begin_at_shares_of_the_text_and_vote(model: str) -> None:
         ((0.0, 0.9), 100, "en", 0.5, True),
         ((0.0, 0.5), 0, "de", 1.0, False),
         ((0.0, 0.5), 2400, "de", 1.0, False),
-    ):
-        out = identified([text], windows=windows, window=size, **every)
-        assert out["language"].to_pylist() == [language], (windows, size)
-        assert out["language_score"][0].as_py() == pytest.approx(score, abs=1e-4)
-        assert out["language_mixed"].to_pylist() == [mixed]
+    ],
+)
+def test_windows_begin_at_shares_of_the_text_and_vote(
+    model: str, windows: tuple[float, ...], size: int, language: str, score: float, *, mixed: bool
+) -> None:
+    text = "otter " * 100 + "Dachs " * 300  # 2,400 characters
+    out = identified([text], windows=windows, window=size, model=FilePath(model), keep=())
+    assert out["language"].to_pylist() == [language]
+    assert out["language_score"][0].as_py() == pytest.approx(score, abs=1e-4)
+    assert out["language_mixed"].to_pylist() == [mixed]
 
 
 def test_only_windows_that_are_sure_make_a_text_mixed(model: str) -> None:
@@ -195,9 +202,17 @@ def test_windows_count_characters_not_bytes(model: str) -> None:
     assert out["language_score"][0].as_py() > 0.999
 
 
-@pytest.mark.parametrize("wrong", [{"windows": []}, {"windows": [1.0]}, {"windows": [-0.1]}, {"window": -1}])
-def test_windows_that_are_none_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(RecipeError, match="window"):
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"windows": []}, "windows []"),
+        ({"windows": [1.0]}, "windows [1.0]"),
+        ({"windows": [-0.1]}, "windows"),
+        ({"window": -1}, "window "),
+    ],
+)
+def test_windows_that_are_none_are_refused(wrong: dict[str, object], named: str) -> None:
+    with pytest.raises(RecipeError, match=re.escape(f"filter_language: {named}")):
         bind(STAGE, wrong)
 
 

@@ -112,24 +112,21 @@ def test_terminal_punctuation_may_be_required() -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "near"),
+    ("params", "named"),
     [
-        ({"profiles": ["gofer_quality"]}, "nearest is 'gopher_quality'"),
-        ({"gofer_quality": {}}, "did you mean 'gopher_quality'"),
-        ({"fineweb": {"line_punct": 1}}, "did you mean 'line_punct_thr'"),
-        (
-            {"fineweb": {"line_punct_thr": "few"}},
-            "filter_quality: fineweb: line_punct_thr must be a number from 0 to 1, not 'few'",
-        ),
-        ({"fineweb": {"line_punct_thr": True}}, "must be a number from 0 to 1, not True"),
-        ({"dclm": {"remove_urls": "no"}}, "must be a number from 0 to 1 or true or false, not 'no'"),
-        ({"c4_badwords": {"bad_words": {"en": 3}}}, "bad_words: en must be a text, not 3"),
-        ({"limits": {"c4": {"min_sentences": 3}}}, "did you mean 'min_num_sentences'"),
-        ({"fineweb": 3}, "must be a mapping"),
+        ({"profiles": ["gofer_quality"]}, ("'gofer_quality'", "'gopher_quality'")),
+        ({"gofer_quality": {}}, ("'gofer_quality'", "'gopher_quality'")),
+        ({"fineweb": {"line_punct": 1}}, ("fineweb", "'line_punct'", "'line_punct_thr'")),
+        ({"fineweb": {"line_punct_thr": "few"}}, ("fineweb: line_punct_thr ", "'few'")),
+        ({"fineweb": {"line_punct_thr": True}}, ("fineweb: line_punct_thr ", "True")),
+        ({"dclm": {"remove_urls": "no"}}, ("dclm: remove_urls ", "'no'")),
+        ({"c4_badwords": {"bad_words": {"en": 3}}}, ("c4_badwords: bad_words: en ", "3")),
+        ({"limits": {"c4": {"min_sentences": 3}}}, ("c4", "'min_sentences'", "'min_num_sentences'")),
+        ({"fineweb": 3}, ("fineweb ", "3")),
     ],
 )
-def test_unknown_names_and_wrong_types_are_refused(params: dict[str, object], near: str) -> None:
-    with pytest.raises(RecipeError, match=near):
+def test_unknown_names_and_wrong_types_are_refused(params: dict[str, object], named: tuple[str, ...]) -> None:
+    with pytest.raises(RecipeError, match=".*".join(("filter_quality: ", *named))):
         bind(STAGE, params)
 
 
@@ -153,14 +150,14 @@ def test_reasons_are_on_the_card_and_fit_the_pattern() -> None:
     reasons = judged(list(TEXTS)).column("reason").drop_null().to_pylist()
     assert reasons
     assert set(reasons) <= set(STAGE.reasons)
-    assert all(re.match(REASON_PATTERN, reason) for reason in STAGE.reasons)
+    assert [reason for reason in STAGE.reasons if not re.match(REASON_PATTERN, reason)] == []
 
 
 def test_the_card_declares_the_signals_of_each_profile() -> None:
     promised = STAGE.written(bind(STAGE, {"profiles": ["dclm", "c4"]}))
     assert promised.names == [*STAGE.writes.names, "signals_dclm", "signals_c4"]
     out = judged([PROSE], profiles=["dclm", "c4"])
-    assert all(out.schema.field(column.name).type == column.type for column in promised)
+    assert [out.schema.field(name).type for name in promised.names] == promised.types
 
 
 def test_signals_that_were_promised_and_not_written_commit_nothing(
@@ -168,7 +165,7 @@ def test_signals_that_were_promised_and_not_written_commit_nothing(
 ) -> None:
     card = replace(STAGE, writes_for=lambda _: pa.schema([pa.field("signals_other", pa.int64())]))
     monkeypatch.setattr(filter_quality, "STAGE", card)
-    with pytest.raises(SchemaBroken, match=r"filter_quality promised columns \['signals_other'\]"):
+    with pytest.raises(SchemaBroken, match=r"filter_quality .*'signals_other'"):
         refined(tmp_path, "filter_quality", commit_parent(tmp_path, [table()]))
 
 

@@ -1,6 +1,7 @@
 """ingest keeps pages, rejects every other record with its reason, and recognizes pages of earlier snapshots."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.engines.local import LocalEngine
-from pipeline_tasks.errors import ContractError
+from pipeline_tasks.errors import ContractError, DigestMismatch
 from pipeline_tasks.landing.listing import land
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.run.plan import RefineRequest
@@ -134,16 +135,19 @@ OTHER_TEXTS = [
 ]
 
 
-def test_texts_that_are_html_go_through_extraction_and_others_stay() -> None:
-    for texts, is_html in ((HTML_TEXTS, True), (OTHER_TEXTS, False)):
-        for text in filter(None, texts):
-            bare = record(kind="json", status=None, content_type=None, payload=None, text=text)
-            (row,) = selected(table(bare))
-            assert (row["payload"] is not None, row["text"] is None) == (is_html, is_html), text[:60]
-            assert row["content_type"] == ("text/html; charset=utf-8" if is_html else None)
-            assert (row["payload"].decode() if is_html else row["text"]) == text
-            (left,) = selected(table(bare), extract_html=False)
-            assert (left["payload"], left["text"], left["content_type"]) == (None, text, None)
+@pytest.mark.parametrize(
+    ("text", "is_html"),
+    [*((text, True) for text in HTML_TEXTS), *((text, False) for text in OTHER_TEXTS if text)],
+    ids=lambda value: f"{value!s:.30}",
+)
+def test_texts_that_are_html_go_through_extraction_and_others_stay(text: str, *, is_html: bool) -> None:
+    bare = record(kind="json", status=None, content_type=None, payload=None, text=text)
+    (row,) = selected(table(bare))
+    assert (row["payload"] is not None, row["text"] is None) == (is_html, is_html)
+    assert row["content_type"] == ("text/html; charset=utf-8" if is_html else None)
+    assert (row["payload"].decode() if is_html else row["text"]) == text
+    (left,) = selected(table(bare), extract_html=False)
+    assert (left["payload"], left["text"], left["content_type"]) == (None, text, None)
 
 
 def test_batches_of_any_size_give_the_same_rows() -> None:
@@ -221,13 +225,13 @@ def test_payloads_stay_in_the_landed_files_and_are_read_from_there(
     named = [sorted(({**row, "snapshot": ""} for row in part), key=lambda row: row["url"]) for part in (pages, kept)]
     assert named[0] == named[1]
     assert len(pages) == count
-    with pytest.raises(ContractError, match="read the stage `extract` instead"):
+    with pytest.raises(ContractError, match=rf"{re.escape(str(root))}: .*({'|'.join(map(re.escape, files))})"):
         list(read_shards(str(root), manifest.shards))
     assert len(list(read_shards(str(root), manifest.shards, ["url"]))) == len(files)
     shutil.rmtree(landing)
     rejected = rows(root, manifest, "rejects").to_pylist()  # what is not kept is read without the landed files
     assert [row["reason"] for row in rejected] == [row["reason"] for row in expected if row["reason"]]
-    assert not any(row["payload"] or row["text"] for row in rejected)
+    assert {(row["payload"], row["text"]) for row in rejected} <= {(None, None)}
 
 
 @pytest.mark.parametrize("spans", [(), ((0, 1), (1, 2))])
@@ -252,8 +256,9 @@ def test_a_landed_file_that_is_not_as_it_was_ingested_is_refused_by_extract(tmp_
     path, _ = refined(tmp_path / "root", "ingest", land(str(tmp_path / "root"), monday)[0], landing=monday)
     file = tmp_path / "monday" / "0.warc.gz"
     file.write_bytes(ARCHIVES["a.warc.gz"] + b"\0") if what == "changed" else file.unlink()
-    with pytest.raises(ContractError, match="SHA-256" if what == "changed" else "vanished"):
+    with pytest.raises(ContractError, match=re.escape(str(file))) as refusal:
         refined(tmp_path / "root", "extract", path, landing=monday)
+    assert refusal.type is (DigestMismatch if what == "changed" else ContractError)
 
 
 @pytest.mark.slow
@@ -266,11 +271,8 @@ def test_a_file_that_vanishes_after_it_was_listed_is_named(any_root: str, tmp_pa
     (tmp_path / "root").mkdir()
     manifest = land(str(tmp_path / "root"), landing, "monday")[0]
     place.delete("b.warc.gz")
-    with pytest.raises(
-        ContractError, match=rf"{landing}/b\.warc\.gz vanished .* snapshot monday .* run again"
-    ) as error:
+    with pytest.raises(ContractError, match=re.escape(f"{landing}/b.warc.gz") + ".* monday "):
         refined(tmp_path / "root", "ingest", manifest, landing=landing)
-    assert not str(error.value).endswith("..")
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
@@ -280,9 +282,7 @@ def test_a_shard_that_was_removed_is_named(tmp_path: Path, monkeypatch: pytest.M
     if not in_memory:
         monkeypatch.setattr(shard_file, "IN_MEMORY_BYTES", 0)
     (tmp_path / "root" / manifest.shards[0].path).unlink()
-    with pytest.raises(
-        ContractError, match=rf"{manifest.shards[0].path} was removed, and a manifest names it; restore"
-    ):
+    with pytest.raises(ContractError, match=re.escape(manifest.shards[0].path)):
         refined(tmp_path / "root", "extract", path)
 
 
@@ -360,6 +360,7 @@ def test_a_real_snapshot_keeps_its_pages_and_the_next_one_its_news(shared_data: 
         selected_pages = [select(table, known) for table in records]
         tally[snapshot] = [reason for pages_of_file in selected_pages for reason in pages_of_file["reason"].to_pylist()]
         pages += selected_pages
+    assert len(tally["dev-2026-46"]) > 900
     assert tally["dev-2026-45"].count(None) == 1811
     assert "ingest:revisit" not in tally["dev-2026-46"]
     # 23 revisit records, and pages that were fetched again in full without a change

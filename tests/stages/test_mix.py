@@ -54,7 +54,8 @@ def test_no_group_gives_more_than_it_has_and_the_budget_holds(
 ) -> None:
     assume(not weights or any(weights.values()))
     kept = shares(tokens, Params(weights=weights, budget_tokens=budget))
-    assert all(0 <= share <= 1 for share in kept.values())
+    assert kept.keys() == (tokens.keys() & weights.keys() if weights else tokens.keys())
+    assert [share for share in kept.values() if not 0 <= share <= 1] == []
     if budget:
         assert sum(share * tokens[group] for group, share in kept.items()) <= budget
     parts = {share * tokens[group] / Fraction(weights[group]) for group, share in kept.items() if weights.get(group)}
@@ -118,31 +119,35 @@ def test_a_bigger_budget_keeps_what_a_smaller_one_kept(tmp_path: Path) -> None:
     assert small < big
 
 
-@pytest.mark.parametrize("params", [{"weights": {"en": -1.0}}, {"weights": {"en": 0.0}}, {"budget_tokens": -1}])
-def test_senseless_requests_are_refused(tmp_path: Path, params: dict[str, Any]) -> None:
-    with pytest.raises(RecipeError, match="mix"):
+@pytest.mark.parametrize(
+    ("params", "named"),
+    [
+        ({"weights": {"en": -1.0}}, r"weights: en .*-1\.0"),
+        ({"weights": {"en": 0.0}}, r"weights: \{'en': 0\.0\}"),
+        ({"budget_tokens": -1}, "budget_tokens .*-1"),
+    ],
+)
+def test_senseless_requests_are_refused(tmp_path: Path, params: dict[str, Any], named: str) -> None:
+    with pytest.raises(RecipeError, match=f"mix: {named}"):
         mixed(tmp_path, [documents({"en": 1})], **params)
 
 
 def test_a_missing_column_is_named_where_weights_need_it(tmp_path: Path) -> None:
     docs = documents({"en": 4}).drop_columns(["language"])
     assert mixed(tmp_path, [docs], budget_tokens=20).rows == 2
-    with pytest.raises(RecipeError, match="language"):
+    with pytest.raises(RecipeError, match=r"mix.by: .*'language'"):
         mixed(tmp_path, [docs], weights={"en": 1.0})
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
+    ("params", "named"),
     [
-        ({"by": "tokens", "epochs": {"1": 1}}, "mix.by: tokens is a column of list"),
-        (
-            {"by": "source", "bands": {"source": [0.5]}},
-            "mix.bands: source is a column of string; bands and factors cut numbers",
-        ),
-        ({"by": "score", "bands": {"score": [0.5]}}, "no column 'score'"),
+        ({"by": "tokens", "epochs": {"1": 1}}, r"mix\.by: tokens .*list<"),
+        ({"by": "source", "bands": {"source": [0.5]}}, r"mix\.bands: source .*string"),
+        ({"by": "score", "bands": {"score": [0.5]}}, r"mix\.by: .*'score'"),
     ],
 )
-def test_columns_that_name_no_groups_are_refused(tmp_path: Path, params: dict[str, Any], message: str) -> None:
+def test_columns_that_name_no_groups_are_refused(tmp_path: Path, params: dict[str, Any], named: str) -> None:
     table = documents({"en": 3}).append_column("tokens", pa.array([[1], [2], [3]], pa.list_(pa.int32())))
-    with pytest.raises(RecipeError, match=message):
+    with pytest.raises(RecipeError, match=named):
         mixed(tmp_path, [table], **params)

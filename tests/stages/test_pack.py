@@ -93,12 +93,12 @@ def test_nothing_in_gives_nothing_out(tmp_path: Path) -> None:
 
 
 def test_an_id_in_two_shards_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ContractError, match="dedup_exact"):
+    with pytest.raises(ContractError, match="pack: document a "):
         packed(tmp_path, [[("a", [1])], [("a", [1])]], 4)
 
 
 def test_a_sequence_of_no_tokens_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="pack: length must be a whole number from 1 to"):
+    with pytest.raises(RecipeError, match=r"pack: length .*0"):
         packed(tmp_path, [[("a", [1])]], 0)
 
 
@@ -110,20 +110,22 @@ def test_documents_of_the_same_id_keep_their_places(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "others",
+    ("others", "missing"),
     [
-        [("a", [1, 2]), ("c", [4]), ("b", [3])],
-        [("a", [1, 2]), ("b", [3])],
-        [("a", [1, 2]), ("b", [3]), ("d", [5])],
-        [("a", [1, 2]), ("b", [3, 4]), ("c", [5])],
-        [("b", [3]), ("c", [4])],
+        ([("a", [1, 2]), ("c", [4]), ("b", [3])], "b"),
+        ([("a", [1, 2]), ("b", [3])], "c"),
+        ([("a", [1, 2]), ("b", [3]), ("d", [5])], "c"),
+        ([("a", [1, 2]), ("b", [3, 4]), ("c", [5])], "c"),
+        ([("b", [3]), ("c", [4])], "a"),
     ],
 )
-def test_other_documents_than_those_of_the_sequences_are_refused(tmp_path: Path, others: list[Doc]) -> None:
+def test_other_documents_than_those_of_the_sequences_are_refused(
+    tmp_path: Path, others: list[Doc], missing: str
+) -> None:
     parent = commit_parent(tmp_path, [table([("a", [1, 2]), ("b", [3]), ("c", [4])])])
     _, manifest = refined(tmp_path, "pack", parent, {"length": 3})
     documents = read_manifest(str(tmp_path), commit_parent(tmp_path, [table(others)], "others")).shards
-    with pytest.raises(ContractError, match=r"document [abc] is not among the documents.*build again"):
+    with pytest.raises(ContractError, match=f": document {missing} "):
         list(Packing(str(tmp_path), manifest.shards, documents, 3, 0, carried=True).batches())
 
 
@@ -211,5 +213,5 @@ def test_a_padded_tail_is_the_stream_of_its_shard_and_a_dropped_tail_is_its_last
 
 def test_best_fit_has_no_tails(tmp_path: Path) -> None:
     parent = commit_parent(tmp_path, [table([("a", [1])])])
-    with pytest.raises(RecipeError, match=r"tail: drop is for method: concat.*remove it"):
+    with pytest.raises(RecipeError, match=r"pack: tail: drop .*method: concat"):
         refined(tmp_path, "pack", parent, {"method": "best_fit", "tail": "drop"})

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -159,14 +160,14 @@ def test_without_a_model_the_other_components_share_the_weight() -> None:
 def test_a_model_of_another_language_and_unknown_names_are_refused(tmp_path: Path) -> None:
     path = FilePath(str(tmp_path / "en.lm"))
     Path(path).write_bytes(dump_model(model()))
-    with pytest.raises(RecipeError, match="is a model of 'en', and language_models names it for 'de'"):
+    with pytest.raises(RecipeError, match=f"{re.escape(path)}.*'en'.*'de'"):
         scored(docs(PROSE), Params(language_models={"de": path}))
     Path(path).write_bytes(b"no model")
-    with pytest.raises(RecipeError, match=r"en\.lm is no language model .*refinery train-lm"):
+    with pytest.raises(RecipeError, match=re.escape(path)):
         scored(docs(PROSE), Params(language_models={"en": path}))
-    with pytest.raises(RecipeError, match="write 'en' for 'eng'"):
+    with pytest.raises(RecipeError, match=r"language_models: .*'en' .*'eng'"):
         bind(STAGE, {"language_models": {"eng": path}})
-    with pytest.raises(RecipeError, match="no component is called 'redundance'; the nearest is 'redundancy'"):
+    with pytest.raises(RecipeError, match=r"minima: .*'redundance'.*'redundancy'"):
         bind(STAGE, {"minima": {"redundance": 0.1}})
 
 
@@ -203,7 +204,7 @@ def test_a_fasttext_model_is_a_component() -> None:
 
 
 def test_a_classifier_needs_label_and_weight() -> None:
-    with pytest.raises(RecipeError, match="english"):
+    with pytest.raises(RecipeError, match=r"classifiers\.english .*labels\.english .*weights\.english"):
         Params(classifiers={"english": language_model()})
 
 
@@ -213,7 +214,8 @@ def test_a_label_that_the_model_does_not_have_is_refused() -> None:
         classifiers={"english": language_model()}, labels={"english": "__label__eng"}, weights={"english": 1.0}
     )
     for refused in (lambda: scored(docs(PROSE), params), lambda: check_files(params)):
-        with pytest.raises(RecipeError, match=r"labels: english: .*ftz has no label '__label__eng'; the nearest are"):
+        named = f"labels: english: {re.escape(language_model())} .*'__label__eng'.*'__label__en'"
+        with pytest.raises(RecipeError, match=named):
             refused()
 
 
@@ -235,4 +237,4 @@ def test_batching_slicing_and_order_change_nothing(texts: list[str | None]) -> N
     one_by_one = pa.Table.from_batches(score(iter([whole.slice(at, 1) for at in range(len(texts))]), params=Params()))
     assert one_by_one.to_pylist() == rows
     assert scored(docs(*texts[::-1]))[::-1] == rows
-    assert all(0.0 <= row["score"] <= 1.0 for row in rows)  # type: ignore[operator]
+    assert [row["score"] for row in rows if not 0.0 <= row["score"] <= 1.0] == []  # type: ignore[operator]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stage import Secret, replace_column
-from pipeline_tasks.stages.scrub_pii import COUNTS, PII, STAGE, Params, scrub
+from pipeline_tasks.stages.scrub_pii import COUNTS, KEY_VARIABLE, PII, STAGE, Params, scrub
 from pipeline_tasks.text.pii import candidates, emails, ip_addresses, phone_shapes, phones
 from pipeline_tasks.text.pii.candidates import Limits
 from pipeline_tasks.text.pii.findings import find_pii
@@ -129,7 +129,7 @@ def test_dropped_documents_show_no_values(params: Params) -> None:
 def test_nothing_is_left_and_twice_is_once(texts: list[str], params: Params) -> None:
     limits = Limits(params.regions, keep_pseudonyms=params.action == "pseudonymize")
     clean = [str(row["text"]) for row in scrubbed(params, *texts)]
-    assert not any(find_pii(text.encode(), limits) for text in clean)
+    assert [list(find_pii(text.encode(), limits)) for text in clean] == [[]] * len(texts)
     assert [row["text"] for row in scrubbed(params, *clean)] == clean
 
 
@@ -160,9 +160,16 @@ def test_kernel_travels() -> None:
     assert next(kernel(iter([docs("a@b.com")]))).column("pii_email").to_pylist() == [1]
 
 
-@pytest.mark.parametrize("params", [Params(action="pseudonymize"), Params(action="hide")])  # type: ignore[arg-type]
-def test_senseless_requests_are_refused(params: Params) -> None:
-    with pytest.raises(RecipeError, match="scrub_pii"):
+@pytest.mark.parametrize(
+    ("params", "named"),
+    [
+        (Params(action="pseudonymize"), f"action .*pseudonymize.*{KEY_VARIABLE}"),
+        (Params(action="hide"), "action .*'hide'"),  # type: ignore[arg-type]
+        (Params(regions=("US", "XQ")), "regions .*XQ"),
+    ],
+)
+def test_senseless_requests_are_refused(params: Params, named: str) -> None:
+    with pytest.raises(RecipeError, match=rf"scrub_pii\.{named}"):
         STAGE.run((), params, None)  # type: ignore[arg-type]
 
 

@@ -80,7 +80,7 @@ def test_redaction_does_not_depend_on_a_key(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("key", ["", "too short"])
 def test_no_key_and_a_short_key_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv(KEY_VARIABLE, key)
-    with pytest.raises(RecipeError, match=f"at least 16 characters.*{KEY_VARIABLE}.*refinery_pii") as refusal:
+    with pytest.raises(RecipeError, match=f"{KEY_VARIABLE}.*refinery_pii") as refusal:
         refined(tmp_path, "scrub_pii", parent(tmp_path), PSEUDONYMS)
     assert not key or key not in str(refusal.value)
 
@@ -88,7 +88,7 @@ def test_no_key_and_a_short_key_are_refused(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("written", [KEY, {"value": KEY}, {"check": KEY}, [KEY]])
 def test_a_key_in_a_recipe_is_refused_and_not_repeated(written: Any) -> None:
     stages = {"scrub_pii": {**PSEUDONYMS, "key": written}}
-    with pytest.raises(RecipeError, match=f"scrub_pii: key is a secret.*{KEY_VARIABLE}") as refusal:
+    with pytest.raises(RecipeError, match=f"scrub_pii: key .*{KEY_VARIABLE}") as refusal:
         parse_recipe({"stages": {"ingest": {}, "extract": {}, **stages}}, "r.yaml")
     assert KEY not in str(refusal.value)
 

@@ -63,19 +63,19 @@ def test_conditions_on_every_kind_of_column(
 
 
 @pytest.mark.parametrize(
-    ("name", "condition", "message"),
+    ("name", "condition", "named"),
     [
-        ("tokens", {"any_of": ["1"]}, "tokens is a column of list.*any_of and none_of need"),
-        ("signals", {"none_of": ["1"]}, "signals is a column of struct.*any_of and none_of need"),
-        ("tokens", {"least": 1}, "least and most need numbers"),
-        ("is_kept", {"least": 1}, "least and most need numbers"),
-        ("signals.nothing", {"least": 1}, "signals has no field 'nothing'; it has words"),
+        ("tokens", {"any_of": ["1"]}, "tokens .*list.*any_of"),
+        ("signals", {"none_of": ["1"]}, "signals .*struct.*none_of"),
+        ("tokens", {"least": 1}, "tokens .*list.*least"),
+        ("is_kept", {"least": 1}, "is_kept .*bool.*least"),
+        ("signals.nothing", {"least": 1}, "signals .*'nothing'.*words"),
     ],
 )
 def test_conditions_that_a_column_cannot_meet_are_refused(
-    tmp_path: Path, name: str, condition: dict[str, Any], message: str
+    tmp_path: Path, name: str, condition: dict[str, Any], named: str
 ) -> None:
-    with pytest.raises(RecipeError, match=f"select.where: .*{message}"):
+    with pytest.raises(RecipeError, match=rf"select\.where: {named}"):
         selected(tmp_path, {name: condition})
 
 

@@ -45,8 +45,7 @@ def test_is_a_permutation_that_the_seed_decides(tmp_path: Path) -> None:
 def test_keeps_columns_and_fills_every_bucket(tmp_path: Path) -> None:
     manifest = shuffled(tmp_path, [table(IDS)])
     assert rows(tmp_path, manifest).schema.equals(table(IDS).schema)
-    assert all(shard.rows > 0 for shard in manifest.shards)
-    assert len(manifest.shards) == 3
+    assert [shard.rows > 0 for shard in manifest.shards] == [True] * 3
 
 
 @fewest_examples
