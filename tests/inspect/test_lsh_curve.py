@@ -36,9 +36,24 @@ def test_presets_follow_the_requested_setting(capsys: pytest.CaptureFixture[str]
     assert round(redpajama["curve"]["0.9"], 3) == 0.311
 
 
+BOOK = {0.2: 0.006, 0.3: 0.047, 0.4: 0.186, 0.5: 0.470, 0.6: 0.802, 0.7: 0.975, 0.8: 0.9996}
+"""The S-curve of 20 bands of 5 rows (Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, figure 3.8)."""
+
+HALF = {
+    (14, 8): 0.6847, (20, 13): 0.7711, (26, 11): 0.7184, (10, 20): 0.8736, (14, 9): 0.7141,
+    (9, 13): 0.8186, (5, 25): 0.9215, (16, 8): 0.6736, (32, 8): 0.6186, (5, 1): 0.1294,
+}  # fmt: skip
+"""Where half of the pairs are candidates, by bands and rows: the binomial chances of one, two, ... bands that agree, added
+as exact fractions, and halved in."""
+
+
+def test_the_curve_is_the_one_of_the_literature() -> None:
+    assert {similarity: lsh_curve.curve(similarity, 20, 5) for similarity in BOOK} == pytest.approx(BOOK, abs=6e-4)
+
+
 def test_half_of_the_pairs_are_candidates_at_half() -> None:
-    for preset in lsh_curve.PRESETS:
-        assert lsh_curve.curve(lsh_curve.half(preset), preset.bands, preset.rows) == pytest.approx(0.5)
+    halves = {(preset.bands, preset.rows): lsh_curve.half(preset) for preset in lsh_curve.PRESETS}
+    assert halves == pytest.approx(HALF, abs=1e-4)
 
 
 def test_changed_words_bring_the_similarity_down_as_computed() -> None:
