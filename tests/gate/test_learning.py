@@ -309,11 +309,11 @@ def test_limits_and_learned_bounds_of_one_fact_are_changed_apart() -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"trailing": {"band": 3}}, "floor, least, severity"),
-        ({"trailing": {}}, "floor, least, severity"),
-        ({"trailing": {"floor": -1}}, "at least 0"),
-        ({"previous": {"severity": "fatal"}}, "critical or warning"),
-        ({"previous": 0.05}, "must be null, or a mapping"),
+        ({"trailing": {"band": 3}}, "score_mean: trailing .*floor, least, severity.*{'band': 3}"),
+        ({"trailing": {}}, "score_mean: trailing .*floor, least, severity.*{}"),
+        ({"trailing": {"floor": -1}}, "score_mean: trailing: floor .*0.*-1"),
+        ({"previous": {"severity": "fatal"}}, "score_mean: previous: severity .*critical.*warning.*'fatal'"),
+        ({"previous": 0.05}, "score_mean: previous .*0.05"),
     ],
 )
 def test_rules_that_make_no_sense_are_refused(change: dict[str, Any], named: str) -> None:

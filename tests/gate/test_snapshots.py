@@ -152,7 +152,7 @@ def test_nothing_new_is_published_by_a_person_alone(tmp_path: Path) -> None:
 
 def test_no_recipe_publishes_nothing(tmp_path: Path) -> None:
     for bounds in ({"documents": {"min_value": 0}}, {"documents": {"critical": {"min_value": None}}}):
-        with pytest.raises(RecipeError, match="documents: min_value must be 1 or more"):
+        with pytest.raises(RecipeError, match=r"documents: min_value .*1"):
             snapshot(tmp_path, stage("ingest", 40, unchanged=40), bounds=bounds)
 
 
@@ -226,49 +226,64 @@ def recipe(folder: Path, gates: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("gates", "named"),
     [
-        ({"extract": {"retentoin": {"min_value": 0.1}}}, "nearest are 'retention'"),
-        ({"extract": {"reason_share.extract:tiemout": {"max_value": 0.1}}}, "'reason_share.extract:timeout'"),
-        ({"extract": {"chars_p55": {"max_value": 9}}}, "'chars_p95'"),
-        ({"publish": {"document": {"min_value": 5}}}, "'documents'"),
-        ({"publish": {"documents": {"min_value": 0}}}, "min_value must be 1 or more"),
-        ({"extract": {"needs": {"rows_inn": 5}}}, "'rows_in'"),
-        ({"extract": {"needs": 100}}, "needs must be a mapping"),
-        ({"extract": {"retention": {"min_value": True}}}, "must be a number"),
-        ({"extract": {"retention": {"min_value": 7}}}, "retention: min_value must be a number from 0 to 1"),
-        ({"extract": {"rejected_share": {"warning": {"max_value": 2}}}}, "warning: max_value .* from 0 to 1"),
-        ({"extract": {"reason_share.error:charset": {"max_value": -1}}}, "from 0 to 1"),
-        ({"extract": {"rows": {"min_value": -1}}}, "of at least 0"),
-        ({"extract": {"rows_change": {"min_value": -2}}}, "of at least -1"),
-        ({"extract": {"retention": {"critical": {}}}}, "retention: critical names no limit"),
-        ({"extract": {"retention": {}}}, "retention names no limit"),
-        ({"extract": {"retention": {"min_value": 0.9, "max_value": 0.1}}}, "no value passes"),
+        ({"extract": {"retentoin": {"min_value": 0.1}}}, "'retentoin'.*'retention'"),
+        (
+            {"extract": {"reason_share.extract:tiemout": {"max_value": 0.1}}},
+            "'reason_share.extract:tiemout'.*'reason_share.extract:timeout'",
+        ),
+        ({"extract": {"chars_p55": {"max_value": 9}}}, "'chars_p55'.*'chars_p95'"),
+        ({"publish": {"document": {"min_value": 5}}}, "'document'.*'documents'"),
+        ({"publish": {"documents": {"min_value": 0}}}, "documents: min_value .*1"),
+        ({"extract": {"needs": {"rows_inn": 5}}}, "'rows_inn'.*'rows_in'"),
+        ({"extract": {"needs": 100}}, "needs .*100"),
+        ({"extract": {"retention": {"min_value": True}}}, "retention: min_value .*True"),
+        ({"extract": {"retention": {"min_value": 7}}}, "retention: min_value .*0 .*1 .*7"),
+        (
+            {"extract": {"rejected_share": {"warning": {"max_value": 2}}}},
+            "rejected_share: warning: max_value .*0 .*1 .*2",
+        ),
+        ({"extract": {"reason_share.error:charset": {"max_value": -1}}}, "reason_share.error:charset: max_value .*-1"),
+        ({"extract": {"rows": {"min_value": -1}}}, "rows: min_value .* 0 .*-1"),
+        ({"extract": {"rows_change": {"min_value": -2}}}, "rows_change: min_value .* -1 .*-2"),
+        ({"extract": {"retention": {"critical": {}}}}, "retention: critical .*min_value .*max_value"),
+        ({"extract": {"retention": {}}}, "retention .*min_value .*max_value"),
+        ({"extract": {"retention": {"min_value": 0.9, "max_value": 0.1}}}, "retention: min_value 0.9 .*max_value 0.1"),
     ],
 )
 def test_bounds_are_checked_before_anything_runs(gates: dict[str, Any], named: str, tmp_path: Path) -> None:
-    path = recipe(tmp_path, gates)
-    with pytest.raises(RecipeError, match=named):
+    path, [gate] = recipe(tmp_path, gates), gates
+    with pytest.raises(RecipeError, match=f"recipe own: gates: {gate}: (.* )?{named}"):
         check_bounds(load_recipe(path))
     assert [finding.fault for finding in lint(path)] == [True]
 
 
-def test_bounds_on_facts_of_one_snapshot_are_legal(tmp_path: Path) -> None:
-    gates = {
+def test_bounds_on_facts_of_one_snapshot_are_legal_and_judge(tmp_path: Path) -> None:
+    """An empty `needs` lifts the suite's own; facts of the damage of one snapshot are bounded before there is any."""
+    gates: dict[str, Any] = {
         "extract": {"reason_share.error:charset": {"max_value": 0.1}, "chars_p95": {"min_value": 9}, "needs": {}},
         "publish": {"documents": {"critical": {"min_value": 1}, "warning": {"min_value": 100}}},
     }
-    check_bounds(load_recipe(recipe(tmp_path, gates)))
+    loaded = load_recipe(recipe(tmp_path, gates))
+    check_bounds(loaded)
+    assert loaded.gates == gates
+    assert lint(recipe(tmp_path, gates)) == []
+    damaged = kept(healthy("extract", 320), 0.7, "error:charset")
+    verdict = judged(tmp_path, damaged, bounds=loaded.gates["extract"])
+    assert ("reason_share.error:charset", 0.3) in {(failure.column, failure.observed) for failure in verdict.failures}
+    small = snapshot(tmp_path, stage("ingest", 40), bounds=loaded.gates["publish"])
+    assert [(failure.column, failure.severity) for failure in small.failures] == [("documents", "warning")]
 
 
 def test_overrides_of_unknown_gates_and_without_a_reason_are_refused(tmp_path: Path) -> None:
     gates = gate_names(load_recipe(recipe(tmp_path, {})))
     check_overrides({"extract": "why", "publish": "why"}, gates)
-    with pytest.raises(RecipeError, match=r"'nosuch'.*the gates are ingest, extract, publish"):
+    with pytest.raises(RecipeError, match=r"'nosuch'.*ingest, extract, publish"):
         check_overrides({"nosuch": "why"}, gates)
-    with pytest.raises(RecipeError, match="'pack'"):
+    with pytest.raises(RecipeError, match=r"'pack'.*ingest, extract, publish"):
         check_overrides({"pack": "a stage that this recipe does not have"}, gates)
-    with pytest.raises(RecipeError, match="reason is empty"):
+    with pytest.raises(RecipeError, match="override of extract"):
         check_overrides({"extract": "  "}, gates)
-    with pytest.raises(RecipeError, match="reason is empty"):
+    with pytest.raises(RecipeError, match="override of extract"):
         judge(str(tmp_path), stored(tmp_path, healthy("extract", 30)), override=" ")
 
 
@@ -276,7 +291,10 @@ def test_overrides_of_unknown_gates_and_without_a_reason_are_refused(tmp_path: P
 def test_a_snapshot_without_documents_to_count_is_no_request(stages: tuple[str, ...], tmp_path: Path) -> None:
     """Before, that was an IndexError; so it was when such a snapshot was published."""
     manifests = dict.fromkeys(stages, "ingest/0/manifest.json")
-    with pytest.raises(RecipeError, match=f"such as ingest; the snapshot has those of: {'.'.join(stages) or 'none'}"):
+    with pytest.raises(RecipeError, match=f": {'.'.join(stages) or 'none'}$"):
         judge_snapshot(str(tmp_path), manifests)
-    with Ledger.open(str(tmp_path / "ledger.sqlite")) as ledger, pytest.raises(RecipeError, match="such as ingest"):
+    with (
+        Ledger.open(str(tmp_path / "ledger.sqlite")) as ledger,
+        pytest.raises(RecipeError, match=f": {'.'.join(stages) or 'none'}$"),
+    ):
         publish(str(tmp_path), recipe="r", snapshot="s", landing="", manifests=manifests, verdicts={}, ledger=ledger)
