@@ -55,9 +55,7 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
 def test_a_manifest_of_an_older_format_is_refused() -> None:
     older = json.loads(dump(MANIFEST))
     for changes, number in (({"format": 2}, 2), ({"format": None}, None)):
-        with pytest.raises(
-            ContractError, match=rf"a/manifest\.json is not a manifest of format 4 but of format {number}; run again"
-        ):
+        with pytest.raises(ContractError, match=rf"a/manifest\.json .*format 4 .*format {number}"):
             load(json.dumps(older | changes).encode(), "a/manifest.json")
 
 
@@ -97,7 +95,7 @@ def test_a_field_of_another_type_is_refused_or_harmless(field: str, value: objec
 
 @pytest.mark.parametrize("body", [b"", b"[" * 100_000, b"{}", b"null", b'"x"', b"\xff\xfe", b"[[]]"])
 def test_what_is_no_manifest_is_named(body: bytes) -> None:
-    with pytest.raises(ContractError, match=r"s3://b/toy/manifest\.json is not .*run again"):
+    with pytest.raises(ContractError, match=r"^s3://b/toy/manifest\.json "):
         load(body, "s3://b/toy/manifest.json")
 
 
@@ -125,26 +123,26 @@ def test_what_is_no_manifest_is_named(body: bytes) -> None:
 def test_a_shard_that_leaves_its_root_or_lies_about_its_size_is_refused(changed: dict[str, Any]) -> None:
     raw = json.loads(dump(MANIFEST))
     raw["shards"][0] |= changed
-    with pytest.raises(ContractError, match="is not a manifest"):
-        load(seal(raw))
+    with pytest.raises(ContractError, match=r"^a/manifest\.json "):
+        load(seal(raw), "a/manifest.json")
 
 
 @pytest.mark.parametrize("name", ["version", "rows_in", "bytes_in"])
 @pytest.mark.parametrize("value", [-1, True, 1.0, "1", None])
 def test_a_count_that_is_no_count_is_refused(name: str, value: object) -> None:
-    with pytest.raises(ContractError, match=f"is not a manifest.*{name}"):
+    with pytest.raises(ContractError, match=name):
         load(seal(json.loads(dump(MANIFEST)) | {name: value}))
 
 
 @pytest.mark.parametrize("name", ["rejected", "quarantined"])
 @pytest.mark.parametrize("value", [-1, True, 1.0, "1", None])
 def test_a_tally_that_counts_no_rows_is_refused(name: str, value: object) -> None:
-    with pytest.raises(ContractError, match=f"is not a manifest.*{name}"):
+    with pytest.raises(ContractError, match=name):
         load(seal(json.loads(dump(MANIFEST)) | {name: {"toy_map:second": 0, "toy_map:third": value}}))
 
 
 def test_parent_digests_are_as_many_as_parents() -> None:
-    with pytest.raises(ContractError, match=r"is not a manifest.*parent_digests"):
+    with pytest.raises(ContractError, match="parent_digests"):
         load(seal(json.loads(dump(MANIFEST)) | {"parent_digests": ["1" * 64]}))
 
 
@@ -187,7 +185,7 @@ CHANGES = {
 @pytest.mark.parametrize("field", sorted(CHANGES))
 def test_a_manifest_that_is_sealed_again_must_have_the_fingerprint_of_what_it_says(field: str) -> None:
     raw = json.loads(dump(MANIFEST))
-    with pytest.raises(ContractError, match=r"a/manifest\.json: its fingerprint is .*restore it"):
+    with pytest.raises(ContractError, match=r"^a/manifest\.json: .*fingerprint "):
         load(seal(raw | {field: CHANGES[field]}), "a/manifest.json")
 
 
@@ -222,14 +220,14 @@ def test_every_well_formed_edit_of_a_manifest_is_seen(change: str) -> None:
 def test_every_flipped_bit_of_a_manifest_is_seen(at: int, bit: int) -> None:
     body = bytearray(dump(MANIFEST))
     body[at] ^= 1 << bit
-    with pytest.raises(ContractError, match="manifest"):
-        load(bytes(body))
+    with pytest.raises(ContractError, match=r"^a/manifest\.json "):
+        load(bytes(body), "a/manifest.json")
 
 
 def test_a_field_that_is_given_twice_is_seen() -> None:
     body = dump(MANIFEST).replace(b'"rows_in":5', b'"rows_in":5,"rows_in":5')
-    with pytest.raises(DigestMismatch, match="manifest was changed after it was written"):
-        load(body)
+    with pytest.raises(DigestMismatch, match=r"^a/manifest\.json "):
+        load(body, "a/manifest.json")
 
 
 # --- Canonical form and identity -------------------------------------------------------------------------------------

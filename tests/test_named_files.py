@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -184,7 +185,7 @@ def test_a_tokenizer_that_cannot_encode_is_refused(tmp_path: Path) -> None:
 def test_a_run_starts_nothing_with_a_snapshot_of_a_wrong_name(snapshot: str, tmp_path: Path) -> None:
     (tmp_path / "landing").mkdir()
     options = RunOptions(str(tmp_path / "landing"), str(tmp_path / "root"), snapshot=snapshot, recipe="web_en")
-    with pytest.raises(RecipeError, match="--snapshot must be a name of up to 200 characters"):
+    with pytest.raises(RecipeError, match=re.escape("--snapshot ") + ".*" + re.escape(repr(snapshot)[:60])):
         run(options)
 
 
@@ -195,6 +196,6 @@ def test_a_run_starts_nothing_with_a_broken_file(tmp_path: Path) -> None:
     options = RunOptions(
         str(tmp_path / "landing"), str(tmp_path / "root"), recipe=written(tmp_path, "filter_language: model", path)
     )
-    with pytest.raises(RecipeError, match=f"recipe mine: filter_language: model: {path} is no fastText model"):
+    with pytest.raises(RecipeError, match=re.escape(f"recipe mine: filter_language: model: {path} ")):
         run(options)
     assert not (tmp_path / "root").exists()

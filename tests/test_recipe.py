@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -53,48 +54,47 @@ def test_a_recipe_keeps_its_order_and_values() -> None:
     ]
     assert recipe.step("toy_group").engine == "spark"
     assert recipe.step("toy_group").resources == Resources()
-    with pytest.raises(RecipeError, match="recipe toys has no stage pack; it has toy_map, toy_group"):
+    with pytest.raises(RecipeError, match=r"toys.*pack.*toy_map, toy_group"):
         recipe.step("pack")
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "named"),
     [
-        ({"stagse": {}}, r"r\.yaml: unknown key 'stagse' \(did you mean 'stages'\?\)"),
-        ({"stages": {"toy_mpa": {}}}, r"r\.yaml: stages: unknown key 'toy_mpa' \(did you mean 'toy_map'\?\)"),
-        ({"stages": {"toy_map": {"evry": 1}}}, r"toy_map: unknown key 'evry' \(did you mean 'every'\?\)"),
-        ({"stages": {"toy_map": {"every": "often"}}}, "toy_map: every must be a whole number, not 'often'"),
-        ({"stages": {"toy_map": {"every": True}}}, "toy_map: every must be a whole number, not True"),
-        ({"stages": {"toy_map": {"every": 1.5}}}, "toy_map: every must be a whole number, not 1.5"),
-        ({"stages": {"toy_map": [1]}}, r"r\.yaml: toy_map must be a mapping"),
-        ({"stages": {"toy_bad": {}}}, "toy_bad: how is required"),
-        ({"stages": {}}, r"r\.yaml has no stages"),
-        ({"stages": None}, r"r\.yaml: stages must be a mapping"),
-        ({"run": {"partition": 3}}, r"run: unknown key 'partition' \(did you mean 'partitions'\?\)"),
-        ({"run": {"partitions": -1}}, "run: partitions must be a whole number from 0 to 1,024, not -1"),
-        ({"run": {"partitions": "many"}}, "run: partitions must be a whole number"),
-        (
-            {"run": {"engines": {"toy_map": "spork"}}},
-            r"toy_map must be `local` or `spark` or `ray`, not 'spork' \(did you mean 'spark'\?\)",
-        ),
-        ({"run": {"engines": {"toy_mop": "ray"}}}, r"run: engines: unknown key 'toy_mop' \(did you mean 'toy_map'\?\)"),
-        (
-            {"run": {"resources": {"toy_mop": {}}}},
-            r"run: resources: unknown key 'toy_mop' \(did you mean 'toy_map'\?\)",
-        ),
-        ({"run": {"resources": {"toy_map": {"cpus": 2}}}}, r"toy_map: unknown key 'cpus' \(did you mean 'gpus'\?\)"),
-        ({"run": {"resources": {"toy_map": {"memory": "4g"}}}}, "toy_map: memory must be a number from 0 to 65,536"),
-        ({"run": {"resources": {"toy_map": {"cores": 1.5}}}}, "toy_map: cores must be a whole number"),
-        ({"run": {"resources": {"toy_map": {"gpus": 1.5}}}}, "toy_map: gpus is 1.5; a task is given a part of one GPU"),
-        ({"run": {"error_budget": {"row": 1}}}, r"error_budget: unknown key 'row' \(did you mean 'rows'\?\)"),
-        ({"run": {"error_budget": {"share": "lots"}}}, "error_budget: share must be a number from 0 to 1, not 'lots'"),
-        ({"gates": {"toy_mop": {}}}, r"gates: unknown key 'toy_mop' \(did you mean 'toy_map'\?\)"),
-        ({"gates": {"toy_map": 3}}, "gates: toy_map must be a mapping"),
+        ({"stagse": {}}, ("'stagse'", "'stages'")),
+        ({"stages": {"toy_mpa": {}}}, ("stages:", "'toy_mpa'", "'toy_map'")),
+        ({"stages": {"toy_map": {"evry": 1}}}, ("toy_map:", "'evry'", "'every'")),
+        ({"stages": {"toy_map": {"every": "often"}}}, ("toy_map: every", "'often'")),
+        ({"stages": {"toy_map": {"every": True}}}, ("toy_map: every", "True")),
+        ({"stages": {"toy_map": {"every": 1.5}}}, ("toy_map: every", "1.5")),
+        ({"stages": {"toy_map": [1]}}, ("toy_map", "[1]")),
+        ({"stages": {"toy_bad": {}}}, ("toy_bad: how",)),
+        ({"stages": {}}, ("stages: {ingest: {}}",)),
+        ({"stages": None}, ("stages", "None")),
+        ({"run": {"partition": 3}}, ("run:", "'partition'", "'partitions'")),
+        ({"run": {"partitions": -1}}, ("run: partitions", "0", "1,024", "-1")),
+        ({"run": {"partitions": "many"}}, ("run: partitions", "'many'")),
+        ({"run": {"engines": {"toy_map": "spork"}}}, ("engines: toy_map", "`local`", "`ray`", "'spork'", "'spark'")),
+        ({"run": {"engines": {"toy_mop": "ray"}}}, ("run: engines:", "'toy_mop'", "'toy_map'")),
+        ({"run": {"resources": {"toy_mop": {}}}}, ("run: resources:", "'toy_mop'", "'toy_map'")),
+        ({"run": {"resources": {"toy_map": {"cpus": 2}}}}, ("resources: toy_map:", "'cpus'", "'gpus'")),
+        ({"run": {"resources": {"toy_map": {"memory": "4g"}}}}, ("resources: toy_map: memory", "65,536", "'4g'")),
+        ({"run": {"resources": {"toy_map": {"cores": 1.5}}}}, ("resources: toy_map: cores", "1.5")),
+        ({"run": {"resources": {"toy_map": {"gpus": 1.5}}}}, ("resources: toy_map: gpus", "1.5")),
+        ({"run": {"error_budget": {"row": 1}}}, ("error_budget:", "'row'", "'rows'")),
+        ({"run": {"error_budget": {"share": "lots"}}}, ("error_budget: share", "'lots'")),
+        ({"gates": {"toy_mop": {}}}, ("gates:", "'toy_mop'", "'toy_map'")),
+        ({"gates": {"toy_map": 3}}, ("gates: toy_map", "3")),
     ],
 )
-def test_a_wrong_recipe_is_refused_with_the_cause(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(RecipeError, match=said):
+def test_a_wrong_recipe_is_refused_with_key_and_nearest_word(change: dict[str, Any], named: tuple[str, ...]) -> None:
+    with pytest.raises(RecipeError, match=in_order("r.yaml", *named)):
         parse_recipe(MINIMAL | change, "r.yaml")
+
+
+def in_order(*names: str) -> str:
+    """Return a pattern of names that a message has in this order, whatever is between them."""
+    return "(?s)" + ".*".join(map(re.escape, names))
 
 
 @given(
@@ -116,35 +116,33 @@ def test_random_yaml_is_refused_with_our_words(raw: object) -> None:
         assert str(error)  # noqa: PT017 -- either outcome is right, and each is checked
 
 
-BAD_FILES: dict[str, tuple[bytes, str]] = {
-    "unclosed": (b"stages: [unclosed", r"is not YAML \(line 1\)"),
-    "empty": (b"", "must be a mapping of keys to values, not None"),
-    "list": (b"- stages", "must be a mapping"),
-    "text": (b"stages", "must be a mapping"),
-    "utf-16": ("stages: {toy_map: }".encode("utf-16"), "is not UTF-8"),
-    "utf-16 without a mark": ("stages: {toy_map: }".encode("utf-16-le"), "control character"),
-    "latin-1": ("title: caf\xe9".encode("latin-1"), r"is not UTF-8 \(byte 11\)"),
-    "nul": (b"title: a\0b", "line 1 has the control character"),
-    "escaped nul": (b'title: "a\\0b"', "line 1: .* has a control character"),
-    "half a pair": (b'title: "\\ud800"', "line 1: .* has a control character"),
-    "random": (bytes(range(256)), "is not UTF-8"),
-    "duplicate": (
-        b"stages:\n  toy_map: {every: 2}\n  toy_map: {every: 3}\n",
-        r"\(line 3\): the key 'toy_map' .* line 2",
-    ),
-    "endless": (b"stages: &s {toy_map: *s}\n", "line 1: more than 16 levels"),
-    "nested aliases": (b"".join(b"%c: &%c [*%c]\n" % (n + 1, n + 1, n) for n in range(97, 120)), "is not YAML|levels"),
-    "tag": (b"stages: !!python/object/apply:os.system [ls]", "line 1: the tag"),
-    "deep": (b"[" * 50_000, "more than 16 levels"),
-    "wide": (b"a: " + b"x" * (1 << 20), "more than 131,072 bytes"),
-    "digits": (b"stages: {toy_map: {every: " + b"9" * 9_000 + b"}}", "is not YAML"),
-    "hexadecimal": (b"stages: {toy_map: }\nrun: {partitions: 0x" + b"f" * 9_000 + b"}", "partitions .* of 36000 bits"),
-    "date": (b"title: 2026-13-45", "is not YAML"),
-    "documents": (b"stages: {}\n---\nstages: {}\n", "is not YAML"),
-    "key": (b"{[1]: 2}", "is not YAML"),
-    "path": (b"name: ../../x\nstages: {toy_map: }", "name must be a word of up to 64 letters"),
-    "number": (b"name: 7\nstages: {toy_map: }", "name must be a word"),
+BAD_FILES: dict[str, tuple[bytes, tuple[str, ...]]] = {
+    "unclosed": (b"stages: [unclosed", ("line 1",)),
+    "empty": (b"", ("None",)),
+    "list": (b"- stages", ("['stages']",)),
+    "text": (b"stages", ("'stages'",)),
+    "utf-16": ("stages: {toy_map: }".encode("utf-16"), ("UTF-8", "byte 1")),
+    "utf-16 without a mark": ("stages: {toy_map: }".encode("utf-16-le"), ("line 1", r"'\x00'")),
+    "latin-1": ("title: caf\xe9".encode("latin-1"), ("UTF-8", "byte 11")),
+    "nul": (b"title: a\0b", ("line 1", r"'\x00'")),
+    "escaped nul": (b'title: "a\\0b"', ("line 1", r"'a\x00b'")),
+    "half a pair": (b'title: "\\ud800"', ("line 1", r"'\ud800'")),
+    "random": (bytes(range(256)), ("UTF-8",)),
+    "duplicate": (b"stages:\n  toy_map: {every: 2}\n  toy_map: {every: 3}\n", ("line 3", "'toy_map'", "line 2")),
+    "endless": (b"stages: &s {toy_map: *s}\n", ("line 1", "16")),
+    "nested aliases": (b"".join(b"%c: &%c [*%c]\n" % (n + 1, n + 1, n) for n in range(97, 120)), ()),
+    "tag": (b"stages: !!python/object/apply:os.system [ls]", ("line 1", "os.system")),
+    "deep": (b"[" * 50_000, ("16",)),
+    "wide": (b"a: " + b"x" * (1 << 20), ("131,072",)),
+    "digits": (b"stages: {toy_map: {every: " + b"9" * 9_000 + b"}}", ("YAML",)),
+    "hexadecimal": (b"stages: {toy_map: }\nrun: {partitions: 0x" + b"f" * 9_000 + b"}", ("partitions", "36000")),
+    "date": (b"title: 2026-13-45", ("YAML",)),
+    "documents": (b"stages: {}\n---\nstages: {}\n", ("YAML",)),
+    "key": (b"{[1]: 2}", ("YAML",)),
+    "path": (b"name: ../../x\nstages: {toy_map: }", ("name", "'../../x'")),
+    "number": (b"name: 7\nstages: {toy_map: }", ("name", "7")),
 }
+"""Contents, and what is named of each after its path: the place in it, the key or the value."""
 
 LAUGHS = b"a: &a [x,x,x,x,x,x,x,x,x]\n" + b"".join(
     f"{chr(98 + n)}: &{chr(98 + n)} [{','.join(['*' + chr(97 + n)] * 9)}]\n".encode() for n in range(9)
@@ -153,10 +151,10 @@ LAUGHS = b"a: &a [x,x,x,x,x,x,x,x,x]\n" + b"".join(
 
 @pytest.mark.parametrize("kind", [*BAD_FILES, "laughs"])
 def test_a_file_that_is_no_recipe_is_refused_with_its_path(tmp_path: Path, kind: str) -> None:
-    content, said = BAD_FILES.get(kind, (LAUGHS, "line 5: more than 50,000 values"))
+    content, named = BAD_FILES.get(kind, (LAUGHS, ("line 5", "50,000")))
     path = tmp_path / "mine.yaml"
     path.write_bytes(content)
-    with pytest.raises(RecipeError, match=rf"mine\.yaml.*{said}") as refusal:
+    with pytest.raises(RecipeError, match=in_order(str(path), *named)) as refusal:
         load_recipe(str(path))
     assert len(str(refusal.value)) < 600
 
@@ -165,26 +163,26 @@ def test_what_is_no_file_is_refused_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "folder.yaml").mkdir()
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "dangling.yaml").symlink_to(tmp_path / "nothing")
-    for name, said in (("folder", "is a folder"), ("pipe", "is no regular file"), ("dangling", "cannot be read")):
-        with pytest.raises(RecipeError, match=rf"{name}\.yaml {said}"):
-            load_recipe(str(tmp_path / f"{name}.yaml"))
+    for path in (tmp_path / "folder.yaml", tmp_path / "pipe.yaml", tmp_path / "dangling.yaml"):
+        with pytest.raises(RecipeError, match=re.escape(str(path))):
+            load_recipe(str(path))
     for name in ("x" * 5_000, "a\0b", "a\0b.yaml", "x" * 5_000 + ".yaml", "../../x", "", "/"):
-        with pytest.raises(RecipeError, match="no recipe"):
+        with pytest.raises(RecipeError, match=in_order(f"'{name[:100]}".replace("\0", r"\x00"), *recipe_names())):
             load_recipe(name)
 
 
 def test_a_path_of_something_else_is_named_as_that(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path, said in ((tmp_path, "it is a folder"), (tmp_path / "pipe", "name does not end in .yaml")):
-        with pytest.raises(RecipeError, match=rf"no recipe '{path}' \({said if 'it' in said else '.*' + said}\)"):
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(RecipeError, match=in_order(f"'{path}'", *recipe_names())):
             load_recipe(str(path))
 
 
-@pytest.mark.parametrize(("number", "said"), [("010", "octal"), ("-0_7", "octal"), ("1:30", "base 60")])
-def test_a_number_that_yaml_reads_as_another_is_refused(number: str, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "kind"), [("010", "octal"), ("-0_7", "octal"), ("1:30", "base 60")])
+def test_a_number_that_yaml_reads_as_another_is_refused(number: str, kind: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(f"stages:\n  toy_map: {{every: {number}}}\n")
-    with pytest.raises(RecipeError, match=rf"mine\.yaml: line 2: {number} is .*{said}"):
+    with pytest.raises(RecipeError, match=in_order(f"{path}: line 2: {number}", kind)):
         load_recipe(str(path))
     path.write_text(f"title: '{number}'\nstages: {{toy_map: {{every: 0}}}}\n")
     assert load_recipe(str(path)).title == number
@@ -192,13 +190,13 @@ def test_a_number_that_yaml_reads_as_another_is_refused(number: str, said: str, 
 
 @pytest.mark.parametrize("path", ["./models/tokens", "/models/tokens.bpe", "models/big/tokens@main", "~/tokens"])
 def test_a_tokenizer_of_another_suffix_is_known_as_a_path(path: str) -> None:
-    with pytest.raises(RecipeError, match=r"is a path, and does not end in \.json"):
+    with pytest.raises(RecipeError, match=in_order("tokenize.tokenizer", f"'{path}'", ".json", ".model")):
         bind(stage_card("tokenize"), {"tokenizer": path})
 
 
 def test_an_alias_is_what_it_stands_for(tmp_path: Path) -> None:
     (tmp_path / "twice.yaml").write_text("stages: {toy_map: &p {every: 2}, toy_group: {<<: *p}}")
-    with pytest.raises(RecipeError, match="toy_group: unknown key 'every'"):
+    with pytest.raises(RecipeError, match=r"twice.yaml: toy_group: .*'every'"):
         load_recipe("twice", tmp_path)
 
 
@@ -210,7 +208,7 @@ def test_a_byte_order_mark_is_no_part_of_a_recipe(tmp_path: Path) -> None:
 def test_a_recipe_is_found_by_name_or_path(tmp_path: Path) -> None:
     (tmp_path / "toys.yaml").write_text("stages:\n  toy_map:\n")
     assert load_recipe("toys", tmp_path).name == load_recipe(str(tmp_path / "toys.yaml")).name == "toys"
-    with pytest.raises(RecipeError, match=r"no recipe 'toy' \(did you mean 'toys'\?\); recipes are: toys"):
+    with pytest.raises(RecipeError, match=r"'toy'.*'toys'.*: toys"):
         load_recipe("toy", tmp_path)
 
 
@@ -227,18 +225,18 @@ QUALITY_POLICY = {"dedup_minhash": {"policy": ["quality", "lowest_id"]}}
 
 
 @pytest.mark.parametrize(
-    ("stages", "said"),
+    ("stages", "named"),
     [
-        (QUALITY_POLICY, "dedup_minhash reads the column 'score', .* put score_quality before dedup_minhash"),
-        (QUALITY_POLICY | {"score_quality": {}}, "put score_quality before dedup_minhash"),
+        (QUALITY_POLICY, "dedup_minhash .*'score'.* score_quality .*dedup_minhash"),
+        (QUALITY_POLICY | {"score_quality": {}}, "dedup_minhash .*'score'.* score_quality .*dedup_minhash"),
         (
             {"score_quality": {}, "dedup_minhash": {"policy": ["quality"], "quality": "stars"}},
-            "the column 'stars', which no stage before it writes; no stage writes it",
+            "dedup_minhash .*'stars'",
         ),
     ],
 )
-def test_a_column_that_no_earlier_stage_writes_is_refused(stages: dict[str, Any], said: str) -> None:
-    with pytest.raises(RecipeError, match=said):
+def test_a_column_that_no_earlier_stage_writes_is_refused(stages: dict[str, Any], named: str) -> None:
+    with pytest.raises(RecipeError, match=named):
         parse_recipe({"stages": stages}, "r.yaml")
 
 
@@ -268,7 +266,7 @@ def test_there_are_recipes_to_ship() -> None:
 
 
 def test_an_unknown_stage_is_refused() -> None:
-    with pytest.raises(RecipeError, match=r"unknown key 'toy_mapp' \(did you mean 'toy_map'\?\)"):
+    with pytest.raises(RecipeError, match=r"'toy_mapp'.*'toy_map'"):
         stage_card("toy_mapp")
 
 
@@ -303,20 +301,20 @@ def test_values_become_what_the_params_want() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "named"),
     [
-        ({"ratio": 2}, "kinds: ratio is at most 1"),
-        ({"ratio": "x"}, "kinds: ratio must be a number, not 'x'"),
-        ({"words": "abc"}, "kinds: words must be a list"),
-        ({"words": [1]}, "kinds: words must be a text, not 1"),
-        ({"bounds": {"en": "x"}}, "kinds: bounds: en must be a number"),
-        ({"mode": "fats"}, r"kinds: mode must be `fast` or `slow`, not 'fats' \(did you mean 'fast'\?\)"),
-        ({"model": 3}, "kinds: model must be a text"),
-        ({"limit": "x"}, "kinds: limit must be a whole number"),
+        ({"ratio": 2}, "kinds: ratio .*1"),
+        ({"ratio": "x"}, "kinds: ratio .*'x'"),
+        ({"words": "abc"}, "kinds: words .*'abc'"),
+        ({"words": [1]}, "kinds: words .*1"),
+        ({"bounds": {"en": "x"}}, "kinds: bounds: en .*'x'"),
+        ({"mode": "fats"}, "kinds: mode .*`fast`.*`slow`.*'fats'.*'fast'"),
+        ({"model": 3}, "kinds: model .*3"),
+        ({"limit": "x"}, "kinds: limit .*'x'"),
     ],
 )
-def test_a_value_of_another_kind_is_refused(written: dict[str, Any], said: str) -> None:
-    with pytest.raises(RecipeError, match=said):
+def test_a_value_of_another_kind_is_refused(written: dict[str, Any], named: str) -> None:
+    with pytest.raises(RecipeError, match=named):
         bind(CARD, written)
 
 
@@ -365,6 +363,7 @@ SENSELESS = [math.nan, -math.inf, -3, True, "3", 10**400, None, [], {}]
 def test_no_number_of_a_stage_may_be_senseless(stage: str, param: str) -> None:
     card = stage_card(stage)
     hint = typing.get_type_hints(card.params, include_extras=True)[param]
+    refused = 0
     for value in SENSELESS:
         written = {"en": value} if str(hint).startswith("collections.abc.Mapping") else value
         written = [value] if str(hint).startswith("tuple") else written
@@ -372,6 +371,8 @@ def test_no_number_of_a_stage_may_be_senseless(stage: str, param: str) -> None:
             continue
         with pytest.raises(RecipeError, match=f"{stage}: {param}"):
             bind(card, {param: written})
+        refused += 1
+    assert refused >= 6
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -45,23 +46,23 @@ def test_an_unknown_language_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "place"),
     [
-        ("a.txt", b"caf\xe9", "is not UTF-8"),
-        ("a.txt.gz", gzip.compress(b"some text")[:-9], "cannot read"),
-        ("a.txt.gz", b"no gzip", "cannot read"),
-        ("a.jsonl", b'{"text": "x"}\n{"text', r"a\.jsonl:2 is no JSON"),
-        ("a.jsonl", b'{"texts": "x"}', r"a\.jsonl:1 has no `text`"),
-        ("a.jsonl", b'["x"]', r"a\.jsonl:1 has no `text`"),
+        ("a.txt", b"caf\xe9", ""),
+        ("a.txt.gz", gzip.compress(b"some text")[:-9], ""),
+        ("a.txt.gz", b"no gzip", ""),
+        ("a.jsonl", b'{"text": "x"}\n{"text', ":2 "),
+        ("a.jsonl", b'{"texts": "x"}', ":1 .*`text`"),
+        ("a.jsonl", b'["x"]', ":1 .*`text`"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, place: str) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(RecipeError, match=said):
+    with pytest.raises(RecipeError, match=re.escape(str(tmp_path / name)) + place):
         list(read_texts([str(tmp_path / name)]))
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none.txt"):
-        with pytest.raises(RecipeError, match=f"cannot read {path}"):
+        with pytest.raises(RecipeError, match=re.escape(str(path))):
             list(read_texts([str(path)]))
