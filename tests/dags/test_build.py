@@ -1,5 +1,6 @@
 """The DAGs that build training datasets: one per recipe, started by the versions that they are built from."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,14 @@ import pytest
 import yaml
 
 from pipeline_tasks.recipe import BUILDS, load_build, recipe_names
-from tests.dags.test_refine import env, parse, parsed  # noqa: F401 -- fixtures: one parse of all DAGs
+
+pytestmark = pytest.mark.xdist_group("parsed_dags")
 
 RECIPES = recipe_names(BUILDS)
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_build_is_composed_staged_judged_and_published(parsed: dict[str, Any], name: str) -> None:  # noqa: F811 -- a fixture
+def test_a_build_is_composed_staged_judged_and_published(parsed: dict[str, Any], name: str) -> None:
     recipe, dag = load_build(name), parsed["dags"][f"build_{name}"]
     stages = [step.stage for step in recipe.steps]
     assert dag["groups"] == stages
@@ -25,13 +27,15 @@ def test_a_build_is_composed_staged_judged_and_published(parsed: dict[str, Any],
         *(f"select.{part}" for part in ("partition", "seal", "gate")),
         *(f"{stage}.{part}" for stage in stages[1:] for part in ("refine", "gate")),
     }
-    for stage, after in pairwise(stages):
-        assert f"{after}.refine" in tasks[f"{stage}.gate"]["downstream"]
-    assert all((task["retries"], task["policy"]) == (3, True) for task in tasks.values())
+    behind = {stage: f"{after}.refine" for stage, after in pairwise(stages)}
+    assert len(behind) == len(stages) - 1 > 0
+    assert [stage for stage, first in behind.items() if first not in tasks[f"{stage}.gate"]["downstream"]] == []
+    retries = {name: (task["retries"], task["policy"]) for name, task in tasks.items()}
+    assert retries == dict.fromkeys(retries, (3, True))
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_build_starts_when_a_version_is_published(parsed: dict[str, Any], name: str) -> None:  # noqa: F811 -- a fixture
+def test_a_build_starts_when_a_version_is_published(parsed: dict[str, Any], name: str) -> None:
     recipe, dag = load_build(name), parsed["dags"][f"build_{name}"]
     assert recipe.versions is not None
     assert dag["assets"] == [f"{recipe.versions.recipe}_tokens"]
@@ -40,13 +44,12 @@ def test_a_build_starts_when_a_version_is_published(parsed: dict[str, Any], name
 
 
 def test_a_recipe_with_exports_writes_them_behind_its_version(
-    env: dict[str, str],  # noqa: F811 -- a fixture
-    tmp_path: Path,
+    parse: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
     recipe = yaml.safe_load((BUILDS / "corpus.yaml").read_text())
     own = tmp_path / "own.yaml"
     own.write_text(yaml.safe_dump(recipe | {"name": "own", "exports": ["parquet", "text-jsonl"]}, sort_keys=False))
-    dag = parse(env | {"REFINERY_BUILD": str(own)})["dags"]["build_own"]
+    dag = parse(REFINERY_BUILD=str(own))["dags"]["build_own"]
     tasks = {task["id"]: task for task in dag["tasks"]}
     assert tasks["publish"]["downstream"] == ["export"]
     assert tasks["export"]["downstream"] == []

@@ -1,0 +1,36 @@
+"""The DAG folder, parsed once as Airflow's DAG processor does."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.embedded.airflow_home import PROJECT
+from tests.embedded import embed
+
+Parse = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def parse(tmp_path_factory: pytest.TempPathFactory) -> Parse:
+    """Parses all DAGs in a process of its own, whose environment has more variables; returns what came of it."""
+    env = embed(tmp_path_factory.mktemp("airflow"))
+    command = [sys.executable, str(Path(__file__).with_name("parse.py")), str(PROJECT / "dags")]
+
+    def parse(**more: str) -> dict[str, Any]:
+        done = subprocess.run(command, env=env | more, capture_output=True, text=True, check=False, cwd=PROJECT)
+        assert done.returncode == 0, done.stderr
+        parsed: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+        return parsed
+
+    return parse
+
+
+@pytest.fixture(scope="session")
+def parsed(parse: Parse) -> Mapping[str, Any]:
+    """All DAGs of the project."""
+    return parse()
