@@ -1,4 +1,4 @@
-"""An S3 server for tests: MiniStack on a free port of this machine, its objects in a folder, stopped by its id."""
+"""An S3 server for tests: MiniStack on a port of this machine, its objects in a folder, stopped by its id."""
 
 import contextlib
 import os
@@ -15,6 +15,18 @@ from pathlib import Path
 START = 30.0
 """Seconds that the server may take until it answers."""
 
+SERVE = """
+import asyncio, sys
+from hypercorn.asyncio import serve
+from hypercorn.config import Config
+from ministack.app import app
+
+config = Config()
+config.bind, config.keep_alive_timeout, config.loglevel = [f"fd://{sys.argv[1]}"], 75, "WARNING"
+asyncio.run(serve(app, config))
+"""
+"""MiniStack as its own command runs it, but on a socket that is bound already: of a free port, another may take it first."""
+
 
 @dataclass(frozen=True, slots=True)
 class S3Server:
@@ -28,22 +40,25 @@ class S3Server:
 @contextlib.contextmanager
 def s3_server(folder: Path) -> Iterator[S3Server]:
     """Run a server over `folder`; it is killed at the end."""
-    port = free_port()
-    endpoint = f"http://127.0.0.1:{port}"
-    keys = {"AWS_ACCESS_KEY_ID": "refinery", "AWS_SECRET_ACCESS_KEY": "refinery-secret"}
-    settings = {
-        "BIND_HOST": "127.0.0.1",
-        "GATEWAY_PORT": str(port),
-        "SERVICES": "s3,iam,sts",
-        "S3_PERSIST": "1",
-        "S3_DATA_DIR": str(folder / "objects"),
-        "STATE_DIR": str(folder / "state"),
-        "LOG_LEVEL": "WARNING",
-        "IOT_MTLS_ENABLED": "0",  # else it listens on 8883 of every interface
-    }
-    with (folder / "server.log").open("wb") as log:
-        command = [sys.executable, "-m", "ministack"]
-        server = subprocess.Popen(command, env=os.environ | keys | settings, stdout=log, stderr=log, cwd=folder)
+    with socket.socket() as listener, (folder / "server.log").open("wb") as log:
+        listener.bind(("127.0.0.1", 0))
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        port = int(listener.getsockname()[1])
+        endpoint = f"http://127.0.0.1:{port}"
+        keys = {"AWS_ACCESS_KEY_ID": "refinery", "AWS_SECRET_ACCESS_KEY": "refinery-secret"}
+        settings = {
+            "GATEWAY_PORT": str(port),
+            "SERVICES": "s3,iam,sts",
+            "S3_PERSIST": "1",
+            "S3_DATA_DIR": str(folder / "objects"),
+            "STATE_DIR": str(folder / "state"),
+            "LOG_LEVEL": "WARNING",
+            "IOT_MTLS_ENABLED": "0",  # else it listens on 8883 of every interface
+        }
+        command, sockets = [sys.executable, "-c", SERVE, str(listener.fileno())], [listener.fileno()]
+        environ = os.environ | keys | settings
+        server = subprocess.Popen(command, env=environ, stdout=log, stderr=log, cwd=folder, pass_fds=sockets)
+        listener.close()  # with the server, its port is closed
         try:
             _wait_until_it_answers(f"{endpoint}/_ministack/health", server, folder / "server.log")
             env = keys | {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "3"}
