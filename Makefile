@@ -76,7 +76,6 @@ $(VENV)/.installed: $(VENV)/.uv requirements.txt pyproject.toml
 	@echo "Installing $$(grep -c '==' requirements.txt) packages into $(VENV) ..."
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes --compile-bytecode -q -r requirements.txt
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install -q --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m pipeline_tasks.embedded.airflow_home
 	@$(BIN)/refinery compile
 	@touch $@
 

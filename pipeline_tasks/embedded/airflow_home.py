@@ -1,14 +1,10 @@
-"""Creates Airflow homes on this machine: settings, secrets, and a migrated database.
-
-`python -m pipeline_tasks.embedded.airflow_home` makes the template that the first run would make.
-"""
+"""Creates Airflow homes on this machine: settings, secrets, and a migrated database."""
 
 import contextlib
 import fcntl
 import json
 import os
 import secrets
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -138,24 +134,3 @@ def _copy_database(source: Path, target: Path) -> None:
 def _sqlite(path: Path) -> str:
     """Return the URL of a database; a writer waits for another one up to a minute before "database is locked"."""
     return f"sqlite:///{path}?timeout=60"
-
-
-def fresh(home: Path) -> dict[str, str]:
-    """Create an Airflow home with an empty, migrated database in `home`; return its environment.
-
-    The database is copied from a template that is migrated once per version, so that parallel runs share nothing.
-    """
-    env = environment(home)
-    shutil.copyfile(template() / "airflow.db", home / "airflow.db")
-    return env
-
-
-def template() -> Path:
-    """Return the home whose database others are copied from; to migrate it, once per version, takes ten seconds."""
-    home = state_folder() / "airflow-template"
-    migrate(home, environment(home))
-    return home
-
-
-if __name__ == "__main__":
-    template()

@@ -1,6 +1,7 @@
 """Runs the `refine` DAG, or the `build` DAG, in this process, with progress on the screen."""
 
 import atexit
+import contextlib
 import importlib
 import json
 import logging
@@ -9,7 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +22,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded import airflow_home, early_start
 from pipeline_tasks.embedded.loops import ensure_compiled
 from pipeline_tasks.embedded.machine import named
-from pipeline_tasks.embedded.progress import Progress, Stopped, open_log, redirected_output
+from pipeline_tasks.embedded.progress import Progress, open_log, redirected_output
 from pipeline_tasks.embedded.summary import summary_lines
 from pipeline_tasks.engines.java import require_java
 from pipeline_tasks.errors import RecipeError, RefineryError
@@ -167,50 +168,73 @@ def absolute(uri: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _enter_airflow_home() -> None:
-    """Give this process an Airflow home of its own, which is removed at exit."""
+def _airflow_home() -> Path:
+    """Return the Airflow home of this process, which has no database and is removed at exit."""
     home = Path(tempfile.mkdtemp(prefix="refinery-airflow-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return home
+
+
+@contextlib.contextmanager
+def _environment(kind: _Dag, recipe: str) -> Iterator[None]:
+    """Have the environment in which the DAG of one recipe is wired and walked in this process; it is restored."""
+    before = dict(os.environ)
     settings = {
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
         "REFINERY_LAUNCH_HERE": "1",
+        kind.variable: str(Path(recipe).absolute()) if recipe.endswith((".yaml", ".yml")) else recipe,
     }
-    os.environ.update(airflow_home.fresh(home) | settings)
+    os.environ.update(airflow_home.environment(_airflow_home()) | settings)
     for folder in reversed(os.environ["PYTHONPATH"].split(os.pathsep)):
         if folder not in sys.path:
             sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
-def _run_dag(kind: _Dag, recipe: str, params: Mapping[str, Any], progress: Progress) -> bool:
-    """Run the DAG of a recipe with `dag.test()`; return whether it failed."""
-    os.environ[kind.variable] = str(Path(recipe).absolute()) if recipe.endswith((".yaml", ".yml")) else recipe
+@contextlib.contextmanager
+def _shown(progress: Progress) -> Iterator[None]:
+    """Show what operators log."""
     logger = logging.getLogger("refinery")
     logger.setLevel(logging.INFO)
     logger.propagate = False
     logger.addHandler(progress)
-    logger.info("Airflow starts")
     try:
         with progress.watching():
-            return str(_wired(kind, recipe, params).test(run_conf=dict(params)).state) != "success"
-    except Stopped:
-        return True
+            yield
     finally:
         logger.removeHandler(progress)
 
 
-def _wired(kind: _Dag, recipe: str, params: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- Airflow's DAG, which is imported when it runs
+def _run_dag(kind: _Dag, recipe: str, params: Mapping[str, Any], progress: Progress) -> bool:
+    """Walk the DAG of a recipe in this process; return whether it failed."""
+    try:
+        with _shown(progress):
+            loaded, connected = kind.load(recipe), early_start.connections()
+            with _environment(kind, recipe):
+                dag = _wired(kind, loaded, params, connected)
+                importlib.import_module("refinery_walk").walk(dag, params)
+    except Exception as error:  # noqa: BLE001 -- `_explain` says it, and its class is the exit code
+        progress.error = error
+        return True
+    return False
+
+
+def _wired(kind: _Dag, recipe: Recipe, params: Mapping[str, Any], connected: frozenset[str]) -> Any:  # noqa: ANN401 -- Airflow's DAG, which is imported when it runs
     """Return the DAG of a recipe; engines without a connection start while Airflow is imported."""
-    loaded, connected = kind.load(recipe), early_start.connections()
-    _enter_airflow_home()
-    early_start.start_engines(engines_of(loaded, params["engines"]) - connected)
+    needed = engines_of(recipe, params["engines"])
+    early_start.start_engines(needed - connected)
     sys.path.insert(0, str(airflow_home.PROJECT / "dags"))
     try:
         wiring = importlib.reload(importlib.import_module(kind.module))
     finally:
         sys.path.pop(0)
-    importlib.import_module("refinery_launch").require_clusters(engines_of(loaded, params["engines"]) & connected)
-    return wiring.wire(loaded)
+    importlib.import_module("refinery_launch").require_clusters(needed & connected)
+    return wiring.wire(recipe)
 
 
 def check_engines(recipe: Recipe, engine: str) -> None:

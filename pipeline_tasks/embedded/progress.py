@@ -17,11 +17,6 @@ from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.run.tracker import Step
 from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
 
-
-class Stopped(BaseException):
-    """Ends a run at the first task that failed for good; no `except Exception` on the way catches it."""
-
-
 SILENCE = 10.0
 """Seconds without a line after which a run shows how far its stage is."""
 
@@ -54,9 +49,8 @@ class Progress(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Show one line, with the seconds since the start."""
         facts: Mapping[str, Any] = getattr(record, "refinery", {})
-        if "error" in facts and (facts["final"] or isinstance(facts["error"], KeyboardInterrupt)):
-            self.error = facts["error"]  # Airflow takes Ctrl-C for one more failure that it may try again
-            raise Stopped
+        if "error" in facts and facts["final"]:
+            return  # the run ends by it, and says so
         if "step" in facts:
             self._step = facts["step"], time.monotonic()
             return

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from pipeline_tasks.embedded.airflow_home import PROJECT, environment, migrate, state_folder
+from pipeline_tasks.embedded.airflow_home import PROJECT
 from tests.archives import response, zipped
 from tests.dags.test_run import page
 
@@ -120,7 +120,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
         (crawl / f"{name}.warc.gz").write_bytes(b"".join(zipped(records)))
     recipe = crawl.parent / "small.yaml"
     recipe.write_text(RECIPE.format(tokenizer=bytes_alone(crawl.parent)))
-    migrate(state_folder() / "airflow-template", environment(state_folder() / "airflow-template"))
     quiet = Runs(crawl, recipe, tmp_path_factory.mktemp("tmp"), {}, {})
     roots, seconds = {}, {}
     for name in ("compiles", *dict.fromkeys(ENGINES[:KILLS])):  # the first run compiles kernels
