@@ -62,7 +62,7 @@ def draws(texts: list[str], languages: list[str | None]) -> list[float]:
 def test_bad_words_are_found_as_upstream_finds_them(rows: list[tuple[str, str | None]]) -> None:
     computed = draws([text for text, _ in rows], [language for _, language in rows])
     assert [draw > 0 for draw in computed] == [has_bad_word(*row) for row in rows]
-    assert all(0 <= draw <= 1 for draw in computed)
+    assert [draw for draw in computed if not 0 <= draw <= 1] == []
 
 
 def test_a_share_of_texts_with_bad_words_stays_the_same_ones_in_any_company() -> None:
@@ -84,7 +84,7 @@ def test_lists_are_asked_of_their_language_and_are_identity(tmp_path: Path) -> N
         manifests.append(refined(tmp_path, "filter_quality", commit_parent(tmp_path, [table]), params)[1])
     assert [manifest.rejected for manifest in manifests] == [{"c4_badwords:document_removed_with_badwords": 1}, {}]
     assert manifests[0].fingerprint != manifests[1].fingerprint
-    with pytest.raises(RecipeError, match=r"bad_words: \{en: PATH\}"):
+    with pytest.raises(RecipeError, match="c4_badwords"):
         Params(profiles=("c4_badwords",))
 
 
@@ -113,6 +113,6 @@ def test_paragraphs_are_counted_as_upstream_judges_them(rows: list[list[int]]) -
     computed = c4_paragraphs.compute_signals(
         pa.array(texts, pa.large_string()), pa.nulls(len(texts)), 0, limits
     ).signals
-    for text, (long,) in zip(texts, computed, strict=True):
-        lengths = [len(line) for line in text.split("\n")]
-        assert (long >= 3) == (len(lengths) >= 3 and min(heapq.nlargest(3, lengths)) >= 4)
+    lengths = [[len(line) for line in text.split("\n")] for text in texts]
+    expected = [len(lines) >= 3 and min(heapq.nlargest(3, lines)) >= 4 for lines in lengths]
+    assert [long >= 3 for (long,) in computed] == expected

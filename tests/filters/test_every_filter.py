@@ -41,10 +41,11 @@ def test_the_stage_knows_every_file_by_its_name() -> None:
 @EVERY
 def test_rules_name_signals_limits_and_fitting_reasons(card: Filter) -> None:
     limits = {limit.name for limit in fields(card.limits)}
+    assert card.rules
+    assert set(card.shares) <= set(card.signals)
     for rule in card.rules:
         assert rule.signal in card.signals
         assert rule.limit in limits
-        assert set(card.shares) <= set(card.signals)
         assert re.match(REASON_PATTERN, card.reason(rule))
 
 

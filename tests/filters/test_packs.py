@@ -110,30 +110,29 @@ def test_each_profile_counts_stop_words_its_own_way(
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "named"),
     [
-        ("de: {gopher_quality: {min_dok_words: 3}}", "nearest is 'min_doc_words'"),
-        ("de: {c4: {min_words_per_line: 3}}", "no bound of a rule is called 'min_words_per_line'"),
-        ("de: {gofer_quality: {}}", "nearest is 'gopher_quality'"),
-        ("deu: {}", "write 'de' for 'deu'"),
-        ("xx: {}", "no language has the code 'xx'"),
-        ("German: {}", "no language has the code 'German'"),
-        ("de: {gopher_quality: {min_doc_words: few}}", "must be a number from 0"),
-        ("de: {gopher_quality: {min_doc_words: .nan}}", "must be a number from 0"),
-        ("de: {gopher_quality: {min_doc_words: true}}", "must be a number from 0"),
-        ("de: {stop_words: [der, no]}", "quote `no`"),
-        ("de: {stop_words: der}", "must be a list of words"),
-        ("de: {gopher_quality: 3}", "must be a mapping"),
-        ("- de", "must be a mapping"),
-        ("de: {", "is not YAML"),
-        ("", "must be a mapping"),
+        ("de: {gopher_quality: {min_dok_words: 3}}", ": de: gopher_quality: .*'min_dok_words'.*'min_doc_words'"),
+        ("de: {c4: {min_words_per_line: 3}}", ": de: c4: .*'min_words_per_line'"),
+        ("de: {gofer_quality: {}}", ": de: .*'gofer_quality'.*'gopher_quality'"),
+        ("deu: {}", ": .*'de' .*'deu'"),
+        ("xx: {}", ": .*'xx'"),
+        ("German: {}", ": .*'German'"),
+        ("de: {gopher_quality: {min_doc_words: few}}", ": de: gopher_quality: min_doc_words .*'few'"),
+        ("de: {gopher_quality: {min_doc_words: .nan}}", ": de: gopher_quality: min_doc_words .*nan"),
+        ("de: {gopher_quality: {min_doc_words: true}}", ": de: gopher_quality: min_doc_words .*True"),
+        ("de: {stop_words: [der, no]}", r": de: stop_words .*\['der', False\]"),
+        ("de: {stop_words: der}", ": de: stop_words .*'der'"),
+        ("de: {gopher_quality: 3}", ": de: gopher_quality .*3"),
+        ("- de", r" .*\['de'\]"),
+        ("de: {", " "),
+        ("", " .*None"),
     ],
 )
-def test_a_broken_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_a_broken_file_is_refused(tmp_path: Path, content: str, named: str) -> None:
     path = written(tmp_path, content)
-    with pytest.raises(RecipeError, match=message) as refused:
+    with pytest.raises(RecipeError, match=re.escape(path) + named):
         resources(Params(packs=path))  # type: ignore[arg-type]
-    assert path in str(refused.value)
 
 
 def test_norwegian_needs_no_quotes(tmp_path: Path) -> None:
@@ -154,9 +153,9 @@ def test_the_content_of_packs_is_identity(tmp_path: Path) -> None:
 
 def test_missing_packs_are_refused(tmp_path: Path) -> None:
     parent = commit_parent(tmp_path, [documents(["x"], language=pa.array(["de"]))])
-    with pytest.raises(RecipeError, match=r"cannot read .*nowhere\.yaml"):
+    with pytest.raises(RecipeError, match=re.escape(str(tmp_path / "nowhere.yaml"))):
         refined(tmp_path, "filter_quality", parent, {"packs": str(tmp_path / "nowhere.yaml")})
-    with pytest.raises(RecipeError, match="nearest is 'builtin'"):
+    with pytest.raises(RecipeError, match=r"'buildin'.*'builtin'"):
         Params(packs="buildin")  # type: ignore[arg-type]
 
 
@@ -188,6 +187,5 @@ def test_stop_words_are_counted_by_the_list_of_each_row(rows: list[tuple[str, in
     texts = pa.array([text for text, _ in rows], pa.large_string())
     which = np.array([at for _, at in rows], np.int64)
     counts = stop_words.count_stop_words(texts, np.zeros(len(rows), np.uint8), which, lists)
-    for (text, at), (different, every) in zip(rows, counts, strict=True):
-        words = [word for word in text.split() if word in lists[at]]
-        assert (different, every) == (len(set(words)), len(words))
+    words = [[word for word in text.split() if word in lists[at]] for text, at in rows]
+    assert [tuple(count) for count in counts] == [(len(set(stops)), len(stops)) for stops in words]

@@ -62,7 +62,9 @@ def test_word_break_classes(letter: str, kind: int) -> None:
 
 
 def test_tables_are_read_only() -> None:
-    assert not any(part.flags.writeable for part in (*characters.classes(), *character_traits.traits()))
+    parts = [*characters.classes(), *character_traits.traits()]
+    assert [part.flags.writeable for part in parts] == [False] * len(parts)
+    assert parts
 
 
 @given(TEXT)

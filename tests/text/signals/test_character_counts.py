@@ -10,5 +10,5 @@ from tests.text.texts import PROFILE_BATCHES, views
 @given(PROFILE_BATCHES)
 def test_characters(texts: list[str]) -> None:
     counts = character_counts.count_characters(*views(texts))
-    for row, text in enumerate(texts):
-        assert {name: values[row] for name, values in counts.items()} == plain_profiles.signs(text)
+    rows = zip(*(values.tolist() for values in counts.values()), strict=True)
+    assert [dict(zip(counts, row, strict=True)) for row in rows] == [plain_profiles.signs(text) for text in texts]

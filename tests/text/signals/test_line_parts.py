@@ -12,8 +12,8 @@ from tests.text.texts import PROFILE_BATCHES, views
 @given(PROFILE_BATCHES, st.sampled_from([1, 2]), st.sampled_from([0, 1, 2]))
 def test_parts(texts: list[str], newlines: int, cut: int) -> None:
     counts = line_parts.count_parts(*views(texts), newlines, cut)
-    for row, text in enumerate(texts):
-        assert [values[row] for values in counts.values()] == plain_profiles.parts(text, newlines, cut)
+    rows = zip(*(values.tolist() for values in counts.values()), strict=True)
+    assert [list(row) for row in rows] == [plain_profiles.parts(text, newlines, cut) for text in texts]
 
 
 @given(PROFILE_BATCHES, st.booleans())

@@ -35,22 +35,24 @@ def occurrences(text: str, words: tuple[str, ...]) -> int:
 def test_function_words(rows: list[tuple[str, int]]) -> None:
     texts, lists = [text for text, _ in rows], np.array([number for _, number in rows], np.int64)
     counts = prose_signs.prose_signs(*views(texts), lists, LISTS)
-    for count, (text, number) in zip(counts["stops"], rows, strict=True):
-        assert count == (0 if number == NO_LIST else occurrences(text, LISTS[number]))
+    expected = [0 if number == NO_LIST else occurrences(text, LISTS[number]) for text, number in rows]
+    assert counts["stops"].tolist() == expected
 
 
 @given(PROFILE_BATCHES)
 def test_bytes_and_words(texts: list[str]) -> None:
     counts = prose_signs.prose_signs(*views(texts), np.full(len(texts), NO_LIST), LISTS)
-    for row, text in enumerate(texts):
-        data = text.encode()
-        assert counts["letters"][row] == len(re.findall(rb"[A-Za-z\x80-\xff]", data))
-        assert counts["visible"][row] == len(re.findall(rb"[^\x00-\x20\x7f]", data))
-        assert counts["punctuation"][row] == len(re.findall(rb"[!-/:-@\[-`{-~]", data))
-        assert counts["words"][row] == len(re.findall(rb"[^\x00-\x20\x7f]+", data))
+    patterns = {
+        "letters": rb"[A-Za-z\x80-\xff]",
+        "visible": rb"[^\x00-\x20\x7f]",
+        "punctuation": rb"[!-/:-@\[-`{-~]",
+        "words": rb"[^\x00-\x20\x7f]+",
+    }
+    expected = {name: [len(re.findall(pattern, text.encode())) for text in texts] for name, pattern in patterns.items()}
+    assert {name: counts[name].tolist() for name in patterns} == expected
 
 
 def test_a_word_that_is_too_long_for_a_list_is_refused() -> None:
-    with pytest.raises(ValueError, match="'understand' has more than 8 bytes"):
+    with pytest.raises(ValueError, match="'understand'"):
         prose_signs.prose_signs(*views(["understand"]), np.zeros(1, np.int64), (("understand",),))
     assert LONGEST == 8

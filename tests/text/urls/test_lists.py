@@ -19,8 +19,8 @@ def find(table: lists.Table, item: bytes) -> int:
 @given(st.lists(st.binary(max_size=6), max_size=40), st.lists(st.binary(max_size=6), max_size=20))
 def test_finds_what_is_listed_and_nothing_else(items: list[bytes], others: list[bytes]) -> None:
     table = lists.short_table(items)
-    for item in (*items, *others):
-        assert find(table, item) == (items.index(item) if item in items else -1)
+    asked = [*items, *others]
+    assert [find(table, item) for item in asked] == [items.index(item) if item in items else -1 for item in asked]
 
 
 def test_many_entries_take_their_bytes_and_twenty_more(tmp_path: Path) -> None:

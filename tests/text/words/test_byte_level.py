@@ -48,13 +48,16 @@ def test_any_texts_have_the_words_of_the_library(texts: list[str | None], cut: i
 
 def test_every_character_is_what_it_is_to_the_library() -> None:
     points = [point for point in range(0x110000) if not SURROGATES[0] <= point <= SURROGATES[1]]
-    for first in range(0, len(points), 1 << 17):
-        texts = [f"a{sign}1{sign}!{sign} {sign}" for sign in map(chr, points[first : first + (1 << 17)])]
+    parts = [points[first : first + (1 << 17)] for first in range(0, len(points), 1 << 17)]
+    assert len(parts) == 9
+    for part in parts:
+        texts = [f"a{sign}1{sign}!{sign} {sign}" for sign in map(chr, part)]
         assert counted(strings(texts)) == of_library(texts)
 
 
 def test_prose_has_the_words_of_the_library() -> None:
     texts = [page.read_text() for page in sorted(PROSE.rglob("*.md"))]
+    assert len(texts) > 50
     assert counted(*(strings([text]) for text in texts)) == of_library(texts)
 
 
@@ -70,7 +73,7 @@ def test_no_texts_have_no_words() -> None:
 
 def test_bytes_that_are_no_utf_8_are_refused() -> None:
     broken = pa.array([b"fine", b"\xff"], pa.large_binary())
-    with pytest.raises(pa.ArrowInvalid, match="UTF8"):
+    with pytest.raises(pa.ArrowInvalid):
         count_byte_level_words([pa.Array.from_buffers(pa.large_string(), 2, broken.buffers())])
 
 

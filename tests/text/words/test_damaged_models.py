@@ -3,6 +3,7 @@
 import gzip
 import os
 import random
+import re
 import struct
 from collections.abc import Callable
 from functools import partial
@@ -28,9 +29,11 @@ def test_a_damaged_fasttext_model_is_refused(quantized: bool, tmp_path: Path) ->
     path = tmp_path / "model.bin"
     body = Path(packaged_model() if quantized else write_model(path, WORDS)).read_bytes()
     half = len(body) // 2
+    path.write_bytes(body)
+    assert fasttext_model.load(str(path), "filter_language: model").labels
     for damaged in (b"", body[:1], body[:half], body[:-2], NOISE[:4096], body[:half] + NOISE[:half], bytes(4096)):
         path.write_bytes(damaged)
-        with pytest.raises(RecipeError, match=f"filter_language: model: {path}.*correct the path"):
+        with pytest.raises(RecipeError, match=re.escape(f"filter_language: model: {path} ")):
             fasttext_model.load(str(path), "filter_language: model")
 
 
@@ -39,14 +42,19 @@ def test_a_fasttext_header_that_does_not_fit_ends_no_process(place: int, tmp_pat
     """Each number of the header in turn is wrong; a model that still loads answers, and all others are refused."""
     path = tmp_path / "model.bin"
     body = Path(write_model(path, WORDS)).read_bytes()
-    for value in (-1, 0, 1 << 30):
+    sound = struct.unpack_from("<i", body, place)[0]
+    answered = []
+    for value in (sound, -1, 0, 1 << 30):
         path.write_bytes(body[:place] + struct.pack("<i", value) + body[place + 4 :])
         try:
             predictor = Predictor(str(path), "filter_language: model")
-        except RecipeError:
+        except RecipeError as error:
+            assert str(path) in str(error)  # noqa: PT017 -- it may also answer
             continue
         numbers, _ = predictor.best(np.frombuffer(b"otter", np.uint8), np.array([[0, 5]]))
         assert numbers[0] in range(-1, len(predictor.labels))
+        answered.append(value)
+    assert answered[0] == sound
 
 
 @pytest.mark.parametrize(
@@ -64,28 +72,34 @@ def test_a_fasttext_header_that_does_not_fit_ends_no_process(place: int, tmp_pat
 def test_a_damaged_list_is_refused(body: bytes, tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     path.write_bytes(body)
-    with pytest.raises(RecipeError, match=f"word list {path}"):
+    with pytest.raises(RecipeError, match=re.escape(str(path))):
         wordlist.read(str(path))
 
 
 @pytest.mark.parametrize("read", [wordlist.read, read_model, partial(fasttext_model.load, key="model")])
 def test_a_folder_and_a_pipe_are_refused_at_once(read: Callable[[str], object], tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path, said in ((tmp_path, "is a folder"), (tmp_path / "pipe", "is no regular file")):
-        with pytest.raises(RecipeError, match=f"{path} {said}; correct the path"):
-            read(str(path))
+    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path} ")):
+        read(str(tmp_path))
+    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path}/pipe ")):
+        read(f"{tmp_path}/pipe")
 
 
 def test_a_list_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "MOST_BYTES", 1 << 20)
     path = tmp_path / "list.txt.gz"
+    path.write_bytes(gzip.compress(b"a.org\n" * (1 << 17)))
+    assert wordlist.read(str(path)) == {"a.org"}
     path.write_bytes(gzip.compress(b"a.org\n" * (1 << 18)))
-    with pytest.raises(RecipeError, match=f"word list {path} has more than 1,048,576 bytes unpacked"):
+    with pytest.raises(RecipeError, match=re.escape(str(path))):
         wordlist.read(str(path))
 
 
 def test_a_packed_list_that_is_cut_short_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "list.txt.gz"
-    path.write_bytes(gzip.compress(b"example.org\n" * 99)[:-9])
-    with pytest.raises(RecipeError, match=f"word list {path}.*bring the file whole"):
+    packed = gzip.compress(b"example.org\n" * 99)
+    path.write_bytes(packed)
+    assert wordlist.read(str(path)) == {"example.org"}
+    path.write_bytes(packed[:-9])
+    with pytest.raises(RecipeError, match=re.escape(str(path))):
         wordlist.read(str(path))

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -132,7 +133,9 @@ def test_long_words_and_no_words(tmp_path: Path) -> None:
     path = write_random_model(tmp_path / "model.bin", Form(width=2, kept=30))
     own = fasttext.load_model(path)
     texts = [b"x" * 100_000, "水".encode() * 50_000, b" " * 1000, b"", b"a " * 50_000]
-    for text, answer in zip(texts, best(Predictor(path, "key"), texts), strict=True):
+    answers = best(Predictor(path, "key"), texts)
+    assert len(answers) == len(texts)
+    for text, answer in zip(texts, answers, strict=True):
         require_best(answer, library(own, text), 1e-4)
 
 
@@ -215,13 +218,12 @@ def test_a_model_with_any_other_byte_is_refused_or_answers(
 
 def test_a_model_that_is_cut_anywhere_is_refused(body: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model.bin"
-    for size in [*range(0, len(body), 97), len(body) - 1]:
-        path.write_bytes(body[:size])
-        with pytest.raises(RecipeError, match=f"key: {path} is no fastText model that can be read .*; bring"):
+    path.write_bytes(body)
+    assert load(str(path), "key").labels
+    for wrong in [*(body[:size] for size in range(0, len(body), 97)), body[:-1], body + b"\0"]:
+        path.write_bytes(wrong)
+        with pytest.raises(RecipeError, match=re.escape(f"key: {path} ")):
             load(str(path), "key")
-    path.write_bytes(body + b"\0")
-    with pytest.raises(RecipeError, match="bytes follow its end"):
-        load(str(path), "key")
 
 
 def test_weights_that_overflow_are_an_error(tmp_path: Path) -> None:
@@ -233,8 +235,9 @@ def test_weights_that_overflow_are_an_error(tmp_path: Path) -> None:
     )
     large = np.float32([3e38, 0, 3e38, 0]).tobytes()
     path.write_bytes(body.replace(np.eye(2, dtype="<f4").tobytes(), large))
-    with pytest.raises(RecipeError, match=f"{path}: its weights are too large"):
-        best(Predictor(str(path), "key"), [b"a"])
+    predictor = Predictor(str(path), "key")
+    with pytest.raises(RecipeError, match=re.escape(str(path))):
+        best(predictor, [b"a"])
 
 
 def test_losses_have_the_numbers_of_the_format() -> None:

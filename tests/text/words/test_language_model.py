@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+import re
 from functools import cache
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from pipeline_tasks.text.words.language_model import (
     read_model,
     trigram_keys,
 )
-from pipeline_tasks.text.words.model_training import EXCERPT, Size, SortedCounts, excerpts, train
+from pipeline_tasks.text.words.model_training import EXCERPT, MIN_EXCERPTS, Size, SortedCounts, excerpts, train
 from pipeline_tasks.text.words.units import cut_units
 
 PEOPLE = [
@@ -140,8 +141,9 @@ def test_excerpts_hold_the_whole_text_and_end_between_words() -> None:
     text = sentences(100)
     pieces = list(excerpts(text))
     assert "".join(pieces) == "\n".join(text)
-    assert all(EXCERPT <= len(piece) < 2 * EXCERPT for piece in pieces[:-1])
-    assert all(piece[0].isspace() for piece in pieces[1:])
+    assert len(pieces) > 2
+    assert [len(piece) for piece in pieces[:-1] if not EXCERPT <= len(piece) < 2 * EXCERPT] == []
+    assert [piece for piece in pieces[1:] if not piece[0].isspace()] == []
 
 
 def test_trigrams_do_not_cross_texts() -> None:
@@ -162,12 +164,14 @@ def test_any_text_has_a_measure_of_its_own_only(texts: list[str]) -> None:
 
 
 def test_too_little_text_and_text_without_order_are_refused() -> None:
-    with pytest.raises(RecipeError, match="a model needs 80; name more text"):
+    count = len(list(excerpts(sentences(100))))
+    with pytest.raises(RecipeError, match=f" {count} .* {MIN_EXCERPTS}"):
         train(lambda: sentences(100), "en")
     draw = random.Random(4)
     words = " ".join(PEOPLE + PLACES).split()
     noise = [" ".join(draw.choice(words) for _ in range(20)) for _ in range(3000)]
-    with pytest.raises(RecipeError, match="cannot tell them apart"):
+    assert len(list(excerpts(noise))) >= MIN_EXCERPTS
+    with pytest.raises(RecipeError, match=" en "):
         train(lambda: noise, "en")
 
 
@@ -220,7 +224,7 @@ def test_a_header_that_makes_no_sense_is_refused(tmp_path: Path, field: str, val
     header = json.loads(line) | {field: value}
     path = tmp_path / "en.lm"
     path.write_bytes(MAGIC + json.dumps(header).encode() + b"\n" + body)
-    with pytest.raises(RecipeError, match=r"en\.lm is no language model"):
+    with pytest.raises(RecipeError, match=re.escape(str(path))):
         read_model(str(path))
 
 
@@ -230,5 +234,5 @@ def test_arrays_out_of_order_are_refused(tmp_path: Path) -> None:
     header = json.loads(line) | {"sha256": hashlib.sha256(swapped).hexdigest()}
     path = tmp_path / "en.lm"
     path.write_bytes(MAGIC + json.dumps(header).encode() + b"\n" + swapped)
-    with pytest.raises(RecipeError, match="spelled are not in order"):
+    with pytest.raises(RecipeError, match=f"{re.escape(str(path))} .*spelled"):
         read_model(str(path))

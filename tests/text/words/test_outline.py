@@ -1,5 +1,7 @@
 """An outline has the words of `str.split` and the line breaks of `str.splitlines`."""
 
+from itertools import accumulate
+
 from hypothesis import given
 
 from pipeline_tasks.text.base.eight_bytes import hash_bytes
@@ -11,29 +13,31 @@ from tests.text.texts import BATCHES, views
 @given(BATCHES)
 def test_words(texts: list[str]) -> None:
     read = outline.read_outline(*views(texts))
-    for row, text in enumerate(texts):
-        rows = slice(read.words_at[row], read.words_at[row + 1])
-        words, kinds = text.split(), read.kinds[rows].tolist()
-        assert read.lengths[rows].tolist() == [len(word) for word in words]
-        encoded = [views([word]) for word in words]
-        assert read.hashes[rows].tolist() == [hash_bytes(data, *offsets) for offsets, data in encoded]
-        assert [bool(kind & outline.ALPHA) for kind in kinds] == [any(map(str.isalpha, word)) for word in words]
-        assert [bool(kind & outline.SOLID) for kind in kinds] == [not SYMBOLS.issuperset(word) for word in words]
+    words = [word for text in texts for word in text.split()]
+    assert read.words_at.tolist() == [0, *accumulate(len(text.split()) for text in texts)]
+    kinds = read.kinds[: len(words)].tolist()
+    assert read.lengths[: len(words)].tolist() == [len(word) for word in words]
+    encoded = [views([word]) for word in words]
+    assert read.hashes[: len(words)].tolist() == [hash_bytes(data, *offsets) for offsets, data in encoded]
+    assert [bool(kind & outline.ALPHA) for kind in kinds] == [any(map(str.isalpha, word)) for word in words]
+    assert [bool(kind & outline.SOLID) for kind in kinds] == [not SYMBOLS.issuperset(word) for word in words]
 
 
 @given(BATCHES)
 def test_line_breaks(texts: list[str]) -> None:
     offsets, data = views(texts)
     read = outline.read_outline(offsets, data)
-    for row, text in enumerate(texts):
-        at, lines = offsets[row], []
+    cut_up = []
+    for row, start in enumerate(offsets[:-1]):
+        at, lines = start, []
         for line in range(read.breaks_at[row], read.breaks_at[row + 1]):
-            before = bytes(data[offsets[row] : read.places[line]]).decode()
+            before = bytes(data[start : read.places[line]]).decode()
             assert read.first_words[line] - read.words_at[row] == len(before.split())
             lines.append(bytes(data[at : read.places[line]]).decode())
             at = read.places[line] + read.widths[line]
         rest = bytes(data[at : offsets[row + 1]]).decode()
-        assert [*lines, rest] == [*text.splitlines(), ""] if not rest else [*text.splitlines()]
+        cut_up.append([*lines, rest] if rest else lines)
+    assert cut_up == [text.splitlines() for text in texts]
 
 
 @given(BATCHES)

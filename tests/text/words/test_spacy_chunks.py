@@ -2,6 +2,7 @@
 
 import string
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -49,9 +50,9 @@ def test_words_are_those_of_the_rules(batches: list[list[str]]) -> None:
         clean = [text.encode("utf-8", "ignore").decode() for text in texts]
         rules = np.full(len(clean), SPACY, np.uint8)
         words = cutting.words_of(*views(clean), rules)
-        for row, text in enumerate(clean):
-            part = slice(words.at[row], words.at[row + 1])
-            assert tuple(of[part].tolist() for of in (words.lengths, words.hashes, words.kinds)) == plain(text)
+        parts = [slice(begin, end) for begin, end in pairwise(words.at)]
+        cut_up = [tuple(of[part].tolist() for of in (words.lengths, words.hashes, words.kinds)) for part in parts]
+        assert cut_up == [plain(text) for text in clean]
         ends = [len(plain(chunk)[0]) for text in clean for chunk in text.split()]
         assert words.ends.tolist() == np.cumsum(ends).tolist()
 

@@ -71,7 +71,6 @@ def test_words_break_as_unicode_says(text: str, words: str) -> None:
 def test_listed_words(texts: list[str]) -> None:
     listed = ("the", "x1", "B")
     counts = word_counts.count_listed_words(*views(texts), listed)
-    for row, text in enumerate(texts):
-        words = re.findall(r"\w+", text)
-        hits = [word for word in words if word in listed]
-        assert counts[row].tolist() == [len(words), len(hits), len(set(hits))]
+    words = [re.findall(r"\w+", text) for text in texts]
+    hits = [[word for word in own if word in listed] for own in words]
+    assert counts.tolist() == [[len(own), len(hit), len(set(hit))] for own, hit in zip(words, hits, strict=True)]

@@ -1,6 +1,7 @@
 """Word lists are read the same plain or compressed."""
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -24,5 +25,5 @@ def test_no_path_is_an_empty_list() -> None:
 
 def test_latin_1_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "latin.txt").write_bytes("größer".encode("latin-1"))
-    with pytest.raises(RecipeError, match=r"latin\.txt: byte 2"):
+    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path}/latin.txt: byte 2 ")):
         wordlist.read(str(tmp_path / "latin.txt"))
