@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from pipeline_tasks.gate import limits
 from pipeline_tasks.gate.comparison import psi
@@ -52,6 +51,8 @@ def test_the_interval_of_none_of_twenty_is_in_closed_form() -> None:
 
 @given(st.integers(1, 9999).flatmap(lambda whole: st.tuples(st.integers(0, whole), st.just(whole))))
 def test_the_limits_are_quantiles_of_beta_distributions(pair: tuple[int, int]) -> None:
+    from scipy import stats
+
     part, whole = pair
     low, high = limits.share_limits(part, whole, 0.01)
     assert low == pytest.approx(stats.beta.ppf(0.01, part, whole - part + 1) if part else 0, rel=1e-7)
@@ -60,6 +61,8 @@ def test_the_limits_are_quantiles_of_beta_distributions(pair: tuple[int, int]) -
 
 @pytest.mark.parametrize("number", [0, 1, 2, 7, 100, 9999])
 def test_limits_of_counts_are_quantiles_of_chi_squared_distributions(number: int) -> None:
+    from scipy import stats
+
     low, high = limits.count_limits(number, 0.005)
     assert low == pytest.approx(stats.chi2.ppf(0.005, 2 * number) / 2 if number else 0, rel=1e-7)
     assert high == pytest.approx(stats.chi2.ppf(0.995, 2 * number + 2) / 2, rel=1e-7)
@@ -67,10 +70,14 @@ def test_limits_of_counts_are_quantiles_of_chi_squared_distributions(number: int
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 10, 29, 30, 999])
 def test_quantiles_of_students_t(degrees: int) -> None:
+    from scipy import stats
+
     assert isclose(limits.t_quantile(degrees, 0.01), stats.t.ppf(0.99, degrees), rel_tol=1e-9)
 
 
 def test_the_floor_of_a_distance_is_above_the_quantile_that_it_bounds() -> None:
+    from scipy import stats
+
     for bins in range(2, 60):
         assert limits.distance_floor(bins, 400, 400, 0.01) * 200 >= stats.chi2.ppf(0.99, bins - 1)
 

@@ -1,7 +1,8 @@
 """What will not fit is found before anything runs, each kind of it by a planted snapshot; what fits is let through."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,32 +61,33 @@ def test_a_snapshot_that_fits_has_no_finding(recipe: str, landed: Listing, worke
 @pytest.mark.parametrize(
     ("planted", "workers", "fault", "where", "words"),
     [
-        (sizes(listing(GB)), Workers(4, GB // 4), True, "memory", "a task needs 600 MB and a worker has 250 MB"),
+        (partial(sizes, listing(GB)), Workers(4, GB // 4), True, "memory", "a task needs 600 MB and a worker has 250 MB"),
         (
-            sizes(listing(*[GB] * 100), DEDUP | {"dedup_exact": {"buckets": 8}}),
+            partial(sizes, listing(*[GB] * 100), DEDUP | {"dedup_exact": {"buckets": 8}}),
             Workers(100, 2 * GB),
             True,
             "dedup_exact",
             "leave `buckets` out of the recipe, or set at least 108 (it has 8)",
         ),
-        (sizes(listing(*[GB] * 130)), Workers(100, GB), True, "dedup_exact", "give a worker 1.18 GB"),
-        (sizes(listing(*[GB] * 900), partitions=3), ROOMY, False, "extract", "takes 30 h of one core; leave `partitions` out"),
-        (sizes(listing(*[GB] * 90_000)), Workers(10**6, 4 * GB), False, "extract", "land the snapshot in 3 parts"),
-        (sizes(listing(*[10_000_000] * 99, 5 * GB, name="{}.jsonl.gz")), ROOMY, False, "land", "that cannot be cut has 5 GB"),
-        (sizes(listing(70 * GB, name="{}.parquet")), ROOMY, False, "land", "write several files"),
-        (sizes(listing(*[50_000] * 20_000)), ROOMY, False, "land", "concatenate them before they land"),
-        (sizes(listing(*[GB] * 90_000)), Workers(10**6, 4 * GB), False, "dedup_exact", "pieces; land the snapshot"),
-        (sizes(listing(*[7 * GB] * 1100), {f"{name}": {} for name in ("ingest", "extract", "filter_url",
+        (partial(sizes, listing(*[GB] * 130)), Workers(100, GB), True, "dedup_exact", "give a worker 1.18 GB"),
+        (partial(sizes, listing(*[GB] * 900), partitions=3), ROOMY, False, "extract", "takes 30 h of one core; leave `partitions` out"),
+        (partial(sizes, listing(*[GB] * 90_000)), Workers(10**6, 4 * GB), False, "extract", "land the snapshot in 3 parts"),
+        (partial(sizes, listing(*[10_000_000] * 99, 5 * GB, name="{}.jsonl.gz")), ROOMY, False, "land", "that cannot be cut has 5 GB"),
+        (partial(sizes, listing(70 * GB, name="{}.parquet")), ROOMY, False, "land", "write several files"),
+        (partial(sizes, listing(*[50_000] * 20_000)), ROOMY, False, "land", "concatenate them before they land"),
+        (partial(sizes, listing(*[GB] * 90_000)), Workers(10**6, 4 * GB), False, "dedup_exact", "pieces; land the snapshot"),
+        (partial(sizes, listing(*[7 * GB] * 1100), {f"{name}": {} for name in ("ingest", "extract", "filter_url",
             "filter_language", "filter_quality", "scrub_pii")}), ROOMY, False, "partitions", "tasks in Airflow"),
-        (sizes(listing(*[GB] * 6000, digest="")), ROOMY, False, "land", "write `sha256` of each file into"),
-        (sizes(listing(*[GB] * 900)), Workers(1, 4 * GB), False, "workers", "would take a day"),
+        (partial(sizes, listing(*[GB] * 6000, digest="")), ROOMY, False, "land", "write `sha256` of each file into"),
+        (partial(sizes, listing(*[GB] * 900)), Workers(1, 4 * GB), False, "workers", "would take a day"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_found_with_its_way_out(
-    planted: Sizes, workers: Workers, fault: bool, where: str, words: str
+    planted: Callable[[], Sizes], workers: Workers, fault: bool, where: str, words: str
 ) -> None:
-    findings = [finding for finding in found(planted, workers) if words in finding.message]
-    assert [(finding.fault, finding.where) for finding in findings] == [(fault, where)], found(planted, workers)
+    findings = found(planted(), workers)
+    said = [(finding.fault, finding.where) for finding in findings if words in finding.message]
+    assert said == [(fault, where)], findings
 
 
 def test_history_in_too_many_segments_is_found_until_it_is_compacted(tmp_path: Path) -> None:
