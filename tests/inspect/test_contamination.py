@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ def test_a_file_that_is_not_the_one_used_is_not_shown(tmp_path: Path, quiz: str)
     Path(quiz).write_text(json.dumps({"question": "Something else altogether, is it not?"}))
     assert {hit.reference for hit in contamination.listed_hits(str(tmp_path), version, files={"quiz": quiz})} == {""}
     Path(quiz).unlink()
-    with pytest.raises(RecipeError, match=f"benchmark quiz: {quiz} is no file"):
+    with pytest.raises(RecipeError, match=re.escape(f"benchmark quiz: {quiz} ")):
         list(contamination.listed_hits(str(tmp_path), version, files={"quiz": quiz}))
 
 
@@ -135,7 +136,7 @@ def test_only_candidates_are_read(tmp_path: Path, quiz: str) -> None:
     (tmp_path / manifest.shards[1].path).unlink()
     assert contamination.search(str(tmp_path), version, {"quiz": quiz}, {})[1]
     (tmp_path / manifest.shards[0].path).unlink()
-    with pytest.raises(ContractError, match="was removed"):
+    with pytest.raises(ContractError, match=re.escape(str(tmp_path / manifest.shards[0].path))):
         contamination.search(str(tmp_path), version, {"quiz": quiz}, {})
 
 
@@ -147,10 +148,10 @@ def test_later_benchmarks_reach_any_store(any_root: str, quiz: str) -> None:
 
 def test_a_search_without_sketches_is_refused(tmp_path: Path, quiz: str) -> None:
     version, _ = publish(tmp_path, [documents(TEXTS)], {"sketch": False})
-    with pytest.raises(RecipeError, match="sketch: false"):
+    with pytest.raises(RecipeError, match=f"{version.snapshot} .*demo .*`sketch: false`"):
         contamination.search(str(tmp_path), version, {"quiz": quiz}, {})
     bare = version_log.append(str(tmp_path), {**dataset_entry(version), "manifests": {}})
-    with pytest.raises(RecipeError, match="nothing was screened"):
+    with pytest.raises(RecipeError, match=f"version {bare.number} of recipe demo .*decontaminate"):
         list(contamination.listed_hits(str(tmp_path), bare))
 
 
@@ -163,7 +164,7 @@ def test_sketches_that_do_not_fit_are_refused(tmp_path: Path, quiz: str) -> None
     version, manifest = publish(tmp_path, [documents(TEXTS), documents([PROSE])], {})
     saved = [dataclasses.asdict(shard) for shard in manifest.history["sketches"]]
     resealed(tmp_path / version.manifests["decontaminate"], history={"sketches": saved[:1]})
-    with pytest.raises(ContractError, match="do not fit"):
+    with pytest.raises(ContractError, match=re.escape(str(Path(version.manifests["decontaminate"]).parent))):
         contamination.search(str(tmp_path), version, {"quiz": quiz}, {})
 
 

@@ -96,7 +96,7 @@ def test_documents_without_a_value_are_a_group(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", ["a" * 31, "g" * 32])
 def test_an_id_that_is_no_hash_is_refused(tmp_path: Path, wrong: str) -> None:
     side = Side(str(tmp_path), committed(tmp_path, [wrong]), ())
-    with pytest.raises(ContractError, match="not 32 hexadecimal digits"):
+    with pytest.raises(ContractError, match="32"):
         compare_documents(side, side)
 
 

@@ -70,9 +70,9 @@ def test_the_rules_that_a_text_fails_are_listed_with_value_and_bound(tmp_path: P
 
 def test_what_is_not_there_is_refused(small_root: SmallRoot) -> None:
     version = version_log.current(small_root.root, RECIPE, DAYS[0])
-    with pytest.raises(RecipeError, match=f"snapshot {DAYS[0]} of recipe small has no document {'0' * 32}"):
+    with pytest.raises(RecipeError, match=f"{DAYS[0]} .*small .*{'0' * 32}"):
         document(small_root.root, version, "0" * 32)
-    with pytest.raises(RecipeError, match="has to be the id of a document, 32 hex digits"):
+    with pytest.raises(RecipeError, match="doc '<b>'"):
         document(small_root.root, version, "<b>")
     everything = sum(path.stat().st_size for path in Path(small_root.root).rglob("*") if path.is_file())
     assert 0 < bytes_read(small_root.root, version) < 99 * everything

@@ -134,13 +134,13 @@ def test_the_command_shows_the_difference(root: str, capsys: pytest.CaptureFixtu
 
 
 def test_an_unknown_id_is_refused_with_the_known_snapshots(root: str) -> None:
-    with pytest.raises(RecipeError, match=r"no document 'ffff0000' came to deduplication .*2026-11-19, 2026-11-20"):
+    with pytest.raises(RecipeError, match=r"'ffff0000'.*2026-11-19, 2026-11-20"):
         duplicates(root, RECIPE, "ffff0000")
-    with pytest.raises(RecipeError, match="is no document id: ids are 32 hex digits"):
+    with pytest.raises(RecipeError, match="'story'"):
         duplicates(root, RECIPE, "story")
-    with pytest.raises(RecipeError, match="is no document id"):
+    with pytest.raises(RecipeError, match="'/no/such/root'"):
         duplicates("/no/such/root", RECIPE, "/no/such/root")
-    with pytest.raises(RecipeError, match=r"has not been published \(published: web\)"):
+    with pytest.raises(RecipeError, match=r"recipe demo .*: web\)"):
         duplicates(root, "demo", identity(STORY))
 
 
@@ -169,12 +169,12 @@ def test_an_id_that_an_earlier_stage_rejected_names_that_stage(tmp_path: Path) -
     lines = [{"text": STORY, "url": "https://example.org/1"}, {"text": "tiny", "url": "https://example.org/2"}]
     (day / "pages.jsonl").write_text("\n".join(map(json.dumps, lines)))
     publish(root, day)
-    message = r"extract of 2026-11-19 rejected .*: extract:too_short, https://example.org/2"
-    with pytest.raises(RecipeError, match=message):
+    rejected = rf"{identity('tiny')}.* extract of 2026-11-19 .*: extract:too_short, https://example\.org/2"
+    with pytest.raises(RecipeError, match=rejected):
         duplicates(root, RECIPE, identity("tiny"))
     publish(root, tmp_path.joinpath("2026-11-19").rename(tmp_path / "2026-11-20"))
     version_log.retract(root, RECIPE, "2026-11-19")
-    with pytest.raises(RecipeError, match=r"snapshots 2026-11-20; retracted, and not looked at: 2026-11-19"):
+    with pytest.raises(RecipeError, match=r"'ffff0000'.* 2026-11-20; retracted,.*: 2026-11-19"):
         duplicates(root, RECIPE, "ffff0000")
 
 
@@ -189,7 +189,7 @@ def test_a_shortened_id_must_be_the_only_one(tmp_path: Path) -> None:
     (tmp_path / "day").mkdir()
     (tmp_path / "day/pages.jsonl").write_text("\n".join(json.dumps({"text": page}) for page in (text, texts[first])))
     publish(str(tmp_path / "root"), tmp_path / "day")
-    with pytest.raises(RecipeError, match=f"2 documents begin with '{first}' .*give more digits"):
+    with pytest.raises(RecipeError, match=f"^2 .*'{first}' .*{min(map(identity, (text, texts[first])))}"):
         duplicates(str(tmp_path / "root"), RECIPE, first)
     assert version_log.recipes(str(tmp_path / "root")) == [RECIPE]
     cluster = duplicates(str(tmp_path / "root"), RECIPE, identity(text)[:12])

@@ -68,7 +68,7 @@ def test_a_plot_is_drawn_without_a_browser_and_its_texts_are_escaped() -> None:
 def test_a_plot_fetches_nothing() -> None:
     plot = names_plot("a")
     fetching = Plot("", {**plot.spec, "data": {"url": "http://127.0.0.1:1/rows.json"}}, (), ())
-    with pytest.raises(ValueError, match=r"127\.0\.0\.1"):
+    with pytest.raises(ValueError, match=re.escape("http://127.0.0.1:1/rows.json")):
         svg(fetching)
 
 

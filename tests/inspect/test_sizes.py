@@ -103,9 +103,15 @@ def test_history_in_too_many_segments_is_found_until_it_is_compacted(tmp_path: P
 def test_stages_that_work_by_document_take_the_foretold_buckets_of_dedup_exact() -> None:
     """A day of 90 MB is 21 MB of documents, and 13 without duplicates: eight buckets, where that would ask for four."""
     between = {"dedup_exact": {}, "scrub_pii": {}, "dedup_minhash": {}, "dedup_paragraphs": {}}
-    for stages, count in ((DEDUP | between, 8), ({"ingest": {}, "extract": {}, "dedup_minhash": {}}, 8)):
-        foretold = {size.stage: size.buckets for size in sizes(listing(90_000_000), stages).stages}
-        assert {stage: count for stage in foretold if stage.startswith("dedup")} | foretold == foretold
+    alone = {"ingest": {}, "extract": {}, "dedup_minhash": {}}
+    assert dedup_buckets(DEDUP | between) == {"dedup_exact": 8, "dedup_minhash": 8, "dedup_paragraphs": 8}
+    assert dedup_buckets(alone) == {"dedup_minhash": 8}
+
+
+def dedup_buckets(stages: Mapping[str, Any]) -> dict[str, int]:
+    """Return the buckets that are foretold for a day of 90 MB, by stage of deduplication."""
+    foretold = sizes(listing(90_000_000), stages).stages
+    return {size.stage: size.buckets for size in foretold if size.stage.startswith("dedup")}
 
 
 def test_every_rule_has_a_planted_case() -> None:

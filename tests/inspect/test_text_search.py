@@ -78,7 +78,7 @@ def test_white_space_case_and_signs_of_a_phrase(small_root: SmallRoot) -> None:
     assert searched(small_root, f"  {words[1].upper()} \n\t{words[2]} ").hits == plain != ()
     for phrase in ("word.*", "(", "[a", "\\", "w{1,9}", "\\x{a0}", "word1|", "\udc80", "é", "$", "^"):
         assert searched(small_root, phrase).hits == (), "signs stand for themselves"
-    with pytest.raises(RecipeError, match="name a phrase"):
+    with pytest.raises(RecipeError, match="phrase"):
         searched(small_root, " \n")
 
 
@@ -86,7 +86,7 @@ def test_a_build_is_not_searched(small_root: SmallRoot, tmp_path: Any) -> None:
     small = small_build.copied(small_root, tmp_path)
     small_build.build(small)
     version = version_log.current(small.root, small_build.DATASET)
-    with pytest.raises(RecipeError, match="search the snapshots that it was built from"):
+    with pytest.raises(RecipeError, match=small_build.DATASET):
         search_texts(small.root, version, "word")
 
 

@@ -1,6 +1,7 @@
 """A target of tokens asks for what `refinery plan` says, and looser bounds keep what they are said to keep."""
 
 import json
+import re
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_with_bounds_that_keep_half_twice_as_much_is_to_land(root: str, version:
 
 @pytest.mark.parametrize("written", ["many", "0", "-3", "nan", "inf", "1e30"])
 def test_what_is_no_number_of_tokens_is_refused(written: str) -> None:
-    with pytest.raises(RecipeError, match="write a number of tokens"):
+    with pytest.raises(RecipeError, match=re.escape(f"target_tokens={written}")):
         parse_target(written)
     assert parse_target("14.8e12") == 14.8e12
 

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -109,5 +110,5 @@ def test_every_record_is_found_again_where_its_row_says(name: str, tmp_path: Pat
     for row in rows:
         assert f"WARC-Target-URI: {row['url']}" in list(landed_header(str(tmp_path), row))
     (tmp_path / name).write_bytes(LANDED["members.warc.gz"].replace(zipped(RECORDS)[-1], b""))
-    with pytest.raises(ContractError, match=r"has no record .* at byte .*; the landed file was changed: restore it"):
+    with pytest.raises(ContractError, match=re.escape(f"{tmp_path / name} ") + f".* {rows[-1]['offset']}"):
         list(landed_header(str(tmp_path), rows[-1]))

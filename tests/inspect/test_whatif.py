@@ -1,6 +1,7 @@
 """A forecast from stored signals is what a real run with those bounds then does, to the row."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -129,14 +130,14 @@ def test_packs_with_uncounted_stop_words_are_refused(tmp_path: Path) -> None:
     first.write_text("de: {}")
     other.write_text("fr: {}")
     _, version = published(tmp_path)
-    with pytest.raises(RecipeError, match=r"counts stop words of ar, .* for gopher_quality that no stored signal has"):
+    with pytest.raises(RecipeError, match=r"packs=fineweb2: .* ar, bg, .* gopher_quality "):
         whatif(str(tmp_path), version, ["packs=fineweb2"])
-    with pytest.raises(RecipeError, match="write 'de' for 'deu'"):
+    with pytest.raises(RecipeError, match=r"'de' .*'deu'"):
         whatif(str(tmp_path), version, ["deu.gopher_quality.min_doc_words=3"])
     root = tmp_path / "root"
     _, version = published(root, {"packs": str(first)})
     for changes in ([], [f"packs={other}"]):
-        with pytest.raises(RecipeError, match="name it: --set packs=PATH"):
+        with pytest.raises(RecipeError, match="--set packs=PATH"):
             whatif(str(root), version, changes)
     assert whatif(str(root), version, [f"packs={first}"]).whole.rows == len(TEXTS)
 
@@ -145,6 +146,7 @@ def test_packs_with_uncounted_stop_words_are_refused(tmp_path: Path) -> None:
 def test_a_bound_changes_no_signal_and_no_text(name: str) -> None:
     card, texts, languages = FILTERS[name], table()["text"].combine_chunks(), table()["language"].combine_chunks()
     before = card.compute_signals(texts, languages, 0, card.limits())
+    assert card.bounds
     for limit in card.bounds:
         after = card.compute_signals(texts, languages, 0, card.limits(**{limit: 7.5}))
         assert np.array_equal(before.signals, after.signals, equal_nan=True), limit
@@ -162,26 +164,26 @@ def test_some_bounds_matter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "named"),
     [
-        ("gopher_quality.min_dok_words=3", r"nearest to .*: gopher_quality\.min_doc_words"),
-        ("gofer_quality.min_doc_words=3", r"nearest to .*: gopher_quality\.min_doc_words"),
-        ("gopher_quality.min_doc_words", "PROFILE.BOUND=NUMBER"),
-        ("gopher_quality.min_doc_words=few", "must be a number"),
-        ("gopher_quality.min_doc_words=nan", "must be a number"),
-        ("gopher_quality.min_doc_words=-1", "min_doc_words must be a number from 0"),
-        ("de.gopher_repetition.dup_line_frac=1.01", "must be a number from 0 to 1"),
-        ("c4.min_words_per_line=5", "decides how lines are removed.*stored signals do not show.*min_num_sentences"),
-        ("fineweb.short_line_length=20", "stored signals do not show"),
-        ("words=unicode", "decides how signals are computed"),
-        ("fineweb.line_punct_thr=0", "not one of the profiles of this recipe"),
+        ("gopher_quality.min_dok_words=3", r"'gopher_quality\.min_dok_words=3'.*: gopher_quality\.min_doc_words"),
+        ("gofer_quality.min_doc_words=3", r"'gofer_quality\.min_doc_words=3'.*: gopher_quality\.min_doc_words"),
+        ("gopher_quality.min_doc_words", r"'gopher_quality\.min_doc_words'.*PROFILE\.BOUND=NUMBER"),
+        ("gopher_quality.min_doc_words=few", r"gopher_quality\.min_doc_words=few"),
+        ("gopher_quality.min_doc_words=nan", r"gopher_quality\.min_doc_words=nan"),
+        ("gopher_quality.min_doc_words=-1", r"gopher_quality\.min_doc_words: .* 0 .*-1"),
+        ("de.gopher_repetition.dup_line_frac=1.01", r"de\.gopher_repetition\.dup_line_frac: .* 0 to 1.*1\.01"),
+        ("c4.min_words_per_line=5", r"c4\.min_words_per_line: .*min_num_sentences"),
+        ("fineweb.short_line_length=20", r"fineweb\.short_line_length: .*line_punct_thr"),
+        ("words=unicode", "--set words: "),
+        ("fineweb.line_punct_thr=0", r"fineweb\.line_punct_thr: .*gopher_repetition, gopher_quality, c4"),
     ],
 )
-def test_changes_that_signals_do_not_show_are_refused(tmp_path: Path, change: str, message: str) -> None:
+def test_changes_that_signals_do_not_show_are_refused(tmp_path: Path, change: str, named: str) -> None:
     profiles = ["gopher_repetition", "gopher_quality", "c4"]
     profiles += [] if change.startswith("fineweb.line") else ["fineweb"]
     _, version = published(tmp_path, {"profiles": profiles})
-    with pytest.raises(RecipeError, match=message):
+    with pytest.raises(RecipeError, match=named):
         whatif(str(tmp_path), version, [change])
 
 
@@ -205,7 +207,7 @@ def test_characters_are_those_of_the_rows_that_are_kept(tmp_path: Path) -> None:
 def test_a_version_without_the_stage_is_refused(tmp_path: Path) -> None:
     entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {}, "verdicts": {}, "prefix": ""}
     version = version_log.append(str(tmp_path), entry | {"documents": 0, "tokens": 0, "sequences": 0})
-    with pytest.raises(RecipeError, match="no filter_quality, so no signals"):
+    with pytest.raises(RecipeError, match=r"version 1 of recipe web .*filter_quality"):
         whatif(str(tmp_path), version, [])
 
 
@@ -215,7 +217,7 @@ def test_signals_of_an_earlier_version_are_refused() -> None:
     signals = batch.column("signals_fineweb")
     names = [name.replace("char_duplicates_ratio", "char_dup_ratio") for name in signals.type.names]
     earlier = replace_column(batch, "signals_fineweb", pa.StructArray.from_arrays(signals.flatten(), names=names))
-    with pytest.raises(RecipeError, match="signals_fineweb has no 'char_duplicates_ratio': an earlier version"):
+    with pytest.raises(RecipeError, match=r"signals_fineweb .*'char_duplicates_ratio'"):
         failures(earlier, Decision(params, {}))
 
 
@@ -223,7 +225,7 @@ def test_signals_that_do_not_explain_the_decisions_are_refused(tmp_path: Path) -
     _, version = published(tmp_path)
     path = tmp_path / version.manifests["filter_quality"]
     resealed(path, **json.loads(path.read_text().replace('"c4:curly_bracket":', '"c4:lorem_ipsum":')))
-    with pytest.raises(ContractError, match="its signals explain"):
+    with pytest.raises(ContractError, match=re.escape(f"{path}: ") + ".*c4:curly_bracket.*c4:lorem_ipsum"):
         whatif(str(tmp_path), version, [])
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,7 +69,7 @@ def test_an_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     from refinery_launch import address_of
 
     monkeypatch.setenv("AIRFLOW_CONN_RAY_DEFAULT", json.dumps({"conn_type": "generic", "host": "ray-head"}))
-    with pytest.raises(RecipeError, match=r"'ray-head' is no address of Ray: it has no port. Set the connection"):
+    with pytest.raises(RecipeError, match=r"'ray-head' .* ray_default "):
         address_of("ray")
 
 
@@ -77,7 +78,7 @@ def test_a_jobs_api_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) 
 
     place = f"127.0.0.1:{free_port()}"
     monkeypatch.setenv("AIRFLOW_CONN_RAY_DEFAULT", json.dumps({"conn_type": "generic", "host": f"http://{place}"}))
-    with pytest.raises(JobLost, match=rf"http://{place} does not answer .*start that cluster, or correct its address"):
+    with pytest.raises(JobLost, match=re.escape(f"http://{place} ")):
         submit(replace(REQUEST, engine="ray"), "try1")
 
 

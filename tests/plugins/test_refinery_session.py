@@ -92,7 +92,7 @@ def test_two_requests_share_a_driver_and_a_trigger_sees_the_reply(request_here: 
 def test_a_refusal_comes_back_as_itself(request_here: RefineRequest) -> None:
     from refinery_session import post, wait
 
-    with pytest.raises(RecipeError, match="unknown key 'no'"):
+    with pytest.raises(RecipeError, match=r"ingest: .*'no'"):
         wait(post(replace(request_here, params={"no": "such"}), "try1"))
 
 
@@ -106,7 +106,7 @@ def test_a_lost_driver_is_named_with_its_log_and_the_next_try_starts_another(
         if drivers() and Session(waiting.root, waiting.session).driver_names(1):
             break
     monkeypatch.setattr(sessions, "LISTEN", 0.0)
-    with pytest.raises(JobLost, match=r"driver 1 of ingest-\w+ ended before it answered ingest-.*its log .* ends:"):
+    with pytest.raises(JobLost, match=rf"driver 1 of {waiting.session} .*{waiting.job}"):
         collect(waiting, LOST)
     again = post(request_here, "try2")
     assert again.driver == 2
@@ -115,7 +115,7 @@ def test_a_lost_driver_is_named_with_its_log_and_the_next_try_starts_another(
 def test_a_reply_that_went_with_its_root_is_a_lost_job(tmp_path: Path) -> None:
     from refinery_session import Waiting, collect
 
-    with pytest.raises(JobLost, match=r"driver 1 of s ended before it answered j"):
+    with pytest.raises(JobLost, match=r"driver 1 of s .*j"):
         collect(Waiting(str(tmp_path / "removed"), "s", "j", 1, ""), REPLIED)
 
 
@@ -135,7 +135,7 @@ def test_a_driver_that_ends_as_it_starts_is_known_at_once_by_all_who_wait_for_it
 
     monkeypatch.setattr(sessions, "LISTEN", 0.0)
     monkeypatch.setenv("PYTHONHOME", "/nowhere")  # as an image without what it needs
-    with pytest.raises(JobLost, match=r"(?s)driver 1 of ingest-\w+ ended as it started.* its log .* ends: .*encodings"):
+    with pytest.raises(JobLost, match=rf"(?s)driver 1 of {Session.of(request_here).name} .*encodings"):
         post(request_here, "try1")
     session = Session.of(request_here)
     (job,) = open_jobs(session.job_names())
@@ -150,7 +150,7 @@ def test_a_driver_that_cannot_be_started_leaves_the_session_open_for_the_next_tr
     from refinery_session import post
 
     monkeypatch.setattr(os, "environ", {**os.environ, "BAD": "\0"})
-    with pytest.raises(ValueError, match="null byte"):
+    with pytest.raises(ValueError):  # noqa: PT011 -- of the system, which names nothing
         post(request_here, "try1")
     monkeypatch.undo()
     assert post(request_here, "try2").driver == 2
@@ -197,5 +197,5 @@ def test_a_task_keeps_its_try_when_a_driver_is_lost(
                 task.resume(context, {"state": LOST, "waiting": waiting})
             assert deferred.value.trigger.waiting["driver"] == number
             assert deferred.value.trigger.waiting["job"] == waiting["job"]
-        with pytest.raises(JobLost, match="driver 4 of ingest"):
+        with pytest.raises(JobLost, match=f"driver 4 of {deferred.value.trigger.waiting['session']}"):
             task.resume(context, {"state": LOST, "waiting": deferred.value.trigger.waiting})
