@@ -118,7 +118,9 @@ def _listed(folder: Folder, listing: str, snapshot: str) -> Listing:
         raise ContractError(message)
     names = [line if line in folder.files else line.rpartition("/")[2] for line in lines]
     _require_some(folder, listing, names)
-    absent = {line: -1 for line, name in zip(lines, names, strict=True) if name not in folder.files}
+    skipped = {name for name in names if shown(name) in folder.skipped}
+    pairs = zip(lines, names, strict=True)
+    absent = {name if name in skipped else line: -1 for line, name in pairs if name not in folder.files}
     _require(folder, absent, len(lines))
     return Listing(snapshot, tuple((name, folder.files[name], "") for name in names), (), _skipped(folder), listing)
 

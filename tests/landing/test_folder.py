@@ -1,6 +1,7 @@
 """Every entry of an input folder is read, or skipped with a reason, or refused with a name; none of them hangs."""
 
 import os
+import re
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.errors import NothingLanded, RecipeError
+from pipeline_tasks.errors import NothingLanded, RecipeError, SnapshotIncomplete
 from pipeline_tasks.landing.arrival import MISSING, arrival_of
 from pipeline_tasks.landing.folder import refuse_overlap
 from pipeline_tasks.landing.listing import land, list_snapshot
@@ -111,7 +112,7 @@ def test_symlinks_are_followed_only_to_files_that_are_not_read_anyway(crawl: Pat
 
 def test_a_folder_of_nothing_but_skipped_entries_says_why(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.warc.gz")
-    with pytest.raises(NothingLanded, match=r"an empty snapshot: .*1 are skipped, first a\.warc\.gz \(a FIFO\)"):
+    with pytest.raises(NothingLanded, match=rf"{re.escape(str(tmp_path))} .* a\.warc\.gz .*FIFO"):
         list_snapshot(str(tmp_path))
     assert arrival_of(str(tmp_path)).state == MISSING
 
@@ -119,7 +120,7 @@ def test_a_folder_of_nothing_but_skipped_entries_says_why(tmp_path: Path) -> Non
 def test_a_promised_file_that_is_skipped_says_why(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.warc.gz")
     (tmp_path / "warc.paths").write_text("crawl-data/a.warc.gz\n")
-    with pytest.raises(OSError, match="1 of 1 promised files have not landed whole, 1 missing"):
+    with pytest.raises(SnapshotIncomplete, match=rf"{re.escape(str(tmp_path))}: .* a\.warc\.gz .*FIFO"):
         list_snapshot(str(tmp_path))
 
 
@@ -133,7 +134,7 @@ def test_a_folder_that_may_not_be_entered_is_named() -> None:
         if not user:
             os.seteuid(65534)  # nobody: the superuser may enter any folder
         try:
-            with pytest.raises(RecipeError, match=r"day/closed: permission denied; give this user access"):
+            with pytest.raises(RecipeError, match=re.escape(f"{closed}: ")):
                 list_snapshot(str(closed.parent))
         finally:
             os.seteuid(user)
@@ -165,9 +166,10 @@ def test_the_folder_of_a_table_with_a_log_is_refused(tmp_path: Path, kind: str, 
     for name in (TABLES[kind], "part-0.parquet"):
         (tmp_path / (above + name)).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / (above + name)).write_bytes(b"PAR1")
-    with pytest.raises(RecipeError, match=rf"is {kind} \(it has {above}.*Export its current rows"):
+    named = f"{re.escape(str(tmp_path))} .*{kind} .*{re.escape(above)}"
+    with pytest.raises(RecipeError, match=named):
         list_snapshot(str(tmp_path))
-    with pytest.raises(RecipeError, match=kind):  # waiting does not help: the sensor must not wait
+    with pytest.raises(RecipeError, match=named):  # waiting does not help: the sensor must not wait
         arrival_of(str(tmp_path))
     (tmp_path / "warc.paths").write_text(f"{above}part-0.parquet")
     assert len(list_snapshot(str(tmp_path)).files) == 1
@@ -186,19 +188,19 @@ def test_files_that_are_called_like_a_part_of_a_table_are_no_table(crawl: Path) 
 @pytest.mark.parametrize(
     ("root", "uri", "relation"),
     [
-        ("/x/a", "/x/a", "is the output"),
-        ("/x/a/", "/x/b/../a", "is the output"),
-        ("/x/a/out", "/x/a", "contains the output"),
-        ("/x/a", "/x/a/in", "lies in the output"),
-        ("/x/a", "file:///x/a/in", "lies in the output"),
-        ("file:///x/a/out", "/x//a/", "contains the output"),
-        ("/x/a", "/", "contains the output"),
+        ("/x/a", "/x/a", "is"),
+        ("/x/a/", "/x/b/../a", "is"),
+        ("/x/a/out", "/x/a", "contains"),
+        ("/x/a", "/x/a/in", "lies in"),
+        ("/x/a", "file:///x/a/in", "lies in"),
+        ("file:///x/a/out", "/x//a/", "contains"),
+        ("/x/a", "/", "contains"),
         ("/x/a", "/x/ab", None),
         ("/x/ab", "/x/a", None),
         ("/x/a/out", "/x/a/in.warc.gz", None),
-        ("s3://b/a", "s3://b/a/", "is the output"),
-        ("s3://b/a/out", "s3://b", "contains the output"),
-        ("s3://b", "s3://b/in/2026", "lies in the output"),
+        ("s3://b/a", "s3://b/a/", "is"),
+        ("s3://b/a/out", "s3://b", "contains"),
+        ("s3://b", "s3://b/in/2026", "lies in"),
         ("s3://b/a", "s3://b/ab", None),
         ("s3://b/a", "s3://c/a", None),
         ("s3://b/a", "/b/a", None),
@@ -208,13 +210,13 @@ def test_input_and_output_are_kept_apart(root: str, uri: str, relation: str | No
     if relation is None:
         refuse_overlap(root, uri)
         return
-    with pytest.raises(RecipeError, match=f"the input {uri} {relation} {root}; keep them apart"):
+    with pytest.raises(RecipeError, match=f" {re.escape(uri)} {relation} .* {re.escape(root)};"):
         refuse_overlap(root, uri)
 
 
 def test_a_symlink_hides_no_overlap(crawl: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(crawl)
-    with pytest.raises(RecipeError, match="contains the output"):
+    with pytest.raises(RecipeError, match=re.escape(f"{crawl} contains ")):
         land(str(tmp_path / "link/out"), str(crawl))
-    with pytest.raises(RecipeError, match="is the output"):
+    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path}/link is ")):
         land(str(crawl), str(tmp_path / "link"))
