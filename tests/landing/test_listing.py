@@ -1,6 +1,5 @@
 """A snapshot is landed when every file it promises exists, and its identity is its content."""
 
-import contextlib
 import gzip
 import hashlib
 import json
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline_tasks.errors import ContractError, RecipeError, RefineryError, SnapshotIncomplete
+from pipeline_tasks.errors import ContractError, NothingLanded, RecipeError, RefineryError, SnapshotIncomplete
 from pipeline_tasks.landing.arrival import COMPLETE, INCOMPLETE, MISSING, arrival_of
 from pipeline_tasks.landing.listing import NAMED, land, landing_of, list_snapshot
 from pipeline_tasks.store.storage import connect
@@ -41,10 +40,7 @@ FILES = {"part/a.warc.gz": b"first", "part/b.warc.gz": b"second"}
 def test_a_promised_snapshot_is_complete_when_every_file_has_its_size(any_root: str) -> None:
     assert arrival_of(any_root).state == MISSING
     put(any_root, {"snapshot.json": promise(FILES)})
-    with pytest.raises(
-        SnapshotIncomplete,
-        match=r"2 of 2 promised files have not landed whole, 2 missing: part/a\.warc\.gz, part/b\.warc\.gz; wait",
-    ):
+    with pytest.raises(SnapshotIncomplete, match=rf"{re.escape(any_root)}.* part/a\.warc\.gz, part/b\.warc\.gz"):
         list_snapshot(any_root)
     put(any_root, {"part/b.warc.gz": b"sec"})
     arrival = arrival_of(any_root)
@@ -68,7 +64,8 @@ def test_a_given_name_goes_before_the_promised_one(any_root: str) -> None:
 
 def test_an_error_names_a_few_of_many_missing_files(tmp_path: Path) -> None:
     put(str(tmp_path), {"snapshot.json": promise({f"{number:02}.warc": b"x" for number in range(NAMED + 5)})})
-    with pytest.raises(SnapshotIncomplete, match=r"15 missing: 00\.warc, .*09\.warc and 5 more; wait"):
+    names = [f"{number:02}.warc" for number in range(NAMED)]
+    with pytest.raises(SnapshotIncomplete, match=re.escape(f" {', '.join(names)} and 5 ")):
         list_snapshot(str(tmp_path))
 
 
@@ -97,13 +94,13 @@ def test_a_snapshot_without_a_list_is_complete_and_settles_when_nothing_changes(
 )
 def test_a_promise_that_cannot_be_read_is_refused(tmp_path: Path, body: bytes) -> None:
     put(str(tmp_path), {"snapshot.json": body})
-    with pytest.raises(ContractError, match=r"snapshot\.json is not"):
+    with pytest.raises(ContractError, match=re.escape(f"{tmp_path}/snapshot.json ")):
         list_snapshot(str(tmp_path))
 
 
 def test_a_promise_of_nothing_is_an_empty_snapshot(tmp_path: Path) -> None:
     put(str(tmp_path), {"snapshot.json": promise({})})
-    with pytest.raises(RecipeError, match=r"an empty snapshot: snapshot\.json promises no files"):
+    with pytest.raises(NothingLanded, match=rf"{re.escape(str(tmp_path))} .*snapshot\.json"):
         list_snapshot(str(tmp_path))
     assert arrival_of(str(tmp_path)).state != COMPLETE
 
@@ -112,7 +109,7 @@ def test_a_promise_that_names_a_file_twice_is_refused(tmp_path: Path) -> None:
     body = json.loads(promise(FILES))
     body["files"] += body["files"][:1]
     put(str(tmp_path), FILES | {"snapshot.json": json.dumps(body).encode()})
-    with pytest.raises(ContractError, match=r"snapshot\.json names part/a\.warc\.gz 2 times"):
+    with pytest.raises(ContractError, match=re.escape(f"{tmp_path}/snapshot.json ") + r".*part/a\.warc\.gz"):
         list_snapshot(str(tmp_path))
 
 
@@ -131,10 +128,9 @@ PATHS = b"crawl-data/CC-MAIN-2026-45/segments/1/warc/a.warc.gz\ncrawl-data/CC-MA
 @pytest.mark.parametrize("name", ["warc.paths.gz", "warc.paths", "wet.paths.gz"])
 def test_common_crawls_own_listing_is_a_promise(any_root: str, name: str) -> None:
     put(any_root, {name: gzip.compress(PATHS) if name.endswith(".gz") else PATHS, "a.warc.gz": b"first"})
-    with pytest.raises(
-        SnapshotIncomplete, match=r"1 of 2 promised files have not landed whole, 1 missing: crawl-data/.*b\.warc\.gz"
-    ):
+    with pytest.raises(SnapshotIncomplete, match=r" crawl-data/\S*b\.warc\.gz") as refusal:
         list_snapshot(any_root)
+    assert "a.warc.gz" not in str(refusal.value)
     put(any_root, {"b.warc.gz": b"second"})
     assert [name for name, _, _ in list_snapshot(any_root).files] == ["a.warc.gz", "b.warc.gz"]
 
@@ -148,18 +144,20 @@ def test_a_listing_with_its_folders_is_a_promise_too(tmp_path: Path) -> None:
 def test_a_listing_that_is_still_landing_is_waited_for(tmp_path: Path, body: bytes) -> None:
     put(str(tmp_path), {"warc.paths.gz": body, "a.warc.gz": b"first"})
     if body:
-        with pytest.raises(SnapshotIncomplete, match=r"warc\.paths\.gz cannot be read .*wait until it has landed"):
+        with pytest.raises(SnapshotIncomplete, match=re.escape(f"{tmp_path}/warc.paths.gz ")):
             list_snapshot(str(tmp_path))
     assert arrival_of(str(tmp_path)).state != COMPLETE
 
 
-def test_a_listing_that_inflates_without_end_is_refused(tmp_path: Path) -> None:
-    line = b"crawl-data/a.warc.gz\n"
-    bombs = {"bytes": gzip.compress(bytes(65 << 20)), "lines": gzip.compress(line * 1_000_001)}
-    for kind, body in bombs.items():
-        put(str(tmp_path / kind), {"warc.paths.gz": body, "a.warc.gz": b"x"})
-        with pytest.raises(ContractError, match=rf"warc\.paths\.gz has (?:more than \d+|1000001) {kind}"):
-            list_snapshot(str(tmp_path / kind))
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [(bytes(65 << 20), "bytes"), (b"crawl-data/a.warc.gz\n" * 1_000_001, "1000001 lines")],
+    ids=["bytes", "lines"],
+)
+def test_a_listing_that_inflates_without_end_is_refused(tmp_path: Path, body: bytes, named: str) -> None:
+    put(str(tmp_path), {"warc.paths.gz": gzip.compress(body, 1), "a.warc.gz": b"x"})
+    with pytest.raises(ContractError, match=re.escape(f"{tmp_path}/warc.paths.gz ") + f".* {named}"):
+        list_snapshot(str(tmp_path))
 
 
 @given(st.binary(max_size=200) | st.binary(max_size=200).map(gzip.compress), st.sampled_from(["", ".gz"]))
@@ -169,8 +167,13 @@ def test_any_bytes_as_a_listing_are_a_named_error_or_files(tmp_path: Path, body:
     folder = tmp_path / "any"
     shutil.rmtree(folder, ignore_errors=True)
     put(str(folder), {name: body, "a.warc.gz": b"x"})
-    with contextlib.suppress(RefineryError):
-        assert list_snapshot(str(folder)).files
+    try:
+        listing = list_snapshot(str(folder))
+    except RefineryError as error:
+        assert str(folder) in str(error)  # noqa: PT017 -- either outcome is right, and each is checked
+    else:
+        assert listing.files
+        assert {path for path, _, _ in listing.files} <= {"a.warc.gz", name}
 
 
 JSON = st.recursive(
@@ -190,7 +193,7 @@ def test_any_promise_is_a_named_error_or_files(tmp_path: Path, body: bytes | str
 
 def test_a_promise_that_nests_without_end_is_refused(tmp_path: Path) -> None:
     put(str(tmp_path), {"snapshot.json": b'{"files": ' + b"[" * 200_000})
-    with pytest.raises(ContractError, match=r"snapshot\.json is not"):
+    with pytest.raises(ContractError, match=re.escape(f"{tmp_path}/snapshot.json ")):
         list_snapshot(str(tmp_path))
 
 
@@ -227,9 +230,10 @@ def test_a_folder_of_snapshots_is_refused_with_the_way_out(any_root: str, above:
     bodies = {"a.jsonl": b"{}"}
     days = {f"{above}2026-11-2{day}/": bodies | {"snapshot.json": promise(bodies)} for day in (0, 1, 2)}
     put(any_root, {f"{day}{name}": body for day, files in days.items() for name, body in files.items()})
-    with pytest.raises(RecipeError, match=rf"--input {re.escape(any_root)}/{above}2026-11-20\); to refine them as one"):
+    named = re.escape(f"--input {any_root}/{above}2026-11-20)")
+    with pytest.raises(RecipeError, match=named):
         list_snapshot(any_root)
-    with pytest.raises(RecipeError, match="contains several snapshots"):  # waiting does not help
+    with pytest.raises(RecipeError, match=named):  # waiting does not help
         arrival_of(any_root)
     assert list_snapshot(f"{any_root}/{above}2026-11-20").snapshot == "2026-11-20"
     whole = {f"{day}a.jsonl": b"{}" for day in days}
@@ -255,7 +259,7 @@ def test_a_folder_with_folders_is_one_snapshot(tmp_path: Path, lists: dict[str, 
 @pytest.mark.parametrize("files", [{}, {"README.md": b"x", "_SUCCESS": b""}], ids=["nothing", "nothing to read"])
 def test_an_empty_snapshot_is_refused_with_what_is_wanted(any_root: str, files: dict[str, bytes]) -> None:
     put(any_root, files)
-    with pytest.raises(RecipeError, match=r"WARC, .*WET, JSONL or Parquet"):
+    with pytest.raises(NothingLanded, match=f"{re.escape(any_root)} .*WARC, .*WET, JSONL or Parquet"):
         land(any_root + "-out", any_root)
     assert arrival_of(any_root).state != COMPLETE
 

@@ -67,8 +67,8 @@ def test_a_page_without_a_media_type_has_none_but_in_an_arc() -> None:
     """The type of a WARC record is that of its block, `application/http`; an ARC's is that of its page."""
     bare = b"HTTP/1.1 200 OK\r\n\r\n<p>"
     fields = {"warc-type": "response", "content-type": "text/html", "warc-target-uri": "http://a.b/"}
-    for arc, expected in ((False, None), (True, "text/html")):
-        assert record_row(Head(10, 20, dict(fields), arc=arc), bare, 0, 9, "f").content_type == expected
+    rows = [record_row(Head(10, 20, dict(fields), arc=arc), bare, 0, 9, "f") for arc in (False, True)]
+    assert [row.content_type for row in rows] == [None, "text/html"]
 
 
 def test_a_sound_text_says_nothing_of_replacements() -> None:

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import multiprocessing
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -89,7 +90,7 @@ def test_ranges_are_read_whole_or_refused(any_root: str) -> None:
     ranges = [(0, 5), (10_000, 10_240), (300, 300), (7, 8), *((at, at + 9) for at in range(1000, 1500, 20))]
     assert store.read_ranges("object", ranges) == [body[start:stop] for start, stop in ranges]
     for beyond in ((10_239, 10_241), (20_000, 20_001)):
-        with pytest.raises(DigestMismatch, match=r"object has 10240 bytes and its manifest promised .* cut short"):
+        with pytest.raises(DigestMismatch, match=f"{re.escape(any_root)}/object .*{len(body)}.*{beyond[1]}"):
             store.read_ranges("object", [(0, 5), beyond])
     with pytest.raises(FileNotFoundError):
         store.read_ranges("two", [(0, 1), (2, 3)])
@@ -129,7 +130,7 @@ def test_no_path_leads_out_of_the_root(any_root: str, path: str, tmp_path: Path)
         lambda: store.delete(path),
         lambda: list(store.list(path)),
     ):
-        with pytest.raises(ContractError, match="leads out of the root"):
+        with pytest.raises(ContractError, match=re.escape(f"{any_root}: ") + f".*{re.escape(repr(path)[:-1])}/?'"):
             call()
     assert (tmp_path / "outside").read_bytes() == b"not ours"
 
@@ -150,9 +151,9 @@ def test_exactly_one_of_many_racing_writers_wins(any_root: str) -> None:
             won = list(pool.map(lambda body: store.create(name, body), bodies))
         return [body for body, mine in zip(bodies, won, strict=True) if mine], store.read(name)
 
-    for number in range(ROUNDS):
-        winners, kept = race(f"race/{number}")
-        assert winners == [kept]
+    races = [race(f"race/{number}") for number in range(ROUNDS)]
+    assert [winners for winners, _ in races] == [[kept] for _, kept in races]
+    assert len(races) == ROUNDS > 1
 
 
 def test_twins_that_race_with_equal_bytes_all_succeed(any_root: str) -> None:
@@ -167,7 +168,7 @@ def test_a_commit_of_other_bytes_is_refused_and_the_first_stays(any_root: str) -
     store = connect(any_root)
     commit(store, "stage/print/manifest.json", b"first")
     commit(store, "stage/print/manifest.json", b"first")
-    with pytest.raises(DeterminismViolation, match=r"stage/print/manifest\.json was committed with other bytes"):
+    with pytest.raises(DeterminismViolation, match=re.escape(f"{any_root}/stage/print/manifest.json ")):
         commit(store, "stage/print/manifest.json", b"second")
     assert store.read("stage/print/manifest.json") == b"first"
 
@@ -226,10 +227,12 @@ def test_the_size_of_a_file_that_comes_and_goes_is_its_own_or_none(tmp_path: Pat
     with ThreadPoolExecutor(1) as pool:
         comes_and_goes = pool.submit(come_and_go)
         try:
-            assert {store.size("object") for _ in range(20_000)} <= {None, 0, 1}
+            sizes = {store.size("object") for _ in range(20_000)}
         finally:
             done.set()
         comes_and_goes.result()
+    assert sizes <= {None, 0, 1}
+    assert len(sizes) > 1
 
 
 def test_nothing_is_listed_below_a_name_that_no_folder_can_have(any_root: str) -> None:
@@ -274,7 +277,7 @@ def test_a_file_that_changed_since_it_was_planned_is_not_used(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     connect(s3_root).create("model.bin", b"other weights")
-    with pytest.raises(DigestMismatch, match=r"model\.bin: SHA-256 is"):
+    with pytest.raises(DigestMismatch, match=re.escape(f"{s3_root}/model.bin: ")):
         storage.localize(f"{s3_root}/model.bin", hashlib.sha256(b"weights").hexdigest())
     assert not list(tmp_path.rglob("model.bin"))
 
@@ -285,7 +288,7 @@ def test_a_local_file_that_changed_since_it_was_planned_is_not_used(tmp_path: Pa
     digest = hashlib.sha256(b"weights").hexdigest()
     assert storage.localize(str(model), digest) == storage.localize(f"file://{model}", digest) == str(model)
     model.write_bytes(b"other weights")
-    with pytest.raises(DigestMismatch, match=r"model\.bin: SHA-256 is .*run it again"):
+    with pytest.raises(DigestMismatch, match=re.escape(f"{model}: ")):
         storage.localize(str(model), digest)
 
 
@@ -296,9 +299,11 @@ def test_a_damaged_copy_in_the_cache_is_made_again(
     connect(s3_root).create("model.bin", b"weights")
     digest = hashlib.sha256(b"weights").hexdigest()
     copy = Path(storage.localize(f"{s3_root}/model.bin", digest))
+    bodies = []
     for damaged in (b"weight", b"weightz"):
         copy.write_bytes(damaged)
-        assert Path(storage.localize(f"{s3_root}/model.bin", digest)).read_bytes() == b"weights"
+        bodies.append(Path(storage.localize(f"{s3_root}/model.bin", digest)).read_bytes())
+    assert bodies == [b"weights"] * 2
 
 
 # --- Processes that die ------------------------------------------------------------------------------------------
@@ -347,7 +352,7 @@ def test_an_empty_object_is_no_commit(any_root: str) -> None:
     assert store.create("stage/manifest.json", b"")
     commit(store, "stage/manifest.json", b"body")
     commit(store, "stage/manifest.json", b"body")
-    with pytest.raises(DeterminismViolation, match="other bytes"):
+    with pytest.raises(DeterminismViolation, match=re.escape(f"{any_root}/stage/manifest.json ")):
         commit(store, "stage/manifest.json", b"other")
     assert store.read("stage/manifest.json") == b"body"
 
@@ -373,7 +378,7 @@ def small_files() -> Iterator[None]:
 
 def test_a_full_disk_is_no_space_and_shows_nothing(tmp_path: Path) -> None:
     store = connect(str(tmp_path / "root"))
-    with small_files(), pytest.raises(NoSpace, match="no space left on the disk"):
+    with small_files(), pytest.raises(NoSpace, match=re.escape(f"{tmp_path}/root/stage/")):
         store.create("stage/manifest.json", bytes(100_000))
     assert list((tmp_path / "root").rglob("*")) == [tmp_path / "root" / "stage"]
 
@@ -387,19 +392,19 @@ def test_a_full_disk_stops_a_shard(tmp_path: Path) -> None:
     with small_files():
         writer = ShardWriter(rows.schema)
         writer.write(rows)
-        with pytest.raises(NoSpace, match="set TMPDIR"):
+        with pytest.raises(NoSpace, match="TMPDIR"):
             writer.store(str(tmp_path / "root"), "stage/data")
     assert paths(str(tmp_path / "root")) == []
 
 
 def test_a_place_that_cannot_be_a_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(RecipeError, match=r"file/root/object: cannot be written \(Not a directory\)"):
+    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path}/file/root/object: ")):
         connect(str(tmp_path / "file" / "root")).create("object", b"")
 
 
 def test_an_unknown_kind_of_store_is_refused() -> None:
-    with pytest.raises(RecipeError, match="no storage of this kind; give s3://bucket/prefix or a local path"):
+    with pytest.raises(RecipeError, match="gs://bucket/prefix: "):
         connect("gs://bucket/prefix")
 
 
@@ -412,26 +417,26 @@ def test_a_missing_bucket_is_named(s3_root: str) -> None:
         lambda path: store.create(path, b""),
         lambda path: [*store.list(path)],
     ):
-        with pytest.raises(RecipeError, match=r"bucket.* does not exist; create it"):
+        with pytest.raises(RecipeError, match=r"\brefinery-nobody-made-this\b"):
             call("object")
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "named"),
     [
-        ((403, "InvalidAccessKeyId"), r"refused the credentials \(InvalidAccessKeyId\); check AWS_ACCESS_KEY_ID"),
-        ((403, "SignatureDoesNotMatch"), "refused the credentials"),
-        ((403, "AccessDenied"), "refused the credentials"),
-        ((403, "RequestTimeTooSkewed"), "clock differs"),
+        ((403, "InvalidAccessKeyId"), r"\(InvalidAccessKeyId\).*AWS_ACCESS_KEY_ID"),
+        ((403, "SignatureDoesNotMatch"), r"\(SignatureDoesNotMatch\).*AWS_SECRET_ACCESS_KEY"),
+        ((403, "AccessDenied"), r"\(AccessDenied\).*AWS_SECRET_ACCESS_KEY"),
+        ((403, "RequestTimeTooSkewed"), "NTP"),
     ],
 )
-def test_a_refusal_says_what_to_mend(s3_root: str, faults: FaultyS3, fault: tuple[int, str], said: str) -> None:
+def test_a_refusal_says_what_to_mend(s3_root: str, faults: FaultyS3, fault: tuple[int, str], named: str) -> None:
     for method, call in (
         ("PUT", lambda: connect(s3_root).create("object", b"")),
         ("GET", lambda: connect(s3_root).read("object")),
     ):
         faults.coming.append((method, fault))
-        with pytest.raises(RecipeError, match=said):
+        with pytest.raises(RecipeError, match=f"{re.escape(s3_root)}/object: .*{named}"):
             call()
     assert len(faults.happened) == 2
 
@@ -457,7 +462,7 @@ def test_a_commit_whose_answers_are_all_lost_is_recognized(
     faults.coming.append(("PUT", "lost_answer"))
     assert not connect(s3_root).create("object", b"other")
     faults.coming.append(("PUT", (503, "SlowDown")))
-    with pytest.raises(StorageBusy, match="SlowDown"):
+    with pytest.raises(StorageBusy, match=re.escape(f"{s3_root}/two: ")):
         connect(s3_root).create("two", b"mine")
     assert paths(s3_root) == ["object"]
 
@@ -471,7 +476,7 @@ def test_a_body_that_breaks_off_is_requested_again(s3_root: str, faults: FaultyS
     with connect(s3_root).open("data/file") as stream:
         assert stream.read(8 * 1024 * 1024) + stream.read() == body
     faults.coming += [("GET", "short_body")] * 3
-    with pytest.raises(StorageBusy, match="data/file"):
+    with pytest.raises(StorageBusy, match=re.escape(f"{s3_root}/data/file: ")):
         connect(s3_root).read("data/file")
     assert len(faults.happened) == 7
 
@@ -484,7 +489,7 @@ def test_ranges_survive_what_networks_do(s3_root: str, faults: FaultyS3) -> None
         assert store.read_ranges("object", [(10, 20), (4000, 5000)]) == [body[10:20], body[4000:]]
     assert len(faults.happened) == 5
     faults.coming.append(("GET", "whole_body"))
-    with pytest.raises(StorageBusy, match=r"/object: the store sent 5000 of 10 bytes; try again"):
+    with pytest.raises(StorageBusy, match=f"{re.escape(s3_root)}/object: .* 5000 .* 10 "):
         store.read_ranges("object", [(10, 20)])
 
 
@@ -503,7 +508,7 @@ def test_missing_credentials_are_named(s3_root: str, tmp_path: Path, monkeypatch
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    with pytest.raises(RecipeError, match="no S3 credentials; set AWS_ACCESS_KEY_ID"):
+    with pytest.raises(RecipeError, match=f"{re.escape(s3_root)}/object: .*AWS_ACCESS_KEY_ID"):
         connect(s3_root).read("object")
 
 
@@ -513,16 +518,16 @@ def test_an_output_is_tried_before_anything_starts(
     """An S3 output without credentials was found after 77 s, by its first task."""
     storage.require_usable(s3_root)
     storage.require_usable(str(tmp_path / "new" / "root"))
-    with pytest.raises(RecipeError, match=r"s3://refinery-nobody-made-this/x: bucket.*does not exist; create it"):
+    with pytest.raises(RecipeError, match="s3://refinery-nobody-made-this/x: "):
         storage.require_usable("s3://refinery-nobody-made-this/x")
     with monkeypatch.context() as patch:
         patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
-        with pytest.raises(StorageBusy, match=rf"{s3_root}: the object store did not answer.*AWS_ENDPOINT_URL"):
+        with pytest.raises(StorageBusy, match=f"{re.escape(s3_root)}: .*AWS_ENDPOINT_URL"):
             storage.require_usable(s3_root)
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    with pytest.raises(RecipeError, match=rf"{s3_root}: no S3 credentials; set AWS_ACCESS_KEY_ID"):
+    with pytest.raises(RecipeError, match=f"{re.escape(s3_root)}: .*AWS_ACCESS_KEY_ID"):
         storage.require_usable(s3_root)
 
 
@@ -535,7 +540,7 @@ def test_what_names_no_store_is_refused_and_no_folder_of_that_name_is_made(
     """`--output s3:/bucket/x` refined into a folder `s3:`; `gs://` failed after its first task."""
     monkeypatch.chdir(tmp_path)
     for call in (storage.connect, storage.require_usable):
-        with pytest.raises(RecipeError, match=r"no storage of this kind; give s3://bucket/prefix or a local path"):
+        with pytest.raises(RecipeError, match=re.escape(uri.rstrip("/"))):
             call(uri)
     assert not [*tmp_path.iterdir()]
 
@@ -563,7 +568,7 @@ def test_a_server_that_redirects_every_request_is_named(monkeypatch: pytest.Monk
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "refinery")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        with pytest.raises(RecipeError, match=r"redirects every request; correct AWS_ENDPOINT_URL or AWS_REGION"):
+        with pytest.raises(RecipeError, match=r"s3://bucket/x: .*AWS_ENDPOINT_URL .*AWS_REGION"):
             storage.require_usable("s3://bucket/x")
         server.shutdown()
 
@@ -572,7 +577,7 @@ def test_an_unreachable_server_is_busy_and_named(s3_root: str, monkeypatch: pyte
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     for call in (connect(s3_root).read, connect(s3_root).size, lambda path: connect(s3_root).create(path, b"")):
-        with pytest.raises(StorageBusy, match=r"did not answer .*127\.0\.0\.1.*check AWS_ENDPOINT_URL"):
+        with pytest.raises(StorageBusy, match=rf"{re.escape(s3_root)}.*127\.0\.0\.1.*AWS_ENDPOINT_URL"):
             call("object")
 
 
@@ -588,7 +593,7 @@ def test_a_large_file_goes_up_in_parts(s3_root: str, tmp_path: Path, monkeypatch
     body = os.urandom(9 * 1024 * 1024)
     put(s3_root, "data/large", body, tmp_path)
     assert connect(s3_root).read("data/large") == body
-    with pytest.raises(RecipeError, match="does not exist"):
+    with pytest.raises(RecipeError, match=r"\brefinery-nobody-made-this\b"):
         put("s3://refinery-nobody-made-this/root", "data/large", body, tmp_path)
 
 
@@ -607,9 +612,9 @@ def test_a_new_object_is_flushed_with_the_entry_of_its_folder(tmp_path: Path, mo
     monkeypatch.setattr(os, "fsync", recorded)
     connect(str(tmp_path)).create("committed/a", b"body")
     put(str(tmp_path), "stored/b", b"body", tmp_path)
-    for path in ("committed/a", "stored/b"):
-        file, folder = (tmp_path / path).stat().st_ino, (tmp_path / path).parent.stat().st_ino
-        assert flushed.index(folder) > flushed.index(file)
+    objects = [tmp_path / "committed/a", tmp_path / "stored/b"]
+    pairs = [(path.stat().st_ino, path.parent.stat().st_ino) for path in objects]
+    assert [(file, folder) for file, folder in pairs if flushed.index(folder) < flushed.index(file)] == []
 
 
 def test_folders_right_under_a_root_are_listed_without_hidden_ones(any_root: str) -> None:
@@ -620,7 +625,7 @@ def test_folders_right_under_a_root_are_listed_without_hidden_ones(any_root: str
 
 
 def test_a_root_without_objects_is_no_root(any_root: str) -> None:
-    with pytest.raises(RecipeError, match=r"has no objects|does not exist"):
+    with pytest.raises(RecipeError, match=re.escape(f"{any_root}/nothing ")):
         storage.require_root(f"{any_root}/nothing")
     connect(f"{any_root}/something").create("a", b"")
     storage.require_root(f"{any_root}/something")

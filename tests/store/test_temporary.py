@@ -1,5 +1,6 @@
 """A process's temporary folder is removed by itself, or by the next owner once it is dead, and by nobody else."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -92,7 +93,7 @@ def test_a_folder_that_others_may_enter_is_refused(place: Path, kind: str) -> No
         folder.chmod(0o755)
     else:
         folder.touch()
-    with pytest.raises(RecipeError, match="set TMPDIR"):
+    with pytest.raises(RecipeError, match=rf"{re.escape(str(folder))}\b.*TMPDIR"):
         temporary.new_folder()
 
 
@@ -102,5 +103,5 @@ def test_a_tmpdir_that_is_not_there_is_named(place: Path, kind: str, monkeypatch
     (place / "file").touch()
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setenv("TMPDIR", str(place / kind))
-    with pytest.raises(RecipeError, match=rf"TMPDIR={place}/{kind}: .*set TMPDIR to a folder that you may write to"):
+    with pytest.raises(RecipeError, match=re.escape(f"TMPDIR={place}/{kind}: ")):
         temporary.new_folder()
