@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.landing.arrival import arrival_of
+from tests.chain import PROJECT
 
 PARAMS = {
     "input": "s3://crawl/{snapshot}",
@@ -131,6 +134,21 @@ def test_the_trigger_fires_once_the_last_promised_file_has_landed(
         "promised files have not landed whole, 1 missing: a.jsonl and 1 of another size: b.jsonl has 1 of 3 bytes; "
         "wait until the snapshot has landed, or land those files again"
     )
+
+
+def test_a_waiting_run_says_what_the_operator_is_told(tmp_path: Path) -> None:
+    """The message that `docs/how-to/operate.md` shows, of a snapshot of two promised files of which one is there."""
+    from refinery_sensor import facts_of, sentence
+
+    page = (PROJECT / "docs" / "how-to" / "operate.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    landing = tmp_path / "2026-11-19"
+    landing.mkdir()
+    promise(landing, "part-0.jsonl", "part-1.jsonl")
+    (landing / "part-0.jsonl").write_bytes(BODY)
+    facts = FACTS | {"snapshot": "2026-11-19", "root": "s3://refinery/root", "until": "2026-11-20 20:00 UTC"}
+    said = sentence(facts_of(arrival_of(str(landing)), facts))
+    assert " ".join(shown.split()) == said.replace(str(landing), "s3://refinery/landing/2026-11-19")
 
 
 def test_the_trigger_waits_until_a_snapshot_without_a_list_grows_no_more(
