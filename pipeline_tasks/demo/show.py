@@ -15,7 +15,7 @@ from pipeline_tasks.inspect.funnel import funnel, funnel_lines
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.decoding import decoder_of
 from pipeline_tasks.publish.published_tokens import open_published
-from pipeline_tasks.recipe import RECIPES
+from pipeline_tasks.recipe import ENGINES, RECIPES
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 RECIPE = "demo"
@@ -28,23 +28,25 @@ LOCATOR = ("snapshot", "file", "offset", "record_id")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the folder."""
+    """Add the folder and the engine."""
     parser.add_argument("--folder", default=FOLDER, help="where the crawl and the output go")
+    parser.add_argument("--engine", choices=ENGINES, default="", help="run every stage there (default: the recipe's)")
 
 
 def answer(options: argparse.Namespace) -> int:
     """Run the demo; return its exit code."""
-    return show(Path(options.folder))
+    return show(Path(options.folder), options.engine)
 
 
-def show(folder: Path) -> int:
-    """Run the demo; return the exit code of the first run that failed, else 0."""
+def show(folder: Path, engine: str = "") -> int:
+    """Run the demo, on one engine or those of its recipe; return the exit code of the first run that failed, else 0."""
     started = time.perf_counter()
     crawl, root = folder / "crawl", str((folder / "root").absolute())
     planted, recipe = _crawl(crawl), recipe_of(folder)
+    way = f"on the engine {engine}" if engine else "with Airflow, Spark and Ray"
     for snapshot in SNAPSHOTS:
-        print_lines([f"\n=== Refining snapshot {snapshot} with Airflow, Spark and Ray ==="])
-        if code := run(RunOptions(str((crawl / snapshot).absolute()), root, snapshot, recipe)):
+        print_lines([f"\n=== Refining snapshot {snapshot} {way} ==="])
+        if code := run(RunOptions(str((crawl / snapshot).absolute()), root, snapshot, recipe, engine=engine)):
             return code
     print_lines(_result_lines(root, planted))
     print_lines(
