@@ -1,6 +1,7 @@
 """Training datasets: what a plan says is what is packed, on any engine; versions, superseded documents, damage, refusals."""
 
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Mapping
@@ -267,10 +268,18 @@ def test_the_rejects_of_a_build_need_no_name_of_a_stage(root: str, capsys: pytes
     assert json.loads(capsys.readouterr().out)["reasons"] == dict(mix.rejected)
 
 
-@pytest.mark.parametrize("spot", [Spot(9, 0, 0), Spot(0, 10**6, 0), Spot(0, 0, 64), Spot(0, 0, -1)])
-def test_tokens_that_are_not_there_are_refused(root: str, spot: Spot) -> None:
+@pytest.mark.parametrize(
+    ("spot", "named"),
+    [
+        (Spot(9, 0, 0), "^shard 9: "),
+        (Spot(0, 10**6, 0), "^sequence 1000000: shard 0 "),
+        (Spot(0, 0, 64), "^token 64: "),
+        (Spot(0, 0, -1), "^token -1: "),
+    ],
+)
+def test_tokens_that_are_not_there_are_refused(root: str, spot: Spot, named: str) -> None:
     built(root, recipe_of())
-    with pytest.raises(RecipeError, match="numbered from 0"):
+    with pytest.raises(RecipeError, match=named):
         open_build(root, version_log.current(root, "corpus")).piece(spot)
 
 
@@ -338,7 +347,7 @@ def test_a_retracted_build_is_not_published_again(root: str, tmp_path: Path) -> 
     copy = str(shutil.copytree(root, tmp_path / "root"))
     first = built(copy, recipe_of())
     assert main(["retract", "build", copy, "--recipe", "corpus", "--reason", "a leak"]) == 0
-    with pytest.raises(RecipeError, match=r"retracted on .* a leak; `refinery retract --undo build .*other documents"):
+    with pytest.raises(RecipeError, match=rf"{copy}: .*corpus .* a leak; `refinery retract --undo build "):
         built(copy, recipe_of())
     with pytest.raises(RecipeError, match="a leak"):
         version_log.current(copy, "corpus")
@@ -359,7 +368,7 @@ def test_a_log_that_was_cut_is_no_smaller_selection(root: str, recipe: str, tmp_
     last = version_log.versions(copy, recipe)[-1].number
     Path(copy, entry_path(recipe, last)).unlink()
     Path(copy, head_path(recipe, last)).unlink()
-    with pytest.raises(ContractError, match=f"datasets/{recipe} was removed or cut"):
+    with pytest.raises(ContractError, match=re.escape(f"{copy}/datasets/{recipe} ")):
         built(copy, recipe_of())
 
 
@@ -542,7 +551,7 @@ def test_cluster_sizes_need_a_deduplication(root: str, tmp_path: Path) -> None:
     recipe.write_text(REFINES.replace("  dedup_exact: {}\n", ""))
     write_crawl(tmp_path / "crawl", scale=0.02)
     refined(str(tmp_path / "root"), str(tmp_path / "crawl" / "2026-11-19"), How(recipe=str(recipe)))
-    with pytest.raises(RecipeError, match="neither dedup_exact nor dedup_minhash"):
+    with pytest.raises(RecipeError, match=r"tiny.* dedup_exact .*dedup_minhash"):
         reply("compose", root=str(tmp_path / "root"), recipe="c", versions=asdict(Versions("tiny", cluster_sizes=True)))
 
 
@@ -555,63 +564,60 @@ def test_selections(root: str) -> None:
     assert snapshots() == ["2026-11-19", "2026-11-20"]
     assert snapshots(snapshots=("2026-11-2*",)) == ["2026-11-20"]
     assert snapshots(until="2026-11-19") == ["2026-11-19"]
-    with pytest.raises(
-        RecipeError, match=r"no published snapshot of recipe tiny is selected by since: 2027; published"
-    ):
+    with pytest.raises(RecipeError, match=r"recipe tiny .*since: 2027; .*: 2026-11-19, 2026-11-20"):
         snapshots(since="2027")
-    others = r"no published snapshot of recipe other is selected by all; published: nothing \(of other recipes: tiny\)"
-    with pytest.raises(RecipeError, match=others):
+    with pytest.raises(RecipeError, match=r"recipe other .*: tiny\)"):
         reply("compose", root=root, recipe="c", versions={"recipe": "other"})
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "named"),
     [
-        ({"select": {"where": {"nothing": {"least": 1}}}}, "no column 'nothing'"),
-        ({"select": {"where": {"language": {"least": 1}}}}, "least and most need numbers"),
-        ({"mix": {"by": "site", "weights": {"x": 1}}}, "no column 'site'"),
+        ({"select": {"where": {"nothing": {"least": 1}}}}, r"select\.where: .*'nothing'"),
+        ({"select": {"where": {"language": {"least": 1}}}}, r"select\.where: language .*string"),
+        ({"mix": {"by": "site", "weights": {"x": 1}}}, r"mix\.by: .*'site'"),
     ],
 )
-def test_columns_that_are_not_there_are_refused(root: str, changes: Mapping[str, Any], message: str) -> None:
-    with pytest.raises(RecipeError, match=message):
+def test_columns_that_are_not_there_are_refused(root: str, changes: Mapping[str, Any], named: str) -> None:
+    with pytest.raises(RecipeError, match=named):
         built(root, recipe_of(**changes))
 
 
 @pytest.mark.parametrize(
-    ("raw", "message"),
+    ("raw", "named"),
     [
-        (BUILDS | {"stages": {"mix": {}}}, "its first stage must be select"),
-        ({"name": "x", "stages": {"select": {}}}, "add `versions:"),
-        (BUILDS | {"versions": {}}, "recipe is required"),
-        (BUILDS | {"versions": {"recipe": "a", "snapshot": "b"}}, "unknown key 'snapshot'"),
-        (BUILDS | {"stages": {"select": {"where": {"x": {}}}}}, "a condition needs"),
+        (BUILDS | {"stages": {"mix": {}}}, "`versions`.* select$"),
+        ({"name": "x", "stages": {"select": {}}}, "select .*`versions: "),
+        (BUILDS | {"versions": {}}, "versions: recipe "),
+        (BUILDS | {"versions": {"recipe": "a", "snapshot": "b"}}, "versions: .*'snapshot'.*'snapshots'"),
+        (BUILDS | {"stages": {"select": {"where": {"x": {}}}}}, "select: where: x: .*any_of, none_of, least .*most"),
+        (BUILDS | {"stages": {"select": {}, "mix": {"weights": {"a": 1}, "epochs": {"a": 2}}}}, "mix: .*'a'.*weights"),
         (
-            BUILDS | {"stages": {"select": {}, "mix": {"weights": {"a": 1}, "epochs": {"a": 2}}}},
-            "in several of weights",
+            BUILDS | {"stages": {"select": {}, "mix": {"temperature": 2, "weights": {"a": 1}}}},
+            "mix: temperature .*weights",
         ),
-        (BUILDS | {"stages": {"select": {}, "mix": {"temperature": 2, "weights": {"a": 1}}}}, "takes the place"),
-        (BUILDS | {"stages": {"select": {}, "mix": {"bands": {"score": [0.5]}}}}, "must be a column of `by`"),
-        (BUILDS | {"stages": {"select": {}}}, "last stages must be shuffle and pack"),
-        ({"name": "x", "stages": {"ingest": {}, "pack": {"method": "best_fit"}}}, "`method: best_fit` does not give"),
-        ({"name": "x", "stages": {"ingest": {}, "pack": {"tail": "pad"}}}, "leave `tail` out of pack"),
-        (BUILDS | {"stages": {"select": {}, "mix": {}, "pack": {}}}, "last stages must be shuffle and pack"),
-        (BUILDS | {"stages": {"select": {}, "pack": {}, "shuffle": {}}}, "they are pack, shuffle"),
-        (BUILDS | {"gates": {"publish": {}}}, "unknown key 'publish'"),
-        (BUILDS | {"name": "tiny"}, "give the dataset another name"),
+        (BUILDS | {"stages": {"select": {}, "mix": {"bands": {"score": [0.5]}}}}, "mix: bands: score .*`by`"),
+        (BUILDS | {"stages": {"select": {}}}, "shuffle .*pack, .* select$"),
+        ({"name": "x", "stages": {"ingest": {}, "pack": {"method": "best_fit"}}}, "`method: best_fit`"),
+        ({"name": "x", "stages": {"ingest": {}, "pack": {"tail": "pad"}}}, "`tail: pad`"),
+        (BUILDS | {"stages": {"select": {}, "mix": {}, "pack": {}}}, "shuffle .*pack, .* mix, pack$"),
+        (BUILDS | {"stages": {"select": {}, "pack": {}, "shuffle": {}}}, "shuffle .*pack, .* pack, shuffle$"),
+        (BUILDS | {"gates": {"publish": {}}}, "gates: .*'publish'.*select, mix, shuffle, takedown, pack"),
+        (BUILDS | {"name": "tiny"}, "recipe tiny "),
     ],
 )
-def test_recipes_that_make_no_sense_are_refused(raw: Mapping[str, Any], message: str) -> None:
-    with pytest.raises(RecipeError, match=message):
+def test_recipes_that_make_no_sense_are_refused(raw: Mapping[str, Any], named: str) -> None:
+    with pytest.raises(RecipeError, match=f"^x.yaml.* {named}"):
         parse_recipe(raw, "x.yaml")
 
 
 def test_a_name_has_snapshots_or_training_datasets(root: str, tmp_path: Path) -> None:
     before = set(Path(root).rglob("*"))
-    with pytest.raises(RecipeError, match="recipe tiny would publish a training dataset"):
+    with pytest.raises(RecipeError, match=re.escape(f"{root}: recipe tiny ")):
         reply("compose", root=root, recipe="tiny", versions={"recipe": "tiny"})
     assert set(Path(root).rglob("*")) == before
     built(root, recipe_of())
-    with pytest.raises(RecipeError, match="recipe corpus would publish a refined snapshot"):
+    with pytest.raises(RecipeError, match=re.escape(f"{root}: recipe corpus ")):
         reply("land", root=root, recipe="corpus", input=str(tmp_path), snapshot="2026-11-21")
 
 
@@ -624,9 +630,9 @@ def test_an_override_of_a_gate_that_builds_do_not_have_is_refused(
 
 def test_a_recipe_is_for_a_snapshot_or_for_a_build() -> None:
     assert load_build("corpus").versions == Versions("web")
-    with pytest.raises(RecipeError, match="no recipe 'web'"):
+    with pytest.raises(RecipeError, match="'web'"):
         load_build("web")
-    with pytest.raises(RecipeError, match="no recipe 'corpus'"):
+    with pytest.raises(RecipeError, match="'corpus'"):
         load_recipe("corpus")
 
 
@@ -634,9 +640,7 @@ def test_versions_with_other_tokenizers_are_not_composed(root: str, monkeypatch:
     versions = version_log.latest_by_snapshot(root, "tiny")
     other = [versions[0], replace(versions[1], tokenizer="0" * 64)]
     monkeypatch.setattr(version_log, "latest_by_snapshot", lambda *_: other)
-    with pytest.raises(
-        ContractError, match=r"snapshot 2026-11-20 of recipe tiny has another tokenizer than 2026-11-19"
-    ):
+    with pytest.raises(ContractError, match=r"2026-11-20 of recipe tiny .*2026-11-19"):
         reply("compose", root=root, recipe="c", versions={"recipe": "tiny"})
 
 
@@ -644,7 +648,7 @@ def test_a_version_without_tokens_is_not_composed(root: str, monkeypatch: pytest
     [first, _] = version_log.latest_by_snapshot(root, "tiny")
     bare = replace(first, manifests={stage: path for stage, path in first.manifests.items() if stage != "tokenize"})
     monkeypatch.setattr(version_log, "latest_by_snapshot", lambda *_: [bare])
-    with pytest.raises(RecipeError, match=r"has no tokens; add `tokenize` to that recipe"):
+    with pytest.raises(RecipeError, match=f"version {first.number} of recipe tiny .*{first.snapshot}.*`tokenize`"):
         reply("compose", root=root, recipe="c", versions={"recipe": "tiny"})
 
 

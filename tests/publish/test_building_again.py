@@ -1,6 +1,7 @@
 """A published training dataset is built again from its `build.json`: the same bytes, or a reason why not."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -145,7 +146,7 @@ def test_snapshots_that_are_not_there_are_listed(small: SmallRoot, tmp_path: Pat
     other = replace(small, root=str(tmp_path / "other"))
     refine(other, DAYS[0])
     carried = Path(small.root, version_log.versions(small.root, DATASET)[0].prefix, "build.json")
-    with pytest.raises(RecipeError, match=rf"has not published what corpus was built from: {DAYS[1]} of recipe small"):
+    with pytest.raises(RecipeError, match=rf"corpus .*: {DAYS[1]} of recipe small"):
         again(other, str(carried))
 
 
@@ -157,10 +158,10 @@ def test_other_code_is_named(small: SmallRoot, monkeypatch: pytest.MonkeyPatch, 
     edited = tmp_path / "build.json"
     edited.write_bytes(seal(raw))
     now = raw["steps"][-1]["version"] - 1
-    with pytest.raises(ContractError, match=rf"it was built by pack {now + 1} \(here {now}\)\. Install the release"):
+    with pytest.raises(ContractError, match=rf"pack {now + 1} \(here {now}\)"):
         again(small, str(edited))
     monkeypatch.setattr(origin, "WRITER", "pyarrow-99 zstandard-9")
-    with pytest.raises(ContractError, match=r"built by pyarrow-.* \(here pyarrow-99 zstandard-9\)"):
+    with pytest.raises(ContractError, match=r"pyarrow-.* \(here pyarrow-99 zstandard-9\)"):
         again(small, "1")
 
 
@@ -171,19 +172,19 @@ def test_other_params_are_named(small: SmallRoot, tmp_path: Path) -> None:
     raw["steps"][-3]["params"]["seed"] = 4
     edited = tmp_path / "build.json"
     edited.write_bytes(seal(raw))
-    with pytest.raises(ContractError, match=r"byte for byte in .*: shuffle becomes .* and was .*its input differs"):
+    with pytest.raises(ContractError, match=re.escape(small.root) + ".*: shuffle "):
         again(small, str(edited))
 
 
 def test_a_damaged_file_is_no_origin(small: SmallRoot, tmp_path: Path) -> None:
     body = Path(small.root, version_log.versions(small.root, DATASET)[0].prefix, "build.json").read_bytes()
-    with pytest.raises(DigestMismatch, match="was changed after it was written"):
+    with pytest.raises(DigestMismatch, match=r"^build\.json "):
         parse_origin(body.replace(b'"corpus"', b'"corpse"'), "build.json")
-    with pytest.raises(ContractError, match="does not say what a dataset was built from"):
+    with pytest.raises(ContractError, match=r"^build\.json "):
         parse_origin(seal({"format": 1}), "build.json")
-    with pytest.raises(RecipeError, match="no such file"):
+    with pytest.raises(RecipeError, match=re.escape(str(tmp_path / "nothing.json"))):
         again(small, str(tmp_path / "nothing.json"))
-    with pytest.raises(RecipeError, match="no version or snapshot '9'"):
+    with pytest.raises(RecipeError, match="'9'"):
         again(small, "9")
 
 
@@ -191,7 +192,7 @@ def test_what_is_built_again_is_named_by_its_recipe_and_has_no_plan(
     small: SmallRoot, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A version of a recipe that has published nothing was a snapshot; beside `--plan`, `--again` was ignored."""
-    with pytest.raises(RecipeError, match=r"recipe other has not been published \(published: .*corpus"):
+    with pytest.raises(RecipeError, match=r"recipe other .*: .*corpus"):
         build_again(small.root, "other", "1", LOCALLY)
     with pytest.raises(SystemExit, match="2"):
         main(["build", "--output", small.root, "--plan", "--again", "1"])
@@ -200,7 +201,7 @@ def test_what_is_built_again_is_named_by_its_recipe_and_has_no_plan(
 
 def test_a_retracted_version_stays_away(small: SmallRoot) -> None:
     assert main(["retract", "build", small.root, "--recipe", DATASET, "--reason", "a leak"]) == 0
-    with pytest.raises(RecipeError, match=r"version 1 of corpus was retracted on .*: a leak"):
+    with pytest.raises(RecipeError, match=r"version 1 of corpus .*: a leak"):
         again(small, "1")
     assert main(["retract", "build", small.root, "--recipe", DATASET, "--undo"]) == 0
     again(small, "2")
@@ -212,7 +213,5 @@ def test_the_origin_of_a_version_is_in_its_manifests_too(small: SmallRoot) -> No
     Path(small.root, version.file("build.json").path).unlink()
     assert read_origin(small.root, version) == stored
     Path(small.root, path_of(version.manifests["mix"])).unlink()
-    with pytest.raises(
-        ContractError, match=r"build\.json was removed.*Nor can it be made from the version's manifests"
-    ):
+    with pytest.raises(ContractError, match=re.escape(version.file("build.json").path)):
         read_origin(small.root, version)

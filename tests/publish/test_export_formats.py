@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -247,7 +248,7 @@ def test_an_mds_shard_is_not_larger_than_its_offsets_count(
     packed: Packed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mds, "_MOST_BYTES", 1000)
-    with pytest.raises(RecipeError, match=r"shard-00000\.mds would have \d+ bytes.*smaller --shard-size"):
+    with pytest.raises(RecipeError, match=r"shard-00000\.mds .*--shard-size"):
         exported(packed, str(tmp_path), "mds")
 
 
@@ -297,7 +298,7 @@ def test_a_process_that_is_killed_is_named_and_the_export_goes_on(packed: Packed
     dataset = dataset_of(packed)
     facts = {"export": "parquet", "dataset": dataset.index.digest, "shard_bytes": 700}
     jobs = [*token_jobs(dataset, "parquet", 700), killed]
-    with pytest.raises(JobLost, match="fewer --workers or a smaller --shard-size: it goes on"):
+    with pytest.raises(JobLost, match=r"--workers .*--shard-size"):
         run(Export(facts, jobs, lambda _: {}, {}), str(tmp_path), 2)
     assert not (tmp_path / "files.json").exists()
     assert exported(packed, str(tmp_path))["sequences"] == 100
@@ -315,7 +316,7 @@ def test_a_list_of_files_that_was_changed_is_named(packed: Packed, tmp_path: Pat
     listed = exported(packed, str(tmp_path))
     body = (tmp_path / "files.json").read_bytes()
     (tmp_path / "files.json").write_bytes(body.replace(b'"tokens":', b'"token5":', 1))
-    with pytest.raises(ContractError, match=r"files\.json was changed.*remove it and export again"):
+    with pytest.raises(ContractError, match=re.escape(f"{tmp_path / 'files.json'} ")):
         exported(packed, str(tmp_path))
     (tmp_path / "files.json").unlink()
     assert exported(packed, str(tmp_path)) == listed
@@ -324,9 +325,9 @@ def test_a_list_of_files_that_was_changed_is_named(packed: Packed, tmp_path: Pat
 def test_a_place_with_other_files_is_refused_and_left_as_it_is(packed: Packed, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").write_text("mine")
-    with pytest.raises(RecipeError, match=r"has other files, notes/mine\.txt is one; name a folder or prefix"):
+    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path} ") + r".*notes/mine\.txt"):
         exported(packed, str(tmp_path))
-    with pytest.raises(RecipeError, match="is a file"):
+    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path / 'notes' / 'mine.txt'} ")):
         exported(packed, str(tmp_path / "notes" / "mine.txt"))
     assert files(tmp_path) == {"notes/mine.txt": b"mine"}
 
@@ -334,10 +335,10 @@ def test_a_place_with_other_files_is_refused_and_left_as_it_is(packed: Packed, t
 def test_a_place_of_another_export_is_refused(packed: Packed, tmp_path: Path) -> None:
     exported(packed, str(tmp_path))
     before = files(tmp_path)
-    with pytest.raises(RecipeError, match=r"has another export \(.*shard_bytes 700.*\); name another place"):
+    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path} ") + r".*shard_bytes 700"):
         exported(packed, str(tmp_path), shard_bytes=800)
     (tmp_path / "export.json").write_text("[")
-    with pytest.raises(RecipeError, match=r"export\.json cannot be read"):
+    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path} ") + r".*export\.json"):
         exported(packed, str(tmp_path))
     assert files(tmp_path) == before | {"export.json": b"["}
 
@@ -349,14 +350,16 @@ def test_a_place_of_another_export_is_refused(packed: Packed, tmp_path: Path) ->
 @pytest.mark.parametrize("suffix", ["bin", "ends", "lineage.parquet"])
 def test_a_changed_byte_of_any_shard_is_found_and_nothing_is_listed(suffix: str, workers: int, tmp_path: Path) -> None:
     packed = write_dataset(tmp_path, [20, 30])
-    for number, path in enumerate(sorted((tmp_path / "publish" / "shards").glob(f"*.{suffix}"))):
+    paths = sorted((tmp_path / "publish" / "shards").glob(f"*.{suffix}"))
+    assert len(paths) == 2
+    for number, path in enumerate(paths):
         body = path.read_bytes()
         path.write_bytes(body[:-9] + bytes([body[-9] ^ 1]) + body[-8:])
-        with pytest.raises(ContractError, match=f"{path.name}.*build.*again"):
+        with pytest.raises(ContractError, match=re.escape(str(path))):
             exported(packed, str(tmp_path / f"to{number}"), shard_bytes=200, workers=workers)
         assert not (tmp_path / f"to{number}" / "files.json").exists()
         path.unlink()
-        with pytest.raises(ContractError, match=f"{path.name}.*build.*again"):
+        with pytest.raises(ContractError, match=re.escape(str(path))):
             exported(packed, str(tmp_path / f"gone{number}"), shard_bytes=1 << 20)
         path.write_bytes(body)
 
@@ -368,17 +371,17 @@ def test_ends_that_are_not_those_of_the_lineage_are_named(tmp_path: Path, monkey
         training_dataset, "_write", lambda folder, name, body: write(folder, name, moved.get(name, bytes)(body))
     )
     packed = write_dataset(tmp_path, [20])
-    with pytest.raises(ContractError, match=r"\.ends: the pieces of sequences 0 to 19 are not those of .*lineage"):
+    with pytest.raises(ContractError, match=r"\.ends: .* 0 to 19 .*lineage"):
         exported(packed, str(tmp_path / "to"), shard_bytes=1 << 20)
 
 
 def test_sequences_that_are_lost_are_counted(packed: Packed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(token_shards, "cuts", lambda *_: [0, 50, 99])
-    with pytest.raises(RowsVanished, match="have 99 sequences, and the version has 100"):
+    with pytest.raises(RowsVanished, match=r"99 .*100"):
         exported(packed, str(tmp_path))
     assert not (tmp_path / "files.json").exists()
 
 
 def test_a_dataset_without_sequences_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=f"{PREFIX}: the dataset has no sequences to export"):
+    with pytest.raises(RecipeError, match=f"{PREFIX}: "):
         exported(write_dataset(tmp_path, [0]), str(tmp_path / "to"))

@@ -128,7 +128,11 @@ def sequences_of(*tokens: list[int]) -> pa.RecordBatch:
 
 @pytest.mark.parametrize(
     ("batch", "named"),
-    [(sequences_of([1, 65536]), "65536"), (sequences_of([-1, 1]), "-1"), (sequences_of([1, 2], [3]), "2 tokens long")],
+    [
+        (sequences_of([1, 65536]), "0 .*65536.*uint16"),
+        (sequences_of([-1, 1]), "0 .*-1 .*uint16"),
+        (sequences_of([1, 2], [3]), "0 .* 2 "),
+    ],
 )
 def test_what_would_be_written_wrong_is_refused(batch: pa.RecordBatch, named: str) -> None:
     with pytest.raises(ContractError, match=named):
@@ -142,7 +146,7 @@ def test_reads_sequences_without_pads(tmp_path: Path) -> None:
         packed = read_packed(index_bytes(counts, "uint32", "abc"), mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         assert [packed.sequence(at).tolist() for at in range(len(packed))] == [[1, 2, 9, 3], [9, 4]]
         assert (packed.tokenizer, packed.counts, packed.tokens.shape) == ("abc", COUNTS, (2, 4))
-        with pytest.raises(IndexError, match="there are 2"):
+        with pytest.raises(IndexError, match=r"sequence 2: .* 2,"):
             packed.sequence(2)
         del packed
 
@@ -152,15 +156,15 @@ def test_nothing_packed_is_read_as_nothing() -> None:
     assert len(read_packed(index_bytes(counts, "uint16", "abc"), data)) == 0
 
 
-@pytest.mark.parametrize("index", [b"{", b"{}", b"[]"])
-def test_another_file_is_not_taken_for_an_index(index: bytes) -> None:
-    with pytest.raises(ContractError, match="not an index"):
+@pytest.mark.parametrize(("index", "named"), [(b"{", "column 2"), (b"{}", "'sequences'"), (b"[]", r"\.json .*\.bin")])
+def test_another_file_is_not_taken_for_an_index(index: bytes, named: str) -> None:
+    with pytest.raises(ContractError, match=named):
         read_packed(index, b"")
 
 
 def test_data_that_is_cut_short_is_refused() -> None:
     counts, data = written()
-    with pytest.raises(ContractError, match="14 bytes"):
+    with pytest.raises(ContractError, match=r"14 .* 16"):
         read_packed(index_bytes(counts, "uint16", "abc"), data[:-2])
 
 
@@ -219,9 +223,9 @@ def test_documents_of_another_run_are_refused() -> None:
 def test_locates_every_token() -> None:
     located = [opened().locate(position, lineage()) for position in range(6)]
     assert [(at, row["id"]) for at, row in located] == [(0, "a"), (0, "a"), (0, "a"), (0, "b"), (1, "b"), (1, "c")]
-    with pytest.raises(IndexError, match="there are 6"):
+    with pytest.raises(IndexError, match=r"token 6: .* 6,"):
         opened().locate(6, lineage())
-    with pytest.raises(ContractError, match="lineage"):
+    with pytest.raises(ContractError, match=r"token 5 .*lineage\.parquet"):
         opened().locate(5, lineage().slice(0, 3))
 
 

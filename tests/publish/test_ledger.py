@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import re
 import shutil
 import sqlite3
 import threading
@@ -262,7 +263,7 @@ def test_a_failed_record_leaves_nothing_behind(dsn: str) -> None:
     manifest = stage_manifest("ingest", "2026-45", 10, {}, {})
     broken = replace(manifest, rejected={"ingest:status": "many"})
     with Ledger.open(dsn) as ledger:
-        with pytest.raises(Exception, match=r"many|str"):
+        with pytest.raises((TypeError, ContractError)):
             ledger.record_stage("ingest/a/manifest.json", broken, snapshot="2026-45", recipe="web")
         assert ledger.query("funnel") == []
         ledger.record_stage("ingest/a/manifest.json", manifest, snapshot="2026-45", recipe="web")
@@ -349,29 +350,29 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("INSERT INTO schema_version (version, name) VALUES (999, 'later')")
     connection.close()
-    with pytest.raises(RecipeError, match="newer than this release"):
+    with pytest.raises(RecipeError, match=r"999.*004_snapshot_gates"):
         Ledger.open(path)
 
 
 def test_a_database_that_does_not_answer_may_be_tried_again_and_shows_no_password() -> None:
-    with pytest.raises(StorageBusy, match="does not answer") as refused:
+    with pytest.raises(StorageBusy, match=re.escape("postgresql://127.0.0.1:1/none ")) as refused:
         Ledger.open("postgresql://me:secret@127.0.0.1:1/none")
     assert "secret" not in str(refused.value)
 
 
 def test_unknown_queries_and_parameters_are_refused(tmp_path: Path) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/new/ledger.sqlite") as ledger:
-        with pytest.raises(RecipeError, match="funnel"):
+        with pytest.raises(RecipeError, match=r"'../ledger/001_ledger'.*funnel"):
             ledger.query("../ledger/001_ledger")
-        with pytest.raises(RecipeError, match="snapshot"):
+        with pytest.raises(RecipeError, match=r"funnel .*'day'.*'snapshot'"):
             ledger.query("funnel", day="2026-45")
         assert ledger.query("funnel", snapshot="' OR 1=1 --") == []
 
 
 def test_each_query_opens_with_the_question_that_it_answers() -> None:
-    for path in (SQL / "queries").glob("*.sql"):
-        assert path.read_text().startswith("-- ")
-        assert "?" in path.read_text().partition("\n")[0], path.name
+    first_lines = {path.stem: path.read_text().partition("\n")[0] for path in (SQL / "queries").glob("*.sql")}
+    assert first_lines.keys() == set(queries())
+    assert [name for name, line in first_lines.items() if not re.match(r"-- .*\?", line)] == []
 
 
 def filled(folder: Path) -> Path:
@@ -404,9 +405,8 @@ def query_all(path: Path) -> None:
 def test_a_damaged_ledger_is_named_with_the_way_out(how: str, tmp_path: Path) -> None:
     path = filled(tmp_path)
     path.write_bytes(damaged(path.read_bytes(), how))
-    with pytest.raises(ContractError, match=r"is damaged .*refinery ledger rebuild ROOT") as refused:
+    with pytest.raises(ContractError, match=re.escape(f"{path} ") + ".*`refinery ledger rebuild ROOT`"):
         query_all(path)
-    assert str(path) in str(refused.value)
 
 
 def test_a_lasting_lock_is_busy_and_says_whose_turn_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -419,7 +419,7 @@ def test_a_lasting_lock_is_busy_and_says_whose_turn_it_is(tmp_path: Path, monkey
         assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         other.execute("BEGIN EXCLUSIVE")
         assert ledger.query("versions"), "readers continue during a write"
-        with pytest.raises(StorageBusy, match=r"is locked: another process has held it for .* end it, and run again"):
+        with pytest.raises(StorageBusy, match=re.escape(f"{path} ") + ".* 0.2 "):
             ledger.set_price("cpu", 1.0)
         other.execute("COMMIT")
         ledger.set_price("cpu", 1.0)
@@ -428,9 +428,9 @@ def test_a_lasting_lock_is_busy_and_says_whose_turn_it_is(tmp_path: Path, monkey
 def test_a_ledger_that_cannot_be_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("")
-    for path, words in (("folder", "cannot be opened for writing"), ("file/ledger.sqlite", "choose another place")):
-        with pytest.raises(RecipeError, match=words):
-            Ledger.open(str(tmp_path / path))
+    for path in (tmp_path / "folder", tmp_path / "file" / "ledger.sqlite"):
+        with pytest.raises(RecipeError, match=re.escape(str(path))):
+            Ledger.open(str(path))
 
 
 def test_a_postgres_ledger_without_a_table_is_named(postgres: str) -> None:

@@ -1,5 +1,6 @@
 """Published files: written again when they are damaged, never replaced by others, and read only as far as needed."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -67,9 +68,9 @@ def test_publishing_again_heals_damaged_files(small: SmallRoot, damage: str) -> 
     bodies = {name: Path(small.root, version.file(name).path).read_bytes() for name in NAMES}
     for name in NAMES:
         DAMAGES[damage](Path(small.root, version.file(name).path))
-        with pytest.raises(ContractError, match=r"run snapshot .* of recipe small again"):
+        with pytest.raises(ContractError, match=re.escape(version.file(name).path) + f".* {DAYS[1]} of recipe small"):
             read_published_file(small.root, version.file(name), version.way_out)
-    with pytest.raises(ContractError, match=r"superseded\.parquet.*run snapshot .* again"):
+    with pytest.raises(ContractError, match=rf"superseded\.parquet.* {DAYS[1]} "):
         read_superseded(small.root, RECIPE)
     assert refine(small, DAYS[1])["version"] == version.number
     assert {name: Path(small.root, version.file(name).path).read_bytes() for name in NAMES} == bodies
@@ -112,7 +113,7 @@ def test_a_published_stage_whose_manifest_is_gone_is_not_vacuumed(small: SmallRo
     path.unlink()
     if left is not None:
         path.write_bytes(left)
-    with pytest.raises(ContractError, match=r"extract/.*(nothing was removed|not JSON)"):
+    with pytest.raises(ContractError, match=re.escape(str(path.parent))):
         find_orphans(small.root, grace=-1.0)
 
 
@@ -142,15 +143,21 @@ def other_snapshot(small: SmallRoot, first: version_log.Version) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "change",
-    [emptied_history, without_history, removed_version, removed_last, other_snapshot],
-    ids=lambda f: f.__name__,
+    ("change", "named"),
+    [
+        (emptied_history, "dedup_exact/"),
+        (without_history, "dedup_exact/"),
+        (removed_version, version_log.version_path(RECIPE, 1)),
+        (removed_last, version_log.version_path(RECIPE, 4)),
+        (other_snapshot, version_log.version_path(RECIPE, 2)),  # it names the digest of the one before
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_the_next_day_does_not_build_on_what_was_changed(
-    small: SmallRoot, change: Callable[[SmallRoot, version_log.Version], None]
+    small: SmallRoot, change: Callable[[SmallRoot, version_log.Version], None], named: str
 ) -> None:
     change(small, version_log.current(small.root, RECIPE, DAYS[0]))
-    with pytest.raises(ContractError, match="restore it"):
+    with pytest.raises(ContractError, match=re.escape(f"{small.root}/{named}")):
         reply("history", root=small.root, recipe=RECIPE, snapshot=DAYS[2])
 
 
@@ -160,13 +167,11 @@ def test_a_file_that_a_version_names_is_not_replaced_by_another(any_root: str, t
     other.write_bytes(b"two")
     file = publish_file(any_root, "publish/ab/x", local, {})
     assert file == PublishedFile("publish/ab/x", 3, sha256(b"one"))
-    with pytest.raises(
-        DeterminismViolation, match=r"publish/ab/x: a published version promises .*nothing was replaced"
-    ):
+    with pytest.raises(DeterminismViolation, match=re.escape(f"{any_root}/{file.path}: ")):
         publish_file(any_root, "publish/ab/x", other, {file.path: file})
     assert storage.connect(any_root).read("publish/ab/x") == b"one"
     publish_file(any_root, "publish/ab/x", other, {})  # no version names it
-    with pytest.raises(DigestMismatch, match="run its snapshot again"):
+    with pytest.raises(DigestMismatch, match=re.escape(f"{any_root}/{file.path}: ")):
         read_published_file(any_root, file)
     assert publish_file(any_root, "publish/ab/x", local, {file.path: file}) == file
     assert read_published_file(any_root, file) == b"one"
@@ -206,5 +211,5 @@ def test_tokens_of_another_size_are_refused(small: SmallRoot, name: str) -> None
     version = published(small)
     path = Path(small.root, version.file(name).path)
     path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(ContractError, match=rf"{name} has .* bytes, and the version that names it promises"):
+    with pytest.raises(ContractError, match=re.escape(f"{path} ") + rf".* {version.file(name).bytes};"):
         trace(small.root, version, 0)

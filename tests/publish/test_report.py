@@ -169,21 +169,25 @@ def text_of(html: str) -> str:
 
 def test_a_report_shows_the_numbers_of_every_stage(reported: str) -> None:
     text = text_of(reported)
-    for numbers in (
-        "193 records in the crawl",
-        "35,000 tokens",
-        "35 packed sequences",
-        "ingest:not_page 10",
-        "gopher_quality:short_doc 20",
-        "en 140",
-        "1,024-2,047 126",
-        "email 80 40 571.4",
-        "0.912",
-        "9.5 s 1,800.0 s 0.0 s $1.2500",
-        "error:gzip_truncated a-error:gzip_truncated.warc",
-        "gopher_quality:short_doc 12.0 / 50.0",
-    ):
-        assert numbers in text, numbers
+    lacking = [
+        numbers
+        for numbers in (
+            "193 records in the crawl",
+            "35,000 tokens",
+            "35 packed sequences",
+            "ingest:not_page 10",
+            "gopher_quality:short_doc 20",
+            "en 140",
+            "1,024-2,047 126",
+            "email 80 40 571.4",
+            "0.912",
+            "9.5 s 1,800.0 s 0.0 s $1.2500",
+            "error:gzip_truncated a-error:gzip_truncated.warc",
+            "gopher_quality:short_doc 12.0 / 50.0",
+        )
+        if numbers not in text
+    ]
+    assert lacking == []
 
 
 def test_a_report_shows_texts_only_as_they_were_after_scrubbing(reported: str) -> None:

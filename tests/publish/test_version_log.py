@@ -1,6 +1,7 @@
 """The dataset's log: a chain of sealed entries, of which none can be removed, changed or replaced unnoticed."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,9 +51,9 @@ def test_each_entry_names_the_digest_of_the_one_before(root: Path) -> None:
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_a_removed_entry_is_named(root: Path, number: int) -> None:
     entry(root, number).unlink()
-    with pytest.raises(ContractError, match=rf"version {number} of recipe web was removed; restore it from a backup"):
+    with pytest.raises(ContractError, match=re.escape(f"{entry(root, number)}: version {number} of recipe web ")):
         version_log.latest_by_snapshot(str(root), RECIPE)
-    with pytest.raises(ContractError, match="was removed"):
+    with pytest.raises(ContractError, match=re.escape(f"{entry(root, number)}: version {number} of recipe web ")):
         published(root, "2026-11-04")
 
 
@@ -84,13 +85,13 @@ def test_a_changed_entry_is_named(root: Path, number: int, edit: str) -> None:
 
 def test_an_entry_in_the_place_of_another_is_named(root: Path) -> None:
     entry(root, 2).write_bytes(entry(root, 1).read_bytes())
-    with pytest.raises(ContractError, match=r"000000000002\.json: number is 1 and has to be 2"):
+    with pytest.raises(ContractError, match=re.escape(f"{entry(root, 2)}: number ") + ".*1 .* 2\\b"):
         version_log.log(str(root), RECIPE)
 
 
 def test_an_entry_of_another_recipe_is_named(root: Path) -> None:
     entry(root, 1).parent.rename(root / "datasets/other")
-    with pytest.raises(ContractError, match="recipe is 'web' and has to be 'other'"):
+    with pytest.raises(ContractError, match=r"datasets/other/000000000001\.json: recipe .*'web' .*'other'"):
         version_log.log(str(root), "other")
 
 
@@ -108,7 +109,7 @@ def test_a_crash_before_the_head_is_healed_by_the_next_entry(root: Path) -> None
 
 def test_a_changed_head_is_named(root: Path) -> None:
     head(root, 4).write_text("0" * 64)
-    with pytest.raises(ContractError, match="heads/000000000004 does not name the digest of version 4"):
+    with pytest.raises(ContractError, match=re.escape(f"{head(root, 4)} ")):
         version_log.log(str(root), RECIPE)
 
 
@@ -117,7 +118,7 @@ def test_an_entry_with_other_fields_is_named(tmp_path: Path, changes: dict[str, 
     published(tmp_path, "2026-11-01")
     head(tmp_path, 1).unlink()
     resealed(entry(tmp_path, 1), **changes)
-    with pytest.raises(ContractError, match=r"000000000001\.json is not a dataset version of this release"):
+    with pytest.raises(ContractError, match=re.escape(f"{entry(tmp_path, 1)} ")):
         version_log.log(str(tmp_path), RECIPE)
 
 
@@ -171,13 +172,9 @@ def test_the_same_data_with_another_report_is_the_same_version(tmp_path: Path) -
 
 
 def test_a_snapshot_that_was_never_published_is_named_beside_those_that_were(root: Path) -> None:
-    with pytest.raises(
-        RecipeError, match=r"2026-12-01 of recipe web has not been published \(published: 2026-11-01, 2026-11-03\)"
-    ):
+    with pytest.raises(RecipeError, match=r"2026-12-01 of recipe web .*: 2026-11-01, 2026-11-03\)"):
         version_log.current(str(root), RECIPE, "2026-12-01")
-    with pytest.raises(
-        RecipeError, match=r"2026-11-02 of recipe web was retracted .*`refinery retract --undo 2026-11-02"
-    ):
+    with pytest.raises(RecipeError, match=r"2026-11-02 of recipe web .*: spam; `refinery retract --undo 2026-11-02 "):
         version_log.current(str(root), RECIPE, "2026-11-02")
-    with pytest.raises(RecipeError, match=r"recipe other has not been published \(published: web\)"):
+    with pytest.raises(RecipeError, match=r"recipe other .*: web\)"):
         version_log.current(str(root), "other")
