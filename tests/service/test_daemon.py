@@ -1,6 +1,7 @@
 """The worker daemon: one process handles all requests of a user, and losing it is a transient error."""
 
 import os
+import re
 import signal
 import socket
 import tempfile
@@ -73,7 +74,7 @@ def test_ray_outlives_the_request_that_started_it(folder: Path) -> None:
 
 
 def test_a_refusal_comes_back_as_itself(folder: Path) -> None:
-    with pytest.raises(RecipeError, match="does not exist; name a folder"):
+    with pytest.raises(RecipeError, match=re.escape(str(folder / "nowhere"))):
         daemon.send(LandRequest(str(folder / "root"), str(folder / "nowhere")))
 
 
@@ -116,7 +117,7 @@ def test_a_defect_comes_back_with_its_trace_and_the_next_request_gets_a_new_daem
     parent = daemon.send(request)["manifest"]
     (folder / "elsewhere" / "a.jsonl").mkdir(parents=True)
     odd = RefineRequest(request.root, "ingest", {}, parent, landing=f"{folder}/elsewhere")
-    with pytest.raises(RuntimeError, match=r"IsADirectoryError: Traceback"):
+    with pytest.raises(RuntimeError, match=r"(?s)^IsADirectoryError: .*a\.jsonl"):
         daemon.send(odd)
     for process in daemons(folder):
         process.wait(timeout=30)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Thread
@@ -130,7 +131,7 @@ def test_a_junk_day_trains_no_tokenizer(tmp_path: Path, train: dict[str, int], m
 
 def test_a_trial_trains_on_little_text_and_pins_no_short_tokenizer(tmp_path: Path) -> None:
     trial = {"recipe": "ours.trial"}
-    with pytest.raises(GateRefused, match=r"reached 311 of 8,192 entries\. Every later sample .* run a larger sample"):
+    with pytest.raises(GateRefused, match=r"ours\.trial .* 311 .* 8,192 "):
         tokenize(tmp_path, "d1", {"train": {"vocab_size": 8192}}, **trial)
     assert read_pin(str(tmp_path), "ours.trial") is None
     assert tokenize(tmp_path, "d1", {"train": {"vocab_size": 290}}, **trial).rows == 20
@@ -154,7 +155,7 @@ def test_a_mixture_is_refused_with_the_way_out(tmp_path: Path) -> None:
         ({**TRAIN, "eos": "</s>"}, "for eos '</s>' and bos ''"),
         ({**TRAIN, "bos": "<s>"}, "for eos '' and bos '<s>'"),
     ):
-        with pytest.raises(RecipeError, match=r"a dataset has one tokenizer.*give it another `name`") as refusal:
+        with pytest.raises(RecipeError, match=re.escape(f"ours in {tmp_path} ")) as refusal:
             tokenize(tmp_path, "d3", params)
         assert f"the recipe asks {asked}" in str(refusal.value)
     assert tokenize(tmp_path, "d3", {"train": {"vocab_size": 290, "bytes": 900, "min_bytes": 10**9}}).rows == 20
@@ -167,7 +168,7 @@ def test_a_named_tokenizer_is_pinned_and_may_be_named_by_its_content(tmp_path: P
     copy = tmp_path / "copy.json"
     copy.write_bytes(Path(path).read_bytes())
     assert tokenize(tmp_path, "d1", {"tokenizer": str(copy)}) == first
-    with pytest.raises(RecipeError, match="the recipe asks to train one of 290"):
+    with pytest.raises(RecipeError, match=f"ours .*{digest(tmp_path, first)}.* 290 "):
         tokenize(tmp_path, "d3")
 
 
@@ -192,14 +193,14 @@ def test_a_damaged_pin_is_named_and_can_be_made_anew(tmp_path: Path) -> None:
         if damaged is not None:
             (tmp_path / path).write_bytes(damaged)
         for _ in range(2):
-            with pytest.raises(ContractError, match=r"tokenizers/ours/.*(remove it and run again|run again)"):
+            with pytest.raises(ContractError, match=re.escape(f"{tmp_path}/tokenizers/ours/")):
                 tokenize(tmp_path, "d2")
         (tmp_path / path).write_bytes(whole)
     (tmp_path / pin_path("ours")).unlink()
     again = tokenize(tmp_path, "d2")
     assert digest(tmp_path, again) == pin.digest
     assert read_pin(str(tmp_path), "ours").source == "published"  # type: ignore[union-attr]
-    with pytest.raises(RecipeError, match="a dataset has one tokenizer"):
+    with pytest.raises(RecipeError, match=re.escape(f"ours in {tmp_path} ") + ".* 300 "):
         tokenize(tmp_path, "d3", {"train": {"vocab_size": 300, "min_bytes": 0}})
 
 
@@ -207,7 +208,7 @@ def test_another_tokenizer_is_not_published(tmp_path: Path) -> None:
     publish(tmp_path, "d1", tokenize(tmp_path, "d1"))
     parent = commit_parent(tmp_path, [documents(DAYS["d2"])], "d2")
     alone = refined(tmp_path, "tokenize", parent, TRAIN)[1]  # as a run that began before there was a pin
-    with pytest.raises(ContractError, match="run d2 again: it uses the dataset's"):
+    with pytest.raises(ContractError, match=f"tokenize/{alone.fingerprint} .* ours .* d2 "):
         publish(tmp_path, "d2", alone)
 
 
@@ -223,7 +224,7 @@ def test_a_dataset_of_an_earlier_release_keeps_its_one_tokenizer(tmp_path: Path)
         if number == 1:
             assert digest(tmp_path, tokenize(tmp_path, "d3")) == digest(tmp_path, read_manifest(str(tmp_path), path))
     storage.connect(str(tmp_path)).delete(pin_path("ours"))
-    with pytest.raises(ContractError, match=r"the versions of ours have 2 tokenizers .*another `name`"):
+    with pytest.raises(ContractError, match=r" ours .* 2 .* d1, .* d2\)"):
         tokenize(tmp_path, "d4")
 
 

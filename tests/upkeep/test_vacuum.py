@@ -1,6 +1,7 @@
 """Vacuum removes files that no manifest names, and no others; an attempt that it fenced cannot commit any more."""
 
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def test_young_files_stay(tmp_path: Path, parent: str) -> None:
 def test_removing_too_much_is_refused(tmp_path: Path) -> None:
     storage.connect(str(tmp_path)).create("toy_map/abandoned/data/one.parquet", bytes(1000))
     orphans = vacuum.find_orphans(str(tmp_path), EVERYTHING)
-    with pytest.raises(ContractError, match="raise --limit if it is right"):
+    with pytest.raises(ContractError, match=re.escape(f"{tmp_path}: ") + ".* 1,000 .*--limit"):
         vacuum.remove(str(tmp_path), orphans)
     assert (tmp_path / "toy_map/abandoned/data/one.parquet").exists()
 
@@ -125,7 +126,7 @@ def test_a_fenced_attempt_cannot_commit_and_the_next_one_can(any_root: str, tmp_
     root = any_root
     path = commit_parent(Path(root), [table(0, 50)]) if not root.startswith("s3://") else _parent_on(root)
     work = RefineRequest(root, "toy_map", {}, path)
-    with pytest.raises(JobLost, match="shards while it ran"):
+    with pytest.raises(JobLost, match=re.escape(f"{root}/toy_map/")):
         refine(work, FencedEngine)
     slot, manifest, cost = refine(work, LocalEngine)
     assert slot.endswith("/manifest.1.json")
