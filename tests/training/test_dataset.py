@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -120,6 +121,7 @@ def test_steps_are_the_same_for_any_number_of_workers(ranks: int, workers: int, 
     shares = [
         list(loader(TokenDataset(str(packed.folder), Split(rank, ranks, 2), passes), workers)) for rank in range(ranks)
     ]
+    assert len(shares[0]) == -(-301 // (ranks * 2))
     for step in range(len(shares[0])):
         together = {int(index) for share in shares for index in share[step]["index"] if index >= 0}
         assert together == set(run[step * ranks * 2 : (step + 1) * ranks * 2])
@@ -141,8 +143,9 @@ def test_pads_fill_the_last_batch_and_are_marked(packed: Packed) -> None:
     assert usage_of(last) == Usage()
 
 
-def test_a_run_goes_on_at_twenty_places_with_other_ranks_and_workers(packed: Packed) -> None:
-    drawn = random.Random(11)
+def test_a_run_goes_on_at_twenty_places_with_other_ranks_and_workers(tmp_path: Path) -> None:
+    packed = write_dataset(tmp_path, [20, 1, 12, 0, 28])
+    drawn, places = random.Random(11), set()
     for _ in range(20):
         passes = Passes(
             epochs=drawn.choice([1, 3]), shuffle="always", seed=drawn.randrange(100), block=drawn.choice([1, 16, 256])
@@ -150,7 +153,7 @@ def test_a_run_goes_on_at_twenty_places_with_other_ranks_and_workers(packed: Pac
         state, seen, usage = None, [], Usage()
         for phase in range(3):
             ranks, size = drawn.choice(RANKS), drawn.choice([1, 2, 5])
-            steps = 10**9 if phase == 2 else drawn.randrange(1, max(2, 140 // (ranks * size)))
+            steps = 10**9 if phase == 2 else drawn.randrange(1, max(2, 28 // (ranks * size)))
             workers, resume_at = drawn.choice(WORKERS), set()
             for rank in range(ranks):
                 dataset = TokenDataset(str(packed.folder), Split(rank, ranks, size), passes)
@@ -161,10 +164,12 @@ def test_a_run_goes_on_at_twenty_places_with_other_ranks_and_workers(packed: Pac
                 usage = sum(map(usage_of, batches), usage)
                 resume_at.add(batches[-1]["resume_at"])
             (position,) = resume_at
+            places |= {position} if 0 < position < dataset.places else set()
             state = json.loads(json.dumps(dataset.state_at(position)))
         whole = TokenDataset(str(packed.folder), passes=passes)
-        assert Counter(seen) == Counter(itertools.product(range(passes.epochs), range(301)))
+        assert Counter(seen) == Counter(itertools.product(range(passes.epochs), range(61)))
         assert usage == whole.expected_usage(0, whole.places)
+    assert len(places) >= 20
 
 
 @given(st.data())
@@ -250,13 +255,17 @@ def test_batches_go_on_within_a_step_with_the_rest_of_it(after: int, tail: Tail,
 def test_a_state_of_another_dataset_or_order_is_refused(packed: Packed, tmp_path: Path) -> None:
     state = TokenDataset(str(packed.folder)).state_at(9)
     other = write_dataset(tmp_path, [30])
-    for folder, passes in ((other.folder, Passes()), (packed.folder, Passes(seed=1)), (packed.folder, Passes(block=8))):
-        with pytest.raises(RecipeError, match="open the dataset of that run"):
+    for folder, passes, named in (
+        (other.folder, Passes(), "dataset"),
+        (packed.folder, Passes(seed=1), "order"),
+        (packed.folder, Passes(block=8), "order"),
+    ):
+        with pytest.raises(RecipeError, match=re.escape(str(folder)) + f".* {named} "):
             TokenDataset(str(folder), passes=passes).load_state_dict(state)
 
 
 def test_a_place_outside_the_run_is_refused(packed: Packed) -> None:
-    with pytest.raises(RecipeError, match="no position 302"):
+    with pytest.raises(RecipeError, match=r"301 .*302"):
         TokenDataset(str(packed.folder)).state_at(302)
 
 
@@ -291,9 +300,8 @@ def test_a_run_that_was_killed_goes_on_with_the_batch_that_would_have_come(packe
             command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(PROJECT)}
         ) as run:
             assert run.stdout is not None
-            for line in itertools.islice(run.stdout, lines):
-                assert json.loads(line) == [expected, expected + 2]
-                expected += 4
+            places = [json.loads(line) for line in itertools.islice(run.stdout, lines)]
+            assert places == [[place, place + 2] for place in range(expected, expected + 4 * lines, 4)]
             run.send_signal(signal.SIGKILL)
         expected = json.loads(checkpoint.read_text())["position"]  # it may have come further than this test has read
 
@@ -326,7 +334,9 @@ def test_verify_finds_every_file_that_was_changed(tmp_path: Path) -> None:
     packed = write_dataset(tmp_path, [20, 10])
     dataset = TokenDataset(str(packed.folder))
     dataset.verify()
-    for path in sorted((tmp_path / "publish" / "shards").iterdir()):
+    paths = sorted((tmp_path / "publish" / "shards").iterdir())
+    assert len(paths) == 6
+    for path in paths:
         body = path.read_bytes()
         path.write_bytes(bytes([body[0] ^ 1]) + body[1:])
         with pytest.raises(DigestMismatch, match=path.name):
@@ -339,10 +349,12 @@ def test_a_file_that_is_missing_or_cut_is_named_with_the_way_out(suffix: str, tm
     packed = write_dataset(tmp_path, [20])
     (path,) = (tmp_path / "publish" / "shards").glob(f"*.{suffix}")
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ContractError, match=rf"{path.name} has .* promises .*copy the published version again"):
+    with pytest.raises(
+        ContractError, match=rf"{path.name} .*{len(path.read_bytes())} .*dataset\.json .*{len(path.read_bytes()) + 1};"
+    ):
         list(TokenDataset(str(packed.folder)))
     path.unlink()
-    with pytest.raises(ContractError, match=rf"{path.name} is missing.*copy the published version again"):
+    with pytest.raises(ContractError, match=rf"{path.name} .*dataset\.json"):
         list(TokenDataset(str(packed.folder)))
 
 
@@ -350,7 +362,7 @@ def test_ends_and_lineage_that_disagree_are_named(tmp_path: Path) -> None:
     packed = write_dataset(tmp_path, [20])
     (path,) = (tmp_path / "publish" / "shards").glob("*.ends")
     path.write_bytes((np.fromfile(path, "<i8") - 1).tobytes())
-    with pytest.raises(ContractError, match=r"ends: sequence 0 has no end at"):
+    with pytest.raises(ContractError, match=rf"{path.name}: sequence 0 .*16"):
         list(TokenDataset(str(packed.folder)))
 
 
@@ -361,22 +373,24 @@ def changed(packed: Packed, **fields: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "error", "named"),
     [
-        ({"format": 2}, "format 2 is not known"),
-        ({"sequences": 21}, "its shards have 20"),
-        ({"tokens": 1}, "tokens is 1"),
-        ({"pads": 1}, "pads"),
-        ({"length": 8, "tokens": 160}, "its shards have 320"),
-        ({"dtype": "int8"}, "cannot be read"),
-        ({"byte_order": "big"}, "cannot be read"),
-        ({"length": None}, "not a whole number"),
-        ({"shards": 3}, "another type"),
-        ({"shards": [{"sequences": 20}]}, "no field"),
+        ({"format": 2}, RecipeError, "format 2 "),
+        ({"sequences": 21}, ContractError, "sequences .*21, .* 20;"),
+        ({"tokens": 1}, ContractError, "tokens .*1, .* 320;"),
+        ({"pads": 1}, ContractError, "320 tokens .* 1 pads"),
+        ({"length": 8, "tokens": 160}, ContractError, "tokens .*160, .* 320;"),
+        ({"dtype": "int8"}, ContractError, "'int8', 'little'"),
+        ({"byte_order": "big"}, ContractError, "'uint16', 'big'"),
+        ({"length": None}, ContractError, "None"),
+        ({"shards": 3}, ContractError, ""),
+        ({"shards": [{"sequences": 20}]}, ContractError, "'bin'"),
     ],
 )
-def test_an_index_that_contradicts_itself_is_refused(fields: dict[str, object], words: str, tmp_path: Path) -> None:
-    with pytest.raises((ContractError, RecipeError), match=words):
+def test_an_index_that_contradicts_itself_is_refused(
+    fields: dict[str, object], error: type[Exception], named: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=rf"dataset\.json.*{named}"):
         TokenDataset(changed(write_dataset(tmp_path, [20], pads=False), **fields))
 
 
@@ -398,14 +412,14 @@ def test_an_index_with_a_changed_digit_is_refused(tmp_path: Path) -> None:
     assert TokenDataset(str(path)).index.sequences == 5
     for at in digits(body):
         path.write_text(f"{body[:at]}{(int(body[at]) + 1) % 10}{body[at + 1 :]}")
-        with pytest.raises(ContractError, match=r"was changed after it was written|is not JSON"):
+        with pytest.raises(ContractError, match=re.escape(f"{path} ")):
             TokenDataset(str(path))
 
 
 def test_an_index_whose_seal_lost_its_name_is_refused(tmp_path: Path) -> None:
     path = sealed(write_dataset(tmp_path, [3, 2]))
     path.write_text(path.read_text()[::-1].replace("652ahs", "352ahs", 1)[::-1])
-    with pytest.raises(DigestMismatch, match=r"dataset\.json was changed after it was written"):
+    with pytest.raises(DigestMismatch, match=re.escape(f"{path} ")):
         TokenDataset(str(path))
 
 
@@ -414,15 +428,15 @@ def test_a_path_that_leads_out_of_the_dataset_is_refused(path: str, tmp_path: Pa
     packed = write_dataset(tmp_path, [20])
     shards = json.loads((packed.folder / "dataset.json").read_text())["shards"]
     shards[0]["bin"]["path"] = path
-    with pytest.raises(ContractError, match="leads out"):
+    with pytest.raises(ContractError, match=re.escape(f"'{path}'")):
         TokenDataset(changed(packed, shards=shards))
 
 
 def test_a_folder_without_a_dataset_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=r"dataset\.json cannot be read"):
+    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path / 'dataset.json'} ")):
         TokenDataset(str(tmp_path))
     (tmp_path / "dataset.json").write_text("{")
-    with pytest.raises(ContractError, match="not JSON"):
+    with pytest.raises(ContractError, match=re.escape(f"{tmp_path / 'dataset.json'} ")):
         TokenDataset(str(tmp_path / "dataset.json"))
 
 
@@ -430,10 +444,10 @@ def test_a_wrong_split_order_or_type_is_refused(packed: Packed) -> None:
     for wrong in (lambda: Split(2, 2), lambda: Split(0, 1, 0), lambda: Passes(epochs=0), lambda: Passes(tail="carry")):  # type: ignore[arg-type]
         with pytest.raises(RecipeError):
             wrong()
-    with pytest.raises(RecipeError, match="seed is from 0 to"):
+    with pytest.raises(RecipeError, match=rf"seed={1 << 64}\b"):
         Passes(seed=1 << 64)  # the first epoch has no permutation: it was an OverflowError at the second
     assert len(list(TokenDataset(str(packed.folder), passes=Passes(epochs=2, seed=(1 << 64) - 1)))) == 602
-    with pytest.raises(RecipeError, match="int8"):
+    with pytest.raises(RecipeError, match=r"uint16 .*'int8'"):
         TokenDataset(str(packed.folder), dtype="int8")
 
 
@@ -443,7 +457,7 @@ def test_a_batch_of_another_size_than_the_split_is_refused(packed: Packed) -> No
     for wrong in (items, items[:1]):
         with pytest.raises(RecipeError, match="batch_size"):
             dataset.collate(wrong)
-    with pytest.raises(RecipeError, match="several global batches"):
+    with pytest.raises(RecipeError, match=r"2 .*batch_size"):
         dataset.collate(items[1:3])
 
 

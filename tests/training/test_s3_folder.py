@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import resource
 import signal
 from collections import Counter
@@ -66,10 +67,11 @@ def test_s3_and_disk_give_the_same_run(packed: Packed, uri: str, tmp_path: Path)
     split = Split(1, 2, 3)
     local = TokenDataset(str(packed.folder), split, PASSES).batches()
     remote = TokenDataset(f"{uri}/dataset.json", split, PASSES, cache(tmp_path)).batches()
-    for expected, batch in zip(local, remote, strict=True):
-        assert {name: repr(value) for name, value in batch.items()} == {
-            name: repr(value) for name, value in expected.items()
-        }
+    expected, fetched = (
+        [{name: repr(value) for name, value in batch.items()} for batch in run] for run in (local, remote)
+    )
+    assert expected
+    assert fetched == expected
 
 
 def test_a_chunk_is_fetched_once_for_all_epochs_ranks_and_versions(uri: str, tmp_path: Path) -> None:
@@ -110,19 +112,24 @@ def test_a_cache_removes_nothing_but_its_own_files(packed: Packed, uri: str, tmp
 
 
 def test_a_cache_that_is_removed_under_a_run_is_fetched_again(packed: Packed, uri: str, tmp_path: Path) -> None:
-    dataset = TokenDataset(uri, cache=cache(tmp_path))
-    for item in dataset:
-        assert item["input_ids"].tolist() == packed.ids(item["index"])
+    taken, removed = {}, 0
+    for item in TokenDataset(uri, cache=cache(tmp_path)):
+        taken[item["index"]] = item["input_ids"].tolist()
         for path in (tmp_path / "cache").glob("[0-9a-f]*"):
             path.unlink(missing_ok=True)
+            removed += 1
+    assert taken == {index: packed.ids(index) for index in range(301)}
+    assert removed
 
 
 def test_a_damaged_file_of_the_cache_is_fetched_again(packed: Packed, uri: str, tmp_path: Path) -> None:
     list(TokenDataset(uri, cache=cache(tmp_path)))
-    for path in (tmp_path / "cache").iterdir():
+    cached = list((tmp_path / "cache").iterdir())
+    assert cached
+    for path in cached:
         path.write_bytes(path.read_bytes()[:-1])
-    for item in TokenDataset(uri, cache=cache(tmp_path)):
-        assert item["input_ids"].tolist() == packed.ids(item["index"])
+    taken = {item["index"]: item["input_ids"].tolist() for item in TokenDataset(uri, cache=cache(tmp_path))}
+    assert taken == {index: packed.ids(index) for index in range(301)}
 
 
 @pytest.mark.usefixtures("quick")
@@ -148,7 +155,7 @@ def test_patience_ends(uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     dataset = TokenDataset(uri, cache=cache(tmp_path, patience_s=0.0))
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    with pytest.raises(StorageBusy, match="did not answer"):
+    with pytest.raises(StorageBusy, match=re.escape(uri.partition("/publish/")[0])):
         next(iter(dataset))
 
 
@@ -157,7 +164,7 @@ def test_what_was_fetched_whole_has_its_digest(uri: str, tmp_path: Path) -> None
     client = s3_client()
     body = client.get_object(Bucket=bucket, Key=name)["Body"].read()
     client.put_object(Bucket=bucket, Key=name, Body=body[:-1] + b"\x7f")
-    with pytest.raises(DigestMismatch, match="copy the published version again"):
+    with pytest.raises(DigestMismatch, match=re.escape(name)):
         list(TokenDataset(uri, cache=cache(tmp_path)))
 
 
@@ -165,31 +172,31 @@ def test_what_was_fetched_whole_has_its_digest(uri: str, tmp_path: Path) -> None
 def test_a_shard_of_another_size_is_named(body: bytes, uri: str, tmp_path: Path) -> None:
     bucket, name = key(uri, "bin")
     s3_client().put_object(Bucket=bucket, Key=name, Body=body)
-    with pytest.raises(ContractError, match=rf"{name}.* has {len(body)} bytes, and dataset\.json promises 3200"):
+    with pytest.raises(ContractError, match=rf"{name} .*{len(body)} .*dataset\.json .*3200;"):
         list(TokenDataset(uri, cache=cache(tmp_path)))
 
 
 def test_a_missing_shard_or_dataset_is_named(uri: str, tmp_path: Path) -> None:
     bucket, name = key(uri, "bin")
     s3_client().delete_object(Bucket=bucket, Key=name)
-    with pytest.raises(ContractError, match=f"{name} is missing"):
+    with pytest.raises(ContractError, match=rf"{name} .*dataset\.json"):
         list(TokenDataset(uri, cache=cache(tmp_path)))
-    with pytest.raises(RecipeError, match="name the folder of a published version"):
+    with pytest.raises(RecipeError, match=re.escape(f"{uri}0/dataset.json ")):
         TokenDataset(f"{uri}0", cache=cache(tmp_path))
 
 
 def test_a_changed_chunk_is_found_by_verify(uri: str, tmp_path: Path) -> None:
     bucket, name = key(uri, "bin")
     s3_client().put_object(Bucket=bucket, Key=name, Body=bytes(3200))
-    with pytest.raises(DigestMismatch, match="SHA-256"):
+    with pytest.raises(DigestMismatch, match=re.escape(name)):
         TokenDataset(uri, cache=cache(tmp_path)).verify()
 
 
 def test_a_cache_that_is_too_small_or_no_folder_is_refused(uri: str, tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="too small"):
+    with pytest.raises(RecipeError, match=f"{1 << 20} "):
         Cache(bytes=1 << 20)
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecipeError, match="cannot be a cache"):
+    with pytest.raises(RecipeError, match=re.escape(str(tmp_path / "file" / "cache"))):
         TokenDataset(uri, cache=Cache(str(tmp_path / "file" / "cache")))
 
 
@@ -199,7 +206,7 @@ def test_a_full_disk_of_the_cache_is_named_and_leaves_no_part(uri: str, tmp_path
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, limit[1]))
-        with pytest.raises(NoSpace, match="the disk of the cache is full; free space"):
+        with pytest.raises(NoSpace, match=re.escape(str(tmp_path / "cache"))):
             next(iter(dataset))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)

@@ -119,11 +119,13 @@ def test_a_stateful_loader_of_other_ranks_is_refused_with_the_way_out(packed: Pa
 def test_the_plain_loader_reads_the_same(context: str, packed: Packed) -> None:
     split = Split(0, 1, 4)
     dataset = TokenDataset(str(packed.folder), split)
-    batches = list(loader_of(dataset, 2, DataLoader, multiprocessing_context=context))
-    for batch, expected in zip(batches, dataset.batches(), strict=True):
-        assert {name: torch.as_tensor(value).tolist() for name, value in batch.items()} == {
-            name: torch.as_tensor(value).tolist() for name, value in expected.items()
-        }
+    loader = loader_of(dataset, 2, DataLoader, multiprocessing_context=context)
+    loaded, expected = (
+        [{name: torch.as_tensor(value).tolist() for name, value in batch.items()} for batch in batches]
+        for batches in (loader, dataset.batches())
+    )
+    assert len(expected) == -(-301 // 4)
+    assert loaded == expected
 
 
 def test_a_loader_with_another_batch_size_is_refused(packed: Packed) -> None:
