@@ -35,8 +35,8 @@ def peaks(kind: str, size: int) -> dict[str, dict[str, Any]]:
 
 
 def test_a_shard_of_any_size_takes_the_memory_of_its_largest_document() -> None:
-    for stage, peak in peaks("parquet", 72).items():
-        taken = (peak["peak"] - peak["before"]) / 1e6
-        assert taken < BATCH + TIMES * LARGEST, f"{stage} takes {taken:.0f} MB"
-        if stage != "filter_quality":
-            assert peak["rejected"] == {}
+    stages = peaks("parquet", 72)
+    assert stages.keys() >= {"ingest", "extract", "filter_quality"}
+    taken = {stage: (peak["peak"] - peak["before"]) / 1e6 for stage, peak in stages.items()}
+    assert {stage: megabytes for stage, megabytes in taken.items() if megabytes >= BATCH + TIMES * LARGEST} == {}
+    assert {stage for stage, peak in stages.items() if peak["rejected"]} <= {"filter_quality"}

@@ -161,8 +161,9 @@ def test_an_interval_contains_its_value(values: list[float], earlier: int) -> No
     column = profile(pa.table({"score": values}), ["score"])["score"]
     estimates = [mean_of(column), *(quantile_of(column, at) for at in (0.05, 0.5, 0.95))]
     estimates += [change(count(len(values)), count(earlier)), change(mean_of(column, COMPARED), mean_of(column))]
-    for estimate in estimates:
-        assert estimate is None or estimate.low <= estimate.value <= estimate.high
+    found = [estimate for estimate in estimates if estimate is not None]
+    assert len(found) >= 4
+    assert [estimate for estimate in found if not estimate.low <= estimate.value <= estimate.high] == []
 
 
 def test_many_rows_are_judged_by_the_value_itself() -> None:
