@@ -109,16 +109,14 @@ def test_what_is_no_spark_is_refused_with_every_form_that_is(written: str, why: 
 
 
 def test_two_ports_are_refused() -> None:
-    with pytest.raises(
-        RecipeError, match=r"names two ports, 8265 in its host http://head:8265 and 8266; leave one out"
-    ):
+    with pytest.raises(RecipeError, match=r"http://head:8265 .*8266"):
         Place("http://head:8265", 8266).written()
 
 
 @pytest.mark.parametrize("use", [engine, start])
 def test_tasks_are_not_sent_to_the_jobs_api(use: object) -> None:
     """`ray.init` ended in `ValueError: Invalid Ray address`."""
-    with pytest.raises(RecipeError, match=r"http://head:8265 is Ray's Jobs API, .* ray://host:10001"):
+    with pytest.raises(RecipeError, match=r"http://head:8265 .* ray://host:10001"):
         use("ray", "http://head:8265")  # type: ignore[operator]
 
 

@@ -1,6 +1,7 @@
 """Engines of this machine start beside Airflow's import, and whoever needs one gets the one that started."""
 
 import json
+import re
 import threading
 from pathlib import Path
 
@@ -113,18 +114,19 @@ def test_a_run_that_needs_java_says_so_before_anything_runs(
 
 
 @pytest.mark.parametrize(
-    ("release", "words"),
+    ("release", "named"),
     [
-        ('JAVA_VERSION="11.0.2"', r"bin/java is Java 11\. Spark needs Java 17 or newer"),
-        ('JAVA_VERSION="1.8.0_392"', r"bin/java is Java 8\. Spark needs"),
-        ("", r"bin/java does not run\. Spark needs"),
+        ('JAVA_VERSION="11.0.2"', "/bin/java .*Java 11.*Java 17"),
+        ('JAVA_VERSION="1.8.0_392"', "/bin/java .*Java 8.*Java 17"),
+        ("", "/bin/java .*Java 17"),
     ],
 )
 def test_a_java_that_is_too_old_is_named_with_its_version(
-    monkeypatch: pytest.MonkeyPatch, recipe: str, tmp_path: Path, release: str, words: str
+    monkeypatch: pytest.MonkeyPatch, recipe: str, tmp_path: Path, release: str, named: str
 ) -> None:
-    monkeypatch.setenv("JAVA_HOME", java_home(tmp_path, release))
-    with pytest.raises(RecipeError, match=words):
+    home = java_home(tmp_path, release)
+    monkeypatch.setenv("JAVA_HOME", home)
+    with pytest.raises(RecipeError, match=re.escape(home) + named):
         check_engines(load_recipe(recipe), "")
 
 
@@ -159,7 +161,7 @@ def test_java_is_only_needed_for_stages_on_spark_of_this_machine(
     if not needed:
         check_engines(loaded, "spark")
         return
-    with pytest.raises(RecipeError, match="has no bin/java"):
+    with pytest.raises(RecipeError, match=f"JAVA_HOME.*{re.escape(str(tmp_path))}.*bin/java"):
         check_engines(loaded, "spark")
     monkeypatch.setenv("AIRFLOW__SECRETS__BACKEND", "a.vault")
     check_engines(loaded, "spark")  # its connection may be a cluster's

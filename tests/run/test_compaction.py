@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -248,6 +249,7 @@ def test_a_day_reads_by_its_own_size_and_not_by_that_of_history(by_two: None, tm
                 tmp_path, [documents([f"new {draws.random()}" for _ in range(docs)])], f"new{docs}"
             )
             spent[days, docs] = refined(tmp_path, new, history(tmp_path, "z"))[2].history_reads
+    assert len(spent) == 4 * 2
     for (days, docs), read in spent.items():
         # Of two shards each: one page for each new id, one of the index at most (8 x 6000 / 128 pages), its root, and
         # its first row's page.
@@ -334,7 +336,7 @@ def test_a_damaged_compaction_is_named_and_can_be_removed(seven_days: Path) -> N
     apart = day(seven_days.parent / "apart", 7)
     for path in (seven_days / "compacted").rglob("*.segment"):
         path.write_bytes(path.read_bytes()[:-60] + bytes(60))
-    with pytest.raises(DigestMismatch, match=r"remove (.*/compacted/[0-9a-f]*): its parts are still there"):
+    with pytest.raises(DigestMismatch, match=re.escape(f"remove {seven_days}/compacted/")):
         day(seven_days, 7)
     shutil.rmtree(seven_days / "compacted")
     assert day(seven_days, 7) == apart
@@ -343,7 +345,7 @@ def test_a_damaged_compaction_is_named_and_can_be_removed(seven_days: Path) -> N
 def test_a_compaction_that_is_swept_under_a_run_is_a_lost_job(seven_days: Path) -> None:
     for path in (seven_days / "compacted").rglob("*.segment"):
         path.unlink()
-    with pytest.raises(JobLost, match="run again: its parts are read instead"):
+    with pytest.raises(JobLost, match=re.escape(f"{seven_days}/compacted/")):
         day(seven_days, 7)
 
 
@@ -367,7 +369,7 @@ class Forgetful(LocalEngine):
 def test_a_merge_that_loses_rows_commits_nothing(by_three: None, tmp_path: Path) -> None:
     for number in range(3):
         day(tmp_path, number)
-    with pytest.raises(RowsVanished, match="nothing was committed"):
+    with pytest.raises(RowsVanished):
         compaction.compact(str(tmp_path), Forgetful)
     assert compactions(str(tmp_path)) == {}
 

@@ -1,5 +1,6 @@
 """A layer reads back as the rows that its kernel yielded, whatever it rests on, and stores none of them again."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -99,15 +100,16 @@ def test_layers_read_back_as_what_their_kernels_yielded(
         kernel = partial(edit, seed=seed)
         by_rows, by_layer = engine(root, f"plain{turn}", batch_rows), engine(root, f"layer{turn}", batch_rows)
         plain, layered = by_rows.map(kernel, plain), by_layer.map(kernel, layered, layer=LAYER)
-        for whole_rows, layer_rows in zip(every_row(root, by_rows), every_row(root, by_layer), strict=True):
-            assert whole_rows.equals(layer_rows)
+        assert every_row(root, by_layer) == every_row(root, by_rows)
         expected, receipt = by_rows.tracker.receipts[0], by_layer.tracker.receipts[0]
         assert (receipt.tally, receipt.schema) == (expected.tally, expected.schema)
         assert (receipt.kept_profile, receipt.rejects_profile) == (expected.kept_profile, expected.rejects_profile)
         assert layered[0].rows == plain[0].rows
-    for columns in (["text"], ["id", "title"], [f"turn_{seeds[0]}", "none"]):
-        names = [name for name in columns if name in whole(root, plain).schema.names]
-        assert whole(root, layered, columns=columns).equals(whole(root, plain).select(names))
+    rows = whole(root, plain)
+    choices = (["text"], ["id", "title"], [f"turn_{seeds[0]}", "none"])
+    assert [whole(root, layered, columns=columns) for columns in choices] == [
+        rows.select([name for name in columns if name in rows.schema.names]) for columns in choices
+    ]
 
 
 def columns_of(root: Path, shard: Shard) -> list[str]:
@@ -170,13 +172,13 @@ def overwrite(batches: Batches) -> Batches:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "message"),
-    [(swallow, "1 rows less"), (repeat, "2 rows more"), (overwrite, "changed id")],
+    ("kernel", "named"),
+    [(swallow, "1 rows"), (repeat, "2 rows"), (overwrite, "id,")],
 )
 def test_a_kernel_that_breaks_its_layer_is_refused(
-    tmp_path: Path, kernel: Callable[[Batches], Batches], message: str
+    tmp_path: Path, kernel: Callable[[Batches], Batches], named: str
 ) -> None:
-    with pytest.raises(ContractError, match=message):
+    with pytest.raises(ContractError, match=rf"\b{named}"):
         engine(tmp_path).map(kernel, (stored(tmp_path, table(["a", "b"])),), layer=Layer())
 
 
@@ -202,5 +204,5 @@ def test_a_layer_over_a_shard_with_fewer_rows_is_refused(tmp_path: Path) -> None
     for batch in file.to_batches():
         writer.write(batch)
     forged = writer.store(str(tmp_path), "toy/f/data")
-    with pytest.raises(ContractError, match="which has fewer"):
+    with pytest.raises(ContractError, match=re.escape(f"{tmp_path}/{forged.path} ") + f".*{re.escape(short.path)}"):
         list(read_shard(str(tmp_path), forged))

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -181,9 +182,9 @@ def test_a_stage_without_a_whole_partition_is_refused(landed: Path, tmp_path: Pa
     spans = [[0, 2], [2, 3]]
     for span in spans:
         reply("quarantine", stage={**stage, **named, "span": span})
-    with pytest.raises(ContractError, match="every one of its 2 partitions failed"):
+    with pytest.raises(ContractError, match=f"^ingest: .* {len(spans)} "):
         reply("seal", stage={**stage, **named}, spans=spans, poison=spans)
-    with pytest.raises(RecipeError, match="refined whole"):
+    with pytest.raises(RecipeError, match=r"^ingest"):
         reply("quarantine", stage={**stage, **named})
 
 
@@ -191,7 +192,7 @@ def test_a_manifest_is_not_taken_for_a_partial_one(landed: Path, tmp_path: Path,
     partial = chain(landed, tmp_path, {"extract": 1})
     path = path_of(partial.version.manifests["extract"])
     shutil.copy(Path(whole.root, path_of(whole.version.manifests["extract"])), tmp_path / path)
-    with pytest.raises(ContractError, match="is the manifest of"):
+    with pytest.raises(ContractError, match=re.escape(path)):
         partial.manifest("extract")
 
 

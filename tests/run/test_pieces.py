@@ -1,6 +1,7 @@
 """A large landed file in pieces: the same rows, documents and tokens as from the whole file, on every engine."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def test_a_changed_piece_is_named_and_nothing_is_read_from_it(small_pieces: None
     body = bytearray(large.read_bytes())
     body[len(body) // 2] ^= 1
     large.write_bytes(body)
-    with pytest.raises(DigestMismatch, match=r"large\.warc\.gz: SHA-256 is"):
+    with pytest.raises(DigestMismatch, match=re.escape(f"{large}: ")):
         reply("refine", root=root, stage="ingest", params={}, parent=first, landing=str(crawl))
 
 

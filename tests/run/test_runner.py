@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -75,32 +76,33 @@ def test_every_row_is_kept_rejected_or_quarantined(tmp_path: Path, parent: str) 
 
 @pytest.mark.parametrize("how", ["lose", "repeat"])
 def test_a_kernel_that_loses_or_repeats_rows_commits_nothing(tmp_path: Path, parent: str, how: str) -> None:
-    with pytest.raises(RowsVanished, match=r"65 rows came in and \d+ are accounted for .*nothing was committed"):
+    with pytest.raises(RowsVanished, match=r"^toy_bad/[0-9a-f]+: 65 rows"):
         run(tmp_path, "toy_bad", parent, params={"how": how})
     assert committed(tmp_path, "toy_bad") == []
 
 
 def test_a_kernel_that_changes_a_promised_column_commits_nothing(tmp_path: Path, parent: str) -> None:
-    with pytest.raises(SchemaBroken, match=r"toy_bad promised columns \['n'\]"):
+    with pytest.raises(SchemaBroken, match=r"^toy_bad .*\['n'\]"):
         run(tmp_path, "toy_bad", parent, params={"how": "lie"})
     assert committed(tmp_path, "toy_bad") == []
 
 
 def test_a_kernel_that_yields_nothing_is_refused(tmp_path: Path, parent: str) -> None:
-    with pytest.raises(ContractError, match="even an empty shard needs one"):
+    with pytest.raises(ContractError, match=r"^toy_bad/") as refusal:
         run(tmp_path, "toy_bad", parent, params={"how": "nothing"})
+    assert refusal.type is ContractError
     assert committed(tmp_path, "toy_bad") == []
 
 
 def test_a_parent_without_a_column_is_refused_before_anything_runs(tmp_path: Path) -> None:
     parent = commit_parent(tmp_path, [table(0, 3).drop_columns(["key"])])
-    with pytest.raises(SchemaBroken, match=r"toy_map reads columns \['key'\] that given/"):
+    with pytest.raises(SchemaBroken, match=rf"^toy_map .*\['key'\].* {re.escape(str(Path(parent).parent))} "):
         run(tmp_path, "toy_map", parent)
     assert list(storage.connect(str(tmp_path)).list("toy_map")) == []
 
 
 def test_a_missing_parent_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=r"given/none/manifest.json: no such manifest; refine that stage first"):
+    with pytest.raises(RecipeError, match=r"given/none/manifest\.json: "):
         run(tmp_path, "toy_map", "given/none/manifest.json")
 
 
@@ -121,7 +123,7 @@ def test_a_partition_fails_above_both_bounds_of_its_budget(
     if passes:
         assert run(tmp_path, "toy_map", parent, error_budget=budget)[1].quarantined == {"error:damaged": 2}
         return
-    with pytest.raises(BudgetExceeded, match=r"2 of 65 records of this partition are damaged .*error_budget"):
+    with pytest.raises(BudgetExceeded, match=r"^toy_map: 2 of 65 .*\{'error:damaged': 2\}.*error_budget"):
         run(tmp_path, "toy_map", parent, error_budget=budget)
     assert committed(tmp_path, "toy_map") == []
 
@@ -134,7 +136,7 @@ def test_a_changed_shard_is_named_and_nothing_is_committed(tmp_path: Path, paren
     body = bytearray(shard.read_bytes())
     body[len(body) // 2] ^= 1
     shard.write_bytes(body)
-    with pytest.raises(DigestMismatch, match=rf"{shard}: SHA-256 is .*run again"):
+    with pytest.raises(DigestMismatch, match=re.escape(f"{shard}: ")):
         run(tmp_path, "toy_map", parent)
     assert committed(tmp_path, "toy_map") == []
 
@@ -142,10 +144,8 @@ def test_a_changed_shard_is_named_and_nothing_is_committed(tmp_path: Path, paren
 def test_a_committed_stage_whose_shard_is_gone_says_so(tmp_path: Path, parent: str) -> None:
     path, manifest, _ = run(tmp_path, "toy_map", parent)
     (tmp_path / manifest.shards[0].path).unlink()
-    with pytest.raises(
-        ContractError,
-        match=rf"names {tmp_path}/{manifest.shards[0].path}, which is missing or cut short; remove {path}",
-    ):
+    named = f"{re.escape(str(tmp_path / manifest.shards[0].path))}, .* remove {re.escape(path)}"
+    with pytest.raises(ContractError, match=named):
         run(tmp_path, "toy_map", parent)
 
 
@@ -207,7 +207,7 @@ def test_a_partition_that_cannot_be_believed_is_made_again(tmp_path: Path, paren
         resealed(files[1], covers=[])
     else:
         shutil.copy(files[0], files[1])
-    with pytest.raises(ContractError, match=files[1].name):
+    with pytest.raises(ContractError, match=re.escape(files[1].name)):
         seal(RefineRequest(str(tmp_path), "toy_map", {}, parent), spans)
     run(tmp_path, "toy_map", parent, span=(1, 3))
     assert files[1].read_bytes() == body
@@ -283,7 +283,7 @@ def test_a_second_attempt_with_other_bytes_is_refused(tmp_path: Path, parent: st
             storage.connect(str(tmp_path)).create(path, b"{}")
             return kept
 
-    with pytest.raises(DeterminismViolation, match="the first stays"):
+    with pytest.raises(DeterminismViolation, match=re.escape(f"{tmp_path}/{path} ")):
         refine(RefineRequest(str(tmp_path), "toy_map", {}, parent), Late)
     assert (tmp_path / path).read_bytes() == b"{}"
 
@@ -317,19 +317,19 @@ def test_partitions_that_do_not_cover_the_input_once_are_not_sealed(
 ) -> None:
     for span in spans:
         run(tmp_path, "toy_map", parent, span=span)
-    with pytest.raises(RowsVanished, match="do not cover the 3 input shards once"):
+    with pytest.raises(RowsVanished, match=rf"^toy_map/[0-9a-f]+: .* {len(spans)} .* 3 "):
         seal(RefineRequest(str(tmp_path), "toy_map", {}, parent), spans)
     assert not [path for path in committed(tmp_path, "toy_map") if path.endswith("manifest.json")]
 
 
 def test_sealing_waits_for_every_partition(tmp_path: Path, parent: str) -> None:
     run(tmp_path, "toy_map", parent, span=(0, 1))
-    with pytest.raises(RecipeError, match="no such manifest; refine that partition first"):
+    with pytest.raises(RecipeError, match=r"toy_map/\S+/partitions/\S+: "):
         seal(RefineRequest(str(tmp_path), "toy_map", {}, parent), [(0, 1), (1, 3)])
 
 
 def test_a_stage_that_groups_is_not_split(tmp_path: Path, parent: str) -> None:
-    with pytest.raises(RecipeError, match="toy_group cannot be split into partitions; run it whole"):
+    with pytest.raises(RecipeError, match=r"^toy_group "):
         run(tmp_path, "toy_group", parent, span=(0, 1))
 
 
@@ -407,9 +407,7 @@ def test_files_in_a_list_are_identity_by_their_content(tmp_path: Path, parent: s
 
 @pytest.mark.usefixtures("filed")
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, parent: str) -> None:
-    with pytest.raises(
-        RecipeError, match=r"toy_map: cannot read .*none\.bin \(No such file or directory\); correct the path"
-    ):
+    with pytest.raises(RecipeError, match=f"^toy_map: .*{re.escape(str(tmp_path / 'none.bin'))}"):
         fingerprint(tmp_path, parent, params={"model": str(tmp_path / "none.bin")})
 
 
@@ -438,9 +436,9 @@ def test_a_history_section_that_the_stage_does_not_declare_is_refused(tmp_path: 
     monday, _, _ = run(tmp_path, "toy_history", commit_parent(tmp_path, [table(0, 30)], "monday"))
     (saved,) = json.loads((tmp_path / monday).read_text())["history"].values()
     tuesday = commit_parent(tmp_path, [table(20, 30)], "tuesday")
-    for history, named in (({"renamed": saved}, "renamed"), ({}, "none")):
+    for history, named in (({"renamed": saved}, "renamed,"), ({}, "none,")):
         resealed(tmp_path / monday, history=history)
-        with pytest.raises(ContractError, match=rf"saved the history sections {named}, and the stage declares"):
+        with pytest.raises(ContractError, match=f"^{re.escape(str(Path(monday).parent))} .*{named}"):
             run(tmp_path, "toy_history", tuesday, history=(monday,))
 
 
@@ -453,9 +451,9 @@ def test_history_that_is_not_what_was_published_is_refused(tmp_path: Path, saved
     (section,) = manifest.history
     shards = [] if saved == "emptied" else [dataclasses.asdict(manifest.history[section][0])]
     resealed(tmp_path / path, history={section: shards})
-    with pytest.raises(DigestMismatch, match=rf"{path}: SHA-256 is .*it was changed after it was named; restore it"):
+    with pytest.raises(DigestMismatch, match=re.escape(f"{path}: ")):
         run(tmp_path, "toy_history", tuesday, history=(monday,))
-    with pytest.raises(DigestMismatch, match="it was changed after it was named"):
+    with pytest.raises(DigestMismatch, match=re.escape(f"{path}: ")):
         run(tmp_path, "toy_map", reference_of(path, manifest))
 
 
@@ -478,9 +476,9 @@ def test_a_manifest_in_the_place_of_another_is_refused(tmp_path: Path, parent: s
     path, _, _ = run(tmp_path, "toy_map", parent)
     other, _, _ = run(tmp_path, "toy_map", parent, params={"every": 4})
     shutil.copy(tmp_path / other, tmp_path / path)
-    with pytest.raises(ContractError, match=rf"{path} was made from other input"):
+    with pytest.raises(ContractError, match=re.escape(f"{path} ")):
         run(tmp_path, "toy_map", parent)
-    with pytest.raises(ContractError, match=rf"{path} is the manifest of toy_map/.*restore it"):
+    with pytest.raises(ContractError, match=re.escape(f"{path} ") + ".* toy_map/"):
         run(tmp_path, "toy_group", path)
 
 
@@ -488,7 +486,7 @@ def test_committed_work_is_not_reused_when_its_parent_was_changed(tmp_path: Path
     first, manifest, _ = run(tmp_path, "toy_map", parent)
     path, _, _ = run(tmp_path, "toy_group", first)
     resealed(tmp_path / first, rejected={"toy_map:other": sum(manifest.rejected.values())})
-    with pytest.raises(ContractError, match=rf"{path} was made from other input"):
+    with pytest.raises(ContractError, match=re.escape(f"{path} ")):
         run(tmp_path, "toy_group", first)
 
 
@@ -506,15 +504,14 @@ def test_history_is_what_earlier_snapshots_saved(tmp_path: Path) -> None:
     assert rows(tmp_path, manifest).column("id").to_pylist() == list(range(50, 60))
 
 
-def test_a_stage_over_no_shards_is_whole(tmp_path: Path) -> None:
-    parent = commit_parent(tmp_path, [table(0, 0)])
-    for stage in ("toy_map", "toy_group", "toy_broadcast", "toy_history"):
-        _, manifest, _ = run(tmp_path, stage, parent)
-        assert (manifest.rows_in, manifest.rows, manifest.rejected) == (0, 0, {})
-        assert manifest.schema
+@pytest.mark.parametrize("stage", ["toy_map", "toy_group", "toy_broadcast", "toy_history"])
+def test_a_stage_over_no_shards_is_whole(tmp_path: Path, stage: str) -> None:
+    _, manifest, _ = run(tmp_path, stage, commit_parent(tmp_path, [table(0, 0)]))
+    assert (manifest.rows_in, manifest.rows, manifest.rejected) == (0, 0, {})
+    assert manifest.schema
 
 
 def test_map_refuses_inputs_of_different_lengths(tmp_path: Path, parent: str) -> None:
     planned = plan(RefineRequest(str(tmp_path), "toy_map", {}, parent))
-    with pytest.raises(ContractError, match=r"zips its inputs shard by shard, but they have \[1, 3\] shards"):
+    with pytest.raises(ContractError, match=r"\[1, 3\]"):
         LocalEngine(Tracker(planned.io)).map(learn, planned.parent.shards, planned.parent.shards[:1])
