@@ -157,9 +157,13 @@ def _params(name: str, versions: Sequence[Version]) -> dict[str, Any]:
 def _taken_down(root: str, name: str, params: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the list that the dataset's last composition of the same versions pins, else the one that holds now.
 
-    A list with entries that were undone since is not kept: their documents would stay away.
+    A list with entries that were undone since is not kept: their documents would stay away. A composition that was
+    removed, as is the way out of a damaged one, pins none.
     """
+    store = storage.connect(root)
     for version in version_log.latest_by_snapshot(root, name):
+        if store.size(path_of(version.manifests[COMPOSE])) is None:
+            continue
         composed = read_manifest(root, version.manifests[COMPOSE])
         if composed.params == params and holds(root, composed.resources):
             return {key: digest for key, digest in composed.resources.items() if key == PINNED}
