@@ -66,6 +66,14 @@ def pin_path(recipe: str) -> str:
 
 def read_pin(root: str, recipe: str) -> Pin | None:
     """Return a dataset's pin, None if it has none; ContractError if the pin or its tokenizer is damaged."""
+    pin = read_pin_alone(root, recipe)
+    if pin is not None:
+        _require_definition(root, pin)
+    return pin
+
+
+def read_pin_alone(root: str, recipe: str) -> Pin | None:
+    """As `read_pin`, whatever became of the tokenizer that it names."""
     store, path = storage.connect(root), pin_path(recipe)
     try:
         body = store.read(path)
@@ -80,7 +88,6 @@ def read_pin(root: str, recipe: str) -> Pin | None:
     if pin.recipe != recipe:
         message = f"{root}/{path} is the pin of {pin.recipe}; {_way_out(recipe)}"
         raise ContractError(message)
-    _require_definition(root, pin)
     return pin
 
 

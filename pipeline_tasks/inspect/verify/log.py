@@ -1,11 +1,17 @@
-"""Checks the chain of a dataset's log: every entry, its link to the one before, its head, and what was archived."""
+"""Checks the chain of a log: every entry, its link to the one before, its head, and what was archived.
 
-from collections.abc import Sequence
+An entry has two witnesses that name its digest: its head, and the entry after it. An entry that neither of them names
+was replaced; where one of the two names it, the other is wrong.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
-from pipeline_tasks.publish.log_chain import dataset_log, entry_path, head_body, head_path, numbers, way_out
+from pipeline_tasks.publish import log_chain, takedowns
+from pipeline_tasks.publish.log_chain import dataset_log, head_body, numbers
 from pipeline_tasks.publish.version_log import Retraction, Version, entry_of
 from pipeline_tasks.sealed import sha256, unseal
 from pipeline_tasks.store import storage
@@ -13,11 +19,15 @@ from pipeline_tasks.store import storage
 
 @dataclass(slots=True)
 class Log:
-    """The readable entries of a recipe, oldest first, and the digest of each entry by its number."""
+    """The entries of a recipe that can be trusted, oldest first, and the digest of each entry by its number.
+
+    The digest of a damaged entry is that which a witness names. `whole` is whether all entries can be trusted.
+    """
 
     recipe: str
     entries: list[Version | Retraction] = field(default_factory=list)
     digests: dict[int, str] = field(default_factory=dict)
+    whole: bool = True
 
     @property
     def head(self) -> dict[str, Any]:
@@ -31,51 +41,129 @@ class Log:
         return [entry for entry in self.entries if isinstance(entry, Version)]
 
 
+@dataclass(slots=True)
+class _Link:
+    """A number of a log: the fields and the digest of its entry (none of a damaged one), and what its head names."""
+
+    number: int
+    where: str
+    fields: dict[str, Any] | None = None
+    digest: str = ""
+    head: str = ""
+
+    @property
+    def previous(self) -> str:
+        """The digest that it names of the entry before it."""
+        return str((self.fields or {}).get("previous", ""))
+
+
 def check_log(root: str, recipe: str, findings: Findings) -> Log:
     """Read every entry of a recipe's log; a damaged one is a problem, and the others are read."""
-    log, store = Log(recipe), storage.connect(root)
-    entries, heads = numbers(store, dataset_log(recipe))
-    last = max(entries | heads, default=0)
-    for number in range(1, last + 1):
-        _check_entry(root, log, number, findings)
-        _check_head(root, log, number, findings, exists=number in heads, last=number == last)
+    log = Log(recipe)
+    for link, digest in _check_chain(root, dataset_log(recipe), findings):
+        if digest:
+            log.digests[link.number] = digest
+        fields = {name: value for name, value in (link.fields or {}).items() if name != "previous"}
+        if not findings.is_damaged(link.where):
+            with findings.guarded(link.where, dataset_log(recipe).way_out):
+                log.entries.append(entry_of(root, recipe, fields))
+        if findings.is_damaged(link.where):
+            log.whole = False
+            findings.note(f"{link.where}: what it names is not verified before it is healed")
     return log
 
 
-def _check_entry(root: str, log: Log, number: int, findings: Findings) -> None:
-    path = entry_path(log.recipe, number)
-    where, heal = f"{root}/{path}", way_out(log.recipe)
-    with findings.guarded(where, heal):
+def check_takedowns(root: str, findings: Findings) -> None:
+    """Check the log of takedowns."""
+    links = [link for link, _ in _check_chain(root, takedowns.LOG, findings)]
+    if not any(findings.is_damaged(link.where) for link in links):
+        with findings.guarded(f"{root}/{takedowns.FOLDER}", takedowns.LOG.way_out):
+            takedowns.takedowns(root)
+
+
+def _check_chain(root: str, log: log_chain.Log, findings: Findings) -> Iterator[tuple[_Link, str]]:
+    """Check the entries and heads of a log; yield each number with the digest that its entry has to have."""
+    store = storage.connect(root)
+    entries, heads = numbers(store, log)
+    last = max(entries | heads, default=0)
+    links = [_read(root, log, number, findings) for number in range(1, last + 1)]
+    for link in links:
+        _read_head(root, log, link, findings, exists=link.number in heads, last=link.number == last)
+    known = {link.digest for link in links if link.digest}
+    for link, following in zip(links, [*links, _Link(last + 1, "")][1:], strict=True):
+        if link.head in known - {link.digest}:  # of another entry
+            findings.add(_wrong_head(root, log, link, link.head))
+            link.head = ""
+        yield link, _witnessed(root, log, (link, following), findings)
+
+
+def _read(root: str, log: log_chain.Log, number: int, findings: Findings) -> _Link:
+    """Read an entry; one that cannot be read, or that is of another number or log, is a problem."""
+    path = log.entry_path(number)
+    link = _Link(number, f"{root}/{path}")
+    with findings.guarded(link.where, log.way_out):
         body = storage.connect(root).read(path)
         findings.count("log entries", len(body))
-        log.digests[number] = sha256(body)
-        fields = unseal(body, where, heal)
-        before = log.digests.get(number - 1, "") if number > 1 else ""
-        expected = {"number": number, "recipe": log.recipe, "previous": before}
-        if number > 1 and not before:
-            del expected["previous"]  # the entry before it is gone, which is a problem of its own
+        fields = unseal(body, link.where, log.way_out)
+        expected = {"number": number, **log.facts, **({"previous": ""} if number == 1 else {})}
         for name, value in expected.items():
             if fields.get(name) != value:
-                problem = f"is not the entry that follows: its field {name} is wrong"
-                findings.add(Problem(where, problem, str(value), str(fields.get(name)), heal))
-        named = {key: value for key, value in fields.items() if key != "previous"}
-        log.entries.append(entry_of(root, log.recipe, {**named, "number": number}))
+                problem = f"is not the entry of its place: its field {name} is wrong"
+                findings.add(Problem(link.where, problem, str(value), str(fields.get(name)), log.way_out))
+        if not findings.is_damaged(link.where):
+            link.fields, link.digest = fields, sha256(body)
+    return link
 
 
-def _check_head(root: str, log: Log, number: int, findings: Findings, *, exists: bool, last: bool) -> None:
-    """Check the witness of an entry; only that of the last one may be missing, after a crash."""
-    path, digest = head_path(log.recipe, number), log.digests.get(number, "")
+def _read_head(root: str, log: log_chain.Log, link: _Link, findings: Findings, *, exists: bool, last: bool) -> None:
+    """Read the head of an entry; only that of the last one may be missing, after a crash."""
+    path = log.head_path(link.number)
     where = f"{root}/{path}"
-    heal = f"if the entry is right, store its digest there: {digest} and a newline" if digest else way_out(log.recipe)
     if not exists and last:
         findings.note(f"{where}: not written yet; the next entry of the log writes it")
         return
-    with findings.guarded(where, heal):
+    with findings.guarded(where, _heal_head(log, link)):
         body = storage.connect(root).read(path)
         findings.count("log heads", len(body))
-        if digest and body != head_body(digest):
-            actual = body[:64].decode("utf-8", "replace").strip()
-            findings.add(Problem(where, "does not name its entry", f"SHA-256 {digest}", actual, heal))
+        text = body[:65].decode("ascii", "replace").strip()
+        if re.fullmatch("[0-9a-f]{64}", text) and body == head_body(text):
+            link.head = text
+        else:
+            findings.add(_wrong_head(root, log, link, text))
+
+
+def _witnessed(root: str, log: log_chain.Log, pair: tuple[_Link, _Link], findings: Findings) -> str:
+    """Compare an entry with its head and with the entry that follows; return the digest that it has to have."""
+    link, following = pair
+    witnesses = [digest for digest in (link.head, following.previous) if digest]
+    if not link.digest or findings.is_damaged(link.where):
+        return next(iter(witnesses), "")
+    if witnesses and link.digest not in witnesses:
+        problem = "is not the entry that its head or the next entry names: it was replaced"
+        heal = log.way_out
+        if not following.previous:  # the last entry has one witness
+            heal += f"; or if it is right, store its digest in {root}/{log.head_path(link.number)}: {link.digest}"
+        findings.add(Problem(link.where, problem, f"SHA-256 {witnesses[0]}", f"SHA-256 {link.digest}", heal))
+        return witnesses[0]
+    if link.head not in {"", link.digest}:
+        findings.add(_wrong_head(root, log, link, link.head))
+    if following.previous not in {"", link.digest}:
+        problem = "is not the entry that follows: its field previous is wrong"
+        digests = (f"SHA-256 {link.digest}", f"SHA-256 {following.previous}")
+        findings.add(Problem(following.where, problem, *digests, log.way_out))
+    return link.digest
+
+
+def _wrong_head(root: str, log: log_chain.Log, link: _Link, actual: str) -> Problem:
+    where = f"{root}/{log.head_path(link.number)}"
+    expected = f"SHA-256 {link.digest}" if link.digest else ""
+    return Problem(where, "does not name its entry", expected, actual, _heal_head(log, link))
+
+
+def _heal_head(log: log_chain.Log, link: _Link) -> str:
+    if link.digest:
+        return f"if the entry is right, store its digest there: {link.digest} and a newline"
+    return log.way_out
 
 
 def check_archived(root: str, logs: Sequence[Log], archived: str, findings: Findings) -> None:

@@ -1,10 +1,10 @@
 """Checks the manifests of a version: the links between them, what they cover, and where every row went."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pipeline_tasks.inspect.verify.findings import Account, Findings, Problem
-from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.manifest import Manifest, fingerprint_in
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, LAND, STAGES, stage_card
 from pipeline_tasks.run.runner import check_conservation
@@ -24,19 +24,19 @@ class Committed:
 
 @dataclass(slots=True)
 class Manifests:
-    """The manifests of all versions of a root, each read once, by reference."""
+    """The manifests of all versions of a root, each read once, by reference.
+
+    `complete` is whether the versions that name them were all read: no entry of a log is damaged.
+    """
 
     root: str
     findings: Findings
+    complete: bool = True
     by_reference: dict[str, Committed | None] = field(default_factory=dict)
 
     def of(self, version: Version) -> dict[str, Committed]:
         """Return the readable manifests of a version by stage, in order; the others are problems."""
-        read = {
-            stage: self.read(version.manifests[stage], version)
-            for stage in (LAND, COMPOSE, *STAGES)
-            if stage in version.manifests
-        }
+        read = {stage: self.read(version.manifests[stage], version) for stage in stages_of(version)}
         return {stage: committed for stage, committed in read.items() if committed is not None}
 
     def read(self, referred: str, version: Version) -> Committed | None:
@@ -54,6 +54,25 @@ class Manifests:
         """Return all manifests that were read, by fingerprint."""
         return {read.manifest.fingerprint: read for read in self.by_reference.values() if read}
 
+    def changed(self, made_of: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+        """Yield each manifest that is not as it was when another was made of it: fingerprint, digest, what it is now.
+
+        `made_of` are digests by fingerprint. A manifest that is damaged is a problem of its own, and so is a damaged
+        entry of a log, which may name those that no other names.
+        """
+        known = self.by_fingerprint()
+        damaged = {fingerprint_in(path_of(referred)) for referred, read in self.by_reference.items() if read is None}
+        for fingerprint, digest in made_of.items():
+            if fingerprint in known and known[fingerprint].digest != digest:
+                yield fingerprint, digest, known[fingerprint].digest
+            if fingerprint not in known and fingerprint not in damaged and self.complete:
+                yield fingerprint, digest, "no version names it"
+
+
+def stages_of(version: Version) -> list[str]:
+    """Return the stages that a version has manifests of, in order."""
+    return [stage for stage in (LAND, COMPOSE, *STAGES) if stage in version.manifests]
+
 
 def heal_manifest(path: str, version: Version) -> str:
     """Return how to get a manifest back: a run writes the same bytes from what is stored."""
@@ -63,20 +82,24 @@ def heal_manifest(path: str, version: Version) -> str:
 
 
 def check_version(
-    version: Version, committed: Mapping[str, Committed], findings: Findings, known: Mapping[str, Committed]
+    version: Version, committed: Mapping[str, Committed], findings: Findings, manifests: Manifests
 ) -> Account:
-    """Check the manifests of a version one after the other; `known` has all of them by fingerprint."""
+    """Check the manifests of a version one after the other; those of all versions are what they were made of."""
     account = Account(version.recipe, version.number, version.snapshot)
-    parent: Committed | None = None
-    for stage, read in committed.items():
+    stages = stages_of(version)
+    for before, stage in zip(["", *stages], stages, strict=False):
+        read, parent = committed.get(stage), committed.get(before)
+        if read is None:
+            continue  # it is damaged, which is a problem of its own
         _check_alone(stage, read, findings)
         if stage == COMPOSE:
-            _check_composed(read, findings, known)
+            _check_composed(read, findings, manifests)
+        else:
+            _check_history(read, findings, manifests)
         if parent is not None:
-            _check_parents(parent, read, findings, known)
+            _check_parent(parent, read, findings)
             _check_rows(parent.manifest, read, findings)
             _count_rows(parent.manifest, read.manifest, account)
-        parent = read
     if len(committed) == len(version.manifests) and not account.balanced:
         findings.add(_unbalanced(version, account))
     return account
@@ -108,13 +131,13 @@ def _check_alone(stage: str, read: Committed, findings: Findings) -> None:
             findings.add(Problem(read.where, problem, f"{counted} rows", f"{stored} rows", REFINE_AGAIN))
 
 
-def _check_composed(read: Committed, findings: Findings, known: Mapping[str, Committed]) -> None:
+def _check_composed(read: Committed, findings: Findings, manifests: Manifests) -> None:
     """Check that the manifests of the selected versions are there as they were composed."""
-    for fingerprint, digest in zip(read.manifest.parents, read.manifest.parent_digests, strict=True):
-        actual = known[fingerprint].digest if fingerprint in known else "no version names it"
-        if actual != digest:
-            problem = f"was composed of tokenize/{fingerprint}, which is not there as it was"
-            findings.add(Problem(read.where, problem, digest, actual, "restore that manifest from a backup"))
+    known = manifests.by_fingerprint()
+    made_of = dict(zip(read.manifest.parents, read.manifest.parent_digests, strict=True))
+    for fingerprint, *digests in manifests.changed(made_of):
+        problem = f"was composed of tokenize/{fingerprint}, which is not there as it was"
+        findings.add(Problem(read.where, problem, *digests, "restore that manifest from a backup"))
     inputs = [known[fingerprint].manifest for fingerprint in read.manifest.parents if fingerprint in known]
     shards = tuple(shard for manifest in inputs for shard in manifest.shards)
     if len(inputs) == len(read.manifest.parents) and read.manifest.shards != shards:
@@ -126,8 +149,8 @@ def _check_composed(read: Committed, findings: Findings, known: Mapping[str, Com
 REFINE_AGAIN = "its rows cannot be trusted: restore its folder from a backup, or remove the folder and run again"
 
 
-def _check_parents(parent: Committed, read: Committed, findings: Findings, known: Mapping[str, Committed]) -> None:
-    """Check that a stage was made from its parent, byte for byte, and from history that is still there."""
+def _check_parent(parent: Committed, read: Committed, findings: Findings) -> None:
+    """Check that a stage was made from its parent, byte for byte."""
     manifest = read.manifest
     if manifest.parents[:1] != (parent.manifest.fingerprint,):
         expected, actual = parent.manifest.fingerprint, ", ".join(manifest.parents[:1])
@@ -135,11 +158,15 @@ def _check_parents(parent: Committed, read: Committed, findings: Findings, known
     elif manifest.parent_digests[0] != parent.digest:
         digests = (manifest.parent_digests[0], parent.digest)
         findings.add(Problem(read.where, "was made from another form of its parent", *digests, REFINE_AGAIN))
-    for fingerprint, digest in zip(manifest.parents[1:], manifest.parent_digests[1:], strict=True):
-        actual = known[fingerprint].digest if fingerprint in known else "no version names it"
-        if actual != digest:
-            problem = f"was made with the history of {manifest.stage}/{fingerprint}, which is not there as it was"
-            findings.add(Problem(read.where, problem, digest, actual, "restore that manifest from a backup"))
+
+
+def _check_history(read: Committed, findings: Findings, manifests: Manifests) -> None:
+    """Check that the history that a stage was made with is still there."""
+    manifest = read.manifest
+    made_of = dict(zip(manifest.parents[1:], manifest.parent_digests[1:], strict=True))
+    for fingerprint, *digests in manifests.changed(made_of):
+        problem = f"was made with the history of {manifest.stage}/{fingerprint}, which is not there as it was"
+        findings.add(Problem(read.where, problem, *digests, "restore that manifest from a backup"))
 
 
 def _check_rows(parent: Manifest, read: Committed, findings: Findings) -> None:

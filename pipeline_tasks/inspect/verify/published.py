@@ -19,7 +19,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.building import entry_of, files_of, index_of, packed_shards, tokenizer_of_build
 from pipeline_tasks.publish.exports import lineage, tokens
 from pipeline_tasks.publish.exports.megatron_index import megatron_index_bytes
-from pipeline_tasks.publish.exports.source import source_of
+from pipeline_tasks.publish.exports.source import Tokenizer, source_of
 from pipeline_tasks.publish.origin import INDEX, ORIGIN, origin_bytes, origin_of
 from pipeline_tasks.publish.packed import Counts
 from pipeline_tasks.publish.published import read_published_file
@@ -31,7 +31,7 @@ from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.stages.tokenize.params import FILES
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.store.reading import RESTORE, read_manifest, read_shards
 
 EXPORTED = ("tokens.bin", "tokens.json", "tokens.idx", "lineage.parquet")
 """Files of every version that has packed tokens, besides its tokenizer."""
@@ -128,7 +128,9 @@ def _check_build(
     root: str, version: Version, by_stage: Mapping[str, Manifest], findings: Findings, *, full: bool
 ) -> None:
     """Compare the index of a training dataset with its packed shards; with `full`, export each again and compare."""
-    tokenizer = tokenizer_of_build(root, by_stage)
+    tokenizer = _tokenizer(root, by_stage, findings)
+    if tokenizer is None:
+        return
     body = read_published_file(root, version.file(INDEX), version.way_out)
     index = json.loads(body)
     entries = index["shards"]
@@ -148,6 +150,18 @@ def _check_build(
         if (file.path, file.digest) not in named:
             where = f"{root}/{version_path(version.recipe, version.number)}"
             findings.add(Problem(where, "does not name a file of a shard", file.path, "", version.way_out))
+
+
+def _tokenizer(root: str, by_stage: Mapping[str, Manifest], findings: Findings) -> Tokenizer | None:
+    """Return the tokenizer of a build; None where the manifest or shard that has it is damaged: they are named."""
+    source = by_stage[COMPOSE].params["versions"][0]["manifest"]
+    if findings.is_damaged(f"{root}/{source}"):
+        return None
+    with findings.guarded(f"{root}/{source}", RESTORE):
+        shards = read_manifest(root, source).history_shards
+        if not any(findings.is_damaged(f"{root}/{shard.path}") for shard in shards):
+            return tokenizer_of_build(root, by_stage)
+    return None
 
 
 def _any_damaged(root: str, version: Version, by_stage: Mapping[str, Manifest], findings: Findings) -> bool:

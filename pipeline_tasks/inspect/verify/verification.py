@@ -10,14 +10,14 @@ from typing import Any
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.verify.caches import check_compactions, check_leftovers, compacted_segments
 from pipeline_tasks.inspect.verify.findings import Account, Findings
-from pipeline_tasks.inspect.verify.log import Log, check_archived, check_log
+from pipeline_tasks.inspect.verify.log import Log, check_archived, check_log, check_takedowns
 from pipeline_tasks.inspect.verify.manifests import Committed, Manifests, check_version
 from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_all
 from pipeline_tasks.inspect.verify.published import check_entry, check_exports, published_files
 from pipeline_tasks.inspect.verify.rows import check_rows
 from pipeline_tasks.inspect.verify.tokenizers import check_pin
 from pipeline_tasks.inspect.verify.verdicts import check_verdicts
-from pipeline_tasks.publish import takedowns, version_log
+from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, is_trial, untried
 from pipeline_tasks.sealed import path_of
@@ -59,22 +59,19 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     report.logs = [check_log(root, name, findings) for name in names]
     if scope.archived:
         check_archived(root, report.logs, scope.archived, findings)
-    manifests = Manifests(root, findings)
+    manifests = Manifests(root, findings, complete=all(log.whole for log in report.logs))
     every = [version for log in report.logs for version in log.versions]
     committed = {(version.recipe, version.number): manifests.of(version) for version in every}
     chosen = [version for version in current(every) if scope.snapshot in ("", version.snapshot)]
     if not chosen and not findings.problems:
         raise RecipeError(_nothing(root, scope))
-    for log in report.logs:
-        if is_trial(log.recipe):
-            _read_history_of_trials(root, manifests, log.recipe)
-    _read_sources(root, manifests, [read[COMPOSE] for read in committed.values() if COMPOSE in read])
+    _read_history_of_trials(report, manifests)
+    _read_sources(report, manifests, [read[COMPOSE] for read in committed.values() if COMPOSE in read])
     for version in chosen:
         read = committed[version.recipe, version.number]
-        report.accounts.append(check_version(version, read, findings, manifests.by_fingerprint()))
+        report.accounts.append(check_version(version, read, findings, manifests))
         check_entry(root, version, read, findings)
-    with findings.guarded(f"{root}/{takedowns.FOLDER}", takedowns.LOG.way_out):
-        takedowns.takedowns(root)
+    check_takedowns(root, findings)
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
@@ -89,20 +86,29 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     return report
 
 
-def _read_sources(root: str, manifests: Manifests, composed: Sequence[Committed]) -> None:
+def _read_sources(report: Report, manifests: Manifests, composed: Sequence[Committed]) -> None:
     """Read the manifests that training datasets were composed of, which may be of recipes that are not verified."""
     named = [version for read in composed for version in read.manifest.params["versions"]]
     paths = {version["manifest"] for version in named}
     for recipe in sorted({version["recipe"] for version in named}):
-        for version in version_log.versions(root, recipe):
+        for version in _versions_too(report, manifests, recipe):
             if path_of(version.manifests.get("tokenize", "")) in paths:
                 manifests.read(version.manifests["tokenize"], version)
 
 
-def _read_history_of_trials(root: str, manifests: Manifests, trials: str) -> None:
-    """Read the manifests of the recipe that trials are of: they read its history."""
-    for version in version_log.versions(root, untried(trials)):
-        manifests.of(version)
+def _read_history_of_trials(report: Report, manifests: Manifests) -> None:
+    """Read the manifests of the recipes that trials are of: they read its history."""
+    for log in report.logs:
+        for version in _versions_too(report, manifests, untried(log.recipe)) if is_trial(log.recipe) else ():
+            manifests.of(version)
+
+
+def _versions_too(report: Report, manifests: Manifests, recipe: str) -> list[Version]:
+    """Return the versions of a recipe that others were made of; its log is checked if it is not verified anyway."""
+    known = {log.recipe: log for log in report.logs}
+    log = known[recipe] if recipe in known else check_log(report.root, recipe, report.findings)
+    manifests.complete &= log.whole
+    return log.versions
 
 
 def _nothing(root: str, scope: Scope) -> str:
