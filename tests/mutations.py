@@ -1,12 +1,13 @@
 """Mutations of stored objects: bytes that change, and well-formed edits of JSON with and without a new seal."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.sealed import SEAL, canonical, path_of, seal
 from pipeline_tasks.store.reading import read_manifest
@@ -15,12 +16,13 @@ from tests.small_root import DAYS, RECIPE, STAGES, SmallRoot
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One change of one object: `body` is what it becomes, None if it is removed."""
+    """One change of one object: `body` is what it becomes, None if it is removed; of an edit, `field` is what differs."""
 
     kind: str
     name: str
     path: Path
     body: bytes | None
+    field: str = ""
 
 
 @contextmanager
@@ -35,6 +37,22 @@ def applied(mutation: Mutation) -> Iterator[None]:
         yield
     finally:
         mutation.path.write_bytes(before)
+
+
+def misnamed(root: str, tried: Iterable[Mutation], is_unnamed: Callable[[Mutation], bool]) -> list[tuple[str, ...]]:
+    """Return the mutations after which `verify` names another object than the changed one, or not that.
+
+    After those that are unnamed it has to name nothing. Each has its name and the problems.
+    """
+    wrong = []
+    for mutation in tried:
+        has_to_name = set() if is_unnamed(mutation) else {str(mutation.path)}
+        with applied(mutation):
+            problems = verify(root).findings.problems
+        is_healed = all(problem.heal and "snapshot build" not in problem.heal for problem in problems)
+        if {problem.object for problem in problems} != has_to_name or not is_healed:
+            wrong.append((mutation.name, mutation.field, *map(str, problems)))
+    return wrong
 
 
 def of_bytes(kind: str, path: Path, sibling: Path | None) -> Iterator[Mutation]:
@@ -59,8 +77,8 @@ def of_json(kind: str, path: Path) -> Iterator[Mutation]:
     for name in raw:
         if name != SEAL:
             edited = {**raw, name: changed(raw[name])}
-            yield Mutation(kind, "edit", path, canonical(edited) + b"\n")
-            yield Mutation(kind, "sealed edit", path, seal(edited))
+            yield Mutation(kind, "edit", path, canonical(edited) + b"\n", name)
+            yield Mutation(kind, "sealed edit", path, seal(edited), name)
 
 
 def changed(value: Any) -> Any:
@@ -128,6 +146,44 @@ def objects(small: SmallRoot) -> dict[str, list[Path]]:
     return kinds
 
 
+CHECKS: Mapping[str, tuple[str, ...]] = {
+    "an entry of a log, and its link": ("log entry",),
+    "the head of an entry": ("log head",),
+    "a manifest that an entry names": (
+        "manifest of dedup_minhash",
+        "manifest of land",
+        "manifest of ingest",
+        "manifest of extract",
+        "manifest of dedup_exact",
+        "manifest of tokenize",
+        "manifest of shuffle",
+        "manifest of pack",
+    ),
+    "an object that a manifest or an entry names": (
+        "kept shard",
+        "history",
+        "rejects",
+        "quarantine",
+        "tokens.bin",
+        "tokens.json",
+        "tokens.idx",
+        "lineage.parquet",
+        "tokenizer.json",
+        "superseded.parquet",
+        "report",
+        "compacted segment",
+    ),
+    "a verdict": ("verdict",),
+    "the page of a verdict": ("Data Docs page",),
+    "a compaction": ("compaction",),
+    "the manifest of a partition": ("partition",),
+    "a receipt": ("receipt",),
+    "the pin of a tokenizer": ("tokenizer pin",),
+    "the definition of a tokenizer": ("tokenizer definition",),
+    "a landed file": ("landed file",),
+}
+"""Kinds of objects by the check of `verify` that reads them: a change of any is found by the same lines."""
+
 EDITED = (
     "log entry",
     "manifest of land",
@@ -140,6 +196,9 @@ EDITED = (
 )
 """Kinds of JSON whose fields are edited one by one; the manifests of other stages have the same fields."""
 
+SHORT = ("flip", "truncate", "delete", "swap", "sealed edit")
+"""The mutations of a check in the short form: one of each name."""
+
 
 def mutations(kind: str, paths: list[Path]) -> Iterator[Mutation]:
     """Yield mutations of an object of a kind; of the log also those of the last entry, and of its head."""
@@ -150,3 +209,13 @@ def mutations(kind: str, paths: list[Path]) -> Iterator[Mutation]:
         yield from of_json(kind, paths[0])
     if kind == "log entry":
         yield from of_json(kind, paths[-1])
+
+
+def shortened(every: Iterable[Mutation], *, first: bool) -> list[Mutation]:
+    """Return one mutation of each name in `SHORT` and of each object; a flip alone for all but the `first` of a check.
+
+    Of the edits of a field, the last is taken: the first fields are counts, which fewer lines read.
+    """
+    names = SHORT if first else SHORT[:1]
+    chosen = {(mutation.path, mutation.name): mutation for mutation in every if mutation.name in names}
+    return list(chosen.values())

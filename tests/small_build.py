@@ -56,9 +56,9 @@ def build(small: SmallRoot, built: Recipe | None = None, *, judged: bool = False
     return reply("publish", **named, manifests=manifests, verdicts=verdicts)
 
 
-def objects(small: SmallRoot) -> dict[str, list[Path]]:
-    """Return the objects of the newest version of the dataset by kind."""
-    root, version = Path(small.root), version_log.current(small.root, DATASET)
+def objects(small: SmallRoot, dataset: str = DATASET) -> dict[str, list[Path]]:
+    """Return the objects of the newest version of a dataset by kind."""
+    root, version = Path(small.root), version_log.current(small.root, dataset)
     manifests = {stage: read_manifest(small.root, referred) for stage, referred in version.manifests.items()}
     select, mix = manifests["select"], manifests["mix"]
     shards = {
@@ -71,7 +71,7 @@ def objects(small: SmallRoot) -> dict[str, list[Path]]:
         "shuffled shard": manifests["shuffle"].shards,
         "packed shard": manifests["pack"].shards,
     }
-    log = root / "datasets" / DATASET
+    log = root / "datasets" / dataset
     verdicts = [root / path_of(referred) for referred in version.verdicts.values()]
     return {
         "log entry": sorted(log.glob("*.json")),
