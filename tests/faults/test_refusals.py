@@ -1,18 +1,33 @@
-"""Bad input, as a user meets it: one paragraph with the way out, no stack trace, and the exit code that it deserves."""
+"""Bad input, as a user meets it: one paragraph that names the object, no stack trace, and the exit code of its error.
+
+Each is refused in this process. Three are refused in a process of their own, too, one for each exit code: what ends a
+process is the same for all. `refinery run` is refused by a gate in tests/dags/test_run.py, and stopped in test_kills.py.
+"""
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline_tasks.errors import ContractError, RecipeError, Transient
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.errors import (
+    ContractError,
+    DigestMismatch,
+    NothingLanded,
+    RecipeError,
+    RefineryError,
+    SchemaBroken,
+    SnapshotIncomplete,
+    StorageBusy,
+)
+from pipeline_tasks.service import handle
 from pipeline_tasks.store.reading import read_manifest
 from tests.chain import command, program, reply
-from tests.faulty_s3 import FaultyS3, faulty_s3
-from tests.s3_server import S3Server, free_port
+from tests.faulty_s3 import FaultyS3
+from tests.s3_server import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -52,85 +67,125 @@ def scored(extracted: Request) -> Request:
     return {**extracted, "parent": parent}
 
 
-def refused(folder: Path, request: Request, code: int, *words: str, **environment: str) -> None:
-    """Answer a request in its own process; it must be refused in one paragraph that contains all of `words`."""
-    process = program(folder, request, **environment)
-    assert process.returncode == code, process.stderr[-2000:]
-    reply = json.loads(process.stdout)
-    assert reply["exit"] == code
-    one_paragraph(process.stderr, reply["message"], *words)
+class Refused:
+    """Requests and commands that must be refused, in this process."""
+
+    def __init__(self, folder: Path, printed: "pytest.CaptureFixture[str]") -> None:
+        self.folder, self.printed = folder, printed
+
+    def request(self, request: object, kind: type[RefineryError], *names: str) -> None:
+        """Answer a request: its reply and stderr have the error's class, and one paragraph with each of `names`."""
+        path = self.folder / "request.json"
+        path.write_text(json.dumps(request))
+        self.printed.readouterr()
+        assert handle.main([str(path)]) == kind.exit_code
+        out, err = self.printed.readouterr()
+        reply = json.loads(out)
+        assert (reply["error"], reply["exit"]) == (kind.__name__, kind.exit_code)
+        assert err == f"{kind.__name__}: {reply['message']}\n"
+        require_paragraph(err, *names)
+
+    def command(self, kind: type[RefineryError], *names: str, of: list[str]) -> None:
+        """Run a command: it raises the error's class, and prints one paragraph with each of `names`."""
+        with pytest.raises(RefineryError) as raised:
+            main(["--debug", *of])
+        assert type(raised.value) is kind
+        self.printed.readouterr()
+        assert main(of) == kind.exit_code
+        err = self.printed.readouterr().err
+        assert err == f"refinery: {raised.value}\n"
+        require_paragraph(err, *names)
 
 
-def one_paragraph(text: str, *phrases: str) -> None:
+@pytest.fixture
+def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refused:
+    return Refused(tmp_path, capsys)
+
+
+def require_paragraph(text: str, *names: str) -> None:
     assert "Traceback" not in text, text[-2000:]
     assert len(text.strip().splitlines()) == 1, text
-    for phrase in phrases:
-        assert phrase in text
+    assert [name for name in names if name not in text] == []
+
+
+# --- The process ----------------------------------------------------------------------------------------------
+
+
+def test_a_refused_recipe_ends_its_process_with_78(landing: Path) -> None:
+    ended = command("-m", "pipeline_tasks.cli", "run", "--input", str(landing), "--recipe", "web_eng")
+    assert ended.returncode == RecipeError.exit_code == 78
+    require_paragraph(ended.stderr, "'web_eng'", "'web_en'")
+
+
+def test_damaged_data_ends_its_process_with_65(tampered: Request, tmp_path: Path) -> None:
+    ended = program(tmp_path, tampered)
+    assert ended.returncode == ContractError.exit_code == 65
+    assert json.loads(ended.stdout)["error"] == DigestMismatch.__name__
+    require_paragraph(ended.stderr, json.loads(ended.stdout)["message"])
+
+
+def test_a_late_snapshot_ends_its_process_with_75(incomplete: Request, tmp_path: Path) -> None:
+    ended = program(tmp_path, incomplete)
+    assert ended.returncode == SnapshotIncomplete.exit_code == 75
+    assert json.loads(ended.stdout)["error"] == SnapshotIncomplete.__name__
+    require_paragraph(ended.stderr, json.loads(ended.stdout)["message"])
 
 
 # --- The snapshot ---------------------------------------------------------------------------------------------
 
 
-def test_missing_input(tmp_path: Path) -> None:
+def test_missing_input(refused: Refused, tmp_path: Path) -> None:
     nowhere = str(tmp_path / "nowhere")
-    refused(
-        tmp_path,
-        {"verb": "land", "root": str(tmp_path / "root"), "input": nowhere},
-        RecipeError.exit_code,
-        nowhere,
-        "does not exist; name a folder",
-    )
+    refused.request({"verb": "land", "root": str(tmp_path / "root"), "input": nowhere}, NothingLanded, nowhere)
 
 
-def test_empty_snapshot(tmp_path: Path) -> None:
-    (tmp_path / "day").mkdir()
-    (tmp_path / "day" / "notes.txt").write_text("nothing yet")
-    request = {"verb": "land", "root": str(tmp_path / "root"), "input": str(tmp_path / "day")}
-    refused(tmp_path, request, RecipeError.exit_code, "an empty snapshot")
+def test_empty_snapshot(refused: Refused, tmp_path: Path) -> None:
+    day = tmp_path / "day"
+    day.mkdir()
+    (day / "notes.txt").write_text("nothing yet")
+    refused.request({"verb": "land", "root": str(tmp_path / "root"), "input": str(day)}, NothingLanded, str(day))
 
 
-def test_incomplete_snapshot(landing: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def incomplete(landing: Path, tmp_path: Path) -> Request:
+    """A request to land a day of which a promised file is missing."""
     day = tmp_path / "day"
     shutil.copytree(landing, day)
     promised = [{"path": "more.jsonl", "bytes": 10, "sha256": "0" * 64}]
     (day / "snapshot.json").write_text(json.dumps({"snapshot": "day", "files": promised}))
-    request = {"verb": "land", "root": str(tmp_path / "root"), "input": str(day)}
-    refused(tmp_path, request, Transient.exit_code, "more.jsonl", "wait until the snapshot has landed")
+    return {"verb": "land", "root": str(tmp_path / "root"), "input": str(day)}
+
+
+def test_incomplete_snapshot(refused: Refused, incomplete: Request) -> None:
+    refused.request(incomplete, SnapshotIncomplete, "more.jsonl")
 
 
 # --- The recipe -----------------------------------------------------------------------------------------------
 
 
-def test_unknown_key_of_a_stage(extracted: Request, tmp_path: Path) -> None:
+def test_unknown_key_of_a_stage(refused: Refused, extracted: Request) -> None:
     request = {**extracted, "stage": "filter_language", "params": {"treshold": 0.5}}
-    refused(tmp_path, request, RecipeError.exit_code, "unknown key 'treshold'", "did you mean 'threshold'?")
+    refused.request(request, RecipeError, "filter_language", "'treshold'", "'threshold'")
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "names"),
     [
-        ("stages:\n  ingest: {}\n  extrakt: {}\n", "did you mean 'extract'?"),
-        ("stages:\n  extract: {min_char: 3}\n", "did you mean 'min_chars'?"),
-        ("stages:\n  ingest: {}\nrun: {partition: 3}\n", "did you mean 'partitions'?"),
-        ("stages: [ingest\n", "is not YAML"),
+        ("stages:\n  ingest: {}\n  extrakt: {}\n", ["'extrakt'", "'extract'"]),
+        ("stages:\n  extract: {min_char: 3}\n", ["'min_char'", "'min_chars'"]),
+        ("stages:\n  ingest: {}\nrun: {partition: 3}\n", ["'partition'", "'partitions'"]),
+        ("stages: [ingest\n", ["YAML"]),
     ],
 )
-def test_invalid_recipe(text: str, message: str, landing: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(text)
-    process = command(
-        "-m", "pipeline_tasks.cli", "run", "--input", str(landing), "--output", str(tmp_path / "root"),
-        "--recipe", str(tmp_path / "mine.yaml"),
-    )  # fmt: skip
-    assert process.returncode == RecipeError.exit_code, process.stderr[-2000:]
-    assert "Traceback" not in process.stderr
-    assert message in process.stderr
-    assert "mine.yaml" in process.stderr
+def test_invalid_recipe(text: str, names: list[str], refused: Refused, landing: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(text)
+    places = ["--input", str(landing), "--output", str(tmp_path / "root")]
+    refused.command(RecipeError, recipe.name, *names, of=["run", *places, "--recipe", str(recipe)])
 
 
-def test_unknown_recipe(landing: Path, tmp_path: Path) -> None:
-    process = command("-m", "pipeline_tasks.cli", "run", "--input", str(landing), "--recipe", "web_eng")
-    assert process.returncode == RecipeError.exit_code
-    one_paragraph(process.stderr, "no recipe 'web_eng'", "did you mean 'web_en'?")
+def test_unknown_recipe(refused: Refused, landing: Path) -> None:
+    refused.command(RecipeError, "'web_eng'", "'web_en'", of=["run", "--input", str(landing), "--recipe", "web_eng"])
 
 
 def text_file(folder: Path) -> str:
@@ -160,132 +215,131 @@ def binary_file(folder: Path) -> str:
     ],
 )
 def test_unreadable_model(
-    stage: str, params: Callable[[str], object], make: Callable[[Path], str], scored: Request, tmp_path: Path
+    stage: str,
+    params: Callable[[str], object],
+    make: Callable[[Path], str],
+    refused: Refused,
+    scored: Request,
+    tmp_path: Path,
 ) -> None:
     path = make(tmp_path)
-    refused(tmp_path, {**scored, "stage": stage, "params": params(path)}, RecipeError.exit_code, path)
+    refused.request({**scored, "stage": stage, "params": params(path)}, RecipeError, path)
 
 
-def test_missing_model(extracted: Request, tmp_path: Path) -> None:
+def test_missing_model(refused: Refused, extracted: Request, tmp_path: Path) -> None:
     path = str(tmp_path / "none.ftz")
-    request = {**extracted, "stage": "filter_language", "params": {"model": path}}
-    refused(tmp_path, request, RecipeError.exit_code, path, "correct the path")
+    refused.request({**extracted, "stage": "filter_language", "params": {"model": path}}, RecipeError, path)
 
 
 # --- The machine ----------------------------------------------------------------------------------------------
 
 
-def test_no_java(extracted: Request, tmp_path: Path) -> None:
-    request = {**extracted, "stage": "filter_language", "params": {"threshold": 0.1}, "engine": "spark"}
-    code = RecipeError.exit_code
-    refused(tmp_path, request, code, "Spark needs Java 17", "openjdk-17", PATH=str(tmp_path), JAVA_HOME="")
+@pytest.fixture
+def on_spark(extracted: Request) -> Request:
+    """A request to a Spark of this machine that no other test has started in this process."""
+    where = {"engine": "spark", "address": "local[3]"}
+    return {**extracted, **where, "stage": "filter_language", "params": {"threshold": 0.1}}
 
 
-def test_java_home_without_java(extracted: Request, tmp_path: Path) -> None:
-    request = {**extracted, "stage": "filter_language", "params": {"threshold": 0.1}, "engine": "spark"}
-    home = str(tmp_path)
-    refused(tmp_path, request, RecipeError.exit_code, f"JAVA_HOME={home} has no", JAVA_HOME=home)
+def test_no_java(refused: Refused, on_spark: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    refused.request(on_spark, RecipeError, "Java 17", "openjdk-17")
 
 
-def test_java_that_does_not_run(extracted: Request, tmp_path: Path) -> None:
+def test_java_home_without_java(
+    refused: Refused, on_spark: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    refused.request(on_spark, RecipeError, "Java 17", f"JAVA_HOME={tmp_path}")
+
+
+def test_java_that_does_not_run(
+    refused: Refused, on_spark: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\nexit 1\n")
     java.chmod(0o755)
-    process = program(
-        tmp_path,
-        {**extracted, "stage": "filter_language", "params": {"threshold": 0.1}, "engine": "spark"},
-        JAVA_HOME=str(tmp_path),
-    )
-    assert process.returncode == RecipeError.exit_code, process.stderr[-2000:]
-    assert "Traceback" not in process.stderr
-    assert "does not run. Spark needs Java 17" in process.stderr
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    refused.request(on_spark, RecipeError, "Java 17", str(java))
 
 
-@pytest.fixture
-def faults(s3_root: str, s3_server: S3Server) -> Iterator[FaultyS3]:
-    """A proxy in front of the S3 server that refuses the requests that a test names."""
-    with faulty_s3(s3_server.endpoint) as proxy:
-        yield proxy
-
-
-def test_wrong_credentials(landing: Path, s3_root: str, faults: FaultyS3, tmp_path: Path) -> None:
+def test_wrong_credentials(refused: Refused, landing: Path, s3_root: str, faults: FaultyS3) -> None:
     faults.coming.append(("PUT", (403, "InvalidAccessKeyId")))
     request = {"verb": "land", "root": s3_root, "input": str(landing)}
-    refused(
-        tmp_path,
-        request,
-        RecipeError.exit_code,
-        "refused the credentials",
-        "AWS_ACCESS_KEY_ID",
-        AWS_ENDPOINT_URL=faults.endpoint,
-    )
+    refused.request(request, RecipeError, s3_root, "AWS_ACCESS_KEY_ID")
+    assert faults.coming == []
 
 
-def test_unreachable_store(landing: Path, s3_root: str, tmp_path: Path) -> None:
-    endpoint = f"http://127.0.0.1:{free_port()}"
-    request = {"verb": "land", "root": s3_root, "input": str(landing)}
-    code = Transient.exit_code
-    refused(tmp_path, request, code, "did not answer", AWS_ENDPOINT_URL=endpoint, AWS_MAX_ATTEMPTS="1")
+def test_unreachable_store(refused: Refused, landing: Path, s3_root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    refused.request({"verb": "land", "root": s3_root, "input": str(landing)}, StorageBusy, s3_root)
 
 
 # --- The data -------------------------------------------------------------------------------------------------
 
 
-def test_tampered_shard(extracted: Request, tmp_path: Path) -> None:
+@pytest.fixture
+def tampered(extracted: Request, tmp_path: Path) -> Request:
+    """A request to refine shards of which one was changed."""
     root = tmp_path / "root"
     shutil.copytree(extracted["root"], root)
-    shard = root / read_manifest(str(root), extracted["parent"]).shards[0].path
+    shard = shard_of({**extracted, "root": str(root)})
     body = bytearray(shard.read_bytes())
     body[len(body) // 2] ^= 1
     shard.chmod(0o644)
     shard.write_bytes(body)
-    request = {**extracted, "root": str(root), "stage": "filter_language", "params": {"threshold": 0.2}}
-    refused(tmp_path, request, ContractError.exit_code, shard.name)
+    return {**extracted, "root": str(root), "stage": "filter_language", "params": {"threshold": 0.2}}
 
 
-def test_missing_parent(extracted: Request, tmp_path: Path) -> None:
-    request = {**extracted, "stage": "filter_language", "parent": "extract/none/manifest.json"}
-    refused(tmp_path, request, RecipeError.exit_code, "extract/none/manifest.json", "no such manifest")
+def shard_of(request: Request) -> Path:
+    """The first shard of a request's parent."""
+    return Path(request["root"], read_manifest(request["root"], request["parent"]).shards[0].path)
 
 
-def test_stages_in_the_wrong_order(extracted: Request, tmp_path: Path) -> None:
-    request = {**extracted, "stage": "shuffle"}
-    refused(tmp_path, request, ContractError.exit_code, "shuffle reads columns", "put the stage that writes them")
+def test_tampered_shard(refused: Refused, tampered: Request) -> None:
+    refused.request(tampered, DigestMismatch, shard_of(tampered).name)
+
+
+def test_missing_parent(refused: Refused, extracted: Request) -> None:
+    parent = "extract/none/manifest.json"
+    refused.request({**extracted, "stage": "filter_language", "parent": parent}, RecipeError, parent)
+
+
+def test_stages_in_the_wrong_order(refused: Refused, extracted: Request) -> None:
+    refused.request({**extracted, "stage": "shuffle"}, SchemaBroken, "shuffle")
 
 
 @pytest.mark.parametrize(
-    ("request_", "message"),
-    [
-        ({"verb": "refin"}, "unknown verb 'refin'"),
-        ({"verb": "land", "root": "somewhere"}, "the request to land: input is required"),
-        (["land"], "is not a JSON object"),
-    ],
+    ("request_", "name"),
+    [({"verb": "refin"}, "'refin'"), ({"verb": "land", "root": "somewhere"}, "input"), (["land"], '["land"]')],
 )
-def test_invalid_request(request_: object, message: str, tmp_path: Path) -> None:
-    process = program(tmp_path, request_)
-    assert process.returncode == RecipeError.exit_code
-    one_paragraph(process.stderr, message)
+def test_invalid_request(request_: object, name: str, refused: Refused) -> None:
+    refused.request(request_, RecipeError, name)
 
 
-def test_unreadable_request(tmp_path: Path) -> None:
-    for path, message in ((tmp_path / "none.json", "no such request"), (Path(text_file(tmp_path)), "is not JSON")):
-        process = command("-m", "pipeline_tasks", str(path))
-        assert process.returncode == RecipeError.exit_code
-        one_paragraph(process.stderr, str(path), message)
+@pytest.mark.parametrize("body", [None, "this is no JSON"])
+def test_unreadable_request(body: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.json"
+    if body is not None:
+        path.write_text(body)
+    assert handle.main([str(path)]) == RecipeError.exit_code
+    require_paragraph(capsys.readouterr().err, "RecipeError", str(path))
 
 
 @pytest.mark.parametrize("option", [["--engine", "flink"], ["--partitions", "1025"], ["--partitions", "-1"]])
-def test_invalid_option_of_run(option: list[str], landing: Path, tmp_path: Path) -> None:
-    process = command("-m", "pipeline_tasks.cli", "run", "--input", str(landing), "--output", str(tmp_path), *option)
-    assert process.returncode == 2
-    assert "Traceback" not in process.stderr
-    assert f"argument {option[0]}: " in process.stderr
-    assert option[1] in process.stderr
+def test_invalid_option_of_run(
+    option: list[str], landing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--input", str(landing), "--output", str(tmp_path), *option])
+    assert ended.value.code == 2
+    assert f"argument {option[0]}: " in (printed := capsys.readouterr().err)
+    assert option[1] in printed.rpartition("argument ")[2]
 
 
 @pytest.mark.parametrize("arguments", [["status"], ["funnel"], ["verify"], ["report"], ["trace", "--random", "1"]])
-def test_nothing_is_published(arguments: list[str], tmp_path: Path) -> None:
-    process = command("-m", "pipeline_tasks.cli", arguments[0], str(tmp_path), *arguments[1:])
-    assert process.returncode == RecipeError.exit_code
-    one_paragraph(process.stderr, str(tmp_path), "been published", "refinery run")
+def test_nothing_is_published(arguments: list[str], refused: Refused, tmp_path: Path) -> None:
+    refused.command(RecipeError, str(tmp_path), of=[arguments[0], str(tmp_path), *arguments[1:]])
