@@ -135,9 +135,9 @@ def _check_composed(read: Committed, findings: Findings, manifests: Manifests) -
     """Check that the manifests of the selected versions are there as they were composed."""
     known = manifests.by_fingerprint()
     made_of = dict(zip(read.manifest.parents, read.manifest.parent_digests, strict=True))
-    for fingerprint, *digests in manifests.changed(made_of):
+    for fingerprint, expected, actual in manifests.changed(made_of):
         problem = f"was composed of tokenize/{fingerprint}, which is not there as it was"
-        findings.add(Problem(read.where, problem, *digests, "restore that manifest from a backup"))
+        findings.add(Problem(read.where, problem, expected, actual, "restore that manifest from a backup"))
     inputs = [known[fingerprint].manifest for fingerprint in read.manifest.parents if fingerprint in known]
     shards = tuple(shard for manifest in inputs for shard in manifest.shards)
     if len(inputs) == len(read.manifest.parents) and read.manifest.shards != shards:
@@ -164,9 +164,9 @@ def _check_history(read: Committed, findings: Findings, manifests: Manifests) ->
     """Check that the history that a stage was made with is still there."""
     manifest = read.manifest
     made_of = dict(zip(manifest.parents[1:], manifest.parent_digests[1:], strict=True))
-    for fingerprint, *digests in manifests.changed(made_of):
+    for fingerprint, expected, actual in manifests.changed(made_of):
         problem = f"was made with the history of {manifest.stage}/{fingerprint}, which is not there as it was"
-        findings.add(Problem(read.where, problem, *digests, "restore that manifest from a backup"))
+        findings.add(Problem(read.where, problem, expected, actual, "restore that manifest from a backup"))
 
 
 def _check_rows(parent: Manifest, read: Committed, findings: Findings) -> None:
