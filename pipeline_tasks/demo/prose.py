@@ -7,7 +7,8 @@ import json
 import re
 import sysconfig
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,11 @@ _SENTENCE = 40  # characters; shorter interface texts are labels
 _SKIPPED = frozenset({"tests", "test", "_vendor", "vendored", "_examples", "testing"})
 
 
-def english() -> dict[str, list[str]]:
+@cache
+def english() -> Mapping[str, Sequence[str]]:
     """Return paragraphs of docstrings by package, in the order of their files; each paragraph occurs once."""
     seen: set[str] = set()
-    prose: dict[str, list[str]] = {}
+    prose: dict[str, Sequence[str]] = {}
     for name in PACKAGES:
         folder, size = _folder(name), 0
         paragraphs: list[str] = []
@@ -97,13 +99,13 @@ def _docstrings(path: Path) -> Iterator[str]:
 
 
 def _is_prose(text: str) -> bool:
-    letters = sum(char.isalpha() or char == " " for char in text)
+    """Whether a block is a paragraph of sentences; what most blocks fail is looked at first."""
     return (
         text[:1].isupper()
         and text.endswith(".")
         and len(text.split()) in _WORDS
-        and letters >= 0.88 * len(text)
         and _NOT_PROSE.search(text) is None
+        and sum(map(str.isalpha, text)) + text.count(" ") >= 0.88 * len(text)
     )
 
 
