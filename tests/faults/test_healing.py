@@ -1,6 +1,7 @@
 """The ways to heal that `refinery verify` names, followed to the letter; and a log that was rewritten as a whole."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +71,7 @@ def test_the_way_to_heal_is_true(stage: str, part: str, root: SmallRoot) -> None
     manifest = stage_object(root, stage, "manifest")
     before = path.read_bytes()
     flip(path)
-    heal = the_problem(root, path) if part != "manifest" else verify(root.root).findings.problems[0].heal
+    heal = the_problem(root, path)
     assert "remove it" in heal
     assert f"run snapshot {DAY} of recipe {RECIPE} again" in heal
     path.unlink()
@@ -183,6 +184,7 @@ def test_nothing_published_is_no_success(root: SmallRoot, capsys: pytest.Capture
 
 def test_the_request_of_the_maintenance_dag_fails_with_the_problems(root: SmallRoot) -> None:
     assert reply("verify", root=root.root)["problems"] == []
-    flip(Path(root.root, version_log.current(root.root, RECIPE, DAY).prefix, "tokens.json"))
-    with pytest.raises(ContractError, match=r"1 problem, found by .*\n.*tokens.json: its bytes were changed"):
+    path = Path(root.root, version_log.current(root.root, RECIPE, DAY).prefix, "tokens.json")
+    flip(path)
+    with pytest.raises(ContractError, match=re.escape(str(path))):
         reply("verify", root=root.root)

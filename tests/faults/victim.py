@@ -42,7 +42,10 @@ def main(  # noqa: PLR0917 -- a command line
 
 
 def strike_at(sign: signal.Signals | None, when: str, at: int) -> "itertools.count[int]":  # noqa: C901 -- one closure per moment
-    """Raise `sign` before, inside or after the write number `at`; return the counter of writes."""
+    """Raise `sign` before, inside or after the write number `at`; return the counter of writes.
+
+    A write that flushes nothing, as of an object that is there, has no inside: what should strike there strikes after it.
+    """
     writes, inside = itertools.count(), [False]
 
     def strike() -> None:
@@ -57,7 +60,7 @@ def strike_at(sign: signal.Signals | None, when: str, at: int) -> "itertools.cou
             if here and when == "before":
                 strike()
             done = write(*arguments, **named)
-            if here and when == "after":
+            if here and when in ("inside", "after"):
                 strike()
             return done
 
