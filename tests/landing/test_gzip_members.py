@@ -3,6 +3,7 @@
 import gzip
 import io
 import random
+from functools import cache
 
 import pytest
 
@@ -56,10 +57,15 @@ MANY = [
 ]
 
 
+@cache
+def member_of_many() -> bytes:
+    return gzip.compress(b"".join(MANY), 1)
+
+
 @pytest.mark.parametrize("before", [[], [ONE]])
 @pytest.mark.parametrize("behind", [[], [TWO]])
 def test_a_member_of_many_records_is_read_to_its_end(before: list[bytes], behind: list[bytes]) -> None:
-    data = b"".join([*zipped(before), gzip.compress(b"".join(MANY), 1), *zipped(behind)])
+    data = b"".join([*zipped(before), member_of_many(), *zipped(behind)])
     read_rows = read(data)
     assert [row["error"] for row in read_rows] == [None] * (len(before) + len(MANY) + len(behind))
     assert [row["payload"] for row in read_rows[len(before) :][: len(MANY)]] == [read_http(one) for one in MANY]
@@ -67,7 +73,7 @@ def test_a_member_of_many_records_is_read_to_its_end(before: list[bytes], behind
 
 
 def test_damage_within_a_member_of_many_records_costs_what_is_behind_it() -> None:
-    members = [*zipped([ONE]), gzip.compress(b"".join(MANY), 1), *zipped([TWO])]
+    members = [*zipped([ONE]), member_of_many(), *zipped([TWO])]
     broken = bytearray(members[1])
     broken[len(broken) // 2] ^= 0xFF
     read_rows = read(members[0] + bytes(broken) + members[2])
