@@ -93,15 +93,15 @@ def test_a_day_of_gibberish_is_refused_twice(tmp_path: Path, english: Prose) -> 
     day = landed(tmp_path, [*english.documents[:27], *map(gibberish, range(293))])
     refused = run(tmp_path, day, recipe=recipe(FILTERS))
     assert refused.returncode == GateRefused.exit_code == 65, refused.stderr
-    assert "the gate of filter_language refuses filter_language/" in refused.stderr
-    assert re.search(r"critical: language_score_read_p50 is 0\.[01]\d*, and must be at least 0\.5", refused.stderr)
-    assert "bound of expectations/filter_language.json: The model is unsure" in refused.stderr
+    assert "filter_language/" in refused.stderr
+    assert re.search(r"\blanguage_score_read_p50\b\D*0\.[01]\d*\D+0\.5\b", refused.stderr)
+    assert "expectations/filter_language.json" in refused.stderr
     again = run(tmp_path, day, "--override", "filter_language=it is a test", recipe=recipe(FILTERS))
     assert again.returncode == GateRefused.exit_code, again.stderr
-    assert f"the gate of publish refuses snapshot {DAY}" in again.stderr
-    assert re.search(r"critical: text_retention is 0\.0[78]\d*, and must be at least 0\.15", again.stderr)
-    assert "320 rows leave" in again.stderr
-    assert "bound of expectations/publish.json: Of the texts that were found nearly all are lost" in again.stderr
+    assert DAY in again.stderr
+    assert re.search(r"\btext_retention\b\D*0\.0[78]\d*\D+0\.15\b", again.stderr)
+    assert re.search(r"\b320 rows\b", again.stderr)
+    assert "expectations/publish.json" in again.stderr
     assert version_log.versions(str(tmp_path / "root"), RECIPE) == []
 
 
@@ -122,9 +122,9 @@ def test_a_day_of_words_in_disorder_is_refused(tmp_path: Path, english: Prose) -
     texts = [disordered(number, text) for number, text in enumerate(english.documents[:60])]
     refused = run(tmp_path, landed(tmp_path, texts), recipe=scored(english))
     assert refused.returncode == GateRefused.exit_code, refused.stderr
-    assert "the gate of score_quality refuses score_quality/" in refused.stderr
-    assert "critical: reason_share.score_quality:low_component is 0.9" in refused.stderr
-    assert "bound of expectations/score_quality.json: A third of the texts fall below a minimum" in refused.stderr
+    assert "score_quality/" in refused.stderr
+    assert re.search(r"\breason_share\.score_quality:low_component\b\D*0\.9", refused.stderr)
+    assert "expectations/score_quality.json" in refused.stderr
     assert version_log.versions(str(tmp_path / "root"), RECIPE) == []
     judged = stages_of(str(tmp_path / "root"))["score_quality"]
     assert judged.rows_in >= 40
