@@ -20,6 +20,8 @@ from tests.s3_server import s3_server as running_s3_server
 from tests.toys import CARDS, MODULES
 
 EVERYWHERE = settings(settings.get_profile("default"), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+pytest_plugins = ["tests.order", "tests.durations"]
+
 """No verdict depends on how busy the machine is, nor on its being CI's."""
 
 settings.register_profile("ci", EVERYWHERE, max_examples=50, derandomize=True)
