@@ -100,14 +100,14 @@ def build(options: BuildOptions, *, json_summary: bool = False) -> int:
 def run(options: RunOptions, *, json_summary: bool = False) -> int:
     """Refine one snapshot by the same DAG that Airflow runs; return the exit code of `errors`. Ctrl-C is raised."""
     recipe = load_recipe(options.recipe)
-    check_bounds(recipe)
-    check_recipe(recipe)
     check_overrides(options.override, gate_names(recipe))
+    require_folder(options.root)
+    params = _dag_params(options)
+    require_usable(params["root"])
+    check_bounds(recipe)
+    check_recipe(recipe)  # the last, as it imports what the stages need
     check_engines(recipe, options.engine)
     name = recipe.name if options.sample == 1 else trial_of(recipe.name)
-    require_folder(options.root)
-    require_usable(absolute(options.root))
-    params = _dag_params(options)
     what = "refining" if options.sample == 1 else f"trying {options.sample:.2%} of"
     title = f"{what} {params['input']} as snapshot {params['snapshot']} by recipe {name} into {options.root}"
     progress, code = _progress(_REFINE, options.recipe, params, title, json_summary=json_summary)

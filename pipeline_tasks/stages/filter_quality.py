@@ -203,7 +203,7 @@ def _measured(
     return replace_column(batch, EDITED_SPANS, _edit_spans(edits, batch.num_rows)) if edit_spans else batch
 
 
-NO_CHARS = pa.scalar(None, pa.int64())
+NO_CHARS = pa.nulls(1, pa.int64())[0]
 
 
 def _edited(before: pa.Array, after: pa.Array) -> pa.Array:

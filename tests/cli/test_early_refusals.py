@@ -1,0 +1,45 @@
+"""What is wrong with a command is said before anything heavy is imported: whoever mistypes a path waits for no library."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.errors import RecipeError
+from tests.chain import command
+
+HEAVY = ("airflow", "great_expectations", "numba", "pandas", "pyspark", "ray")
+
+REFUSED = """
+import json, sys
+from pipeline_tasks.cli.main import main
+code = main(sys.argv[2:])
+print(json.dumps([code, sorted(set(json.loads(sys.argv[1])) & set(sys.modules))]))
+"""
+
+
+@pytest.mark.parametrize("wrong", ["input", "recipe", "output", "override"])
+def test_a_wrong_word_is_refused_before_anything_heavy_is_imported(wrong: str, tmp_path: Path) -> None:
+    (tmp_path / "crawl").mkdir()
+    (tmp_path / "crawl" / "a.jsonl").write_text('{"text": "a"}\n')
+    (tmp_path / "file").touch()
+    words = {
+        "input": str(tmp_path / "crawl"),
+        "output": str(tmp_path / "root"),
+        "recipe": "web",
+        "override": "extract=a",
+    }
+    words |= {
+        wrong: {
+            "input": str(tmp_path / "crowl"),
+            "output": str(tmp_path / "file"),
+            "recipe": "wbe",
+            "override": "extrct=a",
+        }[wrong]
+    }
+    run = command(
+        "-c", REFUSED, json.dumps(HEAVY), "run", *(word for name in words for word in (f"--{name}", words[name]))
+    )
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout) == [RecipeError.exit_code, []]
+    assert words[wrong].partition("=")[0] in run.stderr
