@@ -1,4 +1,8 @@
-"""Decodes the bytes of a page to text: by its mark, HTTP header, meta tag or a detector, never by dropping bytes."""
+"""Decodes the bytes of a page to text as browsers do: by its mark, its bytes, HTTP header, meta tag or a detector.
+
+Where bytes and declaration disagree, the bytes are believed only where they leave no doubt: UTF-8 that is valid and has
+characters beyond ASCII, UTF-16 with its NULs, ISO-2022-JP with its escapes. No byte is dropped.
+"""
 
 import codecs
 import re
@@ -6,25 +10,36 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
+from resiliparse.parse.encoding import detect_encoding
+
+from pipeline_tasks.text.page.encodings import UTF8, decode_as, encoding_of, has_jis, replace_as
 
 REPLACED_SHARE = 0.001
 """U+FFFD per character above which a page is read in the wrong encoding (crawls send UTF-16 and KOI8 as UTF-8)."""
 
+REPLACED_FEW, REPLACED_FEW_SHARE = 3, 0.02
+"""So many U+FFFD are faults of the page, up to this share of it: one broken character does not lose a short page."""
+
 _VALID = 10  # multi-byte characters per broken one that make a text UTF-8 with faults rather than something else
 _HEAD = 4096  # bytes searched for a meta tag: the HTML standard says 1024, but pages have it later
+_BEFORE_HEAD = 4 * _HEAD  # bytes from which comments and scripts are taken before they are searched
 _START = 1024  # bytes searched for marks and NULs
 _TYPE = 1000  # characters of a header that are looked at
 _SAMPLE = 1 << 16  # bytes shown to the detector
 _MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF8, UTF8),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (codecs.BOM_UTF16_LE, "utf-16le"),
+    (codecs.BOM_UTF16_BE, "utf-16be"),
 )
 _FIRST_OF_MARKS = frozenset(mark[:1] for mark, _ in _MARKS)
 _HEADER = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)", re.IGNORECASE)
-_META = re.compile(rb"<(?:meta|\?xml)[^>]{1,400}?(?:charset|encoding)\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)", re.IGNORECASE)
+_UNSEEN = re.compile(rb"<!--.*?(?:-->|\Z)|<(script|style|title|textarea)\b.*?(?:</\1|\Z)", re.IGNORECASE | re.DOTALL)
+_XML = re.compile(rb"\s*<\?xml[^>]{1,400}?encoding\s*=\s*[\"']\s*([A-Za-z0-9_.:-]+)")
+_META = re.compile(rb"<meta[\s/]([^>]{1,1000})", re.IGNORECASE)
+_ATTRIBUTE = re.compile(rb"([^\s\"'>/=]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
+_WIDE = ("utf-16le", "utf-16be")
+_NULS = 4  # NULs at even or odd places for each at the others, and at least, that make a page UTF-16
 
 
 class Decoded(NamedTuple):
@@ -36,50 +51,78 @@ class Decoded(NamedTuple):
 
     @property
     def understood(self) -> bool:
-        """Whether so few characters were replaced that the text can be used."""
-        return self.replaced <= REPLACED_SHARE * len(self.text)
+        """Whether so few characters were replaced, by share and by number, that the text can be used."""
+        share = REPLACED_FEW_SHARE if self.replaced <= REPLACED_FEW else REPLACED_SHARE
+        return self.replaced <= share * len(self.text)
 
 
 def decode(data: bytes | memoryview, content_type: str) -> Decoded:
-    """Decode a page in the first declared encoding that fits; else as UTF-8 with faults or as detected, counted."""
+    """Decode a page in the first encoding that fits; else as UTF-8 with faults or as detected, counted."""
     start = bytes(data[:_START])
     for mark, name in _MARKS if start[:1] in _FIRST_OF_MARKS else ():
         if start.startswith(mark):
             return _replaced(data[len(mark) :], name)
-    wide = _wide(start)
-    if wide:
+    if wide := _wide(start, content_type):
         return _replaced(data, wide)
-    for name in _declared(data, content_type):
+    unicode = _unicode(data)
+    if unicode and not unicode.isascii():
+        return Decoded(unicode, UTF8, _count(unicode))
+    is_jis = unicode is not None and has_jis(unicode)
+    if unicode is not None and not is_jis:
+        return Decoded(unicode, next(_declared(data, content_type), UTF8), 0)
+    broken = _replaced(data, UTF8)
+    if unicode is None and _is_utf8_with_faults(broken):
+        return broken
+    names = [*_declared(data, content_type), *(["iso-2022-jp"] if is_jis else [])]
+    for name in names:
         try:
-            text = str(data, name)
-        except (UnicodeDecodeError, LookupError):
+            text = decode_as(data, name)
+        except UnicodeDecodeError:
             continue
         return Decoded(text, name, _count(text))
-    broken = _replaced(data, "utf-8")
-    if _VALID * broken.replaced < len(broken.text) - len(broken.text.encode("ascii", "ignore")):
-        return broken
     guesses = [broken, *(_replaced(data, name) for name in _guessed(data))]
     return min(guesses, key=lambda guess: guess.replaced)
 
 
+def _unicode(data: bytes | memoryview) -> str | None:
+    """Return a page as UTF-8, None if it is none: that hardly fits by chance, whatever is declared."""
+    try:
+        return str(data, UTF8)
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_utf8_with_faults(broken: Decoded) -> bool:
+    return _VALID * broken.replaced < len(broken.text) - len(broken.text.encode("ascii", "ignore"))
+
+
 def _declared(data: bytes | memoryview, content_type: str) -> Iterator[str]:
-    """Yield the encodings that a page declares, most trusted first, then UTF-8, which hardly fits by chance."""
-    yield from _header_encoding(content_type[:_TYPE])
-    meta = _META.search(data, 0, _HEAD)
-    yield from _named(meta[1].decode("ascii") if meta else "")
-    yield "utf-8"
+    """Yield the encodings that a page declares, the header's before the page's own; none that its bytes rule out."""
+    if (name := _header_encoding(content_type[:_TYPE])) and name not in (UTF8, *_WIDE):
+        yield name
+    if (name := encoding_of(_own_label(bytes(data[:_BEFORE_HEAD])))) and name not in (UTF8, *_WIDE):
+        yield name
 
 
 @lru_cache(1024)
-def _header_encoding(content_type: str) -> tuple[str, ...]:
+def _header_encoding(content_type: str) -> str:
     """Return the encoding that an HTTP header names, if any; cached, as a crawl has few different headers."""
     header = _HEADER.search(content_type)
-    return _named(header[1] if header else "")
+    return encoding_of(header[1]) if header else ""
 
 
-def _named(label: str) -> tuple[str, ...]:
-    name = map_encoding_to_html5(label, fallback_utf8=False) if label else None
-    return (name,) if name and not name.lower().startswith("utf-16") else ()
+def _own_label(start: bytes) -> str:
+    """Return the label that a page has in its XML declaration or a meta tag; not in comments, scripts or styles."""
+    if xml := _XML.match(start):
+        return xml[1].decode("ascii")
+    for meta in _META.finditer(_UNSEEN.sub(b"", start)[:_HEAD]):
+        attributes = {name.lower(): b"".join(value) for name, *value in reversed(_ATTRIBUTE.findall(meta[1]))}
+        if label := attributes.get(b"charset"):
+            return label.decode("latin-1")
+        is_type = attributes.get(b"http-equiv", b"").strip().lower() == b"content-type"
+        if is_type and (named := _HEADER.search(attributes.get(b"content", b"").decode("latin-1"))):
+            return named[1]
+    return ""
 
 
 def _count(text: str) -> int:
@@ -89,8 +132,8 @@ def _count(text: str) -> int:
 
 def _guessed(data: bytes | memoryview) -> list[str]:
     sample = bytes(data[:_SAMPLE])
-    names = [detect_encoding(sample, max_len=_SAMPLE, html5_compatible=True) or "utf-8"]
-    if names[0].lower() in {"utf-8", "windows-1252"}:  # what the detector returns when it does not know
+    names = [detect_encoding(sample, max_len=_SAMPLE, html5_compatible=True) or UTF8]
+    if names[0].lower() in {UTF8, "windows-1252"}:  # what the detector returns when it does not know
         from charset_normalizer import from_bytes
 
         best = from_bytes(sample).best()
@@ -98,16 +141,23 @@ def _guessed(data: bytes | memoryview) -> list[str]:
     return names
 
 
-def _wide(start: bytes) -> str | None:
-    """Recognize UTF-16 without a mark: ASCII in it has a NUL at every second byte, in nothing else."""
-    if start.count(0) * 4 < len(start) or len(start) < 4:
-        return None
-    return "utf-16-be" if start[::2].count(0) > start[1::2].count(0) else "utf-16-le"
+def _wide(start: bytes, content_type: str) -> str:
+    """Return which UTF-16 a page without a mark is, "" if none: its markup has a NUL beside each character.
+
+    Text of other scripts has few NULs, but all at even or all at odd places. No other encoding has any, so that a
+    header that says UTF-16 is believed with fewer.
+    """
+    big, little = start[::2].count(0), start[1::2].count(0)
+    if max(big, little) < _NULS or max(big, little) < _NULS * min(big, little) or len(start) < 2 * _NULS:
+        return ""
+    mark = b"\0<" if big > little else b"<\0"
+    is_markup = start.find(mark) >= 0
+    is_declared = _header_encoding(content_type[:_TYPE]) in _WIDE
+    if not (is_markup or is_declared or 4 * max(big, little) >= len(start)):
+        return ""
+    return "utf-16be" if big > little else "utf-16le"
 
 
 def _replaced(data: bytes | memoryview, name: str) -> Decoded:
-    try:
-        text = str(data, name, "replace")
-    except LookupError:
-        text = str(data, "utf-8", "replace")
+    text = replace_as(data, encoding_of(name) or name)
     return Decoded(text, name, _count(text))
