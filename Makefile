@@ -6,9 +6,13 @@ BIN := $(VENV)/bin
 TRAIN := .venv-train
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.refinery/numba
 export PYTHONPATH := $(CURDIR)
+# A module is compiled once, and not by every process: without its bytecode, collecting the tests takes twice as long.
+unexport PYTHONDONTWRITEBYTECODE
+
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick train-test fortnight-test cluster-test compose-test test-all lint up clean requirements sbom bench
+.PHONY: help demo quick test suite nightly nightly-suite train-test fortnight-test cluster-test compose-test lint up clean requirements sbom bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,26 +20,33 @@ help: ## Show this list
 demo: $(VENV)/.installed ## Refine a sample crawl with real Spark, Ray and Airflow, and show the result
 	@$(BIN)/refinery demo
 
-test: $(VENV)/.installed-dev ## Run the whole test suite, then lint
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile
-	@$(MAKE) --no-print-directory lint
+quick: $(VENV)/.installed-dev ## While you write: every rule, kernel, refusal and command on small data, without servers (4 minutes)
+	@$(PYTEST) -m "not slow and not nightly" --record-durations .refinery/durations-quick.json
 
-quick: $(VENV)/.installed-dev ## Run the tests that start no servers or engines
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
+test: suite lint ## At every stop: the same bytes on all engines and stores, a kill and a fault of each kind, types and style
 
-train-test: $(TRAIN)/.installed ## Run the loader under torch and torchdata, and what reads exports, in an environment without the rest
+suite: $(VENV)/.installed-dev ## The tests of `make test` alone
+	@$(PYTEST) --record-durations .refinery/durations.json
+
+nightly: ## Everything: all kills and mutations, ten times the examples, peers, torch, two weeks, cluster, compose (hours)
+	@.ci/nightly
+
+nightly-suite: $(VENV)/.installed-dev ## The tests of `make nightly` that need no topology of their own
+	@cd benchmarks && ../$(BIN)/python -c 'import peers; peers.install()'
+	@$(PYTEST) -m "not cluster and not compose and not fortnight" --hypothesis-profile nightly --timeout 3600 \
+		--record-durations .refinery/durations-nightly.json
+
+train-test: $(TRAIN)/.installed ## The loader under torch and torchdata, and what reads exports, in an environment without the rest
 	@$(TRAIN)/bin/python -m pytest -q --noconftest tests/training/test_torch.py tests/training/test_export_readers.py
 
-fortnight-test: $(VENV)/.installed-dev ## Backfill two weeks with bad days through the scheduler, and compare the digests (needs tens of minutes)
+fortnight-test: $(VENV)/.installed-dev ## Two weeks with bad days through the scheduler have the digests of a run by hand (tens of minutes)
 	@$(BIN)/python -m pytest -q -s -m fortnight tests/dags
 
-cluster-test: $(VENV)/.installed-dev ## Start what compose starts, kill parts of it, and compare the bytes (needs tens of minutes)
+cluster-test: $(VENV)/.installed-dev ## What compose starts, on loopback, has the same bytes with parts killed (tens of minutes)
 	@$(BIN)/python -m pytest -q -s -m cluster tests/cluster
 
-compose-test: $(VENV)/.installed-dev ## Run docker-compose.yaml, stop parts of it, and compare the bytes (needs Docker, tens of minutes)
+compose-test: $(VENV)/.installed-dev ## docker-compose.yaml has the same bytes with parts stopped (needs Docker, tens of minutes)
 	@$(BIN)/python -m pytest -q -s -m compose tests/compose
-
-test-all: test train-test fortnight-test cluster-test compose-test ## Run every test
 
 lint: $(VENV)/.installed-dev ## Check types, style and layers
 	@$(BIN)/ruff check .
