@@ -10,8 +10,6 @@ import yaml
 
 from pipeline_tasks.recipe import BUILDS, load_build, recipe_names
 
-pytestmark = pytest.mark.xdist_group("parsed_dags")
-
 RECIPES = recipe_names(BUILDS)
 
 

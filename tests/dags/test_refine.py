@@ -12,8 +12,6 @@ import pytest
 from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.recipe import BUILDS, load_recipe, recipe_names, stage_card
 
-pytestmark = pytest.mark.xdist_group("parsed_dags")
-
 RECIPES = recipe_names()
 
 
