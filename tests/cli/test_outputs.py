@@ -110,7 +110,7 @@ def test_a_page_gets_the_lines_that_its_command_prints_and_nothing_else_changes(
 def test_all_lines_are_shown_without_parts_and_long_ones_are_cut() -> None:
     assert excerpt("a\nb\n", ()) == "a\nb\n"
     (line,) = excerpt("word " * 40, ()).splitlines()
-    assert line == "word " * 23 + "..."
+    assert line == "word " * 31 + "..."
     assert len(line) <= WIDTH
 
 
