@@ -16,8 +16,9 @@ PLUGINS = airflow_home.PROJECT / "plugins"
 def embed(home: Path) -> dict[str, str]:
     """Return this process's environment with Airflow's home in `home`, its database migrated."""
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
+    env = airflow_home.environment(home)  # which makes the folder
     shutil.copyfile(template() / "airflow.db", home / "airflow.db")
-    return {**keep, **airflow_home.environment(home), "AIRFLOW__LOGGING__LOGGING_LEVEL": "ERROR"}
+    return {**keep, **env, "AIRFLOW__LOGGING__LOGGING_LEVEL": "ERROR"}
 
 
 def template() -> Path:
