@@ -13,15 +13,16 @@ from hypothesis import HealthCheck, settings
 from pipeline_tasks import recipe
 from tests import mixed_root as mixed_roots
 from tests import small_root as small_roots
+from tests.commands import Refinery
 from tests.embedded import embed_here
 from tests.faulty_s3 import FaultyS3, faulty_s3
 from tests.s3_server import S3Server
 from tests.s3_server import s3_server as running_s3_server
 from tests.toys import CARDS, MODULES
 
-EVERYWHERE = settings(settings.get_profile("default"), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 pytest_plugins = ["tests.order", "tests.durations"]
 
+EVERYWHERE = settings(settings.get_profile("default"), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """No verdict depends on how busy the machine is, nor on its being CI's."""
 
 settings.register_profile("ci", EVERYWHERE, max_examples=50, derandomize=True)
@@ -47,6 +48,12 @@ def shared_data() -> Path:
 def airflow_here(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Airflow's environment, in this process: every test that imports Airflow needs it, in whatever order they run."""
     embed_here(tmp_path_factory.mktemp("airflow"))
+
+
+@pytest.fixture
+def refinery(airflow_here: None, capfd: "pytest.CaptureFixture[str]") -> Refinery:
+    """The command `refinery`, which runs in this process."""
+    return Refinery(capfd)
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.embedded.airflow_home import PROJECT
+from pipeline_tasks.errors import GateRefused
 from tests.airflow_server import land
 from tests.channels import Hooks, serving
+from tests.commands import Done, Refinery
 from tests.embedded import PLUGINS, embed
 from tests.s3_server import free_port
 
@@ -78,17 +80,19 @@ def connected(url: str) -> dict[str, str]:
     return {"AIRFLOW_CONN_REFINERY_ALERTS_WEBHOOK": json.dumps({"conn_type": "http", "host": url})}
 
 
-def run(tmp_path: Path, url: str, *options: str) -> "subprocess.CompletedProcess[str]":
+def connect(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """Give this process the channel of alerts."""
+    for name, value in connected(url).items():
+        monkeypatch.setenv(name, value)
+
+
+def run(refinery: Refinery, tmp_path: Path, *options: str) -> Done:
     """Refine a small day by `refinery run`, which runs the DAG `refine_small`."""
     if not (tmp_path / "landing").exists():
         land(tmp_path / "landing", "2026-11-20", 0)
         (tmp_path / "small.yaml").write_text(RECIPE)
     places = ["--input", f"{tmp_path}/landing/2026-11-20", "--output", f"{tmp_path}/root"]
-    command = [sys.executable, "-m", "pipeline_tasks.cli", "run", *places, "--recipe", f"{tmp_path}/small.yaml"]
-    keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
-    env = keep | {"PYTHONPATH": str(PROJECT)} | connected(url)
-    whole = [*command, "--engine", "local", *options]
-    return subprocess.run(whole, env=env, capture_output=True, text=True, check=False, cwd=PROJECT)
+    return refinery("run", *places, "--recipe", f"{tmp_path}/small.yaml", "--engine", "local", *options)
 
 
 def kinds(hooks: Hooks) -> list[list[str]]:
@@ -96,10 +100,11 @@ def kinds(hooks: Hooks) -> list[list[str]]:
 
 
 def test_a_refused_gate_sends_one_message_and_one_that_passes_in_spite_of_it_another(
-    tmp_path: Path, hooks: Hooks
+    tmp_path: Path, hooks: Hooks, refinery: Refinery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused = run(tmp_path, hooks.url)
-    assert refused.returncode == 65, refused.stderr
+    connect(monkeypatch, hooks.url)
+    refused = run(refinery, tmp_path)
+    assert refused.returncode == GateRefused.exit_code, refused.stderr
     assert kinds(hooks) == [["budget"], ["gate_refused"]]
     body: dict[str, Any] = hooks.bodies()[1]
     assert (body["severity"], body["dag"], body["task"]) == ("critical", "refine_small", "extract.gate")
@@ -111,13 +116,16 @@ def test_a_refused_gate_sends_one_message_and_one_that_passes_in_spite_of_it_ano
     assert "alert  refinery_alerts_webhook  sent" in refused.stdout
 
     hooks.received.clear()
-    passed = run(tmp_path, hooks.url, "--override", "extract=a crawl of one site")
+    passed = run(refinery, tmp_path, "--override", "extract=a crawl of one site")
     assert passed.returncode == 0, passed.stderr
     assert ["gate_warned"] in kinds(hooks)
 
 
-def test_a_channel_that_is_down_leaves_the_run_green(tmp_path: Path) -> None:
-    passed = run(tmp_path, f"http://127.0.0.1:{free_port()}", "--override", "extract=a crawl of one site")
+def test_a_channel_that_is_down_leaves_the_run_green(
+    tmp_path: Path, refinery: Refinery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(monkeypatch, f"http://127.0.0.1:{free_port()}")
+    passed = run(refinery, tmp_path, "--override", "extract=a crawl of one site")
     assert passed.returncode == 0, passed.stderr
     assert "alert  refinery_alerts_webhook  failed: ConnectionError; look at this connection" in passed.stdout
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_tasks.errors import GateRefused, RecipeError
 from pipeline_tasks.publish import version_log
-from tests.dags.test_run import run
+from tests.commands import Refinery
+from tests.dags.test_run import words
 
 pytestmark = pytest.mark.slow
 
@@ -35,16 +37,19 @@ def crawl(folder: Path, texts: list[str]) -> Path:
     return day
 
 
-def test_a_folder_of_garbage_is_refused(tmp_path: Path) -> None:
+def test_a_folder_of_garbage_is_refused(tmp_path: Path, refinery: Refinery) -> None:
     """Twenty-five texts without a word; before, they were published as version 1 with 0 documents and exit code 0."""
-    refused = run(tmp_path, crawl(tmp_path, [gibberish(n) for n in range(25)]), recipe=RECIPE)
-    assert refused.returncode == 65, refused.stderr
+    garbage = crawl(tmp_path, [gibberish(n) for n in range(25)])
+    refused = refinery(*words(tmp_path, garbage, recipe=RECIPE))
+    assert refused.returncode == GateRefused.exit_code, refused.stderr
     assert "the gate of filter_language refuses filter_language/" in refused.stderr
     assert "Of twenty rows or more not one is in a wanted" in refused.stderr
     assert version_log.versions(str(tmp_path / "root"), "small") == []
 
 
-def test_an_unknown_gate_is_not_overridden(tmp_path: Path) -> None:
-    refused = run(tmp_path, crawl(tmp_path, [gibberish(0)]), "--override", "nosuch=why", recipe=RECIPE)
-    assert refused.returncode == 78
-    assert "there is no such gate; the gates are" in refused.stderr
+def test_an_unknown_gate_is_not_overridden(tmp_path: Path, refinery: Refinery) -> None:
+    junk = crawl(tmp_path, [gibberish(0)])
+    refused = refinery(*words(tmp_path, junk, "--override", "nosuch=why", recipe=RECIPE))
+    assert refused.returncode == RecipeError.exit_code
+    assert "nosuch" in refused.stderr
+    assert not (tmp_path / "root").exists()

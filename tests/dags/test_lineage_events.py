@@ -1,20 +1,18 @@
 """A run sends OpenLineage events to a lineage server, and is as green without one that answers."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
+from pipeline_tasks.errors import GateRefused
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_manifest
 from tests.airflow_server import land
 from tests.channels import Hooks, serving
+from tests.commands import Done, Refinery
 
 pytestmark = pytest.mark.slow
 
@@ -37,25 +35,30 @@ def hooks() -> Iterator[Hooks]:
         yield hooks
 
 
-def run(tmp_path: Path, url: str, *options: str) -> "subprocess.CompletedProcess[str]":
+@pytest.fixture
+def connected(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give this process the lineage server."""
+    monkeypatch.setenv("OPENLINEAGE_URL", hooks.url)
+    monkeypatch.setenv("OPENLINEAGE_API_KEY", "a key")
+
+
+def run(refinery: Refinery, tmp_path: Path, *options: str) -> Done:
     """Refine a small day by `refinery run`, which runs the DAG `refine_small`."""
     places = ["--input", f"{tmp_path}/landing/2026-11-20", "--output", f"{tmp_path}/root"]
-    command = [sys.executable, "-m", "pipeline_tasks.cli", "run", *places, "--recipe", f"{tmp_path}/small.yaml"]
-    keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_", "OPENL"))}
-    env = keep | {"PYTHONPATH": str(PROJECT), "OPENLINEAGE_URL": url, "OPENLINEAGE_API_KEY": "a key"}
-    whole = [*command, "--engine", "local", *options]
-    return subprocess.run(whole, env=env, capture_output=True, text=True, check=False, cwd=PROJECT)
+    return refinery("run", *places, "--recipe", f"{tmp_path}/small.yaml", "--engine", "local", *options)
 
 
 def named(event: dict[str, Any]) -> tuple[str, str]:
     return event["job"]["name"].removeprefix("refine_small."), event["eventType"]
 
 
-def test_each_job_of_a_run_says_what_it_read_and_wrote(tmp_path: Path, hooks: Hooks) -> None:
+def test_each_job_of_a_run_says_what_it_read_and_wrote(
+    tmp_path: Path, hooks: Hooks, connected: None, refinery: Refinery
+) -> None:
     land(tmp_path / "landing", "2026-11-20", 0)
     (tmp_path / "small.yaml").write_text(RECIPE)
-    refused = run(tmp_path, hooks.url)
-    assert refused.returncode == 65, refused.stderr
+    refused = run(refinery, tmp_path)
+    assert refused.returncode == GateRefused.exit_code, refused.stderr
     assert {(path, headers["Authorization"]) for path, headers, _ in hooks.received} == {
         ("/api/v1/lineage", "Bearer a key")
     }
@@ -72,7 +75,7 @@ def test_each_job_of_a_run_says_what_it_read_and_wrote(tmp_path: Path, hooks: Ho
         assert started["eventTime"] < ended["eventTime"]
 
     hooks.received.clear()
-    passed = run(tmp_path, hooks.url, "--override", "extract=a crawl of one site")
+    passed = run(refinery, tmp_path, "--override", "extract=a crawl of one site")
     assert passed.returncode == 0, passed.stderr
     ended = {job: event for event in hooks.bodies() for job, kind in [named(event)] if kind == "COMPLETE"}
     assert set(ended) == {*JOBS, "publish_gate", "publish"}
