@@ -26,9 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_shows_what_its_commands_print(name: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    refinery = Refinery(capfd)
-
+def test_a_page_shows_what_its_commands_print(name: str, folder: Path, refinery: Refinery) -> None:
     def run(place: Path, arguments: Sequence[str]) -> str:
         with contextlib.chdir(place):
             done = refinery(*arguments)
