@@ -144,6 +144,7 @@ def test_a_spark_worker_dies_in_the_middle_of_a_task(here: Topology, stack: Stac
     name = stack.run("spark-worker", DAYS[0], {"*": "local", "extract": "spark"})
     wait_for_process(here, "spark-worker-2", "pyspark.daemon")
     count = here.containers.kill("spark-worker-2")
+    assert count > 0
     stack.end(name, DAYS[0], f"Spark worker, its executor ({count} processes)", "its executor ran a task of extract")
     here.containers.restart("spark-worker-2")
     wait_for_workers(here, 2, 2)
@@ -153,6 +154,7 @@ def test_a_ray_node_dies_in_the_middle_of_a_task(here: Topology, stack: Stack) -
     name = stack.run("ray-node", DAYS[0], {"*": "local", "extract": "ray"})
     wait_for_process(here, "ray-worker", "ray::guarded")
     count = here.containers.kill("ray-worker")
+    assert count > 0
     stack.end(name, DAYS[0], f"Ray node ({count} processes)", "it ran a task of extract")
     for _ in wait_until("Ray misses its node", 120, each=1):
         if ray_nodes(here) == 1:
@@ -167,6 +169,7 @@ def test_the_scheduler_dies_with_its_tasks(here: Topology, stack: Stack) -> None
         if any("/beat-" in key for key in stack.keys("scheduler/requests/extract-")):
             break
     count = here.containers.kill("airflow-scheduler")
+    assert count > 0
     here.containers.restart("airflow-scheduler")
     stack.end(name, DAYS[0], f"scheduler and its tasks ({count} processes)", "extract ran as a Ray job")
 
@@ -176,6 +179,7 @@ def test_the_triggerer_dies_while_a_snapshot_is_awaited(here: Topology, stack: S
     name = stack.run("triggerer", DAYS[0], {"*": "local"}, landing="late")
     wait_for_task(stack, name, "sense", "deferred")
     count = here.containers.kill("airflow-triggerer")
+    assert count > 0
     land(here.s3, crawl / DAYS[0], FILES[1:], f"late/{DAYS[0]}")
     here.containers.restart("airflow-triggerer")
     stack.end(name, DAYS[0], f"triggerer ({count} processes)", "the snapshot had not landed completely")
