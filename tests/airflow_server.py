@@ -1,4 +1,4 @@
-"""Starts Airflow's own scheduler, triggerer and web server with one DAG, as `refinery up` does, and speaks to them."""
+"""Starts Airflow's own scheduler, triggerer and web server by `refinery up`, with DAGs of tests, and speaks to them."""
 
 import hashlib
 import json
@@ -11,10 +11,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+import psutil
 
 from pipeline_tasks.embedded.airflow_home import PROJECT
 from tests.archives import http, response, zipped
@@ -67,6 +70,20 @@ class Airflow:
         body = {"logical_date": None, "dag_run_id": run, "conf": {"snapshot": snapshot, **(conf or {})}}
         self.call("POST", f"/api/v2/dags/{self.dag}/dagRuns", body)
         return run
+
+    def is_known(self) -> bool:
+        """Whether Airflow has read the DAG."""
+        try:
+            self.call("GET", f"/api/v2/dags/{self.dag}")
+        except urllib.error.HTTPError as error:
+            if error.code != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+        return True
+
+    def pause(self, *, paused: bool) -> None:
+        """Pause the DAG, or let it run."""
+        self.call("PATCH", f"/api/v2/dags/{self.dag}", {"is_paused": paused})
 
     def runs(self) -> list[Mapping[str, Any]]:
         """Return what the API says of every run of the DAG."""
@@ -139,36 +156,125 @@ def until(done: Callable[[], bool], fault: Callable[[], str], patience: float = 
         time.sleep(2)
 
 
-@contextmanager
-def airflow_server(folder: Path, recipe: str, dag: str, **settings: str) -> Iterator[Airflow]:
-    """Start Airflow below `folder` with a recipe's DAG unpaused; its landing zone and root are `landing` and `root`.
+DAG = """
+import os
+import sys
 
-    `settings` are more variables of its environment.
+os.environ |= {environment}
+sys.path.insert(0, {folder})
+from refine import *  # the DAG of Airflow that `dags/refine.py` wires
+"""
+"""A DAG file: that of the project, with the recipe, the landing zone and the root of a dataset of its own."""
+
+DATASET = "REFINERY_RECIPE", "REFINERY_LANDING", "REFINERY_ROOT"
+"""The variables that say what a DAG refines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running `refinery up`: its process, its port, and the folder of what it reads and writes.
+
+    Each dataset has the name of its recipe, and a folder of that name with `landing` and `root`.
     """
-    (folder / "small.yaml").write_text(recipe)
+
+    folder: Path
+    process: "subprocess.Popen[str]"
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        """What Airflow has logged."""
+        return (self.folder / "home/airflow/standalone.log").read_text()
+
+    def landing(self, dataset: str) -> Path:
+        return self.folder / dataset / "landing"
+
+    def recipe(self, dataset: str) -> str:
+        return str(self.folder / dataset / "recipe.yaml")
+
+    def root(self, dataset: str) -> str:
+        return str(self.folder / dataset / "root")
+
+    @contextmanager
+    def airflow(self, dataset: str) -> Iterator[Airflow]:
+        """Unpause the DAG of a dataset; yield the API, which speaks of it."""
+        passwords = json.loads((self.folder / "home/airflow/simple_auth_manager_passwords.json.generated").read_text())
+        api = Airflow(self.url, passwords, f"refine_{dataset}")
+        until(api.is_known, lambda: f"{api.dag} was not read: {self.log}")
+        api.pause(paused=False)
+        try:
+            yield api
+        finally:
+            api.pause(paused=True)
+
+    def end(self) -> None:
+        """Send it SIGTERM; fail unless it ends with every process below it, and leaves only what its daemon logged."""
+        below = psutil.Process(self.process.pid).children(recursive=True)
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate()
+        assert self.process.returncode in (0, 128 + signal.SIGTERM)
+        assert [child for child in below if child.is_running()] == []
+        left = [path.name for path in (self.folder / f"refinery-{os.getuid()}").iterdir()]
+        assert "runs.lock" in left
+        assert [name for name in left if not name.endswith((".lock", ".log", ".key"))] == [], left
+
+
+@contextmanager
+def airflow_server(folder: Path, recipes: Mapping[str, str], **settings: str) -> Iterator[Server]:
+    """Run `refinery up` below `folder` with a DAG for each of the recipes, given by their names; its end is judged.
+
+    The web UI shows the root of the first one. `settings` are more variables of its environment.
+    """
+    places = {name: _place(folder, name, recipe) for name, recipe in recipes.items()}
+    first, *others = places
+    bundles = [_bundle("dags-folder"), *(_bundle(name, _dag_folder(places[name])) for name in others)]
     port, home = free_port(), folder / "home"
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
-    ours: dict[str, str | Path] = {
-        "REFINERY_HOME": home,
-        "REFINERY_RECIPE": folder / "small.yaml",
-        "PYTHONPATH": PROJECT,
+    ours = places[first] | {
+        "PYTHONPATH": str(PROJECT),
+        "TMPDIR": str(folder),
+        "REFINERY_HOME": str(home),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items()),
+        "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(bundles),
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # none changes while it runs
     }
-    ours |= {"REFINERY_LANDING": folder / "landing", "REFINERY_ROOT": folder / "root", "TMPDIR": folder}
-    ours |= {"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items())}
     command = [sys.executable, "-u", "-m", "pipeline_tasks.cli", "up", "--port", str(port)]
-    env = keep | {name: str(value) for name, value in ours.items()} | settings
+    env = keep | ours | settings
     with subprocess.Popen(command, env=env, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            lines = iter(process.stdout.readline, "")
-            assert any("Airflow is ready" in line for line in lines), (home / "airflow/standalone.log").read_text()
-            passwords = json.loads((home / "airflow/simple_auth_manager_passwords.json.generated").read_text())
-            api = Airflow(f"http://127.0.0.1:{port}", passwords, dag)
-            api.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
-            yield api
+            server = Server(folder, process, port)
+            assert any("Airflow is ready" in line for line in iter(process.stdout.readline, "")), server.log
+            yield server
+            server.end()
         finally:
-            process.send_signal(signal.SIGTERM)
-            process.communicate()
+            process.kill()
+
+
+def _place(folder: Path, name: str, recipe: str) -> dict[str, str]:
+    """Write a recipe into the folder of its dataset; return the variables that say what its DAG refines."""
+    place = folder / name
+    place.mkdir()
+    (place / "recipe.yaml").write_text(recipe)
+    return dict(zip(DATASET, map(str, (place / "recipe.yaml", place / "landing", place / "root")), strict=True))
+
+
+def _dag_folder(environment: Mapping[str, str]) -> str:
+    """Write the DAG file of a dataset; return its folder."""
+    folder = Path(environment["REFINERY_RECIPE"]).parent / "dags"
+    folder.mkdir()
+    (folder / "dataset.py").write_text(DAG.format(environment=dict(environment), folder=repr(str(PROJECT / "dags"))))
+    return str(folder)
+
+
+def _bundle(name: str, folder: str = "") -> dict[str, Any]:
+    """Return a bundle of DAGs in a folder of this machine: in Airflow's own, unless one is named."""
+    settings = {"path": folder} if folder else {}
+    return {"name": name, "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle", "kwargs": settings}
 
 
 def archive_of(first: int, pages: int = 9) -> bytes:

@@ -16,7 +16,7 @@ from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish import version_log
-from tests.airflow_server import PATIENCE, Airflow, airflow_server, archive_of, until
+from tests.airflow_server import PATIENCE, Airflow, Server, airflow_server, archive_of, until
 from tests.archives import http, response, zipped
 
 pytestmark = [pytest.mark.fortnight, pytest.mark.nightly, pytest.mark.timeout(5400)]
@@ -29,16 +29,22 @@ stages:
   dedup_exact: {buckets: 1}
 run: {partitions: 1}
 """
-DAG = "refine_small"
+DATASET, DAG = "small", "refine_small"
 DAYS = [(date(2026, 10, 1) + timedelta(days=number)).isoformat() for number in range(14)]
 MISSING, INCOMPLETE, DRIFTED, CORRUPT = DAYS[3], DAYS[5], DAYS[8], DAYS[10]
 REASON = "the site was a forum for one day"
 
 
 @pytest.fixture
-def airflow(tmp_path: Path) -> Iterator[Airflow]:
-    with airflow_server(tmp_path, RECIPE, DAG) as api:
-        yield api
+def server(tmp_path: Path) -> Iterator[Server]:
+    with airflow_server(tmp_path, {DATASET: RECIPE}) as server:
+        yield server
+
+
+@pytest.fixture
+def airflow(server: Server) -> Iterator[Airflow]:
+    with server.airflow(DATASET) as airflow:
+        yield airflow
 
 
 def whole(day: str) -> bytes:
@@ -117,22 +123,22 @@ def refine_again_what_is_stale(airflow: Airflow, root: str) -> None:
     """Start stale snapshots by the DAG `arrivals` until none is left."""
     airflow.call("PATCH", "/api/v2/dags/arrivals", {"is_paused": False})
     for turn in range(3):
-        if not stale_now(root, "small"):
+        if not stale_now(root, DATASET):
             return
         known = airflow.call("GET", f"/api/v2/dags/{DAG}/dagRuns?limit=1")["total_entries"] - 1
         body = {"logical_date": None, "dag_run_id": f"stale_{turn}", "conf": {"stale": True}}
         airflow.call("POST", "/api/v2/dags/arrivals/dagRuns", body)
         approve(airflow, f"stale__{DRIFTED}__stale_{turn}")
         wait_for_all(airflow, known + 1)
-    assert stale_now(root, "small") == []
+    assert stale_now(root, DATASET) == []
 
 
-def run_clean(tmp_path: Path, root: Path) -> None:
+def run_clean(server: Server, root: str) -> None:
     """Refine all days in order by `refinery run`, into another root."""
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
     for day in DAYS:
-        places = ["--input", str(tmp_path / "landing" / day), "--output", str(root), "--engine", "local"]
-        command = [sys.executable, "-m", "pipeline_tasks.cli", "run", *places, "--recipe", str(tmp_path / "small.yaml")]
+        places = ["--input", str(server.landing(DATASET) / day), "--output", root, "--recipe", server.recipe(DATASET)]
+        command = [sys.executable, "-m", "pipeline_tasks.cli", "run", *places, "--engine", "local"]
         command += ["--override", f"extract={REASON}"] if day == DRIFTED else []
         done = subprocess.run(
             command, env=keep | {"PYTHONPATH": str(PROJECT)}, capture_output=True, text=True, check=False, cwd=PROJECT
@@ -140,13 +146,15 @@ def run_clean(tmp_path: Path, root: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def published(root: Path) -> dict[str, Mapping[str, str]]:
+def published(root: str) -> dict[str, Mapping[str, str]]:
     """The manifests of the dataset by snapshot, each with the digest of its bytes."""
-    return {version.snapshot: version.manifests for version in version_log.latest_by_snapshot(str(root), "small")}
+    return {version.snapshot: version.manifests for version in version_log.latest_by_snapshot(root, DATASET)}
 
 
-def test_a_backfill_with_bad_days_ends_in_the_state_of_a_clean_run(airflow: Airflow, tmp_path: Path) -> None:
-    landing, root = tmp_path / "landing", tmp_path / "root"
+def test_a_backfill_with_bad_days_ends_in_the_state_of_a_clean_run(
+    server: Server, airflow: Airflow, tmp_path: Path
+) -> None:
+    landing, root, clean = server.landing(DATASET), server.root(DATASET), str(tmp_path / "clean")
     land_the_fortnight(landing)
     backfill(airflow)
     wait_for_all(airflow, len(DAYS))
@@ -167,7 +175,7 @@ def test_a_backfill_with_bad_days_ends_in_the_state_of_a_clean_run(airflow: Airf
     airflow.trigger(DRIFTED, {"override": {"extract": REASON}})
     wait_for_all(airflow, len(DAYS) + 1)
     assert sorted(published(root)) == DAYS
-    refine_again_what_is_stale(airflow, str(root))
-    run_clean(tmp_path, tmp_path / "clean")
-    assert published(root) == published(tmp_path / "clean")
-    assert verify(str(root), Scope(recipe="small")).findings.problems == []
+    refine_again_what_is_stale(airflow, root)
+    run_clean(server, clean)
+    assert published(root) == published(clean)
+    assert verify(root, Scope(recipe=DATASET)).findings.problems == []
