@@ -27,7 +27,7 @@ from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import LandRequest, SpansRequest
 from tests.airflow_server import Airflow, airflow_server
 
-DAG, DAY, STAGE = "refine_mapped", "2026-11-01", "ingest.partition"
+DATASET, DAY, STAGE = "mapped", "2026-11-01", "ingest.partition"
 ACCEPTED = {"override": dict.fromkeys(("ingest", "publish"), "documents of a benchmark")}
 """The param of a run whose gates may refuse what has one word per file."""
 
@@ -51,10 +51,10 @@ def main() -> None:
 
 def measured(folder: Path, partitions: int) -> dict[str, float]:
     """Return the figures of a run of a snapshot of so many files, whose partitions are done."""
-    land(folder / "landing" / DAY, partitions)
-    refine_partitions(folder, partitions)
-    recipe = f"name: mapped\nstages: {{ingest: {{}}}}\nrun: {{partitions: {partitions}}}\n"
-    with airflow_server(folder, recipe, DAG) as airflow:
+    recipe = f"name: {DATASET}\nstages: {{ingest: {{}}}}\nrun: {{partitions: {partitions}}}\n"
+    with airflow_server(folder, {DATASET: recipe}) as server, server.airflow(DATASET) as airflow:
+        land(server.landing(DATASET) / DAY, partitions)
+        refine_partitions(folder / DATASET, partitions)
         beats = Beats(airflow)
         beats.start()
         run = airflow.trigger(DAY, ACCEPTED)
