@@ -160,11 +160,16 @@ DAG = """
 import os
 import sys
 
+before = dict(os.environ)
 os.environ |= {environment}
 sys.path.insert(0, {folder})
 from refine import *  # the DAG of Airflow that `dags/refine.py` wires
+os.environ |= before
 """
-"""A DAG file: that of the project, with the recipe, the landing zone and the root of a dataset of its own."""
+"""A DAG file: that of the project, with the recipe, the landing zone and the root of a dataset of its own.
+
+Tasks have the environment of the server again: a worker daemon, with its Spark, serves one environment.
+"""
 
 DATASET = "REFINERY_RECIPE", "REFINERY_LANDING", "REFINERY_ROOT"
 """The variables that say what a DAG refines."""
