@@ -20,7 +20,7 @@ help: ## Show this list
 demo: $(VENV)/.installed ## Refine a sample crawl with real Spark, Ray and Airflow, and show the result
 	@$(BIN)/refinery demo
 
-quick: $(VENV)/.installed-dev ## While you write: every rule, kernel, refusal and command on small data, without servers (4 minutes)
+quick: $(VENV)/.installed-dev ## While you write: every rule, kernel, refusal and command on small data, without servers
 	@$(PYTEST) -m "not slow and not nightly" --record-durations .refinery/durations-quick.json
 
 test: suite lint ## At every stop: the same bytes on all engines and stores, a kill and a fault of each kind, types and style
