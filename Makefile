@@ -21,12 +21,12 @@ demo: $(VENV)/.installed ## Refine a sample crawl with real Spark, Ray and Airfl
 	@$(BIN)/refinery demo
 
 quick: $(VENV)/.installed-dev ## While you write: every rule, kernel, refusal and command on small data, without servers
-	@$(PYTEST) -m "not slow and not nightly" --record-durations .refinery/durations-quick.json
+	@$(PYTEST) -m "not slow and not nightly" --record-durations=.refinery/durations-quick.json
 
 test: suite lint ## At every stop: the same bytes on all engines and stores, a kill and a fault of each kind, types and style
 
 suite: $(VENV)/.installed-dev ## The tests of `make test` alone
-	@$(PYTEST) --record-durations .refinery/durations.json
+	@$(PYTEST) --record-durations=.refinery/durations.json
 
 nightly: ## Everything: all kills and mutations, ten times the examples, peers, torch, two weeks, cluster, compose (hours)
 	@.ci/nightly
@@ -34,7 +34,7 @@ nightly: ## Everything: all kills and mutations, ten times the examples, peers, 
 nightly-suite: $(VENV)/.installed-dev ## The tests of `make nightly` that need no topology of their own
 	@cd benchmarks && ../$(BIN)/python -c 'import peers; peers.install()'
 	@$(PYTEST) -m "not cluster and not compose and not fortnight" --hypothesis-profile nightly --timeout 3600 \
-		--record-durations .refinery/durations-nightly.json
+		--record-durations=.refinery/durations-nightly.json
 
 train-test: $(TRAIN)/.installed ## The loader under torch and torchdata, and what reads exports, in an environment without the rest
 	@$(TRAIN)/bin/python -m pytest -q --noconftest tests/training/test_torch.py tests/training/test_export_readers.py

@@ -1,6 +1,6 @@
 """Where the minutes of the tests are.
 
-`pytest --record-durations FILE` writes what each test took; `make test` writes `.refinery/durations.json`.
+`pytest --record-durations=FILE` writes what each test took; `make test` writes `.refinery/durations.json`.
 `python -m tests.durations [FILE]` prints that as tables; with `--refresh` it also writes `tests/durations.json`, by
 which `tests.order` starts the dearest files first.
 """

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,13 +54,20 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, A
     for name, text in {"conftest.py": CONFTEST, **dict.fromkeys(NUMBERED, ONE), **dict.fromkeys(SHARED, OTHER)}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    command = "-m pytest -n 2 --dist loadfile --no-loadscope-reorder -p no:cacheprovider --record-durations took.json"
+    command = "-m pytest -n 2 --dist loadfile --no-loadscope-reorder -p no:cacheprovider --record-durations=took.json"
+    (folder / "took.json").touch()  # of the run before: apart from its option, pytest would take it for a test file
     environ = os.environ | {"PYTHONPATH": str(PROJECT)}
     done = subprocess.run(
         [sys.executable, *command.split()], cwd=folder, env=environ, check=False, capture_output=True, text=True
     )
     rows = json.loads((folder / "took.json").read_text())
     return rows, [line.split() for line in (folder / "workers").read_text().splitlines()], done.stdout
+
+
+def test_make_names_the_file_in_one_word_with_its_option() -> None:
+    options = re.findall(r"--record-durations\S*", (PROJECT / "Makefile").read_text(encoding="utf-8"))
+    assert options
+    assert [option for option in options if "=" not in option] == []
 
 
 def test_every_test_is_recorded_by_the_name_that_a_command_line_takes(recorded: Any) -> None:
