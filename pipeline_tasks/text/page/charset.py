@@ -5,6 +5,7 @@ characters beyond ASCII, UTF-16 with its NULs, ISO-2022-JP with its escapes. No 
 """
 
 import codecs
+import contextlib
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 from resiliparse.parse.encoding import detect_encoding
 
-from pipeline_tasks.text.page.encodings import UTF8, decode_as, encoding_of, has_jis, replace_as
+from pipeline_tasks.text.page.encodings import JIS, UTF8, decode_as, encoding_of, has_jis, replace_as
 
 REPLACED_SHARE = 0.001
 """U+FFFD per character above which a page is read in the wrong encoding (crawls send UTF-16 and KOI8 as UTF-8)."""
@@ -39,6 +40,7 @@ _XML = re.compile(rb"\s*<\?xml[^>]{1,400}?encoding\s*=\s*[\"']\s*([A-Za-z0-9_.:-
 _META = re.compile(rb"<meta[\s/]([^>]{1,1000})", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"([^\s\"'>/=]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
 _WIDE = ("utf-16le", "utf-16be")
+_RULED_OUT = {"", UTF8, *_WIDE}  # of a page that is none of these
 _NULS = 4  # NULs at even or odd places for each at the others, and at least, that make a page UTF-16
 
 
@@ -65,22 +67,18 @@ def decode(data: bytes | memoryview, content_type: str) -> Decoded:
     if wide := _wide(start, content_type):
         return _replaced(data, wide)
     unicode = _unicode(data)
-    if unicode and not unicode.isascii():
-        return Decoded(unicode, UTF8, _count(unicode))
-    is_jis = unicode is not None and has_jis(unicode)
-    if unicode is not None and not is_jis:
-        return Decoded(unicode, next(_declared(data, content_type), UTF8), 0)
-    broken = _replaced(data, UTF8)
-    if unicode is None and _is_utf8_with_faults(broken):
-        return broken
-    names = [*_declared(data, content_type), *(["iso-2022-jp"] if is_jis else [])]
-    for name in names:
+    if unicode is not None:
+        return _escaped(data, unicode) or Decoded(unicode, UTF8, _count(unicode))
+    faulty = _replaced(data, UTF8)
+    if _is_utf8_with_faults(faulty):
+        return faulty
+    for name in _declared(data, content_type):
         try:
             text = decode_as(data, name)
         except UnicodeDecodeError:
             continue
         return Decoded(text, name, _count(text))
-    guesses = [broken, *(_replaced(data, name) for name in _guessed(data))]
+    guesses = [faulty, *(_replaced(data, name) for name in _guessed(data))]
     return min(guesses, key=lambda guess: guess.replaced)
 
 
@@ -92,16 +90,23 @@ def _unicode(data: bytes | memoryview) -> str | None:
         return None
 
 
-def _is_utf8_with_faults(broken: Decoded) -> bool:
-    return _VALID * broken.replaced < len(broken.text) - len(broken.text.encode("ascii", "ignore"))
+def _escaped(data: bytes | memoryview, ascii_text: str) -> Decoded | None:
+    """Return a page of ASCII as ISO-2022-JP, None if it has none of its escapes or is not what they say."""
+    if not ascii_text.isascii() or not has_jis(ascii_text):
+        return None
+    with contextlib.suppress(UnicodeDecodeError):
+        return Decoded(decode_as(data, JIS), JIS, 0)
+    return None
+
+
+def _is_utf8_with_faults(faulty: Decoded) -> bool:
+    return _VALID * faulty.replaced < len(faulty.text) - len(faulty.text.encode("ascii", "ignore"))
 
 
 def _declared(data: bytes | memoryview, content_type: str) -> Iterator[str]:
     """Yield the encodings that a page declares, the header's before the page's own; none that its bytes rule out."""
-    if (name := _header_encoding(content_type[:_TYPE])) and name not in (UTF8, *_WIDE):
-        yield name
-    if (name := encoding_of(_own_label(bytes(data[:_BEFORE_HEAD])))) and name not in (UTF8, *_WIDE):
-        yield name
+    yield from {_header_encoding(content_type[:_TYPE])} - _RULED_OUT
+    yield from {encoding_of(_own_label(bytes(data[:_BEFORE_HEAD])))} - _RULED_OUT
 
 
 @lru_cache(1024)

@@ -3,15 +3,13 @@
 Source of labels and of what they mean: https://encoding.spec.whatwg.org (`4.2 Names and labels`, and the indexes).
 Python's codecs of these names lack what browsers read: `iso-8859-1` is windows-1252, `shift_jis` is windows-31j, `gbk`
 is gb18030, `euc-kr` is windows-949, `big5` has the characters of Hong Kong, and the bytes that windows-125x leaves free
-are control characters. What is left to differ: 207 characters of big5 (lead
-byte 87), and one of windows-1255.
+are control characters. What is left to differ: 207 characters of big5 (lead byte 87), and one of windows-1255.
 """
 
 import codecs
 import re
-from functools import lru_cache
 
-UTF8 = "utf-8"
+UTF8, JIS = "utf-8", "iso-2022-jp"
 
 _LABELS = {
     UTF8: "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8",
@@ -60,7 +58,7 @@ _LABELS = {
     "gb18030": "chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 gbk iso-ir-58 x-gbk gb18030",
     "big5": "big5 big5-hkscs cn-big5 csbig5 x-x-big5",
     "euc-jp": "cseucpkdfmtjapanese euc-jp x-euc-jp",
-    "iso-2022-jp": "csiso2022jp iso-2022-jp",
+    JIS: "csiso2022jp iso-2022-jp",
     "shift_jis": "csshiftjis ms932 ms_kanji shift-jis shift_jis sjis windows-31j x-sjis",
     "euc-kr": (
         "cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949"
@@ -72,14 +70,10 @@ _ENCODING_OF = {label: name for name, labels in _LABELS.items() for label in lab
 
 _CODECS = {
     "windows-874": "cp874",
-    "macintosh": "mac_roman",
     "x-mac-cyrillic": "mac_cyrillic",
-    "iso-8859-8": "iso8859_8",
     "big5": "big5hkscs",
     "shift_jis": "cp932",
     "euc-kr": "cp949",
-    "utf-16be": "utf-16-be",
-    "utf-16le": "utf-16-le",
 }
 """Python's codec of an encoding whose name it does not know, or takes for another."""
 
@@ -98,10 +92,10 @@ _READ = {
 }
 """What browsers read where Python's codec of an encoding has another character."""
 
-_NOT_JIS = re.compile("[\uf8f0-\uf8f3]")
+_NONE_OF_SHIFT_JIS = re.compile("[\uf8f0-\uf8f3]")
 """What Python's cp932 makes of the bytes A0 and FD to FF, which are none of the encoding."""
 
-_JIS = re.compile(rb"\x1b(?:\$[@B]|\([BJI])")
+_ESCAPE = re.compile(rb"\x1b(?:\$[@B]|\([BJI])")
 """The escapes of ISO-2022-JP: two bytes a character, ASCII, Roman, half-width katakana."""
 
 _TWO_BYTES = (b"\x1b$@", b"\x1b$B")
@@ -114,10 +108,10 @@ def encoding_of(label: str) -> str:
 
 def decode_as(data: bytes | memoryview, name: str) -> str:
     """Decode bytes strictly in an encoding by its name; UnicodeDecodeError for what a browser would replace."""
-    if name == "iso-2022-jp":
+    if name == JIS:
         return _decode_jis(bytes(data))
-    text = str(data, _codec(name), _FILL)
-    if name == "shift_jis" and (wrong := _NOT_JIS.search(text)):
+    text = str(data, _CODECS.get(name, name), _FILL)
+    if name == "shift_jis" and (wrong := _NONE_OF_SHIFT_JIS.search(text)):
         raise UnicodeDecodeError(name, bytes(data[:1]), 0, 1, f"{wrong[0]!a} is none of its characters")
     return text.translate(_READ[name]) if name in _READ else text
 
@@ -127,7 +121,7 @@ def replace_as(data: bytes | memoryview, name: str) -> str:
     try:
         return decode_as(data, name)
     except UnicodeDecodeError:
-        return str(data, UTF8 if name == "iso-2022-jp" else _codec(name), "replace")
+        return str(data, UTF8 if name == JIS else _CODECS.get(name, name), "replace")
     except LookupError:
         return str(data, UTF8, "replace")
 
@@ -137,15 +131,10 @@ def has_jis(text: str) -> bool:
     return "\x1b$B" in text or "\x1b$@" in text
 
 
-@lru_cache(64)
-def _codec(name: str) -> str:
-    return _CODECS.get(name, name)
-
-
 def _decode_jis(data: bytes) -> str:
     """Decode ISO-2022-JP: its characters of two bytes are those of EUC-JP, without the high bits."""
     parts, at, escape = [], 0, b"\x1b(B"
-    for found in [*_JIS.finditer(data), None]:
+    for found in [*_ESCAPE.finditer(data), None]:
         end = found.start() if found else len(data)
         parts.append(_decode_jis_run(data[at:end], escape))
         if found:
@@ -159,9 +148,7 @@ def _decode_jis_run(run: bytes, escape: bytes) -> str:
     run.decode("ascii")  # no byte of ISO-2022-JP has the high bit
     if escape == b"\x1b(I":
         return "".join(chr(0xFF40 + byte) if 0x20 < byte < 0x60 else chr(byte) for byte in run)
-    return (
-        bytes(byte | 0x80 if byte > 0x20 else byte for byte in run).decode("euc_jp", _FILL).translate(_READ["euc-jp"])
-    )
+    return decode_as(bytes(byte | 0x80 if byte > 0x20 else byte for byte in run), "euc-jp")
 
 
 _FILL = "refinery.whatwg"

@@ -101,11 +101,12 @@ def test_bytes_that_a_windows_encoding_leaves_free_are_control_characters(label:
 
 def test_iso_2022_jp_is_read_where_it_is_declared_or_evident() -> None:
     data = b"<title>\x1b$BF|K\\8l\x1b(B</title>\x1b(I1\x1b(B"
-    for header in ("text/html; charset=iso-2022-jp", "text/html; charset=utf-8", "text/html"):
+    for header in ("text/html", *(f"text/html; charset={label}" for label in ("iso-2022-jp", "utf-8", "iso-8859-1"))):
         assert decode(data, header) == ("<title>日本語</title>ｱ", "iso-2022-jp", 0)
     circled = b"x" * 2000 + b"\x1b$B-!\x1b(B"  # in no JIS row of Python's codec
     assert decode(circled, "text/html").text == "x" * 2000 + "①"
     assert decode(b"a \x1b[1mbold\x1b[0m word", "text/plain").text == "a \x1b[1mbold\x1b[0m word"
+    assert decode(b"not \x1b$B\x7f\x7f really", "text/html") == ("not \x1b$B\x7f\x7f really", "utf-8", 0)
 
 
 @pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
