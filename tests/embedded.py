@@ -29,10 +29,14 @@ def template() -> Path:
 
 
 def embed_here(home: Path) -> None:
-    """Give this process that environment before it imports Airflow, and the plugins' folder to import from."""
+    """Give this process that environment and the plugins' folder to import from, and import Airflow.
+
+    Airflow opens the database of the environment in which it is imported; that of `refinery run` has none.
+    """
     if not _homes:
         assert "airflow" not in sys.modules, "a test imported Airflow without the fixture `airflow_here`"
         os.environ.update({key: value for key, value in embed(home).items() if key.startswith("AIRFLOW")})
         _homes.append(home)
+        import airflow  # noqa: F401 -- as above
     if str(PLUGINS) not in sys.path:
         sys.path.insert(0, str(PLUGINS))

@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -27,7 +27,7 @@ from pipeline_tasks.embedded.summary import summary_lines
 from pipeline_tasks.engines.java import require_java
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
-from pipeline_tasks.landing.folder import refuse_overlap
+from pipeline_tasks.landing.folder import refuse_overlap, require_place
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import RAY, SPARK, Recipe, engine_of, load_build, load_recipe, trial_of
 from pipeline_tasks.run.recipe_faults import check_recipe
@@ -63,15 +63,15 @@ class BuildOptions:
 
 
 class _Dag(NamedTuple):
-    """A module of `dags/`, the environment variable that names its only recipe, and how it loads that."""
+    """The DAG of one recipe: its module of `dags/`, the variable by which that wires one recipe alone, and the recipe.
+
+    `named` is how the user names the recipe: its name, or the path of its file.
+    """
 
     module: str
     variable: str
-    load: Callable[[str], Recipe]
-
-
-_REFINE = _Dag("refine", "REFINERY_RECIPE", load_recipe)
-_BUILD = _Dag("build", "REFINERY_BUILD", load_build)
+    named: str
+    recipe: Recipe
 
 
 def build(options: BuildOptions, *, json_summary: bool = False) -> int:
@@ -91,7 +91,8 @@ def build(options: BuildOptions, *, json_summary: bool = False) -> int:
         "approval": 0,
     }
     title = f"building dataset {recipe.name} in {options.root}"
-    progress, code = _progress(_BUILD, options.recipe, params, title, json_summary=json_summary)
+    dag = _Dag("build", "REFINERY_BUILD", options.recipe, recipe)
+    progress, code = _progress(dag, params, title, json_summary=json_summary)
     if not code:
         _summarize(progress, params, recipe=recipe.name, as_json=json_summary)
     return code
@@ -102,37 +103,37 @@ def run(options: RunOptions, *, json_summary: bool = False) -> int:
     recipe = load_recipe(options.recipe)
     check_overrides(options.override, gate_names(recipe))
     require_folder(options.root)
-    params = _dag_params(options)
-    require_usable(params["root"])
+    require_place(absolute(options.input))
     check_bounds(recipe)
-    check_recipe(recipe)  # the last, as it imports what the stages need
+    check_recipe(recipe)  # which imports what the stages need: what is cheap to refuse comes first
     check_engines(recipe, options.engine)
+    require_usable(absolute(options.root))
+    params = _dag_params(options)
     name = recipe.name if options.sample == 1 else trial_of(recipe.name)
     what = "refining" if options.sample == 1 else f"trying {options.sample:.2%} of"
     title = f"{what} {params['input']} as snapshot {params['snapshot']} by recipe {name} into {options.root}"
-    progress, code = _progress(_REFINE, options.recipe, params, title, json_summary=json_summary)
+    dag = _Dag("refine", "REFINERY_RECIPE", options.recipe, recipe)
+    progress, code = _progress(dag, params, title, json_summary=json_summary)
     if not code:
         _summarize(progress, params, recipe=name, as_json=json_summary)
     return code
 
 
-def _progress(
-    kind: _Dag, recipe: str, params: Mapping[str, Any], title: str, *, json_summary: bool
-) -> tuple[Progress, int]:
+def _progress(dag: _Dag, params: Mapping[str, Any], title: str, *, json_summary: bool) -> tuple[Progress, int]:
     """Run a DAG with progress on the screen; return what it showed, and the exit code. Ctrl-C is raised."""
-    log = open_log()
+    log, failure = open_log(), None
     with redirected_output(log, 2 if json_summary else 1) as out:
         out.write(f"{title}\n")
         out.flush()
         progress = Progress(out)
+        ensure_compiled(out)
+        connected = early_start.connections()
         try:
-            ensure_compiled(out)
-            failed = _run_dag(kind, recipe, params, progress)
-        except KeyboardInterrupt as error:
-            failed, progress.error = True, error
-    if isinstance(progress.error, KeyboardInterrupt):
-        raise progress.error
-    return progress, _explain(progress.error, Path(log.name)) if failed or not progress.published else 0
+            with _shown(progress), _environment(dag):
+                _run_dag(dag, params, connected)
+        except Exception as error:  # noqa: BLE001 -- `_explain` says it, and its class is the exit code
+            failure = error
+    return progress, _explain(failure, Path(log.name)) if failure or not progress.published else 0
 
 
 def _dag_params(options: RunOptions) -> dict[str, Any]:
@@ -176,23 +177,24 @@ def _airflow_home() -> Path:
 
 
 @contextlib.contextmanager
-def _environment(kind: _Dag, recipe: str) -> Iterator[None]:
-    """Have the environment in which the DAG of one recipe is wired and walked in this process; it is restored."""
-    before = dict(os.environ)
-    settings = {
+def _environment(dag: _Dag) -> Iterator[None]:
+    """Have the settings with which a DAG is wired and walked in this process; what else a run sets stays."""
+    settings = airflow_home.environment(_airflow_home()) | {
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
         "REFINERY_LAUNCH_HERE": "1",
-        kind.variable: str(Path(recipe).absolute()) if recipe.endswith((".yaml", ".yml")) else recipe,
+        dag.variable: str(Path(dag.named).absolute()) if dag.named.endswith((".yaml", ".yml")) else dag.named,
     }
-    os.environ.update(airflow_home.environment(_airflow_home()) | settings)
+    before = {name: os.environ[name] for name in settings if name in os.environ}
+    os.environ.update(settings)
     for folder in reversed(os.environ["PYTHONPATH"].split(os.pathsep)):
         if folder not in sys.path:
             sys.path.insert(0, folder)
     try:
         yield
     finally:
-        os.environ.clear()
+        for name in settings.keys() - before.keys():
+            os.environ.pop(name, None)
         os.environ.update(before)
 
 
@@ -200,6 +202,7 @@ def _environment(kind: _Dag, recipe: str) -> Iterator[None]:
 def _shown(progress: Progress) -> Iterator[None]:
     """Show what operators log."""
     logger = logging.getLogger("refinery")
+    level, propagates = logger.level, logger.propagate
     logger.setLevel(logging.INFO)
     logger.propagate = False
     logger.addHandler(progress)
@@ -208,33 +211,21 @@ def _shown(progress: Progress) -> Iterator[None]:
             yield
     finally:
         logger.removeHandler(progress)
+        logger.setLevel(level)
+        logger.propagate = propagates
 
 
-def _run_dag(kind: _Dag, recipe: str, params: Mapping[str, Any], progress: Progress) -> bool:
-    """Walk the DAG of a recipe in this process; return whether it failed."""
-    try:
-        with _shown(progress):
-            loaded, connected = kind.load(recipe), early_start.connections()
-            with _environment(kind, recipe):
-                dag = _wired(kind, loaded, params, connected)
-                importlib.import_module("refinery_walk").walk(dag, params)
-    except Exception as error:  # noqa: BLE001 -- `_explain` says it, and its class is the exit code
-        progress.error = error
-        return True
-    return False
-
-
-def _wired(kind: _Dag, recipe: Recipe, params: Mapping[str, Any], connected: frozenset[str]) -> Any:  # noqa: ANN401 -- Airflow's DAG, which is imported when it runs
-    """Return the DAG of a recipe; engines without a connection start while Airflow is imported."""
-    needed = engines_of(recipe, params["engines"])
+def _run_dag(dag: _Dag, params: Mapping[str, Any], connected: frozenset[str]) -> None:
+    """Wire a DAG and walk it; engines that are not `connected` start while Airflow is imported."""
+    needed = engines_of(dag.recipe, params["engines"])
     early_start.start_engines(needed - connected)
     sys.path.insert(0, str(airflow_home.PROJECT / "dags"))
     try:
-        wiring = importlib.reload(importlib.import_module(kind.module))
+        wiring = importlib.import_module(dag.module)
     finally:
         sys.path.pop(0)
     importlib.import_module("refinery_launch").require_clusters(needed & connected)
-    return wiring.wire(recipe)
+    importlib.import_module("refinery_walk").walk(wiring.wire(dag.recipe), params)
 
 
 def check_engines(recipe: Recipe, engine: str) -> None:

@@ -35,7 +35,6 @@ class Progress(logging.Handler):
     published: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     s3_waits: Waits = NO_WAITS
-    error: BaseException | None = None
     _step: tuple[Step, float] | None = None
     _retried: set[tuple[int, str]] = field(default_factory=set)
     _shown: float = field(default_factory=time.monotonic)

@@ -50,10 +50,22 @@ def look(uri: str) -> Folder:
     store = storage.connect(parent or "/")
     size = store.size(name)
     if size is None:
-        state = "has no files" if Path(folder.store.root).is_dir() else "does not exist"
-        message = f"{uri} {state}; name a folder or prefix of WARC, WET, JSONL or Parquet files, or one file"
-        raise NothingLanded(message)
+        raise _nothing(uri, "has no files" if Path(folder.store.root).is_dir() else "does not exist")
     return Folder(store, {name: size}, {})
+
+
+def require_place(uri: str) -> None:
+    """Raise NothingLanded for a local path that does not exist, without a look at what is there."""
+    try:
+        exists = "://" in uri or Path(uri).exists()
+    except OSError:
+        return  # `look` says what is wrong
+    if not exists:
+        raise _nothing(uri, "does not exist")
+
+
+def _nothing(uri: str, state: str) -> NothingLanded:
+    return NothingLanded(f"{uri} {state}; name a folder or prefix of WARC, WET, JSONL or Parquet files, or one file")
 
 
 def hidden_part(name: str) -> str | None:

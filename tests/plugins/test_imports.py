@@ -44,6 +44,7 @@ ALLOWED = {
     "plugins/refinery_snapshot.py": READS,
     "plugins/refinery_target.py": READS,
     "plugins/refinery_turn.py": {"landing.arrival", *VOCABULARY},
+    "plugins/refinery_walk.py": set(),
     "plugins/refinery_whatif.py": READS,
     "plugins/refinery_wiring.py": VOCABULARY,
     "dags/arrivals.py": {"recipe"},
