@@ -26,13 +26,16 @@ class Committed:
 class Manifests:
     """The manifests of all versions of a root, each read once, by reference.
 
-    `complete` is whether the versions that name them were all read: no entry of a log is damaged.
+    `complete` is whether the versions that name them were all read: no entry of a log is damaged. `by_fingerprint` has
+    those that could be read, and `damaged` the fingerprints of the others.
     """
 
     root: str
     findings: Findings
     complete: bool = True
     by_reference: dict[str, Committed | None] = field(default_factory=dict)
+    by_fingerprint: dict[str, Committed] = field(default_factory=dict)
+    damaged: set[str] = field(default_factory=set)
 
     def of(self, version: Version) -> dict[str, Committed]:
         """Return the readable manifests of a version by stage, in order; the others are problems."""
@@ -42,17 +45,20 @@ class Manifests:
     def read(self, referred: str, version: Version) -> Committed | None:
         """Return a manifest of a version, None if it cannot be read: that is a problem."""
         if referred not in self.by_reference:
-            self.by_reference[referred] = None
-            path = path_of(referred)
-            with self.findings.guarded(f"{self.root}/{path}", heal_manifest(path, version)):
-                manifest, digest = read_committed(self.root, referred)
-                self.findings.count("manifests")
-                self.by_reference[referred] = Committed(f"{self.root}/{path}", path, manifest, digest)
+            self.by_reference[referred] = read = self._read(path_of(referred), referred, version)
+            if read is None:
+                self.damaged.add(fingerprint_in(path_of(referred)))
+            else:
+                self.by_fingerprint[read.manifest.fingerprint] = read
         return self.by_reference[referred]
 
-    def by_fingerprint(self) -> dict[str, Committed]:
-        """Return all manifests that were read, by fingerprint."""
-        return {read.manifest.fingerprint: read for read in self.by_reference.values() if read}
+    def _read(self, path: str, referred: str, version: Version) -> Committed | None:
+        where = f"{self.root}/{path}"
+        with self.findings.guarded(where, heal_manifest(path, version)):
+            manifest, digest = read_committed(self.root, referred)
+            self.findings.count("manifests")
+            return Committed(where, path, manifest, digest)
+        return None
 
     def changed(self, made_of: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
         """Yield each manifest that is not as it was when another was made of it: fingerprint, digest, what it is now.
@@ -60,12 +66,11 @@ class Manifests:
         `made_of` are digests by fingerprint. A manifest that is damaged is a problem of its own, and so is a damaged
         entry of a log, which may name those that no other names.
         """
-        known = self.by_fingerprint()
-        damaged = {fingerprint_in(path_of(referred)) for referred, read in self.by_reference.items() if read is None}
         for fingerprint, digest in made_of.items():
-            if fingerprint in known and known[fingerprint].digest != digest:
-                yield fingerprint, digest, known[fingerprint].digest
-            if fingerprint not in known and fingerprint not in damaged and self.complete:
+            known = self.by_fingerprint.get(fingerprint)
+            if known is not None and known.digest != digest:
+                yield fingerprint, digest, known.digest
+            if known is None and fingerprint not in self.damaged and self.complete:
                 yield fingerprint, digest, "no version names it"
 
 
@@ -133,7 +138,7 @@ def _check_alone(stage: str, read: Committed, findings: Findings) -> None:
 
 def _check_composed(read: Committed, findings: Findings, manifests: Manifests) -> None:
     """Check that the manifests of the selected versions are there as they were composed."""
-    known = manifests.by_fingerprint()
+    known = manifests.by_fingerprint
     made_of = dict(zip(read.manifest.parents, read.manifest.parent_digests, strict=True))
     for fingerprint, expected, actual in manifests.changed(made_of):
         problem = f"was composed of tokenize/{fingerprint}, which is not there as it was"

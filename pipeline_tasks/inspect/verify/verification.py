@@ -78,7 +78,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     run_all(_object_checks(root, pairs, findings, full=scope.full))
     run_all(_content_checks(root, pairs, findings, full=scope.full))
     if not scope.snapshot:
-        for merged, heal in list(check_compactions(root, manifests.by_fingerprint(), findings)):
+        for merged, heal in list(check_compactions(root, manifests.by_fingerprint, findings)):
             run_all(
                 partial(check_object, expected, findings, full=scope.full)
                 for expected in compacted_segments(root, merged, heal)
