@@ -51,9 +51,19 @@ def decide(airflow: Airflow, gate: str, option: str, done: Callable[[], bool], *
 
 
 def log_of(airflow: Airflow, run: str, gate: str) -> list[dict[str, Any]]:
-    """Return the log of a gate, of all its tries."""
+    """Return the log of a gate, of all its tries that Airflow knows; it may know a try late."""
     tries = range(1, airflow.of_run(run, f"/taskInstances/{gate}")["try_number"] + 1)
-    return [entry for at in tries for entry in airflow.of_run(run, f"/taskInstances/{gate}/logs/{at}")["content"]]
+    return [entry for at in tries for entry in log_of_try(airflow, run, gate, at)]
+
+
+def log_of_try(airflow: Airflow, run: str, gate: str, number: int) -> list[dict[str, Any]]:
+    try:
+        entries: list[dict[str, Any]] = airflow.of_run(run, f"/taskInstances/{gate}/logs/{number}")["content"]
+    except urllib.error.HTTPError as error:
+        if error.code != HTTPStatus.NOT_FOUND:
+            raise
+        return []
+    return entries
 
 
 def text_of(airflow: Airflow, run: str, gate: str) -> str:
