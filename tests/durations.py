@@ -2,7 +2,7 @@
 
 `pytest --record-durations=FILE` writes what each test took; `make test` writes `.refinery/durations.json`.
 `python -m tests.durations [FILE]` prints that as tables; with `--refresh` it also writes `tests/durations.json`, by
-which `tests.order` starts the dearest files first.
+which `tests.order` starts the slowest files first.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from tests.order import BY_FILE, file_of
 
 PROJECT = Path(__file__).parents[1]
 RECORDED = PROJECT / ".refinery" / "durations.json"
-DEAREST = 20
+SLOWEST = 20
 WHOLE_RUN = re.compile(r"(?:\brefinery|pipeline_tasks\.cli(?:\.main)?) (?:run|build|demo)\b")
 
 
@@ -124,7 +124,7 @@ class Record:
             self.kinds[report.nodeid] = str(dict(report.user_properties)["kind"])
 
     def pytest_sessionfinish(self) -> None:
-        """Write what was seen, dearest first."""
+        """Write what was seen, slowest first."""
         rows = [
             {"test": name, "seconds": round(seconds, 3), "kind": self.kinds.get(name, REST)}
             for name, seconds in self.seconds.most_common()
@@ -137,7 +137,7 @@ class Record:
 
 
 def seconds_by(rows: Iterable[Mapping[str, Any]], key: Callable[[Mapping[str, Any]], str]) -> dict[str, float]:
-    """Return the seconds of the tests with one key, dearest first."""
+    """Return the seconds of the tests with one key, slowest first."""
     summed: defaultdict[str, float] = defaultdict(float)
     for row in rows:
         summed[key(row)] += row["seconds"]
@@ -158,8 +158,8 @@ def tables(rows: list[dict[str, Any]]) -> str:
         parts.append(f"\n| {title} | minutes | tests |\n|---|---:|---:|")
         parts += [f"| {name} | {s / 60:.1f} | {counts[name]:,} |" for name, s in seconds_by(rows, key).items()]
     parts.append("\n| test | seconds |\n|---|---:|")
-    dearest = sorted(rows, key=lambda row: (-row["seconds"], row["test"]))[:DEAREST]
-    parts += [f"| `{row['test'].replace('|', '&#124;')}` | {row['seconds']:.0f} |" for row in dearest]
+    slowest = sorted(rows, key=lambda row: (-row["seconds"], row["test"]))[:SLOWEST]
+    parts += [f"| `{row['test'].replace('|', '&#124;')}` | {row['seconds']:.0f} |" for row in slowest]
     return "\n".join(parts)
 
 

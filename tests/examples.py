@@ -1,4 +1,4 @@
-"""How much of a profile's number of examples a dear test takes. `tests/conftest.py` names the profiles.
+"""How much of a profile's number of examples a slow test takes. `tests/conftest.py` names the profiles.
 
 A test that says nothing takes all of them.
 """

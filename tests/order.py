@@ -1,6 +1,6 @@
 """Which tests share a worker of pytest-xdist, and which start first.
 
-The tests of a file are on one worker, so its fixtures are made once. The dearest files start first, so that no worker
+The tests of a file are on one worker, so its fixtures are made once. The slowest files start first, so that no worker
 ends alone with one of them.
 """
 
@@ -15,13 +15,13 @@ TOGETHER = (
     ("tests/server/",),  # one Airflow
     ("tests/dags/test_build.py", "tests/dags/test_refine.py"),  # the DAG folder, parsed once
 )
-"""Files and folders that share what is dear. `--dist loadgroup` groups nothing under pytest 9.2 (pytest-xdist #1386)."""
+"""Files and folders that share a slow fixture. `--dist loadgroup` groups nothing under pytest 9.2 (pytest-xdist #1386)."""
 
 BY_FILE = Path(__file__).with_name("durations.json")
 """Seconds of each file; `python -m tests.durations --refresh` writes it."""
 
 UNKNOWN = 600
-"""Seconds of a file that was never measured: it starts early, in case it is dear."""
+"""Seconds of a file that was never measured: it starts early, in case it is slow."""
 
 
 def file_of(nodeid: str) -> str:
@@ -34,7 +34,7 @@ def group_of(file: str) -> str:
     return next((places[0] for places in TOGETHER if file.startswith(places)), file)
 
 
-def dearest_first(files: Iterable[str], seconds: Mapping[str, int]) -> list[str]:
+def slowest_first(files: Iterable[str], seconds: Mapping[str, int]) -> list[str]:
     """Return the groups of files in the order in which they start."""
     costs: dict[str, int] = {}
     for file in files:
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Sort the tests of a worker; `--no-loadscope-reorder` keeps that order."""
     if hasattr(config, "workerinput"):
         files = [file_of(item.nodeid) for item in items]
-        places = {group: place for place, group in enumerate(dearest_first(dict.fromkeys(files), measured()))}
+        places = {group: place for place, group in enumerate(slowest_first(dict.fromkeys(files), measured()))}
         ranks = [places[group_of(file)] for file in files]
         items[:] = [items[at] for at in sorted(range(len(items)), key=ranks.__getitem__)]
 

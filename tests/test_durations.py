@@ -1,4 +1,4 @@
-"""What tests take is written by test and kind, whichever worker ran them; the dearest files start first."""
+"""What tests take is written by test and kind, whichever worker ran them; the slowest files start first."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.durations import KINDS, Traces, kind_of, tables
-from tests.order import TOGETHER, UNKNOWN, dearest_first, group_of
+from tests.order import TOGETHER, UNKNOWN, group_of, slowest_first
 
 PROJECT = Path(__file__).parents[1]
 
@@ -93,9 +93,9 @@ def test_a_file_and_a_group_of_files_are_on_one_worker(recorded: Any) -> None:
     assert {group: len(names) for group, names in workers.items()} == dict.fromkeys([*NUMBERED, SHARED[0]], 1)
 
 
-def test_the_dearest_group_starts_first_and_an_unknown_file_is_dear() -> None:
-    seconds = {"cheap": 0, SHARED[0]: 30, SHARED[1]: 40, "dear": 60}
-    assert dearest_first([*seconds, "new"], seconds) == ["new", SHARED[0], "dear", "cheap"]
+def test_the_slowest_group_starts_first_and_an_unknown_file_is_slow() -> None:
+    seconds = {"fast": 0, SHARED[0]: 30, SHARED[1]: 40, "slow": 60}
+    assert slowest_first([*seconds, "new"], seconds) == ["new", SHARED[0], "slow", "fast"]
     assert UNKNOWN > 70
 
 

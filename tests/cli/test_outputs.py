@@ -92,14 +92,14 @@ def test_an_output_has_its_commands_its_parts_and_its_text() -> None:
 
 
 def test_a_page_gets_the_lines_that_its_command_prints_and_nothing_else_changes() -> None:
-    asked = []
+    seen = []
 
     def printed(commands: Sequence[str]) -> str:
-        asked.append(commands)
+        seen.append(commands)
         return PRINTED
 
     now = with_outputs(PAGE, printed)
-    assert asked == [("refinery run --recipe mix.yaml", "refinery funnel ROOT")]
+    assert seen == [("refinery run --recipe mix.yaml", "refinery funnel ROOT")]
     shown = "ingest 12 in\n   3 ingest:empty\n...\ndedup 8 in\n...\n"
     assert now == PAGE.replace("ingest 10 in\n...\n", shown)
     assert with_outputs(now, printed) == now

@@ -29,7 +29,7 @@ Run = Callable[[Path, Sequence[str]], str]
 DEMO = "refinery demo"
 
 ENGINES = {"demo", "run"}
-"""Commands that refine, which are told the engine."""
+"""Commands that refine, which take the engine as an option."""
 
 ROOT = "/data/refined"
 CRAWL = "/data/crawl"
