@@ -29,6 +29,9 @@ USERS = {"admin": "admin", "ada": "user", "vera": "viewer"}
 PATIENCE = 900.0
 """Seconds after which a test gives up; a minute or two is enough on an idle machine."""
 
+ANSWER = 300.0
+"""Seconds that the web API may take: it waits a minute each time that it finds SQLite locked."""
+
 READING = 5.0
 """Seconds that a person reads a form before they answer."""
 
@@ -61,7 +64,7 @@ class Airflow:
         headers["Authorization"] = f"Bearer {self.token}"
         data = json.dumps(body).encode() if body is not None else None
         request = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=ANSWER) as reply:
             return json.load(reply)
 
     def trigger(self, snapshot: str, conf: Mapping[str, Any] | None = None, kind: str = "of") -> str:
