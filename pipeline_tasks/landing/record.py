@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
-from pipeline_tasks.landing.http_body import Message, read_message
+from pipeline_tasks.landing.http_body import Message, read_message, starts_message
 from pipeline_tasks.landing.record_header import Head
 
 _SHA1 = re.compile(r"(?i)sha-?1:(?:([A-Z2-7]{32})|([0-9a-f]{40}))\Z")
@@ -109,7 +109,7 @@ def _read_content(head: Head, block: bytes, kind: str, extra: dict[str, str], *,
 
 
 def _is_http(head: Head, block: bytes) -> bool:
-    if block.startswith(b"HTTP/"):
+    if starts_message(block):
         return True
     declared = head.fields.get("content-type", "").lower()
     web = (_url(head.fields) or "").lower().startswith(("http:", "https:"))
@@ -117,7 +117,7 @@ def _is_http(head: Head, block: bytes) -> bool:
 
 
 def _read_http(head: Head, block: bytes, kind: str, extra: dict[str, str], *, is_checked: bool) -> _Block:
-    message = read_message(block)
+    message = read_message(block, is_cut="warc-truncated" in head.fields)
     content_type = message.headers.get("content-type") or (head.fields.get("content-type") if head.arc else None)
     for name in _KEPT_HTTP:
         if name in message.headers:

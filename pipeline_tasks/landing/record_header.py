@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from pipeline_tasks.landing.header_fields import header_fields
+
 HEAD_CAP = 1 << 20  # bytes of one record header
 LENGTH_CAP = 1 << 40  # a Content-Length above this is wrong
 ARC_DATE_DIGITS = 14  # YYYYMMDDhhmmss
@@ -60,7 +62,8 @@ def read_head(data: bytes, at: int) -> Head | None:
     ends = _head_end(data, version.end(), at + HEAD_CAP)
     if ends is None:
         return None
-    fields = _fields(data[version.end() : ends[0]].decode("utf-8", "replace"))
+    lines = data[version.end() : ends[0]].decode("utf-8", "replace").split("\n")
+    fields = header_fields(lines, first=False)
     return Head(ends[1] - at, _length(fields.get("content-length", "")), fields, arc=False)
 
 
@@ -71,20 +74,6 @@ def _head_end(data: bytes, start: int, limit: int) -> tuple[int, int] | None:
         return end, end + 4
     blank = _BLANK_LINE.search(data, start - 1, limit)
     return blank.span() if blank else None
-
-
-def _fields(text: str) -> dict[str, str]:
-    """Return header fields by their name in lower case; a line that begins with a blank continues the one before."""
-    fields: dict[str, str] = {}
-    last = ""
-    for line in text.split("\n"):
-        name, colon, value = line.partition(":")
-        if line[:1] in {" ", "\t"} and last:
-            fields[last] = f"{fields[last]} {line.strip()}".strip()
-        elif colon:
-            last = name.strip().lower()
-            fields[last] = value.strip()
-    return fields
 
 
 def _length(value: str) -> int:

@@ -78,7 +78,6 @@ _PIECE = rf"(?is)\A[\s\x{{feff}}]*<{_BLOCK}\b[^<>]*>.*>\s*\z"
 PIECE_TAGS, PIECE_BYTES = 4, 1000
 """Tags of HTML that a piece of a document has at least, and bytes of it for which it has at least one tag."""
 
-_MARKUP = r"(?is)\A(?:\xef\xbb\xbf)?[\s\x00]*(?:<!doctype html|<html|<head|<body|<!--|<\?xml)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,14 +190,18 @@ def _has_other_status(status: pa.Array, params: Params) -> pa.Array:
 
 
 def _is_no_html(batch: pa.RecordBatch, params: Params) -> pa.Array:
-    """Return whether each payload is of a media type that is not kept, or of none without markup, or another file."""
-    payload = batch["payload"]
-    media = pc.utf8_lower(pc.utf8_trim_whitespace(pc.replace_substring_regex(batch["content_type"], ";.*", "")))
-    is_bare = pc.fill_null(pc.equal(media, ""), fill_value=True)
-    has_markup = pc.fill_null(pc.match_substring_regex(payload, _MARKUP), fill_value=False)
-    wanted = pc.or_(pc.is_in(media, pa.array(params.keep_types, pa.string())), pc.and_(is_bare, has_markup))
+    """Return whether each payload is of a media type that is not kept, or is another file than it says."""
+    from pipeline_tasks.text.page.media_types import declared_type, sniffed_type
+
+    payload, kinds = batch["payload"], pc.fill_null(batch["content_type"], "").dictionary_encode()
+    declared = pa.array([declared_type(kind) for kind in kinds.dictionary.to_pylist()], pa.string())
+    media = declared.take(kinds.indices)
+    is_unknown = pc.and_(pc.equal(media, ""), pc.is_valid(payload))
+    if pc.any(is_unknown).as_py():
+        sniffed = [sniffed_type(body.as_buffer()) for body in payload.filter(is_unknown)]
+        media = pc.replace_with_mask(media, is_unknown, pa.array(sniffed, pa.string()))
     is_other = pc.fill_null(pc.match_substring_regex(payload, _OTHER_BYTES), fill_value=False)
-    return pc.or_(pc.invert(wanted), is_other)
+    return pc.or_(pc.invert(pc.is_in(media, pa.array(params.keep_types, pa.string()))), is_other)
 
 
 def _is_seen(batch: pa.RecordBatch, seen: pa.Array) -> pa.Array:
@@ -315,7 +318,7 @@ STAGE = Stage(
     params=Params,
     reads=RECORD,
     writes=PAGE,
-    version=5,
+    version=6,
     splits=True,
     history={"pages": Section(SEEN, key="key")},
     resources=resources,

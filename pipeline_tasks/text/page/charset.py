@@ -111,9 +111,9 @@ def _declared(data: bytes | memoryview, content_type: str) -> Iterator[str]:
 
 @lru_cache(1024)
 def _header_encoding(content_type: str) -> str:
-    """Return the encoding that an HTTP header names, if any; cached, as a crawl has few different headers."""
-    header = _HEADER.search(content_type)
-    return encoding_of(header[1]) if header else ""
+    """Return the last encoding that an HTTP header names, if any; cached, as a crawl has few different headers."""
+    labels = _HEADER.findall(content_type)
+    return encoding_of(labels[-1]) if labels else ""
 
 
 def _own_label(start: bytes) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 from pipeline_tasks.text.page.charset import decode
 from pipeline_tasks.text.page.main_text import AUTO, load, main_text
+from pipeline_tasks.text.page.media_types import PLAIN as PLAIN_TEXT
+from pipeline_tasks.text.page.media_types import media_type
 from pipeline_tasks.text.page.mojibake import repair
 from pipeline_tasks.text.page.sandbox_messages import (
     DONE,
@@ -91,7 +93,7 @@ def answer(page: Page, method: str, limits: Limits) -> Result:
     decoded = decode(page.body, page.content_type)
     if not decoded.understood:
         return Result("charset", detail=f"{decoded.replaced} of {len(decoded.text)} characters in {decoded.encoding}")
-    if page.content_type.lower().startswith("text/plain"):
+    if media_type(page.content_type, page.body) == PLAIN_TEXT:
         return Result("done", decoded.text.encode("utf-8", "ignore"), method=PLAIN)
     try:
         main = main_text(decoded.text, method, limits.language, depth=page.depth, bits=page.bits)

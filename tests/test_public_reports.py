@@ -1,0 +1,88 @@
+"""Small inputs after public bug reports of crawlers, archives and text tools: each has the outcome that they ask for."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline_tasks.landing.formats import read_records
+from pipeline_tasks.landing.listing import list_snapshot
+from pipeline_tasks.stages import extract, filter_language, ingest, scrub_pii
+from tests.chain import PROJECT
+from tests.documents import documents
+
+REPORTS = PROJECT.parent / "shared/data/public-reports"
+CASES = sorted(path.parent.name for path in REPORTS.glob("*/expected.json"))
+
+OPEN = {
+    "ul-in-main": "resiliparse drops a list at most three elements below the body",
+}
+"""Cases that are still wrong, and why."""
+
+pytestmark = pytest.mark.skipif(not CASES, reason=f"no public reports in {REPORTS}")
+
+
+def cases(prefixes: Iterable[str], *, others: bool = False) -> list[Any]:
+    """Return the cases whose names begin with one of `prefixes`, or all others."""
+    chosen = [case for case in CASES if case.startswith(tuple(prefixes)) is not others]
+    strictly = {case: pytest.mark.xfail(reason=why, strict=True) for case, why in OPEN.items()}
+    return [pytest.param(case, marks=strictly.get(case, ())) for case in chosen]
+
+
+def expected_of(case: str) -> dict[str, Any]:
+    expected: dict[str, Any] = json.loads((REPORTS / case / "expected.json").read_text())["expected"]
+    return expected
+
+
+def text_of(case: str) -> str:
+    return (REPORTS / case / "input.txt").read_text()
+
+
+def outcome(case: str) -> dict[str, Any]:
+    """Return the row of the first record behind `ingest` and `extract`."""
+    [file] = (REPORTS / case).glob("input.*")
+    records = read_records([(file.name, file.read_bytes())])
+    pages = pa.Table.from_batches(ingest.select_pages(records, params=ingest.Params())).slice(0, 1)
+    if pages["reason"][0].as_py():
+        return dict(pages.to_pylist()[0])
+    [documents] = extract.extract_pages(pages.to_batches(), params=extract.Params())
+    return dict(documents.to_pylist()[0])
+
+
+@pytest.mark.parametrize("case", cases(("lid-", "listing-", "pii-"), others=True))
+def test_a_page_is_read(case: str) -> None:
+    expected, row = expected_of(case), outcome(case)
+    assert row["reason"] == expected["reason"], row["evidence"]
+    for part in (expected["text_contains"], *expected.get("also", ())):
+        assert part in row["text"]
+    assert [part for part in expected.get("text_lacks", ()) if part in row["text"]] == []
+
+
+@pytest.mark.parametrize("case", cases(("lid-",)))
+def test_a_language_is_identified(case: str) -> None:
+    expected, params = expected_of(case), filter_language.Params(keep=())
+    [batch] = filter_language.identify(iter([documents([text_of(case)])]), params=params)
+    [row] = batch.to_pylist()
+    if "language_not" in expected:
+        assert row["language"] != expected["language_not"]
+    else:
+        assert (row["language"], row["reason"]) == (expected["language"], expected["reason"])
+
+
+@pytest.mark.parametrize("case", cases(("pii-",)))
+def test_personal_data_is_removed_and_nothing_else(case: str) -> None:
+    [batch] = scrub_pii.scrub(iter([documents([text_of(case)])]), params=scrub_pii.Params())
+    assert batch["text"].to_pylist() == [expected_of(case)["text"]]
+
+
+@pytest.mark.parametrize("case", cases(("listing-",)))
+def test_what_is_no_data_is_left_out_with_a_word(case: str) -> None:
+    folder = REPORTS / case / "input"
+    listing = list_snapshot(str(folder))
+    files = [name for name, _, _ in listing.files]
+    left_out = {*listing.ignored, *(name for name, _ in listing.skipped)}
+    assert files == expected_of(case)["files"]
+    assert left_out == {path.name for path in folder.iterdir()} - set(files)
