@@ -1,6 +1,8 @@
 """Reads landed bytes front to back: a buffered reader, and decompressors that stop at damage instead of raising."""
 
+import io
 import re
+import tempfile
 from collections.abc import Callable
 from typing import BinaryIO, Protocol, cast
 
@@ -18,6 +20,10 @@ RECORD_STARTS = re.compile(rb"WARC/|https?://|filedesc://|dns:")
 GZIP_WINDOW = 31  # what zlib takes for gzip with the largest window
 _MEMBER = GZIP + b"\x08"  # a gzip header: DEFLATE is the only method
 LZ4 = b"\x04\x22\x4d\x18"
+COPY_IN_MEMORY = 64 << 20
+REPLAY_CAP = 4 << 30
+"""Bytes of one file that are read again behind wrong lengths."""
+
 _PIECE = 1 << 12  # bytes of output that damage behind them may cost: Arrow's stream drops what it was about to return
 
 
@@ -73,6 +79,33 @@ class BytesSource:
         return False
 
 
+class ReplayedSource:
+    """Bytes that were read before, then the source that they came from."""
+
+    def __init__(self, copy: BinaryIO, rest: bytes, source: Source) -> None:
+        """Read `copy` from where it is, `rest`, and then `source`."""
+        self.source = source
+        self.damage: str | None = None
+        self.damage_offset = 0
+        self._parts: list[BinaryIO] = [copy, io.BytesIO(rest)]
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes, empty at the end or at damage."""
+        while self._parts:
+            if part := self._parts[0].read(size):
+                return part
+            self._parts.pop(0).close()
+        part = self.source.read(size)
+        self.damage, self.damage_offset = self.source.damage, self.source.damage_offset
+        return part
+
+    def resume(self, starts: Starts, /) -> bool:
+        """Go on behind the damage of the source."""
+        is_resumed = self.source.resume(starts)
+        self.damage, self.damage_offset = self.source.damage, self.source.damage_offset
+        return is_resumed
+
+
 class Reader:
     """A window over a source: `data[at:]` is what comes next, `offset` is where that is in the source."""
 
@@ -83,6 +116,7 @@ class Reader:
         self.at = 0
         self.base = 0  # offset in the source of data[0]
         self.ended = False
+        self._replayed = 0
 
     @property
     def offset(self) -> int:
@@ -126,6 +160,32 @@ class Reader:
             if left and not self.fill(1):
                 break
         return size - left
+
+    def copy(self, size: int) -> BinaryIO:
+        """Pass up to `size` bytes; return a copy of them, in TMPDIR if it is large."""
+        copy = cast("BinaryIO", tempfile.SpooledTemporaryFile(COPY_IN_MEMORY, prefix="refinery-"))
+        left = size
+        while left and self.fill(1):
+            step = min(left, self.ahead)
+            copy.write(memoryview(self.data)[self.at : self.at + step])
+            self.at += step
+            left -= step
+        return copy
+
+    def put_back(self, copy: BinaryIO) -> bool:
+        """Read what was passed last again, out of the copy of it; False once `REPLAY_CAP` bytes of a file were.
+
+        A file of wrong lengths may ask for it at each record.
+        """
+        size = copy.tell()
+        self._replayed += size
+        if self._replayed > REPLAY_CAP:
+            copy.close()
+            return False
+        copy.seek(0)
+        self.base, self.source = self.offset - size, ReplayedSource(copy, self.data[self.at :], self.source)
+        self.data, self.at, self.ended = b"", 0, False
+        return True
 
     def read(self, size: int = -1, /) -> bytes:
         """Read up to `size` bytes (all that is left for -1)."""

@@ -1,6 +1,7 @@
 """JSON lines and rows of tables as records: one object each, split on line feeds only, bounded and strict."""
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -24,6 +25,9 @@ LINE_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]")
 
 _KEY = re.compile(rb'"[ \t\r]*:')
 _JSON = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+_CONSTANT = re.compile(rb"\b(?:NaN|Infinity)\b")
+_INTEGERS = -(1 << 63), (1 << 64) - 1
+_DIGITS = 20  # of the longest of them
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -99,16 +103,16 @@ def parse(line: bytes) -> tuple[Any, str | None, str | None, int]:
     """Parse one line strictly: (value, error, detail, lone surrogates replaced).
 
     A key given twice is an error that the fast parser does not report, so a line with more key-like places than keys
-    is parsed again by the slow one.
+    is parsed again by the slow one, and so is one with numbers that JSON does not have (NaN, Infinity): they are null.
     """
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         if "depth" in error.msg:
             return None, "json_depth", "nested too deeply", 0
-        if "surrogate" not in error.msg:
-            return None, "json", f"{error.msg[:80]} at byte {error.pos}", 0
-        return _parse_slowly(line)
+        if "surrogate" in error.msg or "infinity" in error.msg or _CONSTANT.search(line):
+            return _parse_slowly(line)
+        return None, "json", f"{error.msg[:80]} at byte {error.pos}", 0
     if len(_KEY.findall(line)) == _keys(value):
         return value, None, None, 0
     return _parse_slowly(line)
@@ -137,13 +141,24 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _refuse(constant: str) -> float:
-    raise ValueError(constant)
+def _integer(digits: str) -> int | float | None:
+    """Return an integer as the fast parser does: one that 64 bits do not hold is a float."""
+    value = int(digits) if len(digits) <= _DIGITS else None
+    return value if value is not None and _INTEGERS[0] <= value <= _INTEGERS[1] else _finite(digits)
+
+
+def _finite(digits: str) -> float | None:
+    value = float(digits)
+    return value if math.isfinite(value) else None
+
+
+def _none(_constant: str) -> None:
+    """Return what stands for NaN and Infinity, which Python writes: only the field is lost."""
 
 
 def _parse_slowly(line: bytes) -> tuple[Any, str | None, str | None, int]:
     try:
-        value, replaced = _clean(json.loads(line.decode(), object_pairs_hook=_pairs, parse_constant=_refuse))
+        value, replaced = _clean(_DECODER.decode(line.decode().strip(" \t\r\n")))
     except _DuplicateKeyError:
         return None, "dup_key", "a key is given twice", 0
     except RecursionError:
@@ -151,6 +166,9 @@ def _parse_slowly(line: bytes) -> tuple[Any, str | None, str | None, int]:
     except ValueError:
         return None, "json", "not JSON", 0
     return value, None, None, replaced
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_none, parse_int=_integer, parse_float=_finite)
 
 
 def _clean(value: Any) -> tuple[Any, int]:  # noqa: ANN401

@@ -31,8 +31,15 @@ PROMISE = "snapshot.json"
 PATHS = ("warc.paths.gz", "warc.paths", "wet.paths.gz", "wet.paths")
 """Common Crawl's own listings: one path per line; a file may also be here under the last component of its path."""
 
-ARCHIVES = (".warc", ".arc", ".wet")
-TABLES = (".jsonl", ".ndjson", ".json", ".parquet")
+_PACKED = r"(?:\.(?:gz|zst|lz4))*\Z"
+ARCHIVES = re.compile(rf"(?i)\.(?:warc|arc|wet|wat){_PACKED}")
+TABLES = re.compile(rf"(?i)\.(?:jsonl|ndjson|json|parquet){_PACKED}")
+"""The last ending of a name says of what kind the file is, and others behind it how it is compressed: digests, indexes and
+unfinished files have theirs behind."""
+
+ABOUT = frozenset({"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"})
+"""Files with which Hugging Face's `datasets` describes the data beside them."""
+
 LISTING_BYTES = 64 << 20
 """Bytes that `snapshot.json` or a list of paths may have, inflated; Common Crawl's have 14 MB."""
 
@@ -226,9 +233,9 @@ def _skipped(folder: Folder) -> tuple[tuple[str, str], ...]:
     return tuple(sorted({**folder.skipped, **hidden}.items()))
 
 
-def _of_kind(names: Sequence[str], endings: tuple[str, ...]) -> list[str]:
-    """Return the files with one of `endings`, behind which others may say how they are compressed."""
-    return [name for name in names if any(ending in name.rpartition("/")[2].lower() for ending in endings)]
+def _of_kind(names: Sequence[str], endings: re.Pattern[str]) -> list[str]:
+    """Return the files of a kind, by their endings."""
+    return [name for name in names if endings.search(name) and name.rpartition("/")[2] not in ABOUT]
 
 
 @dataclass(frozen=True, slots=True)

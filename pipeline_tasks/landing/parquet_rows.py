@@ -280,4 +280,13 @@ def _row(fields: dict[str, Any], unreadable: list[str], at: int, file: str) -> R
         return Row(at, 1, kind="row", error="field_type", error_detail=f"{needed[0]} has a value that cannot be read")
     if unreadable:
         fields["unreadable_fields"] = sorted(unreadable)
-    return json_lines.object_row(fields, at, 1, file, "row")
+    texts = {name: _text(fields[name]) for name in json_lines.COLUMNS if isinstance(fields.get(name), bytes)}
+    return json_lines.object_row(fields | texts, at, 1, file, "row")
+
+
+def _text(value: bytes) -> str | bytes:
+    """Return bytes as text if they are valid UTF-8: many writers leave out that a column is text."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value

@@ -6,7 +6,7 @@ stream.
 
 from collections.abc import Iterator
 
-from pipeline_tasks.landing.decompression import CHUNK, STEP, Reader
+from pipeline_tasks.landing.decompression import CHUNK, STEP, Reader, Starts
 from pipeline_tasks.landing.http_body import CAP
 from pipeline_tasks.landing.record import Row, damage_row, record_row
 from pipeline_tasks.landing.record_header import (
@@ -87,37 +87,61 @@ def _source_damage(reader: Reader) -> Row:
 
 
 def _skip_oversize(reader: Reader, head: Head) -> Row:
-    """Skip a record too large to hold: to its declared end, or to a header before that."""
-    start, declared = reader.offset, head.size + head.length
-    _seek_record(reader, head.size, head.arc, declared + _SEPARATOR)
-    skipped = reader.offset - start
-    honest = declared <= skipped <= declared + _SEPARATOR
-    return damage_row(start, skipped, "oversize" if honest else "bad_length", f"declared {head.length} bytes", head)
+    """Skip a record too large to hold: to its declared end, or to a header before that if no record starts behind it.
+
+    A page may have the header of a record in it, so that its declared length is believed first.
+    """
+    start, end = reader.offset, reader.offset + head.size + head.length
+    reader.skip(max(head.size - 4, 0))
+    if _seek(reader, ARC_BOUNDARY if head.arc else BOUNDARY, end):
+        inside = reader.offset
+        copy = reader.copy(end - inside)
+        if reader.offset == end and _gap(reader, head) is not None:
+            copy.close()
+        elif reader.put_back(copy):
+            return damage_row(start, inside - start, "bad_length", f"declared {head.length} bytes", head)
+    gap = _gap(reader, head) if reader.offset == end else None
+    if gap is None:
+        _seek(reader, ARC_BOUNDARY if head.arc else BOUNDARY)
+    else:
+        reader.skip(gap)
+    reason = "bad_length" if gap is None else "oversize"
+    return damage_row(start, reader.offset - start, reason, f"declared {head.length} bytes", head)
+
+
+def _gap(reader: Reader, head: Head) -> int | None:
+    """Return the bytes between a block that ends here and the next record, None if none begins behind it."""
+    reader.fill(STEP)
+    return separator(reader.data, reader.at, arc=head.arc)
 
 
 def _skip_unreadable(reader: Reader, reason: str, head: Head | None = None) -> Row:
-    """Skip what cannot be read, up to the next header, as one damage row."""
+    """Skip what cannot be read, up to the next header, as one damage row.
+
+    A header is looked for behind a blank line in a block, anywhere outside of one.
+    """
     start = reader.offset
-    _seek_record(reader, head.size if head else 0, head is not None and head.arc)
+    reader.skip(max(head.size - 4, 0) if head else 1)
+    _seek(reader, BARE_START if head is None else ARC_BOUNDARY if head.arc else BOUNDARY)
     detail = f"declared {head.fields.get('content-length', head.length)!a:.60}" if head else "no record header"
     return damage_row(start, reader.offset - start, reason, detail, head)
 
 
-def _seek_record(reader: Reader, head_size: int, arc: bool, limit: int | None = None) -> None:
-    """Move to the next record header: behind a blank line in a block (`head_size` > 0), anywhere outside of one."""
-    pattern = ARC_BOUNDARY if arc else BOUNDARY if head_size else BARE_START
-    overlap = _OVERLAP if pattern is BOUNDARY else _ARC_OVERLAP
-    start = reader.offset
-    reader.skip(max(head_size - 4, 0) if head_size else 1)
+def _seek(reader: Reader, starts: Starts, end: int | None = None) -> bool:
+    """Move to the next header and return True; without one, move to offset `end`, or behind everything."""
+    overlap = _OVERLAP if starts is BOUNDARY else _ARC_OVERLAP
     while reader.fill(1):
         reader.fill(CHUNK)
-        match = pattern.search(reader.data, reader.at)
+        limit = len(reader.data) if end is None else min(len(reader.data), reader.at + end - reader.offset)
+        match = starts.search(reader.data, reader.at, limit)
         if match is not None:
             reader.at = match.end()
-            return
-        if limit is not None and reader.offset - start > limit:
-            return
+            return True
+        if limit < len(reader.data) or reader.offset + reader.ahead == end:
+            reader.at = limit
+            return False
         if not reader.fill(CHUNK + 1):
             reader.skip(reader.ahead)
-            return
+            return False
         reader.skip(reader.ahead - overlap)
+    return False

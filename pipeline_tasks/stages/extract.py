@@ -143,8 +143,8 @@ def _documents(batch: pa.RecordBatch, sandbox: Any, params: Params) -> pa.Record
     }
     located = [batch.column(name) for name in LOCATOR.names]
     documents = pa.record_batch([*located, *columns.values()], schema=EXTRACTED)
-    outcomes = zip(best.results, best.chars.tolist(), best.replaced.tolist(), strict=True)
-    verdicts = [_verdict(result, chars, replaced, params) for result, chars, replaced in outcomes]
+    outcomes = zip(best.results, best.chars.tolist(), best.replaced.tolist(), _garbled(best), strict=True)
+    verdicts = [_verdict(*outcome, params=params) for outcome in outcomes]
     reasons, evidence = ([verdict[side] for verdict in verdicts] for side in (0, 1))
     return reject(documents, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
 
@@ -287,18 +287,21 @@ def _titles(results: list[Any], sandbox: Any, params: Params) -> pa.Array:  # no
 
 def _languages(results: list[Any], metadata: pa.Array) -> pa.Array:
     """Return the language that each page declares, else the one of its header Content-Language."""
-    from pipeline_tasks.text.page.metadata import language_tag
-
     declared = pa.array([result.language for result in results], pa.string())
     has_header = pc.match_substring(metadata, '"http-content-language"')
     headers = pc.and_(pc.is_null(declared), has_header).fill_null(False)  # noqa: FBT003 -- Arrow takes it by place
     if not pc.any(headers).as_py():
         return declared
-    by_header = {
-        row: language_tag(json.loads(metadata[row].as_py())["http-content-language"])
-        for row in np.flatnonzero(headers).tolist()
-    }
+    by_header = {row: _header_language(metadata[row].as_py()) for row in np.flatnonzero(headers).tolist()}
     return pa.array([by_header.get(row, result.language) for row, result in enumerate(results)], pa.string())
+
+
+def _header_language(metadata: str) -> str | None:
+    """Return the language of the header Content-Language; lines and tables may have anything under its name."""
+    from pipeline_tasks.text.page.metadata import language_tag
+
+    header = json.loads(metadata).get("http-content-language")
+    return language_tag(header) if isinstance(header, str) else None
 
 
 def _not_after(days: list[str | None], crawled: pa.Array) -> pa.Array:
@@ -308,13 +311,20 @@ def _not_after(days: list[str | None], crawled: pa.Array) -> pa.Array:
     return pc.if_else(pc.fill_null(future, fill_value=False), pa.scalar(None, pa.string()), published)
 
 
-def _verdict(result: Any, chars: int, replaced: float, params: Params) -> tuple[str | None, str | None]:  # noqa: ANN401
+def _verdict(
+    result: Any,  # noqa: ANN401 -- a lazy import
+    chars: int,
+    replaced: float,
+    garbled: bool,  # noqa: FBT001 -- a column of the outcomes
+    *,
+    params: Params,
+) -> tuple[str | None, str | None]:
     """Return reason and evidence of a page, None for both if its text is kept."""
     if result.outcome == "timeout":
         return "extract:timeout", _proof(seconds=params.seconds)
     if result.outcome != "done":
         return _ERRORS[result.outcome], _proof(detail=result.detail)
-    if result.method == "plain" and _is_garbled(replaced):
+    if result.method == "plain" and garbled:
         return "error:charset", _proof(detail=f"{replaced:.2%} of the characters were replaced")
     if not chars:
         return "extract:empty", _proof(chars=0)
@@ -323,10 +333,14 @@ def _verdict(result: Any, chars: int, replaced: float, params: Params) -> tuple[
     return None, None
 
 
-def _is_garbled(replaced: float) -> bool:
-    from pipeline_tasks.text.page.charset import REPLACED_SHARE
+def _garbled(best: _Texts) -> list[bool]:
+    """Return whether too many characters of each text are U+FFFD; those that pages have are counted as they are read."""
+    from pipeline_tasks.text.page.charset import is_understood
 
-    return replaced > REPLACED_SHARE
+    if not best.replaced.any():
+        return [False] * len(best.results)
+    counts = pc.count_substring(best.texts, "\ufffd").to_pylist()
+    return [not is_understood(count, share) for count, share in zip(counts, best.replaced.tolist(), strict=True)]
 
 
 def _proof(**facts: str | float) -> str:
@@ -349,7 +363,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=6,
+    version=7,
     splits=True,
     engine="spark",
     profiled=("chars", "extractor", "repaired"),

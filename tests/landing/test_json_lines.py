@@ -32,7 +32,8 @@ def test_what_json_writes_is_parsed(value: object) -> None:
         (b'{"a": {"b": 1, "b": 1}}', "dup_key"),
         (b"[" * 5000 + b"]" * 5000, "json_depth"),
         (b"{", "json"),
-        (b'{"a": NaN}', "json"),
+        (b'{"a": nan}', "json"),
+        (b'{"a": NaN "b": 1}', "json"),
         (b'{"a": "\xff"}', "json"),
     ],
 )
@@ -47,6 +48,24 @@ def test_lone_surrogates_are_replaced_and_counted() -> None:
         None,
         2,
     )
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e999"])
+def test_a_number_that_json_does_not_have_costs_its_field_only(number: bytes) -> None:
+    value, error, _, _ = parse(b'{"text": "x", "a": [1, %b], "b": {"c": %b}}' % (number, number))
+    assert (value, error) == ({"text": "x", "a": [1, None], "b": {"c": None}}, None)
+
+
+@pytest.mark.parametrize("digits", ["9223372036854775808", "18446744073709551616", "-9223372036854775809", "1" * 30])
+def test_a_long_integer_does_not_depend_on_the_text_beside_it(digits: str) -> None:
+    """Beside a lone surrogate it was an integer that JSON cannot write, and its line `json_depth`."""
+    rows = []
+    for text in ("words", r"words \ud800", 'words \\"a\\": '):
+        value, error, _, _ = parse(f'{{"text": "{text}", "n": {digits}}}'.encode())
+        assert error is None
+        rows.append(object_row(value, 0, 9, "f", "json"))
+    assert len({row.metadata for row in rows}) == 1
+    assert [row.error for row in rows] == [None] * 3
 
 
 def test_fields_go_to_columns_and_the_rest_to_metadata() -> None:

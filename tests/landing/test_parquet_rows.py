@@ -118,8 +118,18 @@ def test_odd_types_become_metadata(kind: str) -> None:
     assert [fields.get("x") for fields in metadata(column)] == wanted
 
 
+def test_text_without_its_annotation_is_text() -> None:
+    """Hive, Impala and others write strings as plain bytes: every row was `field_type`."""
+    columns = {"text": pa.array(["Die Brücke".encode(), b"page"]), "url": pa.array([b"https://a.example.org", None])}
+    rows = read(parquet(pa.table(columns)), "a.parquet")
+    assert [(row["text"], row["url"], row["error"]) for row in rows] == [
+        ("Die Brücke", "https://a.example.org", None),
+        ("page", None, None),
+    ]
+
+
 @pytest.mark.parametrize("name", ["text", "url", "date"])
-@pytest.mark.parametrize("value", [["a"], {"a": "b"}, b"bytes"])
+@pytest.mark.parametrize("value", [["a"], {"a": "b"}, b"\xff bytes"])
 def test_a_wrong_type_in_a_column_of_a_record_is_a_row_with_a_reason(name: str, value: Any) -> None:
     columns = {"text": ["sound"] * 2} | {name: [value, value]}
     rows = rows_of(columns)

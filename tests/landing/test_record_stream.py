@@ -58,6 +58,39 @@ def test_a_giant_without_a_separator_ends_where_it_says() -> None:
     assert [row.error for row in rows(ONE + giant + THREE)] == [None, "oversize", None]
 
 
+FORGED = response("https://victim.example.org/")
+
+
+@pytest.mark.parametrize("behind", [THREE, b""])
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_page_too_large_to_hold_forges_no_record(behind: bytes, is_packed: bool) -> None:
+    """The header in its block was believed, although its declared length is right."""
+    page = b"HTTP/1.1 200 OK\r\n\r\n" + bytes(20 << 20) + b"\r\n\r\n" + FORGED + bytes(20 << 20)
+    data = ONE + response(URLS[1], page) + behind
+    if is_packed:
+        read_rows = list(read_stream(Reader(GzipSource(Reader(BytesSource(gzip.compress(data))))), "f"))
+    else:
+        read_rows = rows(data)
+    assert [row.error for row in read_rows] == [None, "oversize", *[None for _ in range(bool(behind))]]
+    assert FORGED not in {row.payload for row in read_rows}
+    assert "https://victim.example.org/" not in {row.url for row in read_rows}
+
+
+@pytest.mark.parametrize("behind", [b"", bytes(50 << 20)])
+def test_records_inside_of_a_wrong_length_above_the_cap_are_read(behind: bytes) -> None:
+    lying = response(URLS[1], length=str(40 << 20))
+    read_rows = rows(ONE + lying + THREE + lying + THREE + behind)
+    assert [row.url for row in read_rows if row.error is None] == [URLS[0], URLS[2], URLS[2]]
+    assert [row.error for row in read_rows if row.error][:2] == ["bad_length"] * 2
+
+
+def test_wrong_lengths_are_looked_behind_until_a_file_has_cost_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline_tasks.landing.decompression.REPLAY_CAP", 60 << 20)
+    lying = response(URLS[1], length=str(33 << 20))
+    read_rows = rows(ONE + (lying + THREE) * 3 + bytes(40 << 20))
+    assert [row.url for row in read_rows if row.error is None] == [URLS[0], URLS[2]]
+
+
 def test_damage_inside_a_record_is_one_row_and_the_next_member_is_read() -> None:
     long = response(URLS[1], b"HTTP/1.1 200 OK\r\n\r\n" + random.Random(1).randbytes(1 << 20))
     wrong_check = gzip.compress(ONE + long)[:-8] + b"\xff" * 8

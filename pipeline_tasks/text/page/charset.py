@@ -54,8 +54,12 @@ class Decoded(NamedTuple):
     @property
     def understood(self) -> bool:
         """Whether so few characters were replaced, by share and by number, that the text can be used."""
-        share = REPLACED_FEW_SHARE if self.replaced <= REPLACED_FEW else REPLACED_SHARE
-        return self.replaced <= share * len(self.text)
+        return is_understood(self.replaced, self.replaced / max(len(self.text), 1))
+
+
+def is_understood(replaced: int, share: float) -> bool:
+    """Return whether a text can be used of which so many characters, and such a share, were replaced."""
+    return share <= (REPLACED_FEW_SHARE if replaced <= REPLACED_FEW else REPLACED_SHARE)
 
 
 def decode(data: bytes | memoryview, content_type: str) -> Decoded:
