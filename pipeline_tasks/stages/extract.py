@@ -4,7 +4,7 @@ import itertools
 import json
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -55,7 +55,8 @@ class Params:
     order, where the text so far is too little (see `LOST`) or there is none (too slow, died), and used where theirs is
     longer; column `extractor` names the library that extracted the text (`plain` for pages that are no HTML). Texts
     still shorter than `min_chars` are rejected. `repair` undoes mojibake by ftfy, line by line, where a text shows it;
-    `repaired` counts those lines. `language` names jusText's stop words for pages that do not declare their language;
+    `repaired` counts those lines. `invisible: keep` leaves soft hyphens and zero-width spaces inside words, which split
+    them for all that follows. `language` names jusText's stop words for pages that do not declare their language;
     `seconds` of processor time (for each method) and `memory` in bytes bound each page. The landing fills in
     `taken_down`: a list of documents that were taken down before it, by id.
     """
@@ -67,6 +68,7 @@ class Params:
     seconds: Annotated[float, Range(0, 3600, above=True)] = 10.0
     memory: Bytes = 4 << 30
     repair: bool = True
+    invisible: Literal["remove", "keep"] = "remove"
     taken_down: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
 
     def __post_init__(self) -> None:
@@ -240,11 +242,12 @@ def _texts(results: list[Any], sandbox: Any, params: Params) -> _Texts:  # noqa:
 
     raw = _column([result.text for result in results])
     repairs = _repair(raw, sandbox) if params.repair else {}
-    normal = normalize(raw)
+    keeps = params.invisible == "keep"
+    normal = normalize(raw, keeps_invisible=keeps)
     texts = _Texts(results, normal.texts, normal.chars, normal.replaced, np.zeros(len(results), np.int64))
     if repairs:
         rows = list(repairs)
-        normal = normalize(_column([repair.text for repair in repairs.values()]))
+        normal = normalize(_column([repair.text for repair in repairs.values()]), keeps_invisible=keeps)
         counts = np.array([repair.repaired for repair in repairs.values()])
         texts.replace(rows, _Texts([results[row] for row in rows], *normal, counts), list(range(len(rows))))
     return texts
@@ -281,7 +284,8 @@ def _titles(results: list[Any], sandbox: Any, params: Params) -> pa.Array:  # no
         titles[row] = str(repair.text, "utf-8")
     if repairs:
         raw = pa.array(titles, pa.large_string())
-    column = pc.utf8_slice_codeunits(normalize(raw).texts, 0, TITLE).cast(pa.string())
+    titles_in_form = normalize(raw, keeps_invisible=params.invisible == "keep").texts
+    column = pc.utf8_slice_codeunits(titles_in_form, 0, TITLE).cast(pa.string())
     return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
 
 

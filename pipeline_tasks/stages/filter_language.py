@@ -216,12 +216,29 @@ def predict_windows(batches: Batches, *, reading: Reading) -> Batches:
     labels = pa.array(predictor.labels, pa.string())
     for batch in batches:
         data, windows = read_windows(batch.column("text"), reading)
-        numbers, probabilities = predictor.best(data, windows.reshape(-1, 2))
+        numbers, probabilities = _best(predictor, data, windows.reshape(-1, 2))
         columns = {LABELS: labels.take(pa.array(numbers, mask=numbers < 0)), PROBABILITIES: pa.array(probabilities)}
         ends = pa.array(np.arange(batch.num_rows + 1) * len(reading.windows), pa.int32())
         for name, values in columns.items():
             batch = replace_column(batch, name, pa.ListArray.from_arrays(ends, values))  # noqa: PLW2901 -- the same rows, wider
         yield batch
+
+
+def _best(predictor: Any, data: npt.NDArray[np.uint8], windows: Ids) -> tuple[Ids, Scores]:  # noqa: ANN401 -- lazy
+    """Return the label of each window by number, and its probability; capitals are read as small letters.
+
+    Models are trained on sentences: in capitals they know hardly a word, and of mathematical signs none.
+    """
+    from pipeline_tasks.text.words.letter_styles import plain, styled
+
+    numbers, probabilities = predictor.best(data, windows)
+    rows = np.flatnonzero(styled(data, windows))
+    if len(rows):
+        texts = [plain(data[begin:end].tobytes()) for begin, end in windows[rows].tolist()]
+        ends = np.cumsum([0, *map(len, texts)])
+        again = np.frombuffer(b"".join(texts), np.uint8)
+        numbers[rows], probabilities[rows] = predictor.best(again, np.column_stack((ends[:-1], ends[1:])))
+    return numbers, probabilities
 
 
 def decide(predicted: Batches, *, params: Params) -> Batches:
@@ -322,7 +339,7 @@ STAGE = Stage(
     check_files=check_files,
     reads=pa.schema([DOCUMENT.field("text")]),
     writes=pa.schema([*DOCUMENT, *IDENTIFIED]),
-    version=4,
+    version=5,
     splits=True,
     profiled=("chars", "language", "language_score"),
     reasons=("filter_language:other", "filter_language:unsure", "filter_language:mixed"),

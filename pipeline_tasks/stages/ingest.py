@@ -79,7 +79,6 @@ PIECE_TAGS, PIECE_BYTES = 4, 1000
 """Tags of HTML that a piece of a document has at least, and bytes of it for which it has at least one tag."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class Params:
     """What counts as a page.

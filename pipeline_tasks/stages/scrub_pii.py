@@ -194,7 +194,7 @@ STAGE = Stage(
     params=Params,
     reads=DOCUMENT,
     writes=pa.schema([*DOCUMENT, *(pa.field(name, pa.int32()) for name in COUNTS), REDACTIONS]),
-    version=2,
+    version=3,
     splits=True,
     secret=lambda params: "key" if params.action == "pseudonymize" else "",
     profiled=COUNTS,

@@ -32,7 +32,9 @@ _REPLACEMENT = 0xFFFD
 _EIGHT = 8
 _ONES, _SPACES = np.uint64(0x0101010101010101), np.uint64(0x2020202020202020)
 
-_BLANK, _BREAK, _NOTHING, _REPLACED = 1, 2, 3, 4
+_BLANK, _BREAK, _NOTHING, _REPLACED, _SEPARATOR = 1, 2, 3, 4, 5
+_ZERO_WIDTH_SPACE = 0x200B
+_UNSEEN = (0xAD, 0x2060)  # soft hyphen and word joiner: places to break a line, or not to
 _KIND, _RANK = 9, 0x1FE  # of the entry of a character: bits below its kind, bits of its combining class
 _OPEN, _BROKEN, _MARKED = 1, 2, 4  # bits of a text: NFC has to look at it; it is no UTF-8; it has too many marks
 _BITS = 3
@@ -46,8 +48,12 @@ class Normal(NamedTuple):
     replaced: npt.NDArray[np.float64]
 
 
-def normalize(texts: pa.Array) -> Normal:
+def normalize(texts: pa.Array, *, keeps_invisible: bool = False) -> Normal:
     """Return each text of a string column in NFC without controls, blanks in a row as one space.
+
+    Soft hyphens, word joiners and zero-width spaces are left out, as they split words that readers see whole; before
+    letters of Southeast Asia, where words have no blanks between, a zero-width space stays. `keeps_invisible` leaves
+    all of them in.
 
     At most one empty line in a row is kept; indentation is kept (code and lists need it), as are all line
     ends. A null is an empty text. Takes time and memory linear in the column.
@@ -55,20 +61,27 @@ def normalize(texts: pa.Array) -> Normal:
     offsets, data = views(texts)
     out, ends = np.empty(int(offsets[-1] - offsets[0]), np.uint8), np.zeros(len(offsets), np.int64)
     facts = np.zeros((len(offsets) - 1, 3), np.int64)
-    _tidy(offsets, data, *_marks(), out, ends, facts)
+    _tidy(offsets, data, *_marks(keeps_invisible), out, ends, facts)
     tidy = pa.LargeStringArray.from_buffers(len(facts), pa.py_buffer(ends), pa.py_buffer(out))
     chars, replaced = facts[:, 0].copy(), facts[:, 2] / np.maximum(facts[:, 1] >> _BITS, 1)
     normal = Normal(tidy, chars, replaced)
     doubtful = np.flatnonzero(facts[:, 1] & (_OPEN | _BROKEN))
-    return _compose(texts, normal, doubtful, facts[doubtful, 1]) if len(doubtful) else normal
+    return _compose(texts, normal, doubtful, facts[doubtful, 1], keeps_invisible) if len(doubtful) else normal
 
 
-def _compose(texts: pa.Array, tidy: Normal, rows: npt.NDArray[np.intp], bits: npt.NDArray[np.int64]) -> Normal:
+def _compose(
+    texts: pa.Array,
+    tidy: Normal,
+    rows: npt.NDArray[np.intp],
+    bits: npt.NDArray[np.int64],
+    keeps_invisible: bool,  # noqa: FBT001 -- as `normalize` was called
+) -> Normal:
     """Return the same with `rows`, which have `bits`, in NFC; broken ones are decoded with U+FFFD first."""
     whole = []
     for row, bit in zip(rows.tolist(), bits.tolist(), strict=True):
         if bit & _BROKEN:
-            repaired = normalize(pa.array([_bytes(texts, row).decode("utf-8", "replace")], pa.large_string()))
+            whole_text = pa.array([_bytes(texts, row).decode("utf-8", "replace")], pa.large_string())
+            repaired = normalize(whole_text, keeps_invisible=keeps_invisible)
             whole.append(repaired.texts[0].as_py())
             tidy.replaced[row] = repaired.replaced[0]
         else:
@@ -119,6 +132,9 @@ def _tidy_text(data, at, end, index, flags, out, to):
         if not _is_sound(data, at, code, width):
             state |= _BROKEN
         replaced += kind == _REPLACED
+        if kind == _SEPARATOR and not _is_southeast_asian(data, at + width, end):
+            at += width
+            continue
         if 0 < kind < _REPLACED:  # white space and controls
             at += _break_width(data, at, end, code, width)
             blanks += kind == _BLANK
@@ -139,6 +155,13 @@ def _tidy_text(data, at, end, index, flags, out, to):
         copy(data, at, stop - at, out, to)
         to, at = to + stop - at, stop
     return to, replaced, state
+
+
+@inlined
+def _is_southeast_asian(data, at, end):
+    """Return whether a character of Thai, Lao, Tibetan, Burmese, Khmer or a script beside them is at `at`."""
+    code = decode(data, at, end)[0] if at < end else 0
+    return 0xE00 <= code < 0x10A0 or 0x1780 <= code < 0x1800 or 0x1950 <= code < 0x1AB0
 
 
 @inlined
@@ -254,10 +277,11 @@ def _points(data, begin, end):
 
 
 @cache
-def _marks() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
+def _marks(keeps_invisible: bool) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:  # noqa: FBT001 -- cached
     """Return a table in two levels, (block of cp >> 8, block * 256 + (cp & 255)); 0 is a character that is kept.
 
-    Else: doubt of NFC + combining class * 2 + 512 times how it is taken: `_BLANK`, `_BREAK`, `_NOTHING`, `_REPLACED`.
+    Else: doubt of NFC + combining class * 2 + 512 times how it is taken: `_BLANK`, `_BREAK`, `_NOTHING`, `_REPLACED`,
+    `_SEPARATOR`.
     Doubtful is what NFC changes when it is alone, or what may join the character before it (UAX 15, quick check).
     """
     table = np.zeros(0x110000, np.uint16)
@@ -279,6 +303,9 @@ def _marks() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
         _BREAK: [NEWLINE, VERTICAL_TAB, FORM_FEED, RETURN, 0x85, 0x2028, 0x2029],
         _REPLACED: [_REPLACEMENT],
     }
+    if not keeps_invisible:
+        kinds[_NOTHING] += _UNSEEN
+        kinds[_SEPARATOR] = [_ZERO_WIDTH_SPACE]
     for kind, codes in kinds.items():  # blanks and breaks after the controls that they are among
         table[codes] = kind << _KIND
     blocks, index = np.unique(table.reshape(-1, 256), axis=0, return_inverse=True)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from pipeline_tasks.text.pii import emails, ip_addresses, phones
 from pipeline_tasks.text.pii.candidates import Limits, Span, masked
+from pipeline_tasks.text.pii.invisible import visible
 
 _FINDERS = (
     (emails.find_emails,),
@@ -15,7 +16,17 @@ _FINDERS = (
 
 
 def find_pii(text: bytes, limits: Limits) -> list[Span]:
-    """Return the findings of `text` (UTF-8), ordered and disjoint; mail wins over IP wins over phone."""
+    """Return the findings of `text` (UTF-8), ordered and disjoint; mail wins over IP wins over phone.
+
+    Invisible characters (soft hyphens, zero-width spaces) hide none: browsers show it whole.
+    """
+    seen = visible(text)
+    if seen is None:
+        return _find(text, limits)
+    return [seen.original(span) for span in _find(seen.text, limits)]
+
+
+def _find(text: bytes, limits: Limits) -> list[Span]:
     spans: list[Span] = []
     for finders in _FINDERS:
         view = masked(text, spans) if spans else text

@@ -6,7 +6,31 @@ from collections.abc import Iterator
 from pipeline_tasks.text.pii.address_runs import ipv4_ranges, ipv6_ranges
 from pipeline_tasks.text.pii.candidates import LETTERS, Limits, Span, before, context, pattern
 
-VERSION_CUE = r"(?i)(?:version|release|revision|build|update|section|chapter|\bver|\brev|\bv)[\s.:=#]*$"
+VERSION_CUE = (
+    r"(?i)(?:"
+    r"(?:versions?|releases?|revisions?|builds?|updates?|patch(?:es)?|firmware|kernel|drivers?"
+    r"|(?:up|down)grade[sd]?)(?:[ _-](?:numbers?|no\.?|ids?|strings?|codes?|is|was|to|from|of|than|between))*"
+    r"|(?:added|available|deprecated|fixed|introduced|removed|resolved) in|\bsince"
+    r"|(?:sections?|chapters?|clauses?|paragraphs?|articles?|appendix|annex|tables?|figures?|\bfigs?|\bsecs?|\bpara)"
+    r"|\b(?:ec|oid|ver|rev|v)(?:[ _-](?:numbers?|no\.?))?"
+    r"|\x{a7}|[<>~]=|[^\s\"']==|~>"
+    r")[\s.:=#\"'()<>\[\]^~v]{0,4}$"
+    r"|[\"'][\^~]$"  # of a package's manifest
+    r"|\.so\.$"
+)
+"""What announces a version, a section, an enzyme (EC) or an object identifier (OID)."""
+
+COMPARED = r"(?i)(?:\bip|addr|host)[a-z0-9_]{0,20}\s?[<>~=]=\s?[\"']?$"
+"""An address that is compared, as programs do."""
+
+VERSION_END = (
+    r"(?i)^(?:[-+~_][a-z]|\.(?:tar|t?gz|zip|7z|exe|msi|deb|rpm|jar|war|dll|so|whl|gem|dmg|pkg|apk|x86|amd64|el[0-9]))"
+)
+"""What a version goes on with: a label of its stage, or the ending of a file."""
+
+_LINK = r"(?i)^[\s\"')]*(?:,|;|/|&|-|\x{2013}|and|or|to|through|,\s*(?:and|or))[\s\"'(]*$"
+"""What is between two versions of a list."""
+
 ADDRESS_CUE = (
     r"(?i)(?:\bip(?:v4)?|\bip[ -]?addr(?:ess(?:es)?)?|\binet|\baddr(?:ess(?:es)?)?|\bhosts?|\bpeers?"
     r"|\bping|\bdns|\bnameservers?|\bgateway|\bproxy|\bssh|\btraceroute|\bsubnet"
@@ -24,9 +48,10 @@ _LOW_PART = 20  # four numbers below are a version or a section (`1.2.3.4`), unl
 
 def find_ipv4s(text: bytes, limits: Limits) -> Iterator[Span]:
     """Yield the IPv4 addresses of `text`, left to right."""
-    last = -1
+    last = version = -1  # where the last address and the last version ended
     for start, end in ipv4_ranges(text):
-        if _is_version(text, start):
+        if is_version(text, start, end, version):
+            version = end
             continue
         address = _parse(text[start:end])
         if address is None or not _counts(address, limits):
@@ -45,10 +70,17 @@ def find_ipv6s(text: bytes, limits: Limits) -> Iterator[Span]:
             yield Span(start, end, "ip", address.compressed)
 
 
-def _is_version(text: bytes, start: int) -> bool:
+def is_version(text: bytes, start: int, end: int, last: int) -> bool:
+    """Return whether four numbers are a version, a section or the like: by what is beside them, or by the one before.
+
+    `last` is where the version before them ended, -1 if there was none.
+    """
     far, near = before(text, start)
     product = near in b"/-" and far in LETTERS  # `Mozilla/5.0.1.2`, `foo-1.2.3.4`
-    return product or bool(pattern(VERSION_CUE).search(context(text, start)))
+    is_linked = last >= 0 and start - last <= LONGEST_LINK and bool(pattern(_LINK).search(text[last:start]))
+    ahead = context(text, start)
+    is_announced = pattern(VERSION_CUE).search(ahead) and not pattern(COMPARED).search(ahead)
+    return product or is_linked or bool(is_announced or pattern(VERSION_END).search(text[end : end + len(".amd64")]))
 
 
 def _is_announced(text: bytes, start: int, last: int) -> bool:

@@ -68,6 +68,9 @@ OTHER_NUMBER = (
 )
 """What announces another number than a phone's."""
 
+FILE_MODE = r"^ {0,8}[-dlbcps][r-][w-][xsS-][r-][w-][xsS-][r-][w-][xtT-][.+@]? "
+"""How a line of `ls -l` or `tar -tv` begins; its numbers are links, owners, a size and a date."""
+
 FICTIONAL = r"555\D{0,2}01\d\d$"
 """North American numbers that are reserved for fiction, which pseudonyms are made of."""
 
@@ -77,6 +80,7 @@ _DIALED_GROUPS = 4  # `001-755-329-4431`, whose area code is not in use
 PLUS = ord("+")
 _TEN = 10
 _LONG_CONTEXT = 40
+_LISTED, _MODE = 120, 24  # bytes of a listed file before its date, and of its mode with blanks before
 _CHAIN = 3  # bytes between two numbers of a list, at most
 
 
@@ -109,6 +113,12 @@ def find_phones(text: bytes, limits: Limits) -> Iterator[Span]:
             yield Span(start, end, "phone", number)
 
 
+def is_in_file_listing(text: bytes, start: int) -> bool:
+    """Return whether the line of `start` lists a file."""
+    begin = text.rfind(b"\n", max(0, start - _LISTED), start) + 1
+    return bool(pattern(FILE_MODE).search(text[begin : min(start, begin + _MODE)]))
+
+
 def _is_apart(text: bytes, start: int, end: int, *, grouped: bool) -> bool:
     """Return whether a number is no part of a word or of a longer number; a word may follow one with `+`."""
     if is_separate(text, start, end, _GLUE if grouped else _BARE_GLUE):
@@ -125,6 +135,8 @@ def _is_apart(text: bytes, start: int, end: int, *, grouped: bool) -> bool:
 def _accepted(text: bytes, candidate: Candidate, end: int, last: int, limits: Limits) -> Number | None:
     """Return the identity of a phone number, or None if it is none; `end` is behind its extension."""
     value = text[candidate.start : candidate.end]
+    if is_in_file_listing(text, candidate.start):
+        return None
     if limits.keep_pseudonyms and pattern(FICTIONAL).search(value):
         return None
     cues = _cues_of(text, candidate, last)

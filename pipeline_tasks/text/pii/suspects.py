@@ -45,11 +45,34 @@ def _has_colons(text):
     return False
 
 
+@inlined
+def _has_hyphens(text):
+    """Return whether a text has a soft hyphen, zero-width space, word joiner or byte order mark.
+
+    They may split a finding into parts that are too short to be suspect.
+    """
+    for at in range(len(text) - 1):
+        first, second, third = text[at], text[at + 1], text[at + 2] if at + 2 < len(text) else 0
+        if first < 0xC2:
+            continue
+        if (
+            (first == 0xC2 and second == 0xAD)
+            or (first == 0xE2 and ((second == 0x80 and third == 0x8B) or (second == 0x81 and third == 0xA0)))
+            or (first == 0xEF and second == 0xBB and third == 0xBF)
+        ):
+            return True
+    return False
+
+
 @compiled
 def _mark(offsets, data, marks):
     """Fill marks[row]; each text is read by itself, and to its first sign of a finding."""
     for row in range(len(marks)):
         text = data[offsets[row] : offsets[row + 1]]
         marks[row] = (
-            _has_digits(text) or next_sign(text, 0)[0] < len(text) or _has_colons(text) or written_forms_of(text) > 0
+            _has_digits(text)
+            or next_sign(text, 0)[0] < len(text)
+            or _has_colons(text)
+            or written_forms_of(text) > 0
+            or _has_hyphens(text)
         )

@@ -24,12 +24,22 @@ from pipeline_tasks.text.page.normal_form import normalize_text as normalize
         ("u\u0308", "\u00fc"),
         ("a\u00a0\u3000b", "a b"),
         ("\n\n a", " a"),
+        ("Unter\u00adneh\u00admen", "Unternehmen"),
+        ("exam\u200bple \u200b x\u2060y", "example xy"),
+        ("คำ\u200bว่า\u200b a\u200bb", "คำ\u200bว่า ab"),
+        ("a\u00ad\u0308", "\u00e4"),
         ("zero\u200cwidth\u200djoiners", "zero\u200cwidth\u200djoiners"),
         (" \n \n ", ""),
     ],
 )
 def test_examples(text: str, expected: str) -> None:
     assert normalize(text) == expected
+
+
+def test_invisible_characters_are_kept_where_they_are_asked_for() -> None:
+    text = "Unter\u00adneh\u00admen exam\u200bple x\u2060y"
+    assert column.normalize(pa.array([text]), keeps_invisible=True).texts.to_pylist() == [text]
+    assert column.normalize(pa.array([text])).texts.to_pylist() == ["Unternehmen example xy"]
 
 
 def test_a_unicode_bomb_is_cut() -> None:
@@ -51,7 +61,7 @@ def test_normal_text_stays_as_it_is(text: str) -> None:
     assert once.split("\n") == [line.rstrip(" ") for line in once.split("\n")]
 
 
-SIGNS = "a Zz~ \n\t\r\u00a0\u3000\u2028\0\x7f\u0301\u0316éйи日、か\u3099한\u1100\u1161\ufffd\ufeff\U0001f600"
+SIGNS = "a Zz~ \n\t\r\u00a0\u3000\u2028\0\x7f\u0301\u0316éйи日、か\u3099한\u1100\u1161\ufffd\ufeff\U0001f600\u00ad\u2060\u200bก"
 BROKEN = [
     b"\xff",
     b"\xc3",
@@ -69,6 +79,7 @@ def plainly(text: str) -> str:
     """Return the normal form, character by character as its docstring says."""
     lines: list[str] = []
     for line in re.split("\r\n|[\n\x0b\x0c\r\x85\u2028\u2029]", text):
+        line = re.sub("\u200b(?![\u0e00-\u109f\u1780-\u17ff\u1950-\u1aaf])|[\u00ad\u2060]", "", line)  # noqa: PLW2901
         kept = re.sub("[\t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]", " ", line)
         kept = re.sub("[\0-\x1f\x7f-\x9f\ufeff\ufffe\uffff]", "", kept).rstrip(" ")
         signs = kept.lstrip(" ")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipeline_tasks.text.pii import emails, ip_addresses
+from pipeline_tasks.text.pii import emails, ip_addresses, phones
 from pipeline_tasks.text.pii.candidates import (
     CONTEXT,
     Limits,
@@ -20,6 +20,7 @@ from pipeline_tasks.text.pii.candidates import (
     pattern,
 )
 from pipeline_tasks.text.pii.findings import _overlaps
+from pipeline_tasks.text.pii.invisible import visible
 from pipeline_tasks.text.pii.phone_shapes import (
     digits_of,
     extension_end,
@@ -73,6 +74,11 @@ def is_date(value: bytes) -> bool:
 
 
 def find_pii(text: bytes, limits: Limits) -> list[Span]:
+    seen = visible(text)
+    return _find_pii(text, limits) if seen is None else [seen.original(span) for span in _find_pii(seen.text, limits)]
+
+
+def _find_pii(text: bytes, limits: Limits) -> list[Span]:
     """Return the findings of `text`: mail wins over IP wins over phone."""
     spans: list[Span] = []
     for finders in ((find_emails,), (find_ipv4s, find_ipv6s), (find_phones,)):
@@ -91,9 +97,12 @@ def find_emails(text: bytes, limits: Limits) -> Iterator[Span]:
 
 
 def find_ipv4s(text: bytes, limits: Limits) -> Iterator[Span]:
-    last = -1
+    last = version = -1
     for start, end in candidates(IPV4, text):
-        if not is_separate(text, start, end, b".") or ip_addresses._is_version(text, start):
+        if not is_separate(text, start, end, b"."):
+            continue
+        if ip_addresses.is_version(text, start, end, version):
+            version = end
             continue
         address = ip_addresses._parse(text[start:end])
         if not isinstance(address, ipaddress.IPv4Address) or not ip_addresses._counts(address, limits):
@@ -167,7 +176,7 @@ def find_phones(text: bytes, limits: Limits) -> Iterator[Span]:
     last = -1
     for start, end in candidates(RUN, text):
         groups = groups_of(text, start, end)
-        at = 0
+        at = len(groups) if phones.is_in_file_listing(text, start) else 0
         while at < len(groups):
             number = _number_at(text, groups, at, last, limits)
             if number is None:

@@ -1,10 +1,12 @@
 """Findings of all kinds are ordered and disjoint, and replacing them changes nothing else."""
 
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.text.pii.candidates import Limits, Span, after, before, is_separate, masked
 from pipeline_tasks.text.pii.findings import find_pii, replace_spans
+from pipeline_tasks.text.pii.suspects import suspects
 
 PIECES = [
     "a@b.com", "212-555-2368", "+44 20 7123 4567", "call 2125552368", "69.196.0.85", "2400:c401::5054:ff:fe1b:b031",
@@ -54,3 +56,36 @@ def test_a_placeholder_reads_as_what_it_replaced() -> None:
 
 def test_a_span_is_equal_by_value() -> None:
     assert find_pii(b"to A@B.com", Limits()) == [Span(3, 10, "email", "a@b.com")]
+
+
+INVISIBLE = ["\u00ad", "\u200b", "\u2060", "\ufeff", "\u200e", "\u200d\u200c"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([*"@.-+ 1x<>", "a@b.com", "é", "2125552368", "69.196.0.85"]), st.booleans()),
+        max_size=12,
+    )
+)
+def test_invisible_characters_hide_nothing(pieces: list[tuple[str, bool]]) -> None:
+    """What is found is what readers see, and what is replaced is where it stands."""
+    seen = "".join(piece for piece, _ in pieces).encode()
+    split = [
+        piece[:1] + INVISIBLE[at % len(INVISIBLE)] * hidden + piece[1:] for at, (piece, hidden) in enumerate(pieces)
+    ]
+    text = "".join(split).encode()
+    found, wanted = find_pii(text, Limits()), find_pii(seen, Limits())
+    assert [(span.kind, span.value) for span in found] == [(span.kind, span.value) for span in wanted]
+    left_out = "".join(INVISIBLE)
+    values = [text[span.start : span.end].decode() for span in found]
+    shown = [value.translate(dict.fromkeys(map(ord, left_out))) for value in values]
+    assert shown == [seen[span.start : span.end].decode() for span in wanted]
+    assert values == [value.strip(left_out) for value in values]
+
+
+def test_a_number_in_short_parts_is_suspect() -> None:
+    texts = pa.array(
+        ["212\u00ad555\u00ad2368", "+44 20\u200b71\u200b23\u200b45\u200b67", "Unterneh\u00admen", "می‌خواهم"]
+    )
+    assert suspects(texts).to_pylist() == [True, True, True, False]
+    assert [span.kind for span in find_pii("call 212\u00ad555\u00ad2368".encode(), Limits())] == ["phone"]

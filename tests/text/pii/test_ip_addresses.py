@@ -82,6 +82,32 @@ def test_small_octets_are_versions_and_sections_elsewhere(text: str) -> None:
     assert not values_of(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"version": "47.96.22.31"', "Versions: 47.96.22.31, 47.96.22.32 and 47.96.22.33", "Foo >= 47.96.22.31",
+        "foo==47.96.22.31", "foo_47.96.22.31_amd64.deb", "<version>47.96.22.31</version>", '"foo": "^47.96.22.31"',
+        "gem 'foo', '~> 47.96.22.31'", "kernel 5.15.49.92", 'AssemblyVersion("47.96.22.31")', "version_number = 47.96.22.31",
+        "driver 27.21.14.56", "upgraded from 47.96.22.31 to 47.96.22.40", "fixed in 47.96.22.31", "libfoo.so.1.2.34.5",
+        "47.96.22.31-beta", "47.96.22.31.tar.gz", "oid: 1.3.26.100", "EC 3.4.21.62", "(EC:3.4.21.62)", "EC number 3.4.21.62",
+        "§ 4.21.33.2", "sections 4.21.33.2 and 4.21.33.3", "Table 4.21.33.2", "clause 8.21.33.2",
+    ],
+)  # fmt: skip
+def test_versions_sections_enzymes_and_object_identifiers_are_no_addresses(text: str) -> None:
+    assert not values_of(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if ip==69.196.0.85:", 'if (addr == "69.196.0.85")', "HostIp>=69.196.0.85", "at 69.196.0.85, build 3", "69.196.0.85:80",
+        "version 2 of 69.196.0.85", "released by 69.196.0.85", "69.196.0.85-69.196.0.85", "user@69.196.0.85",
+    ],
+)  # fmt: skip
+def test_addresses_that_look_a_little_like_versions(text: str) -> None:
+    assert "69.196.0.85" in values_of(text)
+
+
 def test_a_list_of_small_octets() -> None:
     assert values_of("IP 1.2.3.4, 1.2.3.5 and 1.2.3.6; chapter 1.2.3.7") == ["1.2.3.4", "1.2.3.5", "1.2.3.6"]
     assert values_of("IP <IP>, 1.2.3.5") == ["1.2.3.5"]
