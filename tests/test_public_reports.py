@@ -16,19 +16,12 @@ from tests.documents import documents
 REPORTS = PROJECT.parent / "shared/data/public-reports"
 CASES = sorted(path.parent.name for path in REPORTS.glob("*/expected.json"))
 
-OPEN = {
-    "ul-in-main": "resiliparse drops a list at most three elements below the body",
-}
-"""Cases that are still wrong, and why."""
-
 pytestmark = pytest.mark.skipif(not CASES, reason=f"no public reports in {REPORTS}")
 
 
-def cases(prefixes: Iterable[str], *, others: bool = False) -> list[Any]:
+def cases(prefixes: Iterable[str], *, others: bool = False) -> list[str]:
     """Return the cases whose names begin with one of `prefixes`, or all others."""
-    chosen = [case for case in CASES if case.startswith(tuple(prefixes)) is not others]
-    strictly = {case: pytest.mark.xfail(reason=why, strict=True) for case, why in OPEN.items()}
-    return [pytest.param(case, marks=strictly.get(case, ())) for case in chosen]
+    return [case for case in CASES if case.startswith(tuple(prefixes)) is not others]
 
 
 def expected_of(case: str) -> dict[str, Any]:

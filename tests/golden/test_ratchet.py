@@ -69,9 +69,14 @@ def test_floors_only_go_up() -> None:
 # --- Extraction, scored as the sets' own projects do ------------------------------------------------------------
 
 
+def words_of(text: str) -> list[str]:
+    """Return the words of a text as readers see them: soft hyphens and zero-width spaces part none."""
+    return re.findall(r"\w+", re.sub("[\u00ad\u200b\u2060]", "", text))
+
+
 def grams(text: str) -> Counter[tuple[str, ...]]:
     """Return the word 4-grams of a text, or all its words where it has fewer."""
-    words = re.findall(r"\w+", text)
+    words = words_of(text)
     return Counter(zip(*(words[at:] for at in range(4)), strict=False)) or Counter([tuple(words)] if words else [])
 
 
@@ -130,7 +135,7 @@ def recipe_fields(gold: Gold, texts: Texts) -> float:
 
 
 def flat(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(re.sub("[\u00ad\u200b\u2060]", "", text).split())
 
 
 SCORES: dict[str, Callable[[Gold, Texts], float]] = {
@@ -149,7 +154,7 @@ def lines(path: Path) -> Gold:
 def word_f1(texts: Texts, wanted: Texts) -> float:
     """Return the mean over pages of the F1 of their words, with repetition."""
     pairs = [
-        (Counter(re.findall(r"\w+", text)), Counter(re.findall(r"\w+", gold)))
+        (Counter(words_of(text)), Counter(words_of(gold)))
         for text, gold in zip(texts, wanted, strict=True)
     ]
     return mean(2 * (words & gold).total() / (words.total() + gold.total()) for words, gold in pairs if gold)
