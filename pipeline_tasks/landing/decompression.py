@@ -163,7 +163,7 @@ class Reader:
 
     def copy(self, size: int) -> BinaryIO:
         """Pass up to `size` bytes; return a copy of them, in TMPDIR if it is large."""
-        copy = cast("BinaryIO", tempfile.SpooledTemporaryFile(COPY_IN_MEMORY, prefix="refinery-"))
+        copy = cast("BinaryIO", tempfile.SpooledTemporaryFile(COPY_IN_MEMORY, prefix="refinery-"))  # noqa: SIM115 -- put back
         left = size
         while left and self.fill(1):
             step = min(left, self.ahead)

@@ -34,8 +34,8 @@ PATHS = ("warc.paths.gz", "warc.paths", "wet.paths.gz", "wet.paths")
 _PACKED = r"(?:\.(?:gz|zst|lz4))*\Z"
 ARCHIVES = re.compile(rf"(?i)\.(?:warc|arc|wet|wat){_PACKED}")
 TABLES = re.compile(rf"(?i)\.(?:jsonl|ndjson|json|parquet){_PACKED}")
-"""The last ending of a name says of what kind the file is, and others behind it how it is compressed: digests, indexes and
-unfinished files have theirs behind."""
+"""The last ending of a name says of what kind the file is, and others behind it how it is compressed: digests, indexes
+and unfinished files have theirs behind."""
 
 ABOUT = frozenset({"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"})
 """Files with which Hugging Face's `datasets` describes the data beside them."""

@@ -319,7 +319,7 @@ def _verdict(
     result: Any,  # noqa: ANN401 -- a lazy import
     chars: int,
     replaced: float,
-    garbled: bool,  # noqa: FBT001 -- a column of the outcomes
+    garbled: bool,
     *,
     params: Params,
 ) -> tuple[str | None, str | None]:
@@ -338,7 +338,7 @@ def _verdict(
 
 
 def _garbled(best: _Texts) -> list[bool]:
-    """Return whether too many characters of each text are U+FFFD; those that pages have are counted as they are read."""
+    """Return whether too many characters of each text are U+FFFD; pages count theirs as they are read."""
     from pipeline_tasks.text.page.charset import is_understood
 
     if not best.replaced.any():

@@ -153,10 +153,7 @@ def lines(path: Path) -> Gold:
 
 def word_f1(texts: Texts, wanted: Texts) -> float:
     """Return the mean over pages of the F1 of their words, with repetition."""
-    pairs = [
-        (Counter(words_of(text)), Counter(words_of(gold)))
-        for text, gold in zip(texts, wanted, strict=True)
-    ]
+    pairs = [(Counter(words_of(text)), Counter(words_of(gold))) for text, gold in zip(texts, wanted, strict=True)]
     return mean(2 * (words & gold).total() / (words.total() + gold.total()) for words, gold in pairs if gold)
 
 

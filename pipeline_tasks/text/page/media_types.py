@@ -1,7 +1,7 @@
 """Tells of what media type a page is: what its Content-Type says, else what its first bytes show, as browsers do.
 
-Sources: "extract a MIME type" of the Fetch Standard; parsing (4.4), binary data bytes (3) and unknown types (7.1) of the
-MIME Sniffing Standard.
+Sources: "extract a MIME type" of the Fetch Standard; parsing (4.4), binary data bytes (3) and unknown types (7.1) of
+the MIME Sniffing Standard.
 """
 
 import re

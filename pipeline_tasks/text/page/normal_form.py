@@ -74,7 +74,7 @@ def _compose(
     tidy: Normal,
     rows: npt.NDArray[np.intp],
     bits: npt.NDArray[np.int64],
-    keeps_invisible: bool,  # noqa: FBT001 -- as `normalize` was called
+    keeps_invisible: bool,
 ) -> Normal:
     """Return the same with `rows`, which have `bits`, in NFC; broken ones are decoded with U+FFFD first."""
     whole = []
@@ -277,7 +277,7 @@ def _points(data, begin, end):
 
 
 @cache
-def _marks(keeps_invisible: bool) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:  # noqa: FBT001 -- cached
+def _marks(keeps_invisible: bool) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
     """Return a table in two levels, (block of cp >> 8, block * 256 + (cp & 255)); 0 is a character that is kept.
 
     Else: doubt of NFC + combining class * 2 + 512 times how it is taken: `_BLANK`, `_BREAK`, `_NOTHING`, `_REPLACED`,

@@ -1,4 +1,4 @@
-"""Finds texts whose letters are written in capitals or as mathematical signs, which language models have hardly seen."""
+"""Finds texts in capitals or in mathematical signs, of which language models have hardly seen any."""
 
 import unicodedata
 
@@ -29,7 +29,7 @@ def _mark(data, bounds, index, flags, out):
 
 
 def styled(data: npt.NDArray[np.uint8], bounds: Bounds) -> npt.NDArray[np.bool_]:
-    """Return for each text data[begin:end] whether most of its letters have a style; one that begins below 0 has none."""
+    """Return for each text data[begin:end] whether most of its letters have a style; none begins below 0."""
     out = np.zeros(len(bounds), np.bool_)
     _mark(data, bounds, *traits(), out)
     return out

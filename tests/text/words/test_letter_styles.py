@@ -20,7 +20,7 @@ def styles(*texts: str) -> list[bool]:
     [
         ("THE TIDE", True, "the tide"),
         ("ПРИЛИВ И ОТЛИВ", True, "прилив и отлив"),
-        ("𝐓𝐡𝐞 𝐭𝐢𝐝𝐞", True, "the tide"),
+        ("\U0001d413\U0001d421\U0001d41e \U0001d42d\U0001d422\U0001d41d\U0001d41e", True, "the tide"),
         ("Ｔｈｅ　ｔｉｄｅ", True, "the tide"),  # noqa: RUF001 -- fullwidth letters
         ("The Tide", False, "the tide"),
         ("THe", True, "the"),
