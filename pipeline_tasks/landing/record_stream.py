@@ -113,7 +113,7 @@ def _seek_record(reader: Reader, head_size: int, arc: bool, limit: int | None = 
         reader.fill(CHUNK)
         match = pattern.search(reader.data, reader.at)
         if match is not None:
-            reader.at = match.end()
+            reader.at = match.start() if match[0] == b"W" else match.end()
             return
         if limit is not None and reader.offset - start > limit:
             return
