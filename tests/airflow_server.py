@@ -32,21 +32,21 @@ PATIENCE = 900.0
 ANSWER = 300.0
 """Seconds that the web API may take: it waits a minute each time that it finds SQLite locked."""
 
-READING = 5.0
-"""Seconds that a person reads a form before they answer."""
+SIGHT = 30.0
+"""Seconds that a test waits for the scheduler to see the end of a task's process before it answers anyway."""
 
 
 class Airflow:
     """Airflow's web API, with the token of its administrator or another user, and the DAG that a test runs."""
 
-    def __init__(self, url: str, passwords: Mapping[str, str], dag: str, user: str = "admin") -> None:
-        self.url, self.passwords, self.dag, self.token = url, passwords, dag, ""
+    def __init__(self, url: str, passwords: Mapping[str, str], dag: str, log: Path, user: str = "admin") -> None:
+        self.url, self.passwords, self.dag, self.log, self.token = url, passwords, dag, log, ""
         named = {"username": user, "password": passwords[user]}
         self.token = self.call("POST", "/auth/token", named)["access_token"]
 
     def as_user(self, user: str) -> "Airflow":
         """Return the API as another of `USERS` sees it."""
-        return Airflow(self.url, self.passwords, self.dag, user)
+        return Airflow(self.url, self.passwords, self.dag, self.log, user)
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Send a request; return its reply. It is sent again while SQLite is locked by the scheduler (503)."""
@@ -120,11 +120,8 @@ class Airflow:
         until(reached, lambda: f"{run} {task} is not {state}: {self.states(run)}", patience)
 
     def clear(self, run: str, task: str) -> None:
-        """Clear a task and what follows it, after the seconds that a person needs.
-
-        Airflow takes a task that is cleared before its scheduler has seen its process end for one that was killed.
-        """
-        time.sleep(READING)
+        """Clear a task and what follows it, once the scheduler has seen the task end."""
+        self.wait_for_sight(run, task)
         body = {"dry_run": False, "dag_run_id": run, "task_ids": [task], "include_downstream": True}
         self.call("POST", f"/api/v2/dags/{self.dag}/clearTaskInstances", body)
 
@@ -137,18 +134,32 @@ class Airflow:
         """Call `answer` as often as the gate asks, until `done`.
 
         Airflow loses an answer that comes before its scheduler has seen the task pause; the gate is then tried again.
-        So it is answered after `READING` seconds, as a person answers.
         """
 
         def decided() -> bool:
             if done():
                 return True
             if self.state(run, gate) == "awaiting_input":
-                time.sleep(READING)
+                self.wait_for_sight(run, gate)
                 answer()
             return False
 
         until(decided, lambda: f"{run} is not decided: {self.states(run)}")
+
+    def wait_for_sight(self, run: str, task: str) -> None:
+        """Wait until the scheduler has seen the end of every process of a task that it has started, as its log says.
+
+        It takes a task that is cleared or answered before that for one that was killed. A person is not that fast.
+        """
+        deadline = time.monotonic() + SIGHT
+        while not self._is_seen(run, task) and time.monotonic() < deadline:
+            time.sleep(0.5)
+
+    def _is_seen(self, run: str, task: str) -> bool:
+        lines = self.log.read_text().splitlines()
+        queued = [line for line in lines if "Trying to enqueue tasks" in line and f"{self.dag}.{task} {run} [" in line]
+        ended = f"TaskInstance Finished: dag_id={self.dag}, task_id={task}, run_id={run},"
+        return sum(ended in line for line in lines) == len(queued)
 
 
 def until(done: Callable[[], bool], fault: Callable[[], str], patience: float = PATIENCE) -> None:
@@ -156,7 +167,7 @@ def until(done: Callable[[], bool], fault: Callable[[], str], patience: float = 
     deadline = time.monotonic() + patience
     while not done():
         assert time.monotonic() < deadline, fault()
-        time.sleep(2)
+        time.sleep(1)
 
 
 DAG = """
@@ -196,7 +207,11 @@ class Server:
     @property
     def log(self) -> str:
         """What Airflow has logged."""
-        return (self.folder / "home/airflow/standalone.log").read_text()
+        return self.log_file.read_text()
+
+    @property
+    def log_file(self) -> Path:
+        return self.folder / "home/airflow/standalone.log"
 
     def landing(self, dataset: str) -> Path:
         return self.folder / dataset / "landing"
@@ -211,7 +226,7 @@ class Server:
     def airflow(self, dataset: str) -> Iterator[Airflow]:
         """Unpause the DAG of a dataset; yield the API, which speaks of it."""
         passwords = json.loads((self.folder / "home/airflow/simple_auth_manager_passwords.json.generated").read_text())
-        api = Airflow(self.url, passwords, f"refine_{dataset}")
+        api = Airflow(self.url, passwords, f"refine_{dataset}", self.log_file)
         until(api.is_known, lambda: f"{api.dag} was not read: {self.log}")
         api.pause(paused=False)
         try:
@@ -294,11 +309,11 @@ def archive_of(first: int, pages: int = 9) -> bytes:
     return b"".join(zipped([response(f"https://x.example.org/{first + at}", body) for at, body in enumerate(bodies)]))
 
 
-def land(landing: Path, day: str, first: int, *, listed: bool = False) -> None:
-    """Land a day of one file; with a list of the files nobody waits whether they still change."""
+def land(landing: Path, day: str, first: int, *, listed: bool = False, more: bytes = b"") -> None:
+    """Land a day of one file, which may have more records; with a list of files nobody waits whether they change."""
     folder = landing / day
     folder.mkdir(parents=True)
-    archive = archive_of(first)
+    archive = archive_of(first) + more
     (folder / "a.warc.gz").write_bytes(archive)
     if listed:
         file = {"path": "a.warc.gz", "bytes": len(archive), "sha256": hashlib.sha256(archive).hexdigest()}

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
-import boto3
 import pytest
 from hypothesis import HealthCheck, settings
 
 from pipeline_tasks import recipe
+from pipeline_tasks.store.s3_client import s3_client
 from tests import mixed_root as mixed_roots
 from tests import small_root as small_roots
 from tests.commands import Refinery
@@ -71,7 +71,7 @@ def s3_root(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     for name, value in s3_server.env.items():
         monkeypatch.setenv(name, value)
     bucket = f"refinery-{uuid4().hex[:12]}"
-    boto3.session.Session().client("s3").create_bucket(Bucket=bucket)
+    s3_client().create_bucket(Bucket=bucket)
     return f"s3://{bucket}/root"
 
 

@@ -21,6 +21,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 BUCKETS = 8
 
 
+def sizes(short: int, long: int) -> pytest.MarkDecorator:
+    """How many pages: so many that all pairs would be ten times what is allowed; nightly as many as in a crawl."""
+    return pytest.mark.parametrize("count", [short, pytest.param(long, marks=pytest.mark.nightly)])
+
+
 @dataclass(slots=True)
 class Shuffled:
     """How many rows an engine's `group` was given."""
@@ -62,17 +67,17 @@ def deduplicated(
     return manifest, shuffled
 
 
-def test_a_template_of_100_000_pages_leaves_one_and_never_pairs_them_all(tmp_path: Path, on: tuple[str, str]) -> None:
-    count = 100_000
+@sizes(5_000, 100_000)
+def test_a_template_leaves_one_page_and_never_pairs_them_all(tmp_path: Path, on: tuple[str, str], count: int) -> None:
     manifest, shuffled = deduplicated(tmp_path, planted.template(count), on, {})
     assert manifest.rows == 1
     assert manifest.rejected == {"dedup_minhash:near_duplicate": count - 1}
     assert manifest.metrics["kept"]["unsettled_bands"]["sum"] == 0
-    assert shuffled.rows < 100 * count  # all pairs would be 50,000 per page
+    assert shuffled.rows < 100 * count  # all pairs would be half of `count` per page
 
 
-def test_a_chain_of_10_000_near_duplicates_comes_together(tmp_path: Path, on: tuple[str, str]) -> None:
-    count = 10_000
+@sizes(2_000, 10_000)
+def test_a_chain_of_near_duplicates_comes_together(tmp_path: Path, on: tuple[str, str], count: int) -> None:
     texts = planted.chain(count)
     memory, shuffled = deduplicated(tmp_path / "memory", texts, on, {})
     assert memory.rows < count / 100
@@ -85,8 +90,10 @@ def test_a_chain_of_10_000_near_duplicates_comes_together(tmp_path: Path, on: tu
     assert [shard.digest for shard in stars.rejects] == [shard.digest for shard in memory.rejects]
 
 
-def test_a_passage_that_half_of_the_pages_bear_removes_none_of_them(tmp_path: Path, on: tuple[str, str]) -> None:
-    count = 20_000
+@sizes(4_000, 20_000)
+def test_a_passage_that_half_of_the_pages_bear_removes_none_of_them(
+    tmp_path: Path, on: tuple[str, str], count: int
+) -> None:
     manifest, shuffled = deduplicated(tmp_path, planted.boilerplate(count), on, {"rows": 4})
     assert manifest.rows == count
     assert shuffled.rows < 100 * count

@@ -15,10 +15,13 @@ ARC_LINE = re.compile(
 BOUNDARY = re.compile(rb"\n\r*\n(?=WARC/[01]\.[0-9]{1,2}\r*\n[A-Za-z])")
 """A WARC header behind a blank line, which is looked for inside a block: a block may quote a header elsewhere."""
 
-BARE_HEADER = re.compile(rb"(?=WARC/[01]\.[0-9]{1,2}\r*\n(?:WARC-|Content-))")
+BARE_HEADER = re.compile(rb"W(?=ARC/[01]\.[0-9]{1,2}\r*\n(?:WARC-|Content-))")
 ARC_BOUNDARY = re.compile(rb"\n(?=(?:https?|ftp|dns):[^\r\n]{1,4096} [0-9a-fA-F.:]{1,45} \d{14} [^ \r\n]+ \d+\r?\n)")
 BARE_START = re.compile(BARE_HEADER.pattern + b"|" + ARC_BOUNDARY.pattern)
-"""A header of either kind, which is looked for where no record is known to be around it."""
+"""A header of either kind, which is looked for where no record is known to be around it.
+
+Both begin with a byte: `re` tries a pattern that begins with a lookahead at every place, 30 times slower.
+"""
 
 _BLANK_LINE = re.compile(rb"\n\r*\n")
 

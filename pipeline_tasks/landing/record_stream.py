@@ -135,7 +135,7 @@ def _seek(reader: Reader, starts: Starts, end: int | None = None) -> bool:
         limit = len(reader.data) if end is None else min(len(reader.data), reader.at + end - reader.offset)
         match = starts.search(reader.data, reader.at, limit)
         if match is not None:
-            reader.at = match.end()
+            reader.at = match.start() if match[0] == b"W" else match.end()
             return True
         if limit < len(reader.data) or reader.offset + reader.ahead == end:
             reader.at = limit

@@ -39,16 +39,27 @@ def _client(environment: tuple[tuple[str, str], ...], process: int) -> Any:  # n
 
 def _new_client(variables: Mapping[str, str], options: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- as above
     import boto3
+    import botocore.session
     from botocore.config import Config
 
     own_server = "AWS_ENDPOINT_URL_S3" in variables or "AWS_ENDPOINT_URL" in variables
     style = {"addressing_style": "path"} if own_server else {}
-    session = boto3.session.Session()
+    core = botocore.session.get_session()
+    core.register_component("data_loader", _models(core.get_config_variable("data_path") or ""))
+    session = boto3.session.Session(botocore_session=core)
     region = variables.get("AWS_REGION") or session.region_name or "us-east-1"
     client = session.client("s3", config=Config(s3=style, **options), region_name=region)
     repeat_conflicts(client)
     count_waits(client)
     return client
+
+
+@lru_cache(maxsize=1)
+def _models(places: str) -> Any:  # noqa: ANN401 -- as above
+    """Return what reads botocore's descriptions of services: to read them takes longer than the rest of a client."""
+    from botocore.loaders import create_loader
+
+    return create_loader(places)
 
 
 def require_reachable(uri: str) -> None:

@@ -16,6 +16,9 @@ ABSENT = ("404", "NoSuchKey", "NotFound", "NoSuchBucket")
 CONFLICT_TRIES = 5
 """How often such a request is sent before it is `StorageBusy`."""
 
+PAUSE = 0.1
+"""Seconds before it is sent again; each further pause is twice the one before."""
+
 _UNAUTHORIZED, _CONFLICT, _PRECONDITION = 401, 409, 412
 
 _CREDENTIALS = (
@@ -88,7 +91,7 @@ def _delay(
         return None
     status = response[0].status_code
     conflict = status in (_CONFLICT, _PRECONDITION) and not conditional
-    return 0.05 * 2**attempts if conflict or _is_unusual(status) else None
+    return PAUSE * 2 ** (attempts - 1) if conflict or _is_unusual(status) else None
 
 
 def _is_unusual(status: int) -> bool:

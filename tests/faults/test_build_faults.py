@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 from tests import small_build
-from tests.chain import PROJECT, command, reply
+from tests.chain import PROJECT, reply
+from tests.faults.build_victim import main
+from tests.faults.forked import ended, forked
 from tests.faulty_s3 import Fault, FaultyS3
 from tests.small_build import DATASET, build, copied
 from tests.small_root import DAYS, SmallRoot, refine
@@ -62,22 +65,22 @@ def quiet(two_days: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -> Mapp
 @pytest.fixture(scope="module")
 def writes(two_days: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -> int:
     """How many objects a build writes."""
-    small = copied(two_days, tmp_path_factory.mktemp("counted"))
-    counted = command("-m", "tests.faults.build_victim", small.root, str(small.landing))
-    assert counted.returncode == 0, counted.stderr
-    return int(counted.stdout)
+    folder = tmp_path_factory.mktemp("counted")
+    small, log = copied(two_days, folder), folder / "log"
+    assert ended(forked(main, small.root, str(small.landing), log=log)) == 0, log.read_text()
+    return int(log.read_text())
 
 
 @pytest.mark.parametrize("kill", EVERY_KILL)
 def test_a_killed_build_shows_nothing_half_written_and_is_the_same_when_run_again(
     kill: int, two_days: SmallRoot, quiet: Mapping[str, bytes], writes: int, tmp_path: Path
 ) -> None:
-    small = copied(two_days, tmp_path)
+    small, log = copied(two_days, tmp_path), tmp_path / "log"
     share = (kill // len(MOMENTS) + random.Random(kill).random()) / (KILLS // len(MOMENTS))
     moment, at = MOMENTS[kill % len(MOMENTS)], str(int(share * writes))
-    struck = command("-m", "tests.faults.build_victim", small.root, str(small.landing), moment, at)
-    print(f"killed {moment} write {at} of {writes}: exit {struck.returncode}")
-    assert struck.returncode == -signal.SIGKILL, struck.stderr
+    struck = ended(forked(main, small.root, str(small.landing), moment, at, log=log))
+    print(f"killed {moment} write {at} of {writes}: exit {struck}")
+    assert struck == -signal.SIGKILL, log.read_text()
     assert verify(small.root).findings.problems == []
     build(small)
     assert published(small) == quiet
@@ -103,24 +106,27 @@ def test_builds_beside_a_refining_run_see_whole_versions(
     assert verify(small.root).findings.problems == []
 
 
+@pytest.fixture
+def in_s3(two_days: SmallRoot, s3_root: str) -> SmallRoot:
+    """The two days in a store of objects; test_acceptance.py says that a run stores the same there."""
+    here, there = Path(two_days.root), storage.connect(s3_root)
+    files = [path for path in here.rglob("*") if path.is_file() and not path.name.startswith("ledger.sqlite")]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda path: there.create(str(path.relative_to(here)), path.read_bytes()), files))
+    return replace(two_days, root=s3_root)
+
+
 BUSY: Mapping[str, list[tuple[str, Fault]]] = {
-    "throttled": [(method, (503, "SlowDown")) for method in ("GET", "PUT") for _ in range(2)] * 3,
+    "throttled": [(method, (503, "SlowDown")) for method in ("GET", "GET", "PUT", "PUT", "GET", "PUT", "GET", "PUT")],
     "a bad network": [("GET", "short_body"), ("PUT", "lost_answer"), ("GET", "lost_request"), ("PUT", (500, "Error"))],
 }
 
 
 @pytest.mark.parametrize("kind", sorted(BUSY))
 def test_a_build_waits_for_a_busy_store_and_goes_on(
-    kind: str,
-    small_root: SmallRoot,
-    s3_root: str,
-    faults: FaultyS3,
-    quiet: Mapping[str, bytes],
-    monkeypatch: pytest.MonkeyPatch,
+    kind: str, in_s3: SmallRoot, faults: FaultyS3, quiet: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small, waits = replace(small_root, root=s3_root), list[dict[str, Any]]()
-    for day in DAYS[:2]:
-        refine(small, day)
+    waits = list[dict[str, Any]]()
     faults.coming += BUSY[kind]
 
     def reply_with_its_waits(verb: str, **fields: object) -> dict[str, Any]:
@@ -129,25 +135,23 @@ def test_a_build_waits_for_a_busy_store_and_goes_on(
         return done
 
     monkeypatch.setattr(small_build, "reply", reply_with_its_waits)
-    build(small)
+    build(in_s3)
     assert faults.happened == BUSY[kind]
     assert sum(wait["requests"] for wait in waits) == len(BUSY[kind])
     assert [wait for wait in waits if (wait["seconds"] > 0) != (wait["requests"] > 0)] == []
-    assert published(small) == quiet
+    assert published(in_s3) == quiet
 
 
 def test_a_store_that_stays_busy_stops_a_build_which_goes_on_when_it_is_run_again(
-    small_root: SmallRoot, s3_root: str, faults: FaultyS3, quiet: Mapping[str, bytes]
+    in_s3: SmallRoot, faults: FaultyS3, quiet: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Airflow runs the task again, after a while; a person runs the command again."""
-    small = replace(small_root, root=s3_root)
-    for day in DAYS[:2]:
-        refine(small, day)
-    faults.coming += [("PUT", (503, "SlowDown"))] * 9
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
+    faults.coming += [("PUT", (503, "SlowDown"))] * 6
     for _ in range(3):
-        with pytest.raises(StorageBusy, match=re.escape(s3_root)):
-            build(small)
-        assert version_log.versions(s3_root, DATASET) == []
-    build(small)
+        with pytest.raises(StorageBusy, match=re.escape(in_s3.root)):
+            build(in_s3)
+        assert version_log.versions(in_s3.root, DATASET) == []
+    build(in_s3)
     assert faults.coming == []
-    assert published(small) == quiet
+    assert published(in_s3) == quiet

@@ -3,11 +3,11 @@
 import hashlib
 import os
 import signal
-import subprocess
-import sys
 from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -18,12 +18,13 @@ from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.task import load_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_shards
+from tests.faults.forked import ended, forked
+from tests.faults.victim import main
 from tests.refining import commit_parent
 from tests.toys import table
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
 
-PROJECT = Path(__file__).parents[2]
 STAGES = ("toy_map", "toy_group")
 
 
@@ -40,21 +41,15 @@ def land(root: str) -> str:
     return commit_parent(root, [table(0, 40), table(40, 0), table(40, 25)])  # type: ignore[arg-type] -- any root will do
 
 
-def victim(root: str, stage: str, parent: str, *strike: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "tests.faults.victim", root, stage, parent, *strike]
-    return subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 @pytest.fixture(scope="module")
 def golden(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Golden]:
     golden = {}
     for stage in STAGES:
-        root = str(tmp_path_factory.mktemp(stage))
-        process = victim(root, stage, land(root))
-        said, errors = process.communicate()
-        assert process.returncode == 0, errors
+        folder = tmp_path_factory.mktemp(stage)
+        root, log = str(folder / "root"), folder / "log"
+        assert ended(forked(main, root, stage, land(root), log=log)) == 0, log.read_text()
         [path] = [entry.path for entry in storage.connect(root).list(stage) if entry.path.endswith("manifest.json")]
-        golden[stage] = Golden(path, storage.connect(root).read(path), int(said))
+        golden[stage] = Golden(path, storage.connect(root).read(path), int(log.read_text()))
     return golden
 
 
@@ -126,44 +121,45 @@ ZOMBIES = [
 
 @pytest.mark.parametrize(("any_root", "stage", "when", "point"), KILLS, indirect=["any_root"])
 def test_a_killed_attempt_leaves_nothing_half_done(
-    any_root: str, stage: str, when: str, point: str, golden: dict[str, Golden]
+    any_root: str, stage: str, when: str, point: str, golden: dict[str, Golden], tmp_path: Path
 ) -> None:
-    parent = land(any_root)
-    process = victim(any_root, stage, parent, "die", when, str(write_number(golden[stage], point)))
-    _, errors = process.communicate()
-    assert process.returncode == -signal.SIGKILL, errors
+    parent, log = land(any_root), tmp_path / "log"
+    process = forked(main, any_root, stage, parent, "die", when, str(write_number(golden[stage], point)), log=log)
+    assert ended(process) == -signal.SIGKILL, log.read_text()
     committed = point == "manifest" and when == "after"
     assert (storage.connect(any_root).size(golden[stage].path) is not None) is committed
     require_whole(any_root, stage)
     require_golden(any_root, stage, parent, golden[stage])
 
 
+def wait_until_stopped(zombie: ForkServerProcess) -> None:
+    while zombie.is_alive() and psutil.Process(zombie.pid).status() != psutil.STATUS_STOPPED:
+        os.sched_yield()
+    assert zombie.is_alive()
+
+
 @pytest.mark.parametrize(("any_root", "stage", "point"), ZOMBIES, indirect=["any_root"])
 def test_an_attempt_that_wakes_after_its_retry_changes_nothing(
-    any_root: str, stage: str, point: str, golden: dict[str, Golden]
+    any_root: str, stage: str, point: str, golden: dict[str, Golden], tmp_path: Path
 ) -> None:
-    parent = land(any_root)
-    zombie = victim(any_root, stage, parent, "stop", "before", str(write_number(golden[stage], point)))
+    parent, log = land(any_root), tmp_path / "log"
+    zombie = forked(main, any_root, stage, parent, "stop", "before", str(write_number(golden[stage], point)), log=log)
     try:
-        _, status = os.waitpid(zombie.pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status)
+        wait_until_stopped(zombie)
         require_golden(any_root, stage, parent, golden[stage])
         before = {entry.path for entry in storage.connect(any_root).list(stage) if "/scratch/" not in entry.path}
-        zombie.send_signal(signal.SIGCONT)
-        _, errors = zombie.communicate()
+        psutil.Process(zombie.pid).resume()
+        assert ended(zombie) == 0, log.read_text()
     finally:
         zombie.kill()
-    assert zombie.returncode == 0, errors
     assert {entry.path for entry in storage.connect(any_root).list(stage)} == before
     require_golden(any_root, stage, parent, golden[stage])
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_attempts_that_race_agree(any_root: str, stage: str, golden: dict[str, Golden]) -> None:
-    parent = land(any_root)
-    racers = [victim(any_root, stage, parent) for _ in range(3)]
-    for racer in racers:
-        _, errors = racer.communicate()
-        assert racer.returncode == 0, errors
+def test_attempts_that_race_agree(any_root: str, stage: str, golden: dict[str, Golden], tmp_path: Path) -> None:
+    parent, logs = land(any_root), [tmp_path / f"log-{number}" for number in range(3)]
+    racers = [forked(main, any_root, stage, parent, log=log) for log in logs]
+    assert [ended(racer) for racer in racers] == [0] * 3, [log.read_text() for log in logs]
     require_golden(any_root, stage, parent, golden[stage])
     assert not [entry.path for entry in storage.connect(any_root).list(stage) if "/scratch/" in entry.path]

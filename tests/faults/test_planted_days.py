@@ -1,6 +1,6 @@
 """Days of nonsense are refused by the gates of `refinery run`, and a small day of prose is published.
 
-Each day runs the DAG in a process of its own. The prose is that of installed packages; half of it is what a language
+The prose is that of installed packages; half of it is what a language
 model is trained on, the rest is published or planted with words in disorder.
 """
 
@@ -21,7 +21,8 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.store.reading import read_manifest
-from tests.dags.test_run import run
+from tests.commands import Refinery
+from tests.dags.test_run import words
 
 pytestmark = pytest.mark.slow
 
@@ -85,18 +86,19 @@ def stages_of(root: str) -> dict[str, Manifest]:
     return {row["stage"]: read_manifest(root, row["manifest"]) for row in rows}
 
 
-def test_a_day_of_gibberish_is_refused_twice(tmp_path: Path, english: Prose) -> None:
+def test_a_day_of_gibberish_is_refused_twice(tmp_path: Path, english: Prose, refinery: Refinery) -> None:
     """293 of 320 texts are random letters; 27 are good, which is more than a twentieth in a wanted language.
 
     A person lets the language gate pass; the gate before publishing refuses all the same. Before, both only warned.
     """
     day = landed(tmp_path, [*english.documents[:27], *map(gibberish, range(293))])
-    refused = run(tmp_path, day, recipe=recipe(FILTERS))
+    refused = refinery(*words(tmp_path, day, recipe=recipe(FILTERS)))
     assert refused.returncode == GateRefused.exit_code == 65, refused.stderr
     assert "filter_language/" in refused.stderr
     assert re.search(r"\blanguage_score_read_p50\b\D*0\.[01]\d*\D+0\.5\b", refused.stderr)
     assert "expectations/filter_language.json" in refused.stderr
-    again = run(tmp_path, day, "--override", "filter_language=it is a test", recipe=recipe(FILTERS))
+    overridden = ("--override", "filter_language=it is a test")
+    again = refinery(*words(tmp_path, day, *overridden, recipe=recipe(FILTERS)))
     assert again.returncode == GateRefused.exit_code, again.stderr
     assert DAY in again.stderr
     assert re.search(r"\btext_retention\b\D*0\.0[78]\d*\D+0\.15\b", again.stderr)
@@ -105,22 +107,22 @@ def test_a_day_of_gibberish_is_refused_twice(tmp_path: Path, english: Prose) -> 
     assert version_log.versions(str(tmp_path / "root"), RECIPE) == []
 
 
-def test_a_small_day_of_prose_is_published(tmp_path: Path, english: Prose) -> None:
+def test_a_small_day_of_prose_is_published(tmp_path: Path, english: Prose, refinery: Refinery) -> None:
     """Forty documents pass the same gates that refuse nonsense."""
-    done = run(tmp_path, landed(tmp_path, english.documents[:40]), recipe=scored(english))
+    done = refinery(*words(tmp_path, landed(tmp_path, english.documents[:40]), recipe=scored(english)))
     assert done.returncode == 0, done.stderr
     version = version_log.current(str(tmp_path / "root"), RECIPE)
     assert (version.number, version.snapshot) == (1, DAY)
     assert version.documents >= 30
 
 
-def test_a_day_of_words_in_disorder_is_refused(tmp_path: Path, english: Prose) -> None:
+def test_a_day_of_words_in_disorder_is_refused(tmp_path: Path, english: Prose, refinery: Refinery) -> None:
     """The words of 60 documents of prose, shuffled in each: languages and heuristics keep them, the model does not.
 
     Before, four of them were published with a warning.
     """
     texts = [disordered(number, text) for number, text in enumerate(english.documents[:60])]
-    refused = run(tmp_path, landed(tmp_path, texts), recipe=scored(english))
+    refused = refinery(*words(tmp_path, landed(tmp_path, texts), recipe=scored(english)))
     assert refused.returncode == GateRefused.exit_code, refused.stderr
     assert "score_quality/" in refused.stderr
     assert re.search(r"\breason_share\.score_quality:low_component\b\D*0\.9", refused.stderr)

@@ -5,6 +5,7 @@ import random
 import pytest
 import zstandard
 
+from pipeline_tasks.landing import zstd_frames
 from tests.archives import covers, http, read, response
 
 RECORDS = [
@@ -76,6 +77,10 @@ def test_rubbish_behind_frames_is_one_row() -> None:
     assert [row["error"] for row in rows] == [*[None] * 40, "zstd_corrupt"]
 
 
-def test_what_inflates_without_end_is_a_bomb() -> None:
-    bomb = zstandard.ZstdCompressor(level=1).compress(bytes(8 << 20)) * 160
-    assert read(bomb)[-1]["error"] == "bomb"
+@pytest.mark.parametrize("floor", [32 << 20, pytest.param(zstd_frames.BOMB_FLOOR, marks=pytest.mark.nightly)])
+def test_what_inflates_without_end_is_a_bomb(floor: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zstd_frames, "BOMB_FLOOR", floor)
+    frame = zstandard.ZstdCompressor(level=1).compress(bytes(8 << 20))
+    frames_to_floor = floor // (8 << 20)
+    assert read(frame * frames_to_floor)[-1]["error"] != "bomb"
+    assert read(frame * (frames_to_floor + 1))[-1]["error"] == "bomb"

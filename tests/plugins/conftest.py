@@ -21,13 +21,19 @@ def app(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return refinery_plugin.app
 
 
+@pytest.fixture(scope="session")
+def auth_manager(_airflow: None) -> None:
+    """Airflow's auth manager, of which a process has one: to make its whole web server takes seconds."""
+    from airflow.api_fastapi.app import init_auth_manager
+
+    init_auth_manager()
+
+
 @pytest.fixture
-def stranger(app: Any) -> Any:
+def stranger(app: Any, auth_manager: None) -> Any:
     """A visitor who is not logged in."""
-    from airflow.api_fastapi.app import create_app
     from fastapi.testclient import TestClient
 
-    create_app(apps="core").mount("/refinery", app)  # makes Airflow's auth manager
     return TestClient(app)
 
 

@@ -42,6 +42,27 @@ SOURCES = {
     "a connection": {"AIRFLOW_CONN_REFINERY_PII": json.dumps({"conn_type": "generic", "password": KEY})},
     "the environment": {KEY_VARIABLE: KEY},
 }
+BOTH = SOURCES["a connection"] | SOURCES["the environment"]
+
+DAYS = {"2026-11-20": "a connection", "2026-11-21": "the environment"}
+"""The source of the key with which a day is refined."""
+
+PAGES = 40
+"""Pages of a day; one of them comes twice."""
+
+COMMANDS = """
+import json, os, sys
+from pipeline_tasks.cli.main import main
+
+for variables, words in json.loads(sys.argv[1]):
+    before = dict(os.environ)
+    os.environ.update(variables)
+    if code := main(words):
+        sys.exit(code)
+    os.environ.clear()
+    os.environ.update(before)
+"""
+"""Runs commands of `refinery` in one process, each with variables that the others lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,45 +75,39 @@ class Finished:
     printed: str
 
 
-@pytest.fixture(scope="module", params=sorted(SOURCES))
-def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    """A snapshot that was refined and built by the DAGs, with every gate and every log."""
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """Days that were refined and built by the DAGs, with every gate and every log; each day has another source."""
     folder, given = tmp_path_factory.mktemp("kept"), tmp_path_factory.mktemp("given")
     (folder / "tmp").mkdir()
-    landing = given / "2026-11-20"
-    landing.mkdir()
-    (landing / "pages.jsonl").write_text("\n".join(json.dumps(page(number)) for number in (*range(120), 0)))
     for name, recipe in (("refines", REFINES), ("builds", BUILDS)):
         (given / f"{name}.yaml").write_text(recipe)
+    root, places = folder / "root", PROJECT / ".refinery" / "logs"
+    how = ["--output", str(root), "--engine", "local", "--json"]
+    refine = ["run", "--recipe", str(given / "refines.yaml"), "--override", "publish=a test", *how]
+    commands: list[tuple[dict[str, str], list[str]]] = []
+    for at, (day, source) in enumerate(DAYS.items()):
+        (given / day).mkdir()
+        pages = map(page, (*range(at * PAGES, at * PAGES + PAGES), at * PAGES))
+        (given / day / "pages.jsonl").write_text("\n".join(map(json.dumps, pages)))
+        commands.append((SOURCES[source], [*refine, "--input", str(given / day)]))
+    commands.append((BOTH, ["build", "--recipe", str(given / "builds.yaml"), *how]))
     keep = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "REFINERY_"))}
-    env = keep | {"PYTHONPATH": str(PROJECT), "TMPDIR": str(folder / "tmp")} | SOURCES[request.param]
-    root, printed, places = folder / "root", "", PROJECT / ".refinery" / "logs"
+    env = keep | {"PYTHONPATH": str(PROJECT), "TMPDIR": str(folder / "tmp")}
     earlier = {*places.glob("run-*.log")}
-    for command in (
-        ["run", "--input", str(landing), "--recipe", str(given / "refines.yaml"), "--override", "publish=a test"],
-        ["build", "--recipe", str(given / "builds.yaml")],
-    ):
-        arguments = [
-            sys.executable,
-            "-m",
-            "pipeline_tasks.cli",
-            *command,
-            "--output",
-            str(root),
-            "--engine",
-            "local",
-            "--json",
-        ]
-        done = subprocess.run(arguments, env=env, cwd=PROJECT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, (done.stdout, done.stderr)
-        printed += done.stdout + done.stderr
-    return Finished(folder, root, sorted({*places.glob("run-*.log")} - earlier), printed)
+    script = [sys.executable, "-c", COMMANDS, json.dumps(commands)]
+    done = subprocess.run(script, env=env, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return Finished(folder, root, sorted({*places.glob("run-*.log")} - earlier), done.stdout + done.stderr)
 
 
-def test_the_key_was_used(finished: Finished) -> None:
-    version = version_log.current(str(finished.root), "pseudonyms")
+@pytest.mark.parametrize("day", DAYS)
+def test_the_key_was_used(finished: Finished, day: str) -> None:
+    """A run without a key is refused, and the process has none that an earlier day has left."""
+    version = version_log.current(str(finished.root), "pseudonyms", day)
     manifest = read_manifest(str(finished.root), version.manifests["scrub_pii"])
     assert manifest.params["key"] == {"check": Secret.of(KEY).check}
+    assert manifest.rows > 0
 
 
 def test_nothing_that_is_stored_or_printed_has_the_key(finished: Finished) -> None:
@@ -100,26 +115,21 @@ def test_nothing_that_is_stored_or_printed_has_the_key(finished: Finished) -> No
     names = {path.name for path in finished.folder.rglob("*") if path.is_file()}
     assert {"manifest.json", "verdict.json", "index.html", "ledger.sqlite", "dataset.json", "build.json"} <= names
     assert any("receipts" in path.parts for path in finished.root.rglob("*.json"))
-    assert len(finished.logs) >= 2
+    assert finished.logs
     assert not [str(log) for log in finished.logs if KEY in log.read_text()]
     assert not holders(finished.folder, KEY)
     assert KEY not in finished.printed
 
 
-def test_no_page_shows_the_key(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every page that links lead to, while the web server's own environment has the key."""
-    import refinery_plugin
-    from airflow.api_fastapi.app import create_app
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-    from airflow.api_fastapi.core_api.security import get_user
-    from fastapi.testclient import TestClient
+@pytest.fixture
+def root(finished: Finished) -> Path:
+    """The root whose pages `visitor` sees."""
+    return finished.root
 
-    monkeypatch.setenv("REFINERY_ROOT", str(finished.root))
+
+def test_no_page_shows_the_key(visitor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every page that links lead to, while the web server's own environment has the key."""
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    app = refinery_plugin.app
-    create_app(apps="core").mount("/refinery", app)
-    monkeypatch.setitem(app.dependency_overrides, get_user, lambda: SimpleAuthManagerUser(username="ada", role="USER"))
-    visitor: Any = TestClient(app)
     due, seen = ["/page", "/find?site=example.org", "/trace/corpus/build?token=1"], set[str]()
     while due:
         path = due.pop()

@@ -334,21 +334,6 @@ def test_a_file_as_root_is_a_page_that_says_so(visitor: Any, tmp_path: Path, mon
     assert "is a file, not a root" in page.text
 
 
-def test_a_training_dataset_has_its_pages(visitor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its funnel has no share where documents are used several times, it has no report, and its tokens are traced."""
-    root = refined_days(tmp_path)
-    published = built(root, recipe_of())
-    monkeypatch.setenv("REFINERY_ROOT", root)
-    overview = visitor.get("/page")
-    assert (overview.status_code, ">build</a>" in overview.text) == (200, True)
-    snapshot = visitor.get("/snapshot/corpus/build")
-    assert snapshot.status_code == 200
-    assert "Report" not in snapshot.text
-    traced = visitor.get("/trace/corpus/build?token=1")
-    assert (traced.status_code, "of shard 0" in traced.text) == (200, True)
-    assert visitor.get(f"/trace/corpus/build?token={published['sequences'] * 64}").status_code == 404
-
-
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A root with a training dataset and, of one of its snapshots, tokens that were packed alone."""
@@ -359,6 +344,20 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
     recipe.write_text(REFINES.replace("tiny", "alone") + "  shuffle: {}\n  pack: {length: 64}\n")
     refined(root, str(folder / "crawl" / "2026-11-19"), How(recipe=str(recipe)))
     return root
+
+
+def test_a_training_dataset_has_its_pages(visitor: Any, dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its funnel has no share where documents are used several times, it has no report, and its tokens are traced."""
+    monkeypatch.setenv("REFINERY_ROOT", dataset)
+    overview = visitor.get("/page")
+    assert (overview.status_code, ">build</a>" in overview.text) == (200, True)
+    snapshot = visitor.get("/snapshot/corpus/build")
+    assert snapshot.status_code == 200
+    assert "Report" not in snapshot.text
+    traced = visitor.get("/trace/corpus/build?token=1")
+    assert (traced.status_code, "of shard 0" in traced.text) == (200, True)
+    sequences = version_log.current(dataset, "corpus").sequences
+    assert visitor.get(f"/trace/corpus/build?token={sequences * 64}").status_code == 404
 
 
 def test_uses_are_found_with_links_that_lead_to_them(

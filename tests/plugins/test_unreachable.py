@@ -1,6 +1,7 @@
 """A cluster that cannot be reached ends `refinery run` within seconds, and each retry is one line."""
 
 import contextlib
+import functools
 import json
 import logging
 import re
@@ -13,19 +14,26 @@ import pytest
 
 from pipeline_tasks.errors import ClusterUnreachable
 from tests.chain import command
+from tests.commands import Refinery
 from tests.engines.test_addresses import RECIPE
 from tests.s3_server import free_port
 
 SOON = """
-from refinery_retry import POLICY
+import importlib, os
+import refinery_retry
 from pipeline_tasks.errors import ClusterUnreachable, JobLost
-print([str(POLICY.evaluate(kind("why"), 1, 3).retry_delay) for kind in (ClusterUnreachable, JobLost)])
+
+for here in ("1", ""):
+    os.environ["REFINERY_LAUNCH_HERE"] = here
+    policy = importlib.reload(refinery_retry).POLICY
+    print([str(policy.evaluate(kind("why"), 1, 3).retry_delay) for kind in (ClusterUnreachable, JobLost)])
 """
+"""Prints how soon `refinery run` tries again, and then how soon a task of the scheduler does."""
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> tuple[str, ...]:
-    """The command that refines two files in two partitions."""
+    """The words of the command that refines two files in two partitions."""
     (tmp_path / "landing").mkdir()
     for name in ("a", "b"):
         row = {"text": f"Sound rows of a small file {name}. " * 9}
@@ -33,7 +41,7 @@ def run(tmp_path: Path) -> tuple[str, ...]:
     (tmp_path / "small.yaml").write_text(RECIPE)
     places = ("--input", str(tmp_path / "landing"), "--output", str(tmp_path / "root"))
     recipe = ("--recipe", str(tmp_path / "small.yaml"), "--partitions", "2")
-    return ("-m", "pipeline_tasks.cli", "run", *recipe, *places)
+    return ("run", *recipe, *places)
 
 
 @pytest.mark.parametrize(("engine", "scheme"), [("spark", "spark"), ("spark", "sc"), ("ray", "ray"), ("ray", "http")])
@@ -80,12 +88,18 @@ def test_a_cluster_that_answers_at_the_second_look_is_there(
 
 @pytest.mark.slow
 def test_a_run_whose_cluster_is_down_ends_soon_with_a_line_per_look(
-    monkeypatch: pytest.MonkeyPatch, run: tuple[str, ...], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, run: tuple[str, ...], tmp_path: Path, refinery: Refinery
 ) -> None:
+    """Between its looks it waits for seconds, and here not at all."""
+    import refinery_launch
+
+    assert refinery_launch.TRIES * refinery_launch.PAUSE < 20
+    looks = functools.partial(refinery_launch.require_clusters, pause=0)
+    monkeypatch.setattr(refinery_launch, "require_clusters", looks)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", f"spark://127.0.0.1:{free_port()}")
-    ended = command(*run, "--engine", "spark")
-    assert ended.returncode == 75
-    assert ended.stdout.count("spark  is tried again in 5 s") == 2
+    ended = refinery(*run, "--engine", "spark")
+    assert ended.returncode == ClusterUnreachable.exit_code == 75
+    assert ended.stdout.count("spark  is tried again in ") == refinery_launch.TRIES - 1
     assert ended.stderr.count("does not answer") == 1
     assert not [*tmp_path.glob("root/*/*/manifest.json")], "nothing has run"
 
@@ -117,7 +131,7 @@ def test_a_cluster_that_goes_away_is_tried_three_times_with_a_line_each(
     """
     with answering_once() as port:
         monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", f"spark://127.0.0.1:{port}")
-        ended = command(*run, "--engine", "spark")
+        ended = command("-m", "pipeline_tasks.cli", *run, "--engine", "spark")
     assert ended.returncode == 75
     lines = [line.split() for line in ended.stdout.splitlines() if "is tried again" in line]
     assert len(lines) == 3, ended.stdout
@@ -128,5 +142,5 @@ def test_a_cluster_that_goes_away_is_tried_three_times_with_a_line_each(
 
 def test_only_refinery_run_tries_soon_again() -> None:
     """A scheduled run has nobody who waits: its cluster may take minutes to come back."""
-    assert command("-c", SOON, PYTHONPATH="plugins:.", REFINERY_LAUNCH_HERE="1").stdout.strip() == "['0:00:05', 'None']"
-    assert command("-c", SOON, PYTHONPATH="plugins:.", REFINERY_LAUNCH_HERE="").stdout.strip() == "['None', 'None']"
+    printed = command("-c", SOON, PYTHONPATH="plugins:.").stdout.splitlines()
+    assert printed == ["['0:00:05', 'None']", "['None', 'None']"]

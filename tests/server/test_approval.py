@@ -15,7 +15,11 @@ from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from tests.airflow_server import Airflow, Server, land, until
 from tests.channels import Hooks, Metrics
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    pytest.mark.usefixtures("ordered"),  # its runs go on while this test waits
+]
 
 DATASET, DAG = "approved", "refine_approved"
 REASONS = {"extract.gate": "a crawl of one site", "publish_gate": "a small day"}

@@ -1,44 +1,38 @@
-"""Runs of the DAG `refine` under Airflow's own scheduler and triggerer: they go in the order of their snapshots."""
+"""Runs of the DAG `refine` under Airflow's own scheduler and triggerer: they go in the order of their snapshots.
 
-from collections.abc import Iterator
+The fixture `ordered` starts them; two weeks of days go in order in `tests/dags/test_fortnight.py`.
+"""
 
 import pytest
 
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.publish import version_log
-from tests.airflow_server import Airflow, Server, land
+from tests.airflow_server import Airflow, Server
+from tests.server.conftest import ABSENT, EARLIER, LATER
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-DATASET, DAG = "ordered", "refine_ordered"
+DATASET = "ordered"
+FIRST, SECOND, TRIAL = f"of_{EARLIER}", f"of_{LATER}", f"trial_{LATER}"
 
 
-@pytest.fixture
-def airflow(server: Server) -> Iterator[Airflow]:
-    with server.airflow(DATASET) as airflow:
-        yield airflow
+def ended(airflow: Airflow, run: str, task: str) -> str:
+    return str(airflow.of_run(run, f"/taskInstances/{task}")["end_date"])
 
 
-def test_days_are_published_in_order_while_one_waits_for_its_files(server: Server, airflow: Airflow) -> None:
+def test_days_are_published_in_order_while_one_waits_for_its_files(server: Server, ordered: Airflow) -> None:
     """They were published as they came, two days that waited blocked all others, and what followed was stale."""
-    for number, day in enumerate(("2026-11-03", "2026-11-02", "2026-11-01")):
-        land(server.landing(DATASET), day, number * 20)
-    for day in ("2026-10-30", "2026-10-31"):  # earlier than all, and they never land
-        airflow.waits_until(airflow.trigger(day), "deferred", "sense")
-    trial = airflow.trigger("2026-11-03", {"sample": 0.5}, kind="trial")
-    airflow.waits_until(trial, "success", "turn")  # it waits for nobody
-    runs = [airflow.trigger(day) for day in ("2026-11-03", "2026-11-02", "2026-11-01")]
-    for run in reversed(runs):
-        airflow.waits_until(run, "success")
-    airflow.waits_until(trial, "success")
-    events = airflow.call("GET", "/api/v2/assets/events?limit=100")["asset_events"]
-    announced = {event["source_run_id"] for event in events if event["source_dag_id"] == DAG}
-    assert announced >= set(runs)
-    assert trial not in announced  # and nobody waits for it
+    for run in (TRIAL, FIRST, SECOND):
+        ordered.waits_until(run, "success")
+    assert ended(ordered, TRIAL, "turn") < ended(ordered, FIRST, "publish"), "a trial waits for nobody"
+    events = ordered.call("GET", "/api/v2/assets/events?limit=100")["asset_events"]
+    announced = {event["source_run_id"] for event in events if event["source_dag_id"] == ordered.dag}
+    assert announced >= {FIRST, SECOND}
+    assert TRIAL not in announced  # and nobody waits for it
     root = server.root(DATASET)
     versions = version_log.versions(root, DATASET)
-    assert [version.snapshot for version in versions] == ["2026-11-01", "2026-11-02", "2026-11-03"]
+    assert [version.snapshot for version in versions] == [EARLIER, LATER]
     assert stale_now(root, DATASET) == []
-    assert [airflow.state(f"of_{day}", "sense") for day in ("2026-10-30", "2026-10-31")] == ["deferred"] * 2
-    waits = airflow.of_run("of_2026-10-31", "/taskInstances/sense/xcomEntries/arrival")
+    assert [ordered.state(f"of_{day}", "sense") for day in ABSENT] == ["deferred"] * len(ABSENT)
+    waits = ordered.of_run(f"of_{ABSENT[-1]}", "/taskInstances/sense/xcomEntries/arrival")
     assert waits["value"]["state"] == "missing"

@@ -29,6 +29,13 @@ from tests.s3_server import S3Server
 FILES = 3
 
 
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let drivers and those who wait for them in this process look again soon, and not after seconds."""
+    monkeypatch.setattr(drivers, "POLL", 0.05)
+    monkeypatch.setattr(sessions, "FRESH", 0.05)
+
+
 @pytest.fixture
 def request_of(tmp_path: Path) -> Callable[[int], RefineRequest]:
     """The requests to ingest one file each of a small snapshot."""
@@ -179,7 +186,7 @@ def test_a_driver_that_was_killed_is_missed_and_the_next_one_answers(
     request_of: Callable[[int], RefineRequest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "LISTEN", 0.1)
-    monkeypatch.setattr(sessions, "PATIENCE", 12.0)
+    monkeypatch.setattr(sessions, "PATIENCE", 1.0)
     session = Session.of(request_of(0))
     session.driver({})
     process = start(session, 1)
@@ -192,6 +199,7 @@ def test_a_driver_that_was_killed_is_missed_and_the_next_one_answers(
     began = time.monotonic()
     assert state_of(Watch(session, job, 1)) == LOST
     assert time.monotonic() - began >= sessions.PATIENCE
+    monkeypatch.setattr(sessions, "PATIENCE", 120.0)  # the next one lives
     session.close(1)
     assert session.driver({}) == (2, True)
     assert session.post(request_of(0), "try2") == job
@@ -250,7 +258,6 @@ def test_what_was_canceled_while_it_ran_is_not_answered(
     """Its engine is told again and again: between two verbs of a stage it runs nothing that it could cancel."""
     calls: list[tuple[str, str]] = []
     monkeypatch.setattr(drivers, "cancel", lambda engine, job: calls.append((engine, job)))
-    monkeypatch.setattr(drivers, "POLL", 0.1)
     session = Session.of(request_of(0))
     session.driver({})
     with serving(session, 1) as driver:

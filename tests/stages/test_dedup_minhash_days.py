@@ -83,14 +83,22 @@ def corpus(shared_data: Path) -> pa.Table:
     return documents(sorted(texts))
 
 
+@pytest.mark.parametrize(
+    "cuts",
+    [
+        [(1, 0), (5, 2)],
+        pytest.param([(1, 0), (2, 1), (5, 2), (5, 3)], marks=pytest.mark.nightly),
+    ],
+    ids=["a day and five", "all cuts"],
+)
 @pytest.mark.parametrize("policy", ["lowest_id", "longest"])
 def test_the_development_corpus_in_days_keeps_what_one_batch_keeps(
-    corpus: pa.Table, policy: str, tmp_path: Path
+    corpus: pa.Table, policy: str, cuts: list[tuple[int, int]], tmp_path: Path
 ) -> None:
     params = {"buckets": 2, "policy": [policy]}
     expected = days.winners(corpus, params)
     assert len(expected) < corpus.num_rows - 20, "the corpus has near duplicates"
-    for count, seed in ((1, 0), (2, 1), (5, 2), (5, 3)):
+    for count, seed in cuts:
         draws = random.Random(seed)
         rows = draws.sample(range(corpus.num_rows), corpus.num_rows)
         split = [corpus.take(pa.array(rows[part::count])) for part in range(count)]
@@ -103,27 +111,36 @@ def test_the_development_corpus_in_days_keeps_what_one_batch_keeps(
 # --- Buckets --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("buckets", [(2, 2, 2, 8), (2, 2, 2, 2), (2, 3, 8, 1)], ids=str)
-def test_a_history_of_other_bucket_counts_gives_the_same_days(buckets: tuple[int, ...], tmp_path: Path) -> None:
-    """`buckets` was part of what made history comparable: a day with another number was refused."""
+def four_days(folder: Path, buckets: tuple[int, ...]) -> days.Days:
+    """Refine four days, each with a number of buckets of its own."""
     draws = random.Random(7)
     pages = [[f"w{draws.randrange(10**6)}" for _ in range(40)] for _ in range(30)]
     texts = {" ".join([*draws.choice(pages), *["more"] * draws.randrange(4)]) for _ in range(160)}
     table = documents(sorted(texts))
     rows = draws.sample(range(table.num_rows), table.num_rows)
-    tables = [table.take(pa.array(rows[start::4])) for start in range(4)]
-    runs = []
-    for name, counts in (("mixed", buckets), ("same", (8, 8, 8, 8))):
-        run = days.Days(tmp_path / name, {})
-        for number, (day, count) in enumerate(zip(tables, counts, strict=True)):
-            run.params = {"buckets": count, "policy": ["longest", "lowest_id"]}
-            run.add(f"d{number + 1}", day)
-        runs.append(run)
-    assert any(days.superseded(runs[0].root, manifest) for manifest in runs[0].manifests)
-    for mixed, same in zip(runs[0].manifests, runs[1].manifests, strict=True):
+    run = days.Days(folder, {})
+    for number, count in enumerate(buckets):
+        run.params = {"buckets": count, "policy": ["longest", "lowest_id"]}
+        run.add(f"d{number + 1}", table.take(pa.array(rows[number :: len(buckets)])))
+    return run
+
+
+@pytest.fixture(scope="module")
+def days_of_eight(tmp_path_factory: pytest.TempPathFactory) -> days.Days:
+    return four_days(tmp_path_factory.mktemp("eight"), (8, 8, 8, 8))
+
+
+@pytest.mark.parametrize("buckets", [(2, 2, 2, 8), (2, 2, 2, 2), (2, 3, 8, 1)], ids=str)
+def test_a_history_of_other_bucket_counts_gives_the_same_days(
+    buckets: tuple[int, ...], days_of_eight: days.Days, tmp_path: Path
+) -> None:
+    """`buckets` was part of what made history comparable: a day with another number was refused."""
+    run = four_days(tmp_path, buckets)
+    assert any(days.superseded(run.root, manifest) for manifest in run.manifests)
+    for mixed, same in zip(run.manifests, days_of_eight.manifests, strict=True):
         for part in (days.kept, _proofs, _superseded, lambda _, manifest: days.unsettled(manifest)):
-            assert part(runs[0].root, mixed) == part(runs[1].root, same)
-    assert runs[0].dataset == runs[1].dataset
+            assert part(run.root, mixed) == part(days_of_eight.root, same)
+    assert run.dataset == days_of_eight.dataset
 
 
 def _proofs(root: Path, manifest: Manifest) -> list[str]:
@@ -169,9 +186,28 @@ def reference(two_days: list[pa.Table], tmp_path_factory: pytest.TempPathFactory
     return run
 
 
+def hold_to_reference(run: days.Days, reference: days.Days) -> None:
+    assert stored(run) == stored(reference)
+    assert run.dataset == reference.dataset
+
+
+def test_partitions_keep_the_same_with_the_same_evidence(
+    two_days: list[pa.Table], reference: days.Days, tmp_path: Path
+) -> None:
+    hold_to_reference(days.refined(tmp_path, two_days, LONGEST, partitions=8), reference)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("on", "partitions"), [("spark", 1), ("spark", 2), ("spark", 8), ("ray", 2)])
-def test_engines_and_partitions_keep_the_same_with_the_same_evidence(
+@pytest.mark.parametrize(
+    ("on", "partitions"),
+    [
+        ("spark", 2),
+        ("ray", 2),
+        pytest.param("spark", 1, marks=pytest.mark.nightly),
+        pytest.param("spark", 8, marks=pytest.mark.nightly),
+    ],
+)
+def test_engines_keep_the_same_with_the_same_evidence(
     on: str,
     partitions: int,
     two_days: list[pa.Table],
@@ -180,5 +216,4 @@ def test_engines_and_partitions_keep_the_same_with_the_same_evidence(
     request: pytest.FixtureRequest,
 ) -> None:
     run = days.refined(tmp_path, two_days, LONGEST, (on, request.getfixturevalue(on)), partitions)
-    assert stored(run) == stored(reference)
-    assert run.dataset == reference.dataset
+    hold_to_reference(run, reference)

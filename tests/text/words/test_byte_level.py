@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from unicodedata import category
 
 import pyarrow as pa
 import pytest
@@ -46,10 +47,25 @@ def test_any_texts_have_the_words_of_the_library(texts: list[str | None], cut: i
     assert counted(column[skipped:cut], column[max(skipped, cut) :]) == of_library(texts[skipped:])
 
 
-def test_every_character_is_what_it_is_to_the_library() -> None:
+IDEOGRAPHS = frozenset([*range(0x3400, 0xA000), *range(0xAC00, 0xD7A4), *range(0x17000, 0x18D00)])
+
+
+def of_many(point: int) -> bool:
+    """Whether a character is an ideograph or a syllable, for private use, or in a plane that has no character."""
+    return point in IDEOGRAPHS or 0xE000 <= point < 0xF900 or 0x20000 <= point < 0xE0000 or point >= 0xE1000
+
+
+@pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.nightly)])
+def test_every_character_is_what_it_is_to_the_library(step: int) -> None:
+    """Of the characters of which there are many, one in `step`, and those beside a character of another category."""
+    kinds = [category(chr(point)) for point in range(0x110000)]
+    borders = {point for point in range(0x10FFFF) if kinds[point] != kinds[point + 1]}
     points = [point for point in range(0x110000) if not SURROGATES[0] <= point <= SURROGATES[1]]
+    points = [
+        point for point in points if point % step == 0 or point in borders or point - 1 in borders or not of_many(point)
+    ]
     parts = [points[first : first + (1 << 17)] for first in range(0, len(points), 1 << 17)]
-    assert len(parts) == 9
+    assert len(points) > 80_000
     for part in parts:
         texts = [f"a{sign}1{sign}!{sign} {sign}" for sign in map(chr, part)]
         assert counted(strings(texts)) == of_library(texts)
