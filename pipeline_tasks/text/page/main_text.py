@@ -11,7 +11,7 @@ from pipeline_tasks.text.page.metadata import PageMetadata, read_metadata
 AUTO = "auto"
 METHODS = (AUTO, "resiliparse", "trafilatura", "justext")
 LXML_DEPTH = 250  # lxml silently drops what is deeper, unless huge trees are allowed
-_NESTED = 2  # elements around a page: a list below its body is then deep enough
+_SHALLOW = "body > ul, body > * > ul, body > * > * > ul"
 DEEPEST = 2000  # huge lxml trees end here too, and resiliparse's search for the main part is quadratic in depth
 _RESILIPARSE = ("resiliparse.extract.html2text", "resiliparse.parse.html")
 _NEEDS = {
@@ -93,25 +93,25 @@ def _first_look(tree: Any) -> tuple[str, bool]:  # noqa: ANN401
     if published:
         skipped.append(HEADING)
     _, extract_plain_text = _resiliparse()
-    _nest(tree)
+    _sink(tree)
     text = extract_plain_text(
         tree, preserve_formatting=True, main_content=True, alt_texts=False, comments=False, skip_elements=skipped
     )
     return text, published and is_doubtful(text)
 
 
-def _nest(tree: Any) -> None:  # noqa: ANN401
-    """Put two elements around all that a page shows.
+def _sink(tree: Any) -> None:  # noqa: ANN401
+    """Put two elements around each list near the top of a page.
 
-    Resiliparse takes each list at most three elements below the root for navigation. Of 189 pages of a crawl with such
+    Resiliparse takes a list at most three elements below the root for navigation. Of 189 pages of a crawl with such
     lists it was wrong in 185; what is navigation, a page mostly marks.
     """
     body = tree.body
-    for _ in range(_NESTED if body is not None else 0):
-        around = tree.create_element("div")
-        for node in list(body.child_nodes):
-            around.append_child(node)
-        body.append_child(around)
+    for shallow in body.query_selector_all(_SHALLOW) if body is not None else ():
+        outer, inner = tree.create_element("div"), tree.create_element("div")
+        shallow.parent.insert_before(outer, shallow)
+        outer.append_child(inner)
+        inner.append_child(shallow)
 
 
 def _by_trafilatura(html: str, depth: int) -> str:

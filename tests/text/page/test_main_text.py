@@ -20,3 +20,18 @@ def test_the_main_text_is_found(method: str) -> None:
 def test_a_page_too_deep_gives_all_of_its_text(method: str) -> None:
     deep = "<div>" * (DEEPEST + 1) + "<nav>Home</nav><p>Words</p>"
     assert main_text(deep, method, depth=DEEPEST + 1).text.split() == ["Home", "Words"]
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 3, 4])
+def test_a_list_is_kept_however_near_the_top_it_is(depth: int) -> None:
+    """Resiliparse takes one near the top for navigation; what a page marks as that is left out still."""
+    prose = "<p>The ferry leaves the harbor every morning before the fog has lifted from the water.</p>" * 4
+    inside = (
+        "<div>" * depth
+        + f"<h1>T</h1>{prose}<ul><li>You may take your data with you.</li></ul>{prose}"
+        + "</div>" * depth
+    )
+    html = f"<!doctype html><html><body><nav><ul><li>Home</li></ul></nav>{inside}</body></html>"
+    text = main_text(html, "auto").text
+    assert "You may take your data with you." in text
+    assert "Home" not in text
