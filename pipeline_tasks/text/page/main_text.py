@@ -4,6 +4,7 @@ import importlib
 import re
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pipeline_tasks.text.page.metadata import PageMetadata, read_metadata
@@ -11,6 +12,7 @@ from pipeline_tasks.text.page.metadata import PageMetadata, read_metadata
 AUTO = "auto"
 METHODS = (AUTO, "resiliparse", "trafilatura", "justext")
 LXML_DEPTH = 250  # lxml silently drops what is deeper, unless huge trees are allowed
+_SUNK = 3  # elements above a list, from which on it is deep enough
 _SHALLOW = "body > ul, body > * > ul, body > * > * > ul"
 DEEPEST = 2000  # huge lxml trees end here too, and resiliparse's search for the main part is quadratic in depth
 _RESILIPARSE = ("resiliparse.extract.html2text", "resiliparse.parse.html")
@@ -101,17 +103,17 @@ def _first_look(tree: Any) -> tuple[str, bool]:  # noqa: ANN401
 
 
 def _sink(tree: Any) -> None:  # noqa: ANN401
-    """Put two elements around each list near the top of a page.
+    """Put three elements around each list near the top of a page.
 
     Resiliparse takes a list at most three elements below the root for navigation. Of 189 pages of a crawl with such
     lists it was wrong in 185; what is navigation, a page mostly marks.
     """
     body = tree.body
     for shallow in body.query_selector_all(_SHALLOW) if body is not None else ():
-        outer, inner = tree.create_element("div"), tree.create_element("div")
-        shallow.parent.insert_before(outer, shallow)
-        outer.append_child(inner)
-        inner.append_child(shallow)
+        around = [tree.create_element("div") for _ in range(_SUNK)]
+        shallow.parent.insert_before(around[0], shallow)
+        for outer, inner in pairwise([*around, shallow]):
+            outer.append_child(inner)
 
 
 def _by_trafilatura(html: str, depth: int) -> str:
