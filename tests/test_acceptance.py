@@ -1,6 +1,7 @@
 """Whole snapshots, refined from landing to published tokens, against what is known of them."""
 
 import base64
+import contextlib
 import gzip
 import hashlib
 import json
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -21,6 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from fastwarc.warc import ArchiveIterator
 
+from pipeline_tasks.cli.main import main
 from pipeline_tasks.demo import truth
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.demo.show import compared
@@ -34,7 +37,7 @@ from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 from tests import days as daily
-from tests.chain import PROJECT, Chain, How, Place, command, cut, refined, reply, requests
+from tests.chain import PROJECT, Chain, How, Place, cut, refined, reply, requests
 
 pytestmark = [pytest.mark.slow]
 
@@ -112,24 +115,32 @@ def test_verify_reports_no_problem(days: Days) -> None:
         assert account.published == day.version.documents
 
 
-def test_verify_notices_what_was_changed(crawl: Path, how: How, tmp_path: Path) -> None:
-    landing, root = tmp_path / "2026-11-20", str(tmp_path / "root")
-    shutil.copytree(crawl / "2026-11-20", landing)
-    day = refined(root, str(landing), how)
-    shard = day.manifest("filter_quality").shards[0].path
+def test_verify_notices_what_was_changed(demo: Days, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root, day = str(shutil.copytree(demo[0].root, tmp_path / "root")), demo[1]
+    shard = Path(root, day.manifest("filter_quality").shards[0].path)
     kept = day.rows("shuffle", columns=["file", "offset"])[0]
-    for path, at in ((Path(root, shard), -20), (landing / kept["file"], kept["offset"] + 20)):
-        body = bytearray(path.read_bytes())
-        body[at] ^= 1
-        path.write_bytes(body)
-    problems = verify(root).findings.problems
-    assert len(problems) == 2
-    assert all(problem.problem == "its bytes were changed" for problem in problems)
-    objects = " ".join(problem.object for problem in problems)
-    assert [name in objects for name in (shard, kept["file"])] == [True, True]
-    done = command("-m", "pipeline_tasks.cli", "verify", root)
-    assert done.returncode == ContractError.exit_code
-    assert "2 problems" in done.stdout
+    file = Path(day.version.landing, kept["file"])
+    with flipped(shard, -20), flipped(file, kept["offset"] + 20):
+        problems = verify(root).findings.problems
+        assert main(["verify", root]) == ContractError.exit_code
+    assert {(problem.object, problem.problem) for problem in problems} == {
+        (str(path), "its bytes were changed") for path in (shard, file)
+    }
+    assert "2 problems" in capsys.readouterr().out
+    assert verify(root).findings.problems == []
+
+
+@contextlib.contextmanager
+def flipped(path: Path, at: int) -> Iterator[None]:
+    """Change a bit of a file, and bring it back."""
+    before = path.read_bytes()
+    body = bytearray(before)
+    body[at] ^= 1
+    path.write_bytes(body)
+    try:
+        yield
+    finally:
+        path.write_bytes(before)
 
 
 def test_tokens_of_kept_documents_are_all_packed(days: Days) -> None:
@@ -342,10 +353,9 @@ UNEVEN = {"warcio__bad.arc", "gowarc__empty.warc.gz.open"}
 
 
 @pytest.fixture(scope="session")
-def undisturbed(crawl: Path, how: How, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Digests of the demo's first day, refined on the reference engine in one piece."""
-    root = str(tmp_path_factory.mktemp("undisturbed"))
-    return refined(root, str(crawl / "2026-11-19"), how).sealed()
+def undisturbed(demo: Days) -> dict[str, str]:
+    """Digests of the demo's first day, refined on the reference engine in one piece, before there was another."""
+    return demo[0].sealed()
 
 
 @pytest.mark.parametrize(
@@ -373,22 +383,29 @@ def test_engines_and_partitions_seal_the_same_bytes(
     assert refined(str(tmp_path), str(crawl / "2026-11-19"), way).sealed() == undisturbed
 
 
-def test_a_store_of_objects_holds_the_same_bytes_as_a_folder(
-    crawl: Path, how: How, undisturbed: dict[str, str], s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "objects",
+    ["landing and root", *(pytest.param(place, marks=pytest.mark.nightly) for place in ("landing", "root"))],
+)
+def test_stores_of_objects_have_the_same_bytes_as_folders(
+    objects: str,
+    crawl: Path,
+    how: How,
+    undisturbed: dict[str, str],
+    s3_root: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("REFINERY_LEDGER", str(tmp_path / "ledger.sqlite"))
-    day = refined(s3_root, str(crawl / "2026-11-19"), how)
+    landing = str(crawl / "2026-11-19")
+    if "landing" in objects:
+        landing = f"{s3_root}-landing/2026-11-19"
+        for path in (crawl / "2026-11-19").iterdir():
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            storage.connect(landing).put_file(path.name, path, digest)
+    day = refined(s3_root if "root" in objects else str(tmp_path / "root"), landing, how)
     assert day.sealed() == undisturbed
-    assert verify(s3_root).findings.problems == []
-
-
-def test_a_landing_of_objects_gives_the_same_bytes_as_a_folder(
-    crawl: Path, how: How, undisturbed: dict[str, str], s3_root: str, tmp_path: Path
-) -> None:
-    landing = f"{s3_root}/2026-11-19"
-    for path in (crawl / "2026-11-19").iterdir():
-        storage.connect(landing).put_file(path.name, path, hashlib.sha256(path.read_bytes()).hexdigest())
-    assert refined(str(tmp_path), landing, how).sealed() == undisturbed
+    assert verify(day.root).findings.problems == []
 
 
 # --- A partition that is killed -------------------------------------------------------------------------------
@@ -399,6 +416,7 @@ def test_a_killed_partition_alone_runs_again_and_only_what_it_lacked(crawl: Path
     landed = reply("land", root=root, input=str(crawl / "2026-11-19"))
     stage_requests = dict(requests({"root": root, "landing": landed["landing"]}, how))
     ingested = reply("refine", **stage_requests["ingest"], parent=landed["manifest"])
+    whole = str(shutil.copytree(root, tmp_path / "whole"))
     extract = {**stage_requests["extract"], "parent": ingested["manifest"]}
     spans = cut(extract, 2)
     sound = reply("refine", **extract, span=spans[0])
@@ -413,11 +431,7 @@ def test_a_killed_partition_alone_runs_again_and_only_what_it_lacked(crawl: Path
     assert [(refined["ran"], refined["reused"]) for refined in again] == [(0, 0), (shards - kept, kept)]
     assert again[0]["manifest"] == sound["manifest"]
     sealed = reply("seal", stage=extract, spans=spans)["manifest"]
-    whole = str(tmp_path / "whole")
-    reply("land", root=whole, input=str(crawl / "2026-11-19"))
-    for request in (stage_requests["ingest"] | {"parent": landed["manifest"]}, extract):
-        refined_whole = reply("refine", **request | {"root": whole})
-    assert refined_whole["manifest"] == sealed
+    assert reply("refine", **extract | {"root": whole})["manifest"] == sealed
     assert storage.connect(root).read(path_of(sealed)) == storage.connect(whole).read(path_of(sealed))
 
 

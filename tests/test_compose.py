@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
@@ -568,33 +569,27 @@ def test_airflows_first_start_makes_its_database_and_its_admin(filled: dict[str,
         service["command"], env=os.environ | env, cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    listed = subprocess.run(
-        [Path(sys.executable).parent / "airflow", "users", "list", "--output", "json"],
-        env=os.environ | env,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert re.search(r'"username": "admin"', listed)
+    with contextlib.closing(sqlite3.connect(tmp_path / "airflow.db")) as database:
+        roles = database.execute(
+            "SELECT ab_role.name FROM ab_user JOIN ab_user_role ON user_id = ab_user.id "
+            "JOIN ab_role ON role_id = ab_role.id WHERE username = 'admin'"
+        ).fetchall()
+    assert roles == [("Admin",)]
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("airflow_here")
 @pytest.mark.parametrize(
     "name", ["airflow-apiserver", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer"]
 )
-def test_airflows_components_take_their_flags(filled: dict[str, Any], name: str, tmp_path: Path) -> None:
+def test_airflows_components_take_their_flags(filled: dict[str, Any], name: str) -> None:
+    from airflow.cli import cli_parser
+
     service = filled["services"][name]
     commands = [service["command"]]
     if "airflow" in service["healthcheck"]["test"]:
         commands.append(service["healthcheck"]["test"][1:])
+    assert {command[0] for command in commands} == {"airflow"}
     for command in commands:
-        env = os.environ | {
-            "AIRFLOW_HOME": str(tmp_path),
-            "AIRFLOW__CORE__AUTH_MANAGER": service["environment"]["AIRFLOW__CORE__AUTH_MANAGER"],
-        }
-        done = subprocess.run(
-            [*natively(command, {"no such host": ""}), "--help"], env=env, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
-        assert [word for word in command if word.startswith("--") and word not in done.stdout] == []
+        taken = cli_parser.get_parser().parse_args(command[1:])  # SystemExit for what it does not know
+        assert taken.subcommand in command

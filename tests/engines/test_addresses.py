@@ -16,6 +16,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish import version_log
 from tests.archives import response, zipped
 from tests.chain import command
+from tests.commands import Refinery
 from tests.dags.test_run import page
 from tests.engines.ray_head import RayHead, ray_head
 from tests.refining import commit_parent, refined
@@ -143,46 +144,50 @@ def test_a_stage_runs_on_a_cluster_by_each_of_its_addresses(head: RayHead, form:
     assert (here / path).read_bytes() == (there / path).read_bytes()
 
 
-def refinery_run(tmp_path: Path, root: Path, *options: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Refine one archive by a recipe whose second stage runs on Ray."""
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    """The words of `refinery run` that refine one archive by a recipe whose second stage runs on Ray."""
     crawl = tmp_path / "crawl" / "2026-11-19"
-    crawl.mkdir(parents=True, exist_ok=True)
+    crawl.mkdir(parents=True)
     records = [response(f"https://a.example.org/{number}", page(number)) for number in range(3)]
     (crawl / "a.warc.gz").write_bytes(b"".join(zipped(records)))
     (tmp_path / "small.yaml").write_text(RECIPE)
-    places = ["--input", str(crawl), "--output", str(root), "--recipe", str(tmp_path / "small.yaml")]
+    return ["run", "--input", str(crawl), "--recipe", str(tmp_path / "small.yaml")]
+
+
+@pytest.mark.slow
+def test_a_run_submits_its_stages_to_the_jobs_api(
+    head: RayHead, words: list[str], tmp_path: Path, refinery: Refinery
+) -> None:
+    """It ended in `ValueError: Invalid Ray address`."""
+    connection = json.dumps({"conn_type": "generic", "host": f"http://{head.jobs}"})
+    roots = [tmp_path / "there", tmp_path / "here"]
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_", "RAY_"))}
-    return subprocess.run(
-        [sys.executable, "-m", "pipeline_tasks.cli", "run", *places, *options],
-        env=keep | {"PYTHONPATH": str(PROJECT)} | environment,
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeline_tasks.cli", *words, "--output", str(roots[0])],
+        env=keep | {"PYTHONPATH": str(PROJECT)} | head.env | {"AIRFLOW_CONN_RAY_DEFAULT": connection},
         capture_output=True,
         text=True,
         check=False,
         cwd=PROJECT,
     )
-
-
-@pytest.mark.slow
-def test_a_run_submits_its_stages_to_the_jobs_api(head: RayHead, tmp_path: Path) -> None:
-    """It ended in `ValueError: Invalid Ray address`."""
-    connection = json.dumps({"conn_type": "generic", "host": f"http://{head.jobs}"})
-    roots = [tmp_path / "there", tmp_path / "here"]
-    done = refinery_run(tmp_path, roots[0], **head.env, AIRFLOW_CONN_RAY_DEFAULT=connection)
     assert done.returncode == 0, done.stdout + done.stderr
     [log] = (roots[0] / "requests").glob("extract-*/jobs/*.reply.json")
     assert json.loads(log.read_text())["rows"] == 3
     drivers = [path.relative_to(roots[0] / "requests") for path in roots[0].rglob("claim.json")]
     assert {path.parts[1:3] for path in drivers} == {("drivers", "1")}
-    done = refinery_run(tmp_path, roots[1], "--engine", "local")
-    assert done.returncode == 0, done.stdout + done.stderr
-    there, here = (version_log.current(str(root), "small").manifests for root in roots)
-    assert there == here
+    again = refinery(*words, "--output", roots[1], "--engine", "local")
+    assert again.returncode == 0, again.stdout + again.stderr
+    manifests = [version_log.current(str(root), "small").manifests for root in roots]
+    assert manifests[0] == manifests[1]
 
 
 @pytest.mark.slow
-def test_a_run_names_an_address_that_is_none(tmp_path: Path) -> None:
-    connection = json.dumps({"conn_type": "generic", "host": "head"})
-    done = refinery_run(tmp_path, tmp_path / "root", AIRFLOW_CONN_RAY_DEFAULT=connection)
+def test_a_run_names_an_address_that_is_none(
+    words: list[str], tmp_path: Path, refinery: Refinery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_RAY_DEFAULT", json.dumps({"conn_type": "generic", "host": "head"}))
+    done = refinery(*words, "--output", tmp_path / "root")
     assert done.returncode == 78, done.stderr
     assert "'head' is no address of Ray: it has no port" in done.stderr
     assert "Traceback" not in done.stdout + done.stderr

@@ -18,7 +18,7 @@ from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.task import load_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_shards
-from tests.faults.forked import ended, forked
+from tests.faults.forked import SERVER, ended, forked
 from tests.faults.victim import main
 from tests.refining import commit_parent
 from tests.toys import table
@@ -159,7 +159,8 @@ def test_an_attempt_that_wakes_after_its_retry_changes_nothing(
 @pytest.mark.parametrize("stage", STAGES)
 def test_attempts_that_race_agree(any_root: str, stage: str, golden: dict[str, Golden], tmp_path: Path) -> None:
     parent, logs = land(any_root), [tmp_path / f"log-{number}" for number in range(3)]
-    racers = [forked(main, any_root, stage, parent, log=log) for log in logs]
+    together = SERVER.Barrier(len(logs))
+    racers = [forked(main, any_root, stage, parent, log=log, together=together) for log in logs]
     assert [ended(racer) for racer in racers] == [0] * 3, [log.read_text() for log in logs]
     require_golden(any_root, stage, parent, golden[stage])
     assert not [entry.path for entry in storage.connect(any_root).list(stage) if "/scratch/" in entry.path]

@@ -19,7 +19,11 @@ from tests.documents import documents
 SIMILARITIES = tuple(round(0.4 + 0.05 * step, 2) for step in range(12))
 """Planted similarities: 0.4 to 0.95."""
 
-SIZES = [1_000, pytest.param(10_000, marks=pytest.mark.slow)]
+SIZES = [
+    1_000,
+    pytest.param(4_000, marks=pytest.mark.slow),
+    pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.nightly]),
+]
 
 Pair = frozenset[str]
 

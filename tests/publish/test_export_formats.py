@@ -346,8 +346,17 @@ def test_a_place_of_another_export_is_refused(packed: Packed, tmp_path: Path) ->
 # --- Damage -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("suffix", ["bin", "ends", "lineage.parquet"])
+@pytest.mark.parametrize(
+    ("suffix", "workers"),
+    [
+        ("bin", 1),
+        ("ends", 1),
+        ("lineage.parquet", 1),
+        ("bin", 2),
+        pytest.param("ends", 2, marks=pytest.mark.nightly),
+        pytest.param("lineage.parquet", 2, marks=pytest.mark.nightly),
+    ],
+)
 def test_a_changed_byte_of_any_shard_is_found_and_nothing_is_listed(suffix: str, workers: int, tmp_path: Path) -> None:
     packed = write_dataset(tmp_path, [20, 30])
     paths = sorted((tmp_path / "publish" / "shards").glob(f"*.{suffix}"))

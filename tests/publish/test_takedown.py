@@ -45,6 +45,12 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def untouched(crawl: Path) -> str:
+    """The root itself, for tests of what changes nothing."""
+    return str(crawl / "root")
+
+
+@pytest.fixture
 def root(crawl: Path, tmp_path: Path) -> str:
     return str(shutil.copytree(crawl / "root", tmp_path / "root"))
 
@@ -224,16 +230,18 @@ NAMELESS = [
 
 @pytest.mark.parametrize(("words", "message"), [*NAMELESS, ([], "name what to find")])
 def test_what_names_nothing_is_not_looked_for(
-    root: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    untouched: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`find` answered `0 places`, as for a site that no document has."""
-    assert main(["find", root, *words]) == RecipeError.exit_code
+    assert main(["find", untouched, *words]) == RecipeError.exit_code
     assert message in capsys.readouterr().err
 
 
-def test_a_recipe_that_has_published_nothing_is_not_searched(root: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recipe_that_has_published_nothing_is_not_searched(
+    untouched: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`find` answered `0 places`."""
-    assert main(["find", root, "--site", "a.example", "--recipe", "tinny"]) == RecipeError.exit_code
+    assert main(["find", untouched, "--site", "a.example", "--recipe", "tinny"]) == RecipeError.exit_code
     assert "recipe tinny has not been published (published: corpus, tiny)" in capsys.readouterr().err
 
 
@@ -249,11 +257,11 @@ def test_a_recipe_that_has_published_nothing_is_not_searched(root: str, capsys: 
     ],
 )
 def test_what_names_nothing_is_refused_and_not_recorded(
-    root: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    untouched: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["takedown", root, *words, "--reason", "x"]) == RecipeError.exit_code
+    assert main(["takedown", untouched, *words, "--reason", "x"]) == RecipeError.exit_code
     assert message in capsys.readouterr().err
-    assert takedowns(root) == []
+    assert takedowns(untouched) == []
 
 
 def test_a_takedown_needs_a_reason_and_a_dry_run_none(

@@ -279,16 +279,31 @@ def eight_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def calm(eight_days: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The eight days after a compaction that nobody disturbed."""
+    root = shutil.copytree(eight_days, tmp_path_factory.mktemp("calm") / "root")
+    compact(root)
+    return root
+
+
+SHORT = {(0, "before"), (1, "inside"), (3, "after"), (4, "before"), (4, "inside"), (4, "after")}
+"""A kill before anything, one beside each kind of write, and all beside the manifest; the others are nightly."""
+
+KILLS = [
+    pytest.param(write, when, marks=() if (write, when) in SHORT else pytest.mark.nightly)
+    for write in (0, 1, 3, 4)
+    for when in ("before", "inside", "after")
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("when", ["before", "inside", "after"])
-@pytest.mark.parametrize("write", [0, 1, 3, 4])
+@pytest.mark.parametrize(("write", "when"), KILLS)
 def test_a_killed_compaction_is_no_compaction_and_is_made_again(
-    write: int, when: str, eight_days: Path, tmp_path: Path
+    write: int, when: str, eight_days: Path, calm: Path, tmp_path: Path
 ) -> None:
-    root, calm = tmp_path / "root", tmp_path / "calm"
-    for folder in (root, calm):
-        shutil.copytree(eight_days, folder)
-    compact(calm)
+    root = tmp_path / "root"
+    shutil.copytree(eight_days, root)
     struck = victim(root, "die", when, str(write))  # two shards with their receipts, then the manifest
     _, errors = struck.communicate()
     assert struck.returncode == -signal.SIGKILL, errors

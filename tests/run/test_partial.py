@@ -86,7 +86,13 @@ def whole(landed: Path, tmp_path_factory: pytest.TempPathFactory) -> Chain:
     return chain(landed, tmp_path_factory.mktemp("whole"))
 
 
-@pytest.mark.parametrize("stage", SPLIT)
+ALIKE = ("filter_url", "filter_language")
+"""Stages that go the way of `filter_quality`: nightly."""
+
+
+@pytest.mark.parametrize(
+    "stage", [pytest.param(stage, marks=pytest.mark.nightly if stage in ALIKE else ()) for stage in SPLIT]
+)
 def test_a_snapshot_goes_on_without_a_partition_and_is_whole_once_that_is_refined(
     landed: Path, tmp_path: Path, whole: Chain, stage: str
 ) -> None:

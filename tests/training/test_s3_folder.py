@@ -136,10 +136,10 @@ def test_a_damaged_file_of_the_cache_is_fetched_again(packed: Packed, uri: str, 
 def test_a_busy_server_is_waited_for_and_counted(packed: Packed, uri: str, faults: FaultyS3, tmp_path: Path) -> None:
     """boto3 sends a request three times here; the loader goes on after more refusals than that."""
     dataset = TokenDataset(uri, cache=cache(tmp_path, threads=1))
-    faults.coming += [("HEAD", (503, "SlowDown")), *[("GET", (503, "SlowDown"))] * 20]
+    faults.coming += [("HEAD", (503, "SlowDown")), *[("GET", (503, "SlowDown"))] * 8]
     taken = [item["input_ids"].tolist() for item in dataset]
     assert taken == [packed.ids(index) for index in range(301)]
-    assert len(faults.happened) == dataset.fetching.throttled == 21
+    assert len(faults.happened) == dataset.fetching.throttled == 9
 
 
 @pytest.mark.usefixtures("quick")

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -120,12 +121,25 @@ def without(day: str) -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="module")
-def full(crawl: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], tuple[set[str], Any]]:
+def after(crawl: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """A root after each number of days; tests work on a copy."""
+    roots = {0: tmp_path_factory.mktemp("after0")}
+    for number, day in enumerate(DAYS, 1):
+        roots[number] = shutil.copytree(roots[number - 1], tmp_path_factory.mktemp("days") / "root")
+        refine(str(roots[number]), crawl / day)
+    return roots
+
+
+@pytest.fixture(scope="module")
+def full(
+    after: dict[int, Path], crawl: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, ...], tuple[set[str], Any]]:
     """The dataset after each set of days that the tests compare with."""
     datasets = {}
     for days in [DAYS, *map(without, DAYS)]:
-        root = str(tmp_path_factory.mktemp("plain"))
-        for day in days:
+        same = next((number for number, day in enumerate(days) if day != DAYS[number]), len(days))
+        root = str(shutil.copytree(after[same], tmp_path_factory.mktemp("plain") / "root"))
+        for day in days[same:]:
             refine(root, crawl / day)
         datasets[days] = dataset(root), summaries(root)
     return datasets
@@ -133,10 +147,11 @@ def full(crawl: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[st
 
 @pytest.mark.parametrize("day", DAYS)
 def test_retracting_a_day_equals_never_having_had_it(
-    day: str, crawl: Path, tmp_path: Path, full: dict[tuple[str, ...], tuple[set[str], Any]]
+    day: str, after: dict[int, Path], tmp_path: Path, full: dict[tuple[str, ...], tuple[set[str], Any]]
 ) -> None:
-    root = str(tmp_path)
-    before = [refine(root, crawl / name) for name in DAYS]
+    root = str(shutil.copytree(after[4], tmp_path / "root"))
+    before = version_log.versions(root, RECIPE)
+    assert len(before) == len(DAYS)
     assert (dataset(root), summaries(root)) == full[DAYS]
     planned = [due.version.snapshot for due in retract.later(root, RECIPE, day)]
     record(root, day, "a test day")
@@ -179,11 +194,9 @@ def test_a_dataset_with_every_snapshot_retracted_has_a_status(
     assert f"snapshot {DAYS[0]} of recipe {RECIPE} was {account}" in capsys.readouterr().err
 
 
-def test_days_supersede_each_other_and_versions_count_it(
-    crawl: Path, tmp_path: Path, full: dict[tuple[str, ...], tuple[set[str], Any]]
-) -> None:
-    root = str(tmp_path)
-    versions = [refine(root, crawl / name) for name in DAYS]
+def test_days_supersede_each_other_and_versions_count_it(after: dict[int, Path]) -> None:
+    root = str(after[4])
+    versions = version_log.versions(root, RECIPE)
     superseded = read_superseded(root, RECIPE).to_pylist()
     assert len(superseded) == sum(version.superseded for version in versions) > 0
     assert all(0 < version.superseding <= version.superseded for version in versions if version.superseded)
@@ -200,10 +213,10 @@ def test_days_supersede_each_other_and_versions_count_it(
     assert lines[2].strip() == "a note"
 
 
-def test_a_retraction_is_recorded_once_and_continues_where_it_was_interrupted(crawl: Path, tmp_path: Path) -> None:
-    root = str(tmp_path)
-    for day in DAYS[:3]:
-        refine(root, crawl / day)
+def test_a_retraction_is_recorded_once_and_continues_where_it_was_interrupted(
+    after: dict[int, Path], crawl: Path, tmp_path: Path
+) -> None:
+    root = str(shutil.copytree(after[3], tmp_path / "root"))
     for _ in range(2):
         record(root, DAYS[0], "spam")
     assert len(version_log.log(root, RECIPE)) == 4
