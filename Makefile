@@ -9,7 +9,9 @@ export PYTHONPATH := $(CURDIR)
 # A module is compiled once, and not by every process: without its bytecode, collecting the tests takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+# Tests write many small files and sync them, which takes a fifth of the processor time on a disk: 8 GB of memory do.
+MEMORY_DISK := $(shell test -w /dev/shm && df -Pk /dev/shm | awk 'NR == 2 && $$4 > 8388608 {print "/dev/shm"}')
+PYTEST := $(if $(MEMORY_DISK),TMPDIR=$(MEMORY_DISK)) $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo quick test suite nightly nightly-suite train-test fortnight-test cluster-test compose-test lint up clean requirements sbom bench
