@@ -44,7 +44,7 @@ def crawl(tmp_path: Path) -> Path:
     for number in range(3):
         (folder / f"small{number}.warc.gz").write_bytes(zipped([page(200 + number)])[0])
     lines = [json.dumps({"text": f"Line {number} of a text that is long enough to stay."}) for number in range(5)]
-    (folder / "more.warc.jsonl").write_text("\n".join(lines))
+    (folder / "more.jsonl.warc").write_text("\n".join(lines))
     (tmp_path / "pieces.yaml").write_text(RECIPE)
     return folder
 
