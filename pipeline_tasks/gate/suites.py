@@ -105,17 +105,26 @@ def apply_bounds(expectations: Iterable[Expectation], bounds: Bounds, facts: Fac
     if needs is not None:
         _checked_needs(needs, facts.keys())
     changed = [_changed(expectation, changes, needs) for expectation in expectations]
-    bounded = {(expectation["kwargs"]["column"], _source(expectation)) for expectation in changed}
-    columns = {column for column, _ in bounded}
+    bounded = {_bound(expectation) for expectation in changed}
+    columns = {column for column, *_ in bounded}
     for fact in changes.keys() - columns:
         _require_known(fact, columns | facts.keys())
     new = [
         added
         for fact, change in sorted(changes.items())
-        for added in _added(fact, change)
-        if (fact, _source(added)) not in bounded
+        for added in _added(fact, change, any(column == fact and not source for column, source, _ in bounded))
+        if _bound(added) not in bounded
     ]
     return [expectation for expectation in changed + new if expectation["learned"] is not None]
+
+
+def _bound(expectation: Expectation) -> tuple[str, str, str]:
+    """Return what an expectation bounds: a fact, by what it is learned from, "" for limits, and these by severity.
+
+    A recipe's limits for a severity that the suite does not have are an expectation of their own.
+    """
+    source = _source(expectation)
+    return expectation["kwargs"]["column"], source, "" if source else expectation["severity"]
 
 
 def _source(expectation: Expectation) -> str:
@@ -151,15 +160,18 @@ def _relearned(expectation: Expectation, rule: Mapping[str, Any] | None) -> Mapp
     return {"learned": {**expectation["learned"], **band}, "severity": severity, "origin": RECIPE} if rule else {}
 
 
-def _severities(change: Mapping[str, Any]) -> tuple[str, ...]:
+def _severities(change: Mapping[str, Any], is_bounded: bool) -> tuple[str, ...]:
     named = tuple(severity for severity in SEVERITIES if severity in change)
-    return named or (("critical",) if change.keys() & set(LIMITS) else ())
+    return named or (("critical",) if change.keys() & set(LIMITS) and not is_bounded else ())
 
 
-def _added(fact: str, change: Mapping[str, Any]) -> Iterator[Expectation]:
-    """Yield the expectations that a recipe makes of a fact: with limits, by severity, and learned ones."""
+def _added(fact: str, change: Mapping[str, Any], is_bounded: bool) -> Iterator[Expectation]:
+    """Yield the expectations that a recipe makes of a fact: with limits, by severity, and learned ones.
+
+    Limits without a severity replace those of a suite where it has some (`is_bounded`), and add none.
+    """
     own = {"type": "expect_column_max_to_be_between", "notes": OWN, "remedy": "", "needs": {}, "origin": RECIPE}
-    for severity in _severities(change):
+    for severity in _severities(change, is_bounded):
         limits = {"column": fact, **_limits(change, severity)}
         yield {**own, "kwargs": limits, "severity": severity, "learned": {}}
     for source in SOURCES:

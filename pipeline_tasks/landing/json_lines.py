@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from pipeline_tasks.landing.dates import iso_date
 from pipeline_tasks.landing.decompression import Reader
 from pipeline_tasks.landing.record import Row, sha1
 
@@ -199,6 +200,9 @@ def object_row(fields: dict[str, Any], offset: int, length: int, file: str, kind
             detail = f"{wrong} is a {type(fields[wrong]).__name__}"
             return Row(offset, length, kind=kind, error="field_type", error_detail=detail)
     url, record_id, date, source = (_string(_take(rest, names)) for names in _NAMED)
+    crawled_at = iso_date(date) if date else None
+    if date and not crawled_at:  # it stays to be read by people
+        rest |= {name: fields[name] for name in DATE_FIELDS if name not in rest and fields.get(name) is not None}
     if replaced:
         rest["surrogates_replaced"] = replaced
     try:
@@ -212,7 +216,7 @@ def object_row(fields: dict[str, Any], offset: int, length: int, file: str, kind
         length,
         record_id=record_id or f"{file}:{offset}",
         url=url,
-        crawled_at=date,
+        crawled_at=crawled_at,
         payload_digest=sha1(text.encode()),
         kind=kind,
         text=text,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
+from pipeline_tasks.landing.dates import iso_date
 from pipeline_tasks.landing.http_body import Message, read_message, starts_message
 from pipeline_tasks.landing.record_header import Head
 
@@ -71,6 +72,10 @@ def record_row(head: Head, block: bytes, offset: int, length: int, file: str, *,
     fields = head.fields
     kind = fields.get("warc-type", "").lower() or "unknown"
     extra = {name: value for name, value in fields.items() if name not in _IN_COLUMNS}
+    date = fields.get("warc-date")
+    crawled_at = iso_date(date) if date else None
+    if date and not crawled_at:  # it stays to be read by people
+        extra["warc-date"] = date
     content = _read_content(head, block, kind, extra, is_checked=is_checked)
     if "warc-type" not in fields:
         content = content._replace(error="bad_header", detail="no WARC-Type")
@@ -79,7 +84,7 @@ def record_row(head: Head, block: bytes, offset: int, length: int, file: str, *,
         length,
         record_id=fields.get("warc-record-id") or f"{file}:{offset}",
         url=_url(fields),
-        crawled_at=fields.get("warc-date"),
+        crawled_at=crawled_at,
         payload_digest=content.digest,
         kind=kind,
         status=content.status,

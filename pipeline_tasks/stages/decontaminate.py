@@ -153,15 +153,14 @@ def without(text: str, matches: "Sequence[Match]") -> str:
     """Return the text without the words that match; a space separates words that a cut would join."""
     from pipeline_tasks.text.near.matches import merged
 
-    raw, at, rest = text.encode(), 0, ""
-    for start, end in merged(span for match in matches for span in match.spans):
-        rest, at = _joined(rest, raw[at:start].decode()), end
-    return _joined(rest, raw[at:].decode())
-
-
-def _joined(left: str, right: str) -> str:
-    needs_space = left[-1:].isalnum() and right[:1].isalnum()
-    return f"{left} {right}" if needs_space else left + right
+    raw, at = text.encode(), 0
+    rest: list[str] = []
+    for start, end in (*merged(span for match in matches for span in match.spans), (len(raw), len(raw))):
+        piece, at = raw[at:start].decode(), end
+        if piece:
+            needs_space = bool(rest) and rest[-1][-1].isalnum() and piece[0].isalnum()
+            rest.append(f" {piece}" if needs_space else piece)
+    return "".join(rest)
 
 
 def _named(batch: pa.RecordBatch, matches: "Mapping[int, list[Match]]", cuts: Mapping[int, str]) -> pa.RecordBatch:

@@ -41,7 +41,8 @@ RULES = ("bad_url", "domain", "subdomain", "url", "hard_blacklisted", "soft_blac
 class Params:
     """Lists of unwanted URLs: UTF-8 files with one item per line, `#` comments, plain or compressed (.gz, .zst).
 
-    `domains` lists hosts: each blocks itself and all hosts below it. `urls` lists URLs, with or without scheme,
+    `domains` lists hosts, also as hosts files and adblock rules do (`0.0.0.0 host`, `||host^`, `*.host`): each blocks
+    itself and all hosts below it. `urls` lists URLs, with or without scheme,
     `www.`, fragment and last slash. `hard_words` rejects a page for one word of its URL, `soft_words` for
     `soft_limit` different ones; words are the runs of ASCII letters and digits in the URL, in lower case. `subwords`
     rejects it for a stretch of all its letters and digits joined. Of the items of these three lists, too, only
@@ -235,7 +236,7 @@ STAGE = Stage(
     check_files=check_files,
     reads=pa.schema([DOCUMENT.field("url")]),
     writes=DOCUMENT,
-    version=2,
+    version=3,
     splits=True,
     profiled=("chars",),
     reasons=tuple(f"filter_url:{why}" for why in RULES),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.gate import limits
+from pipeline_tasks.gate.checks import suites_of
 from pipeline_tasks.gate.comparison import psi
 from pipeline_tasks.gate.estimates import (
     ALONE,
@@ -23,7 +24,7 @@ from pipeline_tasks.gate.estimates import (
     share,
     total,
 )
-from pipeline_tasks.gate.suites import apply_bounds
+from pipeline_tasks.gate.suites import EVERY, EXPECTATIONS, apply_bounds
 from pipeline_tasks.profiles.columns import merge, profile
 
 SHARES = [step / 40 for step in range(1, 40)]
@@ -225,3 +226,25 @@ def test_bounds_of_one_severity_are_no_limits_of_another() -> None:
         ("critical", [("column", "retention"), ("min_value", 0.2)]),
         ("warning", [("column", "retention"), ("min_value", 0.4)]),
     ]
+
+
+def test_a_bound_of_a_severity_that_the_suite_does_not_have_is_one_of_its_own() -> None:
+    """A recipe's critical bound was dropped without a word where the suite only warns: 37 of 107 facts of stages."""
+    missed = []
+    for gate in sorted({path.stem for path in EXPECTATIONS.glob("*.json")} - {EVERY}):
+        suites = suites_of(gate)
+        for fact in sorted({bound["kwargs"]["column"] for bound in suites if not bound["learned"]}):
+            for severity in ("critical", "warning"):
+                changed = apply_bounds(suites, {fact: {severity: {"min_value": 0.125}}}, {fact: exact(0.5)})
+                own = [bound for bound in changed if bound["kwargs"].get("min_value") == 0.125]
+                if {(bound["kwargs"]["column"], bound["severity"]) for bound in own} != {(fact, severity)}:
+                    missed.append((gate, fact, severity))
+    assert missed == []
+
+
+def test_a_limit_without_a_severity_replaces_and_adds_none() -> None:
+    suites = [bound for bound in suites_of("extract") if not bound["learned"]]
+    fact, severity = suites[0]["kwargs"]["column"], suites[0]["severity"]
+    changed = apply_bounds(suites, {fact: {"min_value": 0.125}}, {fact: exact(0.5)})
+    assert len(changed) == len(suites)
+    assert severity in {bound["severity"] for bound in changed if bound["kwargs"].get("min_value") == 0.125}

@@ -68,11 +68,17 @@ def test_a_long_integer_does_not_depend_on_the_text_beside_it(digits: str) -> No
     assert [row.error for row in rows] == [None] * 3
 
 
+@pytest.mark.parametrize("date", ["03/04/2026", "soon"])
+def test_a_date_that_is_none_or_may_be_two_stays_in_metadata(date: str) -> None:
+    row = object_row({"text": "words", "date": date, "n": 1}, 3, 9, "f", "json")
+    assert (row.crawled_at, row.metadata, row.error) == (None, f'{{"date":"{date}","n":1}}', None)
+
+
 def test_fields_go_to_columns_and_the_rest_to_metadata() -> None:
     row = object_row(
-        {"content": "words", "url": "u", "id": 7, "timestamp": "t", "source": "s", "n": 1}, 3, 9, "f", "json"
+        {"content": "words", "url": "u", "id": 7, "timestamp": "5 May 2026", "source": "s", "n": 1}, 3, 9, "f", "json"
     )
-    assert (row.text, row.url, row.record_id, row.crawled_at, row.source) == ("words", "u", "7", "t", "s")
+    assert (row.text, row.url, row.record_id, row.crawled_at, row.source) == ("words", "u", "7", "2026-05-05", "s")
     assert (row.metadata, row.payload_digest, row.offset, row.length) == ('{"n":1}', sha1(b"words"), 3, 9)
     assert object_row({"text": "x"}, 3, 9, "f", "json").record_id == "f:3"
 

@@ -24,6 +24,7 @@ from pipeline_tasks.text.base.ascii import (
 from pipeline_tasks.text.base.characters import ASCII_END
 from pipeline_tasks.text.base.compiled import compiled
 from pipeline_tasks.text.base.hashing import GOLDEN, mix
+from pipeline_tasks.text.urls.host_lists import plain_hosts
 from pipeline_tasks.text.words.wordlist import read_content, require_items
 
 Table = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]
@@ -268,12 +269,18 @@ def _read_lines(data, form, out, ends, odd):
 def read_list(path: str, form: int) -> tuple[Table, list[str]]:
     """Return the table of the UTF-8 list at `path`, and the hosts of it that are not plain ASCII names.
 
-    One entry per line; blank lines and `#` comments are skipped; the suffix (.gz, .zst, .bz2) names the compression.
+    One entry per line, hosts in any form of `host_lists`; blank lines and `#` comments are skipped; the suffix (.gz,
+    .zst, .bz2) names the compression.
     Reading takes the size of the unpacked file once more than the table. Raises RecipeError if it is no list.
     """
-    letters, ends, names = _entries(read_content(path), form)
+    letters, ends, names = _entries(_content(path, form), form)  # which is freed before the table is made
     require_items(len(ends) > 1 or names, path)
     return make_table(ends, letters), names
+
+
+def _content(path: str, form: int) -> bytes:
+    """Return an unpacked list with one entry per line."""
+    return plain_hosts(read_content(path), path) if form == HOST else read_content(path)
 
 
 def _entries(content: bytes, form: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], list[str]]:

@@ -1,5 +1,6 @@
 """Cut texts into words by the rule of each text; return their lengths, hashes and kinds, and counts of them."""
 
+import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -184,7 +185,13 @@ class Words(NamedTuple):
     ends: npt.NDArray[np.int64]
 
 
-_last: list[tuple[outline.Outline, npt.NDArray[np.uint8], Words]] = []
+class _Last(threading.local):
+    """What a thread has cut last: another's may change between two looks at it."""
+
+    cut: tuple[outline.Outline, npt.NDArray[np.uint8], Words] | None = None
+
+
+_last = _Last()
 
 
 def words_of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Words:
@@ -193,8 +200,9 @@ def words_of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Wor
     if not rules.any():
         words_at, lengths, hashes, kinds = text_outline[:4]
         return Words(words_at, lengths, hashes, kinds, np.empty(0, np.int64))
-    if _last and _last[0][0] is text_outline and np.array_equal(_last[0][1], rules):
-        return _last[0][2]
+    last = _last.cut
+    if last is not None and last[0] is text_outline and np.array_equal(last[1], rules):
+        return last[2]
     room = _room(offsets, rules, text_outline.words_at)
     words = Words(
         np.zeros(len(offsets), np.int64),
@@ -210,7 +218,7 @@ def words_of(offsets: Offsets, data: Bytes, rules: npt.NDArray[np.uint8]) -> Wor
         _cut_all(offsets, data, rules, text_outline, *classes(), words)
     count = int(words.at[-1])
     words = Words(words.at, words.lengths[:count], words.hashes[:count], words.kinds[:count], words.ends)
-    _last[:] = [(text_outline, rules, words)]
+    _last.cut = (text_outline, rules, words)
     return words
 
 

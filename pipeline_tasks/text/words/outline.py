@@ -1,5 +1,6 @@
 """Find the words and line breaks of texts in one pass, for all filters that read the same texts."""
 
+import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -85,19 +86,26 @@ class _Cached(NamedTuple):
     outline: Outline
 
 
-_last: list[_Cached] = []
+class _Last(threading.local):
+    """What a thread has read last: another's may change between two looks at it."""
+
+    cached: _Cached | None = None
+
+
+_last = _Last()
 
 
 def outline_of(offsets: Offsets, data: Bytes) -> Outline:
     """Return the outline of texts as `buffers.views` gives them; those of the last call are not read again."""
-    if _last and _same(_last[0].offsets, offsets) and _same(_last[0].data, data):
-        return _last[0].outline
+    last = _last.cached
+    if last is not None and _same(last.offsets, offsets) and _same(last.data, data):
+        return last.outline
     return set_outline(offsets, data, read_outline(offsets, data))
 
 
 def set_outline(offsets: Offsets, data: Bytes, outline: Outline) -> Outline:
     """Let `outline_of` return `outline` for these texts; return it."""
-    _last[:] = [_Cached(offsets, data, outline)]
+    _last.cached = _Cached(offsets, data, outline)
     return outline
 
 
