@@ -331,9 +331,14 @@ def test_real_crawls_in_days_keep_what_one_batch_of_them_keeps(real: Days, tmp_p
 
 
 def test_every_real_archive_is_read_and_none_ends_the_run(shared_data: Path, tmp_path: Path) -> None:
+    """Some have names of no archive: a list that promises them makes them part of the snapshot."""
     folder = shared_data / "warc-real"
+    landing = tmp_path / "landing"
+    shutil.copytree(folder, landing, ignore=shutil.ignore_patterns("INDEX.json"))
+    files = [{"path": path.name, "bytes": path.stat().st_size, "sha256": ""} for path in sorted(landing.iterdir())]
+    (landing / "snapshot.json").write_text(json.dumps({"snapshot": "warc-real", "files": files}))
     archives = How(changes={"tokenize": {"train": {"vocab_size": 400, "min_bytes": 0}}})
-    day = refined(str(tmp_path), str(folder), archives)
+    day = refined(str(tmp_path / "root"), str(landing), archives)
     outcomes = day.outcomes()
     rows = Counter(file for file, _ in outcomes)
     assert rows.keys() == {path.name for path in folder.iterdir()} - {"INDEX.json"}
