@@ -112,7 +112,7 @@ def refined(folder: Path) -> Iterator[int]:
     from pipeline_tasks.recipe import load_recipe
 
     write_crawl(folder / "crawl", DAYS, scale=SCALE)
-    (folder / "list").write_text("example.invalid\nhttp://example.invalid/page\n")
+    (folder / "list").write_text("example.invalid\nhttp://example.invalid/\n")
     root = str(folder / "root")
     names = {"list": folder / "list", "questions": folder / "crawl" / "benchmark.jsonl"}
     for name, stages in RECIPES.items():

@@ -30,6 +30,8 @@ from tests.publish.test_building import (
     root,  # noqa: F401 -- a fixture: a root with two versions to build of
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def dataset(root: str) -> str:  # noqa: F811 -- a fixture

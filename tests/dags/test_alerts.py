@@ -27,7 +27,7 @@ stages:
   ingest: {}
   extract: {min_chars: 20}
 run: {partitions: 1}
-alerts: {budget: 0.0000001}
+alerts: {budget: 0.0000000001}
 gates:
   extract: {retention: {max_value: 0.5}, needs: {}}
 """
@@ -112,7 +112,7 @@ def test_a_refused_gate_sends_one_message_and_one_that_passes_in_spite_of_it_ano
     assert alert["headline"] == "The gate of extract refuses snapshot 2026-11-20 of recipe small"
     assert alert["numbers"][0] == "critical: retention is 1, and must be at least 0.25 and at most 0.5"
     assert "extract under Gates to accept" in alert["remedy"]
-    assert hooks.bodies()[0]["alerts"][0]["headline"].endswith(" and is over its budget of $1e-07")
+    assert hooks.bodies()[0]["alerts"][0]["headline"].endswith(" and is over its budget of $1e-10")
     assert "alert  refinery_alerts_webhook  sent" in refused.stdout
 
     hooks.received.clear()

@@ -15,6 +15,8 @@ from pipeline_tasks.recipe import RAY, SPARK, load_recipe
 from tests.chain import command
 from tests.engines.test_addresses import RECIPE
 
+pytestmark = pytest.mark.slow
+
 STARTED = """
 import json, os, sys, threading
 from pipeline_tasks.embedded.early_start import start_engines

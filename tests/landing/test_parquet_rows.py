@@ -233,6 +233,7 @@ def measured(path: Path, name: str) -> tuple[dict[str | None, int], int]:
     return dict(errors), kilobytes >> 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_bomb_takes_bounded_memory(bomb: str, tmp_path: Path, workers_find_tests: None) -> None:
     columns, options, wanted = BOMBS[bomb]

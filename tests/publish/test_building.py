@@ -121,6 +121,7 @@ def manifest_of(root: str, published: Mapping[str, Any], stage: str) -> Manifest
 PACKINGS = [{"method": "best_fit"}, {"method": "concat"}, {"tail": "pad"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packing", PACKINGS, ids=lambda packing: "-".join(packing.values()))
 def test_each_documents_tokens_are_there_as_often_as_the_plan_says(root: str, packing: dict[str, str]) -> None:
     recipe = recipe_of(pack={**packing, "length": 64})

@@ -97,6 +97,7 @@ def reasons(root: str, recipe: str, stage: str, snapshot: str = "") -> dict[str,
     return dict(read_manifest(root, version.manifests[stage]).rejected)
 
 
+@pytest.mark.slow
 def test_a_site_leaves_only_the_shards_that_held_it(root: str, capsys: pytest.CaptureFixture[str]) -> None:
     site, before, shards = rare_site(root), rows_of(root), shards_of(root)
     held = [any(host(row) == site for row in shard) for shard in before]

@@ -332,6 +332,7 @@ def test_a_compaction_that_wakes_after_another_made_it_changes_nothing(eight_day
     assert everything(root, "compacted") == before
 
 
+@pytest.mark.slow
 def test_a_bucket_is_compacted_to_the_same_bytes_whatever_its_network_does(
     s3_root: str, faults: FaultyS3, by_three: None, tmp_path: Path
 ) -> None:

@@ -19,6 +19,8 @@ from tests.documents import documents
 from tests.examples import few_examples
 from tests.refining import row_digests
 
+pytestmark = pytest.mark.slow
+
 CHAINS: dict[str, Any] = {"buckets": 2, "ngram": 2, "bands": 6, "rows": 1, "threshold": 0.5}
 """Params under which short texts over few words form bands, chains and bridges."""
 

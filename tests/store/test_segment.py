@@ -253,6 +253,7 @@ def test_damage_of_a_compaction_says_that_its_parts_are_there(tmp_path: Path) ->
         Segment(str(tmp_path), moved).rows(pa.array([3]))
 
 
+@pytest.mark.slow
 def test_ranges_that_fail_are_requested_again(s3_root: str, faults: FaultyS3) -> None:
     rows = table(range(3000))
     shard = stored(s3_root, rows)

@@ -172,6 +172,7 @@ def real_texts(shared: Path) -> list[bytes]:
     return [text[:10_000].encode() for text in texts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ftz", "bin"])
 def test_labels_and_decisions_are_those_of_fasttext_on_all_texts(kind: str, shared_data: Path, tmp_path: Path) -> None:
     path: str = packaged_model()
