@@ -145,6 +145,20 @@ def test_a_kernel_gets_the_columns_that_its_layer_reads_and_those_that_are_profi
     assert whole(tmp_path, shards).schema.names == [*ROWS.names, "even"]
 
 
+def test_a_column_that_a_kernel_computes_again_may_have_no_numbers(tmp_path: Path) -> None:
+    """NaN is not equal to itself: a kernel that read the column again looked as if it had changed it."""
+
+    def read_again(batches: Batches) -> Batches:
+        for batch in batches:
+            scores = pa.array(batch["score"].to_pylist(), pa.float64())
+            yield replace_column(batch, "score", scores).append_column("rank", pa.array(range(batch.num_rows)))
+
+    scored = table(["a", "b", "c"]).append_column("score", pa.array([0.5, float("nan"), None]))
+    base = stored(tmp_path, scored)
+    (shard,) = engine(tmp_path).map(read_again, (base,), layer=Layer())
+    assert columns_of(tmp_path, shard) == [ROW, "rank"]
+
+
 def test_a_column_that_a_kernel_leaves_out_is_gone(tmp_path: Path) -> None:
     def drop(batches: Batches) -> Batches:
         for batch in batches:

@@ -100,3 +100,9 @@ def test_rows_are_in_the_order_of_sort_indices(numbers: list[int | None], names:
     expected = [pc.sort_indices(rows, sort_keys=keys).to_pylist() for keys in sort_keys]
     assert [row_order(rows, *keys).tolist() for keys in choices] == expected
     assert [row_order(joined, *keys).tolist() for keys in choices] == expected
+
+
+@pytest.mark.parametrize("keys", [pa.array([None, 0], pa.int64()), pa.array([None, ""], pa.string())])
+def test_nulls_are_in_the_bucket_of_nothing(keys: pa.Array) -> None:
+    null, nothing = bucket_of(keys, 1 << 20).tolist()
+    assert null == nothing
