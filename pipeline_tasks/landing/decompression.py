@@ -82,12 +82,17 @@ class BytesSource:
 class ReplayedSource:
     """Bytes that were read before, then the source that they came from."""
 
-    def __init__(self, copy: BinaryIO, rest: bytes, source: Source) -> None:
-        """Read `copy` from where it is, `rest`, and then `source`."""
+    def __init__(self, source: Source) -> None:
+        """Read `source`, unless something is put back."""
         self.source = source
         self.damage: str | None = None
         self.damage_offset = 0
-        self._parts: list[BinaryIO] = [copy, io.BytesIO(rest)]
+        self._parts: list[BinaryIO] = []
+
+    def put_back(self, *parts: BinaryIO) -> None:
+        """Read `parts`, each from where it is, before all that is left."""
+        self._parts[:0] = parts
+        self.damage, self.damage_offset = None, 0
 
     def read(self, size: int, /) -> bytes:
         """Return at most `size` bytes, empty at the end or at damage."""
@@ -183,8 +188,10 @@ class Reader:
             copy.close()
             return False
         copy.seek(0)
-        self.base, self.source = self.offset - size, ReplayedSource(copy, self.data[self.at :], self.source)
-        self.data, self.at, self.ended = b"", 0, False
+        if not isinstance(self.source, ReplayedSource):
+            self.source = ReplayedSource(self.source)
+        self.source.put_back(copy, io.BytesIO(self.data[self.at :]))
+        self.data, self.at, self.base, self.ended = b"", 0, self.offset - size, False
         return True
 
     def read(self, size: int = -1, /) -> bytes:

@@ -84,6 +84,14 @@ def test_records_inside_of_a_wrong_length_above_the_cap_are_read(behind: bytes) 
     assert [row.error for row in read_rows if row.error][:2] == ["bad_length"] * 2
 
 
+def test_any_number_of_wrong_lengths_is_looked_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each put what it had passed before a source of its own, and reading went through all of them."""
+    monkeypatch.setattr("pipeline_tasks.landing.record_stream.CAP", 1 << 12)
+    lying = response(URLS[1], length=str(1 << 13))
+    read_rows = rows((lying + THREE) * 1500 + bytes(1 << 14))
+    assert [row.url for row in read_rows if row.error is None] == [URLS[2]] * 1500
+
+
 def test_wrong_lengths_are_looked_behind_until_a_file_has_cost_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline_tasks.landing.decompression.REPLAY_CAP", 60 << 20)
     lying = response(URLS[1], length=str(33 << 20))
