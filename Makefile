@@ -9,7 +9,8 @@ export PYTHONPATH := $(CURDIR)
 # A module is compiled once, and not by every process: without its bytecode, collecting the tests takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests write many small files and sync them, which takes a fifth of the processor time on a disk: 8 GB of memory do.
+# Tests write many small files and sync them, which takes a fifth of the processor time on a disk; they run in memory if
+# /dev/shm has 8 GB to spare.
 MEMORY_DISK := $(shell test -w /dev/shm && df -Pk /dev/shm | awk 'NR == 2 && $$4 > 8388608 {print "/dev/shm"}')
 PYTEST := $(if $(MEMORY_DISK),TMPDIR=$(MEMORY_DISK)) $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 

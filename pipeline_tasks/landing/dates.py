@@ -43,8 +43,10 @@ def iso_date(value: str) -> str | None:
     A time without a zone is UTC. A year or a month stays as it is; so does a fraction of a second in ISO 8601.
     """
     value = value.strip()
-    if _DONE.fullmatch(value) or len(value) > _LONGEST:
-        return value if len(value) <= _LONGEST else None
+    if len(value) > _LONGEST:
+        return None
+    if _DONE.fullmatch(value):
+        return value
     if epoch := _EPOCH.fullmatch(value):
         seconds = int(epoch[1])
         if seconds in _EPOCHS:

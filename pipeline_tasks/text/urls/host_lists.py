@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from pipeline_tasks.errors import RecipeError
 
 _PLAIN = re.compile(rb"[0-9A-Za-z._:\[\]\x80-\xff-]+")
-_ODD_LINE = re.compile(rb"(?m)^[ \t\r]*(?=[^\s#])(?![0-9A-Za-z._:\[\]\x80-\xff-]+[ \t\r]*$)[^\n]*$")
+_ODD_LINE = re.compile(rb"(?m)^[ \t\r]*(?=[^\s#])(?!" + _PLAIN.pattern + rb"[ \t\r]*$)[^\n]*$")
 _REMARK = re.compile(rb"\s+#.*")
 _RULE = re.compile(rb"\|\|([^/^$*|\s]+)\^?(?:\$(?:all|doc|document|important)(?:,(?:all|doc|document|important))*)?")
 _URL = re.compile(rb"[A-Za-z][0-9A-Za-z+.-]*://([^/?#\s@]+?)(?::[0-9]+)?/?")
