@@ -52,10 +52,14 @@ class Refusal(GateRefused, SystemExit):
     """A gate's refusal, or a person's: a decision and no defect, so the task's log has no traceback of it.
 
     Airflow logs an exception with its traceback, and a SystemExit in one line. The retry table and the callbacks see a
-    GateRefused. Its gate has sent it.
+    GateRefused. Its gate has sent it. `decision` is what a person decided, "" if nobody was asked.
     """
 
     code = GateRefused.exit_code
+
+    def __init__(self, text: str, decision: str = "") -> None:
+        super().__init__(text)
+        self.decision = decision
 
 
 def send(context: Context, alerts: Iterable[Alert], tab: str = "", *, noted: bool = True) -> None:

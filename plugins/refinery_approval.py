@@ -179,7 +179,7 @@ def approval(context: Context, review: Review, event: Mapping[str, Any], until: 
 def refuse(context: Context, review: Review, decision: str) -> NoReturn:
     """Tell people what was decided, and end the task."""
     send(context, [gate_refused(review.gate, review.data, review.lines, decision)])
-    raise Refusal(refusal_text(review, decision))
+    raise Refusal(refusal_text(review, decision), decision)
 
 
 def warnings_of(review: Review, verdict: Mapping[str, Any]) -> list[Alert]:

@@ -12,6 +12,7 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import TaskDeferred
 from refinery_approval import Review, Reviewed, rows_of
 from refinery_credentials import adopt_credentials
+from refinery_failures import record_failure
 from refinery_launch import release, send, submit
 from refinery_metrics import count_stage
 from refinery_quarantine import after_last_try
@@ -514,8 +515,9 @@ def funnel_line(reply: Mapping[str, Any]) -> str:
 
 
 def log_failure(context: Context) -> None:
-    """Log why a task failed for good; `refinery run` takes its exit code from the exception."""
+    """Log and record why a task failed for good; `refinery run` takes its exit code from the exception."""
     _log_error(context, "failed", logging.ERROR)
+    record_failure(context)
 
 
 def log_retry(context: Context) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -27,6 +28,32 @@ def ledger_of(root: str) -> str:
         return str(folder / "ledger.sqlite")
     Path(storage.connect(root).root).mkdir(parents=True, exist_ok=True)
     return f"{storage.connect(root).root}/ledger.sqlite"
+
+
+def name_in_ledger(root: str) -> str:
+    """Return what a ledger that serves several roots calls a root; "" for a root with a ledger of its own."""
+    is_own = not os.environ.get("REFINERY_LEDGER") and not root.startswith("s3://")
+    return "" if is_own else str(storage.connect(root).root)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailure:
+    """Why a run of a snapshot ended without a version: the task, the class of its error, and the reason.
+
+    `error` is `GateRefused` for a gate's refusal; its message is what a person decided ("" if nobody was asked).
+    """
+
+    recipe: str
+    snapshot: str
+    task: str
+    error: str
+    message: str
+
+    @property
+    def stage(self) -> str:
+        """The stage that the task is of, else the task."""
+        stage = self.task.partition(".")[0]
+        return PUBLISH if stage == f"{PUBLISH}_gate" else stage
 
 
 class Ledger:
@@ -99,6 +126,12 @@ class Ledger:
         with self._database.transaction():
             put_retraction(self._database, retraction)
 
+    def record_failure(self, root: str, failure: RunFailure) -> None:
+        """Record why the newest run of a snapshot into a root has ended."""
+        row = {**asdict(failure), "stage": failure.stage, "root": name_in_ledger(root), "recorded_at": _now()}
+        with self._database.transaction():
+            self._database.put("failures", FAILURE_KEY, row)
+
     def set_price(self, resource: str, usd_per_hour: float) -> None:
         """Set what an hour of `cpu` or `gpu` costs from now on."""
         if resource not in ("cpu", "gpu"):
@@ -135,6 +168,10 @@ def queries() -> list[str]:
 
 STAGE_KEY = ("recipe", "snapshot", "manifest")
 """Key of `stage_metrics`: a manifest may serve several recipes and snapshots."""
+
+
+FAILURE_KEY = ("recipe", "snapshot", "root")
+"""Key of `failures`: of a snapshot's runs, the last one that failed counts."""
 
 
 def put_manifest(database: Database, path: str, manifest: Manifest) -> None:

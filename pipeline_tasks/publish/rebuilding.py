@@ -17,7 +17,7 @@ from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.database import Database, Row, is_postgres, sqlite_path
-from pipeline_tasks.publish.ledger import STAGE_KEY, put_manifest, put_retraction, put_verdict, put_version
+from pipeline_tasks.publish.ledger import FAILURE_KEY, STAGE_KEY, put_manifest, put_retraction, put_verdict, put_version
 from pipeline_tasks.publish.lost_log import account_of
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.sealed import path_of
@@ -31,6 +31,7 @@ COPIED: Mapping[str, tuple[str, ...]] = {
     "stage_metrics": STAGE_KEY,
     "gate_verdicts": ("recipe", "snapshot", "verdict"),
     "gate_failures": ("verdict", "rank"),
+    "failures": FAILURE_KEY,
 }
 """Tables with rows that only the ledger knows, and their keys."""
 

@@ -17,6 +17,7 @@ ALLOWED = {
     "plugins/refinery_compare.py": READS,
     "plugins/refinery_credentials.py": {"store.temporary"},
     "plugins/refinery_document.py": READS | {"text.urls.takedown"},
+    "plugins/refinery_failures.py": {"alerts", "publish.ledger", *VOCABULARY},
     "plugins/refinery_form.py": VOCABULARY,
     "plugins/refinery_landed.py": {"store", *VOCABULARY},
     "plugins/refinery_launch.py": {"engines.address", "engines.reach", "service", *VOCABULARY, *REQUESTS},

@@ -20,7 +20,7 @@ from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.publish.database import SQL
-from pipeline_tasks.publish.ledger import Ledger, queries
+from pipeline_tasks.publish.ledger import Ledger, RunFailure, queries
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.stage import Shard
 
@@ -127,6 +127,7 @@ def fill(ledger: Ledger) -> None:
     first = {stage: path.replace("275", "875").replace("213", "813") for stage, path in first.items()}
     ledger.record_version(Version(2, "web", "2026-45", "s3://in", first, {}, "p/3", 813, 5691, 3))
     ledger.record_retraction(retraction(3, "2026-44"))
+    ledger.record_failure("/root", RunFailure("web", "2026-47", "publish_gate", "GateRefused", "100% spam; see :ticket"))
 
 
 def retraction(number: int, snapshot: str) -> Retraction:
@@ -350,7 +351,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("INSERT INTO schema_version (version, name) VALUES (999, 'later')")
     connection.close()
-    with pytest.raises(RecipeError, match=r"999.*004_snapshot_gates"):
+    with pytest.raises(RecipeError, match=r"999.*005_failures"):
         Ledger.open(path)
 
 
