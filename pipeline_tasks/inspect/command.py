@@ -108,9 +108,14 @@ def number(
 def recipe_of(options: argparse.Namespace) -> str:
     """Return the recipe that the options name, else the only one published in the root, else the default one.
 
-    Trials are not counted where a recipe has published, nor are training datasets where one that refines has.
+    Trials are not counted where a recipe has published, nor are training datasets where one that refines has. Where
+    nothing is published, the recipes of runs count.
     """
     every = version_log.recipes(options.root)
+    if not every and not options.recipe:
+        from pipeline_tasks.publish.ledger import recorded_recipes
+
+        every = recorded_recipes(options.root)
     published = [name for name in every if not is_trial(name)] or every
     if options.recipe or not published:
         return options.recipe or DEFAULT_RECIPE

@@ -1,12 +1,13 @@
-"""The funnel of a version: what came into each stage, what stayed, and why the rest did not."""
+"""The funnel of a version or an unpublished run: what came into each stage, what stayed, and why the rest did not."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
+from pipeline_tasks.inspect.command import add_snapshot, print_result
+from pipeline_tasks.inspect.unpublished import UnpublishedRun, committed_of, title_of
 from pipeline_tasks.profiles.removals import arrivals, losses
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_manifest
@@ -27,17 +28,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Print the funnel."""
-    version = version_of(options)
-    steps = funnel(options.root, version)
-    title = f"{version.recipe} version {version.number}, snapshot {version.snapshot}"
-    print_result(options, steps, [title, *funnel_lines(steps)])
+    """Print the funnel; of a run that published nothing the stages so far, and where and why it stopped."""
+    known = committed_of(options)
+    steps = funnel(options.root, known.shown)
+    facts = [{**step, "published": known.version is not None} for step in steps]
+    stopped = [stopped_line(known.run)] if known.run and not known.version else []
+    print_result(options, facts, [title_of(known.shown), *funnel_lines(steps), *stopped])
     return 0
 
 
-def funnel(root: str, version: version_log.Version) -> list[dict[str, Any]]:
+def funnel(root: str, of: Version | UnpublishedRun) -> list[dict[str, Any]]:
     """Return one entry per stage, in order: rows in and kept, stored bytes, tokens, and counts by reason."""
-    return [_step(root, stage, version.manifests[stage]) for stage in STAGES if stage in version.manifests]
+    return [_step(root, stage, of.manifests[stage]) for stage in STAGES if stage in of.manifests]
+
+
+def stopped_line(run: UnpublishedRun) -> str:
+    """Return where and why a run stopped, where a refusal is explained, and what to do next."""
+    docs = f" (all bounds: {run.root}/{run.refusal.docs})" if run.refusal else ""
+    return f"{run.account}{docs}; next step: {run.next_step}"
 
 
 def _step(root: str, stage: str, referred: str) -> dict[str, Any]:

@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
+from pipeline_tasks.inspect.command import add_snapshot, print_result
 from pipeline_tasks.inspect.funnel import funnel
+from pipeline_tasks.inspect.unpublished import UnpublishedRun, committed_of, say, title_of
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.words.language_codes import parse_language
 
@@ -47,8 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Print the counts; with `--to`, export the chosen rows and print the files."""
-    version = version_of(options)
-    manifest = stage_manifest(options.root, version, options.stage or usual_stage(options.root, version))
+    known = committed_of(options)
+    if known.run and not known.version:
+        say(f"{title_of(known.run)}: {known.run.account}")
+    manifest = stage_manifest(options.root, known.shown, options.stage or usual_stage(options.root, known.shown))
     choice = Choice(tuple(options.reason), tuple(options.language))
     if not options.to:
         rows = counts(manifest) if choice == Choice() else chosen_counts(options.root, manifest, choice)
@@ -60,21 +63,20 @@ def answer(options: argparse.Namespace) -> int:
     return 0
 
 
-def usual_stage(root: str, version: version_log.Version) -> str:
+def usual_stage(root: str, of: Version | UnpublishedRun) -> str:
     """Return the stage whose rejects are read if none is named; a training dataset has no filter of languages."""
-    if USUAL in version.manifests:
+    if USUAL in of.manifests:
         return USUAL
-    rows = {step["stage"]: sum(step["rejected"].values()) for step in funnel(root, version)}
+    rows = {step["stage"]: sum(step["rejected"].values()) for step in funnel(root, of)}
     return max(rows, key=rows.__getitem__, default=USUAL)  # of equal ones the first
 
 
-def stage_manifest(root: str, version: version_log.Version, stage: str) -> Manifest:
-    """Return the manifest of a version's stage; RecipeError if it has none."""
-    path = version.manifests.get(stage)
+def stage_manifest(root: str, of: Version | UnpublishedRun, stage: str) -> Manifest:
+    """Return the manifest of a stage of a version or a run; RecipeError if it has none."""
+    path = of.manifests.get(stage)
     if path is None:
-        stages = ", ".join(version.manifests)
-        message = f"version {version.number} of recipe {version.recipe} has no stage {stage!r}; it has {stages}"
-        raise RecipeError(message)
+        message = f"{root}: {title_of(of)}, has no stage {stage!r}; it has {', '.join(of.manifests) or 'none'}"
+        raise RecipeError(message if isinstance(of, Version) else f"{message}: {of.account}")
     return read_manifest(root, path)
 
 

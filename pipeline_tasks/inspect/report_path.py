@@ -4,8 +4,9 @@ import argparse
 from pathlib import Path
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
+from pipeline_tasks.inspect.command import add_snapshot, print_result
 from pipeline_tasks.inspect.plotted_report import write_plots
+from pipeline_tasks.inspect.unpublished import Committed, committed_of, title_of
 from pipeline_tasks.publish.building import CARD
 from pipeline_tasks.publish.published import read_published_file
 
@@ -24,9 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Print the path, of a training dataset that of its card; ContractError if the file is gone or was changed.
 
-    With `--plots` the plots are written, and the path of their page is printed.
+    With `--plots` the plots are written, and the path of their page is printed. RecipeError for a run that has
+    published nothing: a report is of a version, and the error says where the run stopped and what shows its stages.
     """
-    version = version_of(options)
+    known = committed_of(options)
+    version = known.version
+    if version is None:
+        raise RecipeError(_without_report(options.root, known))
     file = version.file((version.report or CARD).rpartition("/")[2])
     read_published_file(options.root, file, version.way_out)
     path = f"{options.root}/{file.path}"
@@ -38,3 +43,11 @@ def answer(options: argparse.Namespace) -> int:
         facts["plots"] = path = str(write_plots(options.root, version, Path(options.plots)))
     print_result(options, facts, [path])
     return 0
+
+
+def _without_report(root: str, known: Committed) -> str:
+    """Return why a run that published nothing has no report, and what shows its stages."""
+    run = known.shown
+    shows = f"`refinery funnel {root} --recipe {run.recipe} --snapshot {run.snapshot}` shows the stages so far"
+    account = known.run.account if known.run else ""
+    return f"{root}: {title_of(run)}, has no report, which is written with a version; {account}; {shows}"

@@ -1,4 +1,4 @@
-"""Lists the snapshots of a recipe: published, partial, retracted, and stale."""
+"""Lists the snapshots of a recipe: published, partial, retracted and stale, and runs that published nothing."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, recipe_of, versions_of
 from pipeline_tasks.inspect.staleness import stale_now
+from pipeline_tasks.inspect.unpublished import UnpublishedRun, readable_runs, say, unknown_line
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.summary import read_summary
 from pipeline_tasks.publish.tokenizer_pin import read_pin
@@ -34,13 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Print one line per snapshot; a named snapshot is printed alone and without notes."""
+    """Print one line per snapshot; a named snapshot is printed alone, with the note on its newest run only."""
     root, recipe = options.root, recipe_of(options)
-    notes = {} if options.snapshot else _notes(root, recipe)
-    versions = version_log.latest_by_snapshot(root, recipe) if notes else versions_of(options)
-    retractions = version_log.retractions(root, recipe).values() if notes else ()
+    runs, unknown = readable_runs(root, recipe, options.snapshot)
+    say(unknown_line(unknown))
+    notes = _with_runs({} if options.snapshot else _notes(root, recipe), runs)
+    latest = version_log.latest_by_snapshot(root, recipe) if notes else versions_of(options)
+    versions = [version for version in latest if options.snapshot in ("", version.snapshot)]
+    retractions = version_log.retractions(root, recipe).values() if notes and not options.snapshot else ()
     facts = [_version_facts(version) | {"note": notes.get(version.snapshot, "")} for version in versions]
     facts += [_retraction_facts(retraction) for retraction in retractions]
+    facts += [_run_facts(run) for run in runs.values()]
     print_result(options, facts, [*status_lines(root, versions, notes), *tokenizer_lines(root, recipe)])
     return 0
 
@@ -58,6 +63,17 @@ def _notes(root: str, recipe: str) -> dict[str, str]:
             note = f"partial: {lacking} are quarantined with their partitions; {way_out}"
             notes[version.snapshot] = "; ".join([note, *filter(None, [notes.get(version.snapshot)])])
     return notes
+
+
+def _with_runs(notes: Mapping[str, str], runs: Mapping[str, UnpublishedRun]) -> dict[str, str]:
+    """Return the notes with those on runs that published nothing: where and why each stopped, and what to do next."""
+    of_runs = {name: f"not published: {run.account}; next step: {run.next_step}" for name, run in runs.items()}
+    return {name: "; ".join(filter(None, [notes.get(name), of_runs.get(name)])) for name in sorted({*notes, *of_runs})}
+
+
+def _run_facts(run: UnpublishedRun) -> dict[str, Any]:
+    about = {"recipe": run.recipe, "snapshot": run.snapshot, "state": run.state, "stage": run.stage, "at": run.at}
+    return about | {"reason": run.why, "next_step": run.next_step, "note": run.account}
 
 
 def _version_facts(version: Version) -> dict[str, Any]:

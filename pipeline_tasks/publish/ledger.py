@@ -1,5 +1,6 @@
 """Records stages, costs, verdicts and versions in the ledger, and queries them."""
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -7,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.database import PARAMETER, SQL, Database, Row, without_comments
+from pipeline_tasks.publish.database import PARAMETER, SQL, Database, Row, is_postgres, sqlite_path, without_comments
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.recipe import PUBLISH, STAGES
 from pipeline_tasks.sealed import path_of
@@ -34,6 +35,21 @@ def name_in_ledger(root: str) -> str:
     """Return what a ledger that serves several roots calls a root; "" for a root with a ledger of its own."""
     is_own = not os.environ.get("REFINERY_LEDGER") and not root.startswith("s3://")
     return "" if is_own else str(storage.connect(root).root)
+
+
+def is_absent(dsn: str) -> bool:
+    """Return whether no run has made a ledger yet: to open it would make an empty one."""
+    return not is_postgres(dsn) and not Path(sqlite_path(dsn)).exists()
+
+
+def recorded_recipes(root: str) -> list[str]:
+    """Return the recipes with runs or failures in the ledger of a root, sorted; none if it cannot be read."""
+    if is_absent(dsn := ledger_of(root)):
+        return []
+    with contextlib.suppress(RefineryError), Ledger.open(dsn) as ledger:
+        failed = [row["recipe"] for row in ledger.query("failures") if row["root"] == name_in_ledger(root)]
+        return sorted({*failed, *(row["recipe"] for row in ledger.query("runs"))} - {""})
+    return []
 
 
 @dataclass(frozen=True, slots=True)

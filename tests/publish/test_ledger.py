@@ -127,7 +127,9 @@ def fill(ledger: Ledger) -> None:
     first = {stage: path.replace("275", "875").replace("213", "813") for stage, path in first.items()}
     ledger.record_version(Version(2, "web", "2026-45", "s3://in", first, {}, "p/3", 813, 5691, 3))
     ledger.record_retraction(retraction(3, "2026-44"))
-    ledger.record_failure("/root", RunFailure("web", "2026-47", "publish_gate", "GateRefused", "100% spam; see :ticket"))
+    ledger.record_failure(
+        "/root", RunFailure("web", "2026-47", "publish_gate", "GateRefused", "100% spam; see :ticket")
+    )
 
 
 def retraction(number: int, snapshot: str) -> Retraction:
