@@ -6,9 +6,10 @@ from itertools import groupby
 from urllib.parse import quote
 
 from refinery_run import base
-from refinery_runs import SnapshotRun, dag_of, newest_runs
+from refinery_runs import SnapshotRun, dag_of, newest_runs, recipes_with_runs
 
 from pipeline_tasks.inspect.overview import Overview, SnapshotState, overview_of, overviews
+from pipeline_tasks.inspect.unpublished import UnpublishedRun
 from pipeline_tasks.publish.plots.calendar import calendar
 from pipeline_tasks.publish.plots.plot import Plot, is_date
 from pipeline_tasks.publish.plots.trends import Measure, Measured, trend
@@ -38,10 +39,14 @@ BY_COLUMN = dict(zip(QUALITY, (SCORE, LANGUAGE), strict=True))
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A snapshot as the page shows it: its state, what to do next ("" if nothing), and its pages ("" without)."""
+    """A snapshot as the page shows it: its state, what to do next ("" if nothing), and its pages ("" without).
+
+    `why` is where and why a run stopped that published nothing, "" for a snapshot with a version.
+    """
 
     snapshot: str
     state: str
+    why: str
     next_step: str
     address: str
     run: str
@@ -95,17 +100,25 @@ class RecipePage:
 
 
 def recipe_pages(root: str, landed: Sequence[str] = ()) -> list[RecipePage]:
-    """Return the overview of every recipe of a root, refined snapshots before training datasets.
+    """Return the overview of every recipe of a root from its first run on, refined snapshots before training datasets.
 
     `landed` are snapshots that a recipe may not have refined yet; trials and training datasets are not made of all.
     """
+    known = {overview.recipe: overview for overview in overviews(root)}
+    runs = {name: newest_runs(name, root) for name in {*known, *recipes_with_runs()}}
+    begun = sorted(name for name in runs.keys() - known.keys() if _under_way(runs[name]))
     pages = [
         recipe_page(overview)
         if overview.builds
-        else recipe_page(overview, newest_runs(overview.recipe, root), () if is_trial(overview.recipe) else landed)
-        for overview in overviews(root)
+        else recipe_page(overview, runs[overview.recipe], () if is_trial(overview.recipe) else landed)
+        for overview in [*known.values(), *(Overview(name, ()) for name in begun)]
     ]
     return sorted(pages, key=lambda page: page.calendar is None)
+
+
+def _under_way(runs: Mapping[str, SnapshotRun]) -> list[str]:
+    """Return the snapshots of runs that are not done: what a run has done, the root knows."""
+    return [name for name, run in runs.items() if run.happening != "done"]
 
 
 def recipe_page(
@@ -114,7 +127,7 @@ def recipe_page(
     """Return what the page shows of a recipe, given the newest run of each snapshot, and those that have landed."""
     runs = runs or {}
     known = {snapshot.snapshot: snapshot for snapshot in overview.snapshots}
-    names = sorted({*known, *landed, *(name for name, run in runs.items() if run.happening != "done")})
+    names = sorted({*known, *landed, *_under_way(runs)})
     lines = [_line(overview.recipe, name, known.get(name), runs.get(name)) for name in names]
     shown = None if overview.builds else _calendar(lines)
     return RecipePage(
@@ -135,14 +148,20 @@ def state_of(root: str, recipe: str, snapshot: str, run: SnapshotRun | None) -> 
     return _state(next(state for state in states if state.snapshot == snapshot), run)
 
 
+def state_of_run(known: UnpublishedRun, run: SnapshotRun | None) -> tuple[str, str]:
+    """Return the state and the next step of a run that published nothing, given the snapshot's newest in Airflow."""
+    return _state(SnapshotState(known.snapshot, known.state, known.next_step, run=known), run)
+
+
 def _line(recipe: str, name: str, known: SnapshotState | None, run: SnapshotRun | None) -> Line:
     if not known and (not run or run.happening == "done"):
         dag = dag_of(recipe)
-        return Line(name, LANDED, f"it has landed: {_to_start(dag)}", "", f"{airflow()}/dags/{dag}", None)
+        return Line(name, LANDED, "", f"it has landed: {_to_start(dag)}", "", f"{airflow()}/dags/{dag}", None)
     state, next_step = _state(known, run)
-    has_page = known is not None and known.state != "refused"
-    address = f"{base()}/snapshot/{quote(recipe, safe='')}/{quote(name, safe='')}" if has_page else ""
-    return Line(name, state, next_step, address, f"{airflow()}{run.next_page}" if run else "", known)
+    address = f"{base()}/snapshot/{quote(recipe, safe='')}/{quote(name, safe='')}" if known else ""
+    stopped = known.run if known and not known.version and state not in ACTIVE else None
+    page = f"{airflow()}{run.next_page}" if run else ""
+    return Line(name, state, stopped.account if stopped else "", next_step, address, page, known)
 
 
 def _to_start(dag: str) -> str:
@@ -159,8 +178,24 @@ def _state(known: SnapshotState | None, run: SnapshotRun | None) -> tuple[str, s
     if run and (run.happening in ACTIVE or not known):
         return run.happening, _account(run)
     assert known, "a line is of a snapshot that the root or a run knows"
-    failed = _account(run) if run and known.state != "retracted" else ""
-    return known.state, "; ".join(step for step in (known.next_step, failed) if step)
+    stopped = run if run and run.happening != "done" else None
+    if known.run and known.state == known.run.state:
+        return (stopped.happening, _way_out(stopped)) if stopped else (known.state, known.next_step)
+    steps = [known.next_step]
+    if known.run:
+        way_out = _way_out(stopped) if stopped else known.run.next_step
+        steps.append(f"a newer run is not published: {known.run.account}; {way_out}")
+    elif stopped and known.state != "retracted":
+        steps.append(_account(stopped))
+    return known.state, "; ".join(filter(None, steps))
+
+
+def _way_out(run: SnapshotRun) -> str:
+    """Return what to do about a run that stopped, where the page says why."""
+    tasks = ", ".join(run.tasks)
+    if run.happening == "refused":
+        return f"mend the data, or let it pass: clear {tasks} to be asked again, or accept the gate in a new run"
+    return f"mend what it names, then clear {tasks or 'the failed tasks'} in its run; what is committed is used again"
 
 
 def _account(run: SnapshotRun) -> str:

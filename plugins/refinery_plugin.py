@@ -21,7 +21,8 @@ from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, sing
 from refinery_landed import landed_now
 from refinery_lineage import LISTED, lineage_page
 from refinery_operators import DocsLink, ManifestLink
-from refinery_overview import recipe_pages, state_of
+from refinery_overview import recipe_pages, state_of, state_of_run
+from refinery_runs import newest_runs
 from refinery_search import HITS_SHOWN, MOST_BYTES, search_page
 from refinery_snapshot import links_of, plots_of, run_of_snapshot
 from refinery_whatif import whatif_of
@@ -29,14 +30,18 @@ from refinery_whatif import whatif_of
 from pipeline_tasks.errors import RecipeError, RefineryError, Transient
 from pipeline_tasks.inspect.document import failed_rules
 from pipeline_tasks.inspect.find import current_versions
+from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.places import placed
 from pipeline_tasks.inspect.plotted_report import Published
 from pipeline_tasks.inspect.shares import site_shares
 from pipeline_tasks.inspect.text_edits import COMPARED
 from pipeline_tasks.inspect.trace import trace
+from pipeline_tasks.inspect.unpublished import UnpublishedRun, committed, readable_runs
 from pipeline_tasks.manifest import ABANDONED
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.takedowns import valid_entries
+from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards
@@ -165,12 +170,27 @@ def snapshots() -> HTMLResponse:
 def snapshot_page(recipe: str, snapshot: str, user: GetUserDep) -> HTMLResponse:
     """Show a snapshot's funnel, gates and bounds, languages and sites, distributions over earlier ones, time and cost.
 
-    Names of sites are shown to those who may read texts.
+    Names of sites are shown to those who may read texts. Of a run that published nothing its stages so far are shown,
+    with where and why it stopped.
     """
     retraction = version_log.retractions(root(), recipe).get(snapshot)
-    if retraction is not None:
+    if retraction is not None and not readable_runs(root(), recipe, snapshot)[0]:
         return _retracted(retraction)
-    version = version_log.current(root(), recipe, snapshot)
+    shown = committed(root(), recipe, snapshot).shown
+    return _run_page(shown) if isinstance(shown, UnpublishedRun) else _version_page(shown, user)
+
+
+def _run_page(known: UnpublishedRun) -> HTMLResponse:
+    """Show what is committed of a run that published nothing."""
+    run = newest_runs(known.recipe, root()).get(known.snapshot)
+    steps = funnel(root(), known)
+    plot = funnel_plot(steps)
+    return render("run.html", known=known, state=state_of_run(known, run), steps=steps, plot=plot, run=links_of(run))
+
+
+def _version_page(version: Version, user: GetUserDep) -> HTMLResponse:
+    """Show a published snapshot."""
+    recipe, snapshot = version.recipe, version.snapshot
     published = Published(root(), version)
     earlier, run = published.earlier, run_of_snapshot(root(), version)
     known: dict[str, Any] = {name: getattr(published, name) for name in ("steps", "verdicts", "costs")}
@@ -226,13 +246,14 @@ def _retracted(retraction: version_log.Retraction) -> HTMLResponse:
 @app.get("/rejects/{recipe}/{snapshot}/{stage}", dependencies=[Depends(reads_texts)])
 def rejects_page(recipe: str, snapshot: str, stage: str, reason: str = "") -> HTMLResponse:
     """Show a sample of the rows that a stage rejected or quarantined, with the evidence."""
-    version = version_log.current(root(), recipe, snapshot)
-    if stage not in version.manifests:
+    known = committed(root(), recipe, snapshot)
+    if stage not in known.shown.manifests:
         raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has no stage {stage}")
-    manifest = read_manifest(root(), version.manifests[stage])
+    manifest = read_manifest(root(), known.shown.manifests[stage])
     rows = list(_sample(manifest.rejects + manifest.quarantine, reason))
     reasons = {**manifest.rejected, **manifest.quarantined}
-    return render("rejects.html", version=version, stage=stage, rows=rows, reasons=reasons, reason=reason)
+    of = {"version": known.shown, "is_published": known.version is not None}
+    return render("rejects.html", **of, stage=stage, rows=rows, reasons=reasons, reason=reason)
 
 
 def _sample(shards: Shards, reason: str = "", columns: Sequence[str] | None = None) -> Iterator[Mapping[str, Any]]:

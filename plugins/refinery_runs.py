@@ -12,7 +12,7 @@ from refinery_run import snapshot_of
 from sqlalchemy import select
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import is_trial, untried
+from pipeline_tasks.recipe import is_trial, trial_of, untried
 
 DEFAULT = "web"
 """The recipe of the DAG `refine`; that of another one has the recipe's name behind it."""
@@ -56,6 +56,15 @@ class SnapshotRun:
 def dag_of(recipe: str) -> str:
     """Return the DAG that refines snapshots by a recipe."""
     return "refine" if recipe == DEFAULT else f"refine_{recipe}"
+
+
+def recipes_with_runs() -> list[str]:
+    """Return the recipes whose DAG has a run, and their trials, sorted."""
+    with create_session() as session:
+        every = session.scalars(select(DagRun.dag_id).distinct())
+        named = {dag for dag in every if dag == dag_of(DEFAULT) or dag.startswith(f"{dag_of(DEFAULT)}_")}
+    recipes = [DEFAULT if dag == dag_of(DEFAULT) else dag.removeprefix(f"{dag_of(DEFAULT)}_") for dag in named]
+    return sorted([*recipes, *map(trial_of, recipes)])
 
 
 def newest_runs(recipe: str, root: str) -> dict[str, SnapshotRun]:

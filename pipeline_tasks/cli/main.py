@@ -37,7 +37,7 @@ COMMANDS = {
     "export": Entry("cli.export", "write a training dataset in the format of another trainer", supervised=True),
     "demo": Entry("demo.show", "write two small crawl snapshots, refine both, compare with the truth", supervised=True),
     "up": Entry("cli.up", "start Airflow's web UI on this machine with everything embedded", supervised=True),
-    "status": Entry("inspect.status", "list published, retracted and stale snapshots"),
+    "status": Entry("inspect.status", "list snapshots: published, retracted, stale, and those whose run stopped"),
     "versions": Entry("inspect.versions", "list every published version, and whether it still counts"),
     "diff": Entry("inspect.diff", "compare two versions: settings, rows, distributions, documents by id"),
     "funnel": Entry("inspect.funnel", "documents, bytes and reasons from stage to stage"),

@@ -1,21 +1,23 @@
 """Gives the state of every snapshot of a recipe from the root and its ledger, by few reads: one summary a version."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pipeline_tasks.inspect.staleness import stale_among
+from pipeline_tasks.inspect.unpublished import UnpublishedRun, runs_among
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.database import Row
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.summary import Summary, read_summary
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.recipe import COMPOSE
 
-State = Literal["published", "approved", "partial", "stale", "retracted", "refused"]
-"""What the root says of a snapshot: `approved` is published after a person let a refused gate pass.
+State = Literal["published", "approved", "partial", "stale", "retracted", "refused", "failed", "unfinished"]
+"""What the root and its ledger say of a snapshot: `approved` is published after a person let a refused gate pass.
 
-`partial` is published without partitions that failed every try.
+`partial` is published without partitions that failed every try. The last three are of a run that published nothing.
 """
 
 
@@ -23,7 +25,8 @@ State = Literal["published", "approved", "partial", "stale", "retracted", "refus
 class SnapshotState:
     """The state of a snapshot and what to do next ("" if nothing); `version` and `summary` are of its newest version.
 
-    `versions` counts those that were published, `cost` is in dollars by the ledger's prices.
+    `versions` counts those that were published, `cost` is in dollars by the ledger's prices. `run` is a run that is
+    newer than the version, or the only one, and has published nothing; beside a version its next step is its own.
     """
 
     snapshot: str
@@ -33,11 +36,12 @@ class SnapshotState:
     summary: Summary | None = None
     versions: int = 0
     cost: float | None = None
+    run: UnpublishedRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The snapshots of a recipe in order, with retracted and refused ones; `builds` is whether they are builds."""
+    """The snapshots of a recipe in order, with those that are not published; `builds` is whether they are builds."""
 
     recipe: str
     snapshots: tuple[SnapshotState, ...]
@@ -58,31 +62,39 @@ class Overview:
 Costs = Mapping[int, Mapping[str, Any]]
 """Rows of the ledger's query `cost_of_tokens`, by version number."""
 
+_QUERIES = ("cost_of_tokens", "runs", "failures")
+
+_Records = Mapping[str, Sequence[Row]]
+"""The rows of the ledger by these queries."""
+
 
 def overviews(root: str) -> list[Overview]:
-    """Return the overview of every recipe that has published into `root` or was refined into it."""
+    """Return the overview of every recipe that has published into `root`, or has a run in its ledger."""
     with Ledger.open(ledger_of(root)) as ledger:
-        costs, states = ledger.query("cost_of_tokens"), ledger.query("status")
+        records = {name: ledger.query(name) for name in _QUERIES}
     published = version_log.recipes(root)
-    names = published + sorted({row["recipe"] for row in states} - {*published, ""})
-    return [overview for name in names if (overview := _overview(root, name, costs, states)).snapshots]
+    run = {row["recipe"] for name in ("runs", "failures") for row in records[name]}
+    names = published + sorted(run - {*published, ""})
+    return [overview for name in names if (overview := _overview(root, name, records)).snapshots]
 
 
 def overview_of(root: str, recipe: str) -> Overview:
     """Return the overview of one recipe; the summaries of others are not read."""
     with Ledger.open(ledger_of(root)) as ledger:
-        return _overview(root, recipe, ledger.query("cost_of_tokens"), ledger.query("status"))
+        return _overview(root, recipe, {name: ledger.query(name, recipe=recipe) for name in _QUERIES})
 
 
-def _overview(
-    root: str, recipe: str, costs: Iterable[Mapping[str, Any]], states: Iterable[Mapping[str, Any]]
-) -> Overview:
+def _overview(root: str, recipe: str, records: _Records) -> Overview:
     entries = version_log.log(root, recipe)
     newest = dict(sorted({entry.snapshot: entry for entry in entries}.items()))
-    numbers = {row["number"]: row for row in costs if row["recipe"] == recipe}
+    numbers = {row["number"]: row for row in records["cost_of_tokens"] if row["recipe"] == recipe}
     known = _published(root, entries, [entry for entry in newest.values() if isinstance(entry, Version)], numbers)
     known += [_retracted(root, entry) for entry in newest.values() if isinstance(entry, Retraction)]
-    known += [_refused(row) for row in states if row["recipe"] == recipe and _is_refused(row, newest)]
+    runs = runs_among(root, recipe, records["runs"], records["failures"])
+    known = [replace(state, run=runs.get(state.snapshot)) for state in known]
+    known += [
+        SnapshotState(name, run.state, run.next_step, run=run) for name, run in runs.items() if name not in newest
+    ]
     builds = any(COMPOSE in state.version.manifests for state in known if state.version)
     return Overview(recipe, tuple(sorted(known, key=lambda state: state.snapshot)), builds)
 
@@ -124,14 +136,3 @@ def _next_step(summary: Summary, stale: str) -> str:
 def _retracted(root: str, entry: Retraction) -> SnapshotState:
     undo = f"`refinery retract --undo {entry.snapshot} {root} --recipe {entry.recipe}` publishes it again"
     return SnapshotState(entry.snapshot, "retracted", f"{entry.account}; {undo}", versions=len(entry.retracts))
-
-
-def _is_refused(row: Mapping[str, Any], newest: Mapping[str, Version | Retraction]) -> bool:
-    """Return whether the ledger has a refused gate of a snapshot that has no entry in the log."""
-    return bool(row["refused"]) and row["snapshot"] not in newest
-
-
-def _refused(row: Mapping[str, Any]) -> SnapshotState:
-    return SnapshotState(
-        row["snapshot"], "refused", "read the verdict, then mend the data or override the gate", cost=row["cost_usd"]
-    )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.embedded.airflow_home import PROJECT
-from pipeline_tasks.errors import GateRefused, SnapshotIncomplete
+from pipeline_tasks.errors import BudgetExceeded, GateRefused, SnapshotIncomplete
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest
@@ -108,6 +108,9 @@ def test_a_refused_gate_ends_the_run_until_a_person_says_why_it_may_pass(
     assert "the recipe's bound" in refused.stderr
     assert "override" in refused.stderr
     assert "Traceback" not in refused.stderr
+    funnel = refinery("funnel", tmp_path / "root").stdout.splitlines()
+    assert funnel[0] == "small snapshot 2026-11-19, which is not published"
+    assert funnel[-1].startswith("stopped at extract (refused ")
     passed = refinery(*words(tmp_path, crawl, "--override", "extract=a crawl of one site", recipe=strict))
     assert passed.returncode == 0, passed.stderr
     assert "\n  slowest   " in passed.stdout
@@ -116,6 +119,24 @@ def test_a_refused_gate_ends_the_run_until_a_person_says_why_it_may_pass(
     root = str(tmp_path / "root")
     verdict = read_verdict(root, version_log.current(root, "small").verdicts["extract"])
     assert (verdict.outcome, verdict.override) == ("warn", "a crawl of one site")
+
+
+def test_a_stage_that_fails_is_named_by_the_commands_that_look_at_the_root(tmp_path: Path, refinery: Refinery) -> None:
+    """The callback that Airflow calls records the error; `refinery run` calls the same."""
+    day = tmp_path / "2026-11-19"
+    day.mkdir()
+    lines = [json.dumps({"text": f"The ferry number {number} leaves the harbor. " * 5}) for number in range(9)]
+    (day / "a.jsonl").write_text("\n".join([*lines, *["{no JSON"] * 9]))
+    budget = RECIPE.replace("partitions: 2", "error_budget: {share: 0.01, rows: 1}")
+    failed = refinery(*words(tmp_path, day, recipe=budget))
+    assert failed.returncode == BudgetExceeded.exit_code, failed.stderr
+    status = refinery("status", tmp_path / "root")
+    assert "not published: stopped at ingest (failed " in status.stdout
+    assert "BudgetExceeded: " in status.stdout
+    (day / "a.jsonl").write_text("\n".join(lines))
+    done = refinery(*words(tmp_path, day, recipe=budget))
+    assert done.returncode == 0, done.stderr
+    assert "not published" not in refinery("status", tmp_path / "root").stdout
 
 
 def test_errors_are_one_paragraph_that_says_what_to_do(tmp_path: Path, crawl: Path, refinery: Refinery) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.gate.verdicts import read_verdict
+from pipeline_tasks.inspect.unpublished import unpublished_runs
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from tests.airflow_server import Airflow, Server, land, until
@@ -52,6 +53,11 @@ def form(airflow: Airflow, gate: str) -> Any:
 def decide(airflow: Airflow, gate: str, option: str, done: Callable[[], bool], **params: Any) -> None:
     """Answer as often as the gate asks, until `done`."""
     airflow.decide(RUN, gate, partial(airflow.answer, RUN, gate, option, **params), done)
+
+
+def why_stopped(root: str) -> str:
+    """Return why the day's run has stopped, as commands and pages say it."""
+    return unpublished_runs(root, DATASET)[DAY].why
 
 
 def log_of(airflow: Airflow, run: str, gate: str) -> list[dict[str, Any]]:
@@ -138,6 +144,7 @@ def test_a_person_approves_in_the_web_ui_what_a_gate_refused_and_is_recorded(
     assert "clear this task, and approve it" in text
     assert "Traceback" not in text
     assert not any(entry.get("error_detail") for entry in log_of(ada, RUN, "extract.gate"))
+    waits_for("It was rejected: the site is down (ada, 20", partial(why_stopped, server.root(DATASET)))
 
     airflow.clear(RUN, "extract.gate")
     airflow.waits_until(RUN, "awaiting_input", "extract.gate")

@@ -29,6 +29,7 @@ COLORS = {
     "running": "--plot-1",
     "waiting": "--plot-3",
     "queued": "--plot-5",
+    "unfinished": "--brand",
     "landed": "--idle",
 }
 """The color of each state; in the legend are those that occur."""
