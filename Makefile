@@ -15,7 +15,7 @@ MEMORY_DISK := $(shell test -w /dev/shm && df -Pk /dev/shm | awk 'NR == 2 && $$4
 PYTEST := $(if $(MEMORY_DISK),TMPDIR=$(MEMORY_DISK)) $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test suite nightly nightly-suite train-test fortnight-test cluster-test compose-test lint up clean requirements sbom bench
+.PHONY: help demo quick test suite nightly nightly-suite train-test fortnight-test cluster-test compose-test lint up wheel clean requirements sbom bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,8 +63,13 @@ up: $(VENV)/.installed ## Start Airflow's web UI on this machine with everything
 bench: $(VENV)/.installed-dev ## Measure stages and the whole run (needs minutes)
 	@$(BIN)/python benchmarks/stages.py
 
+wheel: $(VENV)/.installed ## Build the wheel that an Airflow of your own installs, in dist/
+	@rm -rf build dist # setuptools would put modules of earlier builds into it
+	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/*.whl
+
 clean: ## Remove the environment, caches and the demo's output
-	rm -rf $(VENV) $(TRAIN) .refinery .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache *.egg-info
+	rm -rf $(VENV) $(TRAIN) .refinery .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist *.egg-info
 
 requirements: $(VENV)/.uv ## Resolve pyproject.toml into the pinned requirements files
 	$(BIN)/uv pip compile -q pyproject.toml --extra refine --python-version 3.11 --generate-hashes -o requirements.txt
@@ -86,7 +91,7 @@ $(VENV)/.uv:
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.uv requirements.txt pyproject.toml
+$(VENV)/.installed: $(VENV)/.uv requirements.txt pyproject.toml setup.py
 	@echo "Installing $$(grep -c '==' requirements.txt) packages into $(VENV) ..."
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes --compile-bytecode -q -r requirements.txt
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install -q --no-deps --no-build-isolation -e .
@@ -94,7 +99,7 @@ $(VENV)/.installed: $(VENV)/.uv requirements.txt pyproject.toml
 	@touch $@
 
 # The base package alone must load a dataset; then comes torch, by pip, which knows builds for machines without a GPU.
-$(TRAIN)/.installed: tests/training/requirements.txt pyproject.toml
+$(TRAIN)/.installed: tests/training/requirements.txt pyproject.toml setup.py
 	@test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
 	@$(TRAIN)/bin/python -m pip install -q --disable-pip-version-check -e .
 	@$(TRAIN)/bin/python -c 'import pipeline_tasks.training.dataset, pipeline_tasks.training.s3_folder'

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
 from pipeline_tasks.constraints import PlainWord, Range, Ratio, Weight, Word
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.shipped import shipped
 from pipeline_tasks.stage import EngineName, Stage
 from pipeline_tasks.yaml_file import read_yaml
 
@@ -66,7 +67,7 @@ MAX_PARTITIONS = 1024
 Partitions = Annotated[int, Range(0, MAX_PARTITIONS)]
 """Partitions of a stage; 0: as many as the bytes of its input ask for."""
 
-RECIPES = Path(__file__).parent.parent / "dags" / "recipes"
+RECIPES = shipped("dags") / "recipes"
 BUILDS = RECIPES / "build"
 """The folder of recipes that build a training dataset from versions; those beside it refine snapshots."""
 

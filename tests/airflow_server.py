@@ -19,8 +19,8 @@ from urllib.parse import quote
 
 import psutil
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from tests.archives import http, response, zipped
+from tests.embedded import PROJECT
 from tests.s3_server import free_port
 
 USERS = {"admin": "admin", "ada": "user", "vera": "viewer"}
@@ -222,11 +222,15 @@ class Server:
     def root(self, dataset: str) -> str:
         return str(self.folder / dataset / "root")
 
+    def api(self, dataset: str) -> Airflow:
+        """Return the API, which speaks of the DAG of a dataset."""
+        passwords = json.loads((self.folder / "home/airflow/simple_auth_manager_passwords.json.generated").read_text())
+        return Airflow(self.url, passwords, f"refine_{dataset}", self.log_file)
+
     @contextmanager
     def airflow(self, dataset: str) -> Iterator[Airflow]:
         """Unpause the DAG of a dataset; yield the API, which speaks of it."""
-        passwords = json.loads((self.folder / "home/airflow/simple_auth_manager_passwords.json.generated").read_text())
-        api = Airflow(self.url, passwords, f"refine_{dataset}", self.log_file)
+        api = self.api(dataset)
         until(api.is_known, lambda: f"{api.dag} was not read: {self.log}")
         api.pause(paused=False)
         try:

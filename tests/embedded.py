@@ -10,7 +10,9 @@ from pipeline_tasks.embedded import airflow_home
 _homes: list[Path] = []
 """The home of this process's Airflow, once it has one: Airflow reads its settings when it is imported."""
 
-PLUGINS = airflow_home.PROJECT / "plugins"
+PROJECT = Path(__file__).parents[1]
+
+PLUGINS = PROJECT / "plugins"
 
 
 def embed(home: Path) -> dict[str, str]:

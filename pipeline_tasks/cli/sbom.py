@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-PROJECT = Path(__file__).resolve().parents[2]
+from pipeline_tasks.shipped import checkout
 
 _PACKAGE = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^ ;\\]+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
@@ -48,7 +48,7 @@ def _sha256(digest: str) -> dict[str, str]:
 
 def bill(requirements: str) -> dict[str, Any]:
     """Return the bill of materials of this release with these requirements."""
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((checkout() / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     digest = hashlib.sha256(requirements.encode()).hexdigest()
     libraries = list(components(requirements))
     reference = f"pkg:pypi/{project['name']}@{project['version']}"
@@ -66,5 +66,5 @@ def bill(requirements: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else PROJECT / "requirements.txt"
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else checkout() / "requirements.txt"
     sys.stdout.write(json.dumps(bill(path.read_text(encoding="utf-8")), indent=1) + "\n")

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
+from pipeline_tasks.demo.show import FOLDER
 from pipeline_tasks.embedded import airflow_home
 from pipeline_tasks.embedded.loops import ensure_compiled
 from pipeline_tasks.errors import RecipeError
@@ -102,10 +103,10 @@ def _welcome(home: Path, env: Mapping[str, str]) -> str:
 
 def _first_run() -> str:
     """Return how to refine the demo's crawl by hand, or how to write it."""
-    crawl = airflow_home.state_folder() / "demo" / "crawl"
+    crawl = Path(FOLDER).absolute() / "crawl"
     days = sorted(promise.parent.name for promise in crawl.glob("*/snapshot.json"))
     if not days:
-        return "  nothing to refine yet? `make demo` writes a small crawl\n"
+        return "  nothing to refine yet? `refinery demo` writes a small crawl\n"
     return f"  to try it: trigger `refine` with input = {crawl}/{{snapshot}} and snapshot = {days[0]}\n"
 
 

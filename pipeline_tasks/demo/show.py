@@ -16,6 +16,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.decoding import decoder_of
 from pipeline_tasks.publish.published_tokens import open_published
 from pipeline_tasks.recipe import ENGINES, RECIPES
+from pipeline_tasks.shipped import is_checkout
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 RECIPE = "demo"
@@ -49,12 +50,13 @@ def show(folder: Path, engine: str = "") -> int:
         if code := run(RunOptions(str((crawl / snapshot).absolute()), root, snapshot, recipe, engine=engine)):
             return code
     print_lines(_result_lines(root, planted))
+    refinery, up = (".venv/bin/refinery", "make up") if is_checkout() else ("refinery", "refinery up")
     print_lines(
         (
             f"\nThe whole demo took {time.perf_counter() - started:.0f} s. Look further:",
-            f"  .venv/bin/refinery trace {root} --recipe demo --random 3",
-            f"  .venv/bin/refinery verify {root} --recipe demo",
-            "  make up    # the same DAGs in Airflow's web UI",
+            f"  {refinery} trace {root} --recipe demo --random 3",
+            f"  {refinery} verify {root} --recipe demo",
+            f"  {up}    # the same DAGs in Airflow's web UI",
         )
     )
     return 0

@@ -14,8 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from pipeline_tasks.errors import RecipeError
-
-PROJECT = Path(__file__).resolve().parents[2]
+from pipeline_tasks.shipped import PACKAGE, checkout, is_checkout, python_path, shipped
 
 PORT = 8080
 
@@ -23,8 +22,10 @@ CONNECTION = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 
 
 def state_folder() -> Path:
-    """Return the folder of this machine's state: `REFINERY_HOME`, else `.refinery` in the project."""
-    return Path(os.environ.get("REFINERY_HOME") or PROJECT / ".refinery").absolute()
+    """Return the folder of this machine's state: `REFINERY_HOME`, else `.refinery` in the checkout, else at home."""
+    if named := os.environ.get("REFINERY_HOME"):
+        return Path(named).absolute()
+    return (checkout() if is_checkout() else Path.home()) / ".refinery"
 
 
 def numba_folder() -> str:
@@ -61,20 +62,13 @@ def environment(home: Path) -> dict[str, str]:
     }
     fixed = {
         "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(shipped("dags")),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(PACKAGE.parent / "plugins"),
         CONNECTION: _sqlite(home / "airflow.db"),
-        "PYTHONPATH": os.pathsep.join(_python_path()),
+        "PYTHONPATH": python_path(),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
     }
     return {key: os.environ.get(key, value) for key, value in defaults.items()} | fixed
-
-
-def _python_path() -> list[str]:
-    """Return the import path: the package, and the plugins folder (the triggerer imports our trigger by name)."""
-    inherited = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
-    ours = [str(PROJECT), str(PROJECT / "plugins")]
-    return [*ours, *(folder for folder in inherited if folder not in ours)]
 
 
 def secret(home: Path, name: str) -> str:

@@ -31,6 +31,7 @@ from pipeline_tasks.landing.folder import refuse_overlap, require_place
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import RAY, SPARK, Recipe, engine_of, load_build, load_recipe, trial_of
 from pipeline_tasks.run.recipe_faults import check_recipe
+from pipeline_tasks.shipped import shipped
 from pipeline_tasks.store.storage import require_folder, require_root, require_usable
 
 
@@ -188,7 +189,7 @@ def _environment(dag: _Dag) -> Iterator[None]:
     before = {name: os.environ[name] for name in settings if name in os.environ}
     os.environ.update(settings)
     for folder in reversed(os.environ["PYTHONPATH"].split(os.pathsep)):
-        if folder not in sys.path:
+        if folder and folder not in sys.path:
             sys.path.insert(0, folder)
     try:
         yield
@@ -219,7 +220,7 @@ def _run_dag(dag: _Dag, params: Mapping[str, Any], connected: frozenset[str]) ->
     """Wire a DAG and walk it; engines that are not `connected` start while Airflow is imported."""
     needed = engines_of(dag.recipe, params["engines"])
     early_start.start_engines(needed - connected)
-    sys.path.insert(0, str(airflow_home.PROJECT / "dags"))
+    sys.path.insert(0, str(shipped("dags")))
     try:
         wiring = importlib.import_module(dag.module)
     finally:

@@ -5,13 +5,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from math import inf, isfinite
-from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.estimates import Facts
+from pipeline_tasks.shipped import shipped
 
-EXPECTATIONS = Path(__file__).parents[2] / "expectations"
+EXPECTATIONS = shipped("expectations")
 """Suites in Great Expectations' own JSON: `every_stage`, and one suite per stage, of the stage's name."""
 
 EVERY = "every_stage"

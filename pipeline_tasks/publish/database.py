@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, RefineryError, StorageBusy
+from pipeline_tasks.shipped import shipped
 from pipeline_tasks.store.local_store import os_errors
 
-SQL = Path(__file__).parents[2] / "sql"
+SQL = shipped("sql")
 
 WAIT = 60
 """Seconds that a writer waits for another one."""

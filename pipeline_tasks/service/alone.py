@@ -12,8 +12,7 @@ from pipeline_tasks import errors
 from pipeline_tasks.recipe import LOCAL, Resources
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.requests import Reply, encode, raise_refusal
-
-PROJECT = Path(__file__).resolve().parents[2]
+from pipeline_tasks.shipped import python_path
 
 TEXT = 300
 """Characters of an error's text that are kept."""
@@ -41,7 +40,7 @@ def refine_alone(request: RefineRequest) -> Reply:
         asked.write_text(json.dumps({**encode(request), "reply": str(answered)}))
         finished = subprocess.run(  # noqa: S603 -- our own interpreter and module
             [sys.executable, "-m", "pipeline_tasks", str(asked)],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])},
+            env={**os.environ, "PYTHONPATH": python_path()},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,

@@ -25,9 +25,9 @@ from typing import NamedTuple
 from pipeline_tasks.errors import JobLost
 from pipeline_tasks.service.dispatch import Dispatcher
 from pipeline_tasks.service.requests import Reply, Request, encode, raise_refusal
+from pipeline_tasks.shipped import PACKAGE, python_path
 from pipeline_tasks.store import temporary
 
-PACKAGE = Path(__file__).resolve().parents[1]
 IDLE = 600.0
 """Seconds without a request after which the daemon exits."""
 PATIENCE = 120.0
@@ -116,8 +116,8 @@ def start_lasting(
     module: str, arguments: Sequence[str], log: Path, variables: Mapping[str, str] = MappingProxyType({})
 ) -> "subprocess.Popen[bytes]":
     """Start a module of this package as a process that outlives this one; what it prints is appended to `log`."""
-    path = os.pathsep.join([str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")])
-    command, env = [sys.executable, "-m", module, *arguments], {**os.environ, "PYTHONPATH": path, **variables}
+    command = [sys.executable, "-m", module, *arguments]
+    env = {**os.environ, "PYTHONPATH": python_path(), **variables}
     with log.open("ab") as sink:
         return subprocess.Popen(  # noqa: S603 -- our own interpreter and module
             command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=env, start_new_session=True

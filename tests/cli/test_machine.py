@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.embedded.machine import named
 from pipeline_tasks.errors import JobLost, NoSpace, RecipeError, RefineryError, StorageBusy
+from tests.embedded import PROJECT
 
 
 def test_a_small_limit_of_addresses_is_named_before_anything_starts() -> None:

@@ -7,7 +7,8 @@ import sys
 
 import jsonschema
 
-from pipeline_tasks.cli.sbom import PROJECT, bill
+from pipeline_tasks.cli.sbom import bill
+from tests.embedded import PROJECT
 
 REQUIREMENTS = (PROJECT / "requirements.txt").read_text()
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import boto3
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from tests.cluster.airflow_api import Airflow
 from tests.cluster.containers import wait_until
+from tests.embedded import PROJECT
 
 BUCKET = "refinery"
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from tests.cluster.containers import wait_until
+from tests.embedded import PROJECT
 from tests.test_compose import COMPOSE
 
 PROJECT_NAME = "refinery-compose-test"

@@ -8,8 +8,8 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from tests.compose.docker import docker
+from tests.embedded import PROJECT
 from tests.test_compose import COMPOSE
 
 HERE = Path(__file__).parent

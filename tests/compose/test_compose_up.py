@@ -15,12 +15,12 @@ import pytest
 import yaml
 
 from pipeline_tasks.demo.crawl import write_crawl
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from tests.cluster.airflow_api import Airflow
 from tests.cluster.stack import SECONDS, Stack, embedded_run, land, wait_for_task, written
 from tests.compose import browser
 from tests.compose.docker import Services, docker, missing
 from tests.compose.images import images
+from tests.embedded import PROJECT
 from tests.s3_server import free_port
 from tests.test_compose import EXAMPLE, ONCE, OURS, THEIRS
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
-from tests.embedded import embed
+from tests.embedded import PROJECT, embed
 
 Parse = Callable[..., dict[str, Any]]
 

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.errors import GateRefused
 from tests.airflow_server import land
 from tests.channels import Hooks, serving
 from tests.commands import Done, Refinery
-from tests.embedded import PLUGINS, embed
+from tests.embedded import PLUGINS, PROJECT, embed
 from tests.s3_server import free_port
 
 pytestmark = pytest.mark.slow

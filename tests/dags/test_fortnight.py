@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish import version_log
 from tests.airflow_server import PATIENCE, Airflow, Server, airflow_server, archive_of, until
 from tests.archives import http, response, zipped
+from tests.embedded import PROJECT
 
 pytestmark = [pytest.mark.fortnight, pytest.mark.nightly, pytest.mark.timeout(5400)]
 

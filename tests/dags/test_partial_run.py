@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.errors import GateRefused
 from pipeline_tasks.inspect.overview import overview_of
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.manifest import PARTITION
 from pipeline_tasks.publish import version_log
 from tests.commands import Refinery
+from tests.embedded import PROJECT
 from tests.poison import POISON, poisoned
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.recipe import BUILDS, load_recipe, recipe_names, stage_card
+from tests.embedded import PROJECT
 
 RECIPES = recipe_names()
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
-from pipeline_tasks.errors import BudgetExceeded, GateRefused, SnapshotIncomplete
+from pipeline_tasks.errors import GateRefused, SnapshotIncomplete
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest
 from tests.archives import http, response, zipped
 from tests.commands import Refinery
+from tests.embedded import PROJECT
 from tests.faulty_s3 import FaultyS3
 
 pytestmark = pytest.mark.slow

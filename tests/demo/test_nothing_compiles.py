@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
+from tests.embedded import PROJECT
 
 
 @pytest.mark.slow

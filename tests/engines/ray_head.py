@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost
+from tests.embedded import PROJECT
 from tests.s3_server import free_port
 
 HOST = f"127.200.{os.getpid() // 250 % 250}.{1 + os.getpid() % 250}"

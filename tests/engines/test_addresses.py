@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.engines.address import FORMS, Place, ray_address, spark_address
 from pipeline_tasks.engines.choose import engine, start
 from pipeline_tasks.errors import RecipeError
@@ -18,6 +17,7 @@ from tests.archives import response, zipped
 from tests.chain import command
 from tests.commands import Refinery
 from tests.dags.test_run import page
+from tests.embedded import PROJECT
 from tests.engines.ray_head import RayHead, ray_head
 from tests.refining import commit_parent, refined
 from tests.toys import table

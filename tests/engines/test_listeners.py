@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
+from tests.embedded import PROJECT
 
 pytestmark = pytest.mark.slow
 

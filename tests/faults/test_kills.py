@@ -18,9 +18,9 @@ import psutil
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from tests.archives import response, zipped
 from tests.dags.test_run import page
+from tests.embedded import PROJECT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.requests import encode
 from pipeline_tasks.stage import Secret
 from pipeline_tasks.stages.scrub_pii import KEY_VARIABLE
 from pipeline_tasks.store.reading import read_manifest
+from tests.embedded import PROJECT
 from tests.stages.test_scrub_pii_key import KEY, holders, page
 
 pytestmark = pytest.mark.slow

@@ -13,11 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service import daemon
 from pipeline_tasks.service.requests import LandRequest
+from tests.embedded import PROJECT
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.plan import RefineRequest
@@ -23,6 +22,7 @@ from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import LandRequest, RecordRequest, SpansRequest
 from pipeline_tasks.service.session import LOST, REPLIED, Session, Watch, open_jobs
 from tests.cluster.containers import wait_until
+from tests.embedded import PROJECT
 from tests.faulty_s3 import faulty_s3
 from tests.s3_server import S3Server
 

@@ -18,8 +18,9 @@ from pipeline_tasks.cli.reference.options import options_page
 from pipeline_tasks.cli.reference.outputs import outputs_of
 from pipeline_tasks.cli.reference.stages import stages_page
 from pipeline_tasks.cli.reference.walk import renewed
+from pipeline_tasks.shipped import PACKAGE, checkout
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = PACKAGE.parent / "docs"
 FOLDER = DOCS / "reference"
 
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -34,7 +35,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write all generated pages; with `--outputs`, the outputs of commands, too."""
+    """Write all generated pages; with `--outputs`, the outputs of commands, too. RecipeError outside of a checkout."""
     parser = argparse.ArgumentParser(prog="python -m pipeline_tasks.cli.reference", description=__doc__)
     parser.add_argument(
         "--outputs",
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "FOLDER has is not run again",
     )
     options = parser.parse_args(arguments)
+    checkout()  # a wheel has no pages
     for name, page in PAGES.items():
         (FOLDER / name).write_text(page(), encoding="utf-8")
     if options.outputs:

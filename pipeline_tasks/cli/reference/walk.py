@@ -20,8 +20,7 @@ import yaml
 
 from pipeline_tasks.cli.reference.outputs import files_of, with_outputs
 from pipeline_tasks.recipe import LOCAL, RECIPES
-
-PROJECT = Path(__file__).parents[3]
+from pipeline_tasks.shipped import python_path
 
 Run = Callable[[Path, Sequence[str]], str]
 """How a command is run: in a folder, with arguments of `refinery`; the answer is what it prints."""
@@ -96,11 +95,10 @@ class Walk:
 
 def in_process_of_its_own(folder: Path, arguments: Sequence[str]) -> str:
     """Run a command of `refinery` as a shell does; return what it prints."""
-    path = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))
     return subprocess.run(  # noqa: S603 -- this interpreter, our commands
         [sys.executable, "-m", "pipeline_tasks.cli", *arguments],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": path},
+        env=os.environ | {"PYTHONPATH": python_path()},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -1,0 +1,55 @@
+"""Where the code finds what ships with it, and what another process needs to import it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks import shipped as module
+from pipeline_tasks.cli import reference
+from pipeline_tasks.embedded import airflow_home
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.shipped import checkout, python_path, shipped
+from tests.embedded import PROJECT
+
+
+@pytest.fixture
+def site_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of an installed wheel, of which the code now thinks that it runs from there."""
+    for name in ("dags", "expectations", "sql"):
+        (tmp_path / "pipeline_tasks" / name).mkdir(parents=True)
+    monkeypatch.setattr(module, "PACKAGE", tmp_path / "pipeline_tasks")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["dags", "expectations", "sql"])
+def test_a_checkout_has_its_folders_beside_the_package_and_a_wheel_in_it(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    assert shipped(name) == PROJECT / name
+    site_packages: Path = request.getfixturevalue("site_packages")
+    assert shipped(name) == site_packages / "pipeline_tasks" / name
+
+
+def test_another_process_finds_a_checkout_and_its_plugins_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", "/elsewhere", str(PROJECT)]))
+    assert python_path().split(os.pathsep) == [str(PROJECT), str(PROJECT / "plugins"), "/elsewhere"]
+
+
+@pytest.mark.usefixtures("site_packages")
+def test_another_process_finds_a_wheel_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    assert python_path() == "/elsewhere"
+
+
+def test_what_needs_a_checkout_refuses_a_wheel(site_packages: Path) -> None:
+    for refused in (checkout, lambda: reference.main([])):
+        with pytest.raises(RecipeError, match=str(site_packages)):
+            refused()
+
+
+@pytest.mark.usefixtures("site_packages")
+def test_the_state_of_a_wheel_is_at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("REFINERY_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert airflow_home.state_folder() == tmp_path / ".refinery"
