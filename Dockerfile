@@ -21,7 +21,7 @@ RUN useradd --uid 50000 --gid 0 --create-home refinery \
     && mkdir -p /opt/airflow/logs /scratch \
     && chown -R 50000:0 /opt/airflow /scratch
 
-COPY pyproject.toml README.md /opt/refinery/
+COPY pyproject.toml setup.py README.md /opt/refinery/
 COPY pipeline_tasks /opt/refinery/pipeline_tasks
 COPY plugins /opt/refinery/plugins
 COPY dags /opt/refinery/dags
@@ -29,13 +29,15 @@ COPY sql /opt/refinery/sql
 COPY expectations /opt/refinery/expectations
 COPY deploy/image /opt/refinery/deploy/image
 
+# The code stays in its folder; this adds the entry points: Airflow's plugin, and the command `refinery`.
+RUN pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation -e /opt/refinery
+
 # numba knows a file by its time, to the nanosecond; a registry keeps whole seconds, and a pulled image would compile again.
 RUN find /opt/refinery -name '*.py' -exec sh -c 'touch --date="@$(stat --format=%Y "$1")" "$1"' sh {} \; \
     && python -m compileall -q /opt/refinery
 
 ENV AIRFLOW_HOME=/opt/airflow \
     AIRFLOW__CORE__DAGS_FOLDER=/opt/refinery/dags \
-    AIRFLOW__CORE__PLUGINS_FOLDER=/opt/refinery/plugins \
     PYTHONPATH=/opt/refinery:/opt/refinery/plugins \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \

@@ -369,6 +369,15 @@ def test_the_image_holds_what_services_need() -> None:
             assert f"!{name}" in ignored, name
 
 
+def test_the_plugin_comes_by_its_entry_point_and_not_from_a_folder() -> None:
+    """A folder would register it a second time, as modules of the same names with classes of their own."""
+    assert re.search(
+        r"^RUN pip install .*--no-deps .*-e /opt/refinery$", (PROJECT / "Dockerfile").read_text(), re.MULTILINE
+    )
+    deployed = [PROJECT / "Dockerfile", COMPOSE, EXAMPLE, *(PROJECT / "deploy").rglob("*.*")]
+    assert [path.name for path in deployed if "PLUGINS_FOLDER" in path.read_text()] == []
+
+
 # --- What services run --------------------------------------------------------------------------------------------------
 
 

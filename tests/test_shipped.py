@@ -8,6 +8,7 @@ import pytest
 from pipeline_tasks import shipped as module
 from pipeline_tasks.cli import reference
 from pipeline_tasks.embedded import airflow_home
+from pipeline_tasks.embedded.airflow_home import require_plugin
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.shipped import checkout, python_path, shipped
 from tests.embedded import PROJECT
@@ -53,3 +54,32 @@ def test_the_state_of_a_wheel_is_at_home(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.delenv("REFINERY_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert airflow_home.state_folder() == tmp_path / ".refinery"
+
+
+def metadata(folder: Path, entry: str) -> str:
+    """Write the metadata of an installed package that registers a plugin of Airflow; return its folder."""
+    place = folder / "refinery-0.1.0.dist-info"
+    place.mkdir(parents=True)
+    (place / "METADATA").write_text("Metadata-Version: 2.1\nName: refinery\nVersion: 0.1.0\n")
+    (place / "entry_points.txt").write_text(f"[airflow.plugins]\n{entry}\n")
+    return str(folder)
+
+
+def test_this_environment_registers_the_plugin_once() -> None:
+    require_plugin()
+
+
+def test_a_plugin_that_is_registered_twice_or_not_at_all_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = "refinery = refinery_plugin:RefineryPlugin"
+    once, again = metadata(tmp_path / "once", ours), metadata(tmp_path / "again", ours)
+    other = metadata(tmp_path / "other", "other = other_plugin:OtherPlugin")
+    monkeypatch.setattr("sys.path", [once, other])
+    require_plugin()
+    monkeypatch.setattr("sys.path", [once, again])
+    with pytest.raises(RecipeError, match=again):
+        require_plugin()
+    monkeypatch.setattr("sys.path", [other])
+    with pytest.raises(RecipeError, match="pip install"):
+        require_plugin()

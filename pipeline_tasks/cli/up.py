@@ -36,6 +36,7 @@ def answer(options: argparse.Namespace) -> int:
 def up(port: int) -> int:
     """Run `airflow standalone` in the foreground with everything embedded, until Ctrl-C."""
     _require_free(port)
+    airflow_home.require_plugin()
     home = airflow_home.state_folder() / "airflow"
     os.environ["AIRFLOW__API__PORT"] = str(port)
     env = airflow_home.environment(home)

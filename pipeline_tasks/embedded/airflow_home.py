@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 from pathlib import Path
 
 from pipeline_tasks.errors import RecipeError
@@ -19,6 +19,9 @@ from pipeline_tasks.shipped import PACKAGE, checkout, is_checkout, python_path, 
 PORT = 8080
 
 CONNECTION = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
+
+PLUGIN = ("airflow.plugins", "refinery")
+"""The group and the name of the plugin's entry point (`pyproject.toml`)."""
 
 
 def state_folder() -> Path:
@@ -63,12 +66,23 @@ def environment(home: Path) -> dict[str, str]:
     fixed = {
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(shipped("dags")),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(PACKAGE.parent / "plugins"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(home / "plugins"),  # the user's: ours comes by its entry point
         CONNECTION: _sqlite(home / "airflow.db"),
         "PYTHONPATH": python_path(),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
     }
     return {key: os.environ.get(key, value) for key, value in defaults.items()} | fixed
+
+
+def require_plugin() -> None:
+    """Raise RecipeError unless one installed package has the entry point by which Airflow finds the plugin."""
+    entries = [(entry, found) for found in distributions() for entry in found.entry_points]
+    places = [str(found.locate_file("")) for entry, found in entries if (entry.group, entry.name) == PLUGIN]
+    if len(places) != 1:
+        found = f"{len(places)} times ({', '.join(places)}): uninstall the package in all of them but one"
+        lacking = f"not at all: run `pip install --no-deps -e {PACKAGE.parent}` with {sys.executable}"
+        message = f"Airflow would find Refinery's plugin {found if places else lacking}"
+        raise RecipeError(message)
 
 
 def secret(home: Path, name: str) -> str:

@@ -23,10 +23,10 @@ from typing import Any
 
 import yaml
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost
 from tests.cluster.containers import Container, Containers, own_addresses, wait_until
+from tests.embedded import PROJECT
 from tests.s3_server import free_port
 from tests.test_compose import COMPOSE, EXAMPLE, fill, spark_conf
 
@@ -108,7 +108,6 @@ class Topology:
         return {
             "AIRFLOW_HOME": str(self.folder / "airflow"),
             "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
-            "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
             "PYTHONPATH": os.pathsep.join(map(str, (PROJECT, PROJECT / "plugins"))),
             "PYTHONUNBUFFERED": "1",
             "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR") or str(self.folder / "scratch" / "numba"),

@@ -84,9 +84,8 @@ def test_an_import_outside_the_contract_is_seen() -> None:
     assert imported(source) == {"engines.spark", "cli.main"}
 
 
-def test_airflow_executes_no_module_that_others_import() -> None:
+def test_airflow_executes_no_file_of_the_folder() -> None:
     """Where it had, a gate's refusal was of another class than the one that the failure callback knows: two messages."""
     from airflow._shared.module_loading import find_path_from_directory
 
-    executed = find_path_from_directory(str(PROJECT / "plugins"), ".airflowignore", "glob")
-    assert [Path(path).name for path in executed] == ["refinery_plugin.py"]
+    assert list(find_path_from_directory(str(PROJECT / "plugins"), ".airflowignore", "glob")) == []

@@ -26,6 +26,15 @@ def schedulers(root: psutil.Process) -> list[psutil.Process]:
     return [child for child in running if "scheduler" in child.cmdline()[1:4]]
 
 
+def test_the_plugin_is_registered_once(server: Server) -> None:
+    """By its entry point alone: a second copy would be an import error, and its alerts second messages."""
+    api = server.api("ordered")
+    plugins = api.call("GET", "/api/v2/plugins?limit=100")["plugins"]
+    [source] = [plugin["source"] for plugin in plugins if plugin["name"] == "refinery"]
+    assert "refinery_plugin:RefineryPlugin" in source
+    assert api.call("GET", "/api/v2/plugins/importErrors")["import_errors"] == []
+
+
 def test_it_listens_on_loopback_alone_and_a_scheduler_that_died_starts_again(server: Server) -> None:
     """The log servers of Airflow's scheduler and triggerer were on all interfaces, at 8793 and 8794.
 
