@@ -1,0 +1,108 @@
+"""The project as a wheel, in an environment of its own: with the packages of this one, and without its editable install."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numba
+from numba.core.caching import UserProvidedCacheLocator
+
+from pipeline_tasks.text.base.compiled import cache_folder
+from tests.embedded import PROJECT
+
+FOLDERS = ("pipeline_tasks", "plugins", "dags", "expectations", "sql")
+"""The folders of the checkout that an installed project needs."""
+
+OURS = ("refinery", "pipeline_tasks", "__editable__")
+"""How the names begin of what our own package puts into an environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An environment with the wheel, and the folder in which its commands run."""
+
+    python: Path
+    folder: Path
+
+    @property
+    def packages(self) -> Path:
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        return self.python.parents[1] / "lib" / version / "site-packages"
+
+    def run(self, *arguments: str | Path, **variables: str) -> "subprocess.CompletedProcess[str]":
+        """Run this Python in the folder, with nothing of this process's environment that could lead to the checkout."""
+        env = {"PATH": f"{self.python.parent}:{os.defpath}", "HOME": str(self.folder), "TMPDIR": str(self.folder)}
+        command = [str(self.python), *map(str, arguments)]
+        return subprocess.run(
+            command, cwd=self.folder, env=env | variables, capture_output=True, text=True, check=False, timeout=1700
+        )
+
+
+def source_files() -> Iterator[Path]:
+    """Yield the files of the checkout that an installed project needs, without what Python and numba make of them."""
+    for folder in FOLDERS:
+        for path in sorted((PROJECT / folder).rglob("*")):
+            made = {"__pycache__"} & set(path.parts) or path.suffix in {".nbi", ".nbc"} or path.name.startswith(".")
+            if path.is_file() and not made:
+                yield path.relative_to(PROJECT)
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel of a copy of the checkout: a build leaves files in the folder that it builds."""
+    source = folder / "source"
+    for path in [*source_files(), *map(Path, ("pyproject.toml", "setup.py", "README.md"))]:
+        (source / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(PROJECT / path, source / path)
+    _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, source)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def install(wheel: Path, folder: Path) -> Installed:
+    """Install a wheel into a new environment, beside links to all packages of this one but ours."""
+    venv.create(folder / "venv", symlinks=True)
+    here = Installed(folder / "venv" / "bin" / "python", folder / "work")
+    here.folder.mkdir()
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if not package.name.startswith((*OURS, "__pycache__")):
+            (here.packages / package.name).symlink_to(package)
+    _pip("--python", here.python, "install", "--no-deps", "--no-index", wheel)
+    return here
+
+
+def _pip(*arguments: str | Path) -> None:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, arguments)]
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def share_compiled(here: Installed, folder: Path) -> Path:
+    """Copy what numba has compiled of the checkout to where it looks for the same files, installed; return the cache.
+
+    It knows a file by its path, size and time; to compile all loops again takes minutes.
+    """
+    rooms = PROJECT / "pipeline_tasks" / "text"
+    for file in (
+        path for path in source_files() if path.suffix == ".py" and path.parts[:2] == ("pipeline_tasks", "text")
+    ):
+        stat = (PROJECT / file).stat()
+        os.utime(here.packages / file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    known = Path(cache_folder(numba.config.CACHE_DIR))
+    for room in sorted({path.parent for path in rooms.rglob("*.py")}):
+        compiled = known / _subpath(room)
+        if compiled.is_dir():
+            installed = here.packages / room.relative_to(PROJECT)
+            shutil.copytree(compiled, folder / known.name / _subpath(installed))
+    for mark in known.glob("compiled-*"):
+        shutil.copy(mark, folder / known.name)
+    return folder
+
+
+def _subpath(room: Path) -> str:
+    return str(UserProvidedCacheLocator.get_suitable_cache_subpath(str(room / "any.py")))
