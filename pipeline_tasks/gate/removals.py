@@ -44,7 +44,8 @@ CLUSTERS = Family(measure_clusters, {"cluster_share_max": "share of the rows tha
 def verify_similarity(subject: Subject) -> Facts:
     """Return the removed rows without a similarity of at least the threshold, and quantiles of the similarity.
 
-    Similarities are counted by hundredths, so a threshold between two of them is rounded down.
+    Similarities are counted by hundredths, so a threshold between two of them is rounded down. Only those of documents
+    with a band in common are counted, and with a threshold of 0, by which a shared band decides, any of them is proof.
     """
     if "similarity" not in subject.card.profiled:
         return {}
@@ -52,7 +53,7 @@ def verify_similarity(subject: Subject) -> Facts:
     column = profiles_of(manifest, "rejects").get("similarity", EMPTY)
     threshold = float(manifest.params.get("threshold", 0))
     lowest_bin = int(threshold * 100 + 1e-9)
-    proven = sum(count for key, count in column["bins"].items() if threshold > 0 and int(key) >= lowest_bin)
+    proven = sum(count for key, count in column["bins"].items() if int(key) >= lowest_bin)
     facts: Facts = {"unverified_edges": exact(sum(manifest.rejected.values()) - proven)}
     for at in (0.05, 0.5):
         facts[f"similarity_p{round(at * 100):02d}"] = quantile_of(column, at)
@@ -62,7 +63,9 @@ def verify_similarity(subject: Subject) -> Facts:
 SIMILARITY = Family(
     verify_similarity,
     {
-        "unverified_edges": "removed rows without a similarity of at least the threshold",
+        "unverified_edges": (
+            "removed rows without a measured similarity of at least the threshold to a document with a band in common"
+        ),
         "similarity_p05, similarity_p50": "quantiles of the similarity of removed rows",
     },
 )

@@ -26,6 +26,9 @@ WINNER = r'"winner":(?:"|\{[^{}]*"id":")(?P<id>[^"]+)"'
 
 SIMILARITY = r'"(?:jaccard|containment)":(?P<value>[0-9.eE+-]+)'
 
+NO_BAND = '"bands":0,'
+"""What evidence says of two documents that have no band in common, which are never a pair."""
+
 pc: Any = pyarrow.compute
 
 
@@ -61,11 +64,12 @@ def clusters(batch: Any) -> pa.Array:  # noqa: ANN401 -- a batch or table of row
 
 
 def similarity(batch: Any) -> pa.Array:  # noqa: ANN401 -- a batch or table of rows
-    """Return the similarity that was measured before a row was removed, null where none was."""
+    """Return the similarity that was measured before a row was removed, null where none was, or of no pair."""
     if "evidence" not in batch.schema.names:
         return pa.array([], pa.float64())
-    values = pc.struct_field(pc.extract_regex(_whole(batch, "evidence"), SIMILARITY), ["value"])
-    return values.cast(pa.float64())
+    evidence = _whole(batch, "evidence")
+    values = pc.struct_field(pc.extract_regex(evidence, SIMILARITY), ["value"]).cast(pa.float64())
+    return pc.if_else(pc.match_substring(evidence, NO_BAND), pa.scalar(None, pa.float64()), values)
 
 
 DERIVED: Mapping[str, Callable[[Any], pa.Array]] = {

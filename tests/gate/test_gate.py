@@ -23,14 +23,15 @@ from pipeline_tasks.gate.snapshots import SNAPSHOT_FACTS
 from pipeline_tasks.gate.suites import EVERY, load_suite
 from pipeline_tasks.gate.validation import validate
 from pipeline_tasks.gate.verdicts import judge, read_verdict
-from pipeline_tasks.manifest import schema_pairs
+from pipeline_tasks.manifest import Manifest, schema_pairs
+from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.removals import losses
 from pipeline_tasks.recipe import PUBLISH, STAGES, stage_card
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.store.shard_file import ShardWriter
 from tests.documents import documents as table_of
 from tests.gate.samples import SUITES, bad, healthy, judged, kept, numbers, stored
-from tests.refining import commit_parent, refined
+from tests.refining import commit_parent, refined, rows
 
 SORTED_BY_ID = ("dedup_exact", "dedup_minhash", "dedup_paragraphs")
 
@@ -191,24 +192,38 @@ def test_a_site_that_earlier_snapshots_have_is_no_loss_of_its_own(tmp_path: Path
     assert verdict.facts["site_own_loss_max"] == 0
 
 
-def test_removals_without_proof_are_refused(tmp_path: Path) -> None:
-    """Verification off: every edge is a guess. Documents too short to be compared are counted as bypassed."""
+@pytest.mark.parametrize("threshold", [0.8, 0])
+def test_removals_without_proof_are_refused(threshold: float, tmp_path: Path) -> None:
+    """At a threshold of 0 a shared band is proof, and a removal that shows none is refused as at any other.
+
+    Documents too short to be compared are counted as bypassed.
+    """
     text = " ".join(f"word{n}" for n in range(200))
     table = table_of([*(text.replace("word7 ", f"w{n} ") for n in range(120)), *("short" for _ in range(30))])
     table = table.set_column(table.schema.get_field_index("id"), "id", pa.array([f"{n:032x}" for n in range(150)]))
     parent = commit_parent(tmp_path, [table])
-    path, manifest = refined(tmp_path, "dedup_minhash", parent)
+    path, manifest = refined(tmp_path, "dedup_minhash", parent, {"threshold": threshold})
     lenient = {"retention": {"min_value": 0}, "bypassed": {"max_value": None}, "cluster_share_max": {"max_value": 1}}
     proven = judge(str(tmp_path), path, bounds=lenient)
     assert proven.outcome == "pass"
     assert (proven.facts["unverified_edges"], proven.facts["unsigned"], proven.facts["bypassed"]) == (0, 30, 30)
     assert proven.facts["similarity_p05"] >= 0.8
     assert proven.facts["cluster_share_max"] == round((sum(manifest.rejected.values()) + 1) / 150, 6)
-    path, manifest = refined(tmp_path, "dedup_minhash", parent, {"threshold": 0})
-    verdict = judge(str(tmp_path), path, bounds=lenient | {"bypassed": {"max_value": 0}})
-    failed = {failure.column: failure.observed for failure in verdict.failures}
-    assert failed == {"unverified_edges": sum(manifest.rejected.values()), "bypassed": 30}
-    assert verdict.outcome == "refuse"
+    assert judge(str(tmp_path), path, bounds=lenient | {"bypassed": {"max_value": 0}}).outcome == "refuse"
+    removed = rows(tmp_path, manifest, "rejects")
+    for false, guesses in ((r'"bands":\d+', '"bands":0'), (r'"jaccard":[\d.]+', '"guessed":1')):
+        planted = [re.sub(false, guesses, proof) for proof in removed["evidence"].to_pylist()]
+        bad = removed.set_column(removed.schema.get_field_index("evidence"), "evidence", pa.array(planted))
+        verdict = judge(str(tmp_path), stored(tmp_path, _with_similarities(manifest, bad)), bounds=lenient)
+        failed = {failure.column: failure.observed for failure in verdict.failures}
+        assert (verdict.outcome, failed) == ("refuse", {"unverified_edges": removed.num_rows})
+
+
+def _with_similarities(manifest: Manifest, removed: pa.Table) -> Manifest:
+    """Return a manifest as a stage leaves it that removed rows with this evidence, under a name of its own."""
+    lost = dict(manifest.metrics["rejects"]) | merge([profile(removed, ["similarity"])])
+    params = {**manifest.params, "planted": removed["evidence"][0].as_py()}
+    return replace(manifest, params=params, metrics={**manifest.metrics, "rejects": lost})
 
 
 def test_short_documents_that_were_compared_as_whole_texts_are_not_bypassed(tmp_path: Path) -> None:
