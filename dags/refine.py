@@ -75,6 +75,13 @@ def params(recipe: Recipe) -> dict[str, Param]:
             description="Where the snapshot is; {snapshot} is its name",
             **TEXT,
         ),
+        "text_field": Param(
+            None,
+            title="Text field",
+            section=ADVANCED,
+            description="Field or column of the text in JSON lines and Parquet; empty: the recipe's",
+            **OPTIONAL,
+        ),
         "patience": Param(
             20,
             section=ADVANCED,
@@ -106,7 +113,7 @@ def wire(recipe: Recipe) -> DAG:
         doc_md=__doc__,
         tags=["refinery"],
     ) as dag:
-        land = Land(task_id="land", recipe=recipe.name, next_cut=cuts[0])
+        land = Land(task_id="land", recipe=recipe.name, fields=dict(recipe.fields), next_cut=cuts[0])
         SnapshotSensor(task_id=SENSE, outlets=[asset_of(recipe.name, "arrivals")]) >> Turn(task_id="turn") >> land
         landed = XComArg(land, key="landed")
         gates = wire_stages(recipe, cuts, landed, land.output)

@@ -132,5 +132,8 @@ PlainWord = Annotated[str, Word(_WORD, "a word of up to 64 letters, digits, _, -
 OptionalWord = Annotated[str, Word(f"({_WORD})?", "a word of up to 64 letters, digits, _, - and ., or empty")]
 """As `PlainWord`, or empty."""
 
+FieldName = Annotated[str, Word(rf"(?=.*\S){_PRINTED}{{1,200}}", "the name of a field, of up to 200 characters")]
+"""The name of a field of JSON lines, or of a column of a table."""
+
 Note = Annotated[str, Word(r"[^\x00-\x08\ud800-\udfff]{0,2000}", "a text of up to 2,000 characters")]
 """What a person says."""

@@ -278,6 +278,7 @@ def shard_of(raw: Mapping[str, Any]) -> Shard:
     _require(sizes, all(map(_is_count, sizes)), "a shard's rows and bytes")
     piece = shard.start == WHOLE or (_is_count(shard.start) and shard.is_landed)
     _require(shard.start, piece, "where a shard starts")
+    _require(shard.fields, isinstance(shard.fields, str) and (shard.is_landed or not shard.fields), "a shard's fields")
     return shard
 
 

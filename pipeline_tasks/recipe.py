@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
-from pipeline_tasks.constraints import PlainWord, Range, Ratio, Weight, Word
+from pipeline_tasks.constraints import FieldName, PlainWord, Range, Ratio, Weight, Word
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.shipped import shipped
+from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.stage import EngineName, Stage
 from pipeline_tasks.yaml_file import read_yaml
 
@@ -168,6 +168,7 @@ class _Written:
     stages: Mapping[str, Any]
     name: PlainWord
     title: str = ""
+    fields: Mapping[str, FieldName] = field(default_factory=dict)
     versions: Versions | None = None
     exports: Mapping[str, ExportSettings] = field(default_factory=dict)
     run: RunSettings = field(default_factory=RunSettings)
@@ -192,7 +193,7 @@ class Recipe:
     `partitions`, `engine`s, `resources` and `error_budget` decide how to run and are not part of identity, nor are
     `alerts`, the limits from which on alerts are sent. `versions` are the input of a recipe that builds a training
     dataset; one that refines a snapshot has none. `exports` are the formats of other trainers in which what was built
-    is exported, with the bytes of a shard.
+    is exported, with the bytes of a shard. `fields` are the names of some of `schema.FIELDS` in landed records.
     """
 
     name: str
@@ -204,6 +205,7 @@ class Recipe:
     versions: Versions | None = None
     exports: Mapping[str, ShardBytes] = field(default_factory=dict)
     alerts: AlertLimits = field(default_factory=AlertLimits)
+    fields: Mapping[str, FieldName] = field(default_factory=dict)
 
     def step(self, stage: str) -> Step:
         """Return the step of `stage`; RecipeError if the recipe has none."""
@@ -217,6 +219,11 @@ class Recipe:
 def engine_of(stage: str, default: str, engines: Mapping[str, str]) -> str:
     """Return where a stage runs: a run's `engines` by stage, `*` for all others, go before the recipe's `default`."""
     return engines.get(stage, engines.get("*", default))
+
+
+def fields_of(fields: Mapping[str, str], text_field: str) -> dict[str, str]:
+    """Return the names of fields of a run: those of its recipe, and a text field of its own, if it names one."""
+    return {**fields, **({"text": text_field} if text_field else {})}
 
 
 def trial_of(recipe: str) -> str:
@@ -277,7 +284,7 @@ def _other_file(name: str) -> str:
 def parse_recipe(raw: object, where: str) -> Recipe:
     """Check a recipe's YAML; unknown keys are refused with the nearest known one."""
     top = {key: value for key, value in require_mapping(raw, where).items() if value is not None or key == "stages"}
-    require_known(top, ("name", "title", "versions", "stages", "exports", "run", "gates", "alerts"), where)
+    require_known(top, ("name", "title", "fields", "versions", "stages", "exports", "run", "gates", "alerts"), where)
     steps = require_mapping(top.get("stages"), f"{where}: stages")
     if not steps:
         message = f"{where} has no stages; write at least `stages: {{ingest: {{}}}}`"
@@ -291,6 +298,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     require_known(written.run.resources, tuple(steps), f"{where}: run: resources")
     require_known(written.gates, gates_of(steps, written.versions), f"{where}: gates")
     require_known(written.exports, EXPORTS, f"{where}: exports")
+    require_known(written.fields, FIELDS, f"{where}: fields")
     _require_input(written, steps, where)
     stages = tuple(steps)
     if written.versions is not None:
@@ -308,6 +316,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
         versions=written.versions,
         exports={name: settings.shard_bytes for name, settings in written.exports.items()},
         alerts=written.alerts,
+        fields=written.fields,
     )
 
 
@@ -331,6 +340,11 @@ def _require_input(written: _Written, steps: Mapping[str, Any], where: str) -> N
         raise RecipeError(message)
     if written.versions is None and written.exports:
         message = f"{where} refines snapshots, and `exports` are of a training dataset; move them to a recipe of one"
+        raise RecipeError(message)
+    if written.versions is not None and written.fields:
+        message = (
+            f"{where} builds from versions, and `fields` are of landed records; move them to a recipe that refines"
+        )
         raise RecipeError(message)
     if written.versions is None and SELECT in steps:
         message = f"{where}: {SELECT} reads published versions; add `versions: {{recipe: web}}`, or leave {SELECT} out"

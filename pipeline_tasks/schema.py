@@ -1,5 +1,7 @@
 """The columns that travel through the refinery, and the content identity of a document."""
 
+from collections.abc import Mapping, Sequence
+
 import pyarrow as pa
 
 LOCATOR = pa.schema(
@@ -31,6 +33,16 @@ RECORD = pa.schema(
     ]
 )
 """One landed record, as `formats` reads it and `ingest` judges it."""
+
+FIELDS: Mapping[str, Sequence[str]] = {
+    "text": ("text", "content", "raw_content", "contents"),
+    "url": ("url",),
+    "id": ("id",),
+    "date": ("date", "timestamp", "crawled_at", "date_download"),
+    "source": ("source",),
+}
+"""The fields of JSON lines and rows of tables that become columns of a record (`id` as `record_id`, `date` as
+`crawled_at`): the names by which each is looked for, in order. The first that a record has is read."""
 
 PAGE = pa.schema(
     [

@@ -60,7 +60,8 @@ class Shard:
     `index_digest` is the SHA-256 of the top page of its index, if it is a segment: rows sorted by a key. `below` is the
     bytes of the shards that a layer's rows come from (see `Layer`), 0 for a shard that has all of its columns. `start`
     is the byte at which a piece of a landed file begins, `WHOLE` for any other shard; `bytes` and `digest` are then
-    those of the piece.
+    those of the piece. `fields` are the names that fields of a landed file's records have in place of those of
+    `schema.FIELDS`, as canonical JSON, "" for none: whoever reads the shard reads the same fields.
     """
 
     path: str
@@ -70,6 +71,7 @@ class Shard:
     index_digest: str = ""
     below: int = 0
     start: int = field(default=WHOLE, metadata={OMITTED: WHOLE})
+    fields: str = field(default="", metadata={OMITTED: ""})
 
     @property
     def is_landed(self) -> bool:
@@ -78,9 +80,13 @@ class Shard:
 
     @property
     def identity(self) -> str:
-        """What rows read from it depend on: the digest, and of a landed file what its rows have: name and offsets."""
+        """What rows read from it depend on: the digest, and of a landed file what its rows have.
+
+        They have its name, offsets, and what the fields are that they are read from.
+        """
         piece = f" {self.start}" if self.start != WHOLE else ""
-        return f"{self.digest} {self.path}{piece}" if self.is_landed else self.digest
+        fields = f" {self.fields}" if self.fields else ""
+        return f"{self.digest} {self.path}{piece}{fields}" if self.is_landed else self.digest
 
     @property
     def weight(self) -> int:

@@ -127,7 +127,10 @@ def stale_starts(dag_id: str, recipe: str, root: str, run_id: str) -> list[Start
     What a person let pass in a stage that reads nothing else than before passes again, for the same reason.
     """
     from pipeline_tasks.inspect.staleness import stale_now
+    from pipeline_tasks.landing.listing import text_field_of
     from pipeline_tasks.publish import version_log
+    from pipeline_tasks.recipe import LAND
+    from pipeline_tasks.store.reading import read_manifest
 
     versions = version_log.latest_by_snapshot(root, recipe)
     stale = {version.version.snapshot: version.stage for version in stale_now(root, recipe)}
@@ -146,6 +149,7 @@ def stale_starts(dag_id: str, recipe: str, root: str, run_id: str) -> list[Start
                 "snapshot": version.snapshot,
                 "input": input_of(root, version),
                 "root": root,
+                "text_field": text_field_of(read_manifest(root, version.manifests[LAND])) or None,
                 "patience": 0,
                 "override": accepted_before(changed[version.snapshot], root, version),
             },

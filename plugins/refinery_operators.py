@@ -33,6 +33,7 @@ from pipeline_tasks.recipe import (
     Resources,
     Versions,
     engine_of,
+    fields_of,
     trial_of,
 )
 from pipeline_tasks.run.plan import RefineRequest
@@ -132,15 +133,16 @@ class Land(RequestOperator):
 
     operator_extra_links = (ManifestLink(),)
 
-    def __init__(self, *, next_cut: Mapping[str, Any], **kwargs: Any) -> None:  # noqa: ANN401
+    def __init__(self, *, fields: Mapping[str, str], next_cut: Mapping[str, Any], **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(**kwargs)
-        self.next_cut = next_cut
+        self.fields, self.next_cut = fields, next_cut
 
     def execute(self, context: Context) -> list[Part]:
         """Push `landed` (its manifest, the folder of the files, history per stage); return the first stage's parts."""
         run = run_of(context)
         about = self.about(context, run)
-        reply = send(LandRequest(input=run.input, sample=run.sample, **about))
+        fields = fields_of(self.fields, run.text_field)
+        reply = send(LandRequest(input=run.input, sample=run.sample, fields=fields, **about))
         self.manifest = path_of(reply["manifest"])
         history = send(HistoryRequest(**{**about, "recipe": self.recipe}))  # a trial reads that of the whole runs
         log_reply(context, LAND, reply, f"{amount(reply)}{sample_text(run, reply)}")

@@ -27,6 +27,7 @@ class Run:
     recipe's; `override` maps stages to the reason why a person lets a refused gate pass. `patience` is how
     many hours to wait for the snapshot; with 0 an absent snapshot is an error. `approval` is how many hours a refused
     gate waits for a person; with 0 it refuses at once. `sample` is the share of the landed bytes that a trial reads.
+    `text_field` is the name of the text in JSON lines and tables, "" for that of the recipe.
     """
 
     input: str
@@ -38,6 +39,7 @@ class Run:
     patience: float
     approval: float
     sample: float = 1.0
+    text_field: str = ""
 
     @property
     def is_trial(self) -> bool:
@@ -59,6 +61,7 @@ def run_of(context: Context) -> Run:
         patience=float(params.get("patience", 0)),
         approval=_approval(context["dag_run"], params),
         sample=float(params.get("sample", 1)),
+        text_field=str(params.get("text_field") or ""),
     )
 
 

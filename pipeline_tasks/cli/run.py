@@ -29,6 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="a trial: read this share of the bytes, in whole files, and keep what comes of it as RECIPE.trial",
     )
+    parser.add_argument(
+        "--text-field",
+        default="",
+        metavar="NAME",
+        help="field or column of the text in JSONL and Parquet (default: the recipe's, else text, content, raw_content "
+        "or contents)",
+    )
     add_partitions(parser)
     add_refining(parser)
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
@@ -45,5 +52,6 @@ def answer(options: argparse.Namespace) -> int:
         engine=options.engine,
         override=overrides_of(options),
         sample=options.sample,
+        text_field=options.text_field,
     )
     return dag_run.run(request, json_summary=options.json)

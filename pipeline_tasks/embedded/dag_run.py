@@ -28,8 +28,8 @@ from pipeline_tasks.engines.java import require_java
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
 from pipeline_tasks.landing.folder import refuse_overlap, require_place
-from pipeline_tasks.landing.listing import list_snapshot
-from pipeline_tasks.recipe import RAY, SPARK, Recipe, engine_of, load_build, load_recipe, trial_of
+from pipeline_tasks.landing.listing import list_snapshot, require_readable
+from pipeline_tasks.recipe import RAY, SPARK, Recipe, engine_of, fields_of, load_build, load_recipe, trial_of
 from pipeline_tasks.run.recipe_faults import check_recipe
 from pipeline_tasks.shipped import shipped
 from pipeline_tasks.store.storage import require_folder, require_root, require_usable
@@ -40,6 +40,7 @@ class RunOptions:
     """The options of `refinery run`: `recipe` is a name or a path; `override` maps gates to why they may pass.
 
     `sample` is the share of the landed bytes that a trial reads; 1 for a run that publishes into the dataset.
+    `text_field` is the name of the text in JSON lines and tables; "" for that of the recipe.
     """
 
     input: str
@@ -50,6 +51,7 @@ class RunOptions:
     engine: str = ""
     override: Mapping[str, str] = field(default_factory=dict)
     sample: float = 1.0
+    text_field: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +107,11 @@ def run(options: RunOptions, *, json_summary: bool = False) -> int:
     check_overrides(options.override, gate_names(recipe))
     require_folder(options.root)
     require_place(absolute(options.input))
+    params = _dag_params(options, recipe)
     check_bounds(recipe)
     check_recipe(recipe)  # which imports what the stages need: what is cheap to refuse comes first
     check_engines(recipe, options.engine)
     require_usable(absolute(options.root))
-    params = _dag_params(options)
     name = recipe.name if options.sample == 1 else trial_of(recipe.name)
     what = "refining" if options.sample == 1 else f"trying {options.sample:.2%} of"
     title = f"{what} {params['input']} as snapshot {params['snapshot']} by recipe {name} into {options.root}"
@@ -137,17 +139,19 @@ def _progress(dag: _Dag, params: Mapping[str, Any], title: str, *, json_summary:
     return progress, _explain(failure, Path(log.name)) if failure or not progress.published else 0
 
 
-def _dag_params(options: RunOptions) -> dict[str, Any]:
-    """Return the DAG's params. An incomplete snapshot is refused here, and not after Airflow's retries."""
+def _dag_params(options: RunOptions, recipe: Recipe) -> dict[str, Any]:
+    """Return the DAG's params. What cannot be read is refused here, and not after Airflow's start and retries."""
     landing, root = absolute(options.input), absolute(options.root)
     refuse_overlap(root, landing)
     _require_name(options.snapshot)
-    snapshot = list_snapshot(landing, options.snapshot).snapshot
-    _require_name(snapshot)
+    listing = list_snapshot(landing, options.snapshot)
+    _require_name(listing.snapshot)
+    require_readable(landing, listing, fields_of(recipe.fields, options.text_field))
     return {
         "input": landing,
         "root": root,
-        "snapshot": snapshot,
+        "snapshot": listing.snapshot,
+        "text_field": options.text_field or None,
         "partitions": options.partitions,
         "engines": _engines(options.engine),
         "override": dict(options.override),

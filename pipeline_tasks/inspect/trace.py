@@ -12,6 +12,7 @@ from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect import redactions
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.landing.decompression import GZIP, PlainSource, Reader, inflated_start
+from pipeline_tasks.landing.first_look import OF_TABLES
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.decoding import decoder_of
@@ -232,11 +233,8 @@ def _read_header(uri: str, piece: Mapping[str, Any]) -> list[str] | None:
             row = batch.filter(pc.equal(batch["offset"], piece["offset"])).to_pylist()[0]
             names = ("WARC-Type", "WARC-Record-ID", "WARC-Date", "WARC-Target-URI", "WARC-Payload-Digest")
             values = zip(names, list(row.values())[1:], strict=True)
-            return (
-                [f"{name}: {value}" for name, value in values if value]
-                if row["record_id"] == piece["record_id"]
-                else None
-            )
+            is_it = row["record_id"] == piece["record_id"] or row["kind"] in OF_TABLES  # whose id a recipe may rename
+            return [f"{name}: {value}" for name, value in values if value] if is_it else None
     return None
 
 

@@ -5,7 +5,9 @@ with its `error`; reading goes on behind it at the next record. Only I/O errors 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
@@ -32,6 +34,7 @@ from pipeline_tasks.landing.gzip_members import (
     is_one_record_per_member,
     read_members,
 )
+from pipeline_tasks.landing.json_lines import Names
 from pipeline_tasks.landing.record import Row
 from pipeline_tasks.landing.record_header import is_archive
 from pipeline_tasks.landing.record_stream import read_stream
@@ -42,6 +45,9 @@ BATCH_ROWS = 10_000
 ROW_OVERHEAD = 512  # bytes that the short columns of a row are taken to need
 CONTENT = frozenset({"payload", "text"})
 """Columns that are what a record has, whatever its digests say."""
+
+NO_FIELDS: Mapping[str, str] = MappingProxyType({})
+"""Fields have the names of `schema.FIELDS`."""
 
 _START = 1 << 14  # bytes that show what a file is: an ARC header may have a URL of 8 KiB
 _JSON_NAME = re.compile(r"\.(?:jsonl?|ndjson)(?:\.|$)", re.IGNORECASE)
@@ -58,10 +64,12 @@ def read_records(
     batch_bytes: int = BATCH_BYTES,
     start: int = 0,
     columns: Sequence[str] = schema.RECORD.names,
+    fields: Mapping[str, str] = NO_FIELDS,
 ) -> Iterator[pa.RecordBatch]:
     """Read the landed file `name` of `snapshot` from `stream`, front to back, as at least one batch of RECORD.
 
     With `columns`, batches have these columns of it; digests are computed for those that depend on them.
+    `fields` name some of `schema.FIELDS` as the file's JSON lines or table do.
 
     The stream begins at byte `start` of the file, 0 unless it is a piece (see `cuts`).
 
@@ -72,8 +80,14 @@ def read_records(
     stored = Reader(PlainSource(stream))
     stored.base = start
     is_checked = not CONTENT.issuperset(columns)
-    for batch in _batches(_rows(stored, name, is_checked=is_checked), name, snapshot, batch_bytes):
+    rows = _rows(stored, name, json_lines.names_of(fields), is_checked=is_checked)
+    for batch in _batches(rows, name, snapshot, batch_bytes):
         yield batch.select(list(columns))
+
+
+def first_rows(name: str, stream: BinaryIO, fields: Mapping[str, str], most: int) -> Iterator[Row]:
+    """Yield at most so many rows from the beginning of a landed file, without digests."""
+    yield from islice(_rows(Reader(PlainSource(stream)), name, json_lines.names_of(fields), is_checked=False), most)
 
 
 def unread(name: str, snapshot: str, start: int, length: int, error: str) -> pa.RecordBatch:
@@ -81,20 +95,20 @@ def unread(name: str, snapshot: str, start: int, length: int, error: str) -> pa.
     return _batch([Row(max(start, 0), length, error=error, error_detail=f"{length} bytes")], name, snapshot)
 
 
-def _rows(stored: Reader, name: str, *, is_checked: bool) -> Iterator[Row]:
+def _rows(stored: Reader, name: str, names: Names, *, is_checked: bool) -> Iterator[Row]:
     start = stored.peek(8)
     if not start:
         yield Row(0, 0, error="empty_file", error_detail="0 bytes")
     elif start.startswith(_PARQUET):
-        yield from parquet_rows.read_rows(stored, name)
+        yield from parquet_rows.read_rows(stored, name, names)
     elif start.startswith(GZIP):
-        yield from _gzip(stored, name, is_checked=is_checked)
+        yield from _gzip(stored, name, names, is_checked=is_checked)
     elif is_zstd(start):
-        yield from _unpacked(Reader(ZstdSource(stored)), name, is_checked=is_checked)
+        yield from _unpacked(Reader(ZstdSource(stored)), name, names, is_checked=is_checked)
     elif start.startswith(LZ4):
-        yield from _unpacked(Reader(Lz4Source(stored)), name, is_checked=is_checked)
+        yield from _unpacked(Reader(Lz4Source(stored)), name, names, is_checked=is_checked)
     else:
-        yield from _unpacked(stored, name, is_checked=is_checked)
+        yield from _unpacked(stored, name, names, is_checked=is_checked)
 
 
 def layout_of(stored: Reader) -> Layout | None:
@@ -108,7 +122,7 @@ def layout_of(stored: Reader) -> Layout | None:
     return "records" if is_archive(start) else "lines" if json_lines.LINE_START.match(start) else None
 
 
-def _gzip(stored: Reader, name: str, *, is_checked: bool) -> Iterator[Row]:
+def _gzip(stored: Reader, name: str, names: Names, *, is_checked: bool) -> Iterator[Row]:
     if is_archive(inflated_start(stored, _START)) or _is_followed_by_records(stored):
         if is_one_record_per_member(stored):
             yield from read_members(stored, name, is_checked=is_checked)
@@ -118,7 +132,7 @@ def _gzip(stored: Reader, name: str, *, is_checked: bool) -> Iterator[Row]:
     start = stored.data[stored.at :]
     content = Reader(GzipSource(stored))
     if content.peek(1) or _JSON_NAME.search(name):
-        yield from _unpacked(content, name, is_checked=is_checked)
+        yield from _unpacked(content, name, names, is_checked=is_checked)
     elif content.source.damage is None:
         stored.skip(stored.ahead)
         yield Row(0, stored.offset, error="empty_file", error_detail="a gzip file of nothing")
@@ -141,15 +155,15 @@ def _behind_first_member(stored: Reader, start: bytes, damage: str, name: str, *
     yield from read_members(stored, name, is_checked=is_checked)
 
 
-def _unpacked(reader: Reader, name: str, *, is_checked: bool) -> Iterator[Row]:
+def _unpacked(reader: Reader, name: str, names: Names, *, is_checked: bool) -> Iterator[Row]:
     """Read a file by its content once no compression is left around it."""
     start = reader.peek(_START)
     if is_archive(start):
         yield from read_stream(reader, name, is_checked=is_checked)
     elif start.startswith(_PARQUET):
-        yield from parquet_rows.read_rows(reader, name)
+        yield from parquet_rows.read_rows(reader, name, names)
     elif json_lines.LINE_START.match(start) or (_JSON_NAME.search(name) and not start.lstrip().startswith(b"<")):
-        yield from json_lines.read_lines(reader, name)
+        yield from json_lines.read_lines(reader, name, names)
     else:
         yield from _unknown(reader, name, is_checked=is_checked)
 

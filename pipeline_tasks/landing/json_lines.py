@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -11,13 +11,14 @@ import orjson
 from pipeline_tasks.landing.dates import iso_date
 from pipeline_tasks.landing.decompression import Reader
 from pipeline_tasks.landing.record import Row, sha1
+from pipeline_tasks.schema import FIELDS
 
 LINE_CAP = 32 << 20
-TEXT_FIELDS = ("text", "content", "raw_content", "contents")
-DATE_FIELDS = ("date", "timestamp", "crawled_at", "date_download")
-_NAMED = (("url",), ("id",), DATE_FIELDS, ("source",))
-COLUMNS = (*TEXT_FIELDS, *(name for names in _NAMED for name in names))
-"""Fields that become columns of a record."""
+Names = Mapping[str, Sequence[str]]
+"""The names by which each of `schema.FIELDS` is looked for."""
+
+DETAIL = 200
+"""Characters of an `error_detail`."""
 
 VALUES_CAP = 1 << 22  # values of one line: each takes 50 bytes or more in memory, and three in a line
 _COUNTED = 1 << 20  # bytes from which on a line is looked at for that
@@ -32,7 +33,12 @@ _DIGITS = 20  # of the longest of them
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def read_lines(reader: Reader, file: str) -> Iterator[Row]:
+def names_of(fields: Mapping[str, str]) -> Names:
+    """Return the names by which fields are looked for where some have a name of their own: that one alone."""
+    return {**FIELDS, **{target: (name,) for target, name in fields.items()}}
+
+
+def read_lines(reader: Reader, file: str, names: Names = FIELDS) -> Iterator[Row]:
     """Read one object per line of `reader`; blank lines count as part of the line before."""
     if reader.peek(3) == b"\xef\xbb\xbf":
         reader.at += 3
@@ -58,7 +64,7 @@ def read_lines(reader: Reader, file: str) -> Iterator[Row]:
             break
         if line.strip():
             blank = False
-            yield _line_row(line, start, file)
+            yield _line_row(line, start, file, names)
     if blank:
         yield Row(0, reader.offset, error="empty_file", error_detail="nothing but blank lines")
 
@@ -89,7 +95,7 @@ def skip_line(reader: Reader) -> int:
     return reader.offset - start
 
 
-def _line_row(line: bytes, offset: int, file: str) -> Row:
+def _line_row(line: bytes, offset: int, file: str, names: Names) -> Row:
     if len(line) > _COUNTED and sum(map(line.count, (b",", b"[", b"{"))) > VALUES_CAP:
         return Row(offset, len(line), error="oversize", error_detail=f"more than {VALUES_CAP} values")
     value, error, detail, replaced = parse(line)
@@ -97,7 +103,7 @@ def _line_row(line: bytes, offset: int, file: str) -> Row:
         error, detail = "json", f"a {type(value).__name__}, not an object"
     if error is not None:
         return Row(offset, len(line), error=error, error_detail=detail)
-    return object_row(value, offset, len(line), file, "json", replaced)
+    return object_row(value, offset, len(line), file, "json", replaced, names)
 
 
 def parse(line: bytes) -> tuple[Any, str | None, str | None, int]:
@@ -187,22 +193,31 @@ def _clean_fields(fields: dict[str, Any]) -> tuple[dict[str, Any], int]:
     return {name[0]: part[0] for name, part in pairs}, sum(name[1] + part[1] for name, part in pairs)
 
 
-def object_row(fields: dict[str, Any], offset: int, length: int, file: str, kind: str, replaced: int = 0) -> Row:
+def object_row(
+    fields: dict[str, Any],
+    offset: int,
+    length: int,
+    file: str,
+    kind: str,
+    replaced: int = 0,
+    names: Names = FIELDS,
+) -> Row:
     """Map an object's fields to columns; fields without a column become metadata."""
     rest = dict(fields)
-    text = _take(rest, TEXT_FIELDS)
+    text = _take(fields, rest, names["text"])
     if not isinstance(text, str):
-        detail = "no text field" if text is None else f"text is a {type(text).__name__}"
+        detail = missing("text", fields, names) if text is None else f"text is a {type(text).__name__}"
         return Row(offset, length, kind=kind, error="no_text" if text is None else "field_type", error_detail=detail)
-    for names in _NAMED:
-        wrong = next((name for name in names if isinstance(fields.get(name), dict | list | bytes)), None)
+    others = [names[target] for target in ("url", "id", "date", "source")]
+    for looked_for in others:
+        wrong = next((name for name in looked_for if isinstance(fields.get(name), dict | list | bytes)), None)
         if wrong is not None:
-            detail = f"{wrong} is a {type(fields[wrong]).__name__}"
+            detail = f"{wrong} is a {type(fields[wrong]).__name__}"[:DETAIL]
             return Row(offset, length, kind=kind, error="field_type", error_detail=detail)
-    url, record_id, date, source = (_string(_take(rest, names)) for names in _NAMED)
+    url, record_id, date, source = (_string(_take(fields, rest, looked_for)) for looked_for in others)
     crawled_at = iso_date(date) if date else None
     if date and not crawled_at:  # it stays to be read by people
-        rest |= {name: fields[name] for name in DATE_FIELDS if name not in rest and fields.get(name) is not None}
+        rest |= {name: fields[name] for name in names["date"] if name not in rest and fields.get(name) is not None}
     if replaced:
         rest["surrogates_replaced"] = replaced
     try:
@@ -234,8 +249,17 @@ def _string(value: Any) -> str | None:  # noqa: ANN401
     return str(value) if value is not None else None
 
 
-def _take(fields: dict[str, Any], names: tuple[str, ...]) -> Any:  # noqa: ANN401
+def missing(target: str, there: Iterable[str], names: Names) -> str:
+    """Return which fields were looked for in a record without one of `schema.FIELDS`, and which it has, cut short."""
+    known = ", ".join(name if name.isprintable() else ascii(name) for name in there) or "none"
+    detail = f"no {target}: looked for {', '.join(names[target])}; the fields are {known}"
+    return detail if len(detail) <= DETAIL else f"{detail[: DETAIL - 3]}..."
+
+
+def _take(fields: Mapping[str, Any], rest: dict[str, Any], names: Sequence[str]) -> Any:  # noqa: ANN401
+    """Return the value of the first field that is there, and remove it from the rest."""
     for name in names:
         if fields.get(name) is not None:
-            return fields.pop(name)
+            rest.pop(name, None)
+            return fields[name]
     return None

@@ -8,19 +8,23 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
 
-from pipeline_tasks.constraints import OMITTED, Share
+from pipeline_tasks.binding import require_known
+from pipeline_tasks.constraints import OMITTED, FieldName, Share
 from pipeline_tasks.errors import ContractError, DigestMismatch, NothingLanded, RecipeError, SnapshotIncomplete
 from pipeline_tasks.landing import cuts
+from pipeline_tasks.landing.first_look import UNREAD, refusal_of_table, require_text
 from pipeline_tasks.landing.folder import Folder, hidden_part, look, refuse_overlap, refuse_table, shown
+from pipeline_tasks.landing.formats import NO_FIELDS
 from pipeline_tasks.landing.sampling import Piece, sampled
 from pipeline_tasks.manifest import Manifest, dump, identified, manifest_path
 from pipeline_tasks.recipe import LAND
+from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import LANDING, Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
@@ -37,8 +41,21 @@ TABLES = re.compile(rf"(?i)\.(?:jsonl|ndjson|json|parquet){_PACKED}")
 """The last ending of a name says of what kind the file is, and others behind it how it is compressed: digests, indexes
 and unfinished files have theirs behind."""
 
-ABOUT = frozenset({"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"})
-"""Files with which Hugging Face's `datasets` describes the data beside them."""
+ABOUT = frozenset(
+    {
+        "dataset_info.json",
+        "dataset_infos.json",
+        "dataset_dict.json",
+        "state.json",
+        "config.json",
+        "croissant.json",
+        "datapackage.json",
+        "dataset-metadata.json",
+        "metadata.json",
+    }
+)
+"""Files that describe the data beside them: those of Hugging Face's `datasets` and Hub, of Croissant, of Frictionless
+Data and of Kaggle. Other files about data (`README.md`, `LICENSE`) have endings of their own."""
 
 LISTING_BYTES = 64 << 20
 """Bytes that `snapshot.json` or a list of paths may have, inflated; Common Crawl's have 14 MB."""
@@ -196,6 +213,9 @@ def _unpromised(uri: str, folder: Folder, snapshot: str) -> Listing:
     if not chosen:
         entries = len(folder.files) + len(folder.skipped)
         message = f"{uri} is an empty snapshot: none of its {entries} files is WARC, ARC, WET, JSONL or Parquet"
+        other = next(filter(UNREAD.search, visible), None)
+        if other is not None:
+            message += f". {refusal_of_table(f'{folder.store.root}/{other}')}"
         if skipped:
             message += f"; {len(skipped)} are skipped, first {skipped[0][0]} ({skipped[0][1]})"
         raise NothingLanded(message)
@@ -240,10 +260,14 @@ def _of_kind(names: Sequence[str], endings: re.Pattern[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Which snapshot landed, and which share of its bytes a trial reads."""
+    """Which snapshot landed, which share of its bytes a trial reads, and the names of fields that differ from ours.
+
+    `fields` maps some of `schema.FIELDS` to the names that they have in the snapshot's JSON lines and tables.
+    """
 
     snapshot: str
     sample: Share = field(default=1.0, metadata={OMITTED: 1.0})
+    fields: Mapping[str, FieldName] = field(default_factory=dict, metadata={OMITTED: {}})
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:  # noqa: ARG001 -- a stage's signature
@@ -266,28 +290,37 @@ STAGE = Stage(
 
 
 def land(
-    root: str, uri: str, snapshot: str = "", resources: Mapping[str, str] | None = None, sample: float = 1.0
+    root: str,
+    uri: str,
+    snapshot: str = "",
+    resources: Mapping[str, str] | None = None,
+    sample: float = 1.0,
+    fields: Mapping[str, str] = NO_FIELDS,
 ) -> tuple[str, Manifest, Listing]:
     """Commit the manifest of a landed snapshot; its fingerprint follows from the names and bytes of its files.
 
     `resources` are the digests of what later stages read besides, and are part of identity. A trial reads a `sample`
-    of the files and their pieces: those that make up this share of all bytes, and at least one.
+    of the files and their pieces: those that make up this share of all bytes, and at least one. `fields` name some of
+    `schema.FIELDS` as the files do; RecipeError if the first records have no text by these names.
     """
     uri = _absolute(uri)
     refuse_overlap(root, uri)
+    require_known(fields, FIELDS, "fields")
     listing = list_snapshot(uri, snapshot)
     folder = _folder(uri, listing)
+    require_readable(uri, listing, fields)
     piece = cuts.piece_bytes(size for _, size, _ in listing.files)
     wanted = sample * sum(size for _, size, _ in listing.files) if sample < 1 else math.inf  # empty files are read
     files = _sampled_files(listing.files, wanted)
-    read = tuple(shard for file in files for shard in _shards(folder, *file, piece))
+    read_by = canonical(fields).decode() if fields else ""
+    read = tuple(replace(shard, fields=read_by) for file in files for shard in _shards(folder, *file, piece))
     shards = _sampled_shards(read, wanted)
     is_whole = len(files) == len(listing.files) and shards == read
     whole = Manifest(
         stage=STAGE.name,
         version=STAGE.version,
         fingerprint="",
-        params=json.loads(canonical(Params(listing.snapshot, 1.0 if is_whole else sample))),
+        params=json.loads(canonical(Params(listing.snapshot, 1.0 if is_whole else sample, dict(fields)))),
         parents=(),
         covers=(),
         schema=(),
@@ -316,6 +349,16 @@ def _sampled_files(files: Sequence[tuple[str, int, str]], wanted: float) -> Sequ
 def _sampled_shards(shards: Shards, wanted: float) -> Shards:
     chosen = sampled((Piece(shard.path, shard.start, shard.bytes) for shard in shards), wanted)
     return tuple(shard for shard in shards if (shard.path, shard.start) in chosen)
+
+
+def require_readable(uri: str, listing: Listing, fields: Mapping[str, str]) -> None:
+    """Raise RecipeError if the first records of a listed snapshot have no text, by the names of `fields`."""
+    require_text(_folder(_absolute(uri), listing), [name for name, _, _ in listing.files], fields)
+
+
+def text_field_of(landed: Manifest) -> str:
+    """Return the name that the text has in the records of a landed snapshot, "" for one of ours."""
+    return str(landed.params.get("fields", {}).get("text", ""))
 
 
 def landing_of(uri: str) -> str:

@@ -6,7 +6,8 @@ costs only its own rows.
 
 import math
 import tempfile
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
+from itertools import chain
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
@@ -15,9 +16,11 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.landing import json_lines
 from pipeline_tasks.landing.decompression import BOMB_FLOOR, CHUNK, RATIO, Reader
+from pipeline_tasks.landing.json_lines import Names
 from pipeline_tasks.landing.parquet_footer import Footer, read_footer
 from pipeline_tasks.landing.parquet_pages import PAGE_CAP, Chunk, bound_chunk
 from pipeline_tasks.landing.record import Row
+from pipeline_tasks.schema import FIELDS
 
 MAGIC, ENCRYPTED = b"PAR1", b"PARE"
 BATCH_ROWS = 1_000
@@ -30,11 +33,11 @@ _BUFFER = 1 << 20
 _UNREADABLE = object()
 """Stands for a value that Python cannot hold."""
 
-_FAULTS = (pa.ArrowException, ValueError, TypeError, LookupError, OverflowError, RecursionError, MemoryError, OSError)
+FAULTS = (pa.ArrowException, ValueError, TypeError, LookupError, OverflowError, RecursionError, MemoryError, OSError)
 """Everything that pyarrow raises over a file or a value."""
 
 
-def read_rows(reader: Reader, file: str) -> Iterator[Row]:
+def read_rows(reader: Reader, file: str, names: Names = FIELDS) -> Iterator[Row]:
     """Read the rows of a Parquet file, which is next in `reader`."""
     with tempfile.SpooledTemporaryFile(IN_MEMORY, prefix="refinery-") as copy:
         while part := reader.read(CHUNK):
@@ -45,10 +48,10 @@ def read_rows(reader: Reader, file: str) -> Iterator[Row]:
                 0, size, error=reader.source.damage, error_detail=f"compressed byte {reader.source.damage_offset}"
             )
             return
-        yield from _file_rows(cast("BinaryIO", copy), size, file)
+        yield from _file_rows(cast("BinaryIO", copy), size, file, names)
 
 
-def _file_rows(content: BinaryIO, size: int, file: str) -> Iterator[Row]:
+def _file_rows(content: BinaryIO, size: int, file: str, names: Names) -> Iterator[Row]:
     content.seek(0)
     if content.read(len(ENCRYPTED)) == ENCRYPTED:
         yield Row(0, 0, error="parquet", error_detail="its footer is encrypted; land the file decrypted")
@@ -57,13 +60,13 @@ def _file_rows(content: BinaryIO, size: int, file: str) -> Iterator[Row]:
         footer = read_footer(content, size)
         table = pq.ParquetFile(content, page_checksum_verification=True, pre_buffer=False, buffer_size=_BUFFER)
         problem = _problem(table)
-    except _FAULTS as error:
+    except FAULTS as error:
         problem = _unreadable(error)
     if problem is not None:
         yield problem
         return
     decoded = 0
-    for row, row_bytes in _table_rows(_Table(table, footer, content), file):
+    for row, row_bytes in _table_rows(_Table(table, footer, content, names), file):
         yield row
         decoded += row_bytes
         if decoded > BOMB_FLOOR and decoded > RATIO * size:
@@ -82,16 +85,22 @@ def _problem(table: Any) -> Row | None:  # noqa: ANN401 -- pyarrow has no types
 
 
 class _Table(NamedTuple):
-    """A file as pyarrow opened it, what its footer says, and its bytes."""
+    """A file as pyarrow opened it, what its footer says, its bytes, and the names of the fields of a record."""
 
     file: Any  # pyarrow has no types
     footer: Footer
     content: BinaryIO
+    looked_for: Names
 
     @property
     def names(self) -> list[str]:
         """The names of its columns."""
         return [str(name) for name in self.file.schema_arrow.names]
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The names of the fields that become columns of a record."""
+        return tuple(chain.from_iterable(self.looked_for.values()))
 
     def chunks(self, group: int) -> list[Chunk]:
         """Return the bounds of the column chunks of a row group."""
@@ -109,8 +118,8 @@ def _table_rows(table: _Table, file: str) -> Iterator[tuple[Row, int]]:
                 yield batch._replace(offset=at, length=max(start + group.rows - at, 0)), ROW_BYTES
                 break
             each = max(batch.nbytes // max(batch.num_rows, 1), ROW_BYTES)
-            for fields, unreadable in _objects(batch):
-                row = _row(fields, [*left_out, *unreadable], at, file)
+            for fields, unreadable in _objects(batch, table.needed):
+                row = _row(fields, [*left_out, *unreadable], at, file, table)
                 yield row, max(each, len(row.text or "") + len(row.metadata or ""))
                 at += 1
         else:
@@ -126,7 +135,7 @@ def _group_batches(table: _Table, group: int) -> Iterator[tuple[pa.RecordBatch |
     try:
         chunks, names = table.chunks(group), table.names
         left_out = _left_out(names, chunks)
-        refusal = _refusal(names, left_out)
+        refusal = _refusal(names, left_out, table.needed)
         if refusal is not None:
             yield refusal, []
             return
@@ -134,7 +143,7 @@ def _group_batches(table: _Table, group: int) -> Iterator[tuple[pa.RecordBatch |
         step = _step([chunk for chunk in chunks if not _columns_of(chunk.column, left_out)])
         for batch in table.file.iter_batches(step, row_groups=[group], columns=columns):
             yield batch, sorted(left_out)
-    except _FAULTS as error:
+    except FAULTS as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the disk's own; Arrow's have no number
         yield _unreadable(error), []
@@ -160,11 +169,11 @@ def _columns_of(leaf: str, names: Container[str]) -> list[str]:
     return [name for name in prefixes if name in names]
 
 
-def _refusal(names: list[str], left_out: dict[str, str]) -> Row | None:
+def _refusal(names: list[str], left_out: dict[str, str], needed: Sequence[str]) -> Row | None:
     """Return the damage row of a row group whose columns that a record needs, or all columns, are left out."""
-    needed = [name for name in json_lines.COLUMNS if name in left_out]
-    if needed or len(left_out) == len(names):
-        name = (needed or sorted(left_out))[0]
+    missing = [name for name in needed if name in left_out]
+    if missing or len(left_out) == len(names):
+        name = (missing or sorted(left_out))[0]
         return Row(0, 0, error=left_out[name], error_detail=f"column {name[:40]!a} decodes to too many bytes")
     return None
 
@@ -179,30 +188,30 @@ def _unreadable(error: Exception) -> Row:
     return Row(0, 0, error="parquet", error_detail=detail[:200])
 
 
-def _objects(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], list[str]]]:
+def _objects(batch: pa.RecordBatch, needed: Sequence[str]) -> Iterator[tuple[dict[str, Any], list[str]]]:
     """Yield each row as an object, with the names of its fields that cannot be read."""
     if batch.nbytes > BATCH_BYTES and batch.num_rows > 1:
         half = batch.num_rows // 2
-        yield from _objects(batch.slice(0, half))
-        yield from _objects(batch.slice(half))
+        yield from _objects(batch.slice(0, half), needed)
+        yield from _objects(batch.slice(half), needed)
         return
     columns = [_values(column) for column in batch.columns]
     suspects = [name for name, column in zip(batch.schema.names, batch.columns, strict=True) if _has_no_number(column)]
     for values in zip(*columns, strict=True):
         fields = dict(zip(batch.schema.names, values, strict=True))
         for name in suspects:
-            _without_no_number(fields, name)
+            _without_no_number(fields, name, needed)
         unreadable = [name for name, value in fields.items() if value is _UNREADABLE]
         yield {name: value for name, value in fields.items() if value is not _UNREADABLE}, unreadable
 
 
-def _without_no_number(fields: dict[str, Any], name: str) -> None:
+def _without_no_number(fields: dict[str, Any], name: str, needed: Sequence[str]) -> None:
     """Mark a field with NaN or an infinite number, which JSON has not; in a column of a record, NaN is a missing value.
 
     So pandas writes a column of missing texts.
     """
     value = fields[name]
-    if name in json_lines.COLUMNS and isinstance(value, float) and math.isnan(value):
+    if name in needed and isinstance(value, float) and math.isnan(value):
         fields[name] = None
     elif not _is_finite(value):
         fields[name] = _UNREADABLE
@@ -250,7 +259,7 @@ def _values(column: pa.Array) -> list[Any]:
         return [_value(column, at) for at in range(len(column))]
     try:
         values: list[Any] = _plain(column).to_pylist()
-    except _FAULTS:
+    except FAULTS:
         return [_value(column, at) for at in range(len(column))]
     return values
 
@@ -260,7 +269,7 @@ def _value(column: pa.Array, at: int) -> Any:  # noqa: ANN401
         value = column.slice(at, 1)
         too_large = pa.types.is_nested(column.type) and value.nbytes > ROW_CAP
         return _UNREADABLE if too_large else _plain(value).to_pylist()[0]
-    except _FAULTS:
+    except FAULTS:
         return _UNREADABLE
 
 
@@ -274,14 +283,14 @@ def _plain(column: pa.Array) -> pa.Array:
     return column
 
 
-def _row(fields: dict[str, Any], unreadable: list[str], at: int, file: str) -> Row:
-    needed = [name for name in json_lines.COLUMNS if name in unreadable]
-    if needed:
-        return Row(at, 1, kind="row", error="field_type", error_detail=f"{needed[0]} has a value that cannot be read")
+def _row(fields: dict[str, Any], unreadable: list[str], at: int, file: str, table: _Table) -> Row:
+    missing = [name for name in table.needed if name in unreadable]
+    if missing:
+        return Row(at, 1, kind="row", error="field_type", error_detail=f"{missing[0]} has a value that cannot be read")
     if unreadable:
         fields["unreadable_fields"] = sorted(unreadable)
-    texts = {name: _text(fields[name]) for name in json_lines.COLUMNS if isinstance(fields.get(name), bytes)}
-    return json_lines.object_row(fields | texts, at, 1, file, "row")
+    texts = {name: _text(fields[name]) for name in table.needed if isinstance(fields.get(name), bytes)}
+    return json_lines.object_row(fields | texts, at, 1, file, "row", names=table.looked_for)
 
 
 def _text(value: bytes) -> str | bytes:

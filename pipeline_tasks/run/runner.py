@@ -38,7 +38,7 @@ from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
-from pipeline_tasks.store.reading import commit_slot
+from pipeline_tasks.store.reading import commit_slot, read_shards
 from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
 
 
@@ -254,10 +254,19 @@ def _check(planned: Plan, manifest: Manifest) -> None:
     if damaged > budget.rows and damaged > budget.share * max(manifest.rows_in, 1):
         message = (
             f"{planned.card.name}: {damaged} of {manifest.rows_in} records of this partition are damaged "
-            f"{dict(manifest.quarantined)}; the budget is {budget.rows:g} rows or {budget.share:.1%}. Land the files "
-            "again, or raise `run: error_budget:` in the recipe if they are as good as they get"
+            f"{dict(manifest.quarantined)}, one of them {_damaged_row(planned.request.root, manifest.quarantine)}; the "
+            f"budget is {budget.rows:g} rows or {budget.share:.1%}. Land the files again; or, in the recipe, name "
+            "their fields under `fields:` if those are not found, or raise `run: error_budget:` if they are as good as "
+            "they get"
         )
         raise BudgetExceeded(message)
+
+
+def _damaged_row(root: str, shards: Shards) -> str:
+    """Return the reason and evidence of a quarantined row, and where it is."""
+    columns = ("file", "offset", "reason", "evidence")
+    row = next(row for batch in read_shards(root, shards, columns) for row in batch.to_pylist())
+    return f"{row['reason']} {row['evidence'] or ''} at {row.get('offset')} of {row.get('file')}"
 
 
 def _check_shared(planned: Plan, manifest: Manifest) -> None:

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import json
 import sys
 import time
 from collections import Counter
@@ -312,7 +313,10 @@ def _read_landed(stage_io: StageIO, shard: Shard, columns: Sequence[str]) -> Bat
             stream = HashingStream(raw if shard.start == WHOLE else PieceStream(raw, shard.start, shard.bytes))
             start = max(shard.start, 0)
             content, snapshot = cast("BinaryIO", stream), stage_io.snapshot
-            for batch in formats.read_records(name, content, snapshot=snapshot, start=start, columns=columns):
+            fields = json.loads(shard.fields or "{}")
+            for batch in formats.read_records(
+                name, content, snapshot=snapshot, start=start, columns=columns, fields=fields
+            ):
                 yield from _sliced(batch, stage_io.batch_rows)
             digest = stream.drain()
     except FileNotFoundError as error:

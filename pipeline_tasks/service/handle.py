@@ -114,7 +114,7 @@ def _land(request: LandRequest) -> Reply:
         require_log(request.root, request.recipe)
         version_log.require_kind(request.root, request.recipe, builds=False)
     path, manifest, landed = listing.land(
-        request.root, request.input, request.snapshot, pinned_list(request.root), request.sample
+        request.root, request.input, request.snapshot, pinned_list(request.root), request.sample, request.fields
     )
     if request.recipe:  # without a recipe, the snapshot is of no dataset that could have retracted it
         version_log.refuse_retracted(

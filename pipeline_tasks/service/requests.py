@@ -12,6 +12,7 @@ from pipeline_tasks import errors
 from pipeline_tasks.binding import bind_fields, shown
 from pipeline_tasks.constraints import (
     Count,
+    FieldName,
     Note,
     ObjectPath,
     OptionalPath,
@@ -35,7 +36,10 @@ Reply = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LandRequest:
-    """List the snapshot that landed at `input`, or a `sample` of its files, and commit its manifest."""
+    """List the snapshot that landed at `input`, or a `sample` of its files, and commit its manifest.
+
+    `fields` are the names of some of `schema.FIELDS` in its JSON lines and tables.
+    """
 
     verb: ClassVar[str] = "land"
 
@@ -44,6 +48,7 @@ class LandRequest:
     recipe: OptionalWord = ""
     snapshot: OptionalSnapshot = ""
     sample: Share = 1.0
+    fields: Mapping[str, FieldName] = field(default_factory=dict)
     run_id: Note = ""
 
 

@@ -91,7 +91,9 @@ def _require_allowed(root: str, name: str, snapshot: str, *, restored: bool = Fa
 
 def _refine_again(root: str, recipe: str, before: Version, options: RunOptions) -> int:
     """Refine a version's snapshot again and print what changed; return the exit code."""
-    if code := run(replace(options, input=landed(root, before), snapshot=before.snapshot)):
+    text_field = listing.text_field_of(read_manifest(root, before.manifests[LAND]))
+    again = replace(options, input=landed(root, before), snapshot=before.snapshot, text_field=text_field)
+    if code := run(again):
         sys.stderr.write("refinery: later snapshots are not refined yet; the same command continues from there\n")
         return code
     after = version_log.current(root, recipe, before.snapshot)

@@ -18,7 +18,7 @@ print(json.dumps([code, sorted(set(json.loads(sys.argv[1])) & set(sys.modules))]
 """
 
 
-@pytest.mark.parametrize("wrong", ["input", "recipe", "output", "override"])
+@pytest.mark.parametrize("wrong", ["input", "recipe", "output", "override", "text-field"])
 def test_a_wrong_word_is_refused_before_anything_heavy_is_imported(wrong: str, tmp_path: Path) -> None:
     (tmp_path / "crawl").mkdir()
     (tmp_path / "crawl" / "a.jsonl").write_text('{"text": "a"}\n')
@@ -28,6 +28,7 @@ def test_a_wrong_word_is_refused_before_anything_heavy_is_imported(wrong: str, t
         "output": str(tmp_path / "root"),
         "recipe": "web",
         "override": "extract=a",
+        "text-field": "text",
     }
     words |= {
         wrong: {
@@ -35,6 +36,7 @@ def test_a_wrong_word_is_refused_before_anything_heavy_is_imported(wrong: str, t
             "output": str(tmp_path / "file"),
             "recipe": "wbe",
             "override": "extrct=a",
+            "text-field": "body",
         }[wrong]
     }
     run = command(

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.errors import GateRefused, SnapshotIncomplete
+from pipeline_tasks.embedded.airflow_home import PROJECT
+from pipeline_tasks.errors import GateRefused, RecipeError, SnapshotIncomplete
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests.archives import http, response, zipped
 from tests.commands import Refinery
 from tests.embedded import PROJECT
@@ -172,6 +173,39 @@ def test_a_day_is_taken_back_and_the_next_one_refined_again(tmp_path: Path, craw
     assert [(version.snapshot, version.documents) for version in version_log.latest_by_snapshot(root, "small")] == [
         ("2026-11-20", 6)
     ]
+
+
+def lines(number: int) -> bytes:
+    """Return JSON lines whose text has a name of its own."""
+    text = " ".join([f"The ferry number {number} leaves the harbor every morning before the fog has lifted."] * 4)
+    return json.dumps({"body": text, "link": f"https://a.example.org/{number}"}).encode() + b"\n"
+
+
+def test_a_text_of_another_name_is_read_where_it_is_named_and_when_the_day_is_refined_again(
+    tmp_path: Path, refinery: Refinery
+) -> None:
+    """The name of the text is given on the command line; that of the URL is the recipe's."""
+    days = [tmp_path / "crawl" / name for name in ("2026-11-19", "2026-11-20")]
+    for day, numbers in zip(days, (range(3), range(1, 5)), strict=True):
+        day.mkdir(parents=True)
+        (day / "a.jsonl").write_bytes(b"".join(map(lines, numbers)))
+    named, root = RECIPE + "fields: {url: link}\n", str(tmp_path / "root")
+    refused = refinery(*words(tmp_path, days[0], recipe=named))
+    assert refused.returncode == RecipeError.exit_code
+    for word in ("a.jsonl", "body, link", "--text-field"):
+        assert word in refused.stderr
+    assert not (tmp_path / "root").exists()
+    for day in days:
+        done = refinery(*words(tmp_path, day, "--text-field", "body", recipe=named))
+        assert done.returncode == 0, done.stderr
+    assert version_log.current(root, "small").documents == 2
+    manifest = read_manifest(root, version_log.current(root, "small").manifests["filter_url"])
+    urls = [url for batch in read_shards(root, manifest.shards, ["url"]) for url in batch["url"].to_pylist()]
+    assert sorted(urls) == ["https://a.example.org/3", "https://a.example.org/4"]
+    how = ["--engine", "local", "--recipe", tmp_path / "small.yaml", "--reason", "a test"]
+    taken = refinery("retract", "2026-11-19", root, *how)
+    assert taken.returncode == 0, taken.stderr
+    assert version_log.current(root, "small", "2026-11-20").documents == 4
 
 
 def test_a_day_that_comes_late_names_the_days_that_are_stale_now(

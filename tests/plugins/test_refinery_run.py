@@ -50,6 +50,14 @@ def test_a_run_is_about_the_named_snapshot_else_its_key_else_its_date(
     assert (settings.snapshot, settings.input) == (expected, f"s3://crawl/{expected}")
 
 
+@pytest.mark.parametrize(("written", "name"), [({}, ""), ({"text_field": None}, ""), ({"text_field": "body"}, "body")])
+def test_a_run_may_name_the_field_of_the_text(written: dict[str, Any], name: str) -> None:
+    from refinery_run import run_of
+
+    settings = run_of({"params": PARAMS | {"snapshot": "s"} | written, "dag_run": dag_run()})  # type: ignore[typeddict-item]
+    assert settings.text_field == name
+
+
 def test_a_run_without_a_date_must_name_its_snapshot() -> None:
     from refinery_run import run_of
 

@@ -1,0 +1,109 @@
+"""Looks at the first records of a snapshot: what has no text under the names it is looked for is refused at once."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import BinaryIO
+
+import pyarrow.parquet as pq
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.landing import json_lines, parquet_rows
+from pipeline_tasks.landing.formats import first_rows
+from pipeline_tasks.landing.parquet_footer import read_footer
+from pipeline_tasks.store import storage
+
+FILES, ROWS = 3, 100
+"""Files, and records of each, that are looked at: one record with a text is enough."""
+
+OF_TABLES = ("json", "row")
+"""Kinds of the records that have fields."""
+
+_TEXTLESS = ("no_text", "field_type")
+"""Errors of records that no text is read from; what is damaged otherwise says nothing about names."""
+
+_HAS_TEXT = ""
+_START = 1 << 10
+
+UNREAD = re.compile(r"(?i)\.(csv|tsv|arrow|feather|orc|avro|xlsx?)(?:\.(?:gz|bz2|xz|zst|zip))?\Z")
+"""Files of other tables, by their names."""
+
+
+def require_text(folder: str, names: Sequence[str], fields: Mapping[str, str]) -> None:
+    """Raise RecipeError if the first files of a snapshot have records, and none of the first has a text.
+
+    `names` are relative to `folder`; `fields` are the names of fields as the recipe gives them. Archives, and files
+    whose beginning is damaged, are passed over. Of a table the names of all columns are compared, and nothing else.
+    """
+    other = next(filter(UNREAD.search, names), None)
+    if other is not None:
+        raise RecipeError(refusal_of_table(f"{folder}/{other}"))
+    first = ""
+    for name in names[:FILES]:
+        missing = _missing(f"{folder}/{name}", name, fields)
+        if missing == _HAS_TEXT:
+            return
+        if missing is not None:
+            first = first or f"{folder}/{name}: {missing}"
+    if first:
+        message = (
+            f"{first}. Name the field that has the text: `--text-field NAME` of `refinery run`, `text_field` of a run "
+            "of the DAG, or `fields: {text: NAME}` in the recipe, which takes url, id, date and source, too"
+        )
+        raise RecipeError(message)
+
+
+def refusal_of_table(uri: str) -> str:
+    """Return the message that refuses a table which is neither JSON lines nor Parquet, with a way out."""
+    kind = UNREAD.search(uri)
+    folder, _, name = uri.rpartition("/")
+    message = (
+        f"{folder}/{name} is {kind[1].upper() if kind else 'another table'}, and a snapshot is WARC, ARC, WET, JSONL "
+        "or Parquet; convert it"
+    )
+    if kind and kind[1].lower() == "csv":
+        code = f"import pyarrow.csv as c, pyarrow.parquet as p; p.write_table(c.read_csv('{name}'), '{name}.parquet')"
+        message += f', such as by `python -c "{code}"`'
+    return message
+
+
+def _missing(uri: str, name: str, fields: Mapping[str, str]) -> str | None:
+    """Return why no text is read from a file, `_HAS_TEXT` if one is, None if that cannot be known from its start."""
+    try:
+        with storage.open_landed(uri) as stream:
+            if stream.read(len(parquet_rows.MAGIC)) == parquet_rows.MAGIC:
+                return _missing_column(stream, fields)
+            stream.seek(0)
+            if stream.read(_START).lstrip().startswith(b"["):
+                return (
+                    "it is an array of JSON, and JSON lines are one object in each line, as `jq -c '.[]'` writes them"
+                )
+            stream.seek(0)
+            return _missing_field(stream, name, fields)
+    except FileNotFoundError:  # whoever reads all of it says so
+        return None
+
+
+def _missing_column(stream: BinaryIO, fields: Mapping[str, str]) -> str | None:
+    size = stream.seek(0, 2)
+    try:
+        read_footer(stream, size)  # which bounds what pyarrow is given
+        columns = list(map(str, pq.ParquetFile(stream, pre_buffer=False).schema_arrow.names))
+    except parquet_rows.FAULTS as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        return None
+    names = json_lines.names_of(fields)
+    for target in dict.fromkeys(("text", *fields)):
+        if not any(name in columns for name in names[target]):
+            return json_lines.missing(target, columns, names)
+    return _HAS_TEXT
+
+
+def _missing_field(stream: BinaryIO, name: str, fields: Mapping[str, str]) -> str | None:
+    missing: str | None = None
+    for row in first_rows(name, stream, fields, ROWS):
+        if row.error is None:
+            return _HAS_TEXT if row.kind in OF_TABLES else None
+        if row.error in _TEXTLESS and missing is None:
+            missing = row.error_detail
+    return missing
