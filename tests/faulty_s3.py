@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar, Literal
 
-Fault = Literal["lost_answer", "short_body", "lost_request", "whole_body"] | tuple[int, str]
-"""What happens to a request: its answer is lost, its body breaks off, it never arrives, its range is not heeded,
-or (status, code) answers."""
+Fault = Literal["lost_answer", "short_body", "lost_request", "whole_body", "no_condition"] | tuple[int, str]
+"""What happens to a request: its answer is lost, its body breaks off, it never arrives, its range or its condition is
+not heeded, or (status, code) answers."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,8 @@ class _Proxy(BaseHTTPRequestHandler):
 
     def _forward(self, body: bytes, fault: Fault | None) -> None:
         with contextlib.closing(http.client.HTTPConnection(self.host)) as onward:
-            heeded = {name: value for name, value in self.headers.items() if fault != "whole_body" or name != "Range"}
+            unheeded = {"whole_body": "Range", "no_condition": "If-None-Match"}.get(str(fault))
+            heeded = {name: value for name, value in self.headers.items() if name != unheeded}
             onward.request(self.command, self.path, body, heeded)
             answer = onward.getresponse()
             content = answer.read()

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from pipeline_tasks.errors import StorageBusy
+from pipeline_tasks.errors import RecipeError, StorageBusy
 from pipeline_tasks.store.protocol import CHUNK, Entry, confined, cut_short
 from pipeline_tasks.store.s3_client import require_bucket, s3_client
 from pipeline_tasks.store.s3_errors import (
@@ -37,6 +37,10 @@ PARALLEL_REQUESTS = 10
 
 MERGE_GAP = 128 * 1024
 """A gap of at most this many bytes is fetched to save a request: Hadoop's `fs.s3a.vectored.read.min.seek.size`."""
+
+
+_CONDITIONAL: set[str] = set()
+"""Buckets whose server has refused, in this process, to put an object that was there."""
 
 
 class S3Store:
@@ -171,6 +175,8 @@ class S3Store:
         for _ in range(CONFLICT_TRIES):
             created = self._try_create(path, body)
             if created is not None:
+                if created:
+                    self._require_conditional(path, body)
                 return created
         message = (
             f"{self._uri(path)}: the store did not settle a conditional PUT in {CONFLICT_TRIES} tries; try again later"
@@ -193,6 +199,29 @@ class S3Store:
                 return None
             raise translated(self._uri(path), self._bucket, error) from error
         return True
+
+    def _require_conditional(self, path: str, body: bytes) -> None:
+        """Raise RecipeError if the server puts an object that is there once more; each process asks once.
+
+        Such a server lets two attempts commit, the later over the earlier. The object is not changed by the question.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        if self._bucket in _CONDITIONAL:
+            return
+        try:
+            self._put(path, body, {"IfNoneMatch": "*"})
+        except (BotoCoreError, ClientError) as error:
+            if exists_already(error):
+                _CONDITIONAL.add(self._bucket)
+            else:
+                count_repeated()  # the server is busy: the next commit asks again
+            return
+        message = (
+            f"{self._uri(path)}: the store put this object although it was there: it does not heed `If-None-Match: *`, "
+            "so a retry could overwrite what was committed. Use a server that does (`refinery doctor URI` tries it)"
+        )
+        raise RecipeError(message)
 
     def _put(self, path: str, body: bytes, headers: dict[str, str]) -> None:
         checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()

@@ -137,3 +137,14 @@ def test_a_cut_transfer_is_named(
         connect(s3_root).read("there")
     assert not faults.coming
     assert paths(s3_root) == ["there"]
+
+
+def test_a_server_without_conditional_puts_is_refused_by_its_first_commit(s3_root: str, faults: FaultyS3) -> None:
+    """Two attempts committed there, the later over the earlier, and only `doctor` said so."""
+    faults.coming += [("PUT", "no_condition"), ("PUT", "no_condition")]
+    with pytest.raises(RecipeError, match=re.escape(f"{s3_root}/there: ")):
+        connect(s3_root).create("there", b"body")
+    assert connect(s3_root).create("next", b"body"), "a server that heeds them is asked once"
+    before = faults.requests
+    assert connect(s3_root).create("third", b"body")
+    assert faults.requests == before + 1
