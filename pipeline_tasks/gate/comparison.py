@@ -56,12 +56,17 @@ def _tokens_due(subject: Subject) -> int | None:
 
 
 def _fill(manifest: Manifest, tokens: int | None) -> float | None:
-    """Return the share of positions that are no padding; a run has to pad its last sequence, which does not count."""
+    """Return the share of positions that are no padding; what is packed by itself has to pad a sequence.
+
+    That is the whole, or each shard. Pads of so many sequences, less a token each, do not count.
+    """
     length = manifest.params.get("length")
     if manifest.stage != "pack" or not length or not manifest.rows or tokens is None:
         return None
     positions = manifest.rows * int(length)
-    return 1 - max(positions - tokens - (int(length) - 1), 0) / positions
+    is_whole = (manifest.params.get("method"), manifest.params.get("tail", "carry")) == ("concat", "carry")
+    parts = 1 if is_whole else sum(shard.rows > 0 for shard in manifest.shards)
+    return 1 - max(positions - tokens - parts * (int(length) - 1), 0) / positions
 
 
 PARENT = Family(
@@ -70,9 +75,9 @@ PARENT = Family(
         "tokens_lost": "tokens of the parent, or of the plan of `mix`, that are neither kept nor rejected; none for a "
         "stage that rejects documents",
         "chars_per_token": "code points of the parent per token",
-        "fill": "share of the positions of packed sequences that are no pads; up to `length - 1` pads do not count, as "
-        "the last sequence has to be padded, so it is a little above tokens / (sequences * `length`), in which all "
-        "`pads` of `dataset.json` count",
+        "fill": "share of the positions of packed sequences that are no pads; of what is packed by itself (each shard, "
+        "or with `tail: carry` all) up to `length - 1` pads do not count, as a sequence has to be padded; so it is "
+        "above tokens / (sequences * `length`), in which all `pads` of `dataset.json` count",
     },
 )
 
@@ -91,8 +96,19 @@ def compare_with_previous(subject: Subject) -> Facts:
             if name not in MOMENTS
         },
         **{f"{name}_ks": ks(column, old.get(name, EMPTY)) for name, column in numeric_columns(subject)},
-        "reasons_psi": _psi(_outcomes(manifest), _outcomes(previous)) if previous else None,
+        "reasons_psi": _psi(_outcomes(manifest), _outcomes(previous))
+        if previous and _alike(manifest, previous)
+        else None,
     }
+
+
+def _alike(manifest: Manifest, previous: Manifest) -> bool:
+    """Return whether both snapshots were compared with earlier ones, or none of them was.
+
+    The second snapshot of a dataset is the first that can repeat an earlier one: those reasons are new to every second
+    snapshot, and say nothing about its crawl.
+    """
+    return bool(manifest.parents[1:]) == bool(previous.parents[1:])
 
 
 def _amounts(subject: Subject) -> Facts:
@@ -119,10 +135,12 @@ PREVIOUS = Family(
     {
         "compared_rows": "rows of the smaller of this and the previous snapshot",
         "<fact>_change": "relative change of rows, retention, a mean or a sum against the previous snapshot",
-        "<column>_psi": "population stability index of a profiled column against the previous snapshot",
+        "<column>_psi": "population stability index of a profiled column against the previous snapshot, less what "
+        "chance gives on average",
         "<column>_ks": "largest difference between the shares below any value of a profiled column of numbers, in this "
         "and the previous snapshot (the statistic of Kolmogorov and Smirnov)",
-        "reasons_psi": "population stability index of reasons and kept rows against the previous snapshot",
+        "reasons_psi": "population stability index of reasons and kept rows against the previous snapshot; none where "
+        "just one of both was compared with earlier snapshots",
     },
 )
 
@@ -132,7 +150,7 @@ PREVIOUS = Family(
 def psi(now: Mapping[str, Any], before: Mapping[str, Any]) -> Estimate | None:
     """Return the population stability index of two profiles: sum of (p - q) ln(p / q) over names or tenths of `before`.
 
-    Half a row is added to every bin, so that an empty bin does not make it infinite.
+    Half a row is added to every bin, so that an empty bin does not make it infinite. It is less what chance gives.
     """
     if not now["count"] or not before["count"]:
         return None

@@ -175,12 +175,16 @@ def difference(value: float, rows: tuple[int, int], precision: Precision = COMPA
 
 
 def distance(value: float, bins: int, rows: tuple[int, int], precision: Precision = COMPARED) -> Estimate:
-    """Return a population stability index less, and plus, what two samples of these sizes differ by chance.
+    """Return a population stability index less what two samples of one population have on average, and its interval.
 
-    Its root is a distance, so that chance moves it by at most the root of the floor.
+    Two such samples differ by about a chi-square of `bins - 1` degrees of freedom times (1 / n + 1 / m) (Yurdakul,
+    Statistical Properties of Population Stability Index, 2018): 200 names in twice 3,000 rows have .13 by chance. The
+    root of an index is a distance, so that chance moves it by at most the root of the floor.
     """
+    by_chance = (bins - 1) * sum(1 / count for count in rows)
+    beyond = max(value - by_chance, 0.0)
     if min(rows) >= precision.large:
-        return Estimate(value, value, value, min(rows))
+        return Estimate(beyond, beyond, beyond, min(rows))
     floor = limits.distance_floor(bins, *rows, precision.tail)
     low = max(sqrt(value) - sqrt(floor), 0.0) ** 2
-    return _judged(value, (low, (sqrt(value) + sqrt(floor)) ** 2), min(rows))
+    return _judged(beyond, (low, (sqrt(value) + sqrt(floor)) ** 2), min(rows))

@@ -405,6 +405,24 @@ def test_ks_is_what_its_definition_says_of_any_small_numbers(now: list[int], bef
     assert estimate.low <= estimate.value <= estimate.high
 
 
+@pytest.mark.parametrize(
+    ("histories", "compared"),
+    [((0, 0), True), ((0, 1), False), ((1, 0), False), ((1, 3), True)],
+    ids=["without history", "the second snapshot", "refined anew without history", "both with history"],
+)
+def test_reasons_are_compared_of_snapshots_that_both_have_earlier_ones_or_none(
+    histories: tuple[int, int], compared: bool, tmp_path: Path
+) -> None:
+    good = healthy("ingest")
+    before, now = (
+        replace(manifest, parents=("a" * 24,) * (1 + earlier), parent_digests=("b" * 64,) * (1 + earlier))
+        for manifest, earlier in zip((good, kept(good, 0.5, "ingest:unchanged")), histories, strict=True)
+    )
+    assert (compute_facts(str(tmp_path), now, before)["reasons_psi"] is not None) == compared
+    verdict = judged(tmp_path, now, before)
+    assert ("reasons_psi" in {failure.column for failure in verdict.failures}) == compared
+
+
 def test_silent_rules_are_those_of_enabled_profiles(tmp_path: Path) -> None:
     good = healthy("filter_quality")
     one_profile_only = replace(good, params={"profiles": ["gopher_quality"]})

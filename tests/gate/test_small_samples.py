@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from pipeline_tasks.gate.comparison import psi
 from pipeline_tasks.gate.suites import EVERY
 from pipeline_tasks.manifest import Manifest
 from tests.gate.samples import SUITES, healthy, judged, kept, merged_into_one, profiled
@@ -132,3 +134,22 @@ def test_the_page_shows_what_was_judged(tmp_path: Path) -> None:
     page = (tmp_path / verdict.docs).read_text()
     assert "retention, at most" in page
     assert "undecided, as 40 rows are too few: retention 0.025" in page
+
+
+@pytest.mark.parametrize(("names", "rows"), [(20, 500), (200, 3_000), (1_000, 20_000)])
+def test_samples_of_one_population_have_the_same_names(names: int, rows: int) -> None:
+    """Not one of a hundred pairs is at the bound of a warning, however many names there are to differ."""
+    draws = np.random.default_rng(8)
+    population = draws.dirichlet(np.ones(names))
+    keys = list(map(str, range(names)))
+
+    def sample() -> dict[str, object]:
+        counts = map(int, draws.multinomial(rows, population))
+        return {
+            "kind": "name",
+            "count": rows,
+            "bins": {key: rows for key, rows in zip(keys, counts, strict=True) if rows},
+        }
+
+    estimates = [psi(sample(), sample()) for _ in range(100)]
+    assert not [estimate for estimate in estimates if estimate is None or estimate.value > 0.1]
