@@ -6,12 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipeline_tasks.cli.build import DEFAULT
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.chosen import chosen_version
-from pipeline_tasks.inspect.command import add_json, add_root, number, print_result
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.inspect.command import add_dataset, built_version, number, print_result
 from pipeline_tasks.publish.trainers.exporting import run
 from pipeline_tasks.publish.trainers.format import DATA
 from pipeline_tasks.publish.trainers.versions import Target, export_of, processors
@@ -23,10 +20,8 @@ MOST_WORKERS = 1024
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the root, the version, the format, the place, and how to cut and by how many processes."""
-    add_root(parser)
-    parser.add_argument("--recipe", default="", help=f"the dataset (default: the only one in ROOT, else {DEFAULT})")
-    parser.add_argument("--version", default="", metavar="N", dest="number", help="its version (default: the newest)")
+    """Add the root, the dataset, the format, the place, and how to cut and by how many processes."""
+    add_dataset(parser)
     parser.add_argument("--format", required=True, choices=EXPORTS, help="what the files are to be")
     parser.add_argument("--to", required=True, metavar="PLACE", help="an empty folder, or s3://bucket/prefix")
     parser.add_argument(
@@ -43,26 +38,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="processes (default: one per processor)",
     )
-    add_json(parser)
 
 
 def answer(options: argparse.Namespace) -> int:
     """Export, and print the files."""
     to = _place(options.to, options.root)
-    recipe = options.recipe or _only_dataset(options.root)
-    if options.number:
-        version = chosen_version(options.root, recipe, options.number)
-    else:
-        version = version_log.current(options.root, recipe)
+    version = built_version(options.root, options.recipe)
     export = export_of(options.root, version, Target(options.format, options.shard_size))
     listed = run(export, to, options.workers)
     print_result(options, {"to": to, **listed}, _lines(to, listed))
     return 0
-
-
-def _only_dataset(root: str) -> str:
-    datasets = [name for name in version_log.recipes(root) if version_log.is_build(root, name)]
-    return datasets[0] if len(datasets) == 1 else DEFAULT
 
 
 def _place(to: str, root: str) -> str:

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.manifest import Manifest, manifest_path
-from pipeline_tasks.publish.log_chain import ChainEntry, Log, append, next_number, read_chain
 from pipeline_tasks.publish.origin import DIGEST
-from pipeline_tasks.recipe import COMPOSE, LAND, PACKED, SELECT, TAKEDOWN
+from pipeline_tasks.recipe import BUILDING, COMPOSE, LAND, PACKED, SELECT, TAKEDOWN
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.log_chain import ChainEntry, Log, append, next_number, read_chain
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.shard_file import ShardWriter
 from pipeline_tasks.text.urls.keys import is_public_suffix
@@ -246,15 +246,15 @@ def with_taken_down(request: RefineRequest) -> RefineRequest:
     if request.stage == TAKEDOWN:
         resources: Mapping[str, str] = pinned_list(request.root)
     elif request.stage in (INGEST, EXTRACT, SELECT):
-        resources = _origin(request.root, read_manifest(request.root, request.parent)).resources
+        resources = beginning(request.root, read_manifest(request.root, request.parent)).resources
     else:
         return request
     path = list_of(request.root, resources)
     return replace(request, params={**request.params, PINNED: path}) if path else request
 
 
-def _origin(root: str, parent: Manifest) -> Manifest:
-    """Return the landing or composition that begins the run of a stage with this parent."""
+def beginning(root: str, parent: Manifest) -> Manifest:
+    """Return the landing or composition that begins the run of a first or second stage, which has this parent."""
     if parent.stage in (LAND, COMPOSE) or not parent.parents:
         return parent
-    return read_manifest(root, manifest_path(LAND, parent.parents[0]))
+    return read_manifest(root, manifest_path(COMPOSE if parent.stage in BUILDING else LAND, parent.parents[0]))

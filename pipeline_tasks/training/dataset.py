@@ -1,6 +1,6 @@
 """Yields the sequences of a published training dataset: to every rank and worker its share, and again from any place.
 
-    dataset = TokenDataset("/data/refined/publish/0123456789abcdef01234567", Split(rank, world_size, batch_size=8))
+    dataset = TokenDataset("/data/refined/corpus@2", Split(rank, world_size, batch_size=8))
     for batch in dataset.batches():
         ...
 
@@ -23,6 +23,7 @@ from pipeline_tasks.training.batch import NOWHERE, Batch, Item, as_tensors, coll
 from pipeline_tasks.training.cache import Cache, Fetching
 from pipeline_tasks.training.folder import Folder, LocalFolder, Span, require_digest
 from pipeline_tasks.training.index import DatasetIndex, read_index
+from pipeline_tasks.training.named import folder_of
 from pipeline_tasks.training.order import Integers, Order
 from pipeline_tasks.training.reader import Reader, Row, distinct
 from pipeline_tasks.training.share import Passes, Share, Split, Step, Worker
@@ -48,7 +49,10 @@ class _Start:
 
 
 class TokenDataset:
-    """The share of one rank of a published training dataset, as an iterable of `Item`."""
+    """The share of one rank of a published training dataset, as an iterable of `Item`.
+
+    `uri` is `ROOT/NAME@NUMBER` or `ROOT/NAME@latest`, or the folder of a version, which the attribute `uri` always is.
+    """
 
     def __init__(
         self,
@@ -58,7 +62,7 @@ class TokenDataset:
         cache: Cache = Cache(),  # noqa: B008 -- frozen
         dtype: str = "int64",
     ) -> None:
-        self.uri, self.split, self.passes, self.cache = uri, split, passes, cache
+        self.uri, self.split, self.passes, self.cache = folder_of(uri), split, passes, cache
         self.fetching = Fetching()
         folder = self._open()
         try:

@@ -12,9 +12,11 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.verification import report_facts, verify
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.log_chain import entry_path, head_body, head_path
+from pipeline_tasks.publish.tokenizer_pin import pin_path
 from pipeline_tasks.sealed import SEAL, path_of, seal, sha256
+from pipeline_tasks.store.log_chain import entry_path, head_body, head_path
 from pipeline_tasks.store.reading import read_manifest
+from tests import small_build
 from tests.chain import reply
 from tests.mutations import objects
 from tests.small_root import DAYS, RECIPE, SmallRoot, refine
@@ -60,7 +62,6 @@ def stage_object(root: SmallRoot, stage: str, part: str) -> Path:
         ("extract", "rejects"),
         ("dedup_exact", "history"),
         ("dedup_minhash", "shards"),
-        ("pack", "shards"),
         ("extract", "manifest"),
         ("ingest", "manifest"),
         ("dedup_minhash", "manifest"),
@@ -84,11 +85,8 @@ def test_the_way_to_heal_is_true(stage: str, part: str, root: SmallRoot) -> None
     assert verify(root.root).findings.problems == []
 
 
-@pytest.mark.parametrize(
-    "name", ["tokens.bin", "tokens.idx", "lineage.parquet", "tokenizer.json", "superseded.parquet"]
-)
-def test_a_published_file_is_written_anew(name: str, root: SmallRoot) -> None:
-    path = Path(root.root, version_log.current(root.root, RECIPE, DAY).prefix, name)
+def test_a_published_file_is_written_anew(root: SmallRoot) -> None:
+    path = Path(root.root, version_log.current(root.root, RECIPE, DAY).prefix, "superseded.parquet")
     before = path.read_bytes()
     flip(path)
     assert the_problem(root, path) == f"run snapshot {DAY} of recipe {RECIPE} again: publishing writes it anew"
@@ -136,16 +134,18 @@ def test_a_head_is_stored_again(root: SmallRoot) -> None:
     assert verify(root.root).findings.problems == []
 
 
-def test_a_missing_pin_is_made_anew_by_a_run(root: SmallRoot, tmp_path: Path) -> None:
+def test_a_missing_pin_is_made_anew_by_a_build(root: SmallRoot, tmp_path: Path) -> None:
     """Before, the advice was to remove the file that is missing. The recipe names its tokenizer: now the published one."""
-    path = objects(root)["tokenizer pin"][0]
+    small_build.build(root)
+    path = Path(root.root, pin_path(small_build.DATASET))
     path.unlink()
     heal = the_problem(root, path)
-    assert heal.startswith("restore it from a backup; without one, run a snapshot of recipe small again")
+    assert heal.startswith("restore it from a backup; without one, build corpus again")
     published = Path(heal.rpartition("let it name ")[2].removesuffix(" first"))
-    own = replace(root, landing=Path(shutil.copytree(root.landing, tmp_path / "own" / "landing")))
-    shutil.copy(published, own.landing.parent / "tokenizer.json")
-    refine(own, DAY)
+    own = replace(root, landing=tmp_path / "own" / "landing")
+    Path(own.tokenizer).parent.mkdir()
+    shutil.copy(published, own.tokenizer)
+    small_build.build(own)
     assert path.exists()
     assert verify(root.root).findings.problems == []
 
@@ -184,7 +184,7 @@ def test_nothing_published_is_no_success(root: SmallRoot, capsys: pytest.Capture
 
 def test_the_request_of_the_maintenance_dag_fails_with_the_problems(root: SmallRoot) -> None:
     assert reply("verify", root=root.root)["problems"] == []
-    path = Path(root.root, version_log.current(root.root, RECIPE, DAY).prefix, "tokens.json")
+    path = Path(root.root, version_log.current(root.root, RECIPE, DAY).prefix, "superseded.parquet")
     flip(path)
     with pytest.raises(ContractError, match=re.escape(str(path))):
         reply("verify", root=root.root)

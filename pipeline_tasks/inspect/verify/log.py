@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
-from pipeline_tasks.publish import log_chain, takedowns
-from pipeline_tasks.publish.log_chain import dataset_log, head_body, numbers
+from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.version_log import Retraction, Version, entry_of
 from pipeline_tasks.sealed import sha256, unseal
-from pipeline_tasks.store import storage
+from pipeline_tasks.store import log_chain, storage
+from pipeline_tasks.store.log_chain import dataset_log, head_body, numbers
 
 
 @dataclass(slots=True)
