@@ -25,6 +25,7 @@ from pipeline_tasks.publish.takedowns import (
     parse_lines,
     record,
     require_ever,
+    takedowns,
     valid_entries,
 )
 from pipeline_tasks.publish.version_log import Version
@@ -33,7 +34,7 @@ from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import JudgeRequest, PublishRequest, Reply
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.text.urls.takedown import evidence, keys_of, of_entries, of_rows
+from pipeline_tasks.text.urls.takedown import TakenDown, evidence, keys_of, of_entries, of_rows
 
 pc: Any = pyarrow.compute
 
@@ -66,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reason", default="", help="why; kept in the log")
     parser.add_argument("--undo", action="store_true", help="allow again what was taken down")
     parser.add_argument("--dry-run", action="store_true", help="only show where it is used; record nothing")
+    parser.add_argument("--list", action="store_true", help="list what is recorded, and what is taken down now")
     add_refining(parser)
     add_json(parser)
 
@@ -76,6 +78,8 @@ def answer(options: argparse.Namespace) -> int:
     The entry is recorded before versions are read, and a build reads the entries after its version is recorded: of an
     entry and a version of the same moment, this command finds the version, or the build finds the entry and fails.
     """
+    if options.list:
+        return _list(options)
     if not options.dry_run and not options.reason.strip():
         message = "say why with --reason; the log keeps it"
         raise RecipeError(message)
@@ -96,6 +100,22 @@ def answer(options: argparse.Namespace) -> int:
     facts |= {"takedown": recorded and asdict(recorded), "republished": [*map(asdict, republished)]}
     print_result(options, facts, [*map(republished_line, republished), *snapshot_lines(root, snapshots)])
     return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    """Print every entry of the log, oldest first, and what is taken down now."""
+    root = absolute(options.root)
+    log, held = takedowns(root), [(row["kind"], row["value"]) for row in current_rows(root)]
+    facts = {"takedowns": [asdict(takedown) for takedown in log], "taken_down": held}
+    print_result(options, facts, [*map(log_line, log), f"{counted(len(held), 'entry', 'entries')} taken down now"])
+    return 0
+
+
+def log_line(takedown: Takedown) -> str:
+    """Return an entry of the log as a line: when, what, and why."""
+    named = ", ".join(f"{kind} {value}" for kind, value in takedown.entries)
+    what = "allowed again" if takedown.undo else "taken down"
+    return f"{takedown.number:>4}  {takedown.at[:16].replace('T', ' ')}  {what}: {named}  ({takedown.reason})"
 
 
 def entries_of(options: argparse.Namespace) -> tuple[Entry, ...]:
@@ -131,11 +151,23 @@ class Affected:
 
 
 def _leaving(root: str, entries: Sequence[Entry]) -> Iterator[Affected]:
-    """Yield the versions that have tokens of what entries name."""
+    """Yield the datasets that use what entries name, then the snapshots that have it."""
     for version in current_versions(root):
         uses = list(find(root, [version], entries))
         if uses:
             yield Affected(version, len(uses), len({use.shard for use in uses}), frozenset(use.id for use in uses))
+    named, datasets = of_entries(entries), version_log.datasets(root)
+    for recipe in version_log.recipes(root):
+        for version in version_log.latest_by_snapshot(root, recipe) if recipe not in datasets else ():
+            ids = [*_documents(root, version, named)]
+            if ids:
+                yield Affected(version, len(ids), 0, frozenset(ids))
+
+
+def _documents(root: str, version: Version, named: TakenDown) -> Iterator[str]:
+    """Yield the ids of the documents of a snapshot's version that are named."""
+    for batch in read_shards(root, read_manifest(root, version.refined).shards, ["id", "url"]):
+        yield from batch["id"].filter(pc.is_valid(evidence(named, batch["url"], batch["id"]))).to_pylist()
 
 
 def _returning(root: str, entries: Sequence[Entry]) -> Iterator[Affected]:
@@ -223,7 +255,7 @@ def affected_lines(affected: Sequence[Affected], *, undo: bool) -> Iterator[str]
         use = f"gets back {documents}" if undo else f"{documents} at {counted(part.places, 'place')}, {where}"
         yield f"{version.recipe} version {version.number}: {use}"
     if not affected:
-        yield "no dataset is without such a document" if undo else "no current version has tokens of such a document"
+        yield "no dataset is without such a document" if undo else "no current version has such a document"
 
 
 def empty_lines(root: str) -> Iterator[str]:
@@ -241,9 +273,9 @@ def republished_line(again: Republished) -> str:
 
 
 def snapshot_lines(root: str, snapshots: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """Yield how to take documents out of the tokens of single snapshots; a trial of one is retracted."""
+    """Yield how to take documents out of single snapshots; a trial of one is retracted."""
     if snapshots:
-        yield "these snapshots have it in their own tokens until they are refined again, and trials until retracted:"
+        yield "no build uses it; these snapshots have it until they are refined again, trials until they are retracted:"
     own: set[str] = set()  # recipes that are a user's: `refinery run` takes the path of the file, which no root keeps
     for snapshot in snapshots:
         recipe, name = snapshot["recipe"], snapshot["snapshot"]

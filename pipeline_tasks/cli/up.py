@@ -25,7 +25,8 @@ STARTUP = 240.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the port."""
-    parser.add_argument("--port", type=int, default=airflow_home.PORT, help=f"port of the web UI ({airflow_home.PORT})")
+    port = int(os.environ.get("AIRFLOW__API__PORT", airflow_home.PORT))
+    parser.add_argument("--port", type=int, default=port, help=f"port of the web UI ({airflow_home.PORT})")
 
 
 def answer(options: argparse.Namespace) -> int:

@@ -27,10 +27,10 @@ from pipeline_tasks.inspect.whatif import (
     published,
     stored_signals,
 )
-from pipeline_tasks.landing.listing import list_snapshot
+from pipeline_tasks.landing.listing import Listing, list_snapshot, require_readable
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import Step, load_recipe
+from pipeline_tasks.recipe import LAND, Recipe, Step, load_recipe
 from pipeline_tasks.run.recipe_faults import recipe_faults
 from pipeline_tasks.run.task import repoint
 from pipeline_tasks.stages import filter_quality
@@ -71,6 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_RECIPE,
         help=f"its name, or its YAML file (default: {DEFAULT_RECIPE})",
     )
+    parser.add_argument(
+        "--recipe", dest="named", default="", metavar="RECIPE", help="the same, as other commands name it"
+    )
     parser.add_argument("--input", default="", help="a snapshot: foretell its tasks, bytes and memory")
     parser.add_argument("--workers", type=number(int, 1), default=1, metavar="N", help="cores that run tasks (1)")
     parser.add_argument("--memory", type=number(float, 0), default=2, metavar="G", help="gigabytes for each (2)")
@@ -83,6 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Print the findings; return RecipeError's exit code if there is a fault (with `--strict`: or a note)."""
+    options.recipe = options.named or options.recipe
     facts, lines, others = _sized(options) if options.input else ({}, [], [])
     findings = lint(options.recipe, options.root, options.snapshot, options.allow, others)
     print_result(options, finding_facts(findings) | facts, [*lines, *finding_lines(options.recipe, findings)])
@@ -96,11 +100,20 @@ def _sized(options: argparse.Namespace) -> tuple[dict[str, Any], list[str], list
     except RefineryError:  # `lint` reports it
         return {}, [], []
     workers = Workers(int(options.workers), int(options.memory * GIGABYTE))
-    sizes = sizes_of(recipe, list_snapshot(options.input))
-    findings = [*size_findings(sizes, workers)]
+    listing = list_snapshot(options.input)
+    sizes = sizes_of(recipe, listing)
+    findings = [*_unread(options.input, listing, recipe), *size_findings(sizes, workers)]
     if options.root:
         findings += history_findings(options.root, recipe.name)
     return {"sizes": size_facts(sizes)}, [*size_lines(sizes, workers.cores)], findings
+
+
+def _unread(uri: str, listing: Listing, recipe: Recipe) -> Iterator[Finding]:
+    """Find that the first records of a snapshot have no text under the names of the recipe."""
+    try:
+        require_readable(uri, listing, recipe.fields)
+    except RecipeError as error:
+        yield Finding(fault=True, where=LAND, message=str(error))
 
 
 def lint(

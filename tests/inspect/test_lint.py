@@ -72,7 +72,8 @@ def test_a_recipe_begins_with_ingest(tmp_path: Path) -> None:
 
 def test_a_stage_after_what_removes_its_columns_goes_before_it(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("stages: {ingest: , extract: , tokenize: {train: {}}, decontaminate: }")
+    stages = "{tokenize: , select: , decontaminate: , shuffle: , pack: }"
+    path.write_text(f"versions: {{recipe: web}}\nstages: {stages}")
     (fault,) = lint(str(path))
     assert fault.message == "needs text, title, chars, which tokenize removed; put it before tokenize"
 
@@ -246,3 +247,16 @@ def test_shares_are_never_above_one_and_no_signal_below_zero(texts: list[str]) -
         if np.any(values < 0) or (signal in card.shares and np.any(values > 1)):
             out.append(signal)
     assert out == []
+
+
+def test_a_snapshot_whose_text_has_another_name_is_a_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    landed = tmp_path / "landed"
+    landed.mkdir()
+    (landed / "rows.jsonl").write_text('{"body": "A page of some words.", "url": "https://example.org/"}\n')
+    path = tmp_path / "web.yaml"
+    faulty = []
+    for named in ({}, {"fields": {"text": "body"}}):
+        path.write_text(yaml.safe_dump({"stages": UP_TO_QUALITY, **named}, sort_keys=False))
+        code = main(["lint", str(path), "--input", str(landed), "--json"])
+        faulty.append((code, [fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]]))
+    assert faulty == [(RecipeError.exit_code, ["land"]), (0, [])]

@@ -1,9 +1,13 @@
 """`refinery up` listens on loopback alone, and starts a component that died again; its end is judged by its fixture."""
 
+import subprocess
+import sys
+
 import psutil
 import pytest
 
 from tests.airflow_server import Server, until
+from tests.embedded import PROJECT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -48,3 +52,22 @@ def test_it_listens_on_loopback_alone_and_a_scheduler_that_died_starts_again(ser
     scheduler.kill()
     said = "scheduler ended with exit code -9; it is started again"
     until(lambda: bool(schedulers(tree)) and said in server.log, lambda: server.log, 120)
+
+
+def test_airflows_own_command_speaks_to_it(server: Server) -> None:
+    env = {"PYTHONPATH": str(PROJECT), "REFINERY_HOME": str(server.folder / "home"), "PATH": "/usr/bin:/bin"}
+    command = [
+        sys.executable,
+        "-m",
+        "pipeline_tasks.cli",
+        "airflow",
+        "dags",
+        "list-runs",
+        "refine_ordered",
+        "-o",
+        "plain",
+    ]
+    shown = subprocess.run(command, env=env, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=300)
+    assert shown.returncode == 0, shown.stderr
+    known = subprocess.run([*command[:-2], "--state", "no"], env=env, cwd=PROJECT, capture_output=True, check=False)
+    assert known.returncode == 2, "its exit code is Airflow's"

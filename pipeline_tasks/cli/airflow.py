@@ -1,0 +1,22 @@
+"""`refinery airflow` runs Airflow's own command on the Airflow of this machine, which `refinery up` starts."""
+
+import argparse
+import os
+import sys
+
+from pipeline_tasks.embedded import airflow_home
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the words of Airflow's command."""
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="...", help="such as: backfill create --help")
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Become Airflow's command, in the environment of the embedded installation."""
+    home = airflow_home.state_folder() / "airflow"
+    env = {**os.environ, **airflow_home.environment(home)}
+    airflow_home.migrate(home, env)
+    command = [sys.executable, "-m", "airflow", *options.words]
+    sys.stdout.flush()
+    os.execve(sys.executable, command, env)  # noqa: S606 -- our own interpreter
