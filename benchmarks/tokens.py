@@ -20,7 +20,6 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,8 @@ import numpy as np
 import peers
 import pyarrow as pa
 
-from pipeline_tasks.stages.tokenize.encoding import choose_backend, encode
+from pipeline_tasks.stages.tokenize.encoding import choose_backend, encoded
 from pipeline_tasks.stages.tokenize.fast import BACKENDS, fast
-from pipeline_tasks.stages.tokenize.params import TOKENIZER, Params
 from pipeline_tasks.stages.tokenize.references import reference
 
 SHARED = documents.ROOT.parent / "shared" / "data"
@@ -99,23 +97,21 @@ def _reordered(text: str, draw: random.Random) -> str:
 
 def tokenized(definition: bytes, docs: list[pa.RecordBatch]) -> dict[str, Any]:
     """Return the figures of encoding documents."""
-    row = {"kind": "tokenizers", "definition": definition, "eos_id": 0}
-    tokenizer = pa.RecordBatch.from_pylist([row], schema=TOKENIZER)
-    choose = partial(choose_backend, params=Params("tokenizer.json"))
-    _timed(lambda: next(choose(iter(docs), iter([tokenizer]))))  # loads the libraries
-    proof, chosen = _timed(lambda: next(choose(iter(docs), iter([tokenizer]))))
-    backend = chosen["backend"][0].as_py()
+    row = {"kind": "tokenizers", "definition": definition, "eos_id": 0, "bos_id": None}
+    _timed(lambda: choose_backend(docs, row, "auto"))  # loads the libraries
+    proof, chosen = _timed(lambda: choose_backend(docs, row, "auto"))
+    backend = chosen.backend
     slow = reference("tokenizers", definition)
     quick: Any = (fast(backend, "tokenizers", definition) if backend in BACKENDS else None) or slow
     warm, timed = docs[: len(docs) // 10], docs[len(docs) // 10 :]
-    list(encode(iter(warm), iter([chosen]), iter([tokenizer])))
+    list(encoded(warm, row, backend))
     for batch in warm:
         quick(batch["text"])
         slow(batch["text"])
     ours, ids = _timed(lambda: [quick(batch["text"]) for batch in timed])
     theirs, expected = _timed(lambda: [slow(batch["text"]) for batch in timed])
     library = _library_seconds(quick.quick.tokenizer.encode_batch, timed) if backend == "gigatoken" else None
-    kernel, _ = _timed(lambda: deque(encode(iter(timed), iter([chosen]), iter([tokenizer])), maxlen=0))
+    kernel, _ = _timed(lambda: deque(encoded(timed, row, backend), maxlen=0))
     tokens = sum(len(numbers) for numbers, _ in expected) / 1e6
     same = all(
         np.array_equal(a, b) for one, other in zip(ids, expected, strict=True) for a, b in zip(one, other, strict=True)

@@ -1,16 +1,19 @@
 """Build a training dataset from the published versions of refined snapshots.
 
-A run composes the newest versions of the snapshots that the recipe selects, without documents that others of them
-supersede; mixes them to the shares and budgets of the recipe; shuffles all documents once; packs them into sequences;
-and publishes the shards that training reads. If the recipe has `exports`, the version is then written in formats of
-other trainers. Each stage is judged by its gate. Committed work is reused and not done again, so clearing and
-rerunning is always safe; packed shards that an earlier version has are not exported again.
+A run composes the newest versions of the snapshots that the recipe selects; tokenizes their documents, but for those
+whose tokens an earlier build made; leaves out documents that others supersede; mixes them to the shares and budgets of
+the recipe; shuffles all documents once; packs them into sequences; and publishes the shards that training reads. If
+the recipe has `exports`, the version is then written in formats of other trainers. Each stage is judged by its gate.
+Committed work is reused and not done again, so clearing and rerunning is always safe; packed shards that an earlier
+version has are not exported again.
 
 **Runbook**
 
 - *When it runs*: by hand, or whenever the recipe of its snapshots publishes a version (unpause the DAG for that).
 - *What a run would take*: `refinery build --plan --recipe corpus --output ROOT` prints the plan of the mixture. It runs
   nothing behind `mix`.
+- *Its tokenizer*: the log of `tokenize` and `refinery status --recipe corpus` name it. A dataset keeps the one of its
+  first build.
 - *A task failed.* Its log ends with one paragraph that names the manifest and the way out. Clear the failed task.
 - *A gate awaits input.* It refuses the data, and waits `approval` hours for a person: open *Required Actions*, read the
   form and its *Data Docs*, and approve or reject with a reason. The reason, your name and the time are stored in the
@@ -49,7 +52,7 @@ def wire(recipe: Recipe) -> DAG:
     with DAG(
         f"build_{recipe.name}",
         description=recipe.title or "Refined snapshots in, a training dataset out",
-        schedule=[asset_of(versions.recipe, "tokens")],
+        schedule=[asset_of(versions.recipe, "documents")],
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
         max_active_runs=1,

@@ -1,4 +1,4 @@
-"""Refine every landed crawl snapshot into packed training tokens.
+"""Refine every landed crawl snapshot into clean documents, which `build` DAGs make training datasets of.
 
 One run per date. It waits until the snapshot of that date has landed completely. Then each stage of the recipe
 refines it (mapped over partitions where the stage splits), and the stage's gate judges the manifest. At the end
@@ -103,7 +103,7 @@ def wire(recipe: Recipe) -> DAG:
     }
     with DAG(
         dag_id_of(recipe),
-        description=recipe.title or "Crawl snapshots in, packed training tokens out",
+        description=recipe.title or "Crawl snapshots in, clean documents out",
         schedule="0 0 * * *",
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
@@ -120,7 +120,7 @@ def wire(recipe: Recipe) -> DAG:
         whole = {"recipe": recipe.name, "landed": landed, "gates": gates}
         bounds = dict(recipe.gates.get(PUBLISH, {}))
         judged = PublishGate(task_id="publish_gate", bounds=bounds, outlets=[asset_of(recipe.name, "refined")], **whole)
-        Publish(task_id=PUBLISH, judged=judged.output, outlets=[asset_of(recipe.name, "tokens")], **whole)
+        Publish(task_id=PUBLISH, judged=judged.output, outlets=[asset_of(recipe.name, "documents")], **whole)
     return dag
 
 

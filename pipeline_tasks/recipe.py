@@ -4,7 +4,7 @@ import importlib
 import os
 import typing
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +12,7 @@ from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, re
 from pipeline_tasks.constraints import FieldName, PlainWord, Range, Ratio, Weight, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import FIELDS
+from pipeline_tasks.shipped import shipped
 from pipeline_tasks.stage import EngineName, Stage
 from pipeline_tasks.yaml_file import read_yaml
 
@@ -19,7 +20,7 @@ LAND = "land"
 """The name of the landing, which precedes every stage; its card is in `landing.listing`."""
 
 COMPOSE = "compose"
-"""The name of what begins a build: the tokenized documents of a selection of versions (`publish.composing`)."""
+"""The name of what begins a build: the documents of a selection of versions (`publish.composing`)."""
 
 BUILD = "build"
 """The name that versions of a training dataset have in the place of a snapshot's."""
@@ -71,14 +72,22 @@ RECIPES = shipped("dags") / "recipes"
 BUILDS = RECIPES / "build"
 """The folder of recipes that build a training dataset from versions; those beside it refine snapshots."""
 
-SELECT = "select"
-"""The first stage of a recipe that builds."""
+DEFAULT_BUILD = "corpus"
+"""The recipe that builds from versions of the default recipe, `web`."""
+
+TOKENIZE, SELECT = "tokenize", "select"
+
+FIRST = (TOKENIZE, SELECT)
+"""The first stages of a recipe that builds. Tokens come first: every build finds those that an earlier one made."""
 
 PACKED = ("shuffle", "pack")
 """The last stages of a recipe that builds: what they write is published."""
 
 TAKEDOWN = "takedown"
 """The stage that every build has before `pack`, and that no recipe names."""
+
+BUILDING = STAGES[STAGES.index(TOKENIZE) :]
+"""Stages of recipes that build: all others refine a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +276,19 @@ def load_build(name: str) -> Recipe:
     return recipe
 
 
+def default_build(recipe: str) -> Recipe:
+    """Return the recipe that builds from versions of a recipe: the first of `BUILDS` that does, else `corpus` of these.
+
+    The latter's dataset has the name of the recipe with `_corpus`.
+    """
+    for name in recipe_names(BUILDS):
+        build = load_build(name)
+        if build.versions and build.versions.recipe == recipe:
+            return build
+    corpus = load_build(DEFAULT_BUILD)
+    return replace(corpus, name=f"{recipe}_{corpus.name}", versions=Versions(recipe))
+
+
 def _is_there(path: Path) -> bool:
     try:
         return os.path.lexists(path)
@@ -334,9 +356,12 @@ def _sections(top: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _require_input(written: _Written, steps: Mapping[str, Any], where: str) -> None:
-    """Raise RecipeError unless a recipe says what it reads: `versions` and `select`, or neither for a snapshot."""
-    if written.versions is not None and next(iter(steps)) != SELECT:
-        message = f"{where} has `versions`, so it builds a training dataset; its first stage must be {SELECT}"
+    """Raise RecipeError unless a recipe has `versions` and the stages of a build, or neither: it refines a snapshot."""
+    if written.versions is not None and tuple(steps)[: len(FIRST)] != FIRST:
+        message = (
+            f"{where} has `versions`, so it builds a training dataset; its first stages must be {' and '.join(FIRST)}, "
+            f"and they are {', '.join(tuple(steps)[: len(FIRST)])}"
+        )
         raise RecipeError(message)
     if written.versions is None and written.exports:
         message = f"{where} refines snapshots, and `exports` are of a training dataset; move them to a recipe of one"
@@ -346,8 +371,13 @@ def _require_input(written: _Written, steps: Mapping[str, Any], where: str) -> N
             f"{where} builds from versions, and `fields` are of landed records; move them to a recipe that refines"
         )
         raise RecipeError(message)
-    if written.versions is None and SELECT in steps:
-        message = f"{where}: {SELECT} reads published versions; add `versions: {{recipe: web}}`, or leave {SELECT} out"
+    building = [stage for stage in steps if stage in BUILDING]
+    if written.versions is None and building:
+        message = (
+            f"{where} refines snapshots, which ends with documents, and {', '.join(building)} make a training dataset "
+            f"of them; move {'them' if len(building) > 1 else 'it'} to a recipe that builds, with "
+            f"`versions: {{recipe: {written.name}}}` (dags/recipes/build/corpus.yaml is one)"
+        )
         raise RecipeError(message)
 
 
@@ -364,15 +394,6 @@ def _require_packed(written: _Written, stages: tuple[str, ...], where: str) -> N
         message = (
             f"{where} has `versions`, so it builds a training dataset; its last stages must be {' and '.join(PACKED)}, "
             f"and they are {', '.join(stages[-len(PACKED) :])}"
-        )
-        raise RecipeError(message)
-    pack = dict(written.stages.get(PACKED[-1]) or {})
-    by_shard = [key for key, value in (("method", "concat"), ("tail", "carry")) if pack.get(key, value) != value]
-    if written.versions is None and by_shard:
-        key = by_shard[0]
-        message = (
-            f"{where}: a snapshot's own tokens are one stream, which `{key}: {pack[key]}` does not give; leave `{key}` "
-            "out of pack, or use it in a recipe with `versions`"
         )
         raise RecipeError(message)
     if written.versions is not None and written.versions.recipe == written.name:

@@ -1,7 +1,7 @@
 """Gathers what the page of a document shows: its decisions, its duplicates, its landed records and its tokens."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
@@ -10,6 +10,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect import redactions
 from pipeline_tasks.inspect.document import Document, Record, Step, bytes_read, document, edit_facts
 from pipeline_tasks.inspect.duplicates import STAGES, Cluster, duplicates
+from pipeline_tasks.inspect.find import current_versions
 from pipeline_tasks.inspect.places import Place, placed
 from pipeline_tasks.inspect.text_edits import COMPARED, Piece, TextEdit, marked, marked_redactions, scrubbed
 from pipeline_tasks.inspect.trace import landed_header
@@ -102,9 +103,16 @@ def _filled(root: str, page: Explored) -> Explored:
         document=known,
         headers=[list(landed_header(known.landing, asdict(record))) for record in shown],
         cluster=_cluster(root, page.version, known.id),
-        places=list(islice(placed(root, [page.version], [(DOC, known.id)]), PLACES_SHOWN)),
+        places=list(islice(_places(root, page.version, known.id), PLACES_SHOWN)),
         edits=[_shown_edit(root, page.version, _farthest(known), edit) for edit in _farthest(known).edits],
     )
+
+
+def _places(root: str, version: Version, wanted: str) -> Iterator[Place]:
+    """Yield where training datasets have a document of a snapshot."""
+    for place in placed(root, current_versions(root), [(DOC, wanted)]):
+        if (place.source, place.use.snapshot) == (version.recipe, version.snapshot):
+            yield place
 
 
 def _farthest(known: Document) -> Record:

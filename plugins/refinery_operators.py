@@ -170,13 +170,7 @@ class Compose(RequestOperator):
         reply = send(ComposeRequest(versions=Versions(**self.versions), **self.about(context, run)))
         self.manifest = path_of(reply["manifest"])
         snapshots = reply["snapshots"]
-        text = "  ".join(
-            [
-                counted(len(snapshots), "snapshot"),
-                counted(reply["documents"], "document"),
-                counted(reply["tokens"], "token"),
-            ]
-        )
+        text = f"{counted(len(snapshots), 'snapshot')}  {counted(reply['documents'], 'document')}"
         log_reply(context, COMPOSE, reply, text)
         if reply["stale"]:
             log.warning("compose  %s", stale_line(reply["stale"]))
@@ -268,6 +262,8 @@ class Refine(StageOperator):
             count_stage(context["ti"].dag_id, self.dataset(run_of(context)), self.stage, reply)
         self.manifest = path_of(reply["manifest"])
         log_reply(context, self.stage, reply, funnel_line(reply), part)
+        if "tokenizer" in reply:
+            log.info("%s  the dataset's tokenizer is %s", self.stage, reply["tokenizer"])
         return reply
 
 
@@ -425,11 +421,13 @@ class Publish(RequestOperator):
             **self.about(context, run),
         )
         reply = send(request)
-        log_reply(context, "publish", reply, f"version {reply['version']}  {counted(reply['tokens'], 'token')}")
+        made: dict[str, Any] = {name: reply[name] for name in ("documents", "tokens") if name in reply}
+        amounts = "  ".join(counted(count, name.removesuffix("s")) for name, count in made.items())
+        log_reply(context, "publish", reply, f"version {reply['version']}  {amounts}")
         stale = reply.get("stale", [])
         if stale:
             log.warning("publish  %s", stale_line(stale))
-        announce(context, run, {"version": reply["version"], "tokens": reply["tokens"], "stale": stale})
+        announce(context, run, {"version": reply["version"], **made, "stale": stale})
         return reply
 
 

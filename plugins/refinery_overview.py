@@ -30,8 +30,8 @@ QUALITY = ("score", "language_score")
 """Columns of quality, the best one first: the model's score, else the certainty of the language."""
 
 RETENTION = Measure("Retention", ".0%", "{:.1%}", "Published documents per landed record.")
-TOKENS = Measure("Tokens", "~s", "{:,.0f}", "Tokens of each published snapshot.")
-COST = Measure("Cost", "$.3~r", "${:,.4f}", "Dollars per million published tokens, at the ledger's prices.")
+DOCUMENTS = Measure("Documents", "~s", "{:,.0f}", "Documents of each published snapshot.")
+COST = Measure("Cost", "$.3~r", "${:,.4f}", "Dollars per thousand published documents, at the ledger's prices.")
 SCORE = Measure("Quality", ".3~f", "{:.3f}", "Mean quality score of the kept documents.")
 LANGUAGE = Measure("Certainty of the language", ".4~f", "{:.3f}", "Mean language score of the kept documents.")
 BY_COLUMN = dict(zip(QUALITY, (SCORE, LANGUAGE), strict=True))
@@ -218,9 +218,9 @@ def _account(run: SnapshotRun) -> str:
 def _trends(overview: Overview) -> Iterable[Plot]:
     """Yield the trends of the published snapshots that have at least two points."""
     published = overview.published
-    series = [
+    series: list[tuple[Measure, Mapping[str, float | None]]] = [
         (RETENTION, {state.snapshot: _retention(state) for state in published}),
-        (TOKENS, {state.snapshot: float(state.version.tokens) or None for state in published if state.version}),
+        (DOCUMENTS, {state.snapshot: float(state.version.documents) for state in published if state.version}),
         _quality(published),
         (COST, {state.snapshot: _unit_cost(state) for state in published}),
     ]
@@ -246,10 +246,10 @@ def _quality(published: Sequence[SnapshotState]) -> tuple[Measure, dict[str, flo
 
 
 def _unit_cost(state: SnapshotState) -> float | None:
-    """Return dollars per million tokens; None where the ledger has no cost, or there are no tokens."""
-    if not state.cost or not state.version or not state.version.tokens:
+    """Return dollars per thousand documents; None where the ledger has no cost, or there are no documents."""
+    if not state.cost or not state.version or not state.version.documents:
         return None
-    return state.cost * 1e6 / state.version.tokens
+    return state.cost * 1e3 / state.version.documents
 
 
 def _worst(summary: Summary | None) -> str:

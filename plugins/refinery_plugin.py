@@ -291,8 +291,8 @@ def sample_page(path: str, reason: str = "") -> HTMLResponse:
 def trace_page(recipe: str, snapshot: str, token: int = 0) -> HTMLResponse:
     """Show the document and the landed record that a packed token comes from."""
     version = version_log.current(root(), recipe, snapshot)
-    if COMPOSE not in version.manifests and not 0 <= token < version.tokens:
-        raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has tokens 0 to {version.tokens - 1}")
+    if COMPOSE not in version.manifests:
+        raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has documents; tokens are of a training dataset")
     return render("trace.html", version=version, origin=trace(root(), version, token))
 
 
@@ -320,17 +320,17 @@ def search_of_snapshot(recipe: str, snapshot: str, phrase: Name = "", start: Row
 
 @app.get("/find")
 def find_page(doc: Term = "", url: Term = "", site: Term = "", recipe: Term = "") -> HTMLResponse:
-    """Show where a document, URL or site is used in published tokens, each with its token and its snapshot.
+    """Show where a document, URL or site is used in training datasets, each with its token and its snapshot.
 
     Ids and URLs are shown, and no text. Only the lineage of each shard is read, up to the last place that is shown.
     """
     query = {"doc": doc.strip(), "url": url.strip(), "site": site.strip(), "recipe": recipe}
-    recipes = version_log.recipes(root())
+    datasets = version_log.datasets(root())
     versions = current_versions(root(), recipe)
     entries = valid_entries((kind, query[kind]) for kind in (DOC, URL, SITE) if query[kind])
     places = list(islice(placed(root(), versions, entries), PLACES_SHOWN + 1)) if entries else None
     shown = None if places is None else places[:PLACES_SHOWN]
-    return render("find.html", query=query, recipes=recipes, places=shown, more=bool(places) and places != shown)
+    return render("find.html", query=query, datasets=datasets, places=shown, more=bool(places) and places != shown)
 
 
 @app.get("/manifest/{path:path}")

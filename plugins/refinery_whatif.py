@@ -11,6 +11,7 @@ from refinery_run import base
 from refinery_target import TARGET, Goal, goal_of
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.version_costs import tokens_of
 from pipeline_tasks.inspect.whatif import Forecast, published, whatif
 from pipeline_tasks.inspect.whatif_bounds import (
     NAMED_PACKS,
@@ -50,8 +51,8 @@ LARGE = 1e6
 class Outlook:
     """What a whole run with the other bounds would give, (now, then): tokens, and dollars by the ledger.
 
-    Both are estimates: they follow the characters of the rows that `filter_quality` keeps. None where the
-    version has no tokens, or the ledger no cost.
+    Both are estimates: they follow the characters of the rows that `filter_quality` keeps. None where nothing was built
+    of the recipe's versions, or the ledger has no cost.
     """
 
     tokens: tuple[int, int] | None
@@ -229,7 +230,7 @@ def _predicted(root: str, page: WhatIf, costs: Sequence[Mapping[str, Any]]) -> W
     changes = [f"{key}={value}" for key, value in page.changes.items()]
     forecast = whatif(root, page.version, changes, MOST_ROWS)
     goal = goal_of(root, page.version, page.goal.written, forecast, changes, page.language, MOST_ROWS)
-    outlook = outlook_of(page.version, forecast, costs)
+    outlook = outlook_of(tokens_of(root, page.version), forecast, costs)
     return replace(page, forecast=forecast, outlook=outlook, plot=_plot(forecast), goal=goal)
 
 
@@ -238,14 +239,14 @@ def _plot(forecast: Forecast) -> Plot | None:
     return change_plot("What each rule rejects", "reason", forecast.reasons, note)
 
 
-def outlook_of(version: Version, forecast: Forecast, costs: Sequence[Mapping[str, Any]]) -> Outlook:
+def outlook_of(tokens: int, forecast: Forecast, costs: Sequence[Mapping[str, Any]]) -> Outlook:
     """Return the estimates of a whole run: what comes after `filter_quality` follows the characters that it keeps."""
     now, then = forecast.characters
     share = then / now if now else 0.0
-    tokens = (version.tokens, round(version.tokens * share)) if version.tokens and now else None
+    pair = (tokens, round(tokens * share)) if tokens and now else None
     later = sum(float(row["cost_usd"]) for row in costs if _is_later(str(row["stage"])))
     cost = sum(float(row["cost_usd"]) for row in costs)
-    return Outlook(tokens, (cost, cost - later + later * share) if cost and now else None)
+    return Outlook(pair, (cost, cost - later + later * share) if cost and now else None)
 
 
 def _is_later(stage: str) -> bool:

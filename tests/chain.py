@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import load_recipe, stage_card
+from pipeline_tasks.recipe import BUILD, Recipe, Versions, load_recipe, parse_recipe, stage_card
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import Reply, decode
@@ -53,7 +53,7 @@ class Chain:
 
     def outcomes(self) -> dict[Place, str]:
         """`kept`, or the reason, of every landed record; AssertionError if one has no outcome, or two."""
-        outcomes = [(_place(row), "kept") for row in self.rows("shuffle", columns=["file", "offset"])]
+        outcomes = [(_place(row), "kept") for row in self.rows(self.stages()[-1], columns=["file", "offset"])]
         for stage in self.stages():
             if stage_card(stage).conserves == "rows":
                 columns = ["file", "offset", "reason"]
@@ -64,10 +64,9 @@ class Chain:
         return places
 
     def sealed(self) -> dict[str, str]:
-        """SHA-256 of every sealed manifest and of every published file but the report, which is not only data."""
+        """SHA-256 of every sealed manifest."""
         store = storage.connect(self.root)
         paths = {stage: path_of(self.version.manifests[stage]) for stage in self.stages()}
-        paths |= {name: f"{self.version.prefix}/{name}" for name in ("tokens.bin", "tokens.json", "lineage.parquet")}
         return {name: hashlib.sha256(store.read(path)).hexdigest() for name, path in paths.items()}
 
 
@@ -101,6 +100,24 @@ def refined(root: str, uri: str, how: How | None = None) -> Chain:
         parent = manifests[stage] = _refined(request, how)["manifest"]
     reply("publish", **named, landing=landed["landing"], manifests=manifests)
     return Chain(root, version_log.current(root, named["recipe"], landed["snapshot"]))
+
+
+def built(root: str, recipe: Recipe, on: str = "local") -> version_log.Version:
+    """Build by the requests that the tasks of the DAG make; return the version of the dataset."""
+    named = {"root": root, "recipe": recipe.name, "snapshot": BUILD}
+    parent = reply("compose", **named, versions=asdict(recipe.versions or Versions("")))["manifest"]
+    manifests = {"compose": parent}
+    for step in recipe.steps:
+        request = {"stage": step.stage, "params": dict(step.params), "parent": parent, "engine": on}
+        parent = manifests[step.stage] = reply("refine", **named, **request)["manifest"]
+    reply("publish", **named, manifests=manifests)
+    return version_log.current(root, recipe.name)
+
+
+def build_of(recipe: str, tokenize: Mapping[str, Any], length: int = 64) -> Recipe:
+    """Return a small recipe that builds the dataset `corpus` from versions of another."""
+    stages = {"tokenize": tokenize, "select": {}, "shuffle": {"buckets": 2}, "pack": {"length": length}}
+    return parse_recipe({"name": "corpus", "versions": {"recipe": recipe}, "stages": stages}, "corpus.yaml")
 
 
 def reply(verb: str, **fields: Any) -> Reply:

@@ -77,8 +77,10 @@ def install(wheel: Path, folder: Path) -> Installed:
 
 
 def _pip(*arguments: str | Path) -> None:
+    """Run pip where it does not take the checkout for what is installed, as it does by the `PYTHONPATH` of some tests."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, arguments)]
-    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(command, cwd="/", env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 

@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tokenizers import Tokenizer, models
-
 from tests.chain import How, refined
 from tests.fasttext_file import write_model
 
@@ -19,7 +17,7 @@ stages:
   extract: {{min_chars: 1}}
   filter_language: {{keep: [en, de], model: {model}, min_chars: 1}}
   dedup_exact: {{buckets: 1}}
-  tokenize: {{tokenizer: {tokenizer}}}
+  scrub_pii: {{}}
 """
 
 
@@ -41,11 +39,9 @@ def drifted_day(day: str) -> Iterator[Mapping[str, str]]:
 
 def build(folder: Path) -> Path:
     """Refine four usual days and a drifted one below `folder`; return the root."""
-    vocabulary = {"</s>": 0, "?": 1, "water": 2}
-    Tokenizer(models.WordLevel(vocabulary, unk_token="?")).save(str(folder / "tokenizer.json"))
     model = write_model(folder / "model.bin", {"water": "en", "wasser": "de", "eau": "fr"})
     recipe = folder / f"{RECIPE}.yaml"
-    recipe.write_text(RECIPE_FILE.format(model=model, tokenizer=folder / "tokenizer.json"))
+    recipe.write_text(RECIPE_FILE.format(model=model))
     for day in DAYS:
         (folder / "landing" / day).mkdir(parents=True)
         records = drifted_day(day) if day == DAYS[-1] else usual_day(day)

@@ -131,17 +131,12 @@ def objects(small: SmallRoot) -> dict[str, list[Path]]:
         kinds[kind] = [root / shard.path for shard in shards]
     kinds["verdict"] = [root / path_of(referred) for referred in versions[0].verdicts.values()]
     kinds["Data Docs page"] = [path.parent / "docs" / "index.html" for path in kinds["verdict"]]
-    for file in ("tokens.bin", "tokens.json", "tokens.idx", "lineage.parquet", "tokenizer.json"):
-        kinds[file] = [root / version.prefix / file for version in versions]
     kinds["superseded.parquet"] = [root / version.superseded_path for version in versions if version.superseded_path]
     kinds["report"] = [root / version.report for version in versions]
     kinds["compaction"] = sorted(root.glob("compacted/*/manifest.json"))
     kinds["compacted segment"] = sorted(root.glob("compacted/*/data/*"))
     kinds["partition"] = sorted(root.glob("ingest/*/partitions/*"))
     kinds["receipt"] = sorted(root.glob("dedup_exact/*/receipts/*"))
-    pins = root / "tokenizers" / RECIPE
-    kinds["tokenizer pin"] = [pins / "pin.json"]
-    kinds["tokenizer definition"] = [path for path in pins.iterdir() if path.name != "pin.json"]
     kinds["landed file"] = [small.landing / day / name for day in DAYS for name in ("a.jsonl", "b.jsonl")]
     return kinds
 
@@ -155,20 +150,12 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
         "manifest of ingest",
         "manifest of extract",
         "manifest of dedup_exact",
-        "manifest of tokenize",
-        "manifest of shuffle",
-        "manifest of pack",
     ),
     "an object that a manifest or an entry names": (
         "kept shard",
         "history",
         "rejects",
         "quarantine",
-        "tokens.bin",
-        "tokens.json",
-        "tokens.idx",
-        "lineage.parquet",
-        "tokenizer.json",
         "superseded.parquet",
         "report",
         "compacted segment",
@@ -178,8 +165,6 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "a compaction": ("compaction",),
     "the manifest of a partition": ("partition",),
     "a receipt": ("receipt",),
-    "the pin of a tokenizer": ("tokenizer pin",),
-    "the definition of a tokenizer": ("tokenizer definition",),
     "a landed file": ("landed file",),
 }
 """Kinds of objects by the check of `verify` that reads them: a change of any is found by the same lines."""
@@ -192,7 +177,6 @@ EDITED = (
     "compaction",
     "partition",
     "receipt",
-    "tokenizer pin",
 )
 """Kinds of JSON whose fields are edited one by one; the manifests of other stages have the same fields."""
 

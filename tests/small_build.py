@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.tokenizer_pin import pin_path
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import Recipe, parse_recipe
 from pipeline_tasks.sealed import path_of
@@ -16,12 +17,13 @@ from tests.small_root import DAYS, RECIPE, SmallRoot
 
 DATASET = "corpus"
 
-STAGES = ("select", "mix", "shuffle", "takedown", "pack")
+STAGES = ("tokenize", "select", "mix", "shuffle", "takedown", "pack")
 
 BUILT: Mapping[str, Any] = {
     "name": DATASET,
     "versions": {"recipe": RECIPE},
     "stages": {
+        "tokenize": {},  # `build` names the tokenizer of the small root
         "select": {"where": {"n_tokens": {"most": 93}}},
         "mix": {"by": "snapshot", "epochs": {DAYS[0]: 2.5}, "tokens": {DAYS[1]: 300}},
         "shuffle": {"seed": 3, "buckets": 3},
@@ -49,7 +51,8 @@ def build(small: SmallRoot, built: Recipe | None = None, *, judged: bool = False
     parent = reply("compose", **named, versions=asdict(built.versions))["manifest"]
     manifests, verdicts = {"compose": parent}, {}
     for step in built.steps:
-        request = {"stage": step.stage, "params": dict(step.params), "parent": parent}
+        params = {"tokenizer": small.tokenizer} if step.stage == "tokenize" else dict(step.params)
+        request = {"stage": step.stage, "params": params, "parent": parent}
         parent = manifests[step.stage] = reply("refine", **named, **request)["manifest"]
         if judged:
             verdicts[step.stage] = reply("judge", **named, manifest=parent, override="a test")["verdict"]
@@ -63,6 +66,7 @@ def objects(small: SmallRoot, dataset: str = DATASET) -> dict[str, list[Path]]:
     select, mix = manifests["select"], manifests["mix"]
     shards = {
         "superseded documents": manifests["compose"].history_shards,
+        "tokenizer": manifests["tokenize"].history_shards,
         "layer of select": select.shards,
         "layer of mix": mix.shards,
         "plan": mix.history_shards,
@@ -86,6 +90,8 @@ def objects(small: SmallRoot, dataset: str = DATASET) -> dict[str, list[Path]]:
             for kind in ("dataset.json", "build.json", "tokenizer.json", "README.md")
         },
         **{kind: _published(root, version, kind) for kind in (".bin", ".ends", ".lineage.parquet")},
+        "tokenizer pin": [root / pin_path(dataset)],
+        "tokenizer definition": sorted((root / pin_path(dataset)).parent.glob(f"{version.tokenizer}.*")),
     }
 
 

@@ -1,7 +1,7 @@
 """A small root with every kind of object that Refinery stores, made by the stages themselves.
 
 Three days of pages: the second supersedes documents of the first, the third is retracted. The history of the first two
-is compacted. Every stage of the first day has a verdict; each day has rejected rows, a quarantined line and exports.
+is compacted. Every stage of the first day has a verdict; each day has rejected rows and a quarantined line.
 One bucket is enough for most stages: `verify` runs over this root hundreds of times, and opens every file of it.
 """
 
@@ -25,7 +25,7 @@ from tests.chain import reply
 RECIPE = "small"
 DAYS = ("2026-11-19", "2026-11-20", "2026-11-21")
 RETRACTED = DAYS[2]
-STAGES = ("ingest", "extract", "dedup_exact", "dedup_minhash", "tokenize", "shuffle", "pack")
+STAGES = ("ingest", "extract", "dedup_exact", "dedup_minhash")
 WORDS = [f"word{number}" for number in range(400)]
 
 
@@ -36,12 +36,17 @@ class SmallRoot:
     root: str
     landing: Path
 
+    @property
+    def tokenizer(self) -> str:
+        """The path of a tokenizer that knows the words of the pages."""
+        return str(self.landing.parent / "tokenizer.json")
+
 
 def build(folder: Path) -> SmallRoot:
     """Write three days of pages below `folder`, refine and publish them, retract the last; return the root."""
     small = SmallRoot(str(folder / "root"), folder / "landing")
     _write_days(small.landing)
-    _write_tokenizer(folder / "tokenizer.json")
+    _write_tokenizer(Path(small.tokenizer))
     for day in DAYS[:2]:
         refine(small, day)
     with pytest.MonkeyPatch.context() as patch:
@@ -60,7 +65,7 @@ def refine(small: SmallRoot, day: str) -> Mapping[str, Any]:
     earlier = reply("history", **named)
     parent = landed["manifest"]
     manifests, verdicts = {"land": parent}, {}
-    for stage, params in steps(small).items():
+    for stage, params in steps().items():
         history = earlier["history"].get(stage, [])
         request = {"stage": stage, "params": params, "parent": parent, "history": history, "engine": LOCAL}
         parent = _refined({**named, **request, "landing": landed["landing"]})
@@ -82,15 +87,12 @@ def judged_stages(day: str) -> tuple[str, ...]:
     return STAGES if day == DAYS[0] else ("extract", "dedup_minhash")
 
 
-def steps(small: SmallRoot) -> dict[str, dict[str, Any]]:
+def steps() -> dict[str, dict[str, Any]]:
     """The stages of the recipe, with their params."""
     params: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
     params["extract"] = {"min_chars": 100}
     params["dedup_exact"] = {"buckets": 2}
     params["dedup_minhash"] = {"buckets": 1, "policy": ["longest", "lowest_id"]}
-    params["tokenize"] = {"tokenizer": str(small.landing.parent / "tokenizer.json")}
-    params["shuffle"] = {"buckets": 1}
-    params["pack"] = {"length": 64}
     return params
 
 

@@ -1,4 +1,4 @@
-"""Whole snapshots, refined from landing to published tokens, against what is known of them."""
+"""Whole snapshots, refined from landing to documents and built to tokens, against what is known of them."""
 
 import base64
 import contextlib
@@ -31,24 +31,25 @@ from pipeline_tasks.demo.truth import Truth
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.trace import trace
 from pipeline_tasks.inspect.verify.verification import Scope, verify
+from pipeline_tasks.publish.building import file_of
 from pipeline_tasks.publish.published import read_published_file
+from pipeline_tasks.publish.published_shards import open_build
+from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests import days as daily
-from tests.chain import PROJECT, Chain, How, Place, cut, refined, reply, requests
+from tests.chain import PROJECT, Chain, How, Place, build_of, built, cut, refined, reply, requests
 
 pytestmark = [pytest.mark.slow]
 
-SMALL = How(
-    changes={
-        "tokenize": {"train": {"vocab_size": 4096, "min_bytes": 0}},
-        "extract": {"method": "resiliparse"},
-    }
-)
-"""The recipe `web` for less text than the 10 MB that it asks for to train a tokenizer on, with the texts of resiliparse,
-whose similarity `truth/recrawl-pairs` has."""
+SMALL = How(changes={"extract": {"method": "resiliparse"}})
+"""The recipe `web` with the texts of resiliparse, whose similarity `truth/recrawl-pairs` has."""
+
+TRAINED = {"train": {"vocab_size": 4096, "min_bytes": 0}}
+"""For less text than the 10 MB that a build asks for to train a tokenizer on."""
 
 Days = tuple[Chain, Chain]
 Row = dict[str, Any]
@@ -118,7 +119,7 @@ def test_verify_reports_no_problem(days: Days) -> None:
 def test_verify_notices_what_was_changed(demo: Days, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root, day = str(shutil.copytree(demo[0].root, tmp_path / "root")), demo[1]
     shard = Path(root, day.manifest("filter_quality").shards[0].path)
-    kept = day.rows("shuffle", columns=["file", "offset"])[0]
+    kept = day.rows("decontaminate", columns=["file", "offset"])[0]
     file = Path(day.version.landing, kept["file"])
     with flipped(shard, -20), flipped(file, kept["offset"] + 20):
         problems = verify(root).findings.problems
@@ -143,15 +144,25 @@ def flipped(path: Path, at: int) -> Iterator[None]:
         path.write_bytes(before)
 
 
-def test_tokens_of_kept_documents_are_all_packed(days: Days) -> None:
-    for day in days:
-        documents = day.rows("shuffle", columns=["id", "n_tokens"])
-        lineage = pq.read_table(pa.BufferReader(read_published_file(day.root, day.version.file("lineage.parquet"))))
-        packed: Counter[str] = Counter()
+@pytest.fixture
+def dataset(days: Days) -> Version:
+    """The training dataset of both days."""
+    return built(days[0].root, build_of(days[0].version.recipe, TRAINED, 1024))
+
+
+def test_tokens_of_kept_documents_are_all_packed(days: Days, dataset: Version) -> None:
+    root = days[0].root
+    shuffled = read_manifest(root, dataset.manifests["shuffle"])
+    documents = pa.Table.from_batches(list(read_shards(root, shuffled.shards, ["id", "n_tokens"]))).to_pylist()
+    packed: Counter[str] = Counter()
+    for entry in open_build(root, dataset).index["shards"]:
+        lineage = pq.read_table(pa.BufferReader(read_published_file(root, file_of(entry["lineage"]))))
         for name, length in zip(lineage["id"].to_pylist(), lineage["length"].to_pylist(), strict=True):
             packed[name] += length
-        assert packed == {row["id"]: row["n_tokens"] for row in documents}
-        assert day.version.tokens == packed.total()
+    assert packed == {row["id"]: row["n_tokens"] for row in documents}
+    assert dataset.tokens == packed.total()
+    superseded = read_manifest(root, dataset.manifests["select"]).rejected.get("select:superseded", 0)
+    assert dataset.documents == sum(day.version.documents for day in days) - superseded
 
 
 def landed(day: Chain) -> dict[Place, str]:
@@ -170,22 +181,21 @@ def test_every_record_of_real_snapshots_has_one_outcome(real: Days) -> None:
     assert (len(first.outcomes()), len(second.outcomes())) == (3027, 1820)
 
 
-def test_random_tokens_lead_back_to_their_records(days: Days) -> None:
+def test_random_tokens_lead_back_to_their_records(days: Days, dataset: Version) -> None:
     draw = Random(7)
-    for day in days:
-        texts = day.by_place("decontaminate", ["text", "id"])
-        for position in [0, day.version.tokens - 1, *(draw.randrange(day.version.tokens) for _ in range(20))]:
-            results = trace(day.root, day.version, position)
-            document = texts[results.file, results.offset]
-            context = results.text.removesuffix(_end(results.text)).strip("\N{REPLACEMENT CHARACTER}")
-            assert context in document["text"]
-            assert document["id"] == results.document
-            assert any(results.record in line for line in results.header)
-            with Path(results.landed).open("rb") as stream:
-                stream.seek(results.offset)
-                record = next(iter(ArchiveIterator(stream)))
-            assert record.record_id.strip("<>") == results.record.strip("<>")
-            assert record.headers["WARC-Target-URI"] == results.url
+    texts = {day.version.snapshot: day.by_place("decontaminate", ["text", "id"]) for day in days}
+    for position in [0, dataset.tokens - 1, *(draw.randrange(dataset.tokens) for _ in range(40))]:
+        results = trace(days[0].root, dataset, position)
+        document = texts[results.snapshot][results.file, results.offset]
+        context = results.text.removesuffix(_end(results.text)).strip("\N{REPLACEMENT CHARACTER}")
+        assert context in document["text"]
+        assert document["id"] == results.document
+        assert any(results.record in line for line in results.header)
+        with Path(results.landed).open("rb") as stream:
+            stream.seek(results.offset)
+            record = next(iter(ArchiveIterator(stream)))
+        assert record.record_id.strip("<>") == results.record.strip("<>")
+        assert record.headers["WARC-Target-URI"] == results.url
 
 
 def _end(text: str) -> str:
@@ -206,10 +216,8 @@ def test_every_planted_record_has_one_outcome(demo: Days, planted: Truth) -> Non
     for day in demo:
         plants = [plant for plant in planted.plants if plant.snapshot == day.version.snapshot]
         outcomes = day.outcomes()
-        seen = Counter(
-            row["record_id"] for stage in day.stages()[:-1] for row in day.rejected_rows(stage, ["record_id"])
-        )
-        seen += Counter(row["record_id"] for row in day.rows("shuffle", columns=["record_id"]))
+        seen = Counter(row["record_id"] for stage in day.stages() for row in day.rejected_rows(stage, ["record_id"]))
+        seen += Counter(row["record_id"] for row in day.rows(day.stages()[-1], columns=["record_id"]))
         ids = {name.strip("<>") for name in seen if name}
         damaged = {
             name for plant in plants if plant.kind in {"flipped", "short", "long", "cut"} for name in plant.records
@@ -337,8 +345,7 @@ def test_every_real_archive_is_read_and_none_ends_the_run(shared_data: Path, tmp
     shutil.copytree(folder, landing, ignore=shutil.ignore_patterns("INDEX.json"))
     files = [{"path": path.name, "bytes": path.stat().st_size, "sha256": ""} for path in sorted(landing.iterdir())]
     (landing / "snapshot.json").write_text(json.dumps({"snapshot": "warc-real", "files": files}))
-    archives = How(changes={"tokenize": {"train": {"vocab_size": 400, "min_bytes": 0}}})
-    day = refined(str(tmp_path / "root"), str(landing), archives)
+    day = refined(str(tmp_path / "root"), str(landing))
     outcomes = day.outcomes()
     rows = Counter(file for file, _ in outcomes)
     assert rows.keys() == {path.name for path in folder.iterdir()} - {"INDEX.json"}

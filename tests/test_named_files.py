@@ -113,8 +113,16 @@ def written(folder: Path, kind: str, path: Path) -> str:
     stage, params, _, _ = FILES[kind]
     named = json.loads(json.dumps(params).replace("?", str(path)))
     recipe = folder / "mine.yaml"
-    recipe.write_text(yaml.safe_dump({"stages": {**UP_TO_LANGUAGE, stage: named}}, sort_keys=False))
+    recipe.write_text(yaml.safe_dump(_recipe(stage, named), sort_keys=False))
     return str(recipe)
+
+
+def _recipe(stage: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recipe with a stage: one that refines, or of a stage of tokens one that builds."""
+    if stage == "tokenize":
+        stages = {stage: params, "select": {}, "shuffle": {}, "pack": {}}
+        return {"versions": {"recipe": "web"}, "stages": stages}
+    return {"stages": {**UP_TO_LANGUAGE, stage: params}}
 
 
 def refusal(recipe: str, path: Path) -> str:
@@ -193,6 +201,7 @@ def test_a_run_starts_nothing_with_a_broken_file(tmp_path: Path) -> None:
     path = tmp_path / "named.bin"
     path.write_bytes(NOISE)
     (tmp_path / "landing").mkdir()
+    (tmp_path / "landing" / "a.jsonl").write_text('{"text": "an otter"}\n')
     options = RunOptions(
         str(tmp_path / "landing"), str(tmp_path / "root"), recipe=written(tmp_path, "filter_language: model", path)
     )

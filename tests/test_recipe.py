@@ -19,12 +19,14 @@ from pipeline_tasks.binding import bind
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import (
+    FIRST,
     RECIPES,
     STAGES,
     ErrorBudget,
     Recipe,
     Resources,
     RunSettings,
+    default_build,
     load_recipe,
     parse_recipe,
     recipe_names,
@@ -56,6 +58,16 @@ def test_a_recipe_keeps_its_order_and_values() -> None:
     assert recipe.step("toy_group").resources == Resources()
     with pytest.raises(RecipeError, match=r"toys.*pack.*toy_map, toy_group"):
         recipe.step("pack")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "build"),
+    [("web", "corpus"), ("demo", "demo_corpus"), ("web_en", "web_en_corpus"), ("mine", "mine_corpus")],
+)
+def test_every_recipe_has_a_build_that_its_runs_end_with(recipe: str, build: str) -> None:
+    shipped = default_build(recipe)
+    assert (shipped.name, shipped.versions and shipped.versions.recipe) == (build, recipe)
+    assert [step.stage for step in shipped.steps] == [*FIRST, "mix", "shuffle", "takedown", "pack"]
 
 
 @pytest.mark.parametrize(

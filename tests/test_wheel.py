@@ -124,4 +124,4 @@ def test_an_installed_wheel_refines_the_first_day_of_the_demo(installed: Install
     command = [installed.python.with_name("refinery"), "run", "--input", ".refinery/demo/crawl/2026-11-19"]
     done = installed.run(*command, "--output", "root", "--recipe", "demo", "--engine", "local", "--json", **loops)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(done.stdout.splitlines()[-1])["tokens"] > 0
+    assert json.loads(done.stdout.splitlines()[-1])["build"]["tokens"] > 0

@@ -22,12 +22,14 @@ from pipeline_tasks.publish.origin import (
     source_versions,
 )
 from pipeline_tasks.publish.takedowns import PINNED, list_of, taken_down_of
+from pipeline_tasks.publish.tokenizer_pin import Special, has_digest, pin_again
 from pipeline_tasks.publish.version_log import Retraction, Version
-from pipeline_tasks.recipe import BUILD, COMPOSE, TAKEDOWN
+from pipeline_tasks.recipe import BUILD, COMPOSE, TAKEDOWN, TOKENIZE
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import JudgeRequest, PublishRequest
+from pipeline_tasks.stages.tokenize.params import FILES
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_committed, read_manifest
 
@@ -52,7 +54,8 @@ def build_again(root: str, dataset: str, name: str, how: How) -> dict[str, Any]:
     if version is not None:
         _require_live(root, version)
     require_same_code(origin)
-    manifests = _refined(root, origin, how)
+    beside = name.rpartition("/")[0] if is_file else f"{root}/{version.prefix}" if version else ""
+    manifests = _refined(root, origin, how, _tokenizer(root, origin, beside))
     _require_allowed(root, origin, manifests)
     if version is None:
         version = _publish(root, origin, manifests, how)
@@ -88,7 +91,28 @@ def _require_live(root: str, version: Version) -> None:
                 raise RecipeError(message)
 
 
-def _refined(root: str, origin: Origin, how: How) -> dict[str, str]:
+def _tokenizer(root: str, origin: Origin, beside: str) -> str:
+    """Return the path of the dataset's tokenizer, which is pinned if the root has no pin; "" if it has none.
+
+    It is that of the root, or the copy that is published `beside` the dataset. ContractError if both are gone.
+    """
+    for step in origin.steps:
+        if step.stage == TOKENIZE:
+            digest = str(step.params["tokenizer"]).removeprefix(DIGEST)
+            own = f"{root}/tokenizers/{origin.name}/{digest}"
+            paths = [f"{where}{suffix}" for where in (own, f"{beside or '.'}/tokenizer") for suffix in FILES]
+            path = next((path for path in paths if has_digest(path, digest)), "")
+            if not path:
+                message = (
+                    f"{paths[0]}: the tokenizer of {origin.name} is not there; copy it from the root that built it"
+                )
+                raise ContractError(message)
+            pin_again(root, origin.name, path, Special(step.params["eos"], step.params["bos"]))
+            return path
+    return ""
+
+
+def _refined(root: str, origin: Origin, how: How, tokenizer: str) -> dict[str, str]:
     """Compose, and run every stage as it ran; return the manifests by stage."""
     versions = source_versions(root, origin)
     [composed, *steps] = origin.steps
@@ -97,6 +121,7 @@ def _refined(root: str, origin: Origin, how: How) -> dict[str, str]:
     for step in steps:
         params = {name: value for name, value in step.params.items() if not str(value).startswith(DIGEST)}
         params |= {PINNED: _list(root, origin, step)} if step.stage == TAKEDOWN else {}
+        params |= {"tokenizer": tokenizer} if step.stage == TOKENIZE else {}
         request = RefineRequest(root, step.stage, params, parent, engine=how.engine, recipe=origin.name, snapshot=BUILD)
         parent = manifests[step.stage] = handle(request)["manifest"]
         _require_same(root, origin, step, parent)

@@ -10,16 +10,14 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded import dag_run
 from pipeline_tasks.inspect.command import add_partitions, add_refining, default_root, overrides_of, print_result
 from pipeline_tasks.publish.building import plan_of
-from pipeline_tasks.recipe import BUILD, BUILDS, LOCAL, Recipe, Versions, load_build, recipe_names
+from pipeline_tasks.recipe import BUILD, BUILDS, DEFAULT_BUILD, LOCAL, Recipe, Versions, load_build, recipe_names
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import ComposeRequest, Reply
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.storage import require_root
 
-DEFAULT = "corpus"
-
-PLANNED = ("select", "mix")
+PLANNED = ("tokenize", "select", "mix")
 """Stages that a plan needs: they store what they say of documents, and move none."""
 
 
@@ -31,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the recipe, and how to build."""
     parser.add_argument("--output", default=default_root(), help="root with the published snapshots; the dataset too")
     names = ", ".join(recipe_names(BUILDS))
-    parser.add_argument("--recipe", default=DEFAULT, help=f"one of {names}, or a YAML file with `versions`")
+    parser.add_argument("--recipe", default=DEFAULT_BUILD, help=f"one of {names}, or a YAML file with `versions`")
     exclusive = parser.add_mutually_exclusive_group()
     exclusive.add_argument("--plan", action="store_true", help="print what the mixture would take; build nothing")
     exclusive.add_argument(
@@ -91,7 +89,7 @@ def plan(root: str, recipe: Recipe, engine: str) -> dict[str, Any]:
             parent = replies[step.stage]["manifest"]
     by_stage = {stage: read_manifest(root, reply["manifest"]) for stage, reply in replies.items()}
     rejected = {stage: reply["rejected"] for stage, reply in replies.items()}
-    composition = {name: composed[name] for name in ("snapshots", "stale", "documents", "tokens")}
+    composition = {name: composed[name] for name in ("snapshots", "stale", "documents")}
     groups = plan_of(root, by_stage)
     return {**composition, "rejected": rejected, "groups": groups, "absent": absent_groups(recipe, groups)}
 

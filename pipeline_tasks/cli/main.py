@@ -32,11 +32,12 @@ class Command(Protocol):
 
 
 COMMANDS = {
-    "run": Entry("cli.run", "refine one snapshot: the same DAG, in this process, with progress", supervised=True),
+    "run": Entry("cli.run", "refine one snapshot and build from it: the DAGs in this process", supervised=True),
     "build": Entry("cli.build", "build a training dataset from published snapshots", supervised=True),
     "export": Entry("cli.export", "write a training dataset in the format of another trainer", supervised=True),
     "demo": Entry("demo.show", "write two small crawl snapshots, refine both, compare with the truth", supervised=True),
     "up": Entry("cli.up", "start Airflow's web UI on this machine with everything embedded", supervised=True),
+    "airflow": Entry("cli.airflow", "run Airflow's own command on the Airflow of `refinery up`"),
     "status": Entry("inspect.status", "list snapshots: published, retracted, stale, and those whose run stopped"),
     "versions": Entry("inspect.versions", "list every published version, and whether it still counts"),
     "diff": Entry("inspect.diff", "compare two versions: settings, rows, distributions, documents by id"),
@@ -46,7 +47,7 @@ COMMANDS = {
     "plan": Entry("inspect.plan", "plan a training run: bytes to crawl, cores, storage, money, rate of the loader"),
     "trace": Entry("inspect.trace", "trace a packed token back to its document and landed record"),
     "lineage": Entry("inspect.lineage", "show the manifests that a version was made from, with their parents"),
-    "find": Entry("inspect.find", "find every place where a document, URL or site is used in published tokens"),
+    "find": Entry("inspect.find", "find every place where a document, URL or site is used in training datasets"),
     "search": Entry("inspect.text_search", "list the documents of a snapshot whose text has a phrase"),
     "document": Entry("inspect.document", "show every decision on a document: signals, reasons, evidence, record"),
     "takedown": Entry(

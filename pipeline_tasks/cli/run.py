@@ -1,4 +1,4 @@
-"""`refinery run` refines one snapshot by running the DAG in this process."""
+"""`refinery run` refines one snapshot, and builds a training dataset, by running the DAGs in this process."""
 
 import argparse
 
@@ -29,6 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="a trial: read this share of the bytes, in whole files, and keep what comes of it as RECIPE.trial",
     )
+    exclusive = parser.add_mutually_exclusive_group()
+    exclusive.add_argument(
+        "--build",
+        default="",
+        metavar="RECIPE",
+        help="build by this recipe afterwards, a name or a YAML file (default: that of the recipe's versions)",
+    )
+    exclusive.add_argument("--no-build", action="store_true", help="end with the documents of the snapshot")
     parser.add_argument(
         "--text-field",
         default="",
@@ -52,6 +60,8 @@ def answer(options: argparse.Namespace) -> int:
         engine=options.engine,
         override=overrides_of(options),
         sample=options.sample,
+        build=options.build,
+        builds=not options.no_build,
         text_field=options.text_field,
     )
     return dag_run.run(request, json_summary=options.json)

@@ -26,21 +26,18 @@ FIRST = """
 """
 
 LAST = """
-  tokenize: {{train: {{vocab_size: 512, min_bytes: 1000}}}}
-  mix: {{}}
-  shuffle: {{}}
-  pack: {{length: 1024}}
 run: {{partitions: 1, error_budget: {{share: 0.05, rows: 50}}}}
 """
 
 BUILD = """
-name: packed
-versions: {recipe: defaults}
+name: {method}
+versions: {{recipe: defaults}}
 stages:
-  select: {}
-  mix: {}
-  shuffle: {}
-  pack: {length: 512, method: best_fit}
+  tokenize: {{train: {{vocab_size: 512, min_bytes: 1000}}}}
+  select: {{}}
+  mix: {{}}
+  shuffle: {{}}
+  pack: {{length: 512, method: {method}}}
 """
 
 RECIPES = {
@@ -121,12 +118,19 @@ def refined(folder: Path) -> Iterator[int]:
         for day in DAYS:
             landed, gates = str(folder / "crawl" / day), gate_names(load_recipe(str(recipe)))
             options = RunOptions(
-                landed, root, day, str(recipe), engine="local", override=dict.fromkeys(gates, "few rows")
+                landed,
+                root,
+                day,
+                str(recipe),
+                engine="local",
+                override=dict.fromkeys(gates, "few rows"),
+                builds=False,
             )
             yield run(options)
-    packed = folder / "packed.yaml"
-    packed.write_text(BUILD)
-    yield build(BuildOptions(root, str(packed), engine="local"))
+    for method in ("concat", "best_fit"):
+        recipe = folder / f"{method}.yaml"
+        recipe.write_text(BUILD.format(method=method))
+        yield build(BuildOptions(root, str(recipe), engine="local"))
 
 
 if __name__ == "__main__":

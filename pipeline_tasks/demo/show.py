@@ -1,4 +1,4 @@
-"""Runs the demo: writes a crawl, refines both snapshots through the DAG, and compares the result with the truth."""
+"""Runs the demo: writes a crawl, refines both snapshots, builds a dataset of them, and compares with the truth."""
 
 import argparse
 import time
@@ -8,18 +8,18 @@ from typing import Any
 
 from pipeline_tasks.demo import truth
 from pipeline_tasks.demo.crawl import write_crawl
-from pipeline_tasks.embedded.dag_run import RunOptions, run
+from pipeline_tasks.embedded.dag_run import BuildOptions, RunOptions, build, run
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import print_lines
 from pipeline_tasks.inspect.funnel import funnel, funnel_lines
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.decoding import decoder_of
-from pipeline_tasks.publish.published_tokens import open_published
+from pipeline_tasks.publish.published_shards import Spot, open_build
 from pipeline_tasks.recipe import ENGINES, RECIPES
 from pipeline_tasks.shipped import is_checkout
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
-RECIPE = "demo"
+RECIPE, BUILD = "demo", "demo_corpus"
 FOLDER = ".refinery/demo"
 SNAPSHOTS = ("2026-11-19", "2026-11-20")
 SHOWN = 120
@@ -47,15 +47,19 @@ def show(folder: Path, engine: str = "") -> int:
     way = f"on the engine {engine}" if engine else "with Airflow, Spark and Ray"
     for snapshot in SNAPSHOTS:
         print_lines([f"\n=== Refining snapshot {snapshot} {way} ==="])
-        if code := run(RunOptions(str((crawl / snapshot).absolute()), root, snapshot, recipe, engine=engine)):
+        landed = str((crawl / snapshot).absolute())
+        if code := run(RunOptions(landed, root, snapshot, recipe, engine=engine, builds=False)):
             return code
+    print_lines([f"\n=== Building the training dataset {BUILD} of both ==="])
+    if code := build(BuildOptions(root, BUILD, engine=engine)):
+        return code
     print_lines(_result_lines(root, planted))
     refinery, up = (".venv/bin/refinery", "make up") if is_checkout() else ("refinery", "refinery up")
     print_lines(
         (
             f"\nThe whole demo took {time.perf_counter() - started:.0f} s. Look further:",
-            f"  {refinery} trace {root} --recipe demo --random 3",
-            f"  {refinery} verify {root} --recipe demo",
+            f"  {refinery} trace {root} --recipe {BUILD} --random 3",
+            f"  {refinery} verify {root}",
             f"  {up}    # the same DAGs in Airflow's web UI",
         )
     )
@@ -93,7 +97,7 @@ def _result_lines(root: str, planted: truth.Truth) -> Iterator[str]:
     yield "\n=== Found against planted, both snapshots ==="
     yield from compared(root, planted, versions)
     yield "\n=== The start of the last packed sequence, decoded ==="
-    yield _decoded(root, versions[-1])
+    yield _decoded(root, version_log.current(root, BUILD))
     for version in versions:
         yield f"report     {root}/{version.report}"
 
@@ -119,8 +123,7 @@ def _kept_rows(root: str, version: version_log.Version) -> Iterator[Mapping[str,
 
 
 def _decoded(root: str, version: version_log.Version) -> str:
-    tokens = open_published(root, version)
-    if not tokens.counts.sequences:
-        return "(no tokens)"
-    ids = tokens.sequence(tokens.counts.sequences - 1)[:SHOWN]
-    return str(decoder_of(root, version)(ids.tolist()))
+    dataset = open_build(root, version)
+    shard = len(dataset.index["shards"]) - 1
+    last = Spot(shard, dataset.index["shards"][shard]["sequences"] - 1, 0)
+    return str(decoder_of(root, version)(dataset.sequence(last)[:SHOWN].tolist()))

@@ -9,7 +9,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -29,17 +28,34 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
 from pipeline_tasks.landing.folder import refuse_overlap, require_place
 from pipeline_tasks.landing.listing import list_snapshot, require_readable
-from pipeline_tasks.recipe import RAY, SPARK, Recipe, engine_of, fields_of, load_build, load_recipe, trial_of
+from pipeline_tasks.recipe import (
+    BUILDS,
+    DEFAULT_BUILD,
+    RAY,
+    SPARK,
+    Recipe,
+    default_build,
+    engine_of,
+    fields_of,
+    load_build,
+    load_recipe,
+    recipe_names,
+    trial_of,
+)
 from pipeline_tasks.run.recipe_faults import check_recipe
 from pipeline_tasks.shipped import shipped
 from pipeline_tasks.store.storage import require_folder, require_root, require_usable
+
+UNIQUE = "dedup_exact"
+"""The stage behind which no document is there twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """The options of `refinery run`: `recipe` is a name or a path; `override` maps gates to why they may pass.
 
-    `sample` is the share of the landed bytes that a trial reads; 1 for a run that publishes into the dataset.
+    `sample` is the share of the landed bytes that a trial reads; 1 for a run that publishes into the dataset. A whole
+    run ends with a build, unless `builds` is False: by the recipe `build`, a name or a path, or "" for the default one.
     `text_field` is the name of the text in JSON lines and tables; "" for that of the recipe.
     """
 
@@ -51,6 +67,8 @@ class RunOptions:
     engine: str = ""
     override: Mapping[str, str] = field(default_factory=dict)
     sample: float = 1.0
+    build: str = ""
+    builds: bool = True
     text_field: str = ""
 
 
@@ -86,6 +104,14 @@ def build(options: BuildOptions, *, json_summary: bool = False) -> int:
     check_engines(recipe, options.engine)
     require_root(options.root)
     require_usable(absolute(options.root))
+    facts, code = _built(recipe, options, json_summary=json_summary)
+    if not code and json_summary:
+        sys.stdout.write(json.dumps(facts, sort_keys=True) + "\n")
+    return code
+
+
+def _built(recipe: Recipe, options: BuildOptions, *, json_summary: bool) -> tuple[dict[str, Any], int]:
+    """Build by a recipe that was checked, and print the summary unless it is JSON; return its facts and the code."""
     params = {
         "root": absolute(options.root),
         "partitions": options.partitions,
@@ -96,30 +122,86 @@ def build(options: BuildOptions, *, json_summary: bool = False) -> int:
     title = f"building dataset {recipe.name} in {options.root}"
     dag = _Dag("build", "REFINERY_BUILD", options.recipe, recipe)
     progress, code = _progress(dag, params, title, json_summary=json_summary)
-    if not code:
-        _summarize(progress, params, recipe=recipe.name, as_json=json_summary)
-    return code
+    if not code and not json_summary:
+        _summarize(progress, params, recipe.name)
+    return ({} if code else _facts(progress, params, recipe.name)), code
 
 
 def run(options: RunOptions, *, json_summary: bool = False) -> int:
-    """Refine one snapshot by the same DAG that Airflow runs; return the exit code of `errors`. Ctrl-C is raised."""
+    """Refine one snapshot, and build from it, by the DAGs that Airflow runs; return the exit code of `errors`.
+
+    A trial is not built from. Ctrl-C is raised.
+    """
     recipe = load_recipe(options.recipe)
-    check_overrides(options.override, gate_names(recipe))
+    building = _building(recipe, options)
+    check_overrides(options.override, [*gate_names(recipe), *(gate_names(building) if building else ())])
     require_folder(options.root)
     require_place(absolute(options.input))
-    params = _dag_params(options, recipe)
-    check_bounds(recipe)
-    check_recipe(recipe)  # which imports what the stages need: what is cheap to refuse comes first
-    check_engines(recipe, options.engine)
+    params = _dag_params(options, recipe) | {"override": _overrides(options, recipe)}
+    for each in filter(None, (recipe, building)):
+        check_bounds(each)
+        check_recipe(each)  # which imports what the stages need: what is cheap to refuse comes first
+        check_engines(each, options.engine)
     require_usable(absolute(options.root))
     name = recipe.name if options.sample == 1 else trial_of(recipe.name)
     what = "refining" if options.sample == 1 else f"trying {options.sample:.2%} of"
     title = f"{what} {params['input']} as snapshot {params['snapshot']} by recipe {name} into {options.root}"
     dag = _Dag("refine", "REFINERY_RECIPE", options.recipe, recipe)
     progress, code = _progress(dag, params, title, json_summary=json_summary)
-    if not code:
-        _summarize(progress, params, recipe=name, as_json=json_summary)
+    if code:
+        return code
+    facts = _facts(progress, params, name)
+    if not json_summary:
+        _summarize(progress, params, name)
+    if building and facts["documents"]:
+        how = BuildOptions(
+            root=options.root,
+            recipe=options.build or building.name,
+            partitions=options.partitions,
+            engine=options.engine,
+            override=_overrides(options, building),
+        )
+        facts["build"], code = _built(building, how, json_summary=json_summary)
+    elif not building and options.builds and options.sample == 1 and not json_summary:
+        sys.stdout.write(f"  no build  {_idle(recipe)}\n")
+    if json_summary:
+        sys.stdout.write(json.dumps(facts, sort_keys=True) + "\n")
     return code
+
+
+def _building(recipe: Recipe, options: RunOptions) -> Recipe | None:
+    """Return the recipe of the build that a run ends with, None for none.
+
+    RecipeError if one is named that cannot be made of what the run publishes.
+    """
+    if not options.builds or options.sample != 1 or (_idle(recipe) and not options.build):
+        return None
+    building = load_build(options.build) if options.build else default_build(recipe.name)
+    if building.versions and building.versions.recipe != recipe.name:
+        message = (
+            f"recipe {building.name} builds from versions of {building.versions.recipe}, and the run publishes one of "
+            f"{recipe.name}; name a recipe with `versions: {{recipe: {recipe.name}}}`, or none with --no-build"
+        )
+        raise RecipeError(message)
+    if idle := _idle(recipe):
+        message = f"{idle}; or end with the documents of the snapshot (--no-build)"
+        raise RecipeError(message)
+    return building
+
+
+def _idle(recipe: Recipe) -> str:
+    """Return why nothing is built from a recipe's documents, "" if it can be."""
+    if UNIQUE in {step.stage for step in recipe.steps}:
+        return ""
+    return (
+        f"recipe {recipe.name} has no {UNIQUE}, and a training dataset has each document once: put it into the recipe"
+    )
+
+
+def _overrides(options: RunOptions, recipe: Recipe) -> dict[str, str]:
+    """Return those of the overrides that are of gates of a recipe."""
+    names = gate_names(recipe)
+    return {gate: reason for gate, reason in options.override.items() if gate in names}
 
 
 def _progress(dag: _Dag, params: Mapping[str, Any], title: str, *, json_summary: bool) -> tuple[Progress, int]:
@@ -154,7 +236,6 @@ def _dag_params(options: RunOptions, recipe: Recipe) -> dict[str, Any]:
         "text_field": options.text_field or None,
         "partitions": options.partitions,
         "engines": _engines(options.engine),
-        "override": dict(options.override),
         "sample": options.sample,
         "patience": 0,
         "approval": 0,
@@ -188,7 +269,7 @@ def _environment(dag: _Dag) -> Iterator[None]:
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
         "REFINERY_LAUNCH_HERE": "1",
-        dag.variable: str(Path(dag.named).absolute()) if dag.named.endswith((".yaml", ".yml")) else dag.named,
+        dag.variable: _wired(dag),
     }
     before = {name: os.environ[name] for name in settings if name in os.environ}
     os.environ.update(settings)
@@ -201,6 +282,13 @@ def _environment(dag: _Dag) -> Iterator[None]:
         for name in settings.keys() - before.keys():
             os.environ.pop(name, None)
         os.environ.update(before)
+
+
+def _wired(dag: _Dag) -> str:
+    """Return what the module of a DAG wires when it is imported; the DAG of a run is wired by its recipe."""
+    if dag.named.endswith((".yaml", ".yml")):
+        return str(Path(dag.named).absolute())
+    return dag.named if dag.named in (*recipe_names(), *recipe_names(BUILDS)) else DEFAULT_BUILD
 
 
 @contextlib.contextmanager
@@ -273,25 +361,26 @@ def _explain(error: BaseException | None, log: Path) -> int:
     return RefineryError.exit_code
 
 
-def _summarize(progress: Progress, params: Mapping[str, Any], *, recipe: str, as_json: bool) -> None:
-    seconds = round(time.monotonic() - progress.started, 1)
+def _facts(progress: Progress, params: Mapping[str, Any], recipe: str) -> dict[str, Any]:
+    """Return what `--json` prints of a run."""
+    about = {name: params[name] for name in ("snapshot", "root") if name in params}
+    about |= {"recipe": recipe, "seconds": progress.seconds, "warnings": progress.warnings}
+    return {**about, **progress.published, "stages": progress.stages, "s3_waits": asdict(progress.s3_waits)}
+
+
+def _summarize(progress: Progress, params: Mapping[str, Any], recipe: str) -> None:
+    """Print what was published, what stages removed and took, and where to look further."""
     published, waits = progress.published, progress.s3_waits
-    if as_json:
-        about = {name: params[name] for name in ("snapshot", "root") if name in params}
-        about |= {"recipe": recipe, "seconds": seconds, "warnings": progress.warnings}
-        facts = {**about, **published, "stages": progress.stages, "s3_waits": asdict(waits)}
-        sys.stdout.write(json.dumps(facts, sort_keys=True) + "\n")
-        return
-    sys.stdout.write(
-        f"done in {seconds} s: version {published['version']}, {counted(published['documents'], 'document')}, "
-        f"{counted(published['tokens'], 'token')}\n"
-    )
+    made = [counted(published[name], name.removesuffix("s")) for name in ("documents", "tokens") if name in published]
+    sys.stdout.write(f"done in {progress.seconds} s: version {published['version']}, {', '.join(made)}\n")
     for line in summary_lines(progress.stages, progress.warnings):
         sys.stdout.write(f"  {line}\n")
     if waits.requests:
         again = counted(waits.requests, "request")
         sys.stdout.write(f"  S3 busy   {again} sent again, after {waits.seconds:.1f} s of waiting in all tasks\n")
     sys.stdout.write(f"  dataset   {params['root']}/{published.get('index', published['prefix'])}\n")
+    if "index" in published:
+        sys.stdout.write(f'  loader    TokenDataset("{params["root"]}/{recipe}@{published["version"]}")\n')
     if "report" in published:
         sys.stdout.write(f"  report    {params['root']}/{published['report']}\n")
         sys.stdout.write(

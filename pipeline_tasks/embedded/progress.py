@@ -45,6 +45,11 @@ class Progress(logging.Handler):
     def __hash__(self) -> int:
         return id(self)
 
+    @property
+    def seconds(self) -> float:
+        """Seconds since the run began, to a tenth."""
+        return round(time.monotonic() - self.started, 1)
+
     def emit(self, record: logging.LogRecord) -> None:
         """Show one line, with the seconds since the start."""
         facts: Mapping[str, Any] = getattr(record, "refinery", {})

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import ENGINES, MAX_PARTITIONS, is_trial
+from pipeline_tasks.recipe import DEFAULT_BUILD, ENGINES, MAX_PARTITIONS, is_trial
+from pipeline_tasks.training.named import LATEST
 
 DEFAULT_RECIPE = "web"
 
@@ -121,6 +123,41 @@ def recipe_of(options: argparse.Namespace) -> str:
         return options.recipe or DEFAULT_RECIPE
     published = [name for name in published if not version_log.is_build(options.root, name)] or published
     return published[0] if len(published) == 1 or DEFAULT_RECIPE not in published else DEFAULT_RECIPE
+
+
+def add_dataset(parser: argparse.ArgumentParser) -> None:
+    """Add ROOT, `--recipe` and `--json`: what a command that reads a version of a training dataset needs."""
+    add_root(parser)
+    parser.add_argument(
+        "--recipe",
+        default="",
+        metavar="NAME[@NUMBER]",
+        help=f"dataset and its version (default: the only one in ROOT, else {DEFAULT_BUILD}; its newest)",
+    )
+    add_json(parser)
+
+
+def dataset_of(root: str, named: str) -> str:
+    """Return the training dataset that is named, else the only one of the root, else the default one."""
+    built = version_log.datasets(root)
+    return named or (built[0] if len(built) == 1 else DEFAULT_BUILD)
+
+
+def built_version(root: str, named: str) -> Version:
+    """Return the version that `NAME@NUMBER` names, else the newest of the training dataset that `dataset_of` returns.
+
+    RecipeError if there is none. A number names a superseded version, too.
+    """
+    recipe, _, number = named.partition("@")
+    built, name = version_log.datasets(root), dataset_of(root, recipe)
+    if name not in built:
+        others = f"it has {', '.join(built)}" if built else "it has none"
+        message = (
+            f"{root} has no training dataset {name!r} ({others}); build one with `refinery build --output {root} "
+            f"--recipe RECIPE`"
+        )
+        raise RecipeError(message)
+    return chosen_version(root, name, number) if number not in ("", LATEST) else version_log.current(root, name)
 
 
 def version_of(options: argparse.Namespace) -> Version:

@@ -163,7 +163,7 @@ def diff_lines(diff: Diff) -> Iterator[str]:
         yield from (_shift_line(shift) for shift in diff.shifts)
     yield from _retention_lines(diff)
     for by, groups in diff.groups.items():
-        yield from _group_lines(by, groups, has_tokens=diff.documents is not None)
+        yield from _group_lines(by, groups, has_tokens=diff.documents is not None and _has_tokens(diff))
     yield ""
     yield from _document_lines(diff.documents)
 
@@ -171,8 +171,13 @@ def diff_lines(diff: Diff) -> Iterator[str]:
 def _size_lines(diff: Diff) -> Iterator[str]:
     for side, version in (("A", diff.a), ("B", diff.b)):
         yield f"{side}: {version.recipe} version {version.number}, snapshot {version.snapshot}"
-    for name in ("documents", "tokens", "sequences"):
+    for name in ("documents", *(("tokens", "sequences") if _has_tokens(diff) else ())):
         yield f"{name:<18}{_pair(getattr(diff.a, name), getattr(diff.b, name)):>26}"
+
+
+def _has_tokens(diff: Diff) -> bool:
+    """Return whether one of the versions is of a build: a snapshot's have documents alone."""
+    return bool(diff.a.tokens or diff.b.tokens)
 
 
 def _pair(a: int | None, b: int | None) -> str:

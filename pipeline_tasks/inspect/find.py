@@ -1,4 +1,4 @@
-"""Finds every place where a document, URL or site is used in published tokens."""
+"""Finds every place where a document, URL or site is used in training datasets."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -10,25 +10,23 @@ import pyarrow.compute
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.command import add_json, add_recipe, print_result
+from pipeline_tasks.inspect.command import add_dataset, built_version, print_result
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.building import file_of
 from pipeline_tasks.publish.published import PublishedFile
-from pipeline_tasks.publish.published_shards import open_build
-from pipeline_tasks.publish.published_tokens import open_lineage
+from pipeline_tasks.publish.published_shards import open_build, open_lineage
 from pipeline_tasks.publish.takedowns import Entry, valid_entries
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.text.urls.takedown import DOC, SITE, URL, TakenDown, evidence, of_entries
 
 pc: Any = pyarrow.compute
 
-SHOWN = ("id", "url", "snapshot", "sequence", "start", "length")
+SHOWN = ("id", "url", "snapshot", "sequence", "start", "length", "copy")
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A stretch of a document in a published sequence; a snapshot's own tokens are one shard."""
+    """A stretch of a document in a sequence of a training dataset."""
 
     recipe: str
     version: int
@@ -44,9 +42,8 @@ class Use:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, and what to find."""
-    add_recipe(parser)
+    add_dataset(parser)
     add_documents(parser)
-    add_json(parser)
 
 
 def add_documents(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +56,7 @@ def add_documents(parser: argparse.ArgumentParser) -> None:
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Print every use in the current versions of the named recipe, or of all."""
+    """Print every use in the current version of the named dataset, or of all."""
     entries = valid_entries(named_entries(options))
     if not entries:
         message = "name what to find with --url, --site, --doc or --text"
@@ -76,10 +73,10 @@ def named_entries(options: argparse.Namespace) -> list[Entry]:
 
 
 def current_versions(root: str, recipe: str = "") -> list[Version]:
-    """Return the newest version of each snapshot of a recipe, or of all; RecipeError if the named one has none."""
+    """Return the newest version of a dataset, or of all; RecipeError if the named one has none."""
     if recipe:
-        return version_log.latest_by_snapshot(root, recipe) or [version_log.current(root, recipe)]
-    return [version for name in version_log.recipes(root) for version in version_log.latest_by_snapshot(root, name)]
+        return [built_version(root, recipe)]
+    return [version for name in version_log.datasets(root) for version in version_log.latest_by_snapshot(root, name)]
 
 
 def id_of(file: Path) -> str:
@@ -102,19 +99,16 @@ def find(root: str, versions: Sequence[Version], entries: Sequence[Entry]) -> It
     for version in versions:
         for shard, file in enumerate(_lineages(root, version)):
             for row in _rows(root, version, file, taken):
-                yield Use(recipe=version.recipe, version=version.number, shard=shard, copy=row.pop("copy", 0), **row)
+                yield Use(recipe=version.recipe, version=version.number, shard=shard, **row)
 
 
 def _lineages(root: str, version: Version) -> list[PublishedFile]:
-    if COMPOSE in version.manifests:
-        return [file_of(entry["lineage"]) for entry in open_build(root, version).index["shards"]]
-    return [version.file("lineage.parquet")] if "pack" in version.manifests else []
+    return [file_of(entry["lineage"]) for entry in open_build(root, version).index["shards"]]
 
 
 def _rows(root: str, version: Version, file: PublishedFile, taken: TakenDown) -> Iterator[dict[str, Any]]:
     with open_lineage(root, file, version.way_out) as lineage:
-        columns = [*SHOWN, *(["copy"] if "copy" in lineage.schema_arrow.names else [])]
-        for batch in lineage.iter_batches(columns=columns):
+        for batch in lineage.iter_batches(columns=list(SHOWN)):
             yield from batch.filter(pc.is_valid(evidence(taken, batch["url"], batch["id"]))).to_pylist()
 
 

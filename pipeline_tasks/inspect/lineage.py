@@ -11,7 +11,6 @@ from pipeline_tasks.inspect.command import add_snapshot, print_result, version_o
 from pipeline_tasks.inspect.versions import VersionLine, list_versions
 from pipeline_tasks.manifest import Manifest, fingerprint_in, manifest_path
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.composing import TOKENIZE
 from pipeline_tasks.publish.plots.lineage import COMPOSED, HISTORY, MADE_FROM, Edge, ManifestNode
 from pipeline_tasks.publish.summary import StageSummary, read_summary
 from pipeline_tasks.publish.version_log import Version
@@ -104,7 +103,8 @@ def _parents(
 ) -> Iterator[tuple[ManifestNode, str]]:
     """Yield the parents of a manifest with their kinds: what it refined, then what it read of other versions."""
     if manifest.stage == COMPOSE:
-        yield from ((known.node(root, (TOKENIZE, parent)), COMPOSED) for parent in manifest.parents)
+        paths = [str(part["manifest"]) for part in manifest.params["versions"]]
+        yield from ((known.node(root, (path.partition("/")[0], fingerprint_in(path))), COMPOSED) for path in paths)
         return
     for parent in manifest.parents[:1]:
         refined = own.get(parent) or _unpublished_parent(root, version, manifest)

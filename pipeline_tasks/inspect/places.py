@@ -46,8 +46,6 @@ class _Order(NamedTuple):
 
 
 def _order(root: str, version: Version) -> _Order:
-    if COMPOSE not in version.manifests:
-        return _Order([0], int(read_manifest(root, version.manifests["pack"]).params["length"]), {})
     index = open_build(root, version).index
     begins = [0, *accumulate(entry["sequences"] for entry in index["shards"])]
     composed = read_manifest(root, version.manifests[COMPOSE]).params["versions"]

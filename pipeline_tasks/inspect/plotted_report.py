@@ -121,15 +121,12 @@ def summary(published: Published) -> Iterator[Child]:
     records = steps[0]["rows_in"] if steps else 0
     yield (
         f"{count(records)} records became {counted(version.documents, 'document')} "
-        f"({percent(version.documents, records)}) with {counted(version.tokens, 'token')}."
+        f"({percent(version.documents, records)})."
     )
     yield from _reasons(steps, records)
     if published.earlier:
         before = published.earlier[-1]
-        yield (
-            f"Compared with {before.snapshot}: {_change(version.documents, before.documents)} documents, "
-            f"{_change(version.tokens, before.tokens)} tokens."
-        )
+        yield (f"Compared with {before.snapshot}: {_change(version.documents, before.documents)} documents.")
     if published.costs:
         slowest = max(published.costs, key=lambda row: row["wall_seconds"])
         usd = sum(row["cost_usd"] for row in published.costs)

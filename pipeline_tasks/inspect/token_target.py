@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.demand import Demand, Prices, Target, demand_of, with_passed
 from pipeline_tasks.inspect.plan import CORE_HOUR, GB_MONTH, REFINE_DAYS, TOKEN_BYTES
-from pipeline_tasks.inspect.version_costs import token_bytes, version_basis, version_cost
+from pipeline_tasks.inspect.version_costs import token_bytes, tokens_per_document, version_basis, version_cost
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.stages.filter_quality import STAGE
@@ -19,8 +19,8 @@ MOST_TOKENS = 1e18
 class TargetEstimate:
     """What a target asks for: snapshots like the version's, and bytes, core-hours and dollars to refine them.
 
-    `published` are the tokens of the newest versions of the recipe's snapshots, and `reached` those that they would
-    have with the chosen bounds. Everything is linear, as in `refinery plan`.
+    `published` are the tokens that the newest versions of the recipe's snapshots are estimated to have, and `reached`
+    those that they would have with the chosen bounds. Everything is linear, as in `refinery plan`.
     """
 
     tokens: float
@@ -44,14 +44,17 @@ def parse_target(written: str) -> float:
 
 
 def published_tokens(root: str, recipe: str) -> int:
-    """Return the tokens of the newest versions of a recipe's snapshots."""
-    return sum(version.tokens for version in version_log.latest_by_snapshot(root, recipe))
+    """Return the tokens that the newest versions of a recipe's snapshots are estimated to have; 0 without a build."""
+    rate = tokens_per_document(root, recipe)
+    return sum(
+        version.tokens or round(version.documents * rate) for version in version_log.latest_by_snapshot(root, recipe)
+    )
 
 
 def target_estimate(root: str, version: Version, tokens: float, share: float) -> TargetEstimate:
     """Return what `tokens` ask for if `filter_quality` passed on `share` times what it did in `version`.
 
-    `share` is above 0. RecipeError if the version has no tokens, or its landed files are not known.
+    `share` is above 0. RecipeError if the version has no documents, or its landed files are not known.
     """
     cost = version_cost(root, version)
     basis = with_passed(version_basis(cost), STAGE.name, share)

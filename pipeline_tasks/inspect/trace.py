@@ -10,15 +10,13 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect import redactions
-from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
+from pipeline_tasks.inspect.command import add_dataset, built_version, number, print_result
 from pipeline_tasks.landing.decompression import GZIP, PlainSource, Reader, inflated_start
 from pipeline_tasks.landing.first_look import OF_TABLES
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.decoding import decoder_of
 from pipeline_tasks.publish.published_shards import PublishedShards, Spot, open_build, refined_version
-from pipeline_tasks.publish.published_tokens import open_published
-from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.store import storage
 
 AROUND = 24
@@ -29,9 +27,8 @@ AROUND = 24
 class Trace:
     """A token's way back. `header` is the first line and the identifying fields of the record as landed.
 
-    `redactions` is the command that lists what was replaced in the document ("" where nothing was looked for). Of a
-    training dataset, `position` counts pads, `sequence` is within `shard`, and `copy` is which use of the document it
-    is; a snapshot's own tokens are one shard.
+    `redactions` is the command that lists what was replaced in the document ("" where nothing was looked for).
+    `position` counts pads, `sequence` is within `shard`, and `copy` is which use of the document it is.
     """
 
     position: int
@@ -53,36 +50,26 @@ class Trace:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the root, the snapshot, and the tokens to trace."""
-    add_snapshot(parser)
-    parser.add_argument("--token", type=int, action="append", help="position in the stream, from 0; may be repeated")
+    """Add the root, the dataset, and the tokens to trace."""
+    add_dataset(parser)
+    parser.add_argument(
+        "--token", type=int, action="append", help="position in all shards, from 0, pads included; may be repeated"
+    )
     for name in ("shard", "sequence"):
-        help_ = f"of a training dataset: the {name} from 0, in which --token counts; both are needed"
+        help_ = f"the {name} from 0, in which --token counts; both are needed"
         parser.add_argument(f"--{name}", type=number(int, 0), default=None, metavar="N", help=help_)
     parser.add_argument("--random", type=number(int, 0), default=0, metavar="N", help="trace N tokens drawn at random")
 
 
 def answer(options: argparse.Namespace) -> int:
     """Print each token's way back, one JSON object per line with `--json`."""
-    version = version_of(options)
-    traces = _of_build(options, version) if COMPOSE in version.manifests else _of_snapshot(options, version)
-    for traced in traces:
+    for traced in _traces(options, built_version(options.root, options.recipe)):
         print_result(options, asdict(traced), [*trace_lines(traced), ""])
     return 0
 
 
-def _of_snapshot(options: argparse.Namespace, version: version_log.Version) -> Iterator[Trace]:
-    drawn = [SystemRandom().randrange(max(version.tokens, 1)) for _ in range(options.random)]
-    positions = [*(options.token or []), *drawn]
-    if not positions:
-        message = "name tokens with --token POSITION, or draw some with --random N"
-        raise RecipeError(message)
-    for position in positions:
-        yield trace(options.root, version, position)
-
-
-def _of_build(options: argparse.Namespace, version: version_log.Version) -> Iterator[Trace]:
-    """Yield the traces of the tokens that the options name of a training dataset, then of some drawn at random."""
+def _traces(options: argparse.Namespace, version: version_log.Version) -> Iterator[Trace]:
+    """Yield the traces of the tokens that the options name, then of some drawn at random."""
     dataset = open_build(options.root, version)
     if (options.shard is None) != (options.sequence is None):
         message = "name both --shard and --sequence, or neither: then --token counts through all shards, pads included"
@@ -119,7 +106,7 @@ def trace_spot(root: str, dataset: PublishedShards, spot: Spot) -> Trace:
     refined = refined_version(root, version, piece["snapshot"])
     before = sum(entry["sequences"] for entry in dataset.index["shards"][: spot.shard])
     position = (before + spot.sequence) * dataset.index["length"] + spot.token
-    text = decoder_of(root, refined)(shown.tolist())
+    text = decoder_of(root, version)(shown.tolist())
     return replace(
         _traced(root, refined, piece, text),
         position=position,
@@ -136,28 +123,9 @@ def _around(piece: dict[str, Any], at: int) -> slice:
 
 
 def trace(root: str, version: version_log.Version, position: int) -> Trace:
-    """Trace token `position` of a version; RecipeError if there is no such token.
-
-    Of a training dataset, positions are those of all shards end to end, pads included.
-    """
-    if COMPOSE in version.manifests:
-        dataset = open_build(root, version)
-        return trace_spot(root, dataset, dataset.spot(position))
-    if "pack" not in version.manifests:
-        message = f"{root}: version {version.number} of recipe {version.recipe} has no packed tokens; add `pack` to it"
-        raise RecipeError(message)
-    tokens = open_published(root, version)
-    try:
-        sequence, piece = tokens.locate(position)
-    except IndexError as error:
-        message = f"{error}; version {version.number} has {version.tokens} tokens"
-        raise RecipeError(message) from error
-    at = position - sequence * tokens.counts.length
-    ids = tokens.sequence(sequence)
-    text = decoder_of(root, version)(ids[_around(piece, at)].tolist())
-    in_document = piece["doc_start"] + at - piece["start"]
-    traced = _traced(root, version, piece, text)
-    return replace(traced, position=position, sequence=sequence, in_sequence=at, in_document=in_document)
+    """Trace the token at a position of all shards end to end, pads included; RecipeError if there is none, or a pad."""
+    dataset = open_build(root, version)
+    return trace_spot(root, dataset, dataset.spot(position))
 
 
 def _traced(root: str, version: version_log.Version, piece: dict[str, Any], text: str) -> Trace:

@@ -6,6 +6,7 @@ A build has the documents of other versions; their stages count as its own.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from pipeline_tasks.publish.database import is_postgres, sqlite_path
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import COMPOSE, TOKENIZE
 from pipeline_tasks.run.unit_costs import MEGABYTE, cost_of, file_cost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shards
+from pipeline_tasks.store.reading import read_manifest
 
 HOUR = 3600
 EXTRACT = "extract"
@@ -70,7 +73,7 @@ class StageCost:
 class VersionCost:
     """What a version took from its landed files to its tokens, and the tokens that unit costs foretell.
 
-    `tokens` are those of its documents where it packs none.
+    `tokens` are those that its documents are estimated to have where it is a snapshot's.
     """
 
     version: Version
@@ -81,12 +84,12 @@ class VersionCost:
 
 
 def version_cost(root: str, version: Version) -> VersionCost:
-    """Return what a version took; RecipeError if it has no tokens, or its landed files are not known."""
+    """Return what a version took; RecipeError if it has no documents, or its landed files are not known."""
     where = f"{root}: version {version.number} of recipe {version.recipe}"
     manifests = ordered_manifests(root, version)
-    tokens = version.tokens or max((manifest.tokens for manifest in manifests.values()), default=0)
-    if not tokens:
-        message = f"{where} has no tokens to plan from; name a version with tokens"
+    tokens = tokens_of(root, version) or round(_foretold_tokens(manifests))
+    if not version.documents or not tokens:
+        message = f"{where} has no documents to plan from; name a version with documents"
         raise RecipeError(message)
     parts = [(part, _until(root, part, path)) for part, path in _composed(root, manifests)]
     parts.append((version, manifests))
@@ -99,6 +102,22 @@ def version_cost(root: str, version: Version) -> VersionCost:
         message = f"{where} does not name the landed files that it comes from; name a version of a snapshot"
         raise RecipeError(message)
     return VersionCost(version, landed, tokens, tuple(stages), _foretold_tokens(manifests))
+
+
+def tokens_of(root: str, version: Version) -> int:
+    """Return the tokens of a version; of a snapshot's those that its documents are estimated to have, 0 if unknown."""
+    return version.tokens or round(version.documents * tokens_per_document(root, version.recipe))
+
+
+def tokens_per_document(root: str, recipe: str) -> float:
+    """Return the tokens of a recipe's document on average, in the newest build of its versions; 0 if there is none."""
+    for name in version_log.datasets(root):
+        for build in version_log.latest_by_snapshot(root, name):
+            composed = read_manifest(root, build.manifests[COMPOSE]).params["versions"]
+            if recipe in {part["recipe"] for part in composed} and TOKENIZE in build.manifests:
+                tokenized = read_manifest(root, build.manifests[TOKENIZE])
+                return tokenized.tokens / tokenized.rows if tokenized.rows else 0.0
+    return 0.0
 
 
 def _composed(root: str, manifests: Manifests) -> list[tuple[Version, str]]:
@@ -157,7 +176,7 @@ def _foretold_reads(manifests: Manifests) -> dict[str, float]:
 def _foretold_tokens(manifests: Manifests) -> float:
     """Return the tokens that unit costs expect; those of documents that nobody has packed are as many."""
     reads = _foretold_reads(manifests)
-    shuffled = reads[""] * (1 if SHUFFLE in manifests else cost_of(SHUFFLE).kept)
+    shuffled = reads[""] * prod(cost_of(stage).kept for stage in (TOKENIZE, SHUFFLE) if stage not in manifests)
     return reads.get(PACK, shuffled) * TOKENS_PER_SHUFFLED_BYTE
 
 

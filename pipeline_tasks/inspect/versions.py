@@ -107,7 +107,12 @@ def table_lines(lines: Sequence[VersionLine]) -> Iterator[str]:
     for line in lines:
         row = (
             f"{line.recipe:<12}{line.number:>8}  {line.snapshot:<20}{line.state:<11}{line.documents:>13,}"
-            f"{line.tokens:>19,}{line.sequences:>15,}  {line.tokenizer[:SHOWN] or '-':<{SHOWN}}  "
+            f"{_count(line.tokens):>19}{_count(line.sequences):>15}  {line.tokenizer[:SHOWN] or '-':<{SHOWN}}  "
             f"{line.published_at[:16].replace('T', ' ')}{' (of its file)' if line.is_file_time else ''}"
         )
         yield f"{row}  {line.note}".rstrip()
+
+
+def _count(amount: int) -> str:
+    """Return an amount of tokens; a snapshot's version has none."""
+    return f"{amount:,}" if amount else "-"

@@ -16,7 +16,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.card import card_text
 from pipeline_tasks.publish.exports import shards as exported
 from pipeline_tasks.publish.exports.shards import PackedShard
-from pipeline_tasks.publish.exports.source import Tokenizer, tokenizer_of
+from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
 from pipeline_tasks.publish.exports.tokens import dtype_for
 from pipeline_tasks.publish.ledger import Ledger
 from pipeline_tasks.publish.origin import INDEX, ORIGIN, origin_bytes, origin_of
@@ -24,8 +24,9 @@ from pipeline_tasks.publish.published import PublishedFile, publish_file, read_p
 from pipeline_tasks.publish.publishing import prefix_of, sizes_of
 from pipeline_tasks.publish.summary import store_summary
 from pipeline_tasks.publish.takedowns import taken_down_of
+from pipeline_tasks.publish.tokenizer_pin import require_pinned
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import BUILD, COMPOSE, PACKED, TAKEDOWN
+from pipeline_tasks.recipe import BUILD, COMPOSE, PACKED, TAKEDOWN, TOKENIZE
 from pipeline_tasks.sealed import SEAL, canonical, path_of, reference, sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_committed, read_history, read_manifest
@@ -56,7 +57,8 @@ def publish_build(
     committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
     by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
     _require_stages(name, by_stage)
-    tokenizer = tokenizer_of_build(root, by_stage)
+    require_pinned(root, name, by_stage[TOKENIZE])
+    tokenizer = tokenizer_of(root, by_stage[TOKENIZE])
     prefix = prefix_of(name, by_stage)
     entries, files = _exported(root, name, by_stage, tokenizer)
     index = index_of(name, by_stage, tokenizer, entries)
@@ -112,7 +114,7 @@ def restore_build(root: str, version: Version) -> list[PublishedFile]:
     ContractError, or DeterminismViolation, if its manifests give other files than it was published with.
     """
     by_stage = {stage: read_manifest(root, referred) for stage, referred in version.manifests.items()}
-    tokenizer = tokenizer_of_build(root, by_stage)
+    tokenizer = tokenizer_of(root, by_stage[TOKENIZE])
     entries, files = _exported(root, version.recipe, by_stage, tokenizer, is_whole)
     index = index_of(version.recipe, by_stage, tokenizer, entries)
     files += _small_files(root, version.recipe, by_stage, tokenizer, index)
@@ -149,7 +151,7 @@ def _stored_index(root: str, name: str, path: str, index: Mapping[str, Any]) -> 
 
 
 def _require_stages(name: str, by_stage: Mapping[str, Manifest]) -> None:
-    missing = [stage for stage in (COMPOSE, *PACKED) if stage not in by_stage]
+    missing = [stage for stage in (COMPOSE, TOKENIZE, *PACKED) if stage not in by_stage]
     if missing:
         message = f"recipe {name} builds a training dataset without {' and '.join(missing)}; add them to its stages"
         raise RecipeError(message)
@@ -167,11 +169,6 @@ def _require_allowed(root: str, dataset: str, by_stage: Mapping[str, Manifest]) 
             "it takes them out, and only their shards are packed again"
         )
         raise RecipeError(message)
-
-
-def tokenizer_of_build(root: str, by_stage: Mapping[str, Manifest]) -> Tokenizer:
-    """Return the one tokenizer of the versions that a build was composed of."""
-    return tokenizer_of(root, read_manifest(root, by_stage[COMPOSE].params["versions"][0]["manifest"]))
 
 
 def plan_of(root: str, by_stage: Mapping[str, Manifest]) -> list[dict[str, Any]]:

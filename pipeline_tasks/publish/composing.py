@@ -1,4 +1,4 @@
-"""Composes the input of a training dataset: the tokenized documents of a selection of published versions."""
+"""Composes the input of a training dataset: the documents of a selection of published versions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -14,7 +14,7 @@ from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.cluster_sizes import sizes_within
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.publish.takedowns import PINNED, holds, pinned_list
+from pipeline_tasks.publish.takedowns import PINNED, beginning, holds, pinned_list
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, SELECT, Versions
 from pipeline_tasks.run.plan import RefineRequest
@@ -24,7 +24,6 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_committed, read_history, read_manifest
 from pipeline_tasks.store.shard_file import ShardWriter
 
-TOKENIZE = "tokenize"
 DEDUP_URL = "dedup_url"
 
 SUPERSEDED = "superseded"
@@ -44,7 +43,7 @@ CLUSTERS = "clusters"
 """The history section of a composition that counts them (`versions.cluster_sizes`): sizes of clusters."""
 
 
-_VERSION = 1
+_VERSION = 2
 
 
 class Composition(NamedTuple):
@@ -56,12 +55,12 @@ class Composition(NamedTuple):
 
 
 def compose(root: str, name: str, selection: Versions) -> Composition:
-    """Commit the manifest of the tokenized documents of a selection of versions, for the dataset `name`.
+    """Commit the manifest of the documents of a selection of versions, for the dataset `name`.
 
     The newest version of each selected snapshot counts. What was taken down is left out by `select`, but for what was
     taken down since the dataset was last built of the same versions: that leaves behind `shuffle`, so that its mixture
-    and all shards without such a document stay as they are. RecipeError if none is selected, one has no tokens, or
-    snapshots were published under the name. ContractError if they were tokenized differently.
+    and all shards without such a document stay as they are. RecipeError if none is selected, or snapshots were
+    published under the name. ContractError if their documents have different columns.
     """
     version_log.require_kind(root, name, builds=True)
     versions = selected(root, selection)
@@ -105,11 +104,11 @@ def _sections(
 
 
 Inputs = Sequence[tuple[Manifest, str]]
-"""The manifest of `tokenize` of each version, and its digest."""
+"""The manifest of the documents of each version, and its digest."""
 
 
 def _inputs(root: str, versions: Sequence[Version]) -> Inputs:
-    inputs = [_tokenized(root, version) for version in versions]
+    inputs = [read_committed(root, version.refined) for version in versions]
     _require_alike(root, versions, [manifest for manifest, _ in inputs])
     return inputs
 
@@ -126,7 +125,7 @@ def _composed(
         parents=tuple(manifest.fingerprint for manifest, _ in inputs),
         parent_digests=tuple(digest for _, digest in inputs),
         covers=tuple(shard.identity for manifest, _ in inputs for shard in manifest.shards),
-        schema=inputs[0][0].schema,
+        schema=next((manifest.schema for manifest, _ in inputs if manifest.schema), ()),
         shards=tuple(shard for manifest, _ in inputs for shard in manifest.shards),
         history={},
         rejects=(),
@@ -174,7 +173,7 @@ def with_superseded(request: RefineRequest) -> RefineRequest:
     """Return a request to select from a composition with its sections as params; another as it is."""
     if request.stage != SELECT:
         return request
-    history = read_manifest(request.root, request.parent).history
+    history = beginning(request.root, read_manifest(request.root, request.parent)).history
     named = [(section, shard) for section in (SUPERSEDED, CLUSTERS) for shard in history.get(section, ())]
     files = {section: f"{request.root}/{shard.path}" for section, shard in named if shard.rows or section == CLUSTERS}
     return replace(request, params={**request.params, **files})
@@ -214,30 +213,17 @@ def _is_selected(snapshot: str, selection: Versions) -> bool:
     )
 
 
-def _tokenized(root: str, version: Version) -> tuple[Manifest, str]:
-    if TOKENIZE not in version.manifests:
-        message = (
-            f"{root}: version {version.number} of recipe {version.recipe} (snapshot {version.snapshot}) has no tokens; "
-            "add `tokenize` to that recipe and run the snapshot again"
-        )
-        raise RecipeError(message)
-    return read_committed(root, version.manifests[TOKENIZE])
-
-
 def _require_alike(root: str, versions: Sequence[Version], manifests: Sequence[Manifest]) -> None:
-    """Raise ContractError unless all versions have one tokenizer and their documents the same columns."""
-    for version, manifest in zip(versions, manifests, strict=True):
-        for name, value, first in (
-            ("tokenizer", version.tokenizer, versions[0].tokenizer),
-            ("columns", manifest.schema, manifests[0].schema),
-        ):
-            if value != first:
-                message = (
-                    f"{root}: snapshot {version.snapshot} of recipe {version.recipe} has another {name} than "
-                    f"{versions[0].snapshot}; run one of them again by the present recipe, or select them apart "
-                    "(`versions: {since: ...}`)"
-                )
-                raise ContractError(message)
+    """Raise ContractError unless the documents of all versions that have some have the same columns."""
+    filled = [(version, manifest) for version, manifest in zip(versions, manifests, strict=True) if manifest.schema]
+    for version, manifest in filled:
+        if manifest.schema != filled[0][1].schema:
+            message = (
+                f"{root}: snapshot {version.snapshot} of recipe {version.recipe} has documents with other columns than "
+                f"{filled[0][0].snapshot}; run one of them again by the present recipe, or select them apart "
+                "(`versions: {since: ...}`)"
+            )
+            raise ContractError(message)
 
 
 def _named(version: Version) -> dict[str, Any]:
@@ -245,8 +231,7 @@ def _named(version: Version) -> dict[str, Any]:
     return {
         "recipe": version.recipe,
         "snapshot": version.snapshot,
-        "manifest": path_of(version.manifests[TOKENIZE]),
-        "tokenizer": version.tokenizer,
+        "manifest": path_of(version.refined),
     }
 
 

@@ -37,7 +37,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A tokenized snapshot that a dataset was composed of: its manifest, and the SHA-256 of that."""
+    """A snapshot that a dataset was composed of: the manifest of its documents, and the SHA-256 of that."""
 
     recipe: str
     snapshot: str
@@ -162,8 +162,8 @@ def source_versions(root: str, origin: Origin) -> list[Version]:
 
 
 def _version(root: str, source: Source) -> Version | None:
-    tokenized = f"{source.manifest}@{DIGEST}{source.digest}"
+    documents = f"{source.manifest}@{DIGEST}{source.digest}"
     for version in reversed(version_log.versions(root, source.recipe)):
-        if version.snapshot == source.snapshot and version.manifests.get("tokenize") == tokenized:
+        if version.snapshot == source.snapshot and version.refined == documents:
             return version
     return None

@@ -1,19 +1,21 @@
 """Reads single sequences of a training dataset, and the documents behind their tokens, and no more than these."""
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.building import Entry, file_of
 from pipeline_tasks.publish.origin import INDEX
-from pipeline_tasks.publish.published import read_published_file, require_size
-from pipeline_tasks.publish.published_tokens import pieces_near
+from pipeline_tasks.publish.published import PublishedFile, read_published_file, require_size
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import path_of
@@ -97,10 +99,38 @@ def refined_version(root: str, build: Version, snapshot: str) -> Version:
     composed = read_manifest(root, build.manifests[COMPOSE])
     [named] = [version for version in composed.params["versions"] if version["snapshot"] == snapshot]
     for version in reversed(version_log.versions(root, named["recipe"])):
-        if version.snapshot == snapshot and path_of(version.manifests["tokenize"]) == named["manifest"]:
+        if version.snapshot == snapshot and path_of(version.refined) == named["manifest"]:
             return version
     message = (
         f"{root}: no version of recipe {named['recipe']} has {named['manifest']}, of which version {build.number} of "
         f"{build.recipe} was built; restore the log from a backup"
     )
     raise ContractError(message)
+
+
+def pieces_near(root: str, file: PublishedFile, sequence: int, way_out: str) -> pa.Table:
+    """Return the rows of the row groups of a lineage that can have pieces of a sequence."""
+    with open_lineage(root, file, way_out) as lineage:
+        ranks = range(lineage.metadata.num_row_groups)
+        near = [rank for rank in ranks if _has(lineage.metadata.row_group(rank), sequence)]
+        return lineage.read_row_groups(near)
+
+
+@contextlib.contextmanager
+def open_lineage(root: str, file: PublishedFile, way_out: str) -> Iterator[pq.ParquetFile]:
+    """Open a published lineage; ContractError if it is damaged, also while it is read."""
+    require_size(root, file, way_out)
+    try:
+        with storage.connect(root).open(file.path) as stream:
+            yield pq.ParquetFile(stream, page_checksum_verification=True)
+    except RefineryError:
+        raise
+    except (pa.ArrowException, OSError) as error:  # pyarrow raises either for a damaged file
+        message = f"{root}/{file.path} is damaged ({error}); {way_out}"
+        raise ContractError(message) from error
+
+
+def _has(group: pq.RowGroupMetaData, sequence: int) -> bool:
+    """Return whether a row group can have pieces of a sequence, which is the first column."""
+    bounds = group.column(0).statistics
+    return bounds is None or bounds.min <= sequence <= bounds.max

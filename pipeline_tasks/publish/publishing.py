@@ -1,4 +1,4 @@
-"""Publishes a snapshot: exports its tokens, stores superseded documents, writes the report, appends the version."""
+"""Publishes a snapshot: stores superseded documents, writes the report, appends the version."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,14 +7,11 @@ from pipeline_tasks.gate.snapshots import refined_stages
 from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.exports.formats import export
-from pipeline_tasks.publish.exports.source import source_of
 from pipeline_tasks.publish.ledger import Ledger
 from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.writing import write_report
 from pipeline_tasks.publish.summary import store_summary
 from pipeline_tasks.publish.superseded import store_superseded, superseded_by, superseded_facts
-from pipeline_tasks.publish.tokenizer_pin import TOKENIZE, require_pinned
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.sealed import digest_of, path_of, reference
 from pipeline_tasks.store.reading import read_committed
@@ -38,12 +35,10 @@ def publish(
     refined_stages(manifests)
     committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
     by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
-    tokenizer = require_pinned(root, recipe, snapshot, by_stage[TOKENIZE]).digest if TOKENIZE in by_stage else ""
     prefix = prefix_of(recipe, by_stage)
     promised = version_log.promised_files(root, recipe, prefix)
-    files = export(source_of(root, by_stage), prefix, promised) if "pack" in by_stage else []
     superseded = superseded_by(root, by_stage.get("dedup_minhash"))
-    files += store_superseded(root, prefix, superseded, promised)
+    files = store_superseded(root, prefix, superseded, promised)
     fields = {
         "recipe": recipe,
         "snapshot": snapshot,
@@ -51,15 +46,14 @@ def publish(
         "manifests": {stage: reference(path_of(manifests[stage]), digest) for stage, (_, digest) in committed.items()},
         "verdicts": {stage: _verdict(root, referred) for stage, referred in verdicts.items()},
         "prefix": prefix,
-        "tokenizer": tokenizer,
-        "files": tuple(sorted(files, key=lambda file: file.path)),
+        "files": tuple(files),
         **sizes_of(by_stage),
         **superseded_facts(prefix, snapshot, superseded),
     }
     version = version_log.unchanged(root, fields) or _with_report(root, fields, ledger)
     ledger.record_version(version)
     store_summary(root, version)
-    shown = ("prefix", "documents", "tokens", "sequences", "superseded", "report")
+    shown = ("prefix", "documents", "superseded", "report")
     return {
         "version": version.number,
         "dataset": version_log.version_path(recipe, version.number),

@@ -8,33 +8,33 @@ is published.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from pipeline_tasks.binding import bind_fields
-from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
+from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import is_trial
+from pipeline_tasks.recipe import TOKENIZE
 from pipeline_tasks.sealed import seal, unseal
+from pipeline_tasks.stages.tokenize.choosing import load_tokenizer
 from pipeline_tasks.stages.tokenize.params import Params, Training
 from pipeline_tasks.stages.tokenize.sentence_piece import suffix_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_history, read_manifest
 
-TOKENIZE = "tokenize"
-
-PUBLISHED = "published"
-"""The source of a pin that was made from published versions."""
+TRAINED, PUBLISHED, DEFAULT = "trained", "published", "default"
+"""Sources of a pin that no recipe names: documents, published versions, and what comes with Refinery."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
     """A dataset's tokenizer: the SHA-256 of its definition, what the recipe called it, and its special tokens.
 
-    `source` is `trained`, `published`, or the recipe's `tokenizer` (of a file, `sha256:` and its digest). `snapshot`
-    is the one whose run pinned it; a trained one was trained on so many of its `documents` and `bytes`.
+    `source` is `trained`, `published`, `default`, or the recipe's `tokenizer` (of a file, `sha256:` and its digest). A
+    trained one was trained on so many `documents` and `bytes`; where the default one was taken, so many `bytes` were
+    too little. `snapshot` is of earlier releases, in which a snapshot had a tokenizer.
     """
 
     recipe: str
@@ -55,8 +55,10 @@ class Pin:
 
     def __str__(self) -> str:
         """Return the tokenizer in words."""
-        trained = f", trained on {self.bytes:,} bytes of {self.snapshot}" if self.documents else ""
-        return f"{self.source} (SHA-256 {self.digest[:16]}, {self.vocab_size:,} entries{trained})"
+        how = f", trained on {self.bytes:,} bytes of text" if self.documents else ""
+        if self.source == DEFAULT:
+            how = f", which comes with Refinery: {self.bytes:,} bytes of text were too little to train one"
+        return f"{self.source} (SHA-256 {self.digest[:16]}, {self.vocab_size:,} entries{how})"
 
 
 def pin_path(recipe: str) -> str:
@@ -119,7 +121,7 @@ def put_pin(root: str, pin: Pin, definition: bytes) -> Pin:
     return read_pin(root, pin.recipe) or pin
 
 
-def pin_of(row: Mapping[str, Any], recipe: str, snapshot: str, source: str, params: Params) -> Pin:
+def pin_of(row: Mapping[str, Any], recipe: str, source: str, params: Params) -> Pin:
     """Return the pin of a chosen tokenizer, a row of `TOKENIZER`."""
     return Pin(
         recipe=recipe,
@@ -130,7 +132,6 @@ def pin_of(row: Mapping[str, Any], recipe: str, snapshot: str, source: str, para
         bos=params.bos,
         documents=row.get("documents", 0),
         bytes=row.get("bytes", 0),
-        snapshot=snapshot,
         kind=row["kind"],
     )
 
@@ -145,32 +146,30 @@ def tokenizer_row(root: str, manifest: Manifest) -> dict[str, Any]:
     return rows[0]
 
 
+class Special(NamedTuple):
+    """The tokens after and before a document, "" for those that the tokenizer says."""
+
+    eos: str
+    bos: str
+
+
+def pin_again(root: str, recipe: str, path: str, special: Special) -> Pin:
+    """Return the dataset's pin; without one, the tokenizer at a path is pinned, as that of what was published."""
+    params = Params(tokenizer=path, eos=special.eos, bos=special.bos)
+    [batch] = load_tokenizer(iter(()), params=params)
+    [row] = batch.to_pylist()
+    return read_pin(root, recipe) or put_pin(root, pin_of(row, recipe, PUBLISHED, params), row["definition"])
+
+
+def has_digest(path: str, digest: str) -> bool:
+    """Return whether a file is there and has a SHA-256."""
+    try:
+        return storage.digest_of_file(path)[1] == digest
+    except OSError:
+        return False
+
+
 # --- What is refused ------------------------------------------------------------------------------------------
-
-
-def require_enough(row: Mapping[str, Any], training: Training, recipe: str) -> None:
-    """Raise GateRefused for a tokenizer that was trained on too little text, or did not reach its vocabulary.
-
-    That of trials may have little text, as no snapshot of the dataset uses it.
-    """
-    data = "sample" if is_trial(recipe) else "snapshot"
-    little = not is_trial(recipe) and row["bytes"] < training.floor
-    short = row["vocab_size"] < training.vocab_size
-    if not little and not short:
-        return
-    problem = (
-        f"{row['documents']:,} documents with {row['bytes']:,} bytes of text are too little to train the tokenizer of "
-        f"{recipe} on: `train: min_bytes` asks for {training.floor:,}"
-        if little
-        else f"training the tokenizer of {recipe} on {row['bytes']:,} bytes of text reached {row['vocab_size']:,} of "
-        f"{training.vocab_size:,} entries"
-    )
-    lower = f"min_bytes: {row['bytes']}" if little else f"vocab_size: {row['vocab_size']}"
-    message = (
-        f"tokenize: {problem}. Every later {data} would use it. Name a tokenizer (`tokenize: {{tokenizer: ...}}`), "
-        f"run a larger {data} first, or lower the floor in the recipe (`tokenize: {{train: {{{lower}}}}}`)"
-    )
-    raise GateRefused(message)
 
 
 def require_same(root: str, pin: Pin, params: Params, identity: str) -> None:
@@ -181,15 +180,16 @@ def require_same(root: str, pin: Pin, params: Params, identity: str) -> None:
     if params.tokenizer:
         same, asked = identity in (pin.source, f"sha256:{pin.digest}"), f"for `tokenizer: {params.tokenizer}`"
     else:
-        trained, wanted = pin.source in ("trained", PUBLISHED), (params.train or Training()).vocab_size
-        same, asked = trained and wanted == pin.vocab_size, f"to train one of {wanted:,} entries"
+        trained, wanted = pin.source in (TRAINED, PUBLISHED), (params.train or Training()).vocab_size
+        same = pin.source == DEFAULT or (trained and wanted == pin.vocab_size)
+        asked = f"to train one of {wanted:,} entries"
     if (params.eos, params.bos) != (pin.eos, pin.bos):
         same, asked = False, f"for eos {params.eos!r} and bos {params.bos!r} (pinned: {pin.eos!r} and {pin.bos!r})"
     if not same:
         message = (
             f"tokenize: the dataset {pin.recipe} in {root} has the tokenizer {pin}, and the recipe asks {asked}; a "
-            "dataset has one tokenizer. Change the recipe back, or give it another `name`: that starts a new dataset, "
-            "and the stages before tokenize are not run again"
+            "dataset has one tokenizer. Change the recipe back, or give it another `name`: that starts a new dataset "
+            "of the same documents"
         )
         raise RecipeError(message)
 
@@ -198,33 +198,21 @@ def require_same(root: str, pin: Pin, params: Params, identity: str) -> None:
 
 
 def adopt(root: str, recipe: str) -> Pin | None:
-    """Pin the tokenizer of the published versions, if there are any; ContractError if they have several."""
-    rows: dict[str, tuple[dict[str, Any], Manifest]] = {}
-    snapshots: dict[str, str] = {}
+    """Pin the tokenizer of the dataset's newest version, if there is one."""
     for version in version_log.latest_by_snapshot(root, recipe):
         if TOKENIZE in version.manifests:
             manifest = read_manifest(root, version.manifests[TOKENIZE])
             row = tokenizer_row(root, manifest)
-            rows.setdefault(_digest(row), (row, manifest))
-            snapshots.setdefault(_digest(row), version.snapshot)
-    if len(rows) > 1:
-        listed = ", ".join(f"{digest[:16]} of {snapshot}" for digest, snapshot in sorted(snapshots.items())[:5])
-        message = (
-            f"{root}: the versions of {recipe} have {len(rows)} tokenizers ({listed}), of an earlier release; their "
-            "tokens cannot be mixed. Give the recipe another `name`, and run every snapshot again"
-        )
-        raise ContractError(message)
-    for digest, (row, manifest) in rows.items():
-        return put_pin(root, _published_pin(row, manifest, recipe, snapshots[digest]), row["definition"])
+            return put_pin(root, _published_pin(row, manifest, recipe), row["definition"])
     return None
 
 
-def _published_pin(row: Mapping[str, Any], manifest: Manifest, recipe: str, snapshot: str) -> Pin:
+def _published_pin(row: Mapping[str, Any], manifest: Manifest, recipe: str) -> Pin:
     eos, bos = (str(manifest.params.get(name, "")) for name in ("eos", "bos"))
-    return pin_of(row, recipe, snapshot, PUBLISHED, Params(tokenizer=f"sha256:{_digest(row)}", eos=eos, bos=bos))
+    return pin_of(row, recipe, PUBLISHED, Params(tokenizer=f"sha256:{_digest(row)}", eos=eos, bos=bos))
 
 
-def require_pinned(root: str, recipe: str, snapshot: str, manifest: Manifest) -> Pin:
+def require_pinned(root: str, recipe: str, manifest: Manifest) -> Pin:
     """Return the dataset's pin; ContractError if a `tokenize` manifest was made with another tokenizer.
 
     A manifest of a dataset without a pin pins its own: the first who publishes wins.
@@ -232,11 +220,11 @@ def require_pinned(root: str, recipe: str, snapshot: str, manifest: Manifest) ->
     row = tokenizer_row(root, manifest)
     pin = read_pin(root, recipe) or adopt(root, recipe)
     if pin is None:
-        pin = put_pin(root, _published_pin(row, manifest, recipe, snapshot), row["definition"])
+        pin = put_pin(root, _published_pin(row, manifest, recipe), row["definition"])
     if pin.digest != _digest(row):
         message = (
             f"{root}: {manifest.stage}/{manifest.fingerprint} has the tokenizer {_digest(row)[:16]}, and the dataset "
-            f"{recipe} has {pin}; run {snapshot} again: it uses the dataset's"
+            f"{recipe} has {pin}; build it again: it uses the dataset's"
         )
         raise ContractError(message)
     return pin

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from pipeline_tasks.errors import ContractError, RecipeError, cause
-from pipeline_tasks.publish.log_chain import ChainEntry, dataset_log, entry_path, next_number, read_chain
-from pipeline_tasks.publish.log_chain import append as append_entry
 from pipeline_tasks.publish.published import Promised, PublishedFile
-from pipeline_tasks.recipe import COMPOSE, LAND
+from pipeline_tasks.recipe import BUILDING, COMPOSE, LAND, STAGES
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.log_chain import ChainEntry, dataset_log, entry_path, next_number, read_chain
+from pipeline_tasks.store.log_chain import append as append_entry
 from pipeline_tasks.store.reading import read_manifest
 
 PACK = "pack"
@@ -59,6 +59,14 @@ class Version:
     def report(self) -> str:
         """The path of the version's report."""
         return next((file.path for file in self.files if file.path.startswith(f"{self.prefix}/report-")), "")
+
+    @property
+    def refined(self) -> str:
+        """The reference of the documents of a snapshot's version: of the last stage that refined it.
+
+        Versions of earlier releases have tokens of their own behind it.
+        """
+        return [self.manifests[stage] for stage in STAGES if stage in self.manifests and stage not in BUILDING][-1]
 
     def file(self, name: str) -> PublishedFile:
         """Return a published file by its name below `prefix`; ContractError if the version has none of that name."""
@@ -145,6 +153,11 @@ def recipes(root: str) -> list[str]:
 def is_build(root: str, recipe: str) -> bool:
     """Return whether the versions of a recipe are training datasets, which were built from those of another."""
     return any(COMPOSE in version.manifests for version in versions(root, recipe)[-1:])
+
+
+def datasets(root: str) -> list[str]:
+    """Return the training datasets of a root."""
+    return [name for name in recipes(root) if is_build(root, name)]
 
 
 def require_kind(root: str, recipe: str, *, builds: bool) -> None:

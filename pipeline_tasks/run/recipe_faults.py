@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.recipe import STAGES, Recipe, Step, stage_card
+from pipeline_tasks.recipe import BUILDING, STAGES, Recipe, Step, stage_card
 from pipeline_tasks.run.plan import require_secret, resources_of
 from pipeline_tasks.run.task import repoint
 from pipeline_tasks.schema import RECORD
 from pipeline_tasks.store import storage
 
 INGEST = "ingest"
-TOKENIZE = "tokenize"
 
 PII_CONNECTION = "AIRFLOW_CONN_REFINERY_PII"
 """Where Airflow reads a connection that has the key of pseudonyms."""
@@ -62,12 +61,12 @@ def check_files(step: Step) -> None:
 def order_faults(recipe: Recipe) -> Iterator[Fault]:
     """Find a recipe that does not begin with `ingest`, and stages that need columns which none before them leaves.
 
-    One that builds begins with tokenized documents.
+    One that builds begins with documents that all stages of the other kind have passed.
     """
     first = recipe.steps[0].stage
     if first != INGEST and recipe.versions is None:
         yield Fault(first, "gets landed records as they are: damage, redirects, images; put `ingest: {}` before it")
-    columns = set(RECORD.names if recipe.versions is None else stage_card(TOKENIZE).writes.names)
+    columns = set(RECORD.names if recipe.versions is None else _documents())
     removed = dict[str, str]()
     for step in recipe.steps:
         card = stage_card(step.stage)
@@ -79,6 +78,13 @@ def order_faults(recipe: Recipe) -> Iterator[Fault]:
         left = {*card.writes.names, *(columns if passes else ())}
         removed |= dict.fromkeys(columns - left, step.stage)
         columns = left
+
+
+def _documents() -> Iterator[str]:
+    """Yield the columns that documents of a refined snapshot may have."""
+    for stage in STAGES:
+        if stage not in BUILDING:
+            yield from stage_card(stage).writes.names
 
 
 def _way_out(missing: Sequence[str], removed: Mapping[str, str]) -> str:

@@ -16,10 +16,12 @@ from pipeline_tasks.run.task import (
     StageIO,
     Task,
     is_landed,
+    kernel_name,
     receipt_path,
     stored_receipt,
     task_key,
 )
+from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import Kernel, Layer, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
@@ -92,7 +94,8 @@ class Tracker:
         stage_io = replace(self.io, spread=())  # a map leaves rows where they are
         if shared or (layer and layer.shared):
             stage_io = replace(stage_io, prefix=self.io.shared)
-            how += sorted(self.io.files)  # which of the files that the arguments name has which content
+            named = kernel_name(kernel)  # what files have decides, of those that the arguments name
+            how += sorted(file for file in self.io.files if canonical(file[0]).decode() in named)
         drawn: dict[str, Any] = {"sorted_by": tuple(sorted_by), "layer": layer, "reads": tuple(reads)}
         return [
             Task(

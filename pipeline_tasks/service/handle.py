@@ -143,7 +143,6 @@ def _compose(request: ComposeRequest) -> Reply:
         "snapshots": [version.snapshot for version in versions],
         "stale": [version.snapshot for version in versions if version.number in stale],
         "documents": manifest.rows,
-        "tokens": manifest.tokens,
         "previous": dict(newest[-1].manifests) if newest else {},
     }
 
@@ -198,10 +197,11 @@ def _file_name(shard: Shard) -> str:
 
 def _refine(request: RefineRequest) -> Reply:
     factory = engine(request.engine, request.address, request.resources)
-    refined = refine(with_pinned_tokenizer(_completed(request), factory), factory)
+    completed, pin = with_pinned_tokenizer(_completed(request), factory)
+    refined = refine(completed, factory)
     if request.span is None and not job.current():  # a driver's ledger would be its machine's
         _record(request, refined)
-    return _refined_reply(refined)
+    return _refined_reply(refined) | ({"tokenizer": str(pin)} if pin else {})
 
 
 def _completed(request: RefineRequest) -> RefineRequest:

@@ -197,7 +197,7 @@ STAGE = Stage(
     version=3,
     splits=True,
     secret=lambda params: "key" if params.action == "pseudonymize" else "",
-    profiled=COUNTS,
+    profiled=(*COUNTS, "language"),
     reasons=(PII,),
     title="Remove personal data",
 )

@@ -62,6 +62,11 @@ def count_repeated(seconds: float = 0.0) -> None:
     _waited.add(Waits(1, seconds))
 
 
+def give_back(waits: Waits) -> None:
+    """Count waits that were taken and that no log has: the next to take has them."""
+    _waited.add(waits)
+
+
 def count_waits(client: Any) -> None:  # noqa: ANN401 -- boto3 builds its clients at run time
     """Let a client count what it repeats."""
     client.meta.events.register_first("needs-retry.s3", _responded)

@@ -56,7 +56,7 @@ def answer(options: argparse.Namespace) -> int:
         record(root, name, snapshot, options.reason, undo=options.undo, ledger=ledger)
     if options.undo:
         _require_allowed(root, name, snapshot, restored=True)
-    again = RunOptions("", root, recipe=recipe, engine=options.engine, override=overrides)
+    again = RunOptions("", root, recipe=recipe, engine=options.engine, override=overrides, builds=False)
     while (due := next_due(root, name, snapshot)) is not None:
         if code := _refine_again(root, name, due.version, again):
             return code

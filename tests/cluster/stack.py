@@ -22,7 +22,7 @@ BUCKET = "refinery"
 SECONDS = 1800.0
 """Within which a run must end; a bound against hanging, and not a promise."""
 
-KINDS = ("manifest.json", "verdict.json", "lineage.parquet")
+KINDS = ("manifest.json", "verdict.json", "dataset.json", "build.json", "tokenizer.json")
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Stack:
         ]
 
     def digests(self, root: str) -> dict[str, str]:
-        """SHA-256 of every manifest, verdict, lineage and file of tokens under a root."""
+        """SHA-256 of every manifest, verdict, and file of a training dataset under a root."""
         client = store(self.s3)
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{root}/")
         keys = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
@@ -83,8 +83,7 @@ class Stack:
 
 
 def _is_compared(key: str) -> bool:
-    name = key.rpartition("/")[2]
-    return name in KINDS or name.startswith("tokens.")
+    return key.rpartition("/")[2] in KINDS or "/publish/shards/" in key
 
 
 def store(env: Mapping[str, str]) -> Any:
@@ -107,9 +106,14 @@ def land(s3: Mapping[str, str], folder: Path, names: Iterable[str], prefix: str)
 def embedded_run(s3: Mapping[str, str], recipe: str, day: str, cwd: Path = PROJECT) -> None:
     """Refine a day in one process, as `refinery run` does it."""
     places = ["--input", f"s3://{BUCKET}/landing/{day}", "--output", f"s3://{BUCKET}/embedded"]
+    embedded(s3, "run", *places, "--recipe", recipe, "--no-build", cwd=cwd)
+
+
+def embedded(s3: Mapping[str, str], *words: str, cwd: Path = PROJECT) -> None:
+    """Run a command of `refinery` on the engine `local`."""
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_", "AWS_"))}
     done = subprocess.run(
-        [sys.executable, "-m", "pipeline_tasks.cli", "run", *places, "--recipe", recipe, "--engine", "local"],
+        [sys.executable, "-m", "pipeline_tasks.cli", *words, "--engine", "local"],
         env=keep | {"PYTHONPATH": str(PROJECT)} | dict(s3),
         capture_output=True,
         text=True,

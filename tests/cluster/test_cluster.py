@@ -8,16 +8,16 @@ import json
 import random
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
 
 from tests.archives import http, response, zipped
 from tests.cluster.airflow_api import Airflow
 from tests.cluster.containers import wait_until
-from tests.cluster.stack import SECONDS, Stack, embedded_run, land, wait_for_task, written
+from tests.cluster.stack import BUCKET, SECONDS, Stack, embedded, embedded_run, land, wait_for_task, written
 from tests.cluster.topology import Topology, ray_nodes, restarting, topology, wait_for_workers, wait_until_healthy
 
 pytestmark = [pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(3600)]
@@ -30,13 +30,10 @@ WORDS = [f"word{number}" for number in range(400)]
 RECIPE = """
 name: web
 stages:
-  ingest: {{}}
-  extract: {{method: resiliparse, min_chars: 20}}
-  dedup_exact: {{buckets: 2}}
-  tokenize: {{tokenizer: {tokenizer}}}
-  shuffle: {{buckets: 2}}
-  pack: {{length: 64}}
-run: {{partitions: 2, resources: {{extract: {{cores: 1, memory: 0.5}}}}}}
+  ingest: {}
+  extract: {method: resiliparse, min_chars: 20}
+  dedup_exact: {buckets: 2}
+run: {partitions: 2, resources: {extract: {cores: 1, memory: 0.5}}}
 """
 
 # --- What is refined --------------------------------------------------------------------------------------------------
@@ -60,13 +57,9 @@ def write_crawl(folder: Path) -> None:
 
 
 def write_recipe(folder: Path) -> Path:
-    """Write the recipe, and the tokenizer that it names."""
-    vocabulary = {word: rank for rank, word in enumerate(["</s>", "?", ".", *WORDS])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.save(str(folder / "tokenizer.json"))
+    """Write the recipe; it has the name of the one that `corpus` builds from."""
     path = folder / "web.yaml"
-    path.write_text(RECIPE.format(tokenizer=folder / "tokenizer.json"))
+    path.write_text(RECIPE)
     return path
 
 
@@ -114,8 +107,19 @@ def test_two_days_on_spark_and_ray_are_what_one_process_refines(stack: Stack) ->
         stack.end(name, day, when=f"all stages on {engine}", root="calm")
     keys = [key.removeprefix("calm/requests/") for key in stack.keys("calm/requests/")]
     sessions = sorted(key.rpartition("-")[0] for key in keys if key.endswith("/drivers/1/claim.json"))
-    assert sessions == sorted(2 * ["ingest", "extract", "dedup_exact", "tokenize", "shuffle", "pack"])
+    assert sessions == sorted(2 * ["ingest", "extract", "dedup_exact"])
     assert not [key for key in keys if "/drivers/2/" in key]
+
+
+def test_a_dataset_of_both_is_built_on_ray_and_spark_as_in_one_process(stack: Stack) -> None:
+    """Each stage runs where its card says: `tokenize` on Ray, the others on Spark."""
+    embedded(stack.s3, "build", "--output", f"s3://{BUCKET}/embedded")
+    building = replace(stack, airflow=replace(stack.airflow, dag="build_corpus"))
+    building.expected["build"] = stack.digests("embedded")
+    building.airflow.unpause()
+    building.airflow.trigger("calm-build", {"root": f"s3://{BUCKET}/calm"})
+    building.end("calm-build", "build", when="a build", root="calm")
+    assert any(key.endswith(".bin") for key in building.expected["build"])
 
 
 # --- Killed -----------------------------------------------------------------------------------------------------------
@@ -189,9 +193,9 @@ def test_postgres_loses_its_connections(here: Topology, stack: Stack) -> None:
     """One backend is killed, at which Postgres ends all others, and recovers."""
     name = stack.run("postgres", DAYS[0], {"*": "local"})
     with restarting(here):
-        for task in ("ingest.partition", "extract.partition", "tokenize.refine"):
+        for task in ("ingest.partition", "extract.partition", "dedup_exact.refine"):
             wait_for_task(stack, name, task, "running", "success")  # a task of a second may end between two looks
             backends = [each for each in here.containers.processes("postgres") if runs("postgres: airflow")(each)]
             backends[0].kill()
             wait_until_healthy(here)
-        stack.end(name, DAYS[0], "Postgres, 3 times: every connection", "ingest, extract, tokenize had started")
+        stack.end(name, DAYS[0], "Postgres, 3 times: every connection", "ingest, extract, dedup_exact had started")

@@ -214,8 +214,8 @@ def test_the_ray_worker_is_stopped_in_the_middle_of_a_task(running: Running, sta
 
 def test_postgres_is_restarted_in_the_middle_of_a_run(running: Running, stack: Stack) -> None:
     name = stack.run("postgres", DAYS[0], {"*": "local"})
-    for task in ("extract.partition", "tokenize.refine"):
+    for task in ("extract.partition", "dedup_exact.refine"):
         wait_for_task(stack, name, task, "running", "success")
         running.services.compose("restart", "postgres")
-    stack.end(name, DAYS[0], "Postgres, twice", "extract, tokenize had started")
+    stack.end(name, DAYS[0], "Postgres, twice", "extract, dedup_exact had started")
     running.services.wait_for_health(running.services.containers("airflow-scheduler"), "healthy")

@@ -23,11 +23,12 @@ def test_a_build_is_composed_staged_judged_and_published(parsed: dict[str, Any],
         "compose",
         "publish",
         *(f"select.{part}" for part in ("partition", "seal", "gate")),
-        *(f"{stage}.{part}" for stage in stages[1:] for part in ("refine", "gate")),
+        *(f"{stage}.{part}" for stage in stages if stage != "select" for part in ("refine", "gate")),
     }
-    behind = {stage: f"{after}.refine" for stage, after in pairwise(stages)}
+    first = {stage: "partition" if stage == "select" else "refine" for stage in stages}
+    behind = {stage: f"{after}.{first[after]}" for stage, after in pairwise(stages)}
     assert len(behind) == len(stages) - 1 > 0
-    assert [stage for stage, first in behind.items() if first not in tasks[f"{stage}.gate"]["downstream"]] == []
+    assert [stage for stage, task in behind.items() if task not in tasks[f"{stage}.gate"]["downstream"]] == []
     retries = {name: (task["retries"], task["policy"]) for name, task in tasks.items()}
     assert retries == dict.fromkeys(retries, (3, True))
 
@@ -36,7 +37,7 @@ def test_a_build_is_composed_staged_judged_and_published(parsed: dict[str, Any],
 def test_a_build_starts_when_a_version_is_published(parsed: dict[str, Any], name: str) -> None:
     recipe, dag = load_build(name), parsed["dags"][f"build_{name}"]
     assert recipe.versions is not None
-    assert dag["assets"] == [f"{recipe.versions.recipe}_tokens"]
+    assert dag["assets"] == [f"{recipe.versions.recipe}_documents"]
     assert set(dag["params"]) == {"root", "partitions", "engine", "engines", "accept", "reason", "override", "approval"}
     assert "Runbook" in dag["doc"]
 

@@ -138,7 +138,7 @@ def run_clean(server: Server, root: str) -> None:
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
     for day in DAYS:
         places = ["--input", str(server.landing(DATASET) / day), "--output", root, "--recipe", server.recipe(DATASET)]
-        command = [sys.executable, "-m", "pipeline_tasks.cli", "run", *places, "--engine", "local"]
+        command = [sys.executable, "-m", "pipeline_tasks.cli", "run", *places, "--engine", "local", "--no-build"]
         command += ["--override", f"extract={REASON}"] if day == DRIFTED else []
         done = subprocess.run(
             command, env=keep | {"PYTHONPATH": str(PROJECT)}, capture_output=True, text=True, check=False, cwd=PROJECT

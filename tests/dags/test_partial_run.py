@@ -26,7 +26,7 @@ FILES, PAGES, DAY = 3, 30, "2026-11-20"
 def words(folder: Path, *options: str) -> list[str]:
     """Return the words of `refinery run` that refine the day."""
     places = ["--input", str(folder / DAY), "--output", str(folder / "root"), "--recipe", str(folder / "part.yaml")]
-    return ["run", *places, "--engine", "local", "--partitions", str(FILES), *options]
+    return ["run", *places, "--engine", "local", "--partitions", str(FILES), "--no-build", *options]
 
 
 def run_poisoned(folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":

@@ -82,7 +82,7 @@ def test_a_stage_starts_when_the_gate_before_it_let_pass(parsed: dict[str, Any],
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_what_a_snapshot_reaches_is_an_asset_that_other_dags_can_wait_for(parsed: dict[str, Any], recipe: str) -> None:
     outlets = {task["id"]: task["outlets"] for task in parsed["dags"][dag_id(recipe)]["tasks"] if task["outlets"]}
-    states = {"sense": "arrivals", "publish_gate": "refined", "publish": "tokens"}
+    states = {"sense": "arrivals", "publish_gate": "refined", "publish": "documents"}
     assert outlets == {task: [f"{recipe}_{state}"] for task, state in states.items()}
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.embedded.airflow_home import PROJECT
-from pipeline_tasks.errors import GateRefused, RecipeError, SnapshotIncomplete
+from pipeline_tasks.errors import BudgetExceeded, GateRefused, RecipeError, SnapshotIncomplete
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.stages.tokenize.default import default_tokenizer
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests.archives import http, response, zipped
 from tests.commands import Refinery
@@ -29,6 +29,7 @@ stages:
   ingest: {}
   extract: {method: resiliparse, min_chars: 20}
   filter_url: {}
+  dedup_exact: {buckets: 1}
 run: {partitions: 2}
 """
 
@@ -42,8 +43,8 @@ def page(number: int) -> bytes:
 def crawl(tmp_path: Path) -> Path:
     folder = tmp_path / "crawl" / "2026-11-19"
     folder.mkdir(parents=True)
-    for name in ("a", "b", "c"):
-        records = [response(f"https://{name}.example.org/{number}", page(number)) for number in range(3)]
+    for rank, name in enumerate(("a", "b", "c")):
+        records = [response(f"https://{name}.example.org/{number}", page(3 * rank + number)) for number in range(3)]
         (folder / f"{name}.warc.gz").write_bytes(b"".join(zipped(records)))
     return folder
 
@@ -55,9 +56,9 @@ def words(tmp_path: Path, crawl: Path, *options: str, recipe: str = RECIPE) -> l
     return ["run", *places, "--engine", "local", *options]
 
 
-def run(tmp_path: Path, crawl: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+def run(tmp_path: Path, crawl: Path, *options: str, recipe: str = RECIPE) -> "subprocess.CompletedProcess[str]":
     """Refine a folder in a process of its own."""
-    command = [sys.executable, "-m", "pipeline_tasks.cli", *words(tmp_path, crawl, *options)]
+    command = [sys.executable, "-m", "pipeline_tasks.cli", *words(tmp_path, crawl, *options, recipe=recipe)]
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
     env = keep | {"PYTHONPATH": str(PROJECT)}
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False, cwd=PROJECT)
@@ -73,17 +74,52 @@ def test_a_snapshot_is_refined_with_progress_and_found_done_again(
         "ingest": (9, 9),
         "extract": (9, 9),
         "filter_url": (9, 9),
+        "dedup_exact": (9, 9),
     }
     assert "partition 2/2" in done.stderr
     assert "Great Expectations starts" in done.stderr
     version = version_log.current(str(tmp_path / "root"), "small")
     assert (version.number, version.snapshot) == (summary["version"], "2026-11-19")
     assert read_manifest(str(tmp_path / "root"), version.manifests["filter_url"]).rows == 9
+    built = summary["build"]
+    assert (built["recipe"], built["version"], built["documents"]) == ("small_corpus", 1, 9)
+    assert set(built["stages"]) == {"tokenize", "select", "mix", "shuffle", "takedown", "pack"}
+    dataset = version_log.current(str(tmp_path / "root"), "small_corpus")
+    assert (dataset.tokens, dataset.tokenizer) == (built["tokens"], default_tokenizer().sha256)
+    assert "tokenize  the dataset's tokenizer is default (" in done.stderr, "nine pages train none"
 
     again = refinery(*words(tmp_path, crawl, "--json"))
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["version"] == summary["version"]
-    assert [stage["ran"] for stage in json.loads(again.stdout)["stages"].values()] == [0, 0, 0]
+    assert [stage["ran"] for stage in json.loads(again.stdout)["stages"].values()] == [0, 0, 0, 0]
+
+
+def test_a_recipe_whose_documents_may_be_there_twice_ends_with_documents(
+    tmp_path: Path, crawl: Path, refinery: Refinery
+) -> None:
+    """The build would fail at its end: a document of a dataset has one place. So only who names one is refused."""
+    without = RECIPE.replace("  dedup_exact: {buckets: 1}\n", "")
+    command = [*words(tmp_path, crawl, recipe=without), "--build", str(tmp_path / "own.yaml")]
+    stages = "{tokenize: , select: , shuffle: , pack: }"
+    (tmp_path / "own.yaml").write_text(f"name: own\nversions: {{recipe: small}}\nstages: {stages}\n")
+    refused = refinery(*command)
+    assert refused.returncode == RecipeError.exit_code
+    assert "recipe small has no dedup_exact" in refused.stderr
+    assert "--no-build" in refused.stderr
+    assert not (tmp_path / "root").exists()
+    done = run(tmp_path, crawl, recipe=without)
+    assert done.returncode == 0, done.stderr
+    assert "  no build  recipe small has no dedup_exact" in done.stdout
+    assert version_log.datasets(str(tmp_path / "root")) == []
+
+
+def test_a_build_of_another_recipe_is_refused_before_anything_runs(
+    tmp_path: Path, crawl: Path, refinery: Refinery
+) -> None:
+    refused = refinery(*words(tmp_path, crawl, "--build", "corpus"))
+    assert refused.returncode == RecipeError.exit_code
+    assert "recipe corpus builds from versions of web, and the run publishes one of small" in refused.stderr
+    assert not (tmp_path / "root").exists()
 
 
 def test_a_run_says_how_much_its_store_slowed_it_down(

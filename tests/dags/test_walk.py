@@ -7,10 +7,19 @@ import pytest
 
 from tests.archives import response, zipped
 from tests.chain import command
-from tests.dags.test_run import RECIPE, page
+from tests.dags.test_run import page
 from tests.embedded import PLUGINS, embed
 
 pytestmark = pytest.mark.slow
+
+RECIPE = """
+name: small
+stages:
+  ingest: {}
+  extract: {method: resiliparse, min_chars: 20}
+  filter_url: {}
+run: {partitions: 2}
+"""
 
 BOTH_WAYS = """
 import json, sys

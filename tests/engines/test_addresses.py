@@ -152,7 +152,7 @@ def words(tmp_path: Path) -> list[str]:
     records = [response(f"https://a.example.org/{number}", page(number)) for number in range(3)]
     (crawl / "a.warc.gz").write_bytes(b"".join(zipped(records)))
     (tmp_path / "small.yaml").write_text(RECIPE)
-    return ["run", "--input", str(crawl), "--recipe", str(tmp_path / "small.yaml")]
+    return ["run", "--input", str(crawl), "--recipe", str(tmp_path / "small.yaml"), "--no-build"]
 
 
 @pytest.mark.slow

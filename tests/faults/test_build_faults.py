@@ -127,6 +127,7 @@ def test_a_build_waits_for_a_busy_store_and_goes_on(
     kind: str, in_s3: SmallRoot, faults: FaultyS3, quiet: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits = list[dict[str, Any]]()
+    storage.connect(in_s3.root).create("asked", b"once")  # whether the server heeds conditions
     faults.coming += BUSY[kind]
 
     def reply_with_its_waits(verb: str, **fields: object) -> dict[str, Any]:

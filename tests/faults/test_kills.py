@@ -39,14 +39,21 @@ LAST = 0.8
 RECIPE = """
 name: small
 stages:
-  ingest: {{}}
-  extract: {{method: resiliparse, min_chars: 20}}
-  filter_url: {{}}
-  dedup_exact: {{}}
+  ingest: {}
+  extract: {method: resiliparse, min_chars: 20}
+  filter_url: {}
+  dedup_exact: {}
+run: {partitions: 2}
+"""
+
+BUILD = """
+name: small_corpus
+versions: {{recipe: small}}
+stages:
   tokenize: {{tokenizer: {tokenizer}, eos: "<|end|>"}}
+  select: {{}}
   shuffle: {{}}
   pack: {{length: 64}}
-run: {{partitions: 2}}
 """
 
 SECONDS = 30.0
@@ -55,10 +62,11 @@ SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The input of all runs, their recipe, their TMPDIR, and of the run that nobody disturbed its digests and objects."""
+    """The input of all runs, their recipes, their TMPDIR, and of the run that nobody disturbed its digests and objects."""
 
     crawl: Path
     recipe: Path
+    build: Path
     place: Path
     digests: Mapping[str, str]
     objects: int
@@ -71,7 +79,7 @@ def start(runs: Runs, root: Path, engine: str, output: Path) -> "subprocess.Pope
     env = keep | {"PYTHONPATH": str(PROJECT), "TMPDIR": str(runs.place)}
     with output.open("w") as printed:
         return subprocess.Popen(
-            [*command, "--recipe", str(runs.recipe), "--engine", engine],
+            [*command, "--recipe", str(runs.recipe), "--build", str(runs.build), "--engine", engine],
             env=env,
             cwd=PROJECT,
             stdout=printed,
@@ -101,8 +109,8 @@ def wait_for(process: "subprocess.Popen[str]", root: Path, output: Path, share: 
 
 def digests(root: Path) -> dict[str, str]:
     """SHA-256 of every manifest, verdict, version and published file but the report, which is not only data."""
-    kinds = ("manifest.json", "verdict.json", "lineage.parquet", "tokens.bin", "tokens.json", "tokenizer.json")
-    paths = [path for path in sorted(root.rglob("*")) if path.name in kinds or path.name.startswith("tokens.")]
+    kinds = ("manifest.json", "verdict.json", "dataset.json", "build.json", "tokenizer.json")
+    paths = [path for path in sorted(root.rglob("*")) if path.name in kinds or path.parent.name == "shards"]
     return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
@@ -147,16 +155,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     for name, numbers in (("a", range(20)), ("b", range(20, 40))):
         records = [response(f"https://{name}.example.org/{number}", page(number)) for number in numbers]
         (crawl / f"{name}.warc.gz").write_bytes(b"".join(zipped(records)))
-    recipe = crawl.parent / "small.yaml"
-    recipe.write_text(RECIPE.format(tokenizer=bytes_alone(crawl.parent)))
-    quiet = Runs(crawl, recipe, tmp_path_factory.mktemp("tmp"), {}, 0)
+    recipe, build = crawl.parent / "small.yaml", crawl.parent / "small_corpus.yaml"
+    recipe.write_text(RECIPE)
+    build.write_text(BUILD.format(tokenizer=bytes_alone(crawl.parent)))
+    quiet = Runs(crawl, recipe, build, tmp_path_factory.mktemp("tmp"), {}, 0)
     root = crawl.parent / "quiet"
     process = start(quiet, root, ENGINES[0], crawl.parent / "printed")
     _, errors = process.communicate()
     assert process.returncode == 0, errors
     wait_until_nothing_is_left(quiet)
     undisturbed = digests(root)
-    assert any("tokens" in path for path in undisturbed)
+    assert any(path.endswith(".bin") for path in undisturbed)
     return replace(quiet, digests=undisturbed, objects=objects(root))
 
 
@@ -179,7 +188,7 @@ def test_a_command_killed_at_a_random_moment_leaves_nothing_and_its_rerun_is_byt
     assert process.returncode in (-sign, 128 + sign), f"{seen}: {errors}"
     if process.returncode == 128 + sign:
         assert errors == "refinery: stopped; finished work is kept, and the same command continues from there\n"
-    assert not (root / "datasets").exists(), "it was killed before it published"
+    assert not (root / "datasets" / "small_corpus").exists(), "it was killed before it published its dataset"
     wait_until_nothing_is_left(runs)
     again = start(runs, root, engine, output)
     _, errors = again.communicate()

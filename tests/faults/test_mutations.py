@@ -38,7 +38,6 @@ COMPARED: Mapping[str, frozenset[str]] = {
     | {"covers", "parent_digests", "rows_in", "history", "shards", "schema", "below", "rejects", "quarantine"},
     "partition": IDENTITY | {"covers", "parent_digests", "below", "rejects", "quarantine"},
     "receipt": frozenset({"key", "below", "rejects", "quarantine"}),
-    "tokenizer pin": frozenset({"recipe", "digest"}),
 }
 """Fields whose change is found under a new seal too, of kinds that no digest names; of all other kinds every field."""
 

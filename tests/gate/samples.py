@@ -58,7 +58,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "dedup_minhash": numbers(unsettled_bands=[0] * 120, shingles=[80] * 120, origins=["source crawl"] * 16_000),
     "dedup_paragraphs": numbers(chars=[900] * 120, cut_chars=[0, 300] * 60),
     "score_quality": numbers(score=[0.5, 0.6, 0.7, 0.8] * 30) | scores_of(en=0.65, de=0.65),
-    "scrub_pii": numbers(pii_email=[0, 1], pii_phone=[0, 1], pii_ip=[0, 0]),
+    "scrub_pii": numbers(pii_email=[0, 1], pii_phone=[0, 1], pii_ip=[0, 0], language=["en", "de"] * 500),
     "decontaminate": numbers(chars=[1000] * 120),
     "tokenize": numbers(n_tokens=[200, 300] * 60, n_bytes=[800, 1200] * 60, lost_chars=[0] * 120)
     | tokens_of(en=(100, 80_000, 20_000), th=(100, 60_000, 20_000)),
@@ -238,6 +238,7 @@ def bad_score(good: Manifest) -> Bad:
 
 def bad_pii(good: Manifest) -> Bad:
     yield profiled(kept(good, 0.5), pii_email=[50] * 9, pii_phone=[50] * 9, pii_ip=[50] * 9), None
+    yield profiled(good, language=["fr"] * 1000), good
 
 
 def bad_benchmarks(good: Manifest) -> Bad:
@@ -249,7 +250,6 @@ def bad_tokens(good: Manifest) -> Bad:
     yield profiled(good, lost_chars=[0] * 2700 + [3] * 300), None
     fallen = tokens_of(en=(100, 80_000, 20_000), th=(100, 60_000, 59_000))
     yield replace(good, metrics={**good.metrics, "kept": {**good.metrics["kept"], **fallen}}), good
-    yield profiled(good, language=["fr"] * 1000), good
 
 
 def bad_selection(good: Manifest) -> Bad:

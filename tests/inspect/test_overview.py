@@ -36,7 +36,7 @@ def test_states_follow_from_the_log_and_the_verdicts(root: str) -> None:
     assert known[DAYS[2]] == "retracted"
     [retracted] = [snapshot for snapshot in only(root).snapshots if snapshot.state == "retracted"]
     assert f"refinery retract --undo {DAYS[2]}" in retracted.next_step
-    assert only(root).stages[-1] == "pack"
+    assert only(root).stages[-1] == "dedup_minhash"
 
 
 def test_a_snapshot_is_stale_after_an_earlier_one_is_retracted(root: str) -> None:

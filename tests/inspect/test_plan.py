@@ -19,11 +19,14 @@ from pipeline_tasks.inspect.plan_bases import (
     measured_basis,
     published_basis,
 )
-from pipeline_tasks.inspect.version_costs import version_basis, version_cost
+from pipeline_tasks.inspect.token_target import published_tokens
+from pipeline_tasks.inspect.version_costs import tokens_of, version_basis, version_cost
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger
-from pipeline_tasks.recipe import load_recipe
+from pipeline_tasks.recipe import load_build, load_recipe
 from pipeline_tasks.run.unit_costs import cost_of
+from pipeline_tasks.store.reading import read_manifest
+from tests import small_build
 from tests.small_root import DAYS, RECIPE, STAGES, SmallRoot
 
 SEED = Target(tokens=14.8e12, days=54, gpus=2048, token_bytes=4, refine_days=14)
@@ -52,7 +55,7 @@ def test_the_crawl_of_the_seed_follows_from_its_retention() -> None:
 
 
 def test_what_is_measured_covers_every_stage_of_the_recipe() -> None:
-    stages = [step.stage for step in load_recipe("web").steps]
+    stages = [step.stage for recipe in (load_recipe("web"), load_build("corpus")) for step in recipe.steps]
     assert [rate.stage for rate in measured_basis().stages] == stages == [*ROWS_KEPT, "pack"]
     assert PUBLISHED_KEPT.keys() <= ROWS_KEPT.keys()
 
@@ -105,7 +108,7 @@ def test_a_plan_from_a_version_scales_what_the_version_took(root: str, capsys: p
     facts = plan_facts(capsys, "--from", DAYS[1], root)
     (plan,) = facts["plans"]
     version = version_log.versions(root, RECIPE)[1]
-    factor = 14.8e12 / version.tokens
+    factor = 14.8e12 / version_cost(root, version).tokens
     manifests = ordered_manifests(root, version)
     assert plan["landed"] == pytest.approx(sum(shard.bytes for shard in manifests["land"].shards) * factor)
     stages = {stage["stage"]: stage for stage in plan["stages"]}
@@ -119,11 +122,10 @@ def test_a_plan_from_a_version_scales_what_the_version_took(root: str, capsys: p
         "source": "ledger",
     }
     assert stages["extract"]["core_hours"] == pytest.approx(factor)
-    assert stages["pack"]["kept"] is None
     seconds = stages["ingest"]["reads"] / 1e6 * cost_of("ingest").seconds
     assert (stages["ingest"]["source"], stages["ingest"]["core_hours"]) == ("unit cost", pytest.approx(seconds / 3600))
     assert plan["kept"] == pytest.approx(6 / 13)
-    assert facts["target"]["token_bytes"] == 2
+    assert facts["target"]["token_bytes"] == 4, "nothing says how a build of it would store them"
 
 
 def test_what_is_foretold_of_a_version_is_shown_beside_what_it_took(
@@ -138,8 +140,8 @@ def test_what_is_foretold_of_a_version_is_shown_beside_what_it_took(
     text = landed * cost_of("ingest").kept * 0.36  # of JSON lines
     assert stages["dedup_exact"]["reads"]["foretold"] == pytest.approx(text)
     assert stages["dedup_exact"]["seconds"]["foretold"] == pytest.approx(text / 1e6 * cost_of("dedup_exact").seconds)
-    assert forecast["seconds"]["measured"] == pytest.approx(6 * 3600)
-    assert forecast["tokens"]["measured"] == 555
+    assert forecast["seconds"]["measured"] == pytest.approx(3 * 3600)
+    assert forecast["tokens"]["measured"] == round(forecast["tokens"]["foretold"])
     assert main(["plan", *WORDS, root, "--from", "2"]) == 0
     out = capsys.readouterr().out
     assert "forecast of version 2 from its 8.25 kB of landed files, beside fact" in out
@@ -172,14 +174,26 @@ def test_a_plan_without_a_root_names_every_source(
     assert "$0.023 per GB-month: Amazon S3 Standard" in out
 
 
-def test_a_version_without_tokens_is_refused(root: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_version_without_documents_is_refused(root: str, capsys: pytest.CaptureFixture[str]) -> None:
     version = version_log.versions(root, RECIPE)[0]
     known = {field.name: getattr(version, field.name) for field in fields(version) if field.name != "number"}
-    documents = {stage: version.manifests[stage] for stage in ("land", *STAGES[:4])}
-    version_log.append(root, known | {"tokens": 0, "manifests": documents})
+    version_log.append(root, known | {"documents": 0})
     assert main(["plan", *WORDS, "--from", DAYS[0], root]) == 78
-    assert "version 5 of recipe small has no tokens to plan from" in capsys.readouterr().err
+    assert "version 5 of recipe small has no documents" in capsys.readouterr().err
     assert main(["plan", *WORDS, "--from", "nothing", root]) == 78
+
+
+def test_tokens_of_a_snapshot_are_estimated_by_the_newest_build(small_root: SmallRoot, tmp_path: Path) -> None:
+    small = small_build.copied(small_root, tmp_path)
+    versions = version_log.latest_by_snapshot(small.root, RECIPE)
+    assert [tokens_of(small.root, version) for version in versions] == [0, 0]
+    small_build.build(small)
+    tokenized = read_manifest(small.root, version_log.current(small.root, small_build.DATASET).manifests["tokenize"])
+    each = tokenized.tokens / tokenized.rows
+    assert [tokens_of(small.root, version) for version in versions] == [
+        round(version.documents * each) for version in versions
+    ]
+    assert published_tokens(small.root, RECIPE) == pytest.approx(tokenized.tokens, abs=2)
 
 
 @pytest.mark.parametrize("wrong", [["--days", "0"], ["--gpus", "1.5"], ["--target-tokens", "-1"]])

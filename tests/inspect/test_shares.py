@@ -24,7 +24,7 @@ def versions(root: str, day: str = DAYS[-1]) -> tuple[Any, Any]:
 def test_languages_come_in_before_they_are_judged_and_are_kept_after_deduplication(root: str) -> None:
     languages = language_shares(root, *versions(root))
     assert languages is not None
-    assert (languages.first, languages.last) == ("filter_language", "tokenize")
+    assert (languages.first, languages.last) == ("filter_language", "scrub_pii")
     assert languages.shares == (
         LanguageShare("en", 8, 5, 1.0, 20 / 26, 20 / 26),
         LanguageShare("de", 0, 0, 0.0, 6 / 26, 6 / 26),

@@ -16,7 +16,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.trace import landed_header, trace, trace_lines
 from pipeline_tasks.inspect.verify.verification import verify
 from tests.archives import http, lz4, read, response, zipped
-from tests.chain import How, refined
+from tests.chain import How, build_of, built, refined
 from tests.sentence_piece import trained_model
 
 pytestmark = pytest.mark.slow
@@ -35,22 +35,20 @@ def test_a_model_of_sentencepiece_is_pinned_exported_and_decodes_a_trace(tmp_pat
     stages = {
         "ingest": {},
         "extract": {"min_chars": 20},
-        "tokenize": {"tokenizer": str(tmp_path / "otter.model"), "bos": "<s>"},
-        "shuffle": {"buckets": 1},
-        "pack": {"length": 16},
     }
     (tmp_path / "traced.yaml").write_text(json.dumps({"name": "traced", "stages": stages}))
     chain = refined(str(tmp_path / "root"), str(day), How(str(tmp_path / "traced.yaml")))
+    dataset = built(chain.root, build_of("traced", {"tokenizer": str(tmp_path / "otter.model"), "bos": "<s>"}, 16))
     digest = hashlib.sha256(model).hexdigest()
-    pinned = Path(chain.root, "tokenizers", "traced", f"{digest}.model")
-    assert pinned.read_bytes() == Path(chain.root, chain.version.prefix, "tokenizer.model").read_bytes() == model
-    assert chain.version.tokenizer == digest
-    assert "<s>Write to jane.doe" in "\n".join(trace_lines(trace(chain.root, chain.version, 1)))
+    pinned = Path(chain.root, "tokenizers", "corpus", f"{digest}.model")
+    assert pinned.read_bytes() == Path(chain.root, dataset.prefix, "tokenizer.model").read_bytes() == model
+    assert dataset.tokenizer == digest
+    assert "<s>Write to jane.doe" in "\n".join(trace_lines(trace(chain.root, dataset, 1)))
     assert verify(chain.root).findings.problems == []
     pinned.write_bytes(b"changed")
     problem = verify(chain.root).findings.problems[0]
     assert problem.object == str(pinned)
-    assert problem.heal == f"copy {chain.root}/{chain.version.prefix}/tokenizer.model there"
+    assert problem.heal == f"copy {chain.root}/{dataset.prefix}/tokenizer.model there"
 
 
 def test_a_trace_names_redactions_and_does_without_the_landed_file(
@@ -71,19 +69,17 @@ def test_a_trace_names_redactions_and_does_without_the_landed_file(
         "extract": {"min_chars": 20},
         "filter_language": {"keep": [], "threshold": 0},
         "scrub_pii": {},
-        "tokenize": {"tokenizer": str(tmp_path / "tokenizer.json")},
-        "shuffle": {"buckets": 1},
-        "pack": {"length": 16},
     }
     (tmp_path / "traced.yaml").write_text(json.dumps({"name": "traced", "stages": stages}))
     chain = refined(str(tmp_path / "root"), str(day), How(str(tmp_path / "traced.yaml")))
-    found = trace(chain.root, chain.version, 0)
+    dataset = built(chain.root, build_of("traced", {"tokenizer": str(tmp_path / "tokenizer.json")}, 16))
+    found = trace(chain.root, dataset, 0)
     assert "WARC/1" in found.header[0]
     assert f"redactions {found.redactions}" in list(trace_lines(found))
     assert main(shlex.split(found.redactions)[1:]) == 0
     assert "email                1" in capsys.readouterr().out
     (day / "a.warc.gz").unlink()
-    assert trace(chain.root, chain.version, 0).header == ("the landed file is not there any more",)
+    assert trace(chain.root, dataset, 0).header == ("the landed file is not there any more",)
 
 
 URLS = [f"https://example.org/{number}" for number in range(5)]

@@ -44,7 +44,7 @@ def test_a_version_is_published_superseded_or_retracted(root: str) -> None:
     assert [line.documents for line in lines][::3] == [10, 9]
     assert lines[0].note == "version 5 follows it"
     assert lines[2].note.endswith("a test")
-    assert all(line.tokens and line.sequences and len(line.tokenizer) == 64 for line in lines)
+    assert [(line.tokens, line.sequences, line.tokenizer) for line in lines] == [(0, 0, "")] * 4
 
 
 def test_a_copy_of_a_root_has_the_times_at_which_versions_were_published(

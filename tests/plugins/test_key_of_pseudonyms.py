@@ -29,13 +29,17 @@ stages:
   extract: {min_chars: 10}
   dedup_exact: {}
   scrub_pii: {action: pseudonymize}
-  tokenize: {train: {vocab_size: 400, min_bytes: 1000}}
 """
 
 BUILDS = """
 name: corpus
 versions: {recipe: pseudonyms}
-stages: {select: {}, mix: {}, shuffle: {}, pack: {method: best_fit, length: 256}}
+stages:
+  tokenize: {train: {vocab_size: 400, min_bytes: 1000}}
+  select: {}
+  mix: {}
+  shuffle: {}
+  pack: {method: best_fit, length: 256}
 """
 
 SOURCES = {
@@ -84,7 +88,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
         (given / f"{name}.yaml").write_text(recipe)
     root, places = folder / "root", PROJECT / ".refinery" / "logs"
     how = ["--output", str(root), "--engine", "local", "--json"]
-    refine = ["run", "--recipe", str(given / "refines.yaml"), "--override", "publish=a test", *how]
+    refine = ["run", "--recipe", str(given / "refines.yaml"), "--override", "publish=a test", "--no-build", *how]
     commands: list[tuple[dict[str, str], list[str]]] = []
     for at, (day, source) in enumerate(DAYS.items()):
         (given / day).mkdir()

@@ -157,7 +157,7 @@ def test_whole_recipes_and_retracted_versions_are_compared(
     assert "(retracted)" in page.text
     stages = re.findall(r'<th scope="row">(\w+) <a class="small"', page.text)
     assert stages[0] == "land"
-    assert stages[-1] == "pack"
+    assert stages[-1] == "dedup_minhash"
     for link in re.findall(r'href="/refinery(/[^"]+)"', page.text):
         assert visitor.get(html.unescape(link)).status_code == 200, link
     by_name = shown(visitor, recipe="small", a="1", b="2026-11-21")

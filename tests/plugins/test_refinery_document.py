@@ -15,6 +15,7 @@ from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.document import document
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from tests import small_build
 from tests.archives import http, response, zipped
 from tests.chain import How, refined
 from tests.markup import assert_inert
@@ -200,9 +201,11 @@ def test_pages_lead_to_a_document_and_on(visitor: Any, root: Path) -> None:
 
 
 def test_duplicates_and_tokens_of_a_document_are_linked(
-    visitor: Any, small_root: SmallRoot, monkeypatch: pytest.MonkeyPatch
+    visitor: Any, small_root: SmallRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("REFINERY_ROOT", small_root.root)
+    small = small_build.copied(small_root, tmp_path)
+    small_build.build(small, small_build.recipe(select={}))
+    monkeypatch.setenv("REFINERY_ROOT", small.root)
     version = version_log.current(small_root.root, RECIPE, DAYS[0])
     manifest = ordered_manifests(small_root.root, version)["dedup_exact"]
     [twin] = [row for batch in read_shards(small_root.root, manifest.rejects) for row in batch.to_pylist()]

@@ -4,6 +4,7 @@ import html
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from pipeline_tasks.manifest import ABANDONED
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.sealed import path_of
 from tests.archives import http, response, zipped
-from tests.chain import How, refined, reply
-from tests.publish.test_building import REFINES, built, documents, recipe_of, refined_days
+from tests.chain import reply
+from tests.publish.test_building import built, documents, recipe_of, refined_days
 from tests.small_root import SmallRoot
 
 SCRIPT = "<script>alert(1)</script>"
@@ -336,13 +337,10 @@ def test_a_file_as_root_is_a_page_that_says_so(visitor: Any, tmp_path: Path, mon
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A root with a training dataset and, of one of its snapshots, tokens that were packed alone."""
-    folder = tmp_path_factory.mktemp("found")
-    root = refined_days(folder)
+    """A root with two training datasets of the same snapshots."""
+    root = refined_days(tmp_path_factory.mktemp("found"))
     built(root, recipe_of())
-    recipe = folder / "alone.yaml"
-    recipe.write_text(REFINES.replace("tiny", "alone") + "  shuffle: {}\n  pack: {length: 64}\n")
-    refined(root, str(folder / "crawl" / "2026-11-19"), How(recipe=str(recipe)))
+    built(root, replace(recipe_of(), name="alone"))
     return root
 
 
@@ -387,12 +385,12 @@ def test_the_form_alone_reads_no_shard_and_nothing_is_a_sentence(
     form = visitor.get("/find")
     assert (form.status_code, "<table>" in form.text, "<option>corpus" in form.text) == (200, False, True)
     nothing = visitor.get("/find", params={"site": "nowhere.example"})
-    assert (nothing.status_code, "No published token is of it." in nothing.text) == (200, True)
+    assert (nothing.status_code, "No training dataset has it." in nothing.text) == (200, True)
     for query, message in {
         (("doc", "12"),): "doc &#39;12&#39; has to be the id of a document, 32 hex digits",
         (("site", "com"),): "has to be a host",
         (("url", "a.example/page"),): "has to be a URL with its scheme",
-        (("site", "a.org"), ("recipe", "none")): "recipe none has not been published",
+        (("site", "a.org"), ("recipe", "none")): "has no training dataset &#39;none&#39;",
     }.items():
         refused = visitor.get("/find", params=dict(query))
         assert (refused.status_code, message in refused.text) == (404, True)

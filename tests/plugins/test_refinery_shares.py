@@ -30,7 +30,7 @@ def rows(section: str) -> list[list[str]]:
 
 def test_languages_and_sites_are_shown_beside_the_usual_shares(visitor: Any) -> None:
     shown = section(visitor)
-    assert "Documents came into filter_language and were kept after tokenize." in shown
+    assert "Documents came into filter_language and were kept after scrub_pii." in shown
     assert rows(shown) == [
         ["en", "8", "5", "62.50%", "100.00%", "76.92%", "76.92%"],
         ["de", "0", "0", "-", "0.00%", "23.08%", "23.08%"],

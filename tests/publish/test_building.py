@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
@@ -28,9 +28,9 @@ from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.composing import superseded_within
-from pipeline_tasks.publish.log_chain import entry_path, head_path
 from pipeline_tasks.publish.published_shards import Spot, open_build
 from pipeline_tasks.recipe import Recipe, Versions, load_build, load_recipe, parse_recipe
+from pipeline_tasks.store.log_chain import entry_path, head_path
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.training.dataset import TokenDataset
 from pipeline_tasks.training.share import Passes
@@ -44,13 +44,13 @@ stages:
   filter_language: {keep: [en, de, fr, es, it], threshold: 0.5}
   dedup_url: {}
   dedup_exact: {}
-  tokenize: {train: {vocab_size: 1024, min_bytes: 1000}}
 """
 
 BUILDS: dict[str, Any] = {
     "name": "corpus",
     "versions": {"recipe": "tiny"},
     "stages": {
+        "tokenize": {"train": {"vocab_size": 1024, "min_bytes": 1000}},
         "select": {"where": {"n_tokens": {"least": 5}}},
         "mix": {"weights": {"en": 1}, "epochs": {"de": 2.5, "fr": 0.5}, "tokens": {"es": 500}, "max_epochs": 1},
         "shuffle": {"seed": 3, "buckets": 4},
@@ -61,12 +61,12 @@ BUILDS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A root with two refined snapshots, tokenized and not packed."""
+    """A root with two refined snapshots."""
     return refined_days(tmp_path_factory.mktemp("building"))
 
 
 def refined_days(folder: Path) -> str:
-    """Refine two snapshots of the demo's crawl, without packing them; return the root."""
+    """Refine two snapshots of the demo's crawl; return the root."""
     recipe = folder / "tiny.yaml"
     recipe.write_text(REFINES)
     write_crawl(folder / "crawl", scale=0.1)
@@ -98,9 +98,18 @@ def index(root: str, published: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def documents(root: str) -> dict[str, dict[str, Any]]:
-    """The tokenized documents of all snapshots, by id, without those that are superseded."""
-    versions = version_log.latest_by_snapshot(root, "tiny")
-    manifests = [read_manifest(root, version.manifests["tokenize"]) for version in versions]
+    """The documents of all snapshots, by id, without those that are superseded; with tokens once they were built."""
+    tokenized = [version.manifests["tokenize"] for version in version_log.versions(root, "corpus")[-1:]]
+    return _documents(root, tokenized) if tokenized else refined_documents(root)
+
+
+def refined_documents(root: str) -> dict[str, dict[str, Any]]:
+    """The documents of all snapshots, by id, without those that are superseded."""
+    return _documents(root, [version.refined for version in version_log.latest_by_snapshot(root, "tiny")])
+
+
+def _documents(root: str, manifests_of: Sequence[str]) -> dict[str, dict[str, Any]]:
+    manifests = [read_manifest(root, referred) for referred in manifests_of]
     rows = [row for manifest in manifests for batch in read_shards(root, manifest.shards) for row in batch.to_pylist()]
     leaving = {(row["id"], row["snapshot"]) for row in superseded(root)}
     return {row["id"]: row for row in rows if (row["id"], row["snapshot"]) not in leaving}
@@ -234,9 +243,9 @@ def test_a_stage_is_the_same_whole_and_in_partitions(root: str, tmp_path: Path) 
     assert whole.params["superseded"]
     copy = str(shutil.copytree(root, tmp_path / "root"))
     shutil.rmtree(Path(copy, "select"))
-    composed = version_log.current(copy, "corpus").manifests["compose"]
-    about = {"root": copy, "stage": "select", "params": recipe_of().step("select").params, "parent": composed}
-    spans = reply("spans", root=copy, parent=composed, stage="select", partitions=2)["spans"]
+    tokenized = version_log.current(copy, "corpus").manifests["tokenize"]
+    about = {"root": copy, "stage": "select", "params": recipe_of().step("select").params, "parent": tokenized}
+    spans = reply("spans", root=copy, parent=tokenized, stage="select", partitions=2)["spans"]
     assert len(spans) == 2
     for span in spans:
         reply("refine", **about, span=span)
@@ -292,7 +301,8 @@ def test_every_engine_builds_the_same_bytes(root: str, on: str, tmp_path: Path) 
     other = str(shutil.copytree(root, tmp_path / "root"))
     shutil.rmtree(Path(other, "datasets", "corpus"), ignore_errors=True)
     Path(other, "ledger.sqlite").unlink()  # it knows the log that is gone
-    for stage in ("compose", "select", "mix", "shuffle", "takedown", "pack"):
+    shutil.rmtree(Path(other, "tokenizers"), ignore_errors=True)
+    for stage in ("compose", "tokenize", "select", "mix", "shuffle", "takedown", "pack"):
         shutil.rmtree(Path(other, stage), ignore_errors=True)
     published = built(other, recipe_of(), on=on)
     assert index(other, published) == index(root, built(root, recipe_of()))
@@ -389,7 +399,7 @@ def test_a_plan_is_a_table_and_moves_nothing(root: str) -> None:
     assert next(line for line in lines if line.startswith("de")).split()[-1] == "-", "nothing limits this group"
     assert lines[-1].startswith("all")
     written = {str(path.relative_to(root)).split("/")[0] for path in set(Path(root).rglob("*.parquet")) - before}
-    assert written <= {"compose", "select", "mix"}  # layers: the documents are read where they were tokenized
+    assert written <= {"compose", "tokenize", "select", "mix"}  # layers: the documents are read where they were refined
 
 
 def test_a_plan_warns_of_groups_that_no_document_has(root: str) -> None:
@@ -478,9 +488,9 @@ def test_a_selection_in_partitions_is_sealed_with_its_superseded_documents(root:
     """As the DAG does it; it found no manifest of a partition where a composition has superseded documents."""
     recipe = recipe_of()
     whole = manifest_of(root, built(root, recipe), "select")
-    composed = reply("compose", root=root, recipe="corpus", snapshot="build", versions={"recipe": "tiny"})["manifest"]
-    stage = {"root": root, "stage": "select", "params": dict(recipe.step("select").params), "parent": composed}
-    spans = reply("spans", root=root, recipe="corpus", parent=composed, stage="select", partitions=2)["spans"]
+    tokenized = version_log.current(root, "corpus").manifests["tokenize"]
+    stage = {"root": root, "stage": "select", "params": dict(recipe.step("select").params), "parent": tokenized}
+    spans = reply("spans", root=root, recipe="corpus", parent=tokenized, stage="select", partitions=2)["spans"]
     for span in spans:
         reply("refine", **stage, span=span)
     sealed = reply("seal", stage=stage, spans=spans)["manifest"]
@@ -512,8 +522,11 @@ def test_documents_carry_the_size_of_their_cluster_over_the_selection(root: str)
         selection = asdict(Versions("tiny", snapshots=names, cluster_sizes=True))
         composed = reply("compose", root=root, recipe="sized", versions=selection)
         where = {"where": {"cluster_size": {"least": 2}}}
-        fields = {"root": root, "recipe": "sized", "snapshot": "build", "parent": composed["manifest"]}
-        select = read_manifest(root, reply("refine", **fields, stage="select", params=where)["manifest"])
+        fields = {"root": root, "recipe": "sized", "snapshot": "build"}
+        tokens = {"stage": "tokenize", "params": BUILDS["stages"]["tokenize"], "parent": composed["manifest"]}
+        tokenized = reply("refine", **fields, **tokens)["manifest"]
+        rows_of = {"stage": "select", "params": where, "parent": tokenized}
+        select = read_manifest(root, reply("refine", **fields, **rows_of)["manifest"])
         exact = [read_manifest(root, version.manifests["dedup_exact"]) for version in chosen]
         records = [shard for manifest in exact for shard in (*manifest.shards, *manifest.rejects)]
         ids = [id_ for batch in read_shards(root, records, ["id"]) for id_ in batch["id"].to_pylist()]
@@ -587,23 +600,35 @@ def test_columns_that_are_not_there_are_refused(root: str, changes: Mapping[str,
 @pytest.mark.parametrize(
     ("raw", "named"),
     [
-        (BUILDS | {"stages": {"mix": {}}}, "`versions`.* select$"),
-        ({"name": "x", "stages": {"select": {}}}, "select .*`versions: "),
+        (BUILDS | {"stages": {"mix": {}}}, "`versions`.* tokenize and select, .* mix$"),
+        (BUILDS | {"stages": {"select": {}, "tokenize": {}}}, "`versions`.* tokenize and select, .* select, tokenize$"),
+        ({"name": "x", "stages": {"ingest": {}, "select": {}}}, "select make .*`versions: {recipe: x}`"),
+        ({"name": "x", "stages": {"ingest": {}, "tokenize": {}, "pack": {}}}, "tokenize, pack make .*`versions: "),
         (BUILDS | {"versions": {}}, "versions: recipe "),
         (BUILDS | {"versions": {"recipe": "a", "snapshot": "b"}}, "versions: .*'snapshot'.*'snapshots'"),
-        (BUILDS | {"stages": {"select": {"where": {"x": {}}}}}, "select: where: x: .*any_of, none_of, least .*most"),
-        (BUILDS | {"stages": {"select": {}, "mix": {"weights": {"a": 1}, "epochs": {"a": 2}}}}, "mix: .*'a'.*weights"),
         (
-            BUILDS | {"stages": {"select": {}, "mix": {"temperature": 2, "weights": {"a": 1}}}},
+            BUILDS | {"stages": {"tokenize": {}, "select": {"where": {"x": {}}}}},
+            "select: where: x: .*any_of, none_of, least .*most",
+        ),
+        (
+            BUILDS | {"stages": {"tokenize": {}, "select": {}, "mix": {"weights": {"a": 1}, "epochs": {"a": 2}}}},
+            "mix: .*'a'.*weights",
+        ),
+        (
+            BUILDS | {"stages": {"tokenize": {}, "select": {}, "mix": {"temperature": 2, "weights": {"a": 1}}}},
             "mix: temperature .*weights",
         ),
-        (BUILDS | {"stages": {"select": {}, "mix": {"bands": {"score": [0.5]}}}}, "mix: bands: score .*`by`"),
-        (BUILDS | {"stages": {"select": {}}}, "shuffle .*pack, .* select$"),
-        ({"name": "x", "stages": {"ingest": {}, "pack": {"method": "best_fit"}}}, "`method: best_fit`"),
-        ({"name": "x", "stages": {"ingest": {}, "pack": {"tail": "pad"}}}, "`tail: pad`"),
-        (BUILDS | {"stages": {"select": {}, "mix": {}, "pack": {}}}, "shuffle .*pack, .* mix, pack$"),
-        (BUILDS | {"stages": {"select": {}, "pack": {}, "shuffle": {}}}, "shuffle .*pack, .* pack, shuffle$"),
-        (BUILDS | {"gates": {"publish": {}}}, "gates: .*'publish'.*select, mix, shuffle, takedown, pack"),
+        (
+            BUILDS | {"stages": {"tokenize": {}, "select": {}, "mix": {"bands": {"score": [0.5]}}}},
+            "mix: bands: score .*`by`",
+        ),
+        (BUILDS | {"stages": {"tokenize": {}, "select": {}}}, "shuffle .*pack, .* select$"),
+        (BUILDS | {"stages": {"tokenize": {}, "select": {}, "mix": {}, "pack": {}}}, "shuffle .*pack, .* mix, pack$"),
+        (
+            BUILDS | {"stages": {"tokenize": {}, "select": {}, "pack": {}, "shuffle": {}}},
+            "shuffle .*pack, .* pack, shuffle$",
+        ),
+        (BUILDS | {"gates": {"publish": {}}}, "gates: .*'publish'.*tokenize, select, mix, shuffle, takedown, pack"),
         (BUILDS | {"name": "tiny"}, "recipe tiny "),
     ],
 )
@@ -626,7 +651,7 @@ def test_an_override_of_a_gate_that_builds_do_not_have_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["build", "--output", str(tmp_path), "--override", "publish=why"]) == RecipeError.exit_code
-    assert "the gates are select, mix, shuffle, takedown, pack" in capsys.readouterr().err
+    assert "the gates are tokenize, select, mix, shuffle, takedown, pack" in capsys.readouterr().err
 
 
 def test_a_recipe_is_for_a_snapshot_or_for_a_build() -> None:
@@ -637,20 +662,27 @@ def test_a_recipe_is_for_a_snapshot_or_for_a_build() -> None:
         load_recipe("corpus")
 
 
-def test_versions_with_other_tokenizers_are_not_composed(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = version_log.latest_by_snapshot(root, "tiny")
-    other = [versions[0], replace(versions[1], tokenizer="0" * 64)]
-    monkeypatch.setattr(version_log, "latest_by_snapshot", lambda *_: other)
+def test_versions_with_other_columns_are_not_composed(root: str, tmp_path: Path) -> None:
+    copy, recipe = str(shutil.copytree(root, tmp_path / "root")), tmp_path / "tiny.yaml"
+    recipe.write_text(f"{REFINES}  scrub_pii: {{}}\n")
+    refined(copy, str(Path(root).parent / "crawl" / "2026-11-20"), How(recipe=str(recipe)))
     with pytest.raises(ContractError, match=r"2026-11-20 of recipe tiny .*2026-11-19"):
-        reply("compose", root=root, recipe="c", versions={"recipe": "tiny"})
+        reply("compose", root=copy, recipe="c", versions={"recipe": "tiny"})
 
 
-def test_a_version_without_tokens_is_not_composed(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    [first, _] = version_log.latest_by_snapshot(root, "tiny")
-    bare = replace(first, manifests={stage: path for stage, path in first.manifests.items() if stage != "tokenize"})
-    monkeypatch.setattr(version_log, "latest_by_snapshot", lambda *_: [bare])
-    with pytest.raises(RecipeError, match=f"version {first.number} of recipe tiny .*{first.snapshot}.*`tokenize`"):
-        reply("compose", root=root, recipe="c", versions={"recipe": "tiny"})
+def test_a_later_build_encodes_new_documents_alone(root: str) -> None:
+    """Tokens are kept by the shard and the tokenizer: a dataset that grows by a day encodes that day."""
+    tokenizer = Path(root, "tokenizers", "corpus", f"{index(root, built(root, recipe_of()))['tokenizer']}.json")
+    about = {"root": root, "recipe": "grows", "snapshot": "build", "stage": "tokenize"}
+    about["params"] = {"tokenizer": str(shutil.copy(tokenizer, Path(root).parent / "named.json"))}
+    ran = {}
+    for day in ("2026-11-20", "2026-11-19", ""):
+        selection = asdict(Versions("tiny", snapshots=(day,) if day else ()))
+        composed = reply("compose", root=root, recipe="grows", versions=selection)
+        tokenized = reply("refine", **about, parent=composed["manifest"])
+        assert tokenized["rows"] > 0
+        ran[day] = tokenized["ran"] - len(read_manifest(root, tokenized["manifest"]).shards)  # a task decides each
+    assert ran == dict.fromkeys(ran, 2), "two tasks load the tokenizer: another dataset has encoded all shards"
 
 
 def test_the_plan_is_kept_in_the_manifest(root: str) -> None:

@@ -23,7 +23,7 @@ from tests.small_root import DAYS, RECIPE, SmallRoot, refine
 
 pytestmark = pytest.mark.slow
 
-STAGES = ("compose", "select", "mix", "shuffle", "pack")
+STAGES = ("compose", "tokenize", "select", "mix", "shuffle", "pack")
 
 LOCALLY = How("local", {})
 
@@ -108,7 +108,11 @@ def test_the_same_snapshots_in_another_root_give_the_same_dataset(small: SmallRo
     other = replace(small, root=str(tmp_path / "other"))
     for day in DAYS[:2]:
         refine(other, day)
-    carried = shutil.copy(Path(small.root, version_log.versions(small.root, DATASET)[0].prefix, "build.json"), tmp_path)
+    published = Path(small.root, version_log.versions(small.root, DATASET)[0].prefix)
+    carried = shutil.copy(published / "build.json", tmp_path)
+    with pytest.raises(ContractError, match=re.escape(f"{other.root}/tokenizers/{DATASET}/")):
+        again(other, str(carried))
+    shutil.copy(published / "tokenizer.json", tmp_path)
     facts = again(other, str(carried))
     assert facts["version"] == 1
     assert files(other, 1) == files(small, 1)

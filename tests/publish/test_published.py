@@ -12,17 +12,19 @@ from pipeline_tasks.errors import ContractError, DeterminismViolation, DigestMis
 from pipeline_tasks.inspect.trace import trace
 from pipeline_tasks.manifest import ABANDONED
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.building import file_of
 from pipeline_tasks.publish.published import PublishedFile, publish_file, read_published_file
-from pipeline_tasks.publish.published_tokens import open_published
+from pipeline_tasks.publish.published_shards import open_build
 from pipeline_tasks.publish.superseded import read_superseded
 from pipeline_tasks.sealed import path_of, sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.upkeep.vacuum import find_orphans
+from tests import small_build
 from tests.chain import reply
 from tests.refining import resealed
 from tests.small_root import DAYS, RECIPE, SmallRoot, refine
 
-NAMES = ("tokens.bin", "tokens.idx", "tokens.json", "lineage.parquet", "tokenizer.json", "superseded.parquet")
+NAMES = ("superseded.parquet",)
 
 
 def flipped(path: Path) -> None:
@@ -177,39 +179,33 @@ def test_a_file_that_a_version_names_is_not_replaced_by_another(any_root: str, t
     assert read_published_file(any_root, file) == b"one"
 
 
+# --- Tokens of a training dataset -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dataset(small: SmallRoot) -> version_log.Version:
+    """A training dataset that was built from the small root."""
+    small_build.build(small)
+    return version_log.current(small.root, small_build.DATASET)
+
+
 @pytest.mark.slow
-def test_a_trace_reads_one_sequence_and_its_lineage(small: SmallRoot, monkeypatch: pytest.MonkeyPatch) -> None:
-    version = published(small)
+def test_a_trace_reads_one_sequence_and_its_lineage(
+    small: SmallRoot, dataset: version_log.Version, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = type(storage.connect(small.root))
     whole, read = [], store.read
     monkeypatch.setattr(store, "read", lambda self, path: (whole.append(path), read(self, path))[1])
-    at = version.tokens - 1
-    assert trace(small.root, version, at).position == at
-    assert not [path for path in whole if path.endswith(("tokens.bin", "lineage.parquet"))]
+    assert trace(small.root, dataset, 5).position == 5
+    assert whole
+    assert not [path for path in whole if path.endswith((".bin", ".lineage.parquet"))]
 
 
 @pytest.mark.slow
-def test_tokens_are_read_as_they_were_written(small: SmallRoot) -> None:
-    version = published(small)
-    tokens = open_published(small.root, version)
-    ids = [token for at in range(tokens.counts.sequences) for token in tokens.sequence(at).tolist()]
-    assert len(ids) == version.tokens == tokens.counts.tokens
-    body = Path(small.root, version.file("tokens.bin").path).read_bytes()
-    assert b"".join(token.to_bytes(2, "little") for token in ids) == body[: 2 * len(ids)]
-    for position in (0, len(ids) - 1):
-        sequence, piece = tokens.locate(position)
-        assert (sequence, piece["sequence"]) == (position // 64,) * 2
-    with pytest.raises(IndexError):
-        tokens.locate(len(ids))
-    with pytest.raises(IndexError):
-        tokens.sequence(tokens.counts.sequences)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["tokens.bin", "tokens.json", "lineage.parquet"])
-def test_tokens_of_another_size_are_refused(small: SmallRoot, name: str) -> None:
-    version = published(small)
-    path = Path(small.root, version.file(name).path)
+@pytest.mark.parametrize("kind", ["bin", "lineage"])
+def test_tokens_of_another_size_are_refused(small: SmallRoot, dataset: version_log.Version, kind: str) -> None:
+    file = file_of(open_build(small.root, dataset).index["shards"][0][kind])
+    path = Path(small.root, file.path)
     path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(ContractError, match=re.escape(f"{path} ") + rf".* {version.file(name).bytes};"):
-        trace(small.root, version, 0)
+    with pytest.raises(ContractError, match=re.escape(f"{path} ") + rf".* {file.bytes};"):
+        trace(small.root, dataset, 0)

@@ -33,6 +33,7 @@ from tests.publish.test_building import (
     documents,
     recipe_of,
     refined_days,
+    refined_documents,
 )
 
 
@@ -173,7 +174,9 @@ def test_an_export_of_texts_has_nothing_that_was_taken_down(root: str, tmp_path:
     rows = pq.read_table(tmp_path / "to" / "data").to_pylist()
     assert site not in {host(row) for row in rows}
     assert {row["id"] for row in rows} == {piece["id"] for shard in rows_of(root) for piece in shard}
-    assert main(["export", root, "--version", "1", "--format", "text-parquet", "--to", str(tmp_path / "was")]) == 0
+    assert (
+        main(["export", root, "--recipe", "corpus@1", "--format", "text-parquet", "--to", str(tmp_path / "was")]) == 0
+    )
     assert site in {host(row) for row in pq.read_table(tmp_path / "was" / "data").to_pylist()}
 
 
@@ -213,6 +216,15 @@ def test_a_file_names_many(root: str, tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["takedown", root, "--file", str(listed), "--reason", "x"]) == RecipeError.exit_code
     assert f"{listed}: line 2: 'not a site' is no id" in capsys.readouterr().err
     assert len(takedowns(root)) == 1
+    take_down(root, "--undo", "--site", site)
+    capsys.readouterr()
+    assert main(["takedown", root, "--list"]) == 0
+    down, allowed, now = capsys.readouterr().out.splitlines()
+    assert f"taken down: doc {row['id']}, site {site}, url {row['url']}" in down
+    assert f"allowed again: site {site}" in allowed
+    assert now == "2 entries taken down now"
+    assert main(["takedown", root, "--list", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["taken_down"]) == 2
 
 
 NAMELESS = [
@@ -243,7 +255,7 @@ def test_a_recipe_that_has_published_nothing_is_not_searched(
 ) -> None:
     """`find` answered `0 places`."""
     assert main(["find", untouched, "--site", "a.example", "--recipe", "tinny"]) == RecipeError.exit_code
-    assert "recipe tinny has not been published (published: corpus, tiny)" in capsys.readouterr().err
+    assert f"{untouched} has no training dataset 'tinny' (it has corpus)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -431,7 +443,7 @@ def test_future_ingests_refuse_what_was_taken_down(root: str, crawl: Path, tmp_p
         assert [entry["text"] for entry in rejects if entry["reason"] == "extract:taken_down"] in ([], [None])
     assert parts["ingest:taken_down"] > 0
     assert parts["extract:taken_down"] > 0
-    assert not [row for row in documents(root).values() if host(row) == site]
+    assert not [row for row in refined_documents(root).values() if host(row) == site]
     assert again(root)["version"] == 3
     assert "select:taken_down" not in reasons(root, "corpus", "select"), "the snapshots have it no more"
     assert reasons(root, "corpus", "takedown") == {}
@@ -444,7 +456,7 @@ def test_a_build_of_other_snapshots_leaves_it_out_before_it_mixes(root: str, cra
     recipe.write_text(REFINES.replace("min_chars: 100", "min_chars: 200"))
     refined(root, str(crawl / "crawl/2026-11-20"), How(recipe=str(recipe)))
     assert again(root)["version"] == 3
-    if any(host(row) == site for row in documents(root).values()):
+    if any(host(row) == site for row in refined_documents(root).values()):
         assert reasons(root, "corpus", "select")["select:taken_down"] > 0
     assert not [row for shard in rows_of(root) for row in shard if host(row) == site]
     assert reasons(root, "corpus", "takedown") == {}

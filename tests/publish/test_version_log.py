@@ -10,8 +10,8 @@ import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.log_chain import dataset_log, entry_path, head_path, read_chain
 from pipeline_tasks.sealed import seal, sha256
+from pipeline_tasks.store.log_chain import dataset_log, entry_path, head_path, read_chain
 from tests.refining import resealed
 
 RECIPE = "web"
@@ -133,7 +133,7 @@ def test_racing_writers_append_each_once(tmp_path: Path) -> None:
     published(tmp_path, "2026-11-01")
     chain = read_chain(str(tmp_path), dataset_log(RECIPE))
     published(tmp_path, "2026-11-02")
-    from pipeline_tasks.publish.log_chain import append
+    from pipeline_tasks.store.log_chain import append
 
     assert not append(str(tmp_path), dataset_log(RECIPE), chain, {"snapshot": "2026-11-03"})
     published(tmp_path, "2026-11-03")

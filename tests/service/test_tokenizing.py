@@ -12,14 +12,13 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
+from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.exports.source import tokenizer_of
-from pipeline_tasks.publish.tokenizer_pin import pin_path, read_pin
+from pipeline_tasks.publish.exports.tokenizer import tokenizer_of
+from pipeline_tasks.publish.tokenizer_pin import pin_path, read_pin, require_pinned
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.sealed import seal
-from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 from tests.chain import reply
 from tests.refining import commit_parent, refined
@@ -44,13 +43,19 @@ def tokenize(root: Path, day: str, params: Mapping[str, Any] | None = None, **fi
     """Tokenize a day of the dataset `ours`, as a run does."""
     parent = commit_parent(root, [documents(DAYS[day])], day)
     about = {"root": str(root), "recipe": "ours", "snapshot": day, **fields}
-    path = reply("refine", stage="tokenize", params=params or TRAIN, parent=parent, **about)["manifest"]
+    path = reply("refine", stage="tokenize", params=TRAIN if params is None else params, parent=parent, **about)[
+        "manifest"
+    ]
     return read_manifest(str(root), path)
 
 
-def publish(root: Path, day: str, manifest: Manifest) -> dict[str, Any]:
-    manifests = {"tokenize": f"tokenize/{manifest.fingerprint}/manifest.json"}
-    return reply("publish", root=str(root), recipe="ours", snapshot=day, manifests=manifests)
+def publish(root: Path, manifest: Manifest) -> None:
+    """Append a version of the dataset that has the manifest, as a build does after `require_pinned`."""
+    require_pinned(str(root), "ours", manifest)
+    manifests = {"compose": "compose/x/manifest.json", "tokenize": f"tokenize/{manifest.fingerprint}/manifest.json"}
+    entry = {"recipe": "ours", "snapshot": "build", "landing": "", "manifests": manifests, "verdicts": {}}
+    sizes = {"prefix": "", "documents": 20, "tokens": 1, "sequences": 0}
+    version_log.append(str(root), {**entry, **sizes, "tokenizer": digest(root, manifest)})
 
 
 def digest(root: Path, manifest: Manifest) -> str:
@@ -63,13 +68,11 @@ def test_days_in_any_order_have_one_tokenizer(tmp_path: Path, order: Sequence[st
     pin = read_pin(str(tmp_path), "ours")
     assert pin is not None
     assert {digest(tmp_path, manifest) for manifest in manifests.values()} == {pin.digest}
-    assert (pin.snapshot, pin.source, pin.vocab_size) == (order[0], "trained", 290)
+    assert (pin.source, pin.vocab_size) == ("trained", 290)
     assert all(manifest.params["tokenizer"] == f"sha256:{pin.digest}" for manifest in manifests.values())
     for day, manifest in manifests.items():
         assert tokenize(tmp_path, day) == manifest, "the same request gives the same manifest, also of the first day"
-        publish(tmp_path, day, manifest)
-    versions = version_log.latest_by_snapshot(str(tmp_path), "ours")
-    assert {version.tokenizer for version in versions} == {pin.digest}
+        assert require_pinned(str(tmp_path), "ours", manifest) == pin
 
 
 def test_of_two_first_days_that_race_one_wins(tmp_path: Path) -> None:
@@ -93,49 +96,36 @@ def test_who_is_late_uses_the_winner(tmp_path: Path, monkeypatch: pytest.MonkeyP
         tokenize(tmp_path, "d2")
 
     monkeypatch.setattr(tokenizing, "adopt", late)
-    first = tokenize(tmp_path, "d1")
+    first, second = tokenize(tmp_path, "d1"), tokenize(tmp_path, "d2")
     pin = read_pin(str(tmp_path), "ours")
     assert pin is not None
-    assert (pin.snapshot, pin.digest) == ("d2", digest(tmp_path, first))
+    assert pin.digest == digest(tmp_path, first) == digest(tmp_path, second)
+    alone = refined(tmp_path, "tokenize", commit_parent(tmp_path, [documents(DAYS["d1"])], "d1"), TRAIN)[1]
+    assert digest(tmp_path, alone) != pin.digest, "it is that of the second day"
 
 
 @pytest.mark.parametrize(
-    ("train", "message"),
-    [
-        (
-            {"vocab_size": 290},
-            (
-                "tokenize: 20 documents with 1,110 bytes of text are too little to train the tokenizer of ours on: `train: "
-                "min_bytes` asks for 10,000,000. Every later snapshot would use it. Name a tokenizer (`tokenize: "
-                "{tokenizer: ...}`), run a larger snapshot first, or lower the floor in the recipe (`tokenize: {train: "
-                "{min_bytes: 1110}}`)"
-            ),
-        ),
-        (
-            {"vocab_size": 8192, "min_bytes": 0},
-            (
-                "tokenize: training the tokenizer of ours on 1,110 bytes of text reached 311 of 8,192 entries. Every later "
-                "snapshot would use it. Name a tokenizer (`tokenize: {tokenizer: ...}`), run a larger snapshot first, or "
-                "lower the floor in the recipe (`tokenize: {train: {vocab_size: 311}}`)"
-            ),
-        ),
-    ],
+    "train",
+    [None, {"vocab_size": 290}, {"vocab_size": 8192, "min_bytes": 0}],
+    ids=["nothing is said", "too few bytes", "too few words"],
 )
-def test_a_junk_day_trains_no_tokenizer(tmp_path: Path, train: dict[str, int], message: str) -> None:
-    with pytest.raises(GateRefused) as refusal:
-        tokenize(tmp_path, "d1", {"train": train})
-    assert str(refusal.value) == message
-    assert read_pin(str(tmp_path), "ours") is None
-    assert tokenize(tmp_path, "d2").rows == 20, "a later day is not bound by it"
+def test_a_small_first_build_takes_the_default_tokenizer(tmp_path: Path, train: dict[str, int] | None) -> None:
+    params = {"train": train} if train else {}
+    first = tokenize(tmp_path, "d1", params)
+    pin = read_pin(str(tmp_path), "ours")
+    assert pin is not None
+    assert (pin.source, pin.bytes, pin.digest) == ("default", 1110, digest(tmp_path, first))
+    assert first.rows == 20
+    assert digest(tmp_path, tokenize(tmp_path, "d2", TRAIN)) == pin.digest, "a later build has it, with enough text too"
+    with pytest.raises(RecipeError, match=re.escape(f"ours in {tmp_path} ")):
+        tokenize(tmp_path, "d2", {"tokenizer": named(tmp_path, "d3")})
 
 
-def test_a_trial_trains_on_little_text_and_pins_no_short_tokenizer(tmp_path: Path) -> None:
-    trial = {"recipe": "ours.trial"}
-    with pytest.raises(GateRefused, match=r"ours\.trial .* 311 .* 8,192 "):
-        tokenize(tmp_path, "d1", {"train": {"vocab_size": 8192}}, **trial)
-    assert read_pin(str(tmp_path), "ours.trial") is None
-    assert tokenize(tmp_path, "d1", {"train": {"vocab_size": 290}}, **trial).rows == 20
-    assert read_pin(str(tmp_path), "ours") is None
+def test_the_reply_names_the_tokenizer(tmp_path: Path) -> None:
+    parent = commit_parent(tmp_path, [documents(DAYS["d1"])], "d1")
+    about = {"root": str(tmp_path), "recipe": "ours", "snapshot": "d1"}
+    shown = reply("refine", stage="tokenize", params={}, parent=parent, **about)["tokenizer"]
+    assert shown == str(read_pin(str(tmp_path), "ours"))
 
 
 def named(tmp_path: Path, day: str) -> str:
@@ -174,7 +164,7 @@ def test_a_named_tokenizer_is_pinned_and_may_be_named_by_its_content(tmp_path: P
 
 def test_a_damaged_pin_is_named_and_can_be_made_anew(tmp_path: Path) -> None:
     first = tokenize(tmp_path, "d1")
-    publish(tmp_path, "d1", first)
+    publish(tmp_path, first)
     pin = read_pin(str(tmp_path), "ours")
     assert pin is not None
     for path, damaged in (
@@ -205,37 +195,21 @@ def test_a_damaged_pin_is_named_and_can_be_made_anew(tmp_path: Path) -> None:
 
 
 def test_another_tokenizer_is_not_published(tmp_path: Path) -> None:
-    publish(tmp_path, "d1", tokenize(tmp_path, "d1"))
+    publish(tmp_path, tokenize(tmp_path, "d1"))
     parent = commit_parent(tmp_path, [documents(DAYS["d2"])], "d2")
     alone = refined(tmp_path, "tokenize", parent, TRAIN)[1]  # as a run that began before there was a pin
-    with pytest.raises(ContractError, match=f"tokenize/{alone.fingerprint} .* ours .* d2 "):
-        publish(tmp_path, "d2", alone)
-
-
-def test_a_dataset_of_an_earlier_release_keeps_its_one_tokenizer(tmp_path: Path) -> None:
-    entries: list[str] = []
-    for number, day in enumerate(("d1", "d2"), 1):
-        parent = commit_parent(tmp_path, [documents(DAYS[day])], day)
-        path = refined(tmp_path, "tokenize", parent, TRAIN)[0]
-        entry = {"recipe": "ours", "snapshot": day, "landing": "", "manifests": {"tokenize": path}, "verdicts": {}}
-        sizes = {"prefix": "", "documents": 20, "tokens": 1, "sequences": 0}
-        version_log.append(str(tmp_path), {**entry, **sizes})
-        entries.append(path)
-        if number == 1:
-            assert digest(tmp_path, tokenize(tmp_path, "d3")) == digest(tmp_path, read_manifest(str(tmp_path), path))
-    storage.connect(str(tmp_path)).delete(pin_path("ours"))
-    with pytest.raises(ContractError, match=r" ours .* 2 .* d1, .* d2\)"):
-        tokenize(tmp_path, "d4")
+    with pytest.raises(ContractError, match=f"tokenize/{alone.fingerprint} .* ours "):
+        publish(tmp_path, alone)
 
 
 def test_status_shows_the_tokenizer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    publish(tmp_path, "d1", tokenize(tmp_path, "d1"))
+    publish(tmp_path, tokenize(tmp_path, "d1"))
     pin = read_pin(str(tmp_path), "ours")
     assert pin is not None
     assert main(["status", str(tmp_path)]) == 0
     line = capsys.readouterr().out.splitlines()[-1]
     assert line == (
-        f"tokenizer of ours: trained (SHA-256 {pin.digest[:16]}, 290 entries, trained on 1,110 bytes of d1), "
+        f"tokenizer of ours: trained (SHA-256 {pin.digest[:16]}, 290 entries, trained on 1,110 bytes of text), "
         f"{tmp_path}/{pin.path}"
     )
     assert main(["status", str(tmp_path), "--json"]) == 0

@@ -123,18 +123,17 @@ def test_a_finished_root_its_ledger_and_its_logs_are_without_the_key(
     recipe = tmp_path / "pseudonyms.yaml"
     recipe.write_text(
         "stages:\n  ingest: {}\n  extract: {min_chars: 10}\n  dedup_exact: {}\n  scrub_pii: {action: pseudonymize}\n"
-        "  tokenize: {train: {vocab_size: 400, min_bytes: 1000}}\n  mix: {}\n  shuffle: {}\n  pack: {length: 256}\n"
     )
     done = chain.refined(str(root), str(landing), chain.How(recipe=str(recipe)))
     assert done.version.documents == 400
+    built = chain.built(str(root), chain.build_of("pseudonyms", {"train": {"vocab_size": 400, "min_bytes": 1000}}, 256))
     assert not holders(tmp_path / "out", KEY)
     logged = capfd.readouterr()
     assert KEY not in caplog.text + logged.out + logged.err
-    published = root / done.version.prefix
-    assert (published / "lineage.parquet").is_file()
-    urls = pq.read_table(published / "lineage.parquet")["url"].to_pylist()
+    published = [root / file.path for file in built.files]
+    urls = [url for path in published if path.suffix == ".parquet" for url in pq.read_table(path)["url"].to_pylist()]
     assert {url.rpartition("/")[0] for url in urls} == {"https://example.org/u/<EMAIL>"}
-    assert not holders(published, "jane")
+    assert not holders(root / "publish", "jane")
     assert not holders(root / done.version.manifests["scrub_pii"].partition("/manifest")[0] / "data", "jane")
 
 

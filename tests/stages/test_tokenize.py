@@ -6,7 +6,6 @@ import json
 import random
 import re
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,9 @@ from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stages.tokenize import encoding
 from pipeline_tasks.stages.tokenize.choosing import load_tokenizer
 from pipeline_tasks.stages.tokenize.decoding import decoder
-from pipeline_tasks.stages.tokenize.encoding import choose_backend, encode
+from pipeline_tasks.stages.tokenize.encoding import choose_backend, encoded
 from pipeline_tasks.stages.tokenize.fast import fast
-from pipeline_tasks.stages.tokenize.params import TOKENIZER, Params
+from pipeline_tasks.stages.tokenize.params import Params
 from pipeline_tasks.stages.tokenize.references import reference
 from pipeline_tasks.stages.tokenize.tiktoken_ranks import tiktoken_definition
 from tests.examples import fewest_examples
@@ -133,7 +132,6 @@ def test_tokens_that_are_not_there_are_refused(tmp_path: Path, params: dict[str,
         ({"train": {"vocab_size": 10**12}}, f": train: vocab_size .*{10**12}"),
         ({"train": {"bytes": 0}}, ": train: bytes .*0"),
         ({"train": {}, "tokenizer": "a.json"}, r": .*a\.json .*`train`"),
-        ({}, ": .*`tokenizer: .*`train: "),
         ({"backend": "quick"}, ": backend .*'quick'"),
         ({"tokenizer": "gpt2"}, r"\.tokenizer: 'gpt2' "),
         ({"tokenizer": "tiktoken:nope"}, r"\.tokenizer: .*'nope'"),
@@ -190,11 +188,8 @@ def test_training_looks_at_a_share_when_there_is_too_much(tmp_path: Path) -> Non
 
 
 def chosen(texts: Sequence[str], definition: bytes, backend: str = "auto", size: int = 1000) -> dict[str, Any]:
-    row = {"kind": "tokenizers", "definition": definition, "eos_id": 0}
-    tokenizer = pa.RecordBatch.from_pylist([row], schema=TOKENIZER)
-    batches = iter(table(texts).to_batches(max_chunksize=size))
-    (out,) = partial(choose_backend, params=Params("t.json", backend=backend))(batches, iter([tokenizer]))
-    return dict(out.to_pylist()[0])
+    row = {"kind": "tokenizers", "definition": definition}
+    return choose_backend(table(texts).to_batches(max_chunksize=size), row, backend)._asdict()
 
 
 def gpt_neo(shared_data: Path) -> bytes:
@@ -255,16 +250,11 @@ def test_tiktoken_vocabularies_travel_whole() -> None:
 
 
 def test_encode_does_the_same_with_every_backend_in_any_batches(shared_data: Path) -> None:
-    row = {"kind": "tokenizers", "definition": gpt_neo(shared_data), "eos_id": 0}
-    tokenizer = pa.RecordBatch.from_pylist([row], schema=TOKENIZER)
+    row = {"kind": "tokenizers", "definition": gpt_neo(shared_data), "eos_id": 0, "bos_id": None}
     out = [
         [
             ids
-            for batch in encode(
-                iter(table(WORDS).to_batches(max_chunksize=size)),
-                iter([pa.RecordBatch.from_pylist([{"backend": backend, "compared": 1}])]),
-                iter([tokenizer]),
-            )
+            for batch in encoded(table(WORDS).to_batches(max_chunksize=size), row, backend)
             for ids in batch["tokens"].to_pylist()
         ]
         for backend, size in (("gigatoken", 10), ("gigatoken", 1), ("fastokens", 10), ("reference", 10))

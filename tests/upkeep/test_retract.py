@@ -348,7 +348,7 @@ def test_commands_print_which_snapshot_they_read(
     assert main(["funnel", root]) == 0
     assert capsys.readouterr().out.startswith(f"{RECIPE} version 1, snapshot {DAYS[0]}\ningest ")
     assert main(["trace", root, "--token", "0"]) == RecipeError.exit_code
-    assert f"version 1 of recipe {RECIPE} has no packed tokens" in capsys.readouterr().err
+    assert f"{root} has no training dataset 'corpus'" in capsys.readouterr().err
     assert main(["verify", root, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["problems"] == []

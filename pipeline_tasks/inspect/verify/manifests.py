@@ -141,7 +141,7 @@ def _check_composed(read: Committed, findings: Findings, manifests: Manifests) -
     known = manifests.by_fingerprint
     made_of = dict(zip(read.manifest.parents, read.manifest.parent_digests, strict=True))
     for fingerprint, expected, actual in manifests.changed(made_of):
-        problem = f"was composed of tokenize/{fingerprint}, which is not there as it was"
+        problem = f"was composed of the manifest {fingerprint}, which is not there as it was"
         findings.add(Problem(read.where, problem, expected, actual, "restore that manifest from a backup"))
     inputs = [known[fingerprint].manifest for fingerprint in read.manifest.parents if fingerprint in known]
     shards = tuple(shard for manifest in inputs for shard in manifest.shards)

@@ -1,14 +1,11 @@
 """Checks a version's entry against its manifests, and its published files against what they were written from."""
 
-import hashlib
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipeline_tasks.inspect.verify.exports import check_exported
@@ -16,25 +13,17 @@ from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.objects import Expected
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.building import entry_of, files_of, index_of, packed_shards, tokenizer_of_build
-from pipeline_tasks.publish.exports import lineage, tokens
-from pipeline_tasks.publish.exports.megatron_index import megatron_index_bytes
-from pipeline_tasks.publish.exports.source import Tokenizer, source_of
+from pipeline_tasks.publish.building import entry_of, files_of, index_of, packed_shards
+from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
 from pipeline_tasks.publish.origin import INDEX, ORIGIN, origin_bytes, origin_of
-from pipeline_tasks.publish.packed import Counts
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.publishing import prefix_of, sizes_of
 from pipeline_tasks.publish.superseded import SUPERSEDED
 from pipeline_tasks.publish.version_log import Version, version_path
-from pipeline_tasks.recipe import COMPOSE, TAKEDOWN
+from pipeline_tasks.recipe import COMPOSE, TAKEDOWN, TOKENIZE
 from pipeline_tasks.sealed import sha256
-from pipeline_tasks.stage import Shards
 from pipeline_tasks.stages.tokenize.params import FILES
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.reading import RESTORE, read_manifest, read_shards
-
-EXPORTED = ("tokens.bin", "tokens.json", "tokens.idx", "lineage.parquet")
-"""Files of every version that has packed tokens, besides its tokenizer."""
 
 TOKENIZERS = tuple(f"tokenizer{suffix}" for suffix in FILES)
 """Names that the tokenizer of a version may have; most have the first."""
@@ -70,8 +59,8 @@ def check_entry(root: str, version: Version, committed: Mapping[str, Committed],
         for name, value in expected.items():
             if getattr(version, name) != value:
                 findings.add(Problem(where, f"{name} is wrong", str(value), str(getattr(version, name)), heal))
-        names = BUILT if COMPOSE in by_stage else EXPORTED if "pack" in by_stage else ()
-        wanted = {f"{version.prefix}/{name}" for name in (*names, tokenizer_file(version)) if names}
+        names = (*BUILT, tokenizer_file(version)) if COMPOSE in by_stage else ()
+        wanted = {f"{version.prefix}/{name}" for name in names}
         wanted |= {f"{version.prefix}/superseded.parquet"} if expected["superseded"] else set()
         missing = sorted(wanted - {file.path for file in version.files})
         if missing or not (version.report or COMPOSE in by_stage):
@@ -94,34 +83,6 @@ def check_exports(
     if COMPOSE in by_stage:
         with findings.guarded(f"{root}/{version.prefix}", heal):
             _check_build(root, version, by_stage, findings, full=full)
-        return
-    if "pack" not in by_stage:
-        return
-    with findings.guarded(f"{root}/{version.prefix}", heal):
-        source = source_of(root, by_stage)
-        params, pack = by_stage["pack"].params, by_stage["pack"]
-        length = int(params["length"]) if pack.rows else 0
-        counts = Counts(pack.rows, length, version.tokens, pack.rows * length - version.tokens)
-        dtype = tokens.dtype_for(source.tokenizer.vocab_size)
-        small = {
-            "tokens.json": tokens.index_bytes(counts, dtype, source.tokenizer.digest),
-            "tokens.idx": megatron_index_bytes(counts, dtype),
-            source.tokenizer.file_name: source.tokenizer.definition,
-        }
-        digests = {name: hashlib.sha256(body).hexdigest() for name, body in small.items()}
-        pieces = None
-        if full:
-            hasher = _Hasher()
-            tokens.write_bin(source.sequences(), cast("BinaryIO", hasher), dtype)
-            digests["tokens.bin"] = hasher.digest
-            pieces = _pieces(root, pack.shards)
-        _compare(root, version, digests, findings)
-        size = counts.sequences * length * (2 if dtype == "uint16" else 4)
-        binary = version.file("tokens.bin")
-        if binary.bytes != size:
-            path = f"{root}/{binary.path}"
-            findings.add(Problem(path, "has not the size of its sequences", f"{size}", f"{binary.bytes}", heal))
-        _check_table(root, f"{version.prefix}/lineage.parquet", (pieces, lineage.LINEAGE), findings, heal)
 
 
 def _check_build(
@@ -153,37 +114,18 @@ def _check_build(
 
 
 def _tokenizer(root: str, by_stage: Mapping[str, Manifest], findings: Findings) -> Tokenizer | None:
-    """Return the tokenizer of a build; None where the manifest or shard that has it is damaged: they are named."""
-    source = by_stage[COMPOSE].params["versions"][0]["manifest"]
-    if findings.is_damaged(f"{root}/{source}"):
+    """Return the tokenizer of a build; None where the shard that has it is damaged, which is named."""
+    shards = by_stage[TOKENIZE].history_shards
+    if any(findings.is_damaged(f"{root}/{shard.path}") for shard in shards):
         return None
-    with findings.guarded(f"{root}/{source}", RESTORE):
-        shards = read_manifest(root, source).history_shards
-        if not any(findings.is_damaged(f"{root}/{shard.path}") for shard in shards):
-            return tokenizer_of_build(root, by_stage)
-    return None
+    return tokenizer_of(root, by_stage[TOKENIZE])
 
 
 def _any_damaged(root: str, version: Version, by_stage: Mapping[str, Manifest], findings: Findings) -> bool:
     """Return whether a published file, or a shard that it was written from, has a problem of its own."""
-    stages = ("tokenize", "shuffle", TAKEDOWN, "pack")
+    stages = (TOKENIZE, "shuffle", TAKEDOWN, "pack")
     shards = [shard.path for stage in stages if stage in by_stage for shard in by_stage[stage].stored]
     return any(findings.is_damaged(f"{root}/{path}") for path in [*(file.path for file in version.files), *shards])
-
-
-class _Hasher:
-    """Hashes what is written to it; a sink for `write_bin`."""
-
-    def __init__(self) -> None:
-        self._hasher = hashlib.sha256()
-
-    def write(self, body: bytes) -> int:
-        self._hasher.update(body)
-        return len(body)
-
-    @property
-    def digest(self) -> str:
-        return self._hasher.hexdigest()
 
 
 def _compare(root: str, version: Version, digests: Mapping[str, str], findings: Findings) -> None:
@@ -194,11 +136,6 @@ def _compare(root: str, version: Version, digests: Mapping[str, str], findings: 
             problem = "is not what its packed sequences give"
             values = (f"SHA-256 {digest}", f"SHA-256 {promised.digest}")
             findings.add(Problem(f"{root}/{promised.path}", problem, *values, version.way_out))
-
-
-def _pieces(root: str, shards: Shards) -> int:
-    batches = read_shards(root, shards, ["pieces"])
-    return sum(len(batch.column("pieces").flatten()) for batch in batches)
 
 
 def _check_table(root: str, path: str, expected: tuple[int | None, pa.Schema], findings: Findings, heal: str) -> None:

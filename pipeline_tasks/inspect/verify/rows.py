@@ -20,7 +20,7 @@ from pipeline_tasks.store.shard_rows import Columns, facts_of
 def check_rows(root: str, read: Committed, findings: Findings, known: Mapping[str, Committed]) -> None:
     """Re-read the rows of a manifest and compare them with what it says; `known` has all manifests by fingerprint.
 
-    A landed snapshot has no rows yet, and those of a composition are checked where they were tokenized. Where a shard
+    A landed snapshot has no rows yet, and those of a composition are checked where they were refined. Where a shard
     is damaged, the rows of all layers over it say nothing.
     """
     manifest = read.manifest

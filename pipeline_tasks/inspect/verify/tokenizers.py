@@ -7,16 +7,16 @@ from pipeline_tasks.inspect.verify.objects import digest_of
 from pipeline_tasks.inspect.verify.published import tokenizer_file
 from pipeline_tasks.publish.tokenizer_pin import pin_path, read_pin_alone
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.recipe import TOKENIZE
 
 
 def check_pin(root: str, recipe: str, versions: Iterable[Version], findings: Findings) -> None:
-    """Check the pin of a recipe, its definition, and the versions that were tokenized; a build has no pin."""
-    tokenized = [version for version in versions if version.tokenizer and COMPOSE not in version.manifests]
+    """Check the pin of a dataset, its definition, and its versions; one without tokens has no pin."""
+    tokenized = [version for version in versions if TOKENIZE in version.manifests]
     where = f"{root}/{pin_path(recipe)}"
     heal = (
-        f"restore it from a backup; without one, where recipe {recipe} trains its tokenizer, remove it and run a "
-        "snapshot again: the tokenizer of the versions is pinned anew"
+        f"restore it from a backup; without one, where recipe {recipe} names no tokenizer, remove it and build again: "
+        "the tokenizer of the versions is pinned anew"
     )
     for digest, version in {version.tokenizer: version for version in tokenized}.items():
         name = tokenizer_file(version)
@@ -40,9 +40,8 @@ def check_pin(root: str, recipe: str, versions: Iterable[Version], findings: Fin
 
 def _heal_missing(root: str, recipe: str, version: Version) -> str:
     return (
-        f"restore it from a backup; without one, run a snapshot of recipe {recipe} again: its versions' tokenizer "
-        f"is pinned anew. If the recipe names its tokenizer, let it name "
-        f"{root}/{version.prefix}/{tokenizer_file(version)} first"
+        f"restore it from a backup; without one, build {recipe} again: its versions' tokenizer is pinned anew. If the "
+        f"recipe names its tokenizer, let it name {root}/{version.prefix}/{tokenizer_file(version)} first"
     )
 
 

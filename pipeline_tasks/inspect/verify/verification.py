@@ -92,8 +92,8 @@ def _read_sources(report: Report, manifests: Manifests, composed: Sequence[Commi
     paths = {version["manifest"] for version in named}
     for recipe in sorted({version["recipe"] for version in named}):
         for version in _versions_too(report, manifests, recipe):
-            if path_of(version.manifests.get("tokenize", "")) in paths:
-                manifests.read(version.manifests["tokenize"], version)
+            if path_of(version.refined) in paths:
+                manifests.read(version.refined, version)
 
 
 def _read_history_of_trials(report: Report, manifests: Manifests) -> None:

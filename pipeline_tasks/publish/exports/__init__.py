@@ -1,4 +1,4 @@
-"""Formats in which a version's tokens are exported: a file per format, listed in `formats`.
+"""Writes packed shards as files: tokens, ends of documents, lineage, and Megatron's index.
 
-Imports the vocabulary, `store` and the reader `publish.packed`.
+Imports the vocabulary and `store`.
 """

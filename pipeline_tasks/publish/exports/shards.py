@@ -19,20 +19,32 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.publish.exports.lineage import LINEAGE
 from pipeline_tasks.publish.exports.sequences import Packing, keys_of, not_packed
-from pipeline_tasks.publish.exports.tokens import write_bin
-from pipeline_tasks.publish.packed import DType
+from pipeline_tasks.publish.exports.tokens import DType, write_bin
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Shard, Shards
 from pipeline_tasks.store.reading import read_shards
 
 pc: Any = pyarrow.compute
 
-PIECES = LINEAGE.insert(4, pa.field("copy", pa.int32()))
-"""One row per piece, by sequence (from 0 within the shard) and start; `copy` is which use of the document it is."""
-
 _ORIGIN = ("snapshot", "file", "offset", "record_id", "url")
+
+PIECES = pa.schema(
+    [
+        pa.field("sequence", pa.int64()),  # from 0 within the shard
+        pa.field("start", pa.int32()),  # first token of the piece, counted in its sequence
+        pa.field("length", pa.int32()),
+        pa.field("id", pa.string()),
+        pa.field("copy", pa.int32()),  # which use of the document it is, from 0
+        pa.field("doc_start", pa.int64()),  # first token of the piece, counted in its document
+        pa.field("snapshot", pa.string()),
+        pa.field("file", pa.string()),
+        pa.field("offset", pa.int64()),
+        pa.field("record_id", pa.string()),
+        pa.field("url", pa.string()),
+    ]
+)
+"""One row per piece, by sequence and start; the last five columns, `_ORIGIN`, locate the landed record."""
 
 FILES = ("bin", "ends", "lineage.parquet")
 """Endings of the files of a shard."""

@@ -1,10 +1,37 @@
-"""Exports the tokenizer, which decodes the tokens."""
+"""Reads the tokenizer that a build encoded its documents with."""
 
-from pathlib import Path
+import hashlib
+from dataclasses import dataclass
 
-from pipeline_tasks.publish.exports.source import Source
+import pyarrow as pa
+
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.stages.tokenize.sentence_piece import suffix_of
+from pipeline_tasks.store.reading import read_history
 
 
-def write(source: Source, folder: Path) -> None:
-    """Write `tokenizer.json`, for Hugging Face `tokenizers` or with tiktoken's ranks, or SentencePiece's `.model`."""
-    (folder / source.tokenizer.file_name).write_bytes(source.tokenizer.definition)
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """The tokenizer of a version; `definition` is a tokenizer.json, tiktoken's ranks, or a model."""
+
+    kind: str
+    name: str
+    definition: bytes
+    vocab_size: int
+    eos_id: int
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the definition."""
+        return hashlib.sha256(self.definition).hexdigest()
+
+    @property
+    def file_name(self) -> str:
+        """Name of its file: a model of SentencePiece keeps its form, the others are JSON."""
+        return f"tokenizer{suffix_of(self.kind)}"
+
+
+def tokenizer_of(root: str, tokenize: Manifest) -> Tokenizer:
+    """Return the tokenizer that a `tokenize` manifest saved as history."""
+    row = pa.Table.from_batches(list(read_history(root, tokenize, "tokenizer"))).to_pylist()[0]
+    return Tokenizer(row["kind"], row["name"], row["definition"], row["vocab_size"], row["eos_id"])

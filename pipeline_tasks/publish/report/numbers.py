@@ -239,7 +239,8 @@ def personal_data(contents: Contents) -> Iterator[Html]:
     manifest = contents.manifests.get("scrub_pii")
     if manifest is None:
         return
-    kinds = [name for name in stage_card("scrub_pii").profiled if profile_of(manifest, name)["count"]]
+    counted = [name for name in stage_card("scrub_pii").profiled if name.startswith(PII)]
+    kinds = [name for name in counted if profile_of(manifest, name)["count"]]
     rows = [_personal_row(name, profile_of(manifest, name)) for name in kinds]
     if rows:
         head = ("kind", "removed", "documents with any", "per 1,000 documents")
@@ -247,10 +248,14 @@ def personal_data(contents: Contents) -> Iterator[Html]:
         yield section("Personal data", lead, table(head, rows, numeric=(1, 2, 3)))
 
 
+PII = "pii_"
+"""What the names of columns begin with that count personal data."""
+
+
 def _personal_row(name: str, profile: Mapping[str, Any]) -> Sequence[Child]:
     documents = profile["count"] - profile["bins"].get("0", 0)
     rate = f"{1000 * profile['sum'] / profile['count']:,.1f}"
-    return (name.removeprefix("pii_"), count(profile["sum"]), count(documents), rate)
+    return (name.removeprefix(PII), count(profile["sum"]), count(documents), rate)
 
 
 def cost(contents: Contents) -> Iterator[Html]:

@@ -1,7 +1,7 @@
 """Reads the documents of a version with their texts, for teams with a tokenizer of their own.
 
 A version's selection is in the shards of its last stage before `shuffle`. Its rows have no text any more: each shard
-answers to one shard of the documents that were tokenized, and the two are joined by `id`.
+answers to one shard of the documents that were composed, and the two are joined by `id`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,10 @@ from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, TAKEDOWN
+from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shard
-from pipeline_tasks.store.reading import parent_of, read_manifest, read_shards
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest, read_shards
 
 pc: Any = pyarrow.compute
 
@@ -57,7 +59,7 @@ class Documents:
 def documents_of(root: str, version: Version) -> Documents:
     """Return the documents of a version of a training dataset; ContractError if their texts are not there any more."""
     compose = read_manifest(root, version.manifests[COMPOSE])
-    stage = next(stage for stage in ("mix", "select", COMPOSE) if stage in version.manifests)
+    stage = next(stage for stage in ("mix", "select") if stage in version.manifests)
     chosen = read_manifest(root, version.manifests[stage])
     leaving = _taken_down(root, version)
     rows = chosen.rows - len(leaving)
@@ -96,14 +98,15 @@ def _keys(rows: pa.Table) -> pa.Array:
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
-def _texts(root: str, tokenized: str) -> Manifest:
-    """Return the manifest of the documents that were tokenized; ContractError if it is gone, or has no texts."""
-    manifest = parent_of(root, read_manifest(root, tokenized))
-    if manifest is None or "text" not in dict(manifest.schema):
-        message = (
-            f"{root}: the documents from which {tokenized} was made are not there, or have no column `text`; restore "
-            "them from a backup, or refine the snapshot again and build"
-        )
+def _texts(root: str, composed: str) -> Manifest:
+    """Return a manifest that a build composed; ContractError if it is gone, or has no texts, as of earlier releases."""
+    way_out = "restore it from a backup, or refine the snapshot again and build"
+    if storage.connect(root).size(path_of(composed)) is None:
+        message = f"{root}: the documents {composed}, which were composed, are not there; {way_out}"
+        raise ContractError(message)
+    manifest = read_manifest(root, composed)
+    if "text" not in dict(manifest.schema) and manifest.shards:
+        message = f"{root}: the documents {composed}, which were composed, have no column `text`; {way_out}"
         raise ContractError(message)
     return manifest
 

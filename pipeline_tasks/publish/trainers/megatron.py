@@ -6,12 +6,12 @@ samples, so a document per piece would undo the packing (`megatron/core/datasets
 of the next one as the last label. Where pieces end is in the lineage.
 """
 
+import struct
 from pathlib import Path
 
 import numpy as np
 
-from pipeline_tasks.publish.exports.megatron_index import megatron_index_bytes
-from pipeline_tasks.publish.packed import Counts, DType
+from pipeline_tasks.publish.exports.tokens import DType
 from pipeline_tasks.publish.trainers.format import Format
 from pipeline_tasks.publish.trainers.stretch import Stretch
 
@@ -23,13 +23,30 @@ ids = dataset[0]  # a view of a map that is closed with the dataset
 """
 
 
+_MAGIC = b"MMIDIDX\x00\x00"
+_CODES = {"uint16": 8, "uint32": 4}
+"""Megatron-LM `indexed_dataset.DType`: 8 is uint16, 4 is int32, which ids below 2**31 share with uint32."""
+
+
 def write(stretch: Stretch, folder: Path, stem: str) -> None:
     """Write `<stem>.bin` and `<stem>.idx`."""
-    tokens = int(stretch.tokens.sum())
-    counts = Counts(len(stretch), stretch.ids.shape[1], tokens, stretch.ids.size - tokens)
     dtype: DType = "uint16" if stretch.ids.itemsize == np.uint16().itemsize else "uint32"
     (folder / f"{stem}.bin").write_bytes(np.ascontiguousarray(stretch.ids).data)
-    (folder / f"{stem}.idx").write_bytes(megatron_index_bytes(counts, dtype))
+    (folder / f"{stem}.idx").write_bytes(index_bytes(len(stretch), stretch.ids.shape[1], dtype))
+
+
+def index_bytes(sequences: int, length: int, dtype: DType) -> bytes:
+    """Return the `.idx` that Megatron-LM's `IndexedDataset` reads with a `.bin`: each sequence is a document.
+
+    Magic, version 1, type code, counts; then int32 lengths, int64 byte offsets, int64 document borders
+    (`megatron/core/datasets/indexed_dataset.py`, `_IndexWriter`).
+    """
+    size = np.dtype(dtype).itemsize * length
+    header = struct.pack("<QBQQ", 1, _CODES[dtype], sequences, sequences + 1)
+    lengths = np.full(sequences, length, "<i4")
+    offsets = np.arange(sequences, dtype="<i8") * size
+    borders = np.arange(sequences + 1, dtype="<i8")
+    return b"".join([_MAGIC, header, lengths.tobytes(), offsets.tobytes(), borders.tobytes()])
 
 
 FORMAT = Format(write=write, shard_bytes=1 << 30, reading=READING)

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import Engine, Layer, Section, Shards, Stage
 from pipeline_tasks.stages.tokenize.choosing import choose_tokenizer, load_tokenizer
-from pipeline_tasks.stages.tokenize.encoding import STORED, choose_backend, encode
+from pipeline_tasks.stages.tokenize.encoding import ENCODED, JUDGED, decide, encode
 from pipeline_tasks.stages.tokenize.params import FILES, TOKENIZER, Params
 
 
@@ -26,12 +26,14 @@ def check_files(params: Params) -> None:
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Choose one tokenizer for the whole run, save it for readers, and encode every shard with it.
 
-    A dataset's own tokenizer comes as `params.tokenizer`: it is chosen and pinned before this runs.
+    A dataset's own tokenizer comes as `params.tokenizer`: it is chosen and pinned before this runs. What is encoded is
+    shared: a build finds the tokens of every shard of documents that an earlier one had, and encodes the new ones.
     """
     tokenizer = choose_tokenizer(shards, params, on)
     on.save_history("tokenizer", tokenizer)
-    choices = on.map(partial(choose_backend, params=params), shards, broadcast=tokenizer)
-    return on.map(encode, shards, choices, broadcast=tokenizer, layer=Layer(stores=STORED))
+    encoding = partial(encode, backend=params.backend)
+    encoded = on.map(encoding, shards, broadcast=tokenizer, layer=Layer(stores=ENCODED, shared=True))
+    return on.map(decide, encoded, layer=Layer(reads=JUDGED))
 
 
 _READS = pa.schema([*LOCATOR, pa.field("id", pa.string()), pa.field("text", pa.large_string())])
@@ -54,7 +56,7 @@ STAGE: Stage[Params] = Stage(
     check_files=check_files,
     reads=_READS,
     writes=_WRITES,
-    version=6,
+    version=7,
     splits=False,
     history={"tokenizer": Section(TOKENIZER)},
     reads_history=False,

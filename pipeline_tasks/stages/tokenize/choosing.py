@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stage import Batches, Engine, Shards
+from pipeline_tasks.stages.tokenize.default import default_tokenizer
 from pipeline_tasks.stages.tokenize.params import (
     END_TOKENS,
     JSON,
@@ -153,6 +154,12 @@ def load_tokenizer(_rows: Batches, *, params: Params) -> Batches:
         yield _tiktoken_row(f"sha256:{hashlib.sha256(body).hexdigest()}", body, params)
     else:
         yield _tokenizer_row(name, Trained(_normal_form(body, path)), params)
+
+
+def default_row(params: Params) -> pa.RecordBatch:
+    """Return the `TOKENIZER` row of the default tokenizer, with the special tokens that the params name."""
+    _, definition, _ = default_tokenizer()
+    return _tokenizer_row("", Trained(_normal_form(definition, "the default tokenizer")), params)
 
 
 def _normal_form(body: bytes, path: str) -> str:

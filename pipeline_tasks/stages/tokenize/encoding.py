@@ -1,7 +1,8 @@
 """Encodes texts as token ids, by the fastest library that gives the ids of the reference."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import Batches, reject
 from pipeline_tasks.stages.tokenize.fast import BACKENDS, FAST, fast
 from pipeline_tasks.stages.tokenize.losses import Loss, loss
-from pipeline_tasks.stages.tokenize.params import Params, record, record_of
+from pipeline_tasks.stages.tokenize.params import record_of
 from pipeline_tasks.stages.tokenize.references import Encoder, Ids, reference
 from pipeline_tasks.text.base.sampling import uniform_draws
 
@@ -29,20 +30,34 @@ times as long as the fastest library: comparing one character in some six thousa
 STORED = ("tokens", "n_tokens", "n_bytes", "lost_chars")
 """Columns that the stage adds."""
 
-_CHOICE = pa.schema([pa.field("backend", pa.string()), pa.field("compared", pa.int64())])
+RESERVED = "reserved_tokens"
+"""The column of the tokens of a text that mean the end or the start of a document."""
+
+ENCODED = (*STORED, RESERVED)
+"""Columns that encoding stores."""
+
+JUDGED = ("language", *ENCODED[1:])
+"""Columns that decide which documents stay, or are counted of those."""
+
 _CARRIED = (*LOCATOR.names, "id", "language", "html_language", "published", "score")
 
 
-def choose_backend(docs: Batches, tokenizer: Batches, *, params: Params) -> Batches:
-    """Yield the backend of this shard: the fastest one that agrees with the reference on all that is compared."""
-    kind, definition = _definition(tokenizer)
-    if params.backend == "reference" or kind not in FAST:
-        yield record(_CHOICE, backend="reference", compared=0)
-        return
+class Choice(NamedTuple):
+    """The backend of a shard, and how many texts were compared for it."""
+
+    backend: str
+    compared: int
+
+
+def choose_backend(docs: Iterable[pa.RecordBatch], tokenizer: Mapping[str, Any], backend: str) -> Choice:
+    """Return the backend of a shard: the fastest one that agrees with the reference on all that is compared."""
+    kind, definition = tokenizer["kind"], tokenizer["definition"]
+    if backend == "reference" or kind not in FAST:
+        return Choice("reference", 0)
     compared, slow = list(samples(docs)), reference(kind, definition)
     wanted = [slow(texts) for texts in compared]
     agreed = (name for name in BACKENDS if _agrees(fast(name, kind, definition), compared, wanted))
-    yield record(_CHOICE, backend=next(agreed, "reference"), compared=sum(map(len, compared)))
+    return Choice(next(agreed, "reference"), sum(map(len, compared)))
 
 
 def _agrees(encoder: Encoder | None, compared: list[pa.Array], wanted: list[Ids]) -> bool:
@@ -54,7 +69,7 @@ def _equal(ours: Ids, theirs: Ids) -> bool:
     return np.array_equal(ours[0], theirs[0]) and np.array_equal(ours[1], theirs[1])
 
 
-def samples(docs: Batches) -> Iterator[pa.Array]:
+def samples(docs: Iterable[pa.RecordBatch]) -> Iterator[pa.Array]:
     """Yield the texts to compare, chosen by row number and id, so that batch sizes do not matter."""
     before = 0
     for batch in docs:
@@ -103,31 +118,38 @@ def _whole_words(text: str, begin: int, end: int) -> str:
     return whole if whole.strip() else text[begin:end]
 
 
-def encode(docs: Batches, choices: Batches, tokenizer: Batches) -> Batches:
-    """Yield documents with their tokens in place of their text, and reject those without tokens.
+def encode(docs: Batches, tokenizer: Batches, *, backend: str) -> Batches:
+    """Yield documents with their tokens in place of their text, whatever these are: `decide` judges them.
 
-    A document whose text encodes to the end token, or the one before a document, is rejected, too: no reader could tell
-    where it ends.
+    The texts of a shard are in memory: what is compared is from all of it.
     """
+    row, batches = record_of(tokenizer), list(docs)
+    yield from encoded(batches, row, choose_backend(batches, row, backend).backend)
+
+
+def encoded(docs: Iterable[pa.RecordBatch], tokenizer: Mapping[str, Any], backend: str) -> Batches:
+    """Yield documents with the tokens that a backend gives them, in place of their text."""
     from pipeline_tasks.text.base.framing import NONE, frame
 
-    row = record_of(tokenizer)
-    kind, definition, bos = row["kind"], row["definition"], row["bos_id"]
-    backend = record_of(choices)["backend"]
+    kind, definition, bos = tokenizer["kind"], tokenizer["definition"], tokenizer["bos_id"]
     encoder = (fast(backend, kind, definition) if backend in BACKENDS else None) or reference(kind, definition)
     before, count = 0, loss(kind, definition)
     for batch in docs:
         texts = pc.fill_null(batch["text"], "").cast(pa.large_string())
         lost = _lost(batch, before, encoder, count)
         before += batch.num_rows
-        tokens, offsets, reserved = frame(*encoder(texts), NONE if bos is None else bos, row["eos_id"])
+        tokens, offsets, reserved = frame(*encoder(texts), NONE if bos is None else bos, tokenizer["eos_id"])
         columns = {
             "tokens": pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(tokens)),
             "n_tokens": pa.array(np.diff(offsets)),
             "n_bytes": pc.binary_length(texts).cast(pa.int64()),
             "lost_chars": lost,
+            RESERVED: pa.array(reserved.astype(np.int64)),
         }
-        yield _judged(batch, columns, reserved)
+        out = batch.select([name for name in _CARRIED if name in batch.schema.names])
+        for name in ENCODED:
+            out = out.append_column(name, columns[name])
+        yield out
 
 
 def _lost(batch: pa.RecordBatch, before: int, encoder: Encoder, count: Loss) -> pa.Array:
@@ -145,20 +167,20 @@ def _lost(batch: pa.RecordBatch, before: int, encoder: Encoder, count: Loss) -> 
     return pc.replace_with_mask(lost, pa.array(compared), pa.array(counts, pa.int64()))
 
 
-def _judged(batch: pa.RecordBatch, columns: Mapping[str, pa.Array], reserved: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    out = batch.select([name for name in _CARRIED if name in batch.schema.names])
-    for name in STORED:
-        out = out.append_column(name, columns[name])
-    empty = pc.equal(columns["n_tokens"], 0)
-    if not pc.any(empty).as_py() and not reserved.any():
-        return out
-    marked = pa.array(reserved > 0)
+def decide(encoded: Batches) -> Batches:
+    """Reject documents without tokens, and those whose text encodes to the end token or the one before a document.
+
+    No reader could tell where the latter end.
+    """
+    for batch in encoded:
+        yield _judged(batch.drop_columns([RESERVED]), batch[RESERVED])
+
+
+def _judged(batch: pa.RecordBatch, reserved: pa.Array) -> pa.RecordBatch:
+    empty, marked = pc.equal(batch["n_tokens"], 0), pc.greater(reserved, 0)
+    if not pc.any(empty).as_py() and not pc.any(marked).as_py():
+        return batch
     none = pa.scalar(None, pa.string())
     reasons = pc.if_else(empty, "tokenize:empty", pc.if_else(marked, "tokenize:reserved", none))
-    found = pc.binary_join_element_wise('{"reserved":', pa.array(reserved).cast(pa.string()), "}", "")
-    return reject(out, reasons, pc.if_else(empty, '{"tokens":0}', pc.if_else(marked, found, none)))
-
-
-def _definition(tokenizer: Batches) -> tuple[str, bytes]:
-    row = record_of(tokenizer)
-    return row["kind"], row["definition"]
+    found = pc.binary_join_element_wise('{"reserved":', reserved.cast(pa.string()), "}", "")
+    return reject(batch, reasons, pc.if_else(empty, '{"tokens":0}', pc.if_else(marked, found, none)))

@@ -33,8 +33,8 @@ class Training:
     """How a tokenizer is trained: entries of the vocabulary, bytes of text to train on, and the least that will do.
 
     A vocabulary that is trained on little text has the words of that text and no others: it cuts later texts into
-    several times as many tokens. So training is refused unless it gets `min_bytes` of text (or half of `bytes`, where
-    that is less) and reaches `vocab_size`.
+    several times as many tokens. So the default tokenizer is taken unless training gets `min_bytes` of text (or half of
+    `bytes`, where that is less) and reaches `vocab_size`.
     """
 
     vocab_size: Annotated[int, Range(257, 1_000_000)] = 8192
@@ -52,9 +52,10 @@ class Params:
     """The tokenizer, and the tokens before and after a document.
 
     `tokenizer` is the path of a `tokenizer.json` of Hugging Face or of a `.model` of SentencePiece, a Hugging Face
-    `name@revision`, or `tiktoken:NAME`. Without it, `train` says how to train a byte-level BPE (`vocab_size`, `bytes`,
-    `min_bytes`). Either is done once: the dataset keeps the tokenizer of the snapshot that comes first, and every other
-    snapshot uses it (decision 18).
+    `name@revision`, or `tiktoken:NAME`. Without it, a byte-level BPE is trained on the documents of the first build;
+    `train` says how (`vocab_size`, `bytes`, `min_bytes`). Where they are too little, the default tokenizer is taken,
+    which comes with Refinery. Each is done once: every later build of the dataset uses the tokenizer of its first
+    (decision 18).
 
     Every document ends with exactly one end token. `eos` names it; if it is empty, a SentencePiece model says which it
     is, and in other tokenizers it is the first of `END_TOKENS`. `bos` names the token before a document; if it is
@@ -77,17 +78,11 @@ class Params:
     backend: Literal["auto", "reference"] = "auto"
 
     def __post_init__(self) -> None:
-        """Raise RecipeError unless a tokenizer is named, in a known way, or trained."""
+        """Raise RecipeError for a tokenizer that is named in no known way, or is named and trained."""
         name, at, revision = self.tokenizer.partition("@")
         known = self.tokenizer.endswith(FILES) or self.tokenizer.startswith((TIKTOKEN, "sha256:"))
         if self.tokenizer and self.train:
             message = f"tokenize: `tokenizer` names {self.tokenizer} and `train` trains one; remove one of the two"
-            raise RecipeError(message)
-        if not self.tokenizer and not self.train:
-            message = (
-                f"tokenize: name a tokenizer (`tokenizer: PATH{JSON}`, PATH{MODEL}, NAME@REVISION or {TIKTOKEN}NAME), "
-                "or train one (`train: {vocab_size: 8192}`)"
-            )
             raise RecipeError(message)
         if self.tokenizer and not known and (self.tokenizer.startswith(PATHS) or self.tokenizer.count("/") > 1):
             message = (
