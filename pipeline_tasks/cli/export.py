@@ -9,10 +9,15 @@ from typing import Any
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_dataset, built_version, number, print_result
+from pipeline_tasks.inspect.find import uses
+from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.publish.trainers.exporting import run
 from pipeline_tasks.publish.trainers.format import DATA
 from pipeline_tasks.publish.trainers.versions import Target, export_of, processors
+from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import EXPORTS, MOST_SHARD_BYTES
+from pipeline_tasks.text.urls.takedown import of_rows
+from pipeline_tasks.training.named import LATEST
 
 UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 
@@ -44,10 +49,24 @@ def answer(options: argparse.Namespace) -> int:
     """Export, and print the files."""
     to = _place(options.to, options.root)
     version = built_version(options.root, options.recipe)
+    _refuse_taken_down(options.root, version)
     export = export_of(options.root, version, Target(options.format, options.shard_size))
     listed = run(export, to, options.workers)
     print_result(options, {"to": to, **listed}, _lines(to, listed))
     return 0
+
+
+def _refuse_taken_down(root: str, version: Version) -> None:
+    """Raise RecipeError if a version has a document that was taken down since it was built."""
+    rows = current_rows(root)
+    held = next(uses(root, [version], of_rows(rows)), None) if rows else None
+    if held:
+        message = (
+            f"version {version.number} of {version.recipe} has document {held.id} of {held.url}, which was taken down; "
+            f"export one without it: {version.recipe}@{LATEST} if it is newer, else the next that "
+            f"`refinery build --output {root} --recipe {version.recipe}` publishes"
+        )
+        raise RecipeError(message)
 
 
 def _place(to: str, root: str) -> str:

@@ -61,8 +61,8 @@ def answer(options: argparse.Namespace) -> int:
     if not entries:
         message = "name what to find with --url, --site, --doc or --text"
         raise RecipeError(message)
-    uses = list(find(options.root, current_versions(options.root, options.recipe), entries))
-    print_result(options, [asdict(use) for use in uses], use_lines(uses))
+    found = list(find(options.root, current_versions(options.root, options.recipe), entries))
+    print_result(options, [asdict(use) for use in found], use_lines(found))
     return 0
 
 
@@ -91,11 +91,12 @@ def id_of(file: Path) -> str:
 
 
 def find(root: str, versions: Sequence[Version], entries: Sequence[Entry]) -> Iterator[Use]:
-    """Yield the uses of what entries name, by version, shard, sequence and start.
+    """Yield the uses of what entries name, as `uses`; rows are compared with the entries as takedowns are."""
+    return uses(root, versions, of_entries(entries))
 
-    Rows are compared with the entries as takedowns are. Of each shard only its lineage is read.
-    """
-    taken = of_entries(entries)
+
+def uses(root: str, versions: Sequence[Version], taken: TakenDown) -> Iterator[Use]:
+    """Yield the uses of what is taken down, by version, shard, sequence and start; of a shard its lineage is read."""
     for version in versions:
         for shard, file in enumerate(_lineages(root, version)):
             for row in _rows(root, version, file, taken):
@@ -112,13 +113,13 @@ def _rows(root: str, version: Version, file: PublishedFile, taken: TakenDown) ->
             yield from batch.filter(pc.is_valid(evidence(taken, batch["url"], batch["id"]))).to_pylist()
 
 
-def use_lines(uses: Sequence[Use]) -> Iterator[str]:
+def use_lines(found: Sequence[Use]) -> Iterator[str]:
     """Yield a line per use, and how many there are."""
-    for use in uses:
+    for use in found:
         copy = f", use {use.copy + 1}" if use.copy else ""
         yield (
             f"{use.recipe} version {use.version}  shard {use.shard:,}  sequence {use.sequence:,}  tokens {use.start:,} "
             f"to {use.start + use.length:,}  {use.id} of {use.snapshot}{copy}  {use.url}"
         )
-    documents, tokens = len({use.id for use in uses}), sum(use.length for use in uses)
-    yield f"{counted(len(uses), 'place')} of {counted(documents, 'document')}, {counted(tokens, 'token')}"
+    documents, tokens = len({use.id for use in found}), sum(use.length for use in found)
+    yield f"{counted(len(found), 'place')} of {counted(documents, 'document')}, {counted(tokens, 'token')}"

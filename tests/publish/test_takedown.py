@@ -166,17 +166,23 @@ def test_a_document_leaves_by_url_id_or_text(root: str, kind: str, tmp_path: Pat
     assert len(others) > 10
 
 
-def test_an_export_of_texts_has_nothing_that_was_taken_down(root: str, tmp_path: Path) -> None:
-    """It is read from the selection, which a takedown leaves as it is."""
+def test_an_export_has_nothing_that_was_taken_down(
+    root: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Texts are read from the selection, which a takedown leaves as it is; an earlier version that had them is refused."""
     site = rare_site(root)
     take_down(root, "--site", site)
     assert main(["export", root, "--format", "text-parquet", "--to", str(tmp_path / "to")]) == 0
     rows = pq.read_table(tmp_path / "to" / "data").to_pylist()
     assert site not in {host(row) for row in rows}
     assert {row["id"] for row in rows} == {piece["id"] for shard in rows_of(root) for piece in shard}
-    assert (
-        main(["export", root, "--recipe", "corpus@1", "--format", "text-parquet", "--to", str(tmp_path / "was")]) == 0
-    )
+    was = ["export", root, "--recipe", "corpus@1", "--format", "text-parquet", "--to", str(tmp_path / "was")]
+    capsys.readouterr()
+    assert main(was) == RecipeError.exit_code
+    assert site in capsys.readouterr().err
+    assert not (tmp_path / "was").exists()
+    assert main(["takedown", root, "--undo", "--site", site, "--reason", "a mistake"]) == 0
+    assert main(was) == 0
     assert site in {host(row) for row in pq.read_table(tmp_path / "was" / "data").to_pylist()}
 
 
