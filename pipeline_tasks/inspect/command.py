@@ -110,6 +110,7 @@ def number(
 def recipe_of(options: argparse.Namespace) -> str:
     """Return the recipe that the options name, else the only one published in the root, else the default one.
 
+    RecipeError if there are several without the default one: a guess would show, or retract, a snapshot of another.
     Trials are not counted where a recipe has published, nor are training datasets where one that refines has. Where
     nothing is published, the recipes of runs count.
     """
@@ -122,7 +123,10 @@ def recipe_of(options: argparse.Namespace) -> str:
     if options.recipe or not published:
         return options.recipe or DEFAULT_RECIPE
     published = [name for name in published if not version_log.is_build(options.root, name)] or published
-    return published[0] if len(published) == 1 or DEFAULT_RECIPE not in published else DEFAULT_RECIPE
+    if len(published) > 1 and DEFAULT_RECIPE not in published:
+        message = f"{options.root} has recipes {', '.join(published)}; name one of them with --recipe"
+        raise RecipeError(message)
+    return published[0] if len(published) == 1 else DEFAULT_RECIPE
 
 
 def add_dataset(parser: argparse.ArgumentParser) -> None:
