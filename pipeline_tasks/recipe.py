@@ -259,6 +259,10 @@ def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
     """Read a recipe by name, or by path when `name` ends in `.yaml`."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
     if not _is_there(path):
+        if path.parent != folder and not _other_file(name):
+            others = ", ".join(recipe_names(folder))
+            message = f"there is no file {name[:MOST_NAME]!r} of a recipe; name another, or one of {others}"
+            raise RecipeError(message)
         names = recipe_names(folder)
         way_out = "; for one of your own give the path of its YAML file" if path.parent == folder else ""
         what = _other_file(name) or nearest(name, names)

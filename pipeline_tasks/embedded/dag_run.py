@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 from pipeline_tasks.binding import shown
@@ -24,7 +25,7 @@ from pipeline_tasks.embedded.machine import named
 from pipeline_tasks.embedded.progress import Progress, open_log, redirected_output
 from pipeline_tasks.embedded.summary import summary_lines
 from pipeline_tasks.engines.java import require_java
-from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.errors import GateRefused, RecipeError, RefineryError
 from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
 from pipeline_tasks.landing.folder import refuse_overlap, require_place
 from pipeline_tasks.landing.listing import list_snapshot, require_readable
@@ -162,8 +163,8 @@ def run(options: RunOptions, *, json_summary: bool = False) -> int:
             override=_overrides(options, building),
         )
         facts["build"], code = _built(building, how, json_summary=json_summary)
-    elif not building and options.builds and options.sample == 1 and not json_summary:
-        sys.stdout.write(f"  no build  {_idle(recipe)}\n")
+    elif options.builds and options.sample == 1 and not json_summary:
+        sys.stdout.write(f"  no build  {_idle(recipe) or 'the version has no documents'}\n")
     if json_summary:
         sys.stdout.write(json.dumps(facts, sort_keys=True) + "\n")
     return code
@@ -218,7 +219,11 @@ def _progress(dag: _Dag, params: Mapping[str, Any], title: str, *, json_summary:
                 _run_dag(dag, params, connected)
         except Exception as error:  # noqa: BLE001 -- `_explain` says it, and its class is the exit code
             failure = error
-    return progress, _explain(failure, Path(log.name)) if failure or not progress.published else 0
+    code = _explain(failure, Path(log.name)) if failure or not progress.published else 0
+    if isinstance(named(failure), GateRefused) and params["override"]:
+        again = " ".join(f"--override {gate}={quote(reason)}" for gate, reason in params["override"].items())
+        sys.stderr.write(f"refinery: this run was given {again}; give it again beside the next one\n")
+    return progress, code
 
 
 def _dag_params(options: RunOptions, recipe: Recipe) -> dict[str, Any]:

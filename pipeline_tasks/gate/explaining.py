@@ -47,9 +47,17 @@ def _learned(failure: Failure) -> str:
 
 
 def _undecided(undecided: Sequence[Failure]) -> str:
-    facts = dict.fromkeys(f"{failure.column} {number(failure.observed)}" for failure in undecided)
+    facts = {f"{failure.column} {number(failure.observed)}": _limit(failure) for failure in reversed(undecided)}
     most = max(failure.rows for failure in undecided)
-    return f"undecided, as {counted(most, 'row')} are too few: {', '.join(facts)}"
+    named = ", ".join(f"{fact} ({limit})" for fact, limit in reversed(facts.items()))
+    return f"undecided, as {counted(most, 'row')} are too few: {named}"
+
+
+def _limit(failure: Failure) -> str:
+    """Return the limit that the value itself is beyond."""
+    low = failure.bound.get("min_value")
+    is_low = low is not None and failure.observed is not None and failure.observed < low
+    return f"at least {low:.6g}" if is_low else f"at most {failure.bound['max_value']:.6g}"
 
 
 def allowed(failure: Failure) -> str:

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, recipe_of, versions_of
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, readable_runs, say, unknown_line
@@ -46,7 +47,8 @@ def answer(options: argparse.Namespace) -> int:
     facts = [_version_facts(version) | {"note": notes.get(version.snapshot, "")} for version in versions]
     facts += [_retraction_facts(retraction) for retraction in retractions]
     facts += [_run_facts(run) for run in runs.values()]
-    print_result(options, facts, [*status_lines(root, versions, notes), *tokenizer_lines(root, recipe)])
+    lines = [*status_lines(root, versions, notes), *tokenizer_lines(root, recipe)]
+    print_result(options, facts, lines if options.snapshot else [*lines, *dataset_lines(root, recipe)])
     return 0
 
 
@@ -96,12 +98,25 @@ def status_lines(root: str, versions: Sequence[Version], notes: Mapping[str, str
         records = read_manifest(root, version.manifests["ingest"]).rows_in if "ingest" in version.manifests else 0
         yield (
             f"{version.snapshot:<20}{version.recipe:<10}{version.number:>8}{records:>10,}{version.documents:>11,}"
-            f"{version.superseded:>12,}{version.tokens:>12,}  {root}/{version.prefix}"
+            f"{version.superseded:>12,}{_tokens(version):>12}  {root}/{version.prefix}"
         )
         if version.snapshot in rest:
             yield f"{'':<20}{rest.pop(version.snapshot)}"
     for snapshot, note in sorted(rest.items()):
         yield f"{snapshot:<20}{note}"
+
+
+def _tokens(version: Version) -> str:
+    return f"{version.tokens:,}" if version.tokens else "-"  # a snapshot has documents
+
+
+def dataset_lines(root: str, recipe: str) -> Iterator[str]:
+    """Yield the newest version of every training dataset of the root but `recipe`."""
+    for name in version_log.datasets(root):
+        if name != recipe and (newest := version_log.latest_by_snapshot(root, name)[-1:]):
+            [version] = newest
+            counts = [counted(getattr(version, f"{noun}s"), noun) for noun in ("document", "token", "sequence")]
+            yield f"dataset {name}@{version.number}: {', '.join(counts)}, {root}/{version.prefix}"
 
 
 def tokenizer_lines(root: str, recipe: str) -> Iterator[str]:

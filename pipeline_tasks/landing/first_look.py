@@ -1,7 +1,9 @@
 """Looks at the first records of a snapshot: what has no text under the names it is looked for is refused at once."""
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import BinaryIO
 
 import pyarrow.parquet as pq
@@ -21,6 +23,7 @@ OF_TABLES = ("json", "row")
 _TEXTLESS = ("no_text", "field_type")
 """Errors of records that no text is read from; what is damaged otherwise says nothing about names."""
 
+_ARRAY = "it is an array of JSON, and JSON lines are one object in each line, as `jq -c '.[]'` writes them"
 _HAS_TEXT = ""
 _START = 1 << 10
 
@@ -45,6 +48,8 @@ def require_text(folder: str, names: Sequence[str], fields: Mapping[str, str]) -
         if missing is not None:
             first = first or f"{folder}/{name}: {missing}"
     if first:
+        if first.endswith(_ARRAY):
+            raise RecipeError(first)
         message = (
             f"{first}. Name the field that has the text: `--text-field NAME` of `refinery run`, `text_field` of a run "
             "of the DAG, or `fields: {text: NAME}` in the recipe, which takes url, id, date and source, too"
@@ -55,14 +60,17 @@ def require_text(folder: str, names: Sequence[str], fields: Mapping[str, str]) -
 def refusal_of_table(uri: str) -> str:
     """Return the message that refuses a table which is neither JSON lines nor Parquet, with a way out."""
     kind = UNREAD.search(uri)
-    folder, _, name = uri.rpartition("/")
     message = (
-        f"{folder}/{name} is {kind[1].upper() if kind else 'another table'}, and a snapshot is WARC, ARC, WET, JSONL "
+        f"{uri} is {kind[1].upper() if kind else 'another table'}, and a snapshot is WARC, ARC, WET, JSONL "
         "or Parquet; convert it"
     )
     if kind and kind[1].lower() == "csv":
-        code = f"import pyarrow.csv as c, pyarrow.parquet as p; p.write_table(c.read_csv('{name}'), '{name}.parquet')"
-        message += f', such as by `python -c "{code}"`'
+        lines = "c.ParseOptions(newlines_in_values=True)"  # quoted texts have line breaks
+        code = (
+            "import pyarrow.csv as c, pyarrow.parquet as p; "
+            f"p.write_table(c.read_csv({uri!r}, parse_options={lines}), {uri + '.parquet'!r})"
+        )
+        message += f", such as by `{sys.executable} -c {quote(code)}`, and run again"
     return message
 
 
@@ -74,9 +82,7 @@ def _missing(uri: str, name: str, fields: Mapping[str, str]) -> str | None:
                 return _missing_column(stream, fields)
             stream.seek(0)
             if stream.read(_START).lstrip().startswith(b"["):
-                return (
-                    "it is an array of JSON, and JSON lines are one object in each line, as `jq -c '.[]'` writes them"
-                )
+                return _ARRAY
             stream.seek(0)
             return _missing_field(stream, name, fields)
     except FileNotFoundError:  # whoever reads all of it says so

@@ -57,6 +57,8 @@ ABOUT = frozenset(
 """Files that describe the data beside them: those of Hugging Face's `datasets` and Hub, of Croissant, of Frictionless
 Data and of Kaggle. Other files about data (`README.md`, `LICENSE`) have endings of their own."""
 
+_ABOUT = re.compile(r"(?i)(?:readme|licen[cs]e|notice|citation)(?:\.\w{1,4})?|\.gitattributes")
+
 LISTING_BYTES = 64 << 20
 """Bytes that `snapshot.json` or a list of paths may have, inflated; Common Crawl's have 14 MB."""
 
@@ -349,6 +351,12 @@ def _sampled_files(files: Sequence[tuple[str, int, str]], wanted: float) -> Sequ
 def _sampled_shards(shards: Shards, wanted: float) -> Shards:
     chosen = sampled((Piece(shard.path, shard.start, shard.bytes) for shard in shards), wanted)
     return tuple(shard for shard in shards if (shard.path, shard.start) in chosen)
+
+
+def is_about(name: str) -> bool:
+    """Return whether a file describes the data beside it, so that nobody misses its records."""
+    own = name.rpartition("/")[2]
+    return own in ABOUT or _ABOUT.fullmatch(own) is not None
 
 
 def require_readable(uri: str, listing: Listing, fields: Mapping[str, str]) -> None:

@@ -62,7 +62,10 @@ class LocalFolder:
         try:
             return path.read_bytes(), str(path)
         except OSError as error:
-            message = f"{path} cannot be read ({error.strerror}); name the folder of a published version"
+            message = (
+                f"{path} cannot be read ({error.strerror}); name a training dataset as ROOT/NAME@latest, or the "
+                "folder of one of its versions"
+            )
             raise RecipeError(message) from error
 
     def map(self, span: Span) -> Mapped:

@@ -12,6 +12,9 @@ from pipeline_tasks.store.log_chain import ChainEntry, dataset_log, read_chain
 LATEST = "latest"
 """The newest version that is not retracted."""
 
+COMPOSE = "compose"
+"""The stage that every training dataset begins with. `recipe` has it, too, and needs more than a training machine."""
+
 _NAMED = re.compile(r"(.+)/([^/@]+)@([^/@]+)")
 
 
@@ -26,6 +29,9 @@ def folder_of(uri: str) -> str:
     root, name, version = match.groups()
     chain = read_chain(root, dataset_log(name))
     folders = {entry.number: str(entry.fields["prefix"]) for entry in chain if "prefix" in entry.fields}
+    if folders and not any(COMPOSE in entry.fields.get("manifests", ()) for entry in chain):
+        message = f"{uri}: {name} has documents of snapshots; name the training dataset that was built from them"
+        raise RecipeError(message)
     number = _newest(chain, folders) if version == LATEST else _number(version)
     if number not in folders:
         known = ", ".join(map(str, folders)) or "none"

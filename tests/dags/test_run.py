@@ -94,6 +94,15 @@ def test_a_snapshot_is_refined_with_progress_and_found_done_again(
     assert [stage["ran"] for stage in json.loads(again.stdout)["stages"].values()] == [0, 0, 0, 0]
 
 
+def test_status_names_the_dataset_that_a_run_built(tmp_path: Path, crawl: Path, refinery: Refinery) -> None:
+    assert run(tmp_path, crawl).returncode == 0
+    built = version_log.current(str(tmp_path / "root"), "small_corpus")
+    lines = refinery("status", tmp_path / "root").stdout.splitlines()
+    (line,) = [line for line in lines if line.startswith("dataset ")]
+    assert line.startswith(f"dataset small_corpus@1: 9 documents, {built.tokens:,} tokens, {built.sequences} sequence")
+    assert line.endswith(f"{tmp_path}/root/{built.prefix}")
+
+
 def test_a_recipe_whose_documents_may_be_there_twice_ends_with_documents(
     tmp_path: Path, crawl: Path, refinery: Refinery
 ) -> None:
@@ -138,7 +147,8 @@ def test_a_run_says_how_much_its_store_slowed_it_down(
 def test_a_refused_gate_ends_the_run_until_a_person_says_why_it_may_pass(
     tmp_path: Path, crawl: Path, refinery: Refinery
 ) -> None:
-    strict = RECIPE + "gates: {extract: {retention: {max_value: 0.5}, needs: {}}}\n"
+    bound = "{retention: {max_value: 0.5}, needs: {}}"
+    strict = RECIPE + f"gates: {{extract: {bound}, filter_url: {bound}}}\n"
     refused = refinery(*words(tmp_path, crawl, recipe=strict))
     assert refused.returncode == GateRefused.exit_code
     assert "the gate of extract refuses" in refused.stderr
@@ -148,7 +158,11 @@ def test_a_refused_gate_ends_the_run_until_a_person_says_why_it_may_pass(
     funnel = refinery("funnel", tmp_path / "root").stdout.splitlines()
     assert funnel[0] == "small snapshot 2026-11-19, which is not published"
     assert funnel[-1].startswith("stopped at extract (refused ")
-    passed = refinery(*words(tmp_path, crawl, "--override", "extract=a crawl of one site", recipe=strict))
+    given = ["--override", "extract=a crawl of one site"]
+    next_one = refinery(*words(tmp_path, crawl, *given, recipe=strict))
+    assert "the gate of filter_url refuses" in next_one.stderr
+    assert "--override extract='a crawl of one site'" in next_one.stderr, "it is needed again"
+    passed = refinery(*words(tmp_path, crawl, *given, "--override", "filter_url=the same", recipe=strict))
     assert passed.returncode == 0, passed.stderr
     assert "\n  slowest   " in passed.stdout
     assert "\n  warnings  " in passed.stdout

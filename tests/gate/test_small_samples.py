@@ -133,7 +133,7 @@ def test_the_page_shows_what_was_judged(tmp_path: Path) -> None:
     verdict = judged(tmp_path, kept(healthy("filter_language", 40), 0.025))
     page = (tmp_path / verdict.docs).read_text()
     assert "retention, at most" in page
-    assert "undecided, as 40 rows are too few: retention 0.025" in page
+    assert "undecided, as 40 rows are too few: retention 0.025 (at least" in page
 
 
 @pytest.mark.parametrize(("names", "rows"), [(20, 500), (200, 3_000), (1_000, 20_000)])

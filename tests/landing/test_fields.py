@@ -3,6 +3,8 @@
 import gzip
 import io
 import json
+import re
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 from pipeline_tasks.errors import BudgetExceeded, ContractError, NothingLanded, RecipeError
 from pipeline_tasks.inspect.trace import landed_header
 from pipeline_tasks.landing.formats import read_records
-from pipeline_tasks.landing.listing import land, list_snapshot
+from pipeline_tasks.landing.listing import is_about, land, list_snapshot
 from pipeline_tasks.manifest import Manifest
 from tests.refining import refined, rows
 
@@ -100,8 +102,9 @@ def test_one_file_with_text_is_enough_and_a_damaged_one_says_nothing(tmp_path: P
 
 def test_lines_of_one_array_are_refused_with_what_json_lines_are(tmp_path: Path) -> None:
     landing = folder(tmp_path, {"a.json": json.dumps(RECORDS, indent=1).encode()})
-    with pytest.raises(RecipeError, match=r"a\.json: .* array of JSON"):
+    with pytest.raises(RecipeError, match=r"a\.json: .* array of JSON") as refused:
         landed(tmp_path, landing, {})
+    assert "--text-field" not in str(refused.value)
 
 
 def test_a_field_that_records_do_not_have_is_refused_with_the_nearest(tmp_path: Path) -> None:
@@ -173,9 +176,37 @@ def test_a_csv_is_refused_by_its_name_with_a_way_out(name: str, tmp_path: Path) 
         assert word in str(refusal.value)
 
 
+def test_the_command_that_an_error_gives_converts_a_csv_with_line_breaks(tmp_path: Path) -> None:
+    """Texts have line breaks, and quotes in the names of folders are a shell's."""
+    landing = folder(tmp_path / "it's", {"a.csv": b'text,url\n"An otter\nand its cub",https://example.org/\n'})
+    with pytest.raises(NothingLanded) as refused:
+        list_snapshot(landing)
+    (command,) = re.findall(r"such as by `([^`]*)`", str(refused.value))
+    subprocess.run(["/bin/sh", "-c", command], check=True, cwd="/")
+    table = pq.read_table(f"{landing}/a.csv.parquet")
+    assert table["text"][0].as_py() == "An otter\nand its cub"
+
+
 def test_a_csv_that_is_promised_is_refused_too(tmp_path: Path) -> None:
     body = b"id,text\n1,Some text.\n"
     promise = {"files": [{"path": "a.csv", "bytes": len(body), "sha256": ""}]}
     landing = folder(tmp_path, {"a.csv": body, "snapshot.json": json.dumps(promise).encode()})
     with pytest.raises(RecipeError, match=r"a\.csv is CSV"):
         landed(tmp_path, landing, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "about"),
+    [
+        ("README.md", True),
+        ("data/dataset_infos.json", True),
+        ("LICENSE", True),
+        ("licence.txt", True),
+        (".gitattributes", True),
+        ("a.csv", False),
+        ("README.warc.gz.part", False),
+        ("readme_pages.html", False),
+    ],
+)
+def test_files_about_the_data_are_not_missed(name: str, about: bool) -> None:
+    assert is_about(name) == about

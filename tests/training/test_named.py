@@ -14,9 +14,7 @@ from pipeline_tasks.training.named import folder_of
 from tests.training_dataset import write_dataset
 
 ENTRIES: tuple[Mapping[str, Any], ...] = (
-    {"prefix": "publish/first"},
-    {"prefix": "publish/second"},
-    {"prefix": "publish/third"},
+    *({"prefix": f"publish/{name}", "manifests": {"compose": "c"}} for name in ("first", "second", "third")),
     {"retracts": [3], "reason": "spam"},
 )
 
@@ -54,6 +52,13 @@ def test_a_version_that_is_not_there_is_refused_by_name(name: str, root: str) ->
     assert f"{root}/{name}" in str(refused.value)
 
 
+def test_documents_of_snapshots_are_no_training_dataset(tmp_path: Path) -> None:
+    root = logged(str(tmp_path), [{"prefix": "publish/first", "manifests": {"ingest": "i"}}])
+    with pytest.raises(RecipeError) as refused:
+        folder_of(f"{root}/corpus@latest")
+    assert "documents of snapshots" in str(refused.value)
+
+
 def test_a_folder_is_what_it_was(tmp_path: Path) -> None:
     (tmp_path / "mine@2").mkdir()
     for uri in (str(tmp_path / "mine@2"), str(tmp_path), f"{tmp_path}/", "s3://bucket/root/publish/abc"):
@@ -71,7 +76,7 @@ def test_a_log_that_was_changed_names_no_folder(tmp_path: Path) -> None:
 
 def test_the_loader_reads_what_is_named(tmp_path: Path) -> None:
     packed = write_dataset(tmp_path, [10, 3])
-    logged(str(tmp_path), [{"prefix": str(packed.folder.relative_to(tmp_path))}])
+    logged(str(tmp_path), [{"prefix": str(packed.folder.relative_to(tmp_path)), "manifests": {"compose": "c"}}])
     named, own = TokenDataset(f"{tmp_path}/corpus@latest"), TokenDataset(str(packed.folder))
     assert named.uri == own.uri
     assert [item["index"] for item in named] == [item["index"] for item in own] != []
