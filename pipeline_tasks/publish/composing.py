@@ -59,15 +59,26 @@ def compose(root: str, name: str, selection: Versions) -> Composition:
 
     The newest version of each selected snapshot counts. What was taken down is left out by `select`, but for what was
     taken down since the dataset was last built of the same versions: that leaves behind `shuffle`, so that its mixture
-    and all shards without such a document stay as they are. RecipeError if none is selected, or snapshots were
-    published under the name. ContractError if their documents have different columns.
+    and all shards without such a document stay as they are. RecipeError if none is selected, or none has a
+    document, or snapshots were published under the name. ContractError if their documents have different columns.
     """
     version_log.require_kind(root, name, builds=True)
     versions = selected(root, selection)
+    _require_documents(name, versions)
     inputs = _inputs(root, versions)
     sections = _sections(root, selection.recipe, versions, sized=selection.cluster_sizes)
     pinned = _taken_down(root, name, _params(name, versions))
     return _committed(root, _composed(name, versions, inputs, sections, pinned), sections, versions)
+
+
+def _require_documents(name: str, versions: Sequence[Version]) -> None:
+    if not any(version.documents for version in versions):
+        snapshots = ", ".join(version.snapshot for version in versions[-version_log.NAMED :])
+        message = (
+            f"dataset {name} would be empty: no snapshot that its recipe selects has a document ({snapshots}); "
+            "`refinery funnel` shows which stage removed them"
+        )
+        raise RecipeError(message)
 
 
 def compose_again(

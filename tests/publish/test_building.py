@@ -690,3 +690,12 @@ def test_the_plan_is_kept_in_the_manifest(root: str) -> None:
     mix = manifest_of(root, published, "mix")
     rows = pa.Table.from_batches(list(read_shards(root, mix.history["plan"]))).to_pylist()
     assert rows == plan(root, recipe_of(), "local")["groups"]
+
+
+def test_snapshots_without_a_document_are_composed_to_nothing(tmp_path: Path) -> None:
+    """All stages would run on no row before anybody heard of it."""
+    facts = {"recipe": "tiny", "snapshot": "2026-11-19", "landing": "", "manifests": {"ingest": "i"}, "verdicts": {}}
+    version_log.append(str(tmp_path), {**facts, "prefix": "p", "documents": 0, "tokens": 0, "sequences": 0})
+    with pytest.raises(RecipeError, match=r"corpus would be empty: .*2026-11-19"):
+        reply("compose", root=str(tmp_path), recipe="corpus", versions=asdict(Versions("tiny")))
+    assert not (tmp_path / "compose").exists()
