@@ -23,7 +23,6 @@ from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.alerts.stages import Spending, partition_times, stage_alerts
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import JobLost
-from pipeline_tasks.landing.listing import is_about
 from pipeline_tasks.recipe import (
     BUILD,
     COMPOSE,
@@ -148,8 +147,7 @@ class Land(RequestOperator):
         history = send(HistoryRequest(**{**about, "recipe": self.recipe}))  # a trial reads that of the whole runs
         log_reply(context, LAND, reply, f"{amount(reply)}{sample_text(run, reply)}")
         for name in reply["ignored"]:
-            if not is_about(name):
-                log.warning("land  %s is no crawl file and was left out", name)
+            log.warning("land  %s is no crawl file and was left out", name)
         for name, reason in reply["skipped"]:
             log.warning("land  %s was left out: %s", name, reason)
         landed = {"manifest": reply["manifest"], "landing": reply["landing"], **history}

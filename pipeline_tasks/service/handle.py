@@ -127,7 +127,7 @@ def _land(request: LandRequest) -> Reply:
         "files": len({shard.path for shard in manifest.shards}),
         "bytes": manifest.bytes,
         "landed": {"files": len(landed.files), "bytes": sum(size for _, size, _ in landed.files)},
-        "ignored": list(landed.ignored),
+        "ignored": [name for name in landed.ignored if not listing.is_about(name)],
         "skipped": [list(entry) for entry in landed.skipped],
     }
 
