@@ -247,40 +247,40 @@ def translated(found: Mapping[str, Iterable[str]]) -> Texts:
     }
 
 
-def catalogs(files: Files, pattern: str) -> Texts:
-    """Return the strings of JSON files, whose names have the language's code as the pattern's group."""
-    found: dict[str, list[str]] = defaultdict(list)
+def by_language(files: Files, pattern: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the language and content of each file whose name has the language's code as the pattern's group."""
     for name, body in files.items():
         match = re.search(pattern, name)
         language = language_of(match[1]) if match else None
         if language:
-            found[language] += strings(json.loads(body))
+            yield language, body
+
+
+def catalogs(files: Files, pattern: str) -> Texts:
+    """Return the strings of JSON files, whose names have the language's code as the pattern's group."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for language, body in by_language(files, pattern):
+        found[language] += strings(json.loads(body))
     return translated(found)
 
 
 def message_catalogs(files: Files) -> Texts:
     """Return the messages of gettext's compiled catalogs, and what they are translated from as English."""
     found: dict[str, list[str]] = defaultdict(list)
-    for name, body in files.items():
-        match = re.search(r"/(\w+)/LC_MESSAGES/\w+\.mo$", name)
-        language = language_of(match[1]) if match else None
-        if language:
-            messages: dict[Any, str] = gettext.GNUTranslations(io.BytesIO(body))._catalog  # type: ignore[attr-defined]  # noqa: SLF001
-            found[language] += [text for key, text in messages.items() if key]
-            found["en"] += [key if isinstance(key, str) else key[0] for key in messages if key]
+    for language, body in by_language(files, r"/(\w+)/LC_MESSAGES/\w+\.mo$"):
+        messages: dict[Any, str] = gettext.GNUTranslations(io.BytesIO(body))._catalog  # type: ignore[attr-defined]  # noqa: SLF001
+        found[language] += [text for key, text in messages.items() if key]
+        found["en"] += [key if isinstance(key, str) else key[0] for key in messages if key]
     return translated(found)
 
 
 def literals(files: Files) -> Texts:
     """Return the strings of Faker's Python files by language: names of people, places and companies."""
     found: dict[str, list[str]] = defaultdict(list)
-    for name, body in files.items():
-        match = re.search(r"/providers/\w+/(\w+_\w+)/__init__\.py$", name)
-        language = language_of(match[1]) if match else None
-        if language:
-            nodes = [node.value for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Constant)]
-            texts = [text for text in nodes if isinstance(text, str) and not re.search(r"{{|#", text)]
-            found[language].append(" ".join(dict.fromkeys(texts)))
+    for language, body in by_language(files, r"/providers/\w+/(\w+_\w+)/__init__\.py$"):
+        nodes = [node.value for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Constant)]
+        texts = [text for text in nodes if isinstance(text, str) and not re.search(r"{{|#", text)]
+        found[language].append(" ".join(dict.fromkeys(texts)))
     return dict(found)
 
 
@@ -442,13 +442,10 @@ def trained(counts: Mapping[str, int]) -> str:
 def superset(files: Files) -> Texts:
     """Return the messages of Superset: JSON files with the English text as the key of one or more translations."""
     found: dict[str, list[str]] = defaultdict(list)
-    for name, body in files.items():
-        match = re.search(r"/translations/(\w+)/LC_MESSAGES/messages\.json$", name)
-        language = language_of(match[1]) if match else None
-        if language:
-            messages = json.loads(body)["locale_data"]["superset"]
-            found[language] += [text for key, texts in messages.items() if key for text in texts if text]
-            found["en"] += [key for key in messages if key]
+    for language, body in by_language(files, r"/translations/(\w+)/LC_MESSAGES/messages\.json$"):
+        messages = json.loads(body)["locale_data"]["superset"]
+        found[language] += [text for key, texts in messages.items() if key for text in texts if text]
+        found["en"] += [key for key in messages if key]
     return translated(found)
 
 

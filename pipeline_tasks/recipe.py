@@ -259,16 +259,17 @@ def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
     """Read a recipe by name, or by path when `name` ends in `.yaml`."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
     if not _is_there(path):
-        if path.parent != folder and not _other_file(name):
-            others = ", ".join(recipe_names(folder))
-            message = f"there is no file {name[:MOST_NAME]!r} of a recipe; name another, or one of {others}"
-            raise RecipeError(message)
-        names = recipe_names(folder)
-        way_out = "; for one of your own give the path of its YAML file" if path.parent == folder else ""
-        what = _other_file(name) or nearest(name, names)
-        message = f"no recipe {name[:MOST_NAME]!r}{what}; recipes are: {', '.join(names)}{way_out}"
-        raise RecipeError(message)
+        raise RecipeError(_unknown(name, recipe_names(folder), is_file=path.parent != folder))
     return parse_recipe(read_yaml(path), str(path))
+
+
+def _unknown(name: str, names: list[str], *, is_file: bool) -> str:
+    """Return the message for a name of no recipe, or of no file."""
+    other = _other_file(name)
+    if is_file and not other:
+        return f"there is no file {name[:MOST_NAME]!r} of a recipe; name another, or one of {', '.join(names)}"
+    way_out = "" if is_file else "; for one of your own give the path of its YAML file"
+    return f"no recipe {name[:MOST_NAME]!r}{other or nearest(name, names)}; recipes are: {', '.join(names)}{way_out}"
 
 
 def load_build(name: str) -> Recipe:

@@ -72,6 +72,11 @@ class RunOptions:
     builds: bool = True
     text_field: str = ""
 
+    @property
+    def ends_with_build(self) -> bool:
+        """Whether what is published is built from: not what a trial keeps."""
+        return self.builds and self.sample == 1
+
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
@@ -163,7 +168,7 @@ def run(options: RunOptions, *, json_summary: bool = False) -> int:
             override=_overrides(options, building),
         )
         facts["build"], code = _built(building, how, json_summary=json_summary)
-    elif options.builds and options.sample == 1 and not json_summary:
+    elif options.ends_with_build and not json_summary:
         sys.stdout.write(f"  no build  {_idle(recipe) or 'the version has no documents'}\n")
     if json_summary:
         sys.stdout.write(json.dumps(facts, sort_keys=True) + "\n")
@@ -175,7 +180,8 @@ def _building(recipe: Recipe, options: RunOptions) -> Recipe | None:
 
     RecipeError if one is named that cannot be made of what the run publishes.
     """
-    if not options.builds or options.sample != 1 or (_idle(recipe) and not options.build):
+    idle = _idle(recipe)
+    if not options.ends_with_build or (idle and not options.build):
         return None
     building = load_build(options.build) if options.build else default_build(recipe.name)
     if building.versions and building.versions.recipe != recipe.name:
@@ -184,7 +190,7 @@ def _building(recipe: Recipe, options: RunOptions) -> Recipe | None:
             f"{recipe.name}; name a recipe with `versions: {{recipe: {recipe.name}}}`, or none with --no-build"
         )
         raise RecipeError(message)
-    if idle := _idle(recipe):
+    if idle:
         message = f"{idle}; or end with the documents of the snapshot (--no-build)"
         raise RecipeError(message)
     return building

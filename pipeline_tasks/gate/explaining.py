@@ -47,9 +47,11 @@ def _learned(failure: Failure) -> str:
 
 
 def _undecided(undecided: Sequence[Failure]) -> str:
-    facts = {f"{failure.column} {number(failure.observed)}": _limit(failure) for failure in reversed(undecided)}
+    limits: dict[str, str] = {}
+    for failure in undecided:
+        limits.setdefault(f"{failure.column} {number(failure.observed)}", _limit(failure))
     most = max(failure.rows for failure in undecided)
-    named = ", ".join(f"{fact} ({limit})" for fact, limit in reversed(facts.items()))
+    named = ", ".join(f"{fact} ({limit})" for fact, limit in limits.items())
     return f"undecided, as {counted(most, 'row')} are too few: {named}"
 
 

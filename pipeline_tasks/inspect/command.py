@@ -141,19 +141,15 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def dataset_of(root: str, named: str) -> str:
-    """Return the training dataset that is named, else the only one of the root, else the default one."""
-    built = version_log.datasets(root)
-    return named or (built[0] if len(built) == 1 else DEFAULT_BUILD)
-
-
 def built_version(root: str, named: str) -> Version:
-    """Return the version that `NAME@NUMBER` names, else the newest of the training dataset that `dataset_of` returns.
+    """Return the version that `NAME@NUMBER` names; without a number the newest, without a name of the only dataset.
 
-    RecipeError if there is none. A number names a superseded version, too.
+    Of several datasets without a name it is the default one. RecipeError if there is none. A number names a superseded
+    version, too.
     """
     recipe, _, number = named.partition("@")
-    built, name = version_log.datasets(root), dataset_of(root, recipe)
+    built = version_log.datasets(root)
+    name = recipe or (built[0] if len(built) == 1 else DEFAULT_BUILD)
     if name not in built:
         others = f"it has {', '.join(built)}" if built else "it has none"
         message = (

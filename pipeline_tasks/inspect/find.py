@@ -76,7 +76,7 @@ def current_versions(root: str, recipe: str = "") -> list[Version]:
     """Return the newest version of a dataset, or of all; RecipeError if the named one has none."""
     if recipe:
         return [built_version(root, recipe)]
-    return [version for name in version_log.datasets(root) for version in version_log.latest_by_snapshot(root, name)]
+    return version_log.built_versions(root)
 
 
 def id_of(file: Path) -> str:

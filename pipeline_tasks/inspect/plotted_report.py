@@ -126,7 +126,7 @@ def summary(published: Published) -> Iterator[Child]:
     yield from _reasons(steps, records)
     if published.earlier:
         before = published.earlier[-1]
-        yield (f"Compared with {before.snapshot}: {_change(version.documents, before.documents)} documents.")
+        yield f"Compared with {before.snapshot}: {_change(version.documents, before.documents)} documents."
     if published.costs:
         slowest = max(published.costs, key=lambda row: row["wall_seconds"])
         usd = sum(row["cost_usd"] for row in published.costs)

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pipeline_tasks.counted import counted
+from pipeline_tasks.counted import counted, or_dash
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, recipe_of, versions_of
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, readable_runs, say, unknown_line
@@ -98,7 +98,7 @@ def status_lines(root: str, versions: Sequence[Version], notes: Mapping[str, str
         records = read_manifest(root, version.manifests["ingest"]).rows_in if "ingest" in version.manifests else 0
         yield (
             f"{version.snapshot:<20}{version.recipe:<10}{version.number:>8}{records:>10,}{version.documents:>11,}"
-            f"{version.superseded:>12,}{_tokens(version):>12}  {root}/{version.prefix}"
+            f"{version.superseded:>12,}{or_dash(version.tokens):>12}  {root}/{version.prefix}"
         )
         if version.snapshot in rest:
             yield f"{'':<20}{rest.pop(version.snapshot)}"
@@ -106,17 +106,12 @@ def status_lines(root: str, versions: Sequence[Version], notes: Mapping[str, str
         yield f"{snapshot:<20}{note}"
 
 
-def _tokens(version: Version) -> str:
-    return f"{version.tokens:,}" if version.tokens else "-"  # a snapshot has documents
-
-
 def dataset_lines(root: str, recipe: str) -> Iterator[str]:
     """Yield the newest version of every training dataset of the root but `recipe`."""
-    for name in version_log.datasets(root):
-        if name != recipe and (newest := version_log.latest_by_snapshot(root, name)[-1:]):
-            [version] = newest
+    for version in version_log.built_versions(root):
+        if version.recipe != recipe:
             counts = [counted(getattr(version, f"{noun}s"), noun) for noun in ("document", "token", "sequence")]
-            yield f"dataset {name}@{version.number}: {', '.join(counts)}, {root}/{version.prefix}"
+            yield f"dataset {version.recipe}@{version.number}: {', '.join(counts)}, {root}/{version.prefix}"
 
 
 def tokenizer_lines(root: str, recipe: str) -> Iterator[str]:

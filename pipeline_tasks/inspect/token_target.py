@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.demand import Demand, Prices, Target, demand_of, with_passed
 from pipeline_tasks.inspect.plan import CORE_HOUR, GB_MONTH, REFINE_DAYS, TOKEN_BYTES
-from pipeline_tasks.inspect.version_costs import token_bytes, tokens_per_document, version_basis, version_cost
+from pipeline_tasks.inspect.version_costs import (
+    estimated_tokens,
+    token_bytes,
+    tokens_per_document,
+    version_basis,
+    version_cost,
+)
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.stages.filter_quality import STAGE
@@ -46,9 +52,7 @@ def parse_target(written: str) -> float:
 def published_tokens(root: str, recipe: str) -> int:
     """Return the tokens that the newest versions of a recipe's snapshots are estimated to have; 0 without a build."""
     rate = tokens_per_document(root, recipe)
-    return sum(
-        version.tokens or round(version.documents * rate) for version in version_log.latest_by_snapshot(root, recipe)
-    )
+    return sum(estimated_tokens(version, rate) for version in version_log.latest_by_snapshot(root, recipe))
 
 
 def target_estimate(root: str, version: Version, tokens: float, share: float) -> TargetEstimate:

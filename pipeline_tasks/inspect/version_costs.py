@@ -106,17 +106,23 @@ def version_cost(root: str, version: Version) -> VersionCost:
 
 def tokens_of(root: str, version: Version) -> int:
     """Return the tokens of a version; of a snapshot's those that its documents are estimated to have, 0 if unknown."""
-    return version.tokens or round(version.documents * tokens_per_document(root, version.recipe))
+    return version.tokens or estimated_tokens(
+        version, tokens_per_document(root, version.recipe)
+    )  # the rate reads builds
+
+
+def estimated_tokens(version: Version, per_document: float) -> int:
+    """Return the tokens of a version, or those that its documents have at this rate."""
+    return version.tokens or round(version.documents * per_document)
 
 
 def tokens_per_document(root: str, recipe: str) -> float:
     """Return the tokens of a recipe's document on average, in the newest build of its versions; 0 if there is none."""
-    for name in version_log.datasets(root):
-        for build in version_log.latest_by_snapshot(root, name):
-            composed = read_manifest(root, build.manifests[COMPOSE]).params["versions"]
-            if recipe in {part["recipe"] for part in composed} and TOKENIZE in build.manifests:
-                tokenized = read_manifest(root, build.manifests[TOKENIZE])
-                return tokenized.tokens / tokenized.rows if tokenized.rows else 0.0
+    for build in version_log.built_versions(root):
+        composed = read_manifest(root, build.manifests[COMPOSE]).params["versions"]
+        if recipe in {part["recipe"] for part in composed} and TOKENIZE in build.manifests:
+            tokenized = read_manifest(root, build.manifests[TOKENIZE])
+            return tokenized.tokens / tokenized.rows if tokenized.rows else 0.0
     return 0.0
 
 

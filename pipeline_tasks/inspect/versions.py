@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
+from pipeline_tasks.counted import or_dash
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.publish import version_log
@@ -107,12 +108,7 @@ def table_lines(lines: Sequence[VersionLine]) -> Iterator[str]:
     for line in lines:
         row = (
             f"{line.recipe:<12}{line.number:>8}  {line.snapshot:<20}{line.state:<11}{line.documents:>13,}"
-            f"{_count(line.tokens):>19}{_count(line.sequences):>15}  {line.tokenizer[:SHOWN] or '-':<{SHOWN}}  "
+            f"{or_dash(line.tokens):>19}{or_dash(line.sequences):>15}  {line.tokenizer[:SHOWN] or '-':<{SHOWN}}  "
             f"{line.published_at[:16].replace('T', ' ')}{' (of its file)' if line.is_file_time else ''}"
         )
         yield f"{row}  {line.note}".rstrip()
-
-
-def _count(amount: int) -> str:
-    """Return an amount of tokens; a snapshot's version has none."""
-    return f"{amount:,}" if amount else "-"

@@ -24,6 +24,10 @@ _TEXTLESS = ("no_text", "field_type")
 """Errors of records that no text is read from; what is damaged otherwise says nothing about names."""
 
 _ARRAY = "it is an array of JSON, and JSON lines are one object in each line, as `jq -c '.[]'` writes them"
+_NAME_IT = (
+    "Name the field that has the text: `--text-field NAME` of `refinery run`, `text_field` of a run of the DAG, or "
+    "`fields: {text: NAME}` in the recipe, which takes url, id, date and source, too"
+)
 _HAS_TEXT = ""
 _START = 1 << 10
 
@@ -48,13 +52,7 @@ def require_text(folder: str, names: Sequence[str], fields: Mapping[str, str]) -
         if missing is not None:
             first = first or f"{folder}/{name}: {missing}"
     if first:
-        if first.endswith(_ARRAY):
-            raise RecipeError(first)
-        message = (
-            f"{first}. Name the field that has the text: `--text-field NAME` of `refinery run`, `text_field` of a run "
-            "of the DAG, or `fields: {text: NAME}` in the recipe, which takes url, id, date and source, too"
-        )
-        raise RecipeError(message)
+        raise RecipeError(first)
 
 
 def refusal_of_table(uri: str) -> str:
@@ -79,14 +77,19 @@ def _missing(uri: str, name: str, fields: Mapping[str, str]) -> str | None:
     try:
         with storage.open_landed(uri) as stream:
             if stream.read(len(parquet_rows.MAGIC)) == parquet_rows.MAGIC:
-                return _missing_column(stream, fields)
+                return _named(_missing_column(stream, fields))
             stream.seek(0)
             if stream.read(_START).lstrip().startswith(b"["):
                 return _ARRAY
             stream.seek(0)
-            return _missing_field(stream, name, fields)
+            return _named(_missing_field(stream, name, fields))
     except FileNotFoundError:  # whoever reads all of it says so
         return None
+
+
+def _named(missing: str | None) -> str | None:
+    """Return why no text is read, with the way out: another name. A file that has one, or may have, is as it was."""
+    return missing and f"{missing}. {_NAME_IT}"
 
 
 def _missing_column(stream: BinaryIO, fields: Mapping[str, str]) -> str | None:

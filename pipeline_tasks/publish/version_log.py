@@ -160,6 +160,11 @@ def datasets(root: str) -> list[str]:
     return [name for name in recipes(root) if is_build(root, name)]
 
 
+def built_versions(root: str) -> list[Version]:
+    """Return the newest version of every training dataset of a root that is not retracted."""
+    return [version for name in datasets(root) for version in latest_by_snapshot(root, name)]
+
+
 def require_kind(root: str, recipe: str, *, builds: bool) -> None:
     """Raise RecipeError if the versions of a recipe are of the other kind: of snapshots, or training datasets."""
     if versions(root, recipe) and is_build(root, recipe) != builds:

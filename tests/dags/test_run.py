@@ -33,6 +33,9 @@ stages:
 run: {partitions: 2}
 """
 
+REPEATED = RECIPE.replace("  dedup_exact: {buckets: 1}\n", "")
+"""The same, with documents that may be there twice."""
+
 
 def page(number: int) -> bytes:
     text = f"<p>The ferry number {number} leaves the harbor every morning before the fog has lifted from the water.</p>"
@@ -107,8 +110,7 @@ def test_a_recipe_whose_documents_may_be_there_twice_ends_with_documents(
     tmp_path: Path, crawl: Path, refinery: Refinery
 ) -> None:
     """The build would fail at its end: a document of a dataset has one place. So only who names one is refused."""
-    without = RECIPE.replace("  dedup_exact: {buckets: 1}\n", "")
-    command = [*words(tmp_path, crawl, recipe=without), "--build", str(tmp_path / "own.yaml")]
+    command = [*words(tmp_path, crawl, recipe=REPEATED), "--build", str(tmp_path / "own.yaml")]
     stages = "{tokenize: , select: , shuffle: , pack: }"
     (tmp_path / "own.yaml").write_text(f"name: own\nversions: {{recipe: small}}\nstages: {stages}\n")
     refused = refinery(*command)
@@ -116,7 +118,7 @@ def test_a_recipe_whose_documents_may_be_there_twice_ends_with_documents(
     assert "recipe small has no dedup_exact" in refused.stderr
     assert "--no-build" in refused.stderr
     assert not (tmp_path / "root").exists()
-    done = run(tmp_path, crawl, recipe=without)
+    done = run(tmp_path, crawl, recipe=REPEATED)
     assert done.returncode == 0, done.stderr
     assert "  no build  recipe small has no dedup_exact" in done.stdout
     assert version_log.datasets(str(tmp_path / "root")) == []

@@ -7,19 +7,10 @@ import pytest
 
 from tests.archives import response, zipped
 from tests.chain import command
-from tests.dags.test_run import page
+from tests.dags.test_run import REPEATED, page
 from tests.embedded import PLUGINS, embed
 
 pytestmark = pytest.mark.slow
-
-RECIPE = """
-name: small
-stages:
-  ingest: {}
-  extract: {method: resiliparse, min_chars: 20}
-  filter_url: {}
-run: {partitions: 2}
-"""
 
 BOTH_WAYS = """
 import json, sys
@@ -56,7 +47,7 @@ def test_a_walk_and_airflow_run_the_same_tasks_into_the_same_bytes(tmp_path: Pat
     for name in ("a", "b", "c"):
         records = [response(f"https://{name}.example.org/{number}", page(number)) for number in range(3)]
         (crawl / f"{name}.warc.gz").write_bytes(b"".join(zipped(records)))
-    (tmp_path / "small.yaml").write_text(RECIPE)
+    (tmp_path / "small.yaml").write_text(REPEATED)
     (tmp_path / "home").mkdir()
     environment = embed(tmp_path / "home")
     recipe = str(tmp_path / "small.yaml")

@@ -1,11 +1,11 @@
 """Reads the tokenizer that a build encoded its documents with."""
 
-import hashlib
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stages.tokenize.sentence_piece import suffix_of
 from pipeline_tasks.store.reading import read_history
 
@@ -23,7 +23,7 @@ class Tokenizer:
     @property
     def digest(self) -> str:
         """SHA-256 of the definition."""
-        return hashlib.sha256(self.definition).hexdigest()
+        return sha256(self.definition)
 
     @property
     def file_name(self) -> str:
