@@ -178,13 +178,14 @@ def test_a_csv_is_refused_by_its_name_with_a_way_out(name: str, tmp_path: Path) 
 
 def test_the_command_that_an_error_gives_converts_a_csv_with_line_breaks(tmp_path: Path) -> None:
     """Texts have line breaks, and quotes in the names of folders are a shell's."""
-    landing = folder(tmp_path / "it's", {"a.csv": b'text,url\n"An otter\nand its cub",https://example.org/\n'})
+    otter = b'"An otter' + b"\nand its cub" * 1_000 + b'",https://example.org/\n'
+    landing = folder(tmp_path / "it's", {"a.csv": b"text,url\n" + otter * 200})  # 2 MB: the reader cuts it into blocks
     with pytest.raises(NothingLanded) as refused:
         list_snapshot(landing)
     (command,) = re.findall(r"such as by `([^`]*)`", str(refused.value))
     subprocess.run(["/bin/sh", "-c", command], check=True, cwd="/")
     table = pq.read_table(f"{landing}/a.csv.parquet")
-    assert table["text"][0].as_py() == "An otter\nand its cub"
+    assert table["text"].to_pylist() == ["An otter" + "\nand its cub" * 1_000] * 200
 
 
 def test_a_csv_that_is_promised_is_refused_too(tmp_path: Path) -> None:
