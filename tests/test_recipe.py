@@ -265,13 +265,14 @@ def test_scores_may_decide_on_near_duplicates(column: str) -> None:
 
 def test_the_default_recipe_judges_each_language_by_bounds_of_its_own() -> None:
     params = bind(stage_card("filter_quality"), load_recipe("web").step("filter_quality").params)
-    assert params.packs == "fineweb2"
+    assert (params.packs, params.edit) == ("web", False)
 
 
 def test_fineweb_en_counts_words_and_near_duplicates_as_fineweb() -> None:
     recipe = load_recipe("fineweb_en")
     quality = bind(stage_card("filter_quality"), recipe.step("filter_quality").params)
     assert (quality.profiles, quality.words, quality.packs, quality.limits) == (FINEWEB, "spacy", "none", {})
+    assert quality.edit
     near = bind(stage_card("dedup_minhash"), recipe.step("dedup_minhash").params)
     assert (near.ngram, near.bands, near.rows, near.threshold) == (5, 14, 8, 0)
 

@@ -43,7 +43,7 @@ stages:
 RECIPES = {
     "defaults": """
   filter_language: {{keep: [en, de, fr, es, it, pt, ru, ja, zh], threshold: 0.5}}
-  filter_quality: {{packs: fineweb2, edit_spans: true}}
+  filter_quality: {{packs: fineweb2, edit: true}}
   dedup_url: {{}}
   dedup_exact: {{}}
   dedup_minhash: {{}}
@@ -57,7 +57,7 @@ RECIPES = {
   filter_quality:
     profiles: [gopher_repetition, gopher_quality, c4, fineweb, c4_badwords, c4_paragraphs]
     words: spacy
-    edit_spans: true
+    edit: true
     c4_badwords: {{bad_words: {{en: {list}}}}}
   dedup_exact: {{}}
   dedup_minhash: {{shingle: char, similarity: containment, edges_in_memory: 1}}
@@ -69,7 +69,7 @@ RECIPES = {
   filter_quality:
     profiles: [cc_net, dclm, dolma, nemo, seeds]
     words: unicode
-    edit_spans: true
+    edit: true
 """,
 }
 

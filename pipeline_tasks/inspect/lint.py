@@ -286,7 +286,7 @@ def _computation(decision: Decision) -> object:
     files: dict[str, str] = {}
     for card, limits, _ in filter_quality.resolve_profiles(*decision):
         files |= {str(path): _content(path) for path in (card.resources(limits) if card.resources else ())}
-    return repoint(replace(filter_quality.measures_of(*decision), edit_spans=False), files)
+    return repoint(replace(filter_quality.measures_of(*decision), edit=False), files)
 
 
 def _content(path: str) -> str:

@@ -71,7 +71,7 @@ class Measures:
     words: str
     limits: Mapping[str, Mapping[str, Any]]
     stop_words: Mapping[str, Mapping[str, tuple[str, ...]]]
-    edit_spans: bool
+    edit: bool
 
 
 WORDS = {"split": 0, "unicode": 1, "spacy": 3}
@@ -82,8 +82,11 @@ WORDS = {"split": 0, "unicode": 1, "spacy": 3}
 class Params:
     """Which profiles judge, in order, and bounds that differ from theirs.
 
-    A profile gets the text as the profiles before it left it: `c4`, `dclm` and `cc_net` remove lines, and later
-    profiles judge the rest. `gopher_quality`, `gopher_repetition`, `c4` and `fineweb` are FineWeb's; the others each
+    A profile judges the text as the profiles before it left it: `c4`, `dclm` and `cc_net` leave lines out, and later
+    profiles judge the rest. With `edit` a kept text becomes what they left, as in their sources, and column
+    `edit_spans` lists what was removed: rule, and first and last code point (exclusive) of the text as that profile
+    got it. Without `edit` a kept text stays whole: rules on lines were made for prose, and take headings, terms, code
+    and blank lines as well. `gopher_quality`, `gopher_repetition`, `c4` and `fineweb` are FineWeb's; the others each
     compute the functions of their own source (docs/reference/profiles.md).
 
     `words` is `split` (white space; the default, because prose about software is full of symbols, and a tokenizer
@@ -97,8 +100,7 @@ class Params:
 
     `packs` are the exceptions of single languages: `builtin` lets a language skip the rules that its writing does not
     fit, `fineweb2` has FineWeb-2's bounds and stop words for 30 languages, `none` has no exceptions; or the path of a
-    file of your own (docs/reference/profiles.md). With `edit_spans`, the column of that name lists what profiles
-    removed from a kept text: rule, and first and last code point (exclusive) of the text as that profile got it.
+    file of your own (docs/reference/profiles.md).
     """
 
     profiles: tuple[str, ...] = FINEWEB
@@ -107,7 +109,7 @@ class Params:
         default_factory=dict, metadata={"keys": {name: card.limits for name, card in FILTERS.items()}}
     )
     packs: FilePath = BUILTIN
-    edit_spans: bool = False
+    edit: bool = False
 
     def __post_init__(self) -> None:
         """Raise RecipeError for an unknown profile or set of packs, naming the nearest, or for a missing list."""
@@ -132,10 +134,9 @@ def resources(params: Params) -> tuple[FilePath, ...]:
 
     RecipeError if the packs name an unknown profile, bound or language.
     """
-    path = FilePath(packs.path_of(params.packs))
-    if os.path.lexists(path):  # the caller reads the digest and names the missing file
+    if os.path.lexists(packs.path_of(params.packs)):  # the caller reads the digest and names the missing file
         packs.load(params.packs, FILTERS)
-    return (*params.resources(), path) if path else params.resources()
+    return (*params.resources(), *map(FilePath, packs.paths_of(params.packs)))
 
 
 def check_files(params: Params) -> None:
@@ -155,7 +156,7 @@ def signals_column(profile: str) -> str:
 def filter_texts(batches: Batches, *, params: Params) -> Batches:
     """Append the signals of each profile, and reject each row that fails a rule, with all failed rules as evidence.
 
-    Kept rows get the text that the profiles left, and its `chars`; rejected rows keep their text as it was.
+    With `edit` kept rows get the text that the profiles left, and its `chars`. All others keep their text as it was.
     The id stays that of the text as extracted.
     """
     measures = measures_of(params, packs.load(params.packs, FILTERS))
@@ -169,11 +170,11 @@ def measures_of(params: Params, loaded: packs.Packs) -> Measures:
         own = params.limits_of(card.name)
         limits[card.name] = {name: limit for name, limit in asdict(own).items() if name not in card.bounds}
         lists[card.name] = packs.stop_word_lists(card, own, loaded)
-    return Measures(params.profiles, params.words, limits, lists, params.edit_spans)
+    return Measures(params.profiles, params.words, limits, lists, params.edit)
 
 
 def measure_texts(batches: Batches, *, measures: Measures) -> Batches:
-    """Append the signals of each profile, and what the profiles leave of each text; nothing is decided.
+    """Append the signals of each profile, and with `edit` what they leave of each text; nothing is decided.
 
     A profile gets the texts as the profiles before it left them.
     """
@@ -182,11 +183,11 @@ def measure_texts(batches: Batches, *, measures: Measures) -> Batches:
         card = packs.with_stop_words(FILTERS[name], measures.stop_words[name])
         profiles.append((card, card.limits(**measures.limits[name])))
     for batch in batches:
-        yield _measured(batch, profiles, WORDS[measures.words], edit_spans=measures.edit_spans)
+        yield _measured(batch, profiles, WORDS[measures.words], edit=measures.edit)
 
 
 def _measured(
-    batch: pa.RecordBatch, profiles: Sequence[tuple[Filter, Any]], words: int, *, edit_spans: bool
+    batch: pa.RecordBatch, profiles: Sequence[tuple[Filter, Any]], words: int, *, edit: bool
 ) -> pa.RecordBatch:
     texts, languages = batch.column("text"), batch.column("language")
     edits: list[Edit] = []
@@ -197,10 +198,15 @@ def _measured(
         if computed.texts is not texts:
             edits.append(Edit(card, limits, texts, computed))
         texts = computed.texts
+    return _with_measured_edits(batch, texts, edits) if edit else batch
+
+
+def _with_measured_edits(batch: pa.RecordBatch, texts: pa.Array, edits: list[Edit]) -> pa.RecordBatch:
+    """Return `batch` with what the profiles left of each text, its length, and what they removed."""
     batch = replace_column(batch, EDITED, _edited(batch.column("text"), texts))
     chars = pc.if_else(pc.is_valid(batch.column(EDITED)), pc.utf8_length(texts).cast(pa.int64()), NO_CHARS)
     batch = replace_column(batch, EDITED_CHARS, chars)
-    return replace_column(batch, EDITED_SPANS, _edit_spans(edits, batch.num_rows)) if edit_spans else batch
+    return replace_column(batch, EDITED_SPANS, _edit_spans(edits, batch.num_rows))
 
 
 NO_CHARS = pa.nulls(1, pa.int64())[0]
@@ -214,7 +220,7 @@ def _edited(before: pa.Array, after: pa.Array) -> pa.Array:
 
 
 def decide(measured: Batches, *, params: Params) -> Batches:
-    """Reject each row whose signals fail a rule; give kept rows the texts that the profiles left."""
+    """Reject each row whose signals fail a rule; give kept rows the texts that the profiles left, where measured."""
     loaded = packs.load(params.packs, FILTERS)
     profiles = resolve_profiles(params, loaded)
     for batch in measured:
@@ -245,10 +251,12 @@ def _decided(batch: pa.RecordBatch, profiles: list[Profile], columns: npt.NDArra
     for card, _, bounds in profiles:
         _collect_failures(card, bounds[:, columns], batch.column(signals_column(card.name)), failures)
     kept = pa.array([not failed for failed in failures], pa.bool_())
-    spans = _kept_spans(batch, kept)
-    batch = _with_edits(batch, kept)
-    measured = [name for name in (EDITED, EDITED_CHARS, EDITED_SPANS) if name in batch.schema.names]
-    batch = replace_column(batch.drop_columns(measured), SPANS.name, spans)
+    if EDITED in batch.schema.names:
+        spans = _kept_spans(batch, kept)
+        batch = _with_edits(batch, kept).drop_columns([EDITED, EDITED_CHARS, EDITED_SPANS])
+    else:
+        spans = pa.array([[]] * batch.num_rows, SPANS.type)
+    batch = replace_column(batch, SPANS.name, spans)
     reasons = pa.array([failed[0]["rule"] if failed else None for failed in failures], pa.string())
     return reject(batch, reasons, pa.array([_evidence(failed) for failed in failures], pa.string()))
 
@@ -267,10 +275,8 @@ def _with_edits(batch: pa.RecordBatch, kept: pa.Array) -> pa.RecordBatch:
 
 
 def _kept_spans(batch: pa.RecordBatch, kept: pa.Array) -> pa.Array:
-    """Return the removed spans of kept rows; an empty list for any other row, and where none were traced."""
+    """Return the removed spans of kept rows; an empty list for any other row."""
     none = pa.array([[]] * batch.num_rows, SPANS.type)
-    if EDITED_SPANS not in batch.schema.names:
-        return none
     return pc.if_else(kept, batch.column(EDITED_SPANS).cast(SPANS.type), none)
 
 
@@ -324,7 +330,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     columns = (*map(signals_column, dict.fromkeys(params.profiles)), EDITED, EDITED_CHARS, EDITED_SPANS)
     shared = Layer(reads=("text", "language"), stores=columns, shared=True)
     measured = on.map(partial(measure_texts, measures=measures), shards, layer=shared)
-    layer = Layer(reads=("language", *columns), stores=(SPANS.name,), changes=("text", "chars"))
+    changes = ("text", "chars") if params.edit else ()
+    layer = Layer(reads=("language", *columns), stores=(SPANS.name,), changes=changes)
     return on.map(partial(decide, params=params), measured, layer=layer)
 
 
@@ -337,7 +344,7 @@ STAGE = Stage(
     reads=pa.schema([DOCUMENT.field("text"), DOCUMENT.field("chars"), pa.field("language", pa.string())]),
     writes=pa.schema([*DOCUMENT, pa.field("language", pa.string()), SPANS]),
     writes_for=writes_for,
-    version=9,
+    version=10,
     splits=True,
     profiled=("chars", "language"),
     reasons=tuple(card.reason(rule) for card in FILTERS.values() for rule in card.rules),

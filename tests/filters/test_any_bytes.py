@@ -85,7 +85,7 @@ def test_odd_texts_have_the_same_signals_in_any_order(card: Filter, words: int, 
 @given(rows=st.lists(st.tuples(ODD, st.sampled_from(LANGUAGES)), min_size=1, max_size=5), at=st.integers(0, 5))
 def test_verdicts_are_the_same_alone_or_in_company(packs: str, rows: list[tuple[str, str | None]], at: int) -> None:
     profiles = tuple(name for name in FILTERS if name != "c4_badwords")
-    params = Params(profiles=profiles, packs=packs, edit_spans=True)  # type: ignore[arg-type]
+    params = Params(profiles=profiles, packs=packs, edit=True)  # type: ignore[arg-type]
 
     def judged(some: list[tuple[str, str | None]]) -> list[dict[str, object]]:
         docs = documents([text for text, _ in some], language=pa.array([language for _, language in some], pa.string()))

@@ -14,7 +14,7 @@ from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import fails, packs
 from pipeline_tasks.filters.packs import ANY, SETS, Pack, load
-from pipeline_tasks.stages.filter_quality import FILTERS, STAGE, Params, filter_texts, resources
+from pipeline_tasks.stages.filter_quality import FILTERS, FINEWEB, STAGE, Params, filter_texts, resources
 from pipeline_tasks.text.signals import stop_words
 from pipeline_tasks.text.words.languages import UNSPACED
 from tests.documents import documents
@@ -41,7 +41,7 @@ def reasons(text: str, language: str | None, **params: object) -> set[str]:
 def test_our_own_sets_are_sound(name: str) -> None:
     read = load(name, FILTERS)
     assert set(UNSPACED) < set(read)
-    assert read["en"] == Pack()
+    assert read["en"].stop_words == ()
     for code in UNSPACED:
         assert read[code].bounds["gopher_quality"]["min_stop_words"] is None
 
@@ -148,7 +148,51 @@ def test_the_content_of_packs_is_identity(tmp_path: Path) -> None:
         fingerprints.append(refined(tmp_path, "filter_quality", parent, {"packs": str(path)})[1].fingerprint)
     named = [refined(tmp_path, "filter_quality", parent, {"packs": name})[1].fingerprint for name in (*SETS, "none")]
     assert fingerprints[0] == fingerprints[2] != fingerprints[1]
-    assert len({*fingerprints, *named}) == 5
+    assert len({*fingerprints, *named}) == 2 + len(named)
+
+
+def test_a_file_starts_from_its_base_and_the_looser_bound_holds(tmp_path: Path) -> None:
+    base = "base: fineweb2\n"
+    assert load(written(tmp_path, base), FILTERS) == load("fineweb2", FILTERS)
+    german = load("fineweb2", FILTERS)["de"].bounds["gopher_quality"]["max_avg_word_length"]
+    lax = "loosen: {gopher_quality: {max_avg_word_length: 14, min_doc_words: 60, min_avg_word_length: null}}\n"
+    read = load(written(tmp_path, f"{base}{lax}fr: {{gopher_quality: {{max_avg_word_length: 9}}}}\n"), FILTERS)
+    limits = {code: read[code].bounds["gopher_quality"] for code in ("de", "fr", "en", "km", ANY)}
+    assert [limits[code]["max_avg_word_length"] for code in limits] == [german, 14, 14, None, 14]
+    assert {of["min_doc_words"] for of in limits.values()} == {50}  # its own, 50 words, is the looser one
+    assert {of["min_avg_word_length"] for of in limits.values()} == {None}
+    assert (read["de"].stop_words, read["fr"].stop_words) == (load("fineweb2", FILTERS)["de"].stop_words, ())
+
+
+def test_bounds_are_loosened_without_a_base(tmp_path: Path) -> None:
+    path = written(tmp_path, "loosen: {gopher_quality: {min_doc_words: 3, min_stop_words: 0}}")
+    assert reasons("Four words are enough", "fr", packs=path) == set()
+    assert reasons("Two words", "fr", packs=path) == {"short_doc"}
+
+
+@pytest.mark.parametrize("base", ["fineweb3", "packs.yaml", "[builtin]"])
+def test_a_base_is_a_set_of_ours(tmp_path: Path, base: str) -> None:
+    path = written(tmp_path, f"base: {base}")
+    with pytest.raises(RecipeError, match=re.escape(path) + ".*base.*'builtin|fineweb2'"):
+        resources(Params(packs=path))  # type: ignore[arg-type]
+
+
+def test_the_content_of_a_base_is_identity(tmp_path: Path) -> None:
+    path = written(tmp_path, "base: fineweb2\n")
+    assert resources(Params(packs=path)) == (path, packs.path_of("fineweb2"))  # type: ignore[arg-type]
+
+
+def test_no_bound_of_the_set_web_is_stricter_than_that_of_fineweb2() -> None:
+    ours, theirs = load("web", FILTERS), load("fineweb2", FILTERS)
+    assert set(ours) == set(theirs)
+    compared = 0
+    for card in (FILTERS[name] for name in FINEWEB):
+        both = [packs.bounds_table(card, card.limits(), {code: of[code] for code in theirs}) for of in (ours, theirs)]
+        for rule, own, other in zip(card.rules, *both, strict=True):
+            stricter = own < other if rule.side == "max" else own > other
+            assert not (stricter | (np.isnan(other) & ~np.isnan(own))).any(), rule
+            compared += 1
+    assert compared > 25
 
 
 def test_missing_packs_are_refused(tmp_path: Path) -> None:

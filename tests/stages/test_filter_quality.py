@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, SchemaBroken
@@ -59,17 +61,43 @@ def test_prose_is_kept_whole() -> None:
     assert kept["text"].to_pylist() == [PROSE]
 
 
-def test_c4_edits_the_text_that_is_kept_and_later_profiles_judge_the_rest() -> None:
-    kept = judged([f"Home\n{PROSE}\nAbout us"])
-    assert kept["text"].to_pylist() == [PROSE]
-    assert kept["chars"].to_pylist() == [len(PROSE)]
+def test_later_profiles_judge_what_c4_leaves_and_the_text_stays_whole_unless_edits_are_asked_for() -> None:
+    text = f"Home\n{PROSE}\nAbout us"
+    kept, edited = judged([text]), judged([text], edit=True)
+    assert (kept["text"].to_pylist(), edited["text"].to_pylist()) == ([text], [PROSE])
+    assert (kept["chars"].to_pylist(), edited["chars"].to_pylist()) == ([len(text)], [len(PROSE)])
+    assert (kept["edit_spans"].to_pylist(), len(edited["edit_spans"][0])) == ([[]], 3)
+    assert kept["signals_fineweb"] == edited["signals_fineweb"]
     line_rules, prose = kept["signals_c4"][0].as_py(), kept["signals_fineweb"][0].as_py()
     assert (line_rules["lines"], line_rules["few_words_lines"], prose["prose_lines"]) == (10, 2, 8)
 
 
+BLOCKS = st.sampled_from(
+    [
+        PROSE,
+        "Heading",
+        "--force",
+        "    def run():\n        return 1",
+        "| a | b |\n| 1 | 2 |",
+        "- one\n- two",
+        "\tx = {}",
+        "",
+    ]
+)
+
+
+@given(st.lists(BLOCKS, min_size=1, max_size=8), st.sampled_from(["\n", "\n\n", "\n\n\n"]))
+def test_no_profile_takes_structure_from_a_kept_text(blocks: list[str], gap: str) -> None:
+    text = gap.join([PROSE, *blocks])
+    out = judged([text], profiles=("c4", "cc_net", "gopher_quality"), c4={"max_curly_brackets": 99})
+    assert out["reason"].to_pylist() == [None]
+    assert out["text"].to_pylist() == [text]
+    assert out["chars"].to_pylist() == [len(text)]
+
+
 def test_a_rejected_text_is_not_edited() -> None:
     text = f"Home\n{PROSE}\nThe end of {{all}} things."
-    rejected = judged([text])
+    rejected = judged([text], edit=True)
     assert rejected["reason"].to_pylist() == ["c4:curly_bracket"]
     assert rejected["text"].to_pylist() == [text]
 
@@ -212,7 +240,7 @@ def test_each_profile_keeps_prose_and_gives_reasons_of_its_own(profile: str) -> 
 
 
 def test_dclm_removes_furniture_and_rejects_texts_that_are_mostly_furniture() -> None:
-    assert judged([f"HOME\n{PROSE}\n12 likes"], profiles=("dclm",))["text"].to_pylist() == [PROSE]
+    assert judged([f"HOME\n{PROSE}\n12 likes"], profiles=("dclm",), edit=True)["text"].to_pylist() == [PROSE]
     buttons = "\n".join(f"Button{number}" for number in range(20))
     assert rules(f"{PROSE}\n{buttons}", profiles=("dclm",)) == ["dclm:removed_words"]
 

@@ -33,8 +33,8 @@ TEXTS = (ENGLISH, GERMAN, MENU, "word " * 20)
 
 CHANGES: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "filter_quality": (
-        {"edit_spans": True, "limits": {"gopher_quality": {"min_doc_words": 5}, "c4": {"min_num_sentences": 1}}},
-        {"edit_spans": True, "limits": {"gopher_quality": {"min_doc_words": 33}, "c4": {"min_num_sentences": 3}}},
+        {"edit": True, "limits": {"gopher_quality": {"min_doc_words": 5}, "c4": {"min_num_sentences": 1}}},
+        {"edit": True, "limits": {"gopher_quality": {"min_doc_words": 33}, "c4": {"min_num_sentences": 3}}},
     ),
     "filter_language": ({"keep": ["en"], "threshold": 0.3}, {"keep": ["en", "de"], "threshold": 0.5}),
     "score_quality": ({"minimum": 0.1, "minima": {}}, {"minimum": 0.6, "weights": {"length": 1.0, "density": 0.5}}),

@@ -2,7 +2,8 @@
 
 A file of packs is YAML: language code of ISO 639 -> profile -> bound. `any` is the entry of every language without one
 of its own. A bound of null switches the rule off. `stop_words` is on the level of the profiles, and `source` names the
-file that an entry's numbers come from.
+file that an entry's numbers come from. `base` names a set whose entries the file starts from; `loosen` has bounds that
+no language may be stricter than.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.binding import written_fields
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.filters import Computed, Filter, Floats, StopWords
+from pipeline_tasks.filters import Computed, Filter, Floats, Rule, StopWords
 from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.words.language_codes import SHORT
 from pipeline_tasks.text.words.languages import word_rules
@@ -27,8 +28,11 @@ from pipeline_tasks.yaml_file import read_yaml
 
 ANY = "any"
 NONE = "none"
-SETS = ("builtin", "fineweb2")
-"""Files of this folder by name: rules that languages skip (`builtin`), FineWeb-2's bounds and stop words."""
+SETS = ("builtin", "fineweb2", "web")
+"""Files of this folder by name: rules that languages skip (`builtin`), FineWeb-2's bounds and stop words, and these
+with the looser bounds of the recipes `web` and `web_en`."""
+
+BASE, LOOSEN = "base", "loosen"
 
 OUTSIDE = frozenset(("sh", "eml"))
 """Labels of lid.176 that are not codes of ISO 639."""
@@ -53,6 +57,20 @@ def path_of(packs: str) -> str:
     return "" if packs == NONE else packs
 
 
+def paths_of(packs: str) -> tuple[str, ...]:
+    """Return the files whose content decides the packs of a recipe: its own, and the `base` that it names."""
+    path = path_of(packs)
+    if not path or not Path(path).exists():  # the caller reads the digest and names the missing file
+        return (path,) if path else ()
+    base = _mapping(read_yaml(Path(path)), path).get(BASE)
+    return (path,) if base is None else (path, _base_path(base, path))
+
+
+def _base_path(base: object, where: str) -> str:
+    _known(base, SETS, f"{where}: {BASE}: no set of packs")
+    return path_of(str(base))
+
+
 def load(packs: str, cards: Mapping[str, Filter]) -> Packs:
     """Read the packs that a recipe names: a set, `none`, or a path.
 
@@ -63,10 +81,35 @@ def load(packs: str, cards: Mapping[str, Filter]) -> Packs:
 
 
 def _read(path: str, cards: tuple[Filter, ...]) -> Packs:
-    raw = read_yaml(Path(path))
+    entries = dict(_mapping(read_yaml(Path(path)), path))
     named = {card.name: card for card in cards}
-    entries = _mapping(raw, path)
-    return {known_language(code, path): _pack(entry, named, f"{path}: {code}") for code, entry in entries.items()}
+    base, loosen = entries.pop(BASE, None), entries.pop(LOOSEN, {})
+    read = dict(_read(_base_path(base, path), cards)) if base is not None else {}
+    read |= {known_language(code, path): _pack(entry, named, f"{path}: {code}") for code, entry in entries.items()}
+    if not loosen:
+        return read
+    loosest = _pack(loosen, named, f"{path}: {LOOSEN}").bounds
+    return {code: _loosened(pack, loosest, named) for code, pack in ({ANY: Pack()} | read).items()}
+
+
+def _loosened(pack: Pack, loosest: Mapping[str, Mapping[str, float | None]], cards: Mapping[str, Filter]) -> Pack:
+    """Return a pack none of whose bounds is stricter than `loosest`: the looser of both, null if either is."""
+    bounds = dict(pack.bounds)
+    for profile, limits in loosest.items():
+        stored = pack.bounds.get(profile, {})
+        own = {**asdict(cards[profile].limits()), **stored}
+        rules = [rule for rule in cards[profile].rules if rule.limit in limits]
+        bounds[profile] = {
+            **stored,
+            **{rule.limit: _looser(rule, own[rule.limit], limits[rule.limit]) for rule in rules},
+        }
+    return replace(pack, bounds=bounds)
+
+
+def _looser(rule: Rule, one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return None
+    return max(one, other) if rule.side == "max" else min(one, other)
 
 
 def known_language(code: object, where: str) -> str:
