@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.stages.dedup_minhash.params import Params
 from pipeline_tasks.store.reading import read_history
 from pipeline_tasks.text.near import minhash, ranking, shingles
 from tests import refining
@@ -136,7 +137,7 @@ def clusters(ids: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[set[s
 def winners(table: pa.Table, params: Mapping[str, Any]) -> set[str]:
     """What one deduplication of everything must keep: the first by policy of every component."""
     policy = ranking.Policy(
-        tuple(params.get("policy", ("oldest", "lowest_id"))),
+        tuple(params.get("policy", Params().policy)),
         tuple(params.get("sources", ())),
         params.get("quality", "score"),
     )

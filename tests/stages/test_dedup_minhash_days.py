@@ -68,6 +68,22 @@ def test_days_in_any_cut_keep_what_one_batch_keeps(
         assert run.dataset == days.winners(table, params)
 
 
+def test_the_newest_state_of_a_page_supersedes_the_one_before_and_a_longer_address_loses(tmp_path: Path) -> None:
+    words = [f"w{number}" for number in range(60)]
+    texts = [" ".join([*words, *([f"v{state}"] if state else [])]) for state in range(4)]
+    urls = ["https://a.org/page", "https://a.org/page/print", "http://a.org/page/?utm_source=x", "https://a.org/page/2"]
+    table = documents(texts, urls)
+    dates = pa.array([f"2026-11-2{state}" for state in range(4)], pa.string())
+    table = table.set_column(table.schema.get_field_index("crawled_at"), "crawled_at", dates)
+    ids = table.column("id").to_pylist()
+    run = days.Days(tmp_path, {"buckets": 2})
+    for name, first, count in (("d1", 0, 2), ("d2", 2, 1), ("d3", 3, 1)):
+        run.add(name, table.slice(first, count))
+    assert [[row["id"] for row in days.superseded(tmp_path, of)] for of in run.manifests] == [[], [ids[0]], []]
+    assert run.dataset == {ids[2]}
+    assert [row["proof"]["by"] for row in days.removed(tmp_path, run.manifests[0])] == ["url"]
+
+
 # --- The development corpus -----------------------------------------------------------------------------------
 
 

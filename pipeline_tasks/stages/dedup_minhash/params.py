@@ -25,9 +25,10 @@ class Params:
     `bands` bands agree: with probability 1 - (1 - J**rows)**bands at Jaccard similarity J (14 x 8 as FineWeb: 0.92 at
     0.8, 0.56 at 0.7). A candidate pair is an edge only when its exact `similarity` is at least `threshold`: `jaccard`,
     or `containment`, the share of the smaller set that is in the larger one. A threshold of 0 turns verification off.
-    Of each connected cluster, over all snapshots, the first document by `policy` is kept: an ordered list of `quality`
-    (highest value of the column `quality`), `newest`, `oldest`, `longest`, `source` (first of `sources` that is the
-    document's source or the end of its host) and `lowest_id`, which always breaks the last tie. No snapshot is
+    Of each connected cluster, over all snapshots, the first document by `policy` is kept: an ordered list of `url`
+    (shortest address; states of a page have the same), `quality` (highest value of the column `quality`), `newest`,
+    `oldest`, `longest`, `source` (first of `sources` that is the document's source or the end of its host) and
+    `lowest_id`, which always breaks the last tie. So by default the newest state of a page stays. No snapshot is
     privileged: an earlier winner that is no longer the first is superseded, and the next version lists it.
     Members of a band are compared by stars, then pair by pair, until all that are not connected were compared, for at
     most `rounds` rounds of at most `pairs` comparisons per band (or one per new member, where that is more). Bands
@@ -44,7 +45,7 @@ class Params:
     rows: Annotated[int, Range(1, 1000)] = 8
     threshold: Ratio = 0.8
     similarity: Literal["jaccard", "containment"] = "jaccard"
-    policy: tuple[str, ...] = ("oldest", "lowest_id")
+    policy: tuple[str, ...] = ("url", "newest", "lowest_id")
     sources: tuple[str, ...] = ()
     quality: str = "score"
     seed: Seed = 1

@@ -9,12 +9,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.text.base.buffers import views
+from pipeline_tasks.text.base.compiled import compiled
+from pipeline_tasks.text.base.eight_bytes import hash_bytes
 from pipeline_tasks.text.base.tables import combined
 from pipeline_tasks.text.base.timestamps import sortable_timestamps
+from pipeline_tasks.text.urls.keys import keys
+from pipeline_tasks.text.urls.tracking import TRACKING
 
 pc: Any = pyarrow.compute
 
-POLICIES = ("quality", "newest", "oldest", "longest", "source", "lowest_id")
+POLICIES = ("url", "quality", "newest", "oldest", "longest", "source", "lowest_id")
 DIGITS = 16
 """Hex digits of each preference in a rank: a whole 64-bit number, so that ranks sort as text."""
 
@@ -30,14 +35,18 @@ NODE = pa.struct(
 
 _LAST = np.uint64(0xFFFFFFFFFFFFFFFF)
 _SIGN = np.uint64(1 << 63)
+HASH_BITS, LONGEST = np.uint64(48), np.uint64(0xFFFE)
+"""A rank of an address is its length in 16 bits, then 48 bits of its hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Preferences, most important first; the last tie is always broken by id.
 
-    `quality` prefers the highest value of the column `quality`, `newest` and `oldest` go by crawl date, `longest` by
-    characters, `source` by the first entry of `sources` that is the document's source or the end of its host.
+    `url` prefers the shortest address, which all states of a page share (`text.urls.keys`); `newest` after it decides
+    between them. `quality` prefers the highest value of the column `quality`, `newest` and `oldest` go by crawl date,
+    `longest` by characters, `source` by the first entry of `sources` that is the document's source or the end of its
+    host.
     """
 
     order: tuple[str, ...]
@@ -46,6 +55,7 @@ class Policy:
 
 
 RANKED = {
+    "url": ("url",),
     "newest": ("crawled_at",),
     "oldest": ("crawled_at",),
     "longest": ("chars",),
@@ -120,6 +130,8 @@ def _rank(batch: pa.RecordBatch, preference: str, policy: Policy) -> npt.NDArray
         return _descending(batch.column("chars").fill_null(0))
     if preference == "source":
         return _place_in(batch, policy.sources)
+    if preference == "url":
+        return _addresses(batch.column("url"))
     if preference == "quality":
         return _scores(batch.column(policy.quality))
     dates = sortable_timestamps(batch.column("crawled_at"))
@@ -141,6 +153,22 @@ def _scores(column: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 -- an Arrow 
     bits = np.ascontiguousarray(values).view(np.uint64)
     ascending = np.where(bits & _SIGN, ~bits, bits | _SIGN)
     return np.where(np.isnan(values), _LAST, _LAST - ascending)
+
+
+def _addresses(urls: pa.Array) -> npt.NDArray[np.uint64]:
+    """Return ranks that sort short addresses first, those of equal length by their hash, and none last."""
+    addresses = keys(urls, TRACKING)
+    lengths = np.minimum(_numbers(pc.fill_null(pc.binary_length(addresses), 0)), LONGEST)
+    hashes = np.empty(len(addresses), np.uint64)
+    _hash_texts(*views(addresses.fill_null("")), hashes)
+    ranks = (lengths << HASH_BITS) | (hashes >> (np.uint64(64) - HASH_BITS))
+    return np.where(addresses.is_null().to_numpy(zero_copy_only=False), _LAST, ranks)
+
+
+@compiled
+def _hash_texts(offsets, data, hashes):
+    for row in range(len(hashes)):
+        hashes[row] = hash_bytes(data, offsets[row], offsets[row + 1])
 
 
 def _place_in(batch: pa.RecordBatch, sources: Sequence[str]) -> npt.NDArray[np.uint64]:

@@ -58,6 +58,22 @@ def test_sources_rank_by_their_place_in_the_list() -> None:
     assert order(Policy(("source",), ("books", "a.org", "b.org")), url=urls, source=sources) == [3, 1, 0, 4, 2]
 
 
+def test_the_shortest_address_ranks_first_and_states_of_a_page_are_equal() -> None:
+    page = ["https://a.org/page?utm_source=x", "http://A.org/page/", "https://a.org/page"]
+    urls = pa.array([None, "https://a.org/page/print", *page, "https://a.org"], pa.string())
+    assert order(Policy(("url",)), url=urls) == [5, 2, 3, 4, 1, 0]
+    dates = pa.array(["2026-11-25", "2026-11-24", "2026-11-20", "2026-11-22", "2026-11-21", "2026-11-19"], pa.string())
+    assert order(Policy(("url", "newest")), url=urls, crawled_at=dates) == [5, 3, 4, 2, 1, 0]
+
+
+@given(st.lists(st.text("ab/", max_size=3), max_size=8))
+def test_addresses_of_one_length_have_an_order_of_their_own(paths: list[str]) -> None:
+    urls = [f"https://x.org/{path}" for path in paths]
+    ranked = order(Policy(("url",)), url=pa.array(urls, pa.string())) if urls else []
+    again = order(Policy(("url",)), url=pa.array([urls[row] for row in ranked], pa.string())) if urls else []
+    assert again == list(range(len(urls)))
+
+
 def test_a_node_has_the_document_and_the_preference_that_decides() -> None:
     table = documents(["some text", "a longer text"])
     both = nodes(table.to_batches()[0], Policy(("oldest", "longest", "lowest_id")))
