@@ -53,6 +53,7 @@ COMMANDS = {
     "takedown": Entry(
         "cli.takedown", "take documents, URLs or sites out of training datasets, and refuse them", supervised=True
     ),
+    "read": Entry("inspect.read", "read documents that were kept and rejected, judge them, and see what that says"),
     "rejects": Entry("inspect.rejects", "count or export the rows that a stage rejected"),
     "redactions": Entry("inspect.redactions", "count and place what scrub_pii replaced, without the values"),
     "duplicates": Entry("inspect.duplicates", "show a document's cluster: which document is kept, and the proof"),

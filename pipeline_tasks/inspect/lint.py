@@ -17,6 +17,9 @@ from pipeline_tasks.filters import Filter, Rule, packs
 from pipeline_tasks.gate.checks import check_bounds
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE, NEWEST, add_json, number, print_result
 from pipeline_tasks.inspect.idle_stages import Finding, idle_stages
+from pipeline_tasks.inspect.read.answers import answers
+from pipeline_tasks.inspect.read.shares import findings as read_findings
+from pipeline_tasks.inspect.read.shares import reading
 from pipeline_tasks.inspect.size_findings import Workers, history_findings, size_findings
 from pipeline_tasks.inspect.sizes import size_facts, size_lines, sizes_of
 from pipeline_tasks.inspect.whatif import (
@@ -122,8 +125,9 @@ def lint(
     """Return all findings of a recipe, in the order of its stages; nothing is written.
 
     With `root`, the rules of `filter_quality` are also applied to the stored signals of the recipe's newest published
-    snapshot (or of `snapshot`). `allow` lists reasons of rules that are off on purpose; `others` are findings about the
-    same recipe. RecipeError if there is no such snapshot or reason.
+    snapshot (or of `snapshot`), and rules are found that rejected good documents by `refinery read`. `allow` lists
+    reasons of rules that are off on purpose; `others` are findings about the same recipe. RecipeError if there is no
+    such snapshot or reason.
     """
     try:
         loaded = load_recipe(recipe)
@@ -135,6 +139,9 @@ def lint(
     for step in loaded.steps:
         if step.stage == filter_quality.STAGE.name:
             findings += _quality(step, root, loaded.name, snapshot)
+    if root:
+        read = reading(answers(root, loaded.name))
+        findings += [Finding(fault=False, where=rule, message=message) for rule, message in read_findings(read)]
     findings += others
     _require_known(allow, [finding.where for finding in findings])
     return [finding for finding in findings if finding.where not in allow]

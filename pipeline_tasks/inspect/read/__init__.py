@@ -1,0 +1,173 @@
+"""Lets a person read documents that a version kept and rejected, and says what that tells of its recipe.
+
+Modules: `sample` draws, `answers` stores, `shares` computes. The room reads versions and writes answers alone.
+"""
+
+import argparse
+import getpass
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from pipeline_tasks.inspect.command import add_snapshot, number, print_result, recipe_of, version_of
+from pipeline_tasks.inspect.read.answers import LONGEST, Answer, Verdict, answers, save
+from pipeline_tasks.inspect.read.sample import Choice, Sampled, sample
+from pipeline_tasks.inspect.read.shares import Reading, Share, findings, reading
+from pipeline_tasks.publish.version_log import Version
+
+SHOWN = 3000
+"""Characters of a text that are shown at a time."""
+
+KEYS = "g good   b WHY bad   m more   s skip   q stop"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root and the snapshot, what is drawn, and who reads."""
+    add_snapshot(parser)
+    parser.add_argument("--kept", type=number(int, 0), default=30, metavar="N", help="documents that were kept (30)")
+    parser.add_argument("--rejected", type=number(int, 0), default=30, metavar="N", help="documents that were not (30)")
+    parser.add_argument("--seed", type=number(int, 0), default=1, metavar="N", help="which documents are drawn (1)")
+    parser.add_argument("--reason", action="append", default=[], metavar="WHY", help="only rejected for it; repeatable")
+    parser.add_argument("--language", action="append", default=[], metavar="CODE", help="only these; may be repeated")
+    parser.add_argument("--reader", default="", metavar="NAME", help="who reads (default: the user of this machine)")
+    parser.add_argument("--shown", action="store_true", help="say before the answer whether it was kept, and why not")
+    parser.add_argument("--summary", action="store_true", help="ask nothing; print what was answered so far")
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Ask for a verdict on each document that is drawn and that the reader has not judged; then print the shares."""
+    if not options.summary:
+        version = version_of(options)
+        reader = options.reader or getpass.getuser()
+        known = {each.id for each in answers(options.root, version.recipe) if each.reader == reader}
+        drawn = sample(options.root, version, _choice(options))
+        unread = [document for document in drawn if document.id not in known]
+        _ask(options.root, version, reader, unread, is_shown=options.shown)
+    read = reading(answers(options.root, recipe_of(options)))
+    print_result(options, reading_facts(read), reading_lines(read))
+    return 0
+
+
+def _choice(options: argparse.Namespace) -> Choice:
+    counts = int(options.kept), int(options.rejected), int(options.seed)
+    return Choice(*counts, tuple(options.reason), tuple(options.language))
+
+
+# --- Asking -----------------------------------------------------------------------------------------------------------
+
+
+def _ask(root: str, version: Version, reader: str, documents: Sequence[Sampled], *, is_shown: bool) -> None:
+    for place, document in enumerate(documents, 1):
+        _say(_title(document, f"{place} of {len(documents)}"))
+        if is_shown:
+            _say([outcome_line(document)])
+        verdict = _verdict(document.text)
+        if verdict is None:
+            return
+        if verdict[0] == "":
+            continue
+        save(root, answer_of(version, document, reader, *verdict))
+        if not is_shown:
+            _say([outcome_line(document)])
+
+
+def _say(lines: Sequence[str]) -> None:
+    """Print to stderr: the result of the command on stdout may be read by a program."""
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    sys.stderr.flush()
+
+
+def _title(document: Sampled, place: str) -> list[str]:
+    about = " ".join(filter(None, [document.language, document.url]))
+    return ["", f"--- document {place}  {about}", *filter(None, [document.title]), "", document.text[:SHOWN], ""]
+
+
+def _verdict(text: str) -> tuple[Verdict | str, str] | None:
+    """Return the verdict that is typed and why, ("", "") if the document is skipped, None if the reader stops."""
+    shown = SHOWN
+    while True:
+        left = f"   ({len(text) - shown:,} characters more)" if shown < len(text) else ""
+        _say([f"{KEYS}{left}"])
+        line = sys.stdin.readline()
+        key, _, why = line.strip().partition(" ")
+        if not line or key == "q":
+            return None
+        if key == "s":
+            return "", ""
+        if key == "g":
+            return "good", why.strip()[:LONGEST]
+        if key == "b" and why.strip():
+            return "bad", why.strip()[:LONGEST]
+        if key == "m":
+            _say([text[shown : shown + SHOWN]])
+            shown += SHOWN
+        elif key == "b":
+            _say(["b needs the reason in a few words, as in `b half of the page is missing`"])
+
+
+def answer_of(version: Version, document: Sampled, reader: str, verdict: Any, why: str) -> Answer:  # noqa: ANN401 -- of a form
+    """Return the answer of a reader on a document, given now."""
+    return Answer(
+        recipe=version.recipe,
+        snapshot=version.snapshot,
+        version=version.prefix,
+        id=document.id,
+        stage=document.stage,
+        reason=document.reason,
+        language=document.language,
+        verdict=verdict,
+        why=why,
+        reader=reader,
+        at=datetime.now(UTC).isoformat(timespec="microseconds"),
+    )
+
+
+def outcome_line(document: Sampled) -> str:
+    """Return what became of a document, in one line."""
+    if document.is_kept:
+        return "    it was kept"
+    return f"    it was rejected by {document.stage}: {document.evidence or document.reason}"
+
+
+# --- Output -----------------------------------------------------------------------------------------------------------
+
+
+def reading_facts(read: Reading) -> dict[str, Any]:
+    """Return what readers say, for a program."""
+    return asdict(read) | {
+        "kept": _facts(read.kept),
+        "rejected": _facts(read.rejected),
+        **{kind: [_facts(share) for share in getattr(read, kind)] for kind in ("rules", "languages", "readers")},
+        "findings": [{"rule": rule, "message": message} for rule, message in findings(read)],
+    }
+
+
+def _facts(share: Share) -> dict[str, Any]:
+    low, high = share.interval
+    return asdict(share) | {"low": round(low, 4), "high": round(high, 4)}
+
+
+def reading_lines(read: Reading) -> Iterator[str]:
+    """Yield what readers say, for a person."""
+    if not read.kept.judged and not read.rejected.judged:
+        yield "nobody has read a document of this recipe yet"
+        return
+    yield f"{'':<44}judged   good   share (95 %)"
+    yield from map(_line, (read.kept, read.rejected))
+    for kind, shares in (("rejected by", read.rules), ("kept in", read.languages)):
+        yield from [kind] if shares else []
+        yield from (f"  {_line(share, 42)}" for share in shares)
+    names = ", ".join(f"{share.name} ({share.judged:,})" for share in read.readers)
+    yield f"readers  {names}"
+    if read.agreement.pairs:
+        yield f"         two agree on {read.agreement.same:,} of {read.agreement.pairs:,} documents that both read"
+    for rule, message in findings(read):
+        yield f"! {rule}: {message}"
+
+
+def _line(share: Share, width: int = 44) -> str:
+    low, high = share.interval
+    counts = f"{share.name:<{width}}{share.judged:>6,} {share.good:>6,}"
+    return f"{counts}   {share.good / share.judged:.0%} ({low:.0%} to {high:.0%})" if share.judged else counts

@@ -1,0 +1,135 @@
+"""Draws documents of a version that a person reads to judge its recipe: some were kept, some were rejected."""
+
+import hashlib
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.text_edits import scrubbed
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.store.reading import read_manifest, read_shards
+
+JUDGES = ("extract", "filter_url", "filter_language", "filter_quality", "score_quality")
+"""Stages that reject a document for what it is. A duplicate may be a good text, so reading it says nothing."""
+
+PLACE = ("id", "file", "offset")
+COLUMNS = (*PLACE, "url", "title", "language", "text", "reason", "evidence")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How many documents are drawn, by which seed, and whether only those of some reasons or languages are."""
+
+    kept: int = 30
+    rejected: int = 30
+    seed: int = 1
+    reasons: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A document to read, as its version keeps it, or as it was when `stage` rejected it for `reason`.
+
+    Both are empty for one that was kept. `text` is without the personal data that `scrub_pii` replaces.
+    """
+
+    id: str
+    file: str
+    offset: int
+    url: str = ""
+    title: str = ""
+    language: str = ""
+    text: str = ""
+    stage: str = ""
+    reason: str = ""
+    evidence: str = ""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the version has it."""
+        return not self.reason
+
+
+def sample(root: str, version: Version, choice: Choice) -> list[Sampled]:
+    """Return the documents that a seed draws, kept and rejected ones mixed; the same for the same version and seed.
+
+    Every document is as likely as any other. Reads places, reasons and languages of all documents, and the texts of the
+    shards that have a drawn one. RecipeError for a training dataset, and for a reason that rejected nothing.
+    """
+    if COMPOSE in version.manifests:
+        message = f"{version.recipe} is a training dataset; read the recipes that its documents are from"
+        raise RecipeError(message)
+    manifests = {stage: read_manifest(root, path) for stage, path in version.manifests.items() if stage in JUDGES}
+    _require_known(choice.reasons, manifests)
+    kept = read_manifest(root, version.refined)
+    drawn = [] if choice.reasons else _drawn(root, [("", kept.shards)], choice, choice.kept)
+    drawn += _drawn(root, [(stage, of.rejects) for stage, of in manifests.items()], choice, choice.rejected)
+    texts = [_without_personal_data(root, version, document) for document in drawn if document.text]
+    return sorted(texts, key=lambda document: _rank(choice.seed + 1, document.id, document.file, document.offset))
+
+
+def _require_known(reasons: Iterable[str], manifests: Mapping[str, Manifest]) -> None:
+    known = {why for stage in JUDGES if stage in manifests for why in manifests[stage].rejected}
+    if unknown := sorted(set(reasons) - known):
+        message = f"nothing was rejected for {', '.join(unknown)}; the reasons are {', '.join(sorted(known)) or 'none'}"
+        raise RecipeError(message)
+
+
+def _drawn(root: str, parts: Iterable[tuple[str, Iterable[Shard]]], choice: Choice, count: int) -> list[Sampled]:
+    """Return the documents of lowest rank, with their texts."""
+    places = ((_rank(choice.seed, *place), stage, shard, place) for stage, shard, place in _places(root, parts, choice))
+    drawn = heapq.nsmallest(count, places, key=lambda ranked: ranked[0])
+    wanted: dict[tuple[str, str], set[tuple[Any, ...]]] = {}
+    shards = {shard.path: shard for _, _, shard, _ in drawn}
+    for _, stage, shard, place in drawn:
+        wanted.setdefault((stage, shard.path), set()).add(place)
+    return [
+        document for (stage, path), some in wanted.items() for document in _documents(root, stage, shards[path], some)
+    ]
+
+
+def _places(
+    root: str, parts: Iterable[tuple[str, Iterable[Shard]]], choice: Choice
+) -> Iterator[tuple[str, Shard, tuple[Any, ...]]]:
+    for stage, shards in parts:
+        for shard in shards:
+            for batch in read_shards(root, [shard]):
+                known = [name for name in (*PLACE, "chars", "language", "reason") if name in batch.schema.names]
+                for row in batch.select(known).to_pylist():
+                    if row["chars"] and _is_chosen(row, choice):
+                        yield stage, shard, tuple(row[name] for name in PLACE)
+
+
+def _is_chosen(row: Mapping[str, Any], choice: Choice) -> bool:
+    is_language = not choice.languages or row.get("language") in choice.languages
+    return is_language and (not choice.reasons or row.get("reason") in choice.reasons)
+
+
+def _rank(seed: int, *place: object) -> bytes:
+    """Return a rank that follows from the seed and the record alone."""
+    return hashlib.blake2b("\t".join(map(str, (seed, *place))).encode(), digest_size=8).digest()
+
+
+def _documents(root: str, stage: str, shard: Shard, wanted: Collection[tuple[Any, ...]]) -> Iterator[Sampled]:
+    for batch in read_shards(root, [shard]):
+        some = batch.select([name for name in COLUMNS if name in batch.schema.names])
+        places = zip(*(some.column(name).to_pylist() for name in PLACE), strict=True)
+        rows = [at for at, place in enumerate(places) if place in wanted]
+        for row in some.take(pa.array(rows, pa.int64())).to_pylist():
+            offset = row.pop("offset")
+            yield Sampled(**{name: str(value or "") for name, value in row.items()}, offset=offset, stage=stage)
+
+
+def _without_personal_data(root: str, version: Version, document: Sampled) -> Sampled:
+    if document.is_kept:  # `scrub_pii` saw it
+        return document
+    [text] = scrubbed(root, version, [document.text], document.language, document.url)
+    return replace(document, text=text)

@@ -1,0 +1,159 @@
+"""A reader is shown the documents that a seed draws, answers are stored once each, and shares have their intervals."""
+
+import io
+import json
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
+from pipeline_tasks.inspect.lint import lint
+from pipeline_tasks.inspect.read.answers import READINGS, Answer, answers, save
+from pipeline_tasks.inspect.read.sample import Choice, sample
+from pipeline_tasks.inspect.read.shares import Share, findings, reading
+from pipeline_tasks.publish import version_log
+from tests.small_root import DAYS, RECIPE, SmallRoot
+
+ANSWER = Answer(
+    recipe=RECIPE,
+    snapshot=DAYS[0],
+    version="publish/a",
+    id="0" * 32,
+    stage="filter_quality",
+    reason="fineweb:line_punct_ratio",
+    language="en",
+    verdict="good",
+    why="",
+    reader="ada",
+    at="2026-11-26T04:00:00+00:00",
+)
+
+
+@pytest.fixture
+def own_root(small_root: SmallRoot, tmp_path: Path) -> SmallRoot:
+    """A copy of the root, to write answers to."""
+    shutil.copytree(small_root.root, tmp_path / "root")
+    return replace(small_root, root=str(tmp_path / "root"))
+
+
+def version(small: SmallRoot) -> version_log.Version:
+    return version_log.current(small.root, RECIPE, DAYS[0])
+
+
+def test_the_same_seed_draws_the_same_documents_and_another_one_others(small_root: SmallRoot) -> None:
+    every = sample(small_root.root, version(small_root), Choice(kept=100, rejected=100))
+    assert Counter(document.is_kept for document in every)[True] > 3
+    some = Choice(kept=3, rejected=1)
+    assert sample(small_root.root, version(small_root), some) == sample(small_root.root, version(small_root), some)
+    drawn = [frozenset(sample(small_root.root, version(small_root), replace(some, seed=seed))) for seed in range(8)]
+    assert len(set(drawn)) > 1
+    assert {len(documents) for documents in drawn} == {4}
+    assert all(documents <= set(every) for documents in drawn)
+
+
+def test_rejected_documents_have_their_stage_reason_and_text(small_root: SmallRoot) -> None:
+    [short] = [d for d in sample(small_root.root, version(small_root), Choice(kept=0)) if not d.is_kept]
+    assert (short.stage, short.reason) == ("extract", "extract:too_short")
+    assert short.text
+    only = Choice(reasons=("extract:too_short",))
+    assert sample(small_root.root, version(small_root), only) == [short]
+    with pytest.raises(RecipeError, match=r"extract:empty.*extract:too_short"):
+        sample(small_root.root, version(small_root), Choice(reasons=("extract:empty",)))
+
+
+def asked(small: SmallRoot, monkeypatch: pytest.MonkeyPatch, typed: str, *more: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    assert main(["read", small.root, "--recipe", RECIPE, "--snapshot", DAYS[0], "--reader", "ada", *more]) == 0
+
+
+def test_answers_are_asked_for_once_and_stored_without_the_text(
+    own_root: SmallRoot, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked(own_root, monkeypatch, "x\nb\nb a menu\ns\ng\nq\n", "--kept", "3", "--rejected", "0")
+    first = capsys.readouterr()
+    assert first.err.count("--- document") == 3
+    assert first.err.count("it was kept") == 2
+    given_ = answers(own_root.root, RECIPE)
+    assert [(answer.verdict, answer.why, answer.reader) for answer in given_] == [
+        ("bad", "a menu", "ada"),
+        ("good", "", "ada"),
+    ]
+    stored = b"".join(path.read_bytes() for path in Path(own_root.root, READINGS, RECIPE).iterdir())
+    texts = [document.text for document in sample(own_root.root, version(own_root), Choice(kept=3, rejected=0))]
+    assert not any(text.encode() in stored for text in texts)
+    asked(own_root, monkeypatch, "g\n", "--kept", "3", "--rejected", "0", "--json")
+    again = capsys.readouterr()
+    assert again.err.count("--- document") == 1
+    facts = json.loads(again.out)
+    assert (facts["kept"]["judged"], facts["kept"]["good"]) == (3, 2)
+    asked(own_root, monkeypatch, "", "--summary")
+    assert "3      2   67%" in capsys.readouterr().out
+
+
+def test_the_last_answer_of_a_reader_counts_and_others_stay(tmp_path: Path) -> None:
+    later = replace(ANSWER, verdict="bad", why="half of it", at="2026-11-26T05:00:00+00:00")
+    other = replace(ANSWER, reader="bob", verdict="bad")
+    for answer in (later, ANSWER, other, replace(ANSWER, recipe="web_en")):
+        save(str(tmp_path), answer)
+    assert save(str(tmp_path), ANSWER) == save(str(tmp_path), ANSWER)
+    assert answers(str(tmp_path), RECIPE) == [other, later]
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [({"verdict": "good "}, DigestMismatch), (None, ContractError)],
+)
+def test_a_damaged_answer_is_named(tmp_path: Path, change: Mapping[str, Any] | None, error: type[Exception]) -> None:
+    path = tmp_path / save(str(tmp_path), ANSWER)
+    body = json.loads(path.read_bytes())
+    path.write_text(json.dumps(body | change, sort_keys=True, separators=(",", ":")) + "\n" if change else "{")
+    with pytest.raises(error, match=path.name):
+        answers(str(tmp_path), RECIPE)
+
+
+def test_shares_agreement_and_rules_that_reject_good_documents() -> None:
+    rule = [replace(ANSWER, id=f"{at:032x}", verdict="good" if at < 7 else "bad") for at in range(8)]
+    few = [replace(ANSWER, id=f"{at:032x}", reason="c4:lorem_ipsum") for at in range(20, 24)]
+    kept = [replace(ANSWER, id="f" * 32, stage="", reason="", language="de", verdict="bad", why="a menu")]
+    second = [replace(rule[0], reader="bob"), replace(rule[1], reader="bob", verdict="bad")]
+    read = reading([*rule, *few, *kept, *second])
+    assert read.kept == Share("kept", 1, 0)
+    assert read.rejected == Share("rejected", 14, 12)
+    assert read.rules == (Share("fineweb:line_punct_ratio", 10, 8), Share("c4:lorem_ipsum", 4, 4))
+    assert read.languages == (Share("de", 1, 0),)
+    assert asdict(read.agreement) == {"pairs": 2, "same": 1}
+    assert [rule for rule, _ in findings(read)] == []
+    assert [rule for rule, _ in findings(reading(rule))] == ["fineweb:line_punct_ratio"]
+
+
+@pytest.mark.parametrize(
+    ("judged", "good", "low", "high"),
+    [(0, 0, 0, 1), (10, 10, 0.7225, 1), (10, 0, 0, 0.2775), (81, 15, 0.1156, 0.2833)],  # by Wilson's formula, by hand
+)
+def test_intervals_are_wilsons(judged: int, good: int, low: float, high: float) -> None:
+    assert Share("", judged, good).interval == pytest.approx((low, high), abs=1e-4)
+
+
+@given(st.integers(1, 500), st.integers(0, 500))
+def test_an_interval_has_the_share_and_is_within_0_and_1(judged: int, good: int) -> None:
+    low, high = Share("", judged, min(good, judged)).interval
+    assert 0 <= low <= min(good, judged) / judged <= high + 1e-9 <= 1 + 1e-9
+
+
+def test_lint_finds_rules_that_rejected_good_documents(own_root: SmallRoot) -> None:
+    def found() -> list[str]:
+        return [finding.where for finding in lint("web", own_root.root) if "by reading" in finding.message]
+
+    for at in range(5):
+        assert found() == []
+        save(own_root.root, replace(ANSWER, recipe="web", id=f"{at:032x}"))
+    assert found() == ["fineweb:line_punct_ratio"]
