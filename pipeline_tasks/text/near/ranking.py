@@ -9,9 +9,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.text.base.buffers import views
-from pipeline_tasks.text.base.compiled import compiled
-from pipeline_tasks.text.base.eight_bytes import hash_bytes
 from pipeline_tasks.text.base.tables import combined
 from pipeline_tasks.text.base.timestamps import sortable_timestamps
 from pipeline_tasks.text.urls.keys import keys
@@ -35,8 +32,6 @@ NODE = pa.struct(
 
 _LAST = np.uint64(0xFFFFFFFFFFFFFFFF)
 _SIGN = np.uint64(1 << 63)
-HASH_BITS, LONGEST = np.uint64(48), np.uint64(0xFFFE)
-"""A rank of an address is its length in 16 bits, then 48 bits of its hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +152,10 @@ def _scores(column: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 -- an Arrow 
 
 def _addresses(urls: pa.Array) -> npt.NDArray[np.uint64]:
     """Return ranks that sort short addresses first, those of equal length by their hash, and none last."""
+    from pipeline_tasks.text.near.addresses import address_ranks
+
     addresses = keys(urls, TRACKING)
-    lengths = np.minimum(_numbers(pc.fill_null(pc.binary_length(addresses), 0)), LONGEST)
-    hashes = np.empty(len(addresses), np.uint64)
-    _hash_texts(*views(addresses.fill_null("")), hashes)
-    ranks = (lengths << HASH_BITS) | (hashes >> (np.uint64(64) - HASH_BITS))
-    return np.where(addresses.is_null().to_numpy(zero_copy_only=False), _LAST, ranks)
-
-
-@compiled
-def _hash_texts(offsets, data, hashes):
-    for row in range(len(hashes)):
-        hashes[row] = hash_bytes(data, offsets[row], offsets[row + 1])
+    return np.where(addresses.is_null().to_numpy(zero_copy_only=False), _LAST, address_ranks(addresses.fill_null("")))
 
 
 def _place_in(batch: pa.RecordBatch, sources: Sequence[str]) -> npt.NDArray[np.uint64]:
