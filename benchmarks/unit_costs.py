@@ -116,7 +116,7 @@ def snapshot_costs(folder: Path, snapshot: str, recipe: Recipe, buckets: int) ->
 
 
 def _has_buckets(stage: str) -> bool:
-    return stage in ("dedup_url", "dedup_exact", "dedup_minhash", "dedup_paragraphs", "shuffle")
+    return stage in ("dedup_url", "dedup_exact", "cut_templates", "dedup_minhash", "dedup_paragraphs", "shuffle")
 
 
 def _refined(folder: Path, root: str, request: Mapping[str, Any]) -> tuple[Spent, str]:

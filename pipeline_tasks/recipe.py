@@ -39,6 +39,7 @@ STAGES = (
     "filter_quality",
     "dedup_url",
     "dedup_exact",
+    "cut_templates",
     "dedup_minhash",
     "dedup_paragraphs",
     "score_quality",

@@ -57,6 +57,7 @@ COSTS: Mapping[str, UnitCost] = {
     "filter_quality": UnitCost(0.3, 1.25, 0.26, 5),
     "dedup_url": UnitCost(0.13, 1.00, 1.04, 6, BUCKET_MEMORY),
     "dedup_exact": UnitCost(0.023, 0.60, 0.63, 4, BUCKET_MEMORY),
+    "cut_templates": UnitCost(0.05, 1.00, 0.05, 4),
     "dedup_minhash": UnitCost(0.27, 1.00, 1.73, 8),
     "dedup_paragraphs": UnitCost(0.30, 1.01, 0.18, 4),
     "score_quality": UnitCost(0.38, 1.02, 0.02, 4),

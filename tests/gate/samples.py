@@ -55,6 +55,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "filter_quality": numbers(language=["en", "de"] * 60, chars=[800, 1200] * 60),
     "dedup_url": {},
     "dedup_exact": {},
+    "cut_templates": numbers(chars=[900] * 120, template_chars=[0, 60] * 60),
     "dedup_minhash": numbers(unsettled_bands=[0] * 120, shingles=[80] * 120, origins=["source crawl"] * 16_000),
     "dedup_paragraphs": numbers(chars=[900] * 120, cut_chars=[0, 300] * 60),
     "score_quality": numbers(score=[0.5, 0.6, 0.7, 0.8] * 30) | scores_of(en=0.65, de=0.65),
@@ -216,6 +217,11 @@ def bad_copies(good: Manifest) -> Bad:
     yield wiped(good), None
 
 
+def bad_templates(good: Manifest) -> Bad:
+    yield kept(good, 0.9), None
+    yield profiled(good, chars=[900] * 120, template_chars=[300, 600] * 60), None
+
+
 def bad_paragraphs(good: Manifest) -> Bad:
     yield kept(good, 0.3), None
     yield wiped(good), None
@@ -302,6 +308,7 @@ PLANTED = {
     "dedup_url": bad_copies,
     "dedup_exact": bad_copies,
     "dedup_minhash": bad_near_copies,
+    "cut_templates": bad_templates,
     "dedup_paragraphs": bad_paragraphs,
     "score_quality": bad_score,
     "scrub_pii": bad_pii,

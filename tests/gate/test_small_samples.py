@@ -54,6 +54,7 @@ BAD: dict[str, Callable[[Manifest], Manifest]] = {
     "dedup_url": merged_into_one,
     "dedup_exact": merged_into_one,
     "dedup_minhash": merged_into_one,
+    "cut_templates": tenth_kept,
     "dedup_paragraphs": tenth_kept,
     "score_quality": none_kept,
     "scrub_pii": half_kept,

@@ -32,6 +32,7 @@ NODE = pa.struct(
 
 _LAST = np.uint64(0xFFFFFFFFFFFFFFFF)
 _SIGN = np.uint64(1 << 63)
+_LONGEST = np.uint64(0xFFFE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +152,16 @@ def _scores(column: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 -- an Arrow 
 
 
 def _addresses(urls: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return ranks that sort short addresses first, those of equal length by their hash, and none last."""
-    from pipeline_tasks.text.near.addresses import address_ranks
+    """Return ranks that sort short addresses first, those of equal length by their hash, and none last.
+
+    A rank is the length in 16 bits, then 48 bits of the hash.
+    """
+    from pipeline_tasks.text.base.hashed import hash_texts
 
     addresses = keys(urls, TRACKING)
-    return np.where(addresses.is_null().to_numpy(zero_copy_only=False), _LAST, address_ranks(addresses.fill_null("")))
+    lengths = np.minimum(_numbers(pc.fill_null(pc.binary_length(addresses), 0)), _LONGEST)
+    ranks = (lengths << np.uint64(48)) | (hash_texts(addresses.fill_null("")) >> np.uint64(16))
+    return np.where(addresses.is_null().to_numpy(zero_copy_only=False), _LAST, ranks)
 
 
 def _place_in(batch: pa.RecordBatch, sources: Sequence[str]) -> npt.NDArray[np.uint64]:

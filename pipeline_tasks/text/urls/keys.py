@@ -61,12 +61,16 @@ def _pattern(name: str) -> str:
     return escaped.removesuffix("\\x{2a}") + "[^=&]*" if name.endswith("*") else escaped
 
 
+def hosts(urls: pa.Array) -> pa.Array:
+    """Return the host of each URL in lower case, null where there is none."""
+    trimmed: Any = pc.utf8_trim_whitespace(urls.cast(pa.string()))
+    authorities: Any = pc.struct_field(pc.extract_regex(trimmed, PARTS), ["host"])
+    return pc.utf8_rtrim(pc.replace_substring_regex(pc.utf8_lower(authorities), r"^.*@|:[0-9]*$", ""), ".")
+
+
 def sites(urls: pa.Array) -> pa.Array:
     """Return the registered domain of each URL (the host itself where it has none), null where there is no host."""
-    trimmed: Any = pc.utf8_trim_whitespace(urls.cast(pa.string()))
-    hosts: Any = pc.struct_field(pc.extract_regex(trimmed, PARTS), ["host"])
-    bare = pc.utf8_rtrim(pc.replace_substring_regex(pc.utf8_lower(hosts), r"^.*@|:[0-9]*$", ""), ".")
-    codes = pc.dictionary_encode(bare)
+    codes: Any = pc.dictionary_encode(hosts(urls))
     names = pa.array([_registered(host) for host in codes.dictionary.to_pylist()], pa.string())
     return names.take(codes.indices)
 
