@@ -17,6 +17,8 @@ from pipeline_tasks.gate.checks import check_overrides
 from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_lines, print_result
 from pipeline_tasks.inspect.find import add_documents, current_versions, find, named_entries
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.lost_log import require_takedowns
 from pipeline_tasks.publish.published_shards import open_build
 from pipeline_tasks.publish.takedowns import (
     Entry,
@@ -88,7 +90,7 @@ def answer(options: argparse.Namespace) -> int:
     entries = entries_of(options)
     if options.undo:
         require_ever(root, entries)
-    recorded = None if options.dry_run else record(root, entries, options.reason.strip(), undo=options.undo)
+    recorded = None if options.dry_run else _recorded(root, entries, options.reason.strip(), undo=options.undo)
     affected = list((_returning if options.undo else _leaving)(root, entries))
     if not options.json:
         lines = [*affected_lines(affected, undo=options.undo), *empty_lines(root)]
@@ -102,9 +104,19 @@ def answer(options: argparse.Namespace) -> int:
     return 0
 
 
+def _recorded(root: str, entries: Sequence[Entry], reason: str, *, undo: bool) -> Takedown | None:
+    """Record a takedown in the log, then all of the log in the ledger; None if all of it holds already."""
+    require_takedowns(root)
+    recorded = record(root, entries, reason, undo=undo)
+    with Ledger.open(ledger_of(root)) as ledger:
+        ledger.record_takedowns(root, takedowns(root))
+    return recorded
+
+
 def _list(options: argparse.Namespace) -> int:
     """Print every entry of the log, oldest first, and what is taken down now."""
     root = absolute(options.root)
+    require_takedowns(root)
     log, held = takedowns(root), [(row["kind"], row["value"]) for row in current_rows(root)]
     facts = {"takedowns": [asdict(takedown) for takedown in log], "taken_down": held}
     print_result(options, facts, [*map(log_line, log), f"{counted(len(held), 'entry', 'entries')} taken down now"])

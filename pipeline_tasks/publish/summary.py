@@ -2,7 +2,8 @@
 
 A summary is derived and may be lost: it is stored when a version is published, and computed from the manifests where it
 is missing or damaged. Its path follows from the digests of what it summarizes, so it cannot be out of date. It names
-them too, so that it is not taken for another's, and a seal shows damage. Which versions are stale is read from summaries alone.
+them too, so that it is not taken for another's, and a seal shows damage. Which versions are stale is read from
+summaries alone.
 """
 
 import dataclasses

@@ -71,7 +71,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
         read = committed[version.recipe, version.number]
         report.accounts.append(check_version(version, read, findings, manifests))
         check_entry(root, version, read, findings)
-    check_takedowns(root, findings)
+    check_takedowns(root, [each.manifest for read in committed.values() for each in read.values()], findings)
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
