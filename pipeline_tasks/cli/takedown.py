@@ -229,8 +229,37 @@ def _republished(
 def republish(root: str, version: Version, engine: str, overrides: Mapping[str, str]) -> Republished:
     """Take documents out behind the shuffle of a version, pack, and publish: other shards stay as they are.
 
-    The mixture is not made anew: it is what was planned, without the documents that leave.
+    The mixture is not made anew: it is what was planned, without the documents that leave. A version that is published
+    meanwhile is the one whose mixture counts: the work begins anew from it. RecipeError if the dataset is retracted
+    meanwhile.
     """
+    own: list[int] = []
+    while True:
+        manifests, verdicts, uses = _without(root, version, engine, overrides)
+        newer = _newer(root, version, own)
+        if newer is None:
+            again = handle(PublishRequest(root, version.recipe, BUILD, manifests, verdicts))
+            own.append(again["version"])
+            newer = _newer(root, version, own)
+        if newer is None:
+            break
+        version = newer
+    after = version_log.current(root, version.recipe, BUILD)
+    old, new = ({entry["bin"]["path"] for entry in open_build(root, of).index["shards"]} for of in (version, after))
+    return Republished(version.recipe, version.number, again["version"], uses, len(new), len(new - old))
+
+
+def _newer(root: str, version: Version, own: Sequence[int]) -> Version | None:
+    """Return the newest version of a dataset that others published after this one; None if there is none."""
+    version_log.current(root, version.recipe, BUILD)
+    since = [each for each in version_log.versions(root, version.recipe) if each.number > version.number]
+    return next((each for each in reversed(since) if each.number not in own), None)
+
+
+def _without(
+    root: str, version: Version, engine: str, overrides: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str], int]:
+    """Return manifests and verdicts of a version without what is taken down, and the uses of documents that leave."""
     manifests, verdicts = dict(version.manifests), dict(version.verdicts)
     parent, pack = manifests[SHUFFLE], read_manifest(root, manifests[PACK])
     removal: Reply = {}
@@ -243,11 +272,7 @@ def republish(root: str, version: Version, engine: str, overrides: Mapping[str, 
         judgment = JudgeRequest(root, parent, before, override=override, recipe=version.recipe, snapshot=BUILD)
         verdicts[stage] = judged(judgment)
     manifests[PACK] = manifests.pop(PACK)
-    again = handle(PublishRequest(root, version.recipe, BUILD, manifests, verdicts))
-    after = version_log.versions(root, version.recipe)[-1]
-    old, new = ({entry["bin"]["path"] for entry in open_build(root, of).index["shards"]} for of in (version, after))
-    uses = sum(removal["rejected"].values())
-    return Republished(version.recipe, version.number, again["version"], uses, len(new), len(new - old))
+    return manifests, verdicts, sum(removal["rejected"].values())
 
 
 # --- Lines ------------------------------------------------------------------------------------------------------
