@@ -1,6 +1,7 @@
 """Foretells what a snapshot asks of each stage of a recipe: bytes, tasks, buckets, seconds, memory and objects.
 
-Only the listing of the snapshot is read. The rest follows from measured unit costs (`run.unit_costs`).
+The listing of the snapshot is read, and the beginning of some files. The rest follows from measured unit costs
+(`run.unit_costs`).
 """
 
 from collections.abc import Iterator, Sequence
