@@ -319,15 +319,20 @@ def search_of_snapshot(recipe: str, snapshot: str, phrase: Name = "", start: Row
 
 
 @app.get("/find")
-def find_page(doc: Term = "", url: Term = "", site: Term = "", recipe: Term = "") -> HTMLResponse:
+def find_page(
+    request: Request, user: GetUserDep, doc: Term = "", url: Term = "", site: Term = "", recipe: Term = ""
+) -> HTMLResponse:
     """Show where a document, URL or site is used in training datasets, each with its token and its snapshot.
 
-    Ids and URLs are shown, and no text. Only the lineage of each shard is read, up to the last place that is shown.
+    Ids and URLs are shown, and no text, to who may read texts; others see the form. Only the lineage of each shard is
+    read, up to the last place that is shown.
     """
     query = {"doc": doc.strip(), "url": url.strip(), "site": site.strip(), "recipe": recipe}
     datasets = version_log.datasets(root())
     versions = current_versions(root(), recipe)
     entries = valid_entries((kind, query[kind]) for kind in (DOC, URL, SITE) if query[kind])
+    if entries:
+        reads_texts(request, user)
     places = list(islice(placed(root(), versions, entries), PLACES_SHOWN + 1)) if entries else None
     shown = None if places is None else places[:PLACES_SHOWN]
     return render("find.html", query=query, datasets=datasets, places=shown, more=bool(places) and places != shown)
@@ -357,14 +362,25 @@ def static(name: str) -> Response:
 
 @app.get("/files/{path:path}")
 def files(path: str, request: Request, user: GetUserDep) -> Response:
-    """Return a manifest, verdict, dataset version, Data Docs page or report (which has texts) as it is stored."""
+    """Return a manifest, verdict, dataset version, Data Docs page or report as it is stored.
+
+    A report has texts, and a manifest may have the names of sites: these are returned to who may read texts.
+    """
     if "/report-" in path:
         reads_texts(request, user)
     body = _body(path)
     if path.endswith(".html"):
         return HTMLResponse(body, headers={"Content-Security-Policy": rendering.STORED_POLICY})
-    _json(path)
+    if _names_sites(_json(path)):
+        reads_texts(request, user)
     return Response(body, media_type="application/json")
+
+
+def _names_sites(manifest: Mapping[str, Any]) -> bool:
+    """Return whether a manifest has profiles of rows by site."""
+    parts = [part for part in manifest.get("metrics", {}).values() if isinstance(part, dict)]
+    names = (name for part in parts for name in part.get("origins", {}).get("bins", {}))
+    return any(name.removeprefix("own ").startswith("site ") for name in names)
 
 
 def _json(path: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_dataset, built_version, number, print_result
 from pipeline_tasks.inspect.find import uses
+from pipeline_tasks.publish.lost_log import require_takedowns
 from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.publish.trainers.exporting import run
 from pipeline_tasks.publish.trainers.format import DATA
@@ -58,6 +59,7 @@ def answer(options: argparse.Namespace) -> int:
 
 def _refuse_taken_down(root: str, version: Version) -> None:
     """Raise RecipeError if a version has a document that was taken down since it was built."""
+    require_takedowns(root)
     rows = current_rows(root)
     held = next(uses(root, [version], of_rows(rows)), None) if rows else None
     if held:

@@ -176,16 +176,20 @@ def _reap(command: int = 0) -> int | None:
 
 
 def _end_descendants() -> None:
-    """Kill every process below this one; those that appear meanwhile, too."""
+    """Kill every process below this one; those that appear meanwhile, too.
+
+    All are halted before the first is killed: one that sees another die would say that this is why the command ended.
+    """
     deadline = time.monotonic() + LAST
     while time.monotonic() < deadline:
         _reap()
         below = list(_descendants())
         if not below:
             return
-        for process in below:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+        for sign in (signal.SIGSTOP, signal.SIGKILL):
+            for process in below:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, sign)
         time.sleep(0.02)
 
 

@@ -17,6 +17,8 @@ from pipeline_tasks.gate.checks import check_overrides
 from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_lines, print_result
 from pipeline_tasks.inspect.find import add_documents, current_versions, find, named_entries
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.lost_log import require_takedowns
 from pipeline_tasks.publish.published_shards import open_build
 from pipeline_tasks.publish.takedowns import (
     Entry,
@@ -88,7 +90,7 @@ def answer(options: argparse.Namespace) -> int:
     entries = entries_of(options)
     if options.undo:
         require_ever(root, entries)
-    recorded = None if options.dry_run else record(root, entries, options.reason.strip(), undo=options.undo)
+    recorded = None if options.dry_run else _recorded(root, entries, options.reason.strip(), undo=options.undo)
     affected = list((_returning if options.undo else _leaving)(root, entries))
     if not options.json:
         lines = [*affected_lines(affected, undo=options.undo), *empty_lines(root)]
@@ -102,9 +104,19 @@ def answer(options: argparse.Namespace) -> int:
     return 0
 
 
+def _recorded(root: str, entries: Sequence[Entry], reason: str, *, undo: bool) -> Takedown | None:
+    """Record a takedown in the log, then all of the log in the ledger; None if all of it holds already."""
+    require_takedowns(root)
+    recorded = record(root, entries, reason, undo=undo)
+    with Ledger.open(ledger_of(root)) as ledger:
+        ledger.record_takedowns(root, takedowns(root))
+    return recorded
+
+
 def _list(options: argparse.Namespace) -> int:
     """Print every entry of the log, oldest first, and what is taken down now."""
     root = absolute(options.root)
+    require_takedowns(root)
     log, held = takedowns(root), [(row["kind"], row["value"]) for row in current_rows(root)]
     facts = {"takedowns": [asdict(takedown) for takedown in log], "taken_down": held}
     print_result(options, facts, [*map(log_line, log), f"{counted(len(held), 'entry', 'entries')} taken down now"])
@@ -217,8 +229,37 @@ def _republished(
 def republish(root: str, version: Version, engine: str, overrides: Mapping[str, str]) -> Republished:
     """Take documents out behind the shuffle of a version, pack, and publish: other shards stay as they are.
 
-    The mixture is not made anew: it is what was planned, without the documents that leave.
+    The mixture is not made anew: it is what was planned, without the documents that leave. A version that is published
+    meanwhile is the one whose mixture counts: the work begins anew from it. RecipeError if the dataset is retracted
+    meanwhile.
     """
+    own: list[int] = []
+    while True:
+        manifests, verdicts, uses = _without(root, version, engine, overrides)
+        newer = _newer(root, version, own)
+        if newer is None:
+            again = handle(PublishRequest(root, version.recipe, BUILD, manifests, verdicts))
+            own.append(again["version"])
+            newer = _newer(root, version, own)
+        if newer is None:
+            break
+        version = newer
+    after = version_log.current(root, version.recipe, BUILD)
+    old, new = ({entry["bin"]["path"] for entry in open_build(root, of).index["shards"]} for of in (version, after))
+    return Republished(version.recipe, version.number, again["version"], uses, len(new), len(new - old))
+
+
+def _newer(root: str, version: Version, own: Sequence[int]) -> Version | None:
+    """Return the newest version of a dataset that others published after this one; None if there is none."""
+    version_log.current(root, version.recipe, BUILD)
+    since = [each for each in version_log.versions(root, version.recipe) if each.number > version.number]
+    return next((each for each in reversed(since) if each.number not in own), None)
+
+
+def _without(
+    root: str, version: Version, engine: str, overrides: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str], int]:
+    """Return manifests and verdicts of a version without what is taken down, and the uses of documents that leave."""
     manifests, verdicts = dict(version.manifests), dict(version.verdicts)
     parent, pack = manifests[SHUFFLE], read_manifest(root, manifests[PACK])
     removal: Reply = {}
@@ -231,11 +272,7 @@ def republish(root: str, version: Version, engine: str, overrides: Mapping[str, 
         judgment = JudgeRequest(root, parent, before, override=override, recipe=version.recipe, snapshot=BUILD)
         verdicts[stage] = judged(judgment)
     manifests[PACK] = manifests.pop(PACK)
-    again = handle(PublishRequest(root, version.recipe, BUILD, manifests, verdicts))
-    after = version_log.versions(root, version.recipe)[-1]
-    old, new = ({entry["bin"]["path"] for entry in open_build(root, of).index["shards"]} for of in (version, after))
-    uses = sum(removal["rejected"].values())
-    return Republished(version.recipe, version.number, again["version"], uses, len(new), len(new - old))
+    return manifests, verdicts, sum(removal["rejected"].values())
 
 
 # --- Lines ------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from pipeline_tasks.gate.columns import numeric_columns, score_means
 from pipeline_tasks.gate.estimates import mean_of
 from pipeline_tasks.gate.rows import pages_in, rows_due
 from pipeline_tasks.gate.subject import Subject, profiles_of
+from pipeline_tasks.profiles.columns import octave_end
 
 TAIL = 0.0005
 """Probability that chance alone takes an amount farther on one side: a snapshot has about a hundred learned bounds."""
@@ -111,4 +112,4 @@ def _mean_chance(column: Mapping[str, Any], mean: float) -> float:
 
 def _middle(low: int, kind: str) -> float:
     """Return the middle of a bin: a hundredth, or an eighth of an octave of whole numbers."""
-    return (low + 0.5) / 100 if kind == "ratio" else low + ((1 << max(low.bit_length() - 4, 0)) - 1) / 2
+    return (low + 0.5) / 100 if kind == "ratio" else (low + octave_end(low)) / 2

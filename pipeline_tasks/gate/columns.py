@@ -5,12 +5,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_tasks.gate.estimates import ALONE, Estimate, Facts, exact, fraction_mean, mean_of, quantile_of, share
+from pipeline_tasks.gate.estimates import (
+    ALONE,
+    Estimate,
+    Facts,
+    exact,
+    fraction_mean,
+    mean_of,
+    quantile_of,
+    share,
+    smallest,
+)
 from pipeline_tasks.gate.subject import EMPTY, Family, Subject, profiles_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.sums import MILLIONTHS, MOMENTS
 from pipeline_tasks.stage import Stage
+from pipeline_tasks.text.words.language_codes import parse_language
 
 MIN_DOCUMENTS = 100
 """Documents of a language from which on its retention counts: one that lost all of fewer may yet keep a twentieth."""
@@ -50,7 +61,10 @@ def _kind(card: Stage[Any], name: str) -> str:
 COLUMNS = Family(
     summarize_columns,
     {
-        "<column>_p05, <column>_p50, <column>_p95": "quantiles of a profiled column of numbers",
+        "<column>_p05, <column>_p50, <column>_p95": (
+            "quantiles of a profiled column of numbers: the least value of their bin, an eighth of an octave or a "
+            "hundredth wide; a bound within the bin is met"
+        ),
         "<column>_mean, <column>_sum": "its mean and sum",
         "<column>_read_p50": "its median over kept and rejected rows",
     },
@@ -58,16 +72,26 @@ COLUMNS = Family(
 
 
 def count_languages(subject: Subject) -> Facts:
-    """Return each kept language's share and retention, and the smallest retention of languages that have enough."""
+    """Return each kept language's share, each language's retention, and the smallest of those that have enough.
+
+    A language of which no document was kept has a retention, too, unless the stage was told not to keep it.
+    """
     kept = profiles_of(subject.manifest).get("language", {}).get("bins", {})
-    rejected = profiles_of(subject.manifest, "rejects").get("language", {}).get("bins", {})
+    rejected = _wanted(subject.manifest, profiles_of(subject.manifest, "rejects").get("language", {}).get("bins", {}))
     total = sum(kept.values())
-    documents = {code: count + rejected.get(code, 0) for code, count in sorted(kept.items())}
+    documents = {code: kept.get(code, 0) + rejected.get(code, 0) for code in sorted({**kept, **rejected})}
     return {
         **{f"language_share.{code}": share(count, total) for code, count in kept.items()},
-        **{f"language_retention.{code}": share(kept[code], count) for code, count in documents.items()},
+        **{f"language_retention.{code}": share(kept.get(code, 0), count) for code, count in documents.items()},
         "language_retention_min": _smallest_retention(kept, documents),
     }
+
+
+def _wanted(manifest: Manifest, rejected: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the rejected documents by language, without those that `filter_language` was not to keep."""
+    keep = manifest.params.get("keep", ()) if manifest.stage == "filter_language" else ()
+    wanted = {parse_language(label).language for label in keep}
+    return {code: count for code, count in rejected.items() if not wanted or code in wanted}
 
 
 def _smallest_retention(kept: Mapping[str, int], documents: Mapping[str, int]) -> Estimate | None:
@@ -75,8 +99,7 @@ def _smallest_retention(kept: Mapping[str, int], documents: Mapping[str, int]) -
     enough = {code: count for code, count in documents.items() if count >= MIN_DOCUMENTS}
     enough = enough or dict(sorted(documents.items(), key=lambda pair: -pair[1])[:1])
     precision = ALONE.narrowed(max(len(enough), 1))
-    retention = [share(kept[code], count, precision) for code, count in enough.items()]
-    return min((estimate for estimate in retention if estimate), key=lambda estimate: estimate.value, default=None)
+    return smallest(share(kept.get(code, 0), count, precision) for code, count in enough.items())
 
 
 def score_means(manifest: Manifest) -> Iterator[tuple[str, int, float, float]]:
@@ -105,7 +128,9 @@ LANGUAGES = Family(
     count_languages,
     {
         "language_share.<code>": "share of the kept documents in this language",
-        "language_retention.<code>": "share of the language's documents that were kept",
+        "language_retention.<code>": (
+            "share of the language's documents that were kept, also of a language that is gone"
+        ),
         "language_retention_min": "the smallest of the languages with 100 documents; if none has, of the largest one",
     },
 )

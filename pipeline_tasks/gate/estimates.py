@@ -1,12 +1,12 @@
 """Estimates: a fact with the interval that its rows leave open, so that few rows are judged as honestly as many."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf, sqrt
 from typing import Any
 
 from pipeline_tasks.gate import limits
-from pipeline_tasks.profiles.columns import quantile
+from pipeline_tasks.profiles.columns import octave_end, quantile, quantile_bin
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,9 @@ refuses; the value itself is compared, as a person would do.
 COMPARED = Precision(0.005, 10_000)
 """Either side of a comparison: both are right with 99 %. Changes are of a few percent, so more rows are needed."""
 
+HALF_BIN = 0.005
+"""Half the width of a bin of fractions: a mean of their middles is off by at most so much."""
+
 Facts = dict[str, "Estimate | None"]
 """Name -> estimate; None where there is nothing to compute from or to compare with."""
 
@@ -39,18 +42,30 @@ Facts = dict[str, "Estimate | None"]
 class Estimate:
     """A fact's `value`, and the interval from `low` to `high` that its `rows` leave open; infinite if they say nothing.
 
-    A fact that counts all there is, such as lost rows, is exact: low = high = value, and `rows` is 0.
+    A fact that counts all there is, such as lost rows, is exact: low = high = value, and `rows` is 0. A value that is
+    read from a histogram lies anywhere in a bin, from `bin[0]` to `bin[1]`.
     """
 
     value: float
     low: float
     high: float
     rows: int = 0
+    bin: tuple[float, float] | None = None
 
     @property
     def exact(self) -> bool:
         """Whether the value itself is judged."""
         return self.low == self.high
+
+    @property
+    def least(self) -> float:
+        """The least that the value may be."""
+        return self.bin[0] if self.bin else self.value
+
+    @property
+    def most(self) -> float:
+        """The most that the value may be."""
+        return self.bin[1] if self.bin else self.value
 
 
 def exact(value: float | None) -> Estimate | None:
@@ -79,6 +94,19 @@ def largest_share(parts: Iterable[int], whole: int, precision: Precision = ALONE
     return share(part, whole, precision.narrowed(ceil(whole / part)) if part else precision)
 
 
+def smallest(estimates: Iterable[Estimate | None]) -> Estimate | None:
+    """Return the smallest of several facts; None of none.
+
+    It is at most the lowest `high`, which is that of the fact with the most rows and not always of the smallest value.
+    """
+    known = [estimate for estimate in estimates if estimate]
+    if not known:
+        return None
+    surest = min(known, key=lambda estimate: estimate.high)
+    value, low = (min(getattr(estimate, end) for estimate in known) for end in ("value", "low"))
+    return Estimate(value, low, surest.high, surest.rows)
+
+
 def count(value: int, precision: Precision = COMPARED) -> Estimate:
     """Return a count as a sample of what could have come, to compare it with another one."""
     if value >= precision.large:
@@ -91,15 +119,15 @@ def quantile_of(column: Mapping[str, Any], at: float, precision: Precision = ALO
     rows = column["count"]
     if not rows:
         return None
-    value = quantile(column, at)
+    value, bounds = quantile(column, at), quantile_bin(column, at)
     if rows >= precision.large:
-        return Estimate(value, value, value, rows)
+        return Estimate(value, value, value, rows, bounds)
     low, high = limits.rank_limits(rows, at, precision.tail)
     interval = (
-        quantile(column, (low - 0.5) / rows) if low else -inf,
-        quantile(column, (high - 0.5) / rows) if high <= rows else inf,
+        quantile_bin(column, (low - 0.5) / rows)[0] if low else -inf,
+        quantile_bin(column, (high - 0.5) / rows)[1] if high <= rows else inf,
     )
-    return _judged(value, interval, rows)
+    return replace(_judged(value, interval, rows), bin=bounds)
 
 
 def mean_of(column: Mapping[str, Any], precision: Precision = ALONE) -> Estimate | None:
@@ -108,10 +136,11 @@ def mean_of(column: Mapping[str, Any], precision: Precision = ALONE) -> Estimate
     if not rows:
         return None
     value = column["sum"] / rows if "sum" in column else _middle(column) / rows
+    bounds = None if "sum" in column else (value - HALF_BIN, value + HALF_BIN)
     if rows >= precision.large:
-        return Estimate(value, value, value, rows)
+        return Estimate(value, value, value, rows, bounds)
     margin = _margin(column, value, precision.tail)
-    return _judged(value, (value - margin if margin < inf else -inf, value + margin), rows)
+    return replace(_judged(value, (value - margin if margin < inf else -inf, value + margin), rows), bin=bounds)
 
 
 def fraction_mean(mean: float, rows: int, precision: Precision = ALONE) -> Estimate:
@@ -131,7 +160,7 @@ def _margin(column: Mapping[str, Any], mean: float, tail: float) -> float:
     """Return how far the mean may be off: ratios between 0 and 1 are bounded, other numbers only vary."""
     rows, bins = column["count"], {int(key): rows for key, rows in sorted(column["bins"].items())}
     if column["kind"] == "ratio" and min(bins) >= 0 and max(bins) <= 100:  # noqa: PLR2004 -- hundredths
-        return limits.bounded_margin(rows, tail) + 0.005
+        return limits.bounded_margin(rows, tail) + HALF_BIN
     squares = sum(rows * _farthest(low, mean, column["kind"]) ** 2 for low, rows in bins.items())
     return limits.mean_margin(squares / max(rows - 1, 1), rows, tail)
 
@@ -140,8 +169,7 @@ def _farthest(low: int, mean: float, kind: str) -> float:
     """Return the largest distance of a bin's values from the mean; bins of whole numbers are 1/8 of an octave wide."""
     if kind == "ratio":
         return max(abs(low / 100 - mean), abs((low + 1) / 100 - mean))
-    width = 1 << max(low.bit_length() - 4, 0)
-    return max(abs(low - mean), abs(low + width - 1 - mean))
+    return max(abs(low - mean), abs(octave_end(low) - mean))
 
 
 def total(column: Mapping[str, Any], precision: Precision = COMPARED) -> Estimate | None:

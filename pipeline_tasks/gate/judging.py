@@ -43,6 +43,9 @@ class Failure:
 ENDS = {"min_value": "at most", "max_value": "at least"}
 """The end of an interval that must break a limit: below a minimum even the highest possible value is."""
 
+BIN_ENDS = {"min_value": "end of its bin", "max_value": "start of its bin"}
+"""The end of a histogram's bin that must break a limit, as the value lies anywhere between them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
@@ -60,53 +63,67 @@ class Judgment:
 def judge_facts(stage: str, run: str, facts: Facts, expectations: Sequence[Expectation]) -> tuple[list[Judgment], str]:
     """Judge facts that have values by Great Expectations; return the judgments, and the Data Docs page."""
     probes = [_probes(expectation, _estimate(facts, expectation)) for expectation in expectations]
-    results, page = validate(stage, run, _numbers(facts), [probe for group in probes for probe in group])
+    asked = [probe for group in probes for probe in (*group.value, *group.interval)]
+    results, page = validate(stage, run, _numbers(facts), asked)
     answers = iter(results)
-    judgments = [
-        _judgment(expectation, _estimate(facts, expectation), [next(answers) for _ in group])
-        for expectation, group in zip(expectations, probes, strict=True)
-    ]
+    judgments = []
+    for expectation, group in zip(expectations, probes, strict=True):
+        value, ends = ([next(answers) for _ in part] for part in (group.value, group.interval))
+        judgments.append(_judgment(expectation, _estimate(facts, expectation), value, ends))
     return judgments, page
 
 
 def _estimate(facts: Facts, expectation: Expectation) -> Estimate:
     estimate = facts[expectation["kwargs"]["column"]]
     assert estimate is not None, "only expectations on facts with a value are judged"
-    if expectation["learned"]:  # its band has room for what the rows leave open
-        return replace(estimate, low=estimate.value, high=estimate.value)
+    if expectation["learned"]:  # its band has room for what the rows leave open, and its median is of like bins
+        return replace(estimate, low=estimate.value, high=estimate.value, bin=None)
     return estimate
 
 
-def _probes(expectation: Expectation, estimate: Estimate) -> list[Expectation]:
-    """Return what Great Expectations is asked: the bound on the value, then its limits on the ends of the interval."""
-    if estimate.exact:
-        return [expectation]
-    kwargs = expectation["kwargs"]
-    ends = [
-        {**expectation, "kwargs": {"column": f"{kwargs['column']}, {end}", limit: kwargs[limit]}}
-        for limit, end in ENDS.items()
-        if kwargs.get(limit) is not None and abs(_end(estimate, limit)) < inf
+@dataclass(frozen=True, slots=True)
+class _Probes:
+    """What Great Expectations is asked of a bound: on the value, or the ends of its bin; then on the interval's."""
+
+    value: list[Expectation]
+    interval: list[Expectation]
+
+
+def _probes(expectation: Expectation, estimate: Estimate) -> _Probes:
+    value = [expectation] if estimate.bin is None else _on_ends(expectation, estimate, BIN_ENDS)
+    return _Probes(value, [] if estimate.exact else _on_ends(expectation, estimate, ENDS))
+
+
+def _on_ends(expectation: Expectation, estimate: Estimate, names: Mapping[str, str]) -> list[Expectation]:
+    """Return each limit of an expectation as one on the end, of an interval or a bin, that must break it."""
+    kwargs, ends = expectation["kwargs"], _ends(estimate, names)
+    return [
+        {**expectation, "kwargs": {"column": f"{kwargs['column']}, {name}", limit: kwargs[limit]}}
+        for limit, name in names.items()
+        if kwargs.get(limit) is not None and abs(ends[limit]) < inf
     ]
-    return [expectation, *ends]
 
 
-def _end(estimate: Estimate, limit: str) -> float:
-    return estimate.high if limit == "min_value" else estimate.low
+def _ends(estimate: Estimate, names: Mapping[str, str]) -> Mapping[str, float]:
+    """Return the end, of an interval or a bin, that a limit is compared with."""
+    low, high = (estimate.least, estimate.most) if names is BIN_ENDS else (estimate.low, estimate.high)
+    return {"min_value": high, "max_value": low}
 
 
 def _numbers(facts: Facts) -> dict[str, float | None]:
-    """Return the values of facts, and the ends of the intervals of those that have one."""
+    """Return the values of facts, and the ends of the intervals and bins of those that have some."""
     numbers = {name: estimate.value if estimate else None for name, estimate in facts.items()}
-    for name, estimate in facts.items():
+    for fact, estimate in facts.items():
         if estimate and not estimate.exact:
-            numbers |= {f"{name}, {end}": _end(estimate, limit) for limit, end in ENDS.items()}
+            numbers |= {f"{fact}, {ENDS[limit]}": end for limit, end in _ends(estimate, ENDS).items()}
+        if estimate and estimate.bin:
+            numbers |= {f"{fact}, {BIN_ENDS[limit]}": end for limit, end in _ends(estimate, BIN_ENDS).items()}
     return numbers
 
 
-def _judgment(expectation: Expectation, estimate: Estimate, answers: Sequence[bool]) -> Judgment:
+def _judgment(expectation: Expectation, estimate: Estimate, value: Sequence[bool], ends: Sequence[bool]) -> Judgment:
     """Return what follows from the answers on the value and, if it has an interval, on the ends of that."""
-    within, *ends = answers
-    if within:
+    if all(value):
         return Judgment(expectation, estimate, "met")
     undecided = not estimate.exact and all(ends)
     return Judgment(expectation, estimate, "undecided" if undecided else "violated")

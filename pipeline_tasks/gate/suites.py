@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from math import inf, isfinite
 from typing import Any
@@ -104,7 +104,9 @@ def apply_bounds(expectations: Iterable[Expectation], bounds: Bounds, facts: Fac
     changes = {fact: _checked(fact, changed) for fact, changed in bounds.items() if fact != "needs"}
     if needs is not None:
         _checked_needs(needs, facts.keys())
-    changed = [_changed(expectation, changes, needs) for expectation in expectations]
+    suites = list(expectations)
+    limited = {(*_bound(expectation), limit) for expectation in suites for limit in expectation["kwargs"]}
+    changed = [_changed(expectation, changes, needs, limited) for expectation in suites]
     bounded = {_bound(expectation) for expectation in changed}
     columns = {column for column, *_ in bounded}
     for fact in changes.keys() - columns:
@@ -132,16 +134,26 @@ def _source(expectation: Expectation) -> str:
     return str((expectation["learned"] or {}).get("from", ""))
 
 
-def _changed(expectation: Expectation, changes: Mapping[str, Any], needs: Mapping[str, float] | None) -> Expectation:
-    """Return an expectation with what a recipe says of its fact in place of its own."""
+def _changed(
+    expectation: Expectation,
+    changes: Mapping[str, Any],
+    needs: Mapping[str, float] | None,
+    limited: Collection[tuple[str, str, str, str]],
+) -> Expectation:
+    """Return an expectation with what a recipe says of its fact in place of its own.
+
+    `limited` are the bounds of all suites, each with its limit: where another expectation has a limit, this one does
+    not take it.
+    """
     change, source = changes.get(expectation["kwargs"]["column"], {}), _source(expectation)
-    own = _relearned(expectation, change.get(source, {})) if source else _limited(expectation, change)
+    elsewhere = {limit for *bound, limit in limited if tuple(bound) == _bound(expectation)} - {*expectation["kwargs"]}
+    own = _relearned(expectation, change.get(source, {})) if source else _limited(expectation, change, elsewhere)
     return {**expectation, **own, "needs": expectation["needs"] if needs is None else needs}
 
 
-def _limited(expectation: Expectation, change: Mapping[str, Any]) -> Mapping[str, Any]:
+def _limited(expectation: Expectation, change: Mapping[str, Any], elsewhere: Collection[str]) -> Mapping[str, Any]:
     """Return the fields of an expectation that a recipe's limits for its severity replace."""
-    limits = _limits(change, expectation["severity"])
+    limits = {key: value for key, value in _limits(change, expectation["severity"]).items() if key not in elsewhere}
     return {"kwargs": {**expectation["kwargs"], **limits}, "notes": OWN, "origin": RECIPE} if limits else {}
 
 

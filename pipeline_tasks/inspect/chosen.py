@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import NAMED, Version
@@ -19,9 +20,9 @@ def chosen_version(root: str, recipe: str, name: str) -> Version:
     if name.isascii() and name.isdigit() and int(name) in published:
         return published[int(name)]
     if not published:
-        return version_log.current(root, recipe)  # it raises: a name is no snapshot of what has published nothing
+        return current_version(root, recipe)  # it raises: a name is no snapshot of what has published nothing
     if name in {version.snapshot for version in published.values()}:
-        return version_log.current(root, recipe, name)
+        return current_version(root, recipe, name)
     newest = [f"{number} ({version.snapshot})" for number, version in published.items()][-NAMED:]
     message = (
         f"{root}: recipe {recipe} has no version or snapshot {name[:MOST_NAME]!r}; the newest are {', '.join(newest)}, "

@@ -12,6 +12,7 @@ from pathlib import Path
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version
+from pipeline_tasks.inspect.unpublished import Committed, committed, current_version, say
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import DEFAULT_BUILD, ENGINES, MAX_PARTITIONS, is_trial
@@ -161,8 +162,18 @@ def built_version(root: str, named: str) -> Version:
 
 
 def version_of(options: argparse.Namespace) -> Version:
-    """Return the newest version of the named snapshot, or of the recipe; RecipeError if there is none."""
-    return version_log.current(options.root, recipe_of(options), options.snapshot)
+    """Return the newest version of the named snapshot, or of the recipe.
+
+    RecipeError if there is none, which names the runs that stopped.
+    """
+    return current_version(options.root, recipe_of(options), options.snapshot)
+
+
+def committed_of(options: argparse.Namespace) -> Committed:
+    """Return what is committed of what the options name, and say on stderr if a newer run has published nothing."""
+    known = committed(options.root, recipe_of(options), options.snapshot)
+    say(known.note)
+    return known
 
 
 def versions_of(options: argparse.Namespace) -> list[Version]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipeline_tasks.binding import bind
@@ -21,11 +22,17 @@ from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, number, print_result, versions_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import load_recipe
+from pipeline_tasks.publish.building import file_of
+from pipeline_tasks.publish.published import read_published_file
+from pipeline_tasks.publish.published_shards import open_build
+from pipeline_tasks.recipe import COMPOSE, load_recipe
+from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import FilePath, Shard
 from pipeline_tasks.stages.decontaminate import STAGE, Params, bounds_of, evidence, read_reference, read_texts
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import parent_of, read_manifest, read_shards
+
+pc: Any = pyarrow.compute
 
 WHO = ("id", "url", "file", "offset")
 AROUND = 60
@@ -37,6 +44,9 @@ REJECTED, CUT, KEPT = "rejected", "cut", "kept"
 
 Files = Mapping[str, str]
 """Benchmark -> path of its file."""
+
+Screened = tuple[version_log.Version, tuple[version_log.Version, ...]]
+"""A version of a snapshot, and the versions of training datasets that were composed of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +110,8 @@ def _answer_added(options: argparse.Namespace) -> int:
     scans: list[Scan] = []
     hits: list[Hit] = []
     files, parts = benchmark_files(options.add), dict(part.partition("=")[::2] for part in options.part)
-    for version in versions_of(options):
-        scan, more = search(options.root, version, files, parts)
+    for version, datasets in screened_versions(options.root, versions_of(options)):
+        scan, more = search(options.root, version, files, parts, datasets)
         scans.append(scan)
         hits += more
     _print_hits(options, [], scans, hits)
@@ -109,9 +119,12 @@ def _answer_added(options: argparse.Namespace) -> int:
 
 
 def _answer_listed(options: argparse.Namespace) -> int:
-    versions, files = versions_of(options), benchmark_files(options.file)
-    hits = [hit for version in versions for hit in listed_hits(options.root, version, options.benchmark, files)]
-    _print_hits(options, [(version.snapshot, screened_for(options.root, version)) for version in versions], [], hits)
+    root, files = options.root, benchmark_files(options.file)
+    versions = screened_versions(root, versions_of(options))
+    hits = [
+        hit for version, datasets in versions for hit in listed_hits(root, version, options.benchmark, files, datasets)
+    ]
+    _print_hits(options, [(version.snapshot, screened_for(root, version)) for version, _ in versions], [], hits)
     return 0
 
 
@@ -128,17 +141,22 @@ def _print_hits(
 
 
 def listed_hits(
-    root: str, version: version_log.Version, benchmark: str = "", files: Files | None = None
+    root: str,
+    version: version_log.Version,
+    benchmark: str = "",
+    files: Files | None = None,
+    datasets: Sequence[version_log.Version] = (),
 ) -> Iterator[Hit]:
     """Yield the hits that a version's stage rejected or cut, of one benchmark if named.
 
-    The benchmark's texts are read from `files` and from the files of the recipe that have the digest in the manifest.
+    `datasets` are the training datasets in whose tokens a document may be (`screened_versions`). The benchmark's texts
+    are read from `files` and from the files of the recipe that have the digest in the manifest.
     """
     manifest = _manifest(root, version)
     known = _used(manifest, {**_of_recipe(version.recipe), **_local(files or {})})
     texts = _references(replace(_params(manifest), benchmarks=known))
     cut = list(_cut(root, manifest))
-    tokens = _published(root, version) if cut else frozenset()
+    tokens = _published(root, version, datasets) if cut else frozenset()
     for row, outcome in (*_rejected(root, manifest), *cut):
         for hit in orjson.loads(row["evidence"])["hits"]:
             if benchmark in ("", hit["benchmark"]):
@@ -258,12 +276,18 @@ def _hit(
 # --- Hits of a new benchmark ------------------------------------------------------------------------------------
 
 
-def search(root: str, version: version_log.Version, files: Files, parts: Mapping[str, str]) -> tuple[Scan, list[Hit]]:
+def search(
+    root: str,
+    version: version_log.Version,
+    files: Files,
+    parts: Mapping[str, str],
+    datasets: Sequence[version_log.Version] = (),
+) -> tuple[Scan, list[Hit]]:
     """Search the documents that a version's stage kept for new benchmarks; only texts of candidates are read.
 
     Candidates are chosen by sketches. The params are those of the manifest, so the hits are those that the stage would
-    have had with these benchmarks. `parts` maps more fields to `question`, `answer` or `passage`. RecipeError where
-    there are no sketches.
+    have had with these benchmarks. `parts` maps more fields to `question`, `answer` or `passage`. `datasets` are as in
+    `listed_hits`. RecipeError where there are no sketches.
     """
     from pipeline_tasks.text.near.sketches import sift
 
@@ -283,7 +307,7 @@ def search(root: str, version: version_log.Version, files: Files, parts: Mapping
         candidates += len(chosen)
         for row, row_hits in _confirmed(_read_rows(root, shard, chosen), reference, bounds):
             row_matches += [(row, hit) for hit in row_hits]
-    tokens = _published(root, version) if row_matches else frozenset()
+    tokens = _published(root, version, datasets) if row_matches else frozenset()
     hits = [_hit(version, row, hit, KEPT, texts, published=row["id"] in tokens) for row, hit in row_matches]
     size = sum(shard.bytes for shard in manifest.history_shards)
     return Scan(version.recipe, version.snapshot, manifest.rows, size, candidates, len(hits)), hits
@@ -357,13 +381,61 @@ def _confirmed(
         yield document, orjson.loads(evidence(document["text"], matches))["hits"]
 
 
-def _published(root: str, version: version_log.Version) -> frozenset[str]:
-    """Return the ids of the documents in a version's tokens; none where its recipe packs none."""
-    store, path = storage.connect(root), f"{version.prefix}/lineage.parquet"
-    if store.size(path) is None:
-        return frozenset()
-    with store.open(path) as stream:
-        return frozenset(pq.read_table(stream, columns=["id"]).column("id").to_pylist())
+def screened_versions(root: str, versions: Iterable[version_log.Version]) -> list[Screened]:
+    """Return versions of snapshots with the training datasets that have them; a dataset stands for its snapshots."""
+    built = version_log.built_versions(root)
+    pairs: list[Screened] = []
+    for version in versions:
+        if COMPOSE in version.manifests:
+            pairs += [(source, (version,)) for source in _sources(root, version)]
+        else:
+            own = (version.snapshot, path_of(version.refined))
+            having = (dataset for dataset in built if own in {(row[1], row[2]) for row in _selected(root, dataset)})
+            pairs.append((version, tuple(having)))
+    return pairs
+
+
+def _selected(root: str, dataset: version_log.Version) -> list[tuple[str, str, str]]:
+    """Return the recipe, the snapshot and the manifest of each version that a dataset was composed of."""
+    composed = read_manifest(root, dataset.manifests[COMPOSE]).params["versions"]
+    return [(row["recipe"], row["snapshot"], row["manifest"]) for row in composed]
+
+
+def _sources(root: str, dataset: version_log.Version) -> Iterator[version_log.Version]:
+    """Yield the versions of snapshots that a dataset was composed of; ContractError for one that is not in the log."""
+    for recipe, snapshot, manifest in _selected(root, dataset):
+        published = [
+            version
+            for version in version_log.versions(root, recipe)
+            if version.snapshot == snapshot and path_of(version.refined) == manifest
+        ]
+        if not published:
+            message = (
+                f"{root}: version {dataset.number} of {dataset.recipe} was built of {manifest}, which no version of "
+                f"snapshot {snapshot} of recipe {recipe} has; restore its log from a backup"
+            )
+            raise ContractError(message)
+        yield published[-1]
+
+
+def _published(root: str, version: version_log.Version, datasets: Sequence[version_log.Version]) -> frozenset[str]:
+    """Return the ids of a snapshot's documents in the tokens of datasets; every lineage is read by its digest.
+
+    Versions of earlier releases have tokens of their own, with one lineage.
+    """
+    own = [(version, file) for file in version.files if file.path == f"{version.prefix}/lineage.parquet"]
+    shards = [
+        (dataset, file_of(entry["lineage"]))
+        for dataset in datasets
+        for entry in open_build(root, dataset).index["shards"]
+    ]
+    ids: set[str] = set()
+    for named_by, file in (*own, *shards):
+        body = read_published_file(root, file, named_by.way_out)
+        pieces = pq.read_table(pa.BufferReader(body), columns=["id", *([] if own else ["snapshot"])])
+        mine = pieces if own else pieces.filter(pc.equal(pieces["snapshot"], version.snapshot))
+        ids.update(mine.column("id").to_pylist())
+    return frozenset(ids)
 
 
 def benchmark_files(written: Sequence[str]) -> dict[str, str]:

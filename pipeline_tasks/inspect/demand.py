@@ -36,7 +36,8 @@ class StageRate:
 class Basis:
     """Rates to plan with, and where they come from: landed bytes per token, and the stages in order.
 
-    `content` is the bytes of pages per landed byte, which are compressed; 0 where nobody counted them.
+    `content` is the bytes of pages per landed byte, which are compressed; 0 where nobody counted them. `shares_of` is
+    what the shares of the stages are of: rows, or bytes.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Basis:
     landed_per_token: float
     content: float
     stages: tuple[StageRate, ...]
+    shares_of: str = "rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class Demand:
     core_money: float
     storage_money: float
     stages: tuple[StageDemand, ...]
+    shares_of: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,7 @@ def demand_of(basis: Basis, target: Target, prices: Prices) -> Demand:
         core_money=core_hours * prices.core_hour,
         storage_money=stored / GIGABYTE * months * prices.gb_month,
         stages=stages,
+        shares_of=basis.shares_of,
     )
 
 

@@ -15,6 +15,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
 from pipeline_tasks.inspect.differences import side_by_side
+from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import SIMILARITY, WINNER
 from pipeline_tasks.publish import version_log
@@ -112,7 +113,7 @@ def duplicates(root: str, recipe: str, wanted: str) -> Cluster:
     if not re.fullmatch("[0-9a-f]{4,32}", wanted):
         message = f"{wanted!r} is no document id: ids are 32 hex digits, of which the first 4 or more will do"
         raise RecipeError(message)
-    versions = version_log.latest_by_snapshot(root, recipe) or [version_log.current(root, recipe)]
+    versions = version_log.latest_by_snapshot(root, recipe) or [current_version(root, recipe)]
     name = _resolved(root, recipe, versions, wanted)
     chain, removed, later = _closure(root, recipe, versions, name)
     lost = dict(_lost(root, versions, chain))

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pipeline_tasks.inspect.command import add_snapshot, print_result
-from pipeline_tasks.inspect.unpublished import UnpublishedRun, committed_of, title_of
+from pipeline_tasks.inspect.command import add_snapshot, committed_of, print_result
+from pipeline_tasks.inspect.unpublished import UnpublishedRun, title_of
 from pipeline_tasks.profiles.removals import arrivals, losses
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES

@@ -30,7 +30,7 @@ from pipeline_tasks.inspect.whatif import (
     published,
     stored_signals,
 )
-from pipeline_tasks.landing.listing import Listing, list_snapshot, require_readable
+from pipeline_tasks.landing.listing import Listing, folder_of, list_snapshot, require_readable
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import LAND, Recipe, Step, load_recipe
@@ -104,7 +104,7 @@ def _sized(options: argparse.Namespace) -> tuple[dict[str, Any], list[str], list
         return {}, [], []
     workers = Workers(int(options.workers), int(options.memory * GIGABYTE))
     listing = list_snapshot(options.input)
-    sizes = sizes_of(recipe, listing)
+    sizes = sizes_of(recipe, listing, folder_of(options.input, listing))
     findings = [*_unread(options.input, listing, recipe), *size_findings(sizes, workers)]
     if options.root:
         findings += history_findings(options.root, recipe.name)

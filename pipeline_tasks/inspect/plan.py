@@ -194,7 +194,8 @@ def _loader_lines(loader: LoaderRate, target: Target) -> Iterator[str]:
 def _demand_lines(demand: Demand, target: Target) -> Iterator[str]:
     content = f", {in_bytes(demand.content)} of content" if demand.content else ""
     yield f"{demand.basis}: {demand.source}"
-    yield f"  crawl    {in_bytes(demand.landed)} as landed{content}; {total_kept(demand.stages):.3g} of all rows stay"
+    kept = f"{total_kept(demand.stages):.3g} of all {demand.shares_of} stay"
+    yield f"  crawl    {in_bytes(demand.landed)} as landed{content}; {kept}"
     yield (
         f"  compute  {demand.core_hours:,.0f} core-hours: {demand.cores:,} cores for {target.refine_days:g} days, "
         f"${demand.core_money:,.0f}"

@@ -4,12 +4,15 @@ A rate is per landed byte, a byte of the crawl's files as they arrive. `run.unit
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import prod
 
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE
-from pipeline_tasks.inspect.demand import Basis, StageRate
+from pipeline_tasks.inspect.demand import Basis, StageRate, with_passed
 from pipeline_tasks.recipe import DEFAULT_BUILD, load_build, load_recipe
 from pipeline_tasks.run.unit_costs import MEGABYTE, UnitCost, cost_of
+
+EXTRACT = "extract"
 
 UNIT_COST = "unit cost"
 """The source of a stage's seconds that no run has measured: `run.unit_costs`."""
@@ -66,19 +69,31 @@ PUBLISHED_SOURCE = (
 def measured_basis() -> Basis:
     """Return the rates of this project's measured snapshot."""
     rates = _chained((stage, cost_of(stage), ROWS_KEPT.get(stage)) for stage in _stages())
-    shuffled = next(rate.reads for rate in rates if rate.stage == "pack")
-    return Basis("measured", MEASURED_SOURCE, 1 / (shuffled * TOKENS_PER_SHUFFLED_BYTE), CONTENT, tuple(rates))
+    landed_per_token = 1 / (_shuffled(rates) * TOKENS_PER_SHUFFLED_BYTE)
+    return Basis("measured", MEASURED_SOURCE, landed_per_token, CONTENT, tuple(rates))
 
 
 def published_basis() -> Basis:
     """Return the rates of a pipeline with published retention, at the costs per byte that this project measured.
 
     Raw bytes follow from the published equation: tokens * 4 / 0.0095. What the measured stages passed on is corrected
-    by the share of rows that the published ones keep. `extract` makes text of pages; its share is one of bytes.
+    by the share of rows that the published ones keep. `extract` makes text of pages; its share is one of bytes, and
+    what it passes on and stores is what the stages behind it need to end with the tokens of that equation.
     """
     rates = _chained((stage, _as_published(stage), PUBLISHED_KEPT.get(stage)) for stage in _stages())
-    content_per_token = PUBLISHED_TOKEN_BYTES / prod(PUBLISHED_KEPT.values())
-    return Basis("published", PUBLISHED_SOURCE, content_per_token / CONTENT, CONTENT, tuple(rates))
+    landed_per_token = PUBLISHED_TOKEN_BYTES / prod(PUBLISHED_KEPT.values()) / CONTENT
+    basis = Basis("published", PUBLISHED_SOURCE, landed_per_token, CONTENT, tuple(rates), shares_of="bytes")
+    share = 1 / (landed_per_token * _shuffled(rates) * TOKENS_PER_SHUFFLED_BYTE)
+    stages = (
+        replace(rate, stores=rate.stores * share) if rate.stage == EXTRACT else rate
+        for rate in with_passed(basis, EXTRACT, share).stages
+    )
+    return replace(basis, stages=tuple(stages))
+
+
+def _shuffled(rates: Iterable[StageRate]) -> float:
+    """Return the bytes of `shuffle`'s shards, per landed byte."""
+    return next(rate.reads for rate in rates if rate.stage == "pack")
 
 
 def _stages() -> Iterator[str]:
@@ -89,7 +104,7 @@ def _stages() -> Iterator[str]:
 def _as_published(stage: str) -> UnitCost:
     """Return what a stage costs, with the bytes that it passes on if it kept as many rows as the published one."""
     cost = cost_of(stage)
-    if stage == "extract" or stage not in PUBLISHED_KEPT:
+    if stage == EXTRACT or stage not in PUBLISHED_KEPT:
         return cost
     kept = cost.kept * PUBLISHED_KEPT[stage] / ROWS_KEPT[stage]
     return UnitCost(cost.seconds, kept, cost.stored, cost.objects, cost.bucket)

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.command import add_snapshot, print_result
+from pipeline_tasks.inspect.command import add_snapshot, committed_of, print_result
 from pipeline_tasks.inspect.funnel import funnel
-from pipeline_tasks.inspect.unpublished import UnpublishedRun, committed_of, say, title_of
+from pipeline_tasks.inspect.unpublished import UnpublishedRun, say, title_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.store.reading import read_manifest, read_shards

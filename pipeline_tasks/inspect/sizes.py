@@ -1,6 +1,7 @@
 """Foretells what a snapshot asks of each stage of a recipe: bytes, tasks, buckets, seconds, memory and objects.
 
-Only the listing of the snapshot is read. The rest follows from measured unit costs (`run.unit_costs`).
+The listing of the snapshot is read, and the beginning of some files. The rest follows from measured unit costs
+(`run.unit_costs`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from pipeline_tasks.binding import bind
 from pipeline_tasks.counted import counted
 from pipeline_tasks.landing import cuts
 from pipeline_tasks.landing.listing import Listing
+from pipeline_tasks.landing.record_counts import counted_records
 from pipeline_tasks.recipe import Recipe, Step, stage_card
 from pipeline_tasks.run.partitions import partitions_for
 from pipeline_tasks.run.unit_costs import (
@@ -19,6 +21,7 @@ from pipeline_tasks.run.unit_costs import (
     LAND_SECONDS,
     MEGABYTE,
     TASK_MEMORY,
+    FileCost,
     cost_of,
     file_cost,
 )
@@ -87,17 +90,38 @@ class Sizes:
         return sum(size.seconds for size in self.stages)
 
 
-def sizes_of(recipe: Recipe, listing: Listing) -> Sizes:
-    """Return what the files of a snapshot ask of each stage of a recipe."""
+def sizes_of(recipe: Recipe, listing: Listing, folder: str = "") -> Sizes:
+    """Return what the files of a snapshot ask of each stage of a recipe.
+
+    With the `folder` that the names are relative to, some files are read to foretell the number of records.
+    """
     pieces = _pieces(listing)
     return Sizes(
         snapshot=listing.snapshot,
         files=tuple(size for _, size, _ in listing.files),
         pieces=tuple(size for _, size in pieces),
-        records=sum(size // file_cost(name).record_bytes for name, size, _ in listing.files),
+        records=_records(listing, folder),
         landing=_landing_seconds(listing),
         stages=tuple(_stage_sizes(recipe, pieces)),
     )
+
+
+def _records(listing: Listing, folder: str) -> int:
+    """Return about how many records the files have: as counted, else as dense as those of their kind that were counted.
+
+    Where none of a kind was read, its records have the bytes of those that the unit costs were measured with.
+    """
+    sizes = {name: size for name, size, _ in listing.files}
+    counts = dict(counted_records(folder, list(sizes.items()))) if folder else {}
+    densities: dict[FileCost, list[int]] = {}
+    for name, count in counts.items():
+        known = densities.setdefault(file_cost(name), [0, 0])
+        densities[file_cost(name)] = [known[0] + count, known[1] + sizes[name]]
+    total = 0
+    for name, size in sizes.items():
+        records, read = densities.get(file_cost(name), (1, file_cost(name).record_bytes))
+        total += counts.get(name, size * records // read)
+    return total
 
 
 def _pieces(listing: Listing) -> list[tuple[str, int]]:

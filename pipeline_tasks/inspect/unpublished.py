@@ -4,7 +4,6 @@ The ledger knows for which snapshot a manifest was committed and judged, and why
 manifests and verdicts themselves. A ledger may serve several roots: what is not in this root does not count.
 """
 
-import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +14,9 @@ from typing import Literal
 from pipeline_tasks.errors import GateRefused, RecipeError, RefineryError
 from pipeline_tasks.gate.explaining import allowed, explain, number
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
-from pipeline_tasks.inspect.command import recipe_of
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.database import Row
-from pipeline_tasks.publish.ledger import Ledger, is_absent, ledger_of, name_in_ledger
+from pipeline_tasks.publish.ledger import Ledger, is_absent, ledger_of, name_in_ledger, recorded_recipes
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, STAGES
 from pipeline_tasks.sealed import path_of
@@ -178,11 +176,20 @@ def committed(root: str, recipe: str, snapshot: str = "") -> Committed:
     return Committed(version, newest if is_newer else None, unknown)
 
 
-def committed_of(options: argparse.Namespace) -> Committed:
-    """Return what is committed of what the options name, and say on stderr if a newer run has published nothing."""
-    known = committed(options.root, recipe_of(options), options.snapshot)
-    say(known.note)
-    return known
+def stopped_runs(root: str, recipe: str = "", snapshot: str = "") -> str:
+    """Return where and why the newest runs stopped that published nothing, of all recipes or one; "" without any."""
+    names = [recipe] if recipe else recorded_recipes(root)
+    runs = [run for name in names for run in readable_runs(root, name, snapshot)[0].values()]
+    return "; ".join(f"snapshot {run.snapshot} of recipe {run.recipe} {run.account}; {run.next_step}" for run in runs)
+
+
+def current_version(root: str, recipe: str, snapshot: str = "") -> Version:
+    """Return the newest version of a recipe, or of one snapshot; RecipeError, with the runs that stopped, for none."""
+    try:
+        return version_log.current(root, recipe, snapshot)
+    except RecipeError as error:
+        stopped = stopped_runs(root, recipe, snapshot)
+        raise (RecipeError(f"{error}. {stopped}") if stopped else error) from None
 
 
 def say(note: str) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pipeline_tasks.counted import or_dash
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
+from pipeline_tasks.inspect.unpublished import stopped_runs
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.summary import read_summary
 from pipeline_tasks.publish.version_log import Retraction, Version
@@ -52,15 +53,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Print one line per version, the newest last."""
     published = version_log.recipes(options.root)
-    if options.recipe and options.recipe not in published:
-        version_log.current(options.root, options.recipe)  # raises: it says what is published
     names = [options.recipe] if options.recipe else published
-    if not names:
-        message = f"{options.root} has no published version; publish one with `refinery run --input ... --output ROOT`"
-        raise RecipeError(message)
+    if not names or not set(names) <= set(published):
+        raise RecipeError(_nothing(options.root, options.recipe))
     lines = [line for name in names for line in list_versions(options.root, name)]
     print_result(options, [asdict(line) for line in lines], table_lines(lines))
     return 0
+
+
+def _nothing(root: str, recipe: str) -> str:
+    """Return the message for a root, or a recipe, without a version: where its runs stopped, or what is published."""
+    others = version_log.recipes(root)
+    subject = f"{root}: recipe {recipe} has not been published" if recipe else f"{root} has no published version"
+    published = f" (published: {', '.join(others)})" if others else ""
+    stopped = stopped_runs(root, recipe)
+    return f"{subject}{published}; {stopped or 'publish one with `refinery run --input ... --output ROOT`'}"
 
 
 def list_versions(root: str, recipe: str) -> list[VersionLine]:

@@ -361,7 +361,7 @@ def is_about(name: str) -> bool:
 
 def require_readable(uri: str, listing: Listing, fields: Mapping[str, str]) -> None:
     """Raise RecipeError if the first records of a listed snapshot have no text, by the names of `fields`."""
-    require_text(_folder(_absolute(uri), listing), [name for name, _, _ in listing.files], fields)
+    require_text(folder_of(uri, listing), [name for name, _, _ in listing.files], fields)
 
 
 def text_field_of(landed: Manifest) -> str:
@@ -371,7 +371,12 @@ def text_field_of(landed: Manifest) -> str:
 
 def landing_of(uri: str) -> str:
     """Return the folder that a snapshot's file names are relative to: `uri` itself unless it is one file."""
-    return _folder(_absolute(uri), list_snapshot(uri))
+    return folder_of(uri, list_snapshot(uri))
+
+
+def folder_of(uri: str, listing: Listing) -> str:
+    """Return the folder that the file names of a snapshot that was listed at `uri` are relative to."""
+    return _folder(_absolute(uri), listing)
 
 
 def _absolute(uri: str) -> str:

@@ -53,6 +53,11 @@ def octave_bins(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     return bounds
 
 
+def octave_end(low: int) -> int:
+    """Return the largest value of the bin that begins at `low`."""
+    return low + (1 << max(low.bit_length() - 4, 0)) - 1
+
+
 def _count(bins: "np.ndarray[Any, Any]") -> dict[str, int]:
     values, counts = np.unique(bins, return_counts=True)
     return {str(int(value)): int(count) for value, count in zip(values, counts, strict=True)}
@@ -82,3 +87,9 @@ def quantile(column: Mapping[str, Any], share: float) -> float:
         if seen >= target:
             break
     return value / 100 if column["kind"] == "ratio" else float(value)
+
+
+def quantile_bin(column: Mapping[str, Any], share: float) -> tuple[float, float]:
+    """Return the least and the largest value of the bin that `quantile` names; of a ratio's, which it stays below."""
+    low = quantile(column, share)
+    return low, low + 0.01 if column["kind"] == "ratio" else float(octave_end(int(low)))

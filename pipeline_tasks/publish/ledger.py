@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.database import PARAMETER, SQL, Database, Row, is_postgres, sqlite_path, without_comments
+from pipeline_tasks.publish.takedowns import Takedown
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.recipe import PUBLISH, STAGES
 from pipeline_tasks.sealed import path_of
@@ -142,6 +143,11 @@ class Ledger:
         with self._database.transaction():
             put_retraction(self._database, retraction)
 
+    def record_takedowns(self, root: str, log: Iterable[Takedown]) -> None:
+        """Record the log of a root's takedowns: all of it, so that a ledger that missed an entry gets it now."""
+        with self._database.transaction():
+            put_takedowns(self._database, root, log)
+
     def record_failure(self, root: str, failure: RunFailure) -> None:
         """Record why the newest run of a snapshot into a root has ended."""
         row = {**asdict(failure), "stage": failure.stage, "root": name_in_ledger(root), "recorded_at": _now()}
@@ -243,6 +249,14 @@ def put_retraction(database: Database, retraction: Retraction) -> None:
     key = {"recipe": retraction.recipe, "number": retraction.number}
     row = {**key, "snapshot": retraction.snapshot, "reason": retraction.reason, "retracted_at": retraction.at}
     database.put("retractions", tuple(key), row)
+
+
+def put_takedowns(database: Database, root: str, log: Iterable[Takedown]) -> None:
+    """Put the entries of a root's log of takedowns."""
+    for takedown in log:
+        key = {"root": name_in_ledger(root), "number": takedown.number}
+        told = {"undo": int(takedown.undo), "reason": takedown.reason, "taken_down_at": takedown.at}
+        database.put("takedowns", tuple(key), {**key, "entries": len(takedown.entries), **told})
 
 
 def _manifest_row(path: str, manifest: Manifest) -> Row:

@@ -13,12 +13,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.errors import ContractError, RefineryError
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.database import Database, Row, is_postgres, sqlite_path
-from pipeline_tasks.publish.ledger import FAILURE_KEY, STAGE_KEY, put_manifest, put_retraction, put_verdict, put_version
+from pipeline_tasks.publish.ledger import (
+    FAILURE_KEY,
+    STAGE_KEY,
+    put_manifest,
+    put_retraction,
+    put_takedowns,
+    put_verdict,
+    put_version,
+)
 from pipeline_tasks.publish.lost_log import account_of
+from pipeline_tasks.publish.takedowns import takedowns
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
@@ -39,8 +48,9 @@ LOGGED: Mapping[str, tuple[str, ...]] = {
     "dataset_versions": ("recipe", "number"),
     "version_manifests": ("recipe", "number", "stage"),
     "retractions": ("recipe", "number"),
+    "takedowns": ("root", "number"),
 }
-"""Tables that repeat the dataset's log: rows of other roots are copied, where a ledger serves several."""
+"""Tables that repeat logs of the root: rows of other roots are copied, where a ledger serves several."""
 
 
 @dataclass(slots=True)
@@ -108,6 +118,10 @@ def _fill(database: Database, root: str, rebuilt: Rebuilt, old: Path | None = No
             else:
                 put_retraction(database, entry)
                 rebuilt.retractions += 1
+        try:
+            put_takedowns(database, root, takedowns(root))
+        except ContractError as error:
+            rebuilt.missing.append(f"takedowns: {error}")
 
 
 def _entries(

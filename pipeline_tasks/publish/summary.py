@@ -1,10 +1,12 @@
 """Summarizes a version: the few numbers of each manifest and verdict that lists and trends of snapshots show.
 
 A summary is derived and may be lost: it is stored when a version is published, and computed from the manifests where it
-is missing or damaged. Its path follows from the digests of what it summarizes, so it cannot be out of date, and a
-seal shows damage. Which versions are stale is read from summaries alone.
+is missing or damaged. Its path follows from the digests of what it summarizes, so it cannot be out of date. It names
+them too, so that it is not taken for another's, and a seal shows damage. Which versions are stale is read from
+summaries alone.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,8 +22,11 @@ from pipeline_tasks.sealed import digest_of, seal, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 
-FORMAT = 1
+FORMAT = 2
 """Version of the layout of a summary, part of its path."""
+
+SUMMARIZED = "path"
+"""Field of a stored summary: its own path, which follows from what it summarizes."""
 
 KEPT = 4096
 """Summaries that a process keeps; of about a kilobyte each."""
@@ -94,7 +99,9 @@ class Summary:
 def store_summary(root: str, version: Version) -> None:
     """Store the summary of a published version, if it is absent."""
     path = summary_path(version.recipe, version.manifests, version.verdicts)
-    storage.keep(storage.connect(root), path, seal(summarize(root, version.manifests, version.verdicts)))
+    summary = summarize(root, version.manifests, version.verdicts)
+    fields = {field.name: getattr(summary, field.name) for field in dataclasses.fields(summary)}
+    storage.keep(storage.connect(root), path, seal({SUMMARIZED: path, **fields}))
 
 
 def read_summary(root: str, version: Version) -> Summary:
@@ -114,9 +121,11 @@ def _summary(root: str, recipe: str, manifests: _References, verdicts: _Referenc
 
 
 def _stored(root: str, path: str) -> Summary | None:
-    """Return a stored summary, None if it is missing or damaged."""
+    """Return a stored summary, None if it is missing, damaged, or that of other manifests or verdicts."""
     try:
         fields = unseal(storage.connect(root).read(path), f"{root}/{path}", "it is computed again")
+        if fields.pop(SUMMARIZED) != path:
+            return None
         stages = [{**stage, "history": tuple(stage["history"])} for stage in fields.pop("stages")]
         return Summary(**fields | {"stages": tuple(StageSummary(**stage) for stage in stages)})
     except (FileNotFoundError, ContractError, ValueError, TypeError, KeyError):

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.publish.origin import DIGEST
-from pipeline_tasks.recipe import BUILDING, COMPOSE, LAND, PACKED, SELECT, TAKEDOWN
+from pipeline_tasks.recipe import BUILDING, COMPOSE, LAND, PACKED, SELECT, STAGES, TAKEDOWN
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
@@ -50,6 +50,9 @@ _SITE = re.compile(rf"(?!.*\.\.)([^{_NO}]+\.[^{_NO}]*[^{_NO}.\d][^{_NO}]*|\d+(\.
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://\S", re.IGNORECASE)
 _FORMS = {DOC: "the id of a document, 32 hex digits", URL: "a URL with its scheme", SITE: "a host, as `example.com`"}
 _NAMED = 100
+
+_FEW = 3
+"""Lost entries that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +185,11 @@ def _rows(log: Iterable[Takedown]) -> list[dict[str, Any]]:
 
 
 def _keys(rows: Iterable[Mapping[str, Any]]) -> set[Entry]:
-    return {(row["kind"], row["key"]) for row in rows}
+    return {_key(row) for row in rows}
+
+
+def _key(row: Mapping[str, Any]) -> Entry:
+    return row["kind"], row["key"]
 
 
 def pinned_list(root: str) -> dict[str, str]:
@@ -205,6 +212,12 @@ def holds(root: str, resources: Mapping[str, str]) -> bool:
 
 def _listed(root: str, resources: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the rows of the list that a manifest's resources pin; ContractError if it is damaged or gone."""
+    rows: list[dict[str, Any]] = pq.read_table(pa.BufferReader(read_list(root, resources))).to_pylist()
+    return rows
+
+
+def read_list(root: str, resources: Mapping[str, str]) -> bytes:
+    """Return the bytes of the list that a manifest's resources pin; ContractError if it is damaged or gone."""
     where = list_of(root, resources)
     try:
         body = storage.connect(root).read(where.removeprefix(f"{root}/"))
@@ -212,8 +225,30 @@ def _listed(root: str, resources: Mapping[str, str]) -> list[dict[str, Any]]:
         message = f"{where}: no such list of takedowns; restore it from a backup"
         raise ContractError(message) from error
     require_digest(body, resources[PINNED], where, "restore it from a backup")
-    rows: list[dict[str, Any]] = pq.read_table(pa.BufferReader(body)).to_pylist()
-    return rows
+    return body
+
+
+def unrecorded(root: str, log: Iterable[Takedown], landing: Manifest) -> str:
+    """Return what a log of takedowns lacks of the list that a landing pins, "" if it has all of it.
+
+    A list that is gone is only evidence that there was some takedown.
+    """
+    entries = list(log)
+    if PINNED not in landing.resources:
+        return ""
+    ever = _keys(_rows(takedown for takedown in entries if not takedown.undo))
+    try:
+        rows = _listed(root, landing.resources)
+    except ContractError:
+        return "" if entries else "every entry"
+    lost = [f"{row['kind']} {row['value']} of entry {row['takedown']}" for row in rows if _key(row) not in ever]
+    return ", ".join(lost[:_FEW]) + (f" and {len(lost) - _FEW} more" if lost[_FEW:] else "")
+
+
+def pins_of(manifest: Manifest) -> dict[str, str]:
+    """Return the list that a landing, a composition or a stage was made with, as resources; nothing without one."""
+    digest = manifest.resources.get(PINNED) or str(manifest.params.get(PINNED) or "").removeprefix(DIGEST)
+    return {PINNED: digest} if digest else {}
 
 
 def list_of(root: str, resources: Mapping[str, str]) -> str:
@@ -222,10 +257,10 @@ def list_of(root: str, resources: Mapping[str, str]) -> str:
 
 
 def taken_down_of(root: str, by_stage: Mapping[str, Manifest]) -> str:
-    """Return the evidence for a document of a build that is taken down now, "" if it has none."""
-    documents, rows = by_stage.get(TAKEDOWN, by_stage[SHUFFLE]), current_rows(root)
-    pinned = str(documents.params.get(PINNED, "")).removeprefix(DIGEST)
-    if not rows or (pinned and _keys(rows) <= _keys(_listed(root, {PINNED: pinned}))):
+    """Return the evidence for a document of a build, or of a snapshot, that is taken down now, "" if it has none."""
+    documents, rows = _documents_of(by_stage), current_rows(root)
+    pinned = pins_of(by_stage.get(LAND, documents))
+    if not rows or (pinned and _keys(rows) <= _keys(_listed(root, pinned))):
         return ""  # all that is on the list now was on the one that each document was compared with
     taken = of_rows(rows)
     for batch in read_shards(root, documents.shards, ["id", "url"]):
@@ -233,6 +268,13 @@ def taken_down_of(root: str, by_stage: Mapping[str, Manifest]) -> str:
         if len(proofs):
             return str(proofs[0].as_py())
     return ""
+
+
+def _documents_of(by_stage: Mapping[str, Manifest]) -> Manifest:
+    """Return the manifest with the documents that leave: behind the shuffle of a build, or of a refined snapshot."""
+    if COMPOSE in by_stage:
+        return by_stage.get(TAKEDOWN, by_stage[SHUFFLE])
+    return [by_stage[stage] for stage in STAGES if stage in by_stage and stage not in BUILDING][-1]
 
 
 def with_taken_down(request: RefineRequest) -> RefineRequest:

@@ -45,7 +45,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.building import publish_build
 from pipeline_tasks.publish.composing import compose, with_superseded
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.lost_log import require_log
+from pipeline_tasks.publish.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.publishing import publish
 from pipeline_tasks.publish.takedowns import pinned_list, with_taken_down
 from pipeline_tasks.publish.trainers.versions import Target, export_in_root
@@ -113,6 +113,7 @@ def _land(request: LandRequest) -> Reply:
     if request.recipe:
         require_log(request.root, request.recipe)
         version_log.require_kind(request.root, request.recipe, builds=False)
+    require_takedowns(request.root, request.recipe)
     path, manifest, landed = listing.land(
         request.root, request.input, request.snapshot, pinned_list(request.root), request.sample, request.fields
     )
@@ -135,6 +136,7 @@ def _land(request: LandRequest) -> Reply:
 def _compose(request: ComposeRequest) -> Reply:
     for recipe in (request.recipe, request.versions.recipe):  # a log that was removed is no smaller selection
         require_log(request.root, recipe)
+    require_takedowns(request.root, request.versions.recipe)
     path, manifest, versions = compose(request.root, request.recipe, request.versions)
     newest = version_log.latest_by_snapshot(request.root, request.recipe)
     stale = {version.version.number for version in stale_now(request.root, request.versions.recipe)}
@@ -288,6 +290,7 @@ def _judged_reply(request: JudgeRequest | JudgeSnapshotRequest, verdict: verdict
 
 
 def _publish(request: PublishRequest) -> Reply:
+    require_takedowns(request.root)
     with Ledger.open(ledger_of(request.root)) as ledger:
         if COMPOSE in request.manifests:
             return publish_build(request.root, request.recipe, request.manifests, request.verdicts, ledger)

@@ -16,8 +16,8 @@ from pipeline_tasks.landing import listing
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.takedowns import taken_down_of
-from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import BUILD, LAND, load_recipe
+from pipeline_tasks.publish.version_log import Retraction, Version
+from pipeline_tasks.recipe import BUILD, LAND, is_trial, load_recipe
 from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
@@ -45,46 +45,69 @@ def answer(options: argparse.Namespace) -> int:
     recipe = options.recipe or recipe_of(options)  # a name, or the YAML file that the snapshot was run with
     name = recipe if recipe in version_log.recipes(root) else load_recipe(recipe).name
     stale = later(root, name, snapshot, undo=options.undo)
+    proof = _taken_down(root, name, snapshot) if options.undo else ""
     lines = [opening(root, name, snapshot, undo=options.undo), *reason_lines(root, name, options)]
-    print_lines([*lines, *plan_lines(snapshot, stale)])
-    _require_refinable(root, recipe, stale, overrides)
+    print_lines([*lines, *taken_down_lines(snapshot, proof), *plan_lines(snapshot, stale)])
     if options.undo:
-        _require_allowed(root, name, snapshot)
+        _require_allowed(root, name, snapshot, proof)
+    _require_refinable(
+        root, recipe, [*_last(root, name, snapshot if proof else ""), *(due.version for due in stale)], overrides
+    )
     if options.dry_run:
         return 0
     with Ledger.open(ledger_of(root)) as ledger:
         record(root, name, snapshot, options.reason, undo=options.undo, ledger=ledger)
-    if options.undo:
-        _require_allowed(root, name, snapshot, restored=True)
     again = RunOptions("", root, recipe=recipe, engine=options.engine, override=overrides, builds=False)
-    while (due := next_due(root, name, snapshot)) is not None:
-        if code := _refine_again(root, name, due.version, again):
+    if options.undo:
+        proof = _taken_down(root, name, snapshot)  # also what was recorded at this moment
+        _require_allowed(root, name, snapshot, proof, restored=True)
+        for version in _last(root, name, snapshot if proof else ""):
+            if code := _refine_again(root, name, version, again):
+                return code
+    while (following := next_due(root, name, snapshot)) is not None:
+        if code := _refine_again(root, name, following.version, again):
             return code
     return 0
 
 
-def _require_refinable(root: str, recipe: str, stale: Sequence[StaleVersion], overrides: Mapping[str, str]) -> None:
+def _require_refinable(root: str, recipe: str, due: Sequence[Version], overrides: Mapping[str, str]) -> None:
     """Raise RecipeError, before anything is recorded, unless recipe, overridden gates and all files are there."""
-    if stale or overrides:
+    if due or overrides:
         check_overrides(overrides, gate_names(load_recipe(recipe)))
-    for due in stale:
-        landed(root, due.version)
+    for version in due:
+        landed(root, version)
 
 
-def _require_allowed(root: str, name: str, snapshot: str, *, restored: bool = False) -> None:
-    """Raise RecipeError if a retracted build has documents that were taken down since: they would come back.
+def _last(root: str, name: str, snapshot: str) -> list[Version]:
+    """Return the last version of a snapshot, retracted or not; none for ""."""
+    return [version for version in version_log.versions(root, name) if version.snapshot == snapshot][-1:]
 
-    A takedown that is recorded at the same moment sees the restored version, or is seen once it is `restored`.
+
+def _taken_down(root: str, name: str, snapshot: str) -> str:
+    """Return the evidence for a document of a snapshot that is taken down now, "" without any.
+
+    It is that of the last version of a snapshot that is retracted, or was: an undoing may go on that was interrupted.
     """
-    if snapshot != BUILD or not (restored or snapshot in version_log.retractions(root, name)):
-        return
-    newest = [version for version in version_log.versions(root, name) if version.snapshot == snapshot][-1]
-    proof = taken_down_of(root, {stage: read_manifest(root, path) for stage, path in newest.manifests.items()})
-    if proof:
+    retracted = {entry.snapshot for entry in version_log.log(root, name) if isinstance(entry, Retraction)}
+    for version in _last(root, name, snapshot if snapshot in retracted else ""):
+        return taken_down_of(root, {stage: read_manifest(root, path) for stage, path in version.manifests.items()})
+    return ""
+
+
+def _require_allowed(root: str, name: str, snapshot: str, proof: str, *, restored: bool = False) -> None:
+    """Raise RecipeError if a retracted build or trial has documents that were taken down since: they would come back.
+
+    A takedown that is recorded at the same moment sees the restored version, or is seen once it is `restored`. A
+    snapshot that is no trial is refined again without them.
+    """
+    way_out = "run the trial again" if is_trial(name) else ""
+    way_out = "`refinery build` publishes the dataset anew" if snapshot == BUILD else way_out
+    if proof and way_out and (restored or snapshot in version_log.retractions(root, name)):
+        [newest] = _last(root, name, snapshot)
         state = "restored, and" if restored else "not restored, as it"
         message = (
             f"{root}: version {newest.number} of {name} is {state} has documents that were taken down since ({proof}). "
-            "`refinery build` publishes the dataset without them; `refinery takedown --undo` allows them"
+            f"Without them: {way_out}; `refinery takedown --undo` allows them"
         )
         raise RecipeError(message)
 
@@ -194,6 +217,12 @@ def reason_lines(root: str, recipe: str, options: argparse.Namespace) -> Iterato
         yield "  --reason is not recorded with --undo"
     elif options.reason and retraction and retraction.reason != options.reason:
         yield "  --reason is not recorded: the log keeps the first; use --undo, and retract again with another"
+
+
+def taken_down_lines(snapshot: str, proof: str) -> Iterator[str]:
+    """Yield that a restored snapshot is refined again without what was taken down since, of which `proof` is one."""
+    if proof and snapshot != BUILD:
+        yield f"  {snapshot}: refined again itself, without what was taken down since ({proof})"
 
 
 def plan_lines(snapshot: str, stale: Sequence[StaleVersion]) -> Iterator[str]:

@@ -1,9 +1,9 @@
-"""Removes orphans: files that no manifest names, left by killed attempts, losers of a race, and abandoned work."""
+"""Removes orphans: files that no manifest and no version names, left by killed attempts, losers, and abandoned work."""
 
 import argparse
 import contextlib
 import uuid
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -12,7 +12,11 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import add_json, add_root, number, print_lines, print_result
 from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, is_shared, stage_prefix
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import COMPOSE, STAGES
+from pipeline_tasks.publish.ledger import recorded_recipes
+from pipeline_tasks.publish.lost_log import require_log
+from pipeline_tasks.publish.trainers.place import FILES
+from pipeline_tasks.publish.trainers.versions import EXPORTS
+from pipeline_tasks.recipe import COMPOSE, PUBLISH, STAGES
 from pipeline_tasks.run.task import stored_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry, Store
@@ -32,6 +36,12 @@ UNNAMED = "not named by the stage's manifest"
 
 UNUSED = "a shared shard that no manifest names"
 """Why shared shards go (`stage.Engine.map`, `stage.Layer`): a run that asks for one again computes it again."""
+
+UNPUBLISHED = "written to be published, and named by no version"
+"""Why published files go: of a build that was refused or killed, or a report that was written again."""
+
+EXPORT_DEPTH = 4
+"""Parts of the path of an export's folder: `publish`, the version's prefix, `exports`, and its format."""
 
 SHARDS = ("data", "rejects", "quarantine", "scratch")
 
@@ -144,8 +154,39 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
             abandoned = [entry for entry in prefix.entries if not _is_slot(entry)]
             fenced += [prefix.name] if abandoned else []  # one without files was fenced when they were removed
             files += [(entry, "abandoned before it was committed") for entry in abandoned]
+    published = tuple(store.list(PUBLISH))
+    total += sum(entry.bytes for entry in published)
     files += _orphans_outside_stages(store, is_old)
+    files += _unpublished(root, published, is_old)
     return Orphans(tuple(files), tuple(fenced), total - sum(entry.bytes for entry, _ in files))
+
+
+def _unpublished(root: str, published: Sequence[Entry], is_old: IsOld) -> Iterator[Orphan]:
+    """Yield the old files that were written to be published and are named by no version, and exports that stopped."""
+    versions = _versions(root)
+    named = {file.path for version in versions for file in version.files}
+    exports = {f"{version.prefix}/{EXPORTS}/" for version in versions}
+    complete = {entry.path.rpartition("/")[0] for entry in published if entry.path.endswith(f"/{FILES}")}
+    for export, group in groupby(published, key=lambda entry: _export_of(entry.path)):
+        entries = list(group)
+        if export.rpartition("/")[0] + "/" not in exports:
+            yield from ((entry, UNPUBLISHED) for entry in entries if entry.path not in named and is_old(entry))
+        elif export not in complete and all(map(is_old, entries)):
+            yield from ((entry, "an export that was never completed") for entry in entries)
+
+
+def _export_of(path: str) -> str:
+    """Return the folder of the export that a path is in, "" for any other file."""
+    parts = path.split("/")
+    return "/".join(parts[:EXPORT_DEPTH]) if parts[EXPORT_DEPTH - 2 : EXPORT_DEPTH - 1] == [EXPORTS] else ""
+
+
+def _versions(root: str) -> list[version_log.Version]:
+    """Return all versions of a root; ContractError if a log was removed or cut: its files are no orphans."""
+    recipes = {*version_log.recipes(root), *recorded_recipes(root)}
+    for recipe in recipes:
+        require_log(root, recipe)
+    return [version for recipe in sorted(recipes) for version in version_log.versions(root, recipe)]
 
 
 def _orphans_outside_stages(store: Store, is_old: IsOld) -> Iterator[Orphan]:
@@ -234,12 +275,7 @@ def _unused(store: Store, prefix: _Prefix, below: Container[str], is_old: IsOld)
 
 def _published_prefixes(root: str) -> frozenset[str]:
     """Return the prefixes that dataset versions name, each as `stage/fingerprint`."""
-    paths = [
-        path
-        for recipe in version_log.recipes(root)
-        for version in version_log.versions(root, recipe)
-        for path in version.manifests.values()
-    ]
+    paths = [path for version in _versions(root) for path in version.manifests.values()]
     return frozenset(stage_prefix(*path.split("/")[:2]) for path in paths)
 
 
@@ -276,8 +312,9 @@ def remove(root: str, orphans: Orphans, limit: float = LIMIT) -> None:
     store = storage.connect(root)
     for prefix in orphans.fenced:
         _fence(store, *prefix.split("/"))
+    named = {file.path for version in _versions(root) for file in version.files}  # also by versions since then
     for entry, reason in orphans.files:
-        if reason != UNUSED and not _committed_since(store, orphans, entry):
+        if reason != UNUSED and entry.path not in named and not _committed_since(store, orphans, entry):
             store.delete(entry.path)
     _remove_unused(store, [entry for entry, reason in orphans.files if reason == UNUSED])
 

@@ -66,6 +66,7 @@ def test_a_version_is_exported_with_its_card_and_tokenizer(
     ).read_bytes()
     card = (tmp_path / "README.md").read_text()
     assert f"{listed['tokens']:,} tokens in {listed['sequences']:,} packed sequences of 64" in card
+    assert f"Ids are little-endian {'int32' if name == 'parquet' else facts['dtype']};" in card
     assert "Version 1 of the training dataset `corpus`" in card
     assert "snapshot `2026-11-20` of recipe `tiny`" in card
     assert "{" not in FORMATS[name].reading.format(dtype=facts["dtype"], length=64)

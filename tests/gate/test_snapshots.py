@@ -209,10 +209,10 @@ def test_a_refusal_says_what_was_seen_and_whose_the_bound_is(tmp_path: Path) -> 
 
 
 def test_undecided_bounds_share_a_line(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, kept(healthy("filter_quality", 12), 1.0))
-    assert {failure.column for failure in verdict.undecided} == {"retention"}
+    verdict = judged(tmp_path, kept(healthy("filter_quality", 12), 1 / 3))
+    assert {failure.column for failure in verdict.undecided} == {"retention", "reason_share_max"}
     assert explain(verdict.failures, verdict.undecided) == [
-        "undecided, as 12 rows are too few: retention 1 (at most 0.999)"
+        "undecided, as 12 rows are too few: retention 0.333333 (at least 0.35), reason_share_max 0.666667 (at most 0.5)"
     ]
 
 

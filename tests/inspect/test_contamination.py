@@ -17,8 +17,12 @@ from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect import contamination
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.published import PublishedFile
+from pipeline_tasks.recipe import parse_recipe
+from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
 from tests.documents import documents
+from tests.publish.test_building import built
 from tests.refining import commit_parent, refined, resealed, rows
 from tests.stages.test_decontaminate import PROSE, QUESTION, edited, read
 
@@ -44,9 +48,11 @@ def publish(
     kept = rows(root, manifest).column("id").to_pylist() if manifest.rows else []  # type: ignore[arg-type]
     lineage = pa.BufferOutputStream()
     pq.write_table(pa.table({"id": kept[1:]}), lineage)
-    storage.connect(str(root)).create(f"{prefix}/lineage.parquet", lineage.getvalue().to_pybytes())
+    body = lineage.getvalue().to_pybytes()
+    storage.connect(str(root)).create(f"{prefix}/lineage.parquet", body)
     entry = {"recipe": "demo", "snapshot": snapshot, "landing": "", "manifests": {"decontaminate": path}}
     entry |= {"verdicts": {}, "prefix": prefix, "documents": manifest.rows, "tokens": 0, "sequences": 0}
+    entry["files"] = (PublishedFile(f"{prefix}/lineage.parquet", len(body), sha256(body)),)
     return version_log.append(str(root), entry), manifest
 
 
@@ -217,9 +223,58 @@ def test_a_benchmark_that_is_no_file_is_named(
 
 def test_without_packed_tokens_nothing_is_in_them(tmp_path: Path, quiz: str) -> None:
     version, _ = publish(tmp_path, [documents(TEXTS)], {})
-    (tmp_path / version.prefix / "lineage.parquet").unlink()
+    version = dataclasses.replace(version, files=())
     _, hits = contamination.search(str(tmp_path), version, {"quiz": quiz}, {})
     assert [hit.published for hit in hits] == [False] * 3
+
+
+def built_of_two_days(root: Path, quiz: str) -> list[version_log.Version]:
+    """Publish two snapshots without tokens of their own, and build a dataset of them; return their versions."""
+    params = {"benchmarks": {"quiz": quiz}, "action": "cut"}
+    for number, snapshot in enumerate(("2026-11-19", "2026-11-20")):
+        text = f"{PROSE} On day {number}. {QUESTION} {PROSE}"
+        table = documents([text, f"{PROSE} {snapshot}"])
+        at = table.schema.get_field_index("snapshot")
+        table = table.set_column(at, "snapshot", pa.array([snapshot] * 2))
+        version, _ = publish(root, [table], params, snapshot)
+        version_log.append(str(root), {**dataset_entry(version), "manifests": version.manifests, "documents": 9})
+    stages = {"tokenize": {}, "select": {}, "shuffle": {"buckets": 2}, "pack": {"length": 64}}
+    built(str(root), parse_recipe({"name": "corpus", "versions": {"recipe": "demo"}, "stages": stages}, "corpus.yaml"))
+    return version_log.latest_by_snapshot(str(root), "demo")
+
+
+def test_a_hit_in_a_build_is_in_its_tokens(tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a snapshot's own version, which has no tokens, and of the dataset, which names its snapshots."""
+    root = tmp_path / "root"
+    versions = built_of_two_days(root, quiz)
+    assert [version.files for version in versions] == [(), ()]
+    listed = {}
+    for recipe in ("demo", "corpus"):
+        assert main(["contamination", str(root), "--recipe", recipe, "--json"]) == 0
+        hits = json.loads(capsys.readouterr().out)["hits"]
+        listed[recipe] = [(hit["snapshot"], hit["outcome"], hit["published"]) for hit in hits]
+        assert main(["contamination", str(root), "--recipe", recipe, "--add", f"later={quiz}", "--json"]) == 0
+        capsys.readouterr()
+    assert set(listed["demo"]) == {("2026-11-19", "cut", True), ("2026-11-20", "cut", True)}
+    assert listed["corpus"] == listed["demo"]
+
+
+def test_a_damaged_lineage_is_not_read(tmp_path: Path, quiz: str, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "root"
+    built_of_two_days(root, quiz)
+    for file in (root / "publish/shards").glob("*.lineage.parquet"):
+        body = file.read_bytes()
+        file.write_bytes(body[:-9] + bytes([body[-9] ^ 1]) + body[-8:])
+    assert main(["contamination", str(root), "--recipe", "demo"]) == ContractError.exit_code
+    assert "lineage.parquet" in capsys.readouterr().err
+
+
+def test_a_damaged_lineage_of_an_earlier_release_is_not_read(tmp_path: Path, quiz: str) -> None:
+    version, _ = publish(tmp_path, [documents(TEXTS)], {"benchmarks": {"quiz": quiz}, "action": "cut"})
+    path = tmp_path / version.prefix / "lineage.parquet"
+    path.write_bytes(path.read_bytes()[:-1] + b"2")
+    with pytest.raises(ContractError, match=re.escape(str(path))):
+        list(contamination.listed_hits(str(tmp_path), version))
 
 
 @pytest.mark.parametrize("body", [b"\x1f\x8bno deflate", gzip.compress(b'{"question": "Where?"}' * 99)[:-20]])

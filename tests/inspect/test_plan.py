@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.chosen import ordered_manifests
-from pipeline_tasks.inspect.demand import MONTH, Prices, Target, demand_of, loader_rate, total_kept
+from pipeline_tasks.inspect.demand import MONTH, Basis, Prices, Target, demand_of, loader_rate, total_kept
 from pipeline_tasks.inspect.plan_bases import (
     PUBLISHED_KEPT,
+    PUBLISHED_TOKEN_BYTES,
     ROWS_KEPT,
+    TOKENS_PER_SHUFFLED_BYTE,
     measured_basis,
     published_basis,
 )
@@ -54,6 +56,23 @@ def test_the_crawl_of_the_seed_follows_from_its_retention() -> None:
     assert demand.content == pytest.approx(6.23e15, rel=1e-3)
 
 
+@pytest.mark.parametrize("basis", [measured_basis(), published_basis()], ids=lambda basis: basis.name)
+def test_a_plan_ends_with_the_tokens_that_it_begins_with(basis: Basis) -> None:
+    """The bytes that `pack` reads have the target's tokens; by published retention they had three tenths of them."""
+    demand = demand_of(basis, SEED, PRICES)
+    packed = next(stage.reads for stage in demand.stages if stage.stage == "pack")
+    assert packed * TOKENS_PER_SHUFFLED_BYTE == pytest.approx(SEED.tokens)
+
+
+def test_published_bytes_of_text_follow_from_one_equation() -> None:
+    """Of the content, half is text, and what `scrub_pii` leaves of that is 4 bytes of text per token."""
+    demand = demand_of(published_basis(), SEED, PRICES)
+    assert demand.shares_of == "bytes"
+    assert demand.content * total_kept(demand.stages) == pytest.approx(SEED.tokens * PUBLISHED_TOKEN_BYTES)
+    stages = {stage.stage: stage for stage in demand.stages}
+    assert stages["extract"].stores == pytest.approx(stages["filter_url"].reads)
+
+
 def test_what_is_measured_covers_every_stage_of_the_recipe() -> None:
     stages = [step.stage for recipe in (load_recipe("web"), load_build("corpus")) for step in recipe.steps]
     assert [rate.stage for rate in measured_basis().stages] == stages == [*ROWS_KEPT, "pack"]
@@ -67,7 +86,8 @@ def test_bytes_that_a_stage_reads_are_those_that_the_one_before_passed_on() -> N
     assert rates["filter_url"].seconds == pytest.approx(rates["filter_url"].reads * cost_of("filter_url").seconds / 1e6)
     published = {rate.stage: rate for rate in published_basis().stages}
     fewer = 0.4 * 0.5 / (ROWS_KEPT["filter_language"] * ROWS_KEPT["filter_quality"])
-    assert published["dedup_exact"].reads == pytest.approx(rates["dedup_exact"].reads * fewer)
+    text, published_text = rates["filter_url"].reads, published["filter_url"].reads
+    assert published["dedup_exact"].reads / published_text == pytest.approx(rates["dedup_exact"].reads / text * fewer)
 
 
 @given(st.floats(1, 1e15), st.floats(1.5, 100), st.floats(0.1, 1000))
@@ -169,7 +189,7 @@ def test_a_plan_without_a_root_names_every_source(
     assert main(["plan", *WORDS, "--core-hour-price", "0.04", "--refine-days", "7"]) == 0
     out = capsys.readouterr().out
     assert "3,172,154 tokens/s of 4 bytes: 12.7 MB/s, 59.2 TB in all" in out
-    assert "6.232 PB of content; 0.0095 of all rows stay" in out
+    assert "6.232 PB of content; 0.0095 of all bytes stay" in out
     assert "$0.04 per core-hour: given" in out
     assert "$0.023 per GB-month: Amazon S3 Standard" in out
 

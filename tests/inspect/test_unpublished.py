@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,29 @@ def test_a_refused_run_shows_its_funnel_the_bound_and_the_next_step(
     docs = lines[-1].partition("(all bounds: ")[2].partition(")")[0]
     assert Path(docs).read_text().count("retention")
     assert "--override extract=WHY" in lines[-1]
+
+
+ASKING: Mapping[str, tuple[str, ...]] = {
+    **{name: (name,) for name in ("versions", "verify", "lineage", "redactions", "contamination", "whatif")},
+    **{name: (name, "0" * 32) for name in ("search", "document", "duplicates")},
+    "plan": ("plan", "--target-tokens", "1e9", "--days", "1", "--gpus", "1", "--from", "1"),
+}
+"""Commands about what is published, with what they ask for."""
+
+
+@pytest.mark.parametrize("command", ASKING)
+def test_a_root_with_stopped_runs_alone_names_them(
+    command: str, refused: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is published there, and these commands said no more than that."""
+    refused.fail("extract", "a disk is full", day=LATER)
+    for named in ((), ("--recipe", RECIPE)):
+        err = printed(capsys, *ASKING[command], refused.root, *named, code=RecipeError.exit_code)[1]
+        assert f"snapshot {DAY} of recipe {RECIPE} stopped at extract (refused {DAY[:2]}" in err
+        assert f"snapshot {LATER} of recipe {RECIPE} stopped at extract (failed " in err
+        assert ("--override extract=WHY" in err, "a disk is full" in err) == (True, True)
+    err = printed(capsys, *ASKING[command], refused.root, "--recipe", "web", code=RecipeError.exit_code)[1]
+    assert "stopped at" not in err
 
 
 def test_other_commands_show_what_is_committed_of_a_refused_run(

@@ -122,6 +122,31 @@ def test_who_may_only_look_reads_no_texts_of_the_crawl(
     assert [visitor.get(path).status_code for path in ("/page", "/snapshot/small/2026-11-19", "/find")] == [200] * 3
 
 
+def test_who_may_only_look_reads_no_names_of_sites_in_stored_files(
+    visitor: Any, app: Any, small_root: SmallRoot, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pages hide them, and every manifest of a deduplication, and the page that finds uses, gave them to everyone."""
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.api_fastapi.core_api.security import get_user
+
+    monkeypatch.setenv("REFINERY_ROOT", small_root.root)
+    manifests = [path.relative_to(small_root.root) for path in Path(small_root.root).rglob("*.json")]
+    served = [f"/files/{path}" for path in manifests if visitor.get(f"/files/{path}").status_code == 200]
+    named = [path for path in served if "example.org" in visitor.get(path).text]
+    assert any("/dedup_exact/" in path for path in named)
+    assert visitor.get("/find?site=example.org").status_code == 200
+    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="eve", role="VIEWER")
+    for path in (*named, "/find?site=example.org", "/find?doc=" + "0" * 32, "/find?url=https://example.org/"):
+        refused = visitor.get(path)
+        assert (path, refused.status_code) == (path, 403)
+        assert "example.org" not in refused.text
+    assert [path for path in served if path not in named and visitor.get(path).status_code != 200] == []
+    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="bob", role="USER")
+    with caplog.at_level("INFO", logger="refinery"):
+        assert [visitor.get(path).status_code for path in (named[0], "/find?site=example.org")] == [200, 200]
+    assert f"bob reads texts: {named[0]}" in caplog.text
+
+
 def test_the_links_of_a_page_lead_somewhere(visitor: Any) -> None:
     links = re.findall(r'href="/refinery(/[^"]+)"', visitor.get("/snapshot/small/2026-11-19").text)
     assert len(links) > 5

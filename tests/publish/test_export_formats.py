@@ -197,6 +197,29 @@ def test_every_sequence_is_there_once_for_any_size_of_shards(
     assert (listed["sequences"], listed["tokens"]) == (100, sum(packed.tokens(index) for index in range(100)))
 
 
+def type_in(folder: Path, name: str) -> str:
+    """The type of ids that the files of an export state."""
+    path = min((folder / "data").iterdir())
+    if name == "parquet":
+        return str(pq.read_schema(path).field("input_ids").type.value_type)
+    if name == "mds":
+        shard = json.loads((folder / "index.json").read_text())["shards"][0]
+        return str(shard["column_encodings"][1].split(":")[1])
+    if name == "webdataset":
+        with tarfile.open(path) as archive:
+            member = next(member for member in archive if member.name.endswith(".npy"))
+            return str(np.load(io.BytesIO(archive.extractfile(member).read())).dtype)  # type: ignore[union-attr]
+    code = min((folder / "data").glob("*.idx")).read_bytes()[17]
+    return {8: "uint16", 4: "int32"}[code]
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "numpy"])  # bytes without a type
+def test_the_type_of_ids_on_the_card_is_that_of_the_files(name: str, dtype: str, tmp_path: Path) -> None:
+    exported(write_dataset(tmp_path, SHARDS, dtype=dtype), str(tmp_path / "to"), name)
+    assert FORMATS[name].dtypes.get(dtype, dtype) == type_in(tmp_path / "to", name)
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_bytes_are_the_same_for_any_number_of_processes(name: str, packed: Packed, tmp_path: Path) -> None:
     exported(packed, str(tmp_path / "alone"), name)

@@ -74,6 +74,19 @@ def test_a_changed_number_is_not_shown(root: str) -> None:
     assert summary.read_summary(root, version) == summary.summarize(root, version.manifests, version.verdicts)
 
 
+def test_a_summary_in_the_place_of_another_is_not_shown(root: str) -> None:
+    """Two whole summaries are exchanged: each names what it summarizes, so that both are computed."""
+    versions = [version_log.current(root, RECIPE, day) for day in DAYS[:2]]
+    whole = [summary.read_summary(root, version) for version in versions]
+    assert whole[0] != whole[1]
+    first, second = (stored(root, version) for version in versions)
+    bodies = first.read_bytes(), second.read_bytes()
+    first.write_bytes(bodies[1])
+    second.write_bytes(bodies[0])
+    summary.forget()
+    assert [summary.read_summary(root, version) for version in versions] == whole
+
+
 def test_an_override_counts_where_the_gate_refuses(root: str) -> None:
     """The verdicts of the first day carry an override each; only those of refused gates were needed."""
     version = version_log.current(root, RECIPE, DAYS[0])

@@ -22,7 +22,7 @@ from pipeline_tasks.publish.published_shards import open_build
 from pipeline_tasks.publish.takedowns import current_rows, record, takedowns
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import PublishRequest
+from pipeline_tasks.service.requests import JudgeRequest, PublishRequest
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep.vacuum import find_orphans, remove
 from tests.chain import How, refined, reply
@@ -419,6 +419,27 @@ def test_a_version_that_is_published_just_after_the_search_fails_its_build(
         handle(sent[0]) if lost else built(root, other)
     assert built(root, other)["version"] == 2
     assert list(find(root, [version_log.current(root, "other")], [("site", site)])) == []
+
+
+@pytest.mark.parametrize("step", ["judged", "handle"], ids=["before it publishes", "as it publishes"])
+def test_a_takedown_begins_anew_from_a_version_that_is_built_meanwhile(
+    step: str, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It read version 1, a build made version 2, and version 3 was the composition of version 1 again."""
+    site, mixes = rare_site(root), [{"weights": {"en": 2, "de": 1}}]
+    original = getattr(takedown, step)
+
+    def after_a_build(*args: Any) -> Any:
+        if mixes and isinstance(args[0], PublishRequest | JudgeRequest):
+            assert built(root, recipe_of(mix=mixes.pop()))["version"] == 2
+        return original(*args)
+
+    monkeypatch.setattr(takedown, step, after_a_build)
+    take_down(root, "--site", site)
+    assert mixes == []
+    newest, meanwhile = version_log.current(root, "corpus"), version_log.versions(root, "corpus")[1]
+    assert newest.manifests["mix"] == meanwhile.manifests["mix"]
+    assert list(find(root, [newest], [("site", site)])) == []
 
 
 def test_an_undoing_that_was_interrupted_goes_on(root: str) -> None:

@@ -309,6 +309,29 @@ def test_a_custom_recipe_must_be_named_if_a_snapshot_is_refined_again(
         assert list(version_log.retractions(root, "ours")) == ([] if undo else [DAYS[1]])
 
 
+def test_a_snapshot_comes_back_without_what_was_taken_down_meanwhile(
+    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its version is restored and refined again; before, it came back as it was."""
+    root, recipe = str(tmp_path / "root"), tmp_path / "ours.yaml"
+    recipe.write_text(json.dumps({"name": "ours", "stages": dict(STEPS[:3])}))
+    run = ["run", "--input", str(crawl / DAYS[0]), "--output", root, "--recipe", str(recipe)]
+    assert main(run) == 0
+    url = "https://example.org/0/3"
+    retracting = ["retract", DAYS[0], root, "--recipe", str(recipe)]
+    assert main([*retracting, "--reason", "a leak"]) == 0
+    assert main(["takedown", root, "--url", url, "--reason", "a letter"]) == 0
+    assert main([*retracting, "--undo", "--dry-run"]) == 0
+    assert f"{DAYS[0]}: refined again itself, without what was taken down since" in capsys.readouterr().out
+    assert version_log.retractions(root, "ours")
+    for _ in range(2):  # the second time, nothing is left to do
+        assert main([*retracting, "--undo"]) == 0
+        version = version_log.current(root, "ours", DAYS[0])
+        batches = read_shards(root, read_manifest(root, version.refined).shards, ["url"])
+        urls = {url for batch in batches for url in batch["url"].to_pylist()}
+        assert (version.number, len(urls), url in urls) == (4, 7, False)
+
+
 def test_a_dry_run_lists_what_would_be_refined_again(
     crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,16 +1,22 @@
 """Checks the chain of a log: every entry, its link to the one before, its head, and what was archived.
 
 An entry has two witnesses that name its digest: its head, and the entry after it. An entry that neither of them names
-was replaced; where one of the two names it, the other is wrong.
+was replaced; where one of the two names it, the other is wrong. The last entries may be removed together with their
+heads: the ledger is a witness of these, and of takedowns so are the lists that landings pin.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from pipeline_tasks.counted import counted
+from pipeline_tasks.errors import RefineryError, Transient
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import takedowns
+from pipeline_tasks.publish.lost_log import Recorded, recorded_takedowns, recorded_versions
 from pipeline_tasks.publish.version_log import Retraction, Version, entry_of
 from pipeline_tasks.sealed import sha256, unseal
 from pipeline_tasks.store import log_chain, storage
@@ -60,7 +66,9 @@ class _Link:
 def check_log(root: str, recipe: str, findings: Findings) -> Log:
     """Read every entry of a recipe's log; a damaged one is a problem, and the others are read."""
     log = Log(recipe)
-    for link, digest in _check_chain(root, dataset_log(recipe), findings):
+    links = list(_check_chain(root, dataset_log(recipe), findings))
+    _check_end(root, dataset_log(recipe), len(links), partial(recorded_versions, recipe=recipe), findings)
+    for link, digest in links:
         if digest:
             log.digests[link.number] = digest
         fields = {name: value for name, value in (link.fields or {}).items() if name != "previous"}
@@ -73,12 +81,45 @@ def check_log(root: str, recipe: str, findings: Findings) -> Log:
     return log
 
 
-def check_takedowns(root: str, findings: Findings) -> None:
-    """Check the log of takedowns."""
+def check_takedowns(root: str, manifests: Sequence[Manifest], findings: Findings) -> None:
+    """Check the log of takedowns, what witnesses say of it, and the lists that manifests pin."""
     links = [link for link, _ in _check_chain(root, takedowns.LOG, findings)]
-    if not any(findings.is_damaged(link.where) for link in links):
-        with findings.guarded(f"{root}/{takedowns.FOLDER}", takedowns.LOG.way_out):
-            takedowns.takedowns(root)
+    _check_end(root, takedowns.LOG, len(links), recorded_takedowns, findings)
+    _check_lists(root, manifests, findings)
+    if any(findings.is_damaged(link.where) for link in links):
+        return
+    with findings.guarded(f"{root}/{takedowns.FOLDER}", takedowns.LOG.way_out):
+        log = takedowns.takedowns(root)
+        landings = (manifest for manifest in manifests if manifest.landed)
+        lost = sorted({takedowns.unrecorded(root, log, landing) for landing in landings} - {""})
+        if lost and not findings.is_damaged(f"{root}/{takedowns.LOG.entry_path(len(links) + 1)}"):
+            problem, found = "lacks what was taken down before a snapshot landed", counted(len(log), "entry", "entries")
+            findings.add(Problem(f"{root}/{takedowns.FOLDER}", problem, lost[0], found, takedowns.LOG.way_out))
+
+
+def _check_lists(root: str, manifests: Iterable[Manifest], findings: Findings) -> None:
+    """Check the bytes of the lists of takedowns that manifests pin."""
+    pinned = {takedowns.list_of(root, pins): pins for pins in map(takedowns.pins_of, manifests) if pins}
+    for where, pins in sorted(pinned.items()):
+        with findings.guarded(where, "restore it from a backup"):
+            findings.count("lists of takedowns", len(takedowns.read_list(root, pins)))
+
+
+def _check_end(
+    root: str, log: log_chain.Log, last: int, recorded: Callable[[str], Recorded], findings: Findings
+) -> None:
+    """Check that a log does not end before what the ledger has of it: it was cut together with its heads."""
+    try:
+        known = recorded(root)
+    except Transient:
+        raise
+    except RefineryError as error:
+        findings.note(f"the ledger cannot be read, so that it is no witness of logs that were cut ({error})")
+        return
+    if last < known.last:
+        missing = f"{root}/{log.entry_path(last + 1)}"
+        numbers = (f"entry {known.last} in the ledger {known.dsn}", f"the log ends with entry {last}")
+        findings.add(Problem(missing, "was removed with its head", *numbers, log.way_out))
 
 
 def _check_chain(root: str, log: log_chain.Log, findings: Findings) -> Iterator[tuple[_Link, str]]:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.unpublished import stopped_runs
 from pipeline_tasks.inspect.verify.caches import check_compactions, check_leftovers, compacted_segments
 from pipeline_tasks.inspect.verify.findings import Account, Findings
 from pipeline_tasks.inspect.verify.log import Log, check_archived, check_log, check_takedowns
@@ -71,7 +72,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
         read = committed[version.recipe, version.number]
         report.accounts.append(check_version(version, read, findings, manifests))
         check_entry(root, version, read, findings)
-    check_takedowns(root, findings)
+    check_takedowns(root, [each.manifest for read in committed.values() for each in read.values()], findings)
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
@@ -116,6 +117,8 @@ def _nothing(root: str, scope: Scope) -> str:
         f"snapshot {scope.snapshot}" if scope.snapshot else f"recipe {scope.recipe}" if scope.recipe else "nothing"
     )
     negation = "has been published" if subject == "nothing" else "has not been published"
+    if stopped := stopped_runs(root, scope.recipe, scope.snapshot):
+        return f"{root}: {subject} {negation} there, so that there is nothing to verify: {stopped}"
     return f"{root}: {subject} {negation} there; name the root that `refinery run` wrote to"
 
 

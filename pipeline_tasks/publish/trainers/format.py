@@ -1,7 +1,7 @@
 """The card of a format: how it writes one shard, and what it says of all shards."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline_tasks.publish.trainers.stretch import Stretch
@@ -32,11 +32,13 @@ class Format:
     `write` writes the files of a stretch into a local folder, with names that begin with a stem. `index` returns the
     files about all shards by their names. `shard_bytes` is what the ids of a shard take if nobody says otherwise, as
     they are stored in the dataset. `reading` is a program for the card that reads the first sequence: `{dtype}` and
-    `{length}` are filled in. `pattern` is how Hugging Face's hub finds files that it can show, "" if it can show none.
+    `{length}` are filled in. `dtypes` are the types of ids that a reader gets instead of those of the dataset.
+    `pattern` is how Hugging Face's hub finds files that it can show, "" if it can show none.
     """
 
     write: Callable[[Stretch, Path, str], None]
     shard_bytes: int
     reading: str
     pattern: str = ""
+    dtypes: Mapping[str, str] = field(default_factory=dict)
     index: Callable[[DatasetIndex, Sequence[Written]], Mapping[str, bytes]] = no_index

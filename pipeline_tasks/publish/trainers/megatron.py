@@ -49,4 +49,4 @@ def index_bytes(sequences: int, length: int, dtype: DType) -> bytes:
     return b"".join([_MAGIC, header, lengths.tobytes(), offsets.tobytes(), borders.tobytes()])
 
 
-FORMAT = Format(write=write, shard_bytes=1 << 30, reading=READING)
+FORMAT = Format(write=write, shard_bytes=1 << 30, reading=READING, dtypes={"uint32": "int32"})

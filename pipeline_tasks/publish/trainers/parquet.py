@@ -55,4 +55,10 @@ def _lists(offsets: np.ndarray, values: np.ndarray) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values))
 
 
-FORMAT = Format(write=write, shard_bytes=256 << 20, reading=READING, pattern="*.parquet")
+FORMAT = Format(
+    write=write,
+    shard_bytes=256 << 20,
+    reading=READING,
+    pattern="*.parquet",
+    dtypes={"uint16": "int32", "uint32": "int32"},
+)

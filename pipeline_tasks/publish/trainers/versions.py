@@ -89,7 +89,8 @@ def _tokens(root: str, version: Version, target: Target) -> Export:
     files = {"default": f"{DATA}/{format_.pattern}"} if format_.pattern else {}
     head = front_matter(version.recipe, {**files, "lineage": f"{LINEAGE}/*.parquet"})
     reading = format_.reading.format(dtype=dataset.index.dtype, length=dataset.index.length)
-    middle = [*facts_of({**index, "shards": jobs}), *_how(reading), LINEAGE_TEXT, ""]
+    dtype = format_.dtypes.get(dataset.index.dtype, dataset.index.dtype)
+    middle = [*facts_of({**index, "shards": jobs, "dtype": dtype}), *_how(reading), LINEAGE_TEXT, ""]
     card = _card(root, version, [*head, *_made_by(version, target), *middle])
 
     def beside(shards: Sequence[Written]) -> Mapping[str, bytes]:
