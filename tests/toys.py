@@ -1,5 +1,6 @@
 """Toy stages that use every verb of an engine, well and badly; workers import their kernels as `tests.toys`."""
 
+import errno
 import os
 import signal
 import time
@@ -183,6 +184,15 @@ class BadParams:
     marker: str = ""
 
 
+FAULTS = {
+    "full": OSError(errno.ENOSPC, "No space left on device", "/spill"),
+    "broken": OSError(errno.EIO, "Input/output error", "/spill"),
+    "refused": ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
+    "memory": MemoryError(),
+}
+"""What a worker's machine does to a kernel."""
+
+
 def misbehave(batches: Batches, params: BadParams) -> Batches:
     if params.how == "die once":
         _die_once(Path(params.marker))
@@ -195,6 +205,8 @@ def misbehave(batches: Batches, params: BadParams) -> Batches:
     if params.how == "defect":
         message = "a defect of the kernel"
         raise LookupError(message)
+    if params.how in FAULTS:
+        raise FAULTS[params.how]
     if params.how == "nothing":
         return
     yield from _changed(batches, params.how)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pipeline_tasks.engines.job import working_for
 from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.run.machine import machine_fault
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.requests import Reply, Request, decode
 
@@ -31,8 +32,11 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 -- a defect must reach the task that met it
             traceback.print_exc()
             self.spoiled.set()  # its Spark or Ray may be gone: the next request gets a new process
-            lost = isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j")
-            return {"error": "JobLost" if lost else type(error).__name__, "message": traceback.format_exc()}
+            if isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j"):
+                return {"error": "JobLost", "message": traceback.format_exc()}
+            if fault := machine_fault(error):
+                return {"error": type(fault).__name__, "message": str(fault)}
+            return {"error": type(error).__name__, "message": traceback.format_exc()}
 
     def _start_engine(self, request: Request) -> None:
         """Start the engine of a request, once: two requests at the same time would start it twice."""

@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -28,6 +29,9 @@ from pipeline_tasks.errors import (
     DigestMismatch,
     JobLost,
     KernelFailed,
+    MachineFailed,
+    NoMemory,
+    NoSpace,
     RecipeError,
     RefineryError,
     Transient,
@@ -198,6 +202,19 @@ def test_a_defect_of_a_kernel_is_no_busy_world(cluster: tuple[str, str], stage: 
     with pytest.raises(KernelFailed, match=f"^{stage}/") as caught:
         run(tmp_path, cluster, stage, commit_parent(tmp_path, TABLES), params={"how": "defect"})
     assert not isinstance(caught.value, (Transient, ContractError))
+
+
+@pytest.mark.parametrize(
+    ("how", "kind"), [("full", NoSpace), ("broken", MachineFailed), ("refused", MachineFailed), ("memory", NoMemory)]
+)
+@pytest.mark.parametrize("stage", ["toy_bad", "toy_bad_group"])
+def test_what_a_machine_does_to_a_kernel_has_one_class_on_every_engine(
+    any_engine: tuple[str, str], stage: str, how: str, kind: type[Transient], tmp_path: Path
+) -> None:
+    """On a cluster it was KernelFailed, for which a partition is quarantined."""
+    with pytest.raises(Transient, match=socket.gethostname()) as caught:
+        run(tmp_path, any_engine, stage, commit_parent(tmp_path, TABLES), params={"how": how})
+    assert caught.type is kind
 
 
 def test_after_a_refusal_only_what_is_missing_runs(any_engine: tuple[str, str], tmp_path: Path) -> None:
