@@ -20,6 +20,9 @@ is reused and not done again, so clearing and rerunning is always safe.
   asked again, or trigger the DAG with the same `snapshot`, the gate under *Gates to accept* (`publish` for
   `publish_gate`), and a reason. If it is not, mend it and clear the run.
 - *`sense` waits.* Its XCom `arrival` and its log say what is missing, which files are short, and until when it waits.
+  Without a list of its files a snapshot is whole when nothing has changed for `settling` minutes.
+- *Files came late*: the logs of `publish` and of `arrivals`, the *Refinery* page and `refinery status` name them. Clear
+  the run, or trigger the DAG with the same `snapshot`: it takes them.
 - *A date was skipped.* Nothing had landed `patience` hours after the date's midnight. Land it, then clear the run.
 - *`sense` failed.* A part of the snapshot had landed by then. The error names the files. Land them, then clear the run.
 - *`turn` waits.* Runs of earlier snapshots are under way: its XCom `ahead` names them. Snapshots so see each other, and
@@ -88,6 +91,13 @@ def params(recipe: Recipe) -> dict[str, Param]:
             type="number",
             minimum=0,
             description="Hours after its date to wait for a snapshot; 0: none",
+        ),
+        "settling": Param(
+            30,
+            section=ADVANCED,
+            type="number",
+            minimum=0,
+            description="Minutes without a change after which a snapshot without a list of its files is whole",
         ),
     }
 

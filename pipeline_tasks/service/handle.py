@@ -37,6 +37,7 @@ from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.learning import SNAPSHOTS
 from pipeline_tasks.gate.trials import trial_bounds
 from pipeline_tasks.inspect.chosen import chosen_version
+from pipeline_tasks.inspect.late_files import late_files, late_line
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.verify.verification import Scope, report_facts, verify
 from pipeline_tasks.landing import listing
@@ -301,7 +302,10 @@ def _publish(request: PublishRequest) -> Reply:
             ledger=ledger,
         )
     stale = [version.version.snapshot for version in stale_now(request.root, request.recipe)]
-    return {**reply, "stale": [snapshot for snapshot in stale if snapshot >= request.snapshot]}
+    latest = version_log.latest_by_snapshot(request.root, request.recipe)
+    late = late_files(request.root, [version for version in latest if version.snapshot == request.snapshot])
+    after = [snapshot for snapshot in stale if snapshot >= request.snapshot]
+    return {**reply, "late": "".join(map(late_line, late.values())), "stale": after}
 
 
 def _export(request: ExportRequest) -> Reply:
