@@ -199,6 +199,9 @@ def misbehave(batches: Batches, params: BadParams) -> Batches:
     if params.how == "hang":
         Path(params.marker).touch()
         time.sleep(600)
+    while params.how == "endless":
+        yield table(0, 1).to_batches()[0]
+        Path(params.marker).touch()
     if params.how == "refuse":
         message = "shard 7 is not what it says; land it again"
         raise ContractError(message)
@@ -239,6 +242,18 @@ def run_bad(shards: Shards, params: BadParams, on: Engine) -> Shards:
 
 def run_bad_group(shards: Shards, params: BadParams, on: Engine) -> Shards:
     return on.group(partial(misbehave, params=params), shards, by="key", order=("id",), buckets=2)
+
+
+def hang_or_fail(folder: Path, number: int) -> None:
+    """As task 0 fail once another one has begun; as another one leave its process id, and hang."""
+    begun = folder / "begun"
+    while number == 0 and not (begun.exists() and begun.read_text()):
+        time.sleep(0.05)
+    if number == 0:
+        message = "a defect of the kernel"
+        raise LookupError(message)
+    begun.write_text(str(os.getpid()))
+    time.sleep(600)
 
 
 SIZED = ROWS.append(pa.field("size", pa.int64()))

@@ -10,6 +10,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.manifest import total
 from pipeline_tasks.run.alignment import aligned
+from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.machine import machine_fault
 from pipeline_tasks.run.task import (
     Outcome,
@@ -117,6 +118,7 @@ class Tracker:
 
     def complete(self, tasks: Sequence[Task], run_missing: Callable[[list[int]], list[Outcome]]) -> Shards:
         """Run the tasks that no earlier attempt finished; return the shards of all, in order."""
+        raise_if_canceled()  # between two verbs an engine runs nothing that it could cancel
         store = storage.connect(self.io.root)
         stored = [stored_receipt(store, task.io.prefix, task.key) for task in tasks]
         done = {rank: receipt for rank, receipt in enumerate(stored) if receipt}

@@ -13,19 +13,23 @@ from pipeline_tasks.service.requests import Reply, Request, decode
 
 @dataclass(slots=True)
 class Dispatcher:
-    """What the threads of a process share; `spoiled` is set by a defect, after which its engines may be gone."""
+    """What the threads of a process share; `spoiled` is set by a defect, after which its engines may be gone.
 
+    `is_apart` says that the process may be on another machine than Airflow's, whose ledger it does not reach.
+    """
+
+    is_apart: bool = False
     starting: threading.Lock = field(default_factory=threading.Lock)
     spoiled: threading.Event = field(default_factory=threading.Event)
 
-    def reply(self, raw: object, job: str = "") -> Reply:
-        """Return the reply to a request, which is a part of `job`; an error is in the reply."""
+    def reply(self, raw: object, job: str) -> Reply:
+        """Return the reply to a request, which is `job`, a name of its own; an error is in the reply."""
         from pipeline_tasks.service.handle import handle
 
         try:
             request = decode(raw)
             self._start_engine(request)
-            with working_for(job):
+            with working_for(job, is_apart=self.is_apart):
                 return handle(request)
         except RefineryError as error:
             return {"error": type(error).__name__, "message": str(error)}

@@ -200,7 +200,7 @@ def _refine(request: RefineRequest) -> Reply:
     factory = engine(request.engine, request.address, request.resources)
     completed, pin = with_pinned_tokenizer(_completed(request), factory)
     refined = refine(completed, factory)
-    if request.span is None and not job.current():  # a driver's ledger would be its machine's
+    if request.span is None and not job.is_apart():  # a driver's ledger would be its machine's
         _record(request, refined)
     return _refined_reply(refined) | ({"tokenizer": str(pin)} if pin else {})
 
