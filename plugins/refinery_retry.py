@@ -48,6 +48,16 @@ RETRIES = {
 """Task arguments: three more tries after 15, 30 and 60 seconds (with Airflow's jitter)."""
 
 
+LONGEST = timedelta(hours=48)
+"""How long a task may hold a worker: what takes longer hangs. What waits in the triggerer meanwhile does not count."""
+
+POOL = os.environ.get("REFINERY_POOL", "default_pool")
+"""The pool of all tasks, by whose slots an Airflow that others use, too, bounds what they take."""
+
+BOUNDS = {"pool": POOL} | ({} if os.environ.get(HERE) else {"execution_timeout": LONGEST})
+"""Task arguments. Who runs `refinery run` sees that it hangs."""
+
+
 def is_last_try(context: Context, error: Exception) -> bool:
     """Return whether Airflow will not try a task again that raises `error`."""
     task = context["ti"]
