@@ -66,9 +66,10 @@ def _paths() -> Paths:
     """
     folder = temporary.user_folder()
     settings = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith(("AWS_", "REFINERY_"))]
-    who = _short([sys.executable, str(PACKAGE), os.environ.get("JAVA_HOME", ""), *settings])
+    who = _short([sys.executable, str(PACKAGE), os.environ.get("JAVA_HOME", ""), str(folder), *settings])
     code = _short(f"{path.relative_to(PACKAGE)} {path.stat().st_mtime_ns}" for path in sorted(PACKAGE.rglob("*.py")))
-    return Paths(folder / f"{who}-{code}.sock", folder / f"{who}.log", folder / f"{who}.lock")
+    name = f"{who}-{code}.sock"
+    return Paths(temporary.socket_folder(len(name)) / name, folder / f"{who}.log", folder / f"{who}.lock")
 
 
 def _short(lines: Iterable[str]) -> str:

@@ -79,6 +79,20 @@ def test_ray_outlives_the_request_that_started_it(folder: Path) -> None:
     assert (ingested["rows"], extracted["rows_in"], extracted["ran"]) == (1, 1, 1)
 
 
+def test_a_long_tmpdir_is_no_hindrance(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path of a Unix socket has 107 characters, and TMPDIR of clusters and CI has more: no daemon started."""
+    place = folder / ("x" * 120)
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    monkeypatch.setenv("TMPDIR", str(place))
+    request = land(folder, "day")
+    started = set(psutil.Process().children())
+    assert daemon.send(request)["snapshot"] == "day"
+    [process] = set(psutil.Process().children()) - started
+    daemon.stop()
+    process.wait(60)
+
+
 def test_a_refusal_comes_back_as_itself(folder: Path) -> None:
     with pytest.raises(RecipeError, match=re.escape(str(folder / "nowhere"))):
         daemon.send(LandRequest(str(folder / "root"), str(folder / "nowhere")))
