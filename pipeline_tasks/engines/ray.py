@@ -75,7 +75,8 @@ def _gathered(refs: list[Any]) -> list[Any]:
     """Return the results of tasks in order; once one has failed, the others are canceled: nobody reads what they do."""
     import ray
 
-    waiting, results = list(refs), {}
+    waiting = list(refs)
+    results: dict[Any, Any] = {}
     try:
         while waiting:
             done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=LOOK)
