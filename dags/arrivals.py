@@ -17,10 +17,10 @@ import os
 from datetime import UTC, datetime
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG, CronTriggerTimetable, Param
 from refinery_alerts import FailureAlert
 from refinery_arrivals import Look
-from refinery_retry import RETRIES
+from refinery_retry import BOUNDS, RETRIES
 from refinery_wiring import asset_of, dag_id_of, refine_recipes
 
 _recipes = refine_recipes()
@@ -28,11 +28,11 @@ _recipes = refine_recipes()
 with DAG(
     "arrivals",
     description="Starts `refine` for landed snapshots of any name, and for stale ones on request",
-    schedule="*/10 * * * *",
+    schedule=CronTriggerTimetable("*/10 * * * *", timezone="UTC"),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args={**RETRIES, "on_failure_callback": FailureAlert()},
+    default_args={**RETRIES, **BOUNDS, "on_failure_callback": FailureAlert()},
     params={
         "landing": Param(os.environ.get("REFINERY_LANDING", "s3://refinery/landing"), type="string"),
         "root": Param(os.environ.get("REFINERY_ROOT", "s3://refinery/refined"), type="string"),

@@ -33,7 +33,7 @@ from refinery_approval import approval_param
 from refinery_form import params_of_runs
 from refinery_openlineage import lineage_completed, lineage_failed, lineage_started
 from refinery_operators import Compose, Export, Publish, log_failure, log_retry
-from refinery_retry import RETRIES
+from refinery_retry import BOUNDS, RETRIES
 from refinery_wiring import asset_of, cuts_of, wire_stages
 
 from pipeline_tasks.recipe import BUILDS, Recipe, Versions, load_build, recipe_names
@@ -56,7 +56,7 @@ def wire(recipe: Recipe) -> DAG:
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
         max_active_runs=1,
-        default_args={**RETRIES, **callbacks},
+        default_args={**RETRIES, **BOUNDS, **callbacks},
         params={**params_of_runs([step.stage for step in recipe.steps]), "approval": approval_param()},
         doc_md=__doc__,
         tags=["refinery"],

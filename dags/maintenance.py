@@ -18,10 +18,10 @@ import os
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk import DAG, Param, get_current_context, task
+from airflow.sdk import DAG, CronTriggerTimetable, Param, get_current_context, task
 from refinery_alerts import FailureAlert
 from refinery_launch import send
-from refinery_retry import RETRIES
+from refinery_retry import BOUNDS, RETRIES
 
 from pipeline_tasks.service.requests import CompactRequest, VacuumRequest, VerifyRequest
 
@@ -53,11 +53,11 @@ def vacuum() -> dict[str, Any]:
 with DAG(
     "maintenance",
     description="Verify what is published, remove files that no manifest names, compact history",
-    schedule="0 4 * * *",
+    schedule=CronTriggerTimetable("0 4 * * *", timezone="UTC"),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args={**RETRIES, "on_failure_callback": FailureAlert()},
+    default_args={**RETRIES, **BOUNDS, "on_failure_callback": FailureAlert()},
     params={
         "root": Param(os.environ.get("REFINERY_ROOT", "s3://refinery/refined"), type="string"),
         "delete": Param(default=False, type="boolean", description="Remove; otherwise only list"),

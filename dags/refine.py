@@ -20,6 +20,9 @@ is reused and not done again, so clearing and rerunning is always safe.
   asked again, or trigger the DAG with the same `snapshot`, the gate under *Gates to accept* (`publish` for
   `publish_gate`), and a reason. If it is not, mend it and clear the run.
 - *`sense` waits.* Its XCom `arrival` and its log say what is missing, which files are short, and until when it waits.
+  Without a list of its files a snapshot is whole when nothing has changed for `settling` minutes.
+- *Files came late*: the logs of `publish` and of `arrivals`, the *Refinery* page and `refinery status` name them. Clear
+  the run, or trigger the DAG with the same `snapshot`: it takes them.
 - *A date was skipped.* Nothing had landed `patience` hours after the date's midnight. Land it, then clear the run.
 - *`sense` failed.* A part of the snapshot had landed by then. The error names the files. Land them, then clear the run.
 - *`turn` waits.* Runs of earlier snapshots are under way: its XCom `ahead` names them. Snapshots so see each other, and
@@ -37,13 +40,13 @@ is reused and not done again, so clearing and rerunning is always safe.
 import os
 from datetime import UTC, datetime
 
-from airflow.sdk import DAG, Param, XComArg
+from airflow.sdk import DAG, CronTriggerTimetable, Param, XComArg
 from refinery_alerts import FailureAlert
 from refinery_approval import approval_param
 from refinery_form import ADVANCED, OPTIONAL, TEXT, params_of_runs
 from refinery_openlineage import lineage_completed, lineage_failed, lineage_started
 from refinery_operators import Land, Publish, PublishGate, log_failure, log_retry
-from refinery_retry import RETRIES
+from refinery_retry import BOUNDS, RETRIES
 from refinery_sensor import SnapshotSensor
 from refinery_turn import SENSE, Turn
 from refinery_wiring import asset_of, cuts_of, dag_id_of, refine_recipes, wire_stages
@@ -89,6 +92,13 @@ def params(recipe: Recipe) -> dict[str, Param]:
             minimum=0,
             description="Hours after its date to wait for a snapshot; 0: none",
         ),
+        "settling": Param(
+            30,
+            section=ADVANCED,
+            type="number",
+            minimum=0,
+            description="Minutes without a change after which a snapshot without a list of its files is whole",
+        ),
     }
 
 
@@ -104,11 +114,12 @@ def wire(recipe: Recipe) -> DAG:
     with DAG(
         dag_id_of(recipe),
         description=recipe.title or "Crawl snapshots in, clean documents out",
-        schedule="0 0 * * *",
+        # explicit: as text, `create_cron_data_intervals` would start each run a day later, past its snapshot's deadline
+        schedule=CronTriggerTimetable("0 0 * * *", timezone="UTC"),
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
         max_active_runs=16,  # most wait, for their snapshot or their turn: one is refined at a time
-        default_args={**RETRIES, **callbacks},
+        default_args={**RETRIES, **BOUNDS, **callbacks},
         params=params(recipe),
         doc_md=__doc__,
         tags=["refinery"],

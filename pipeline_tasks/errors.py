@@ -5,10 +5,10 @@ RefineryError
 │   ├── NothingLanded
 ├── ContractError    the data breaks a promise       never retried   exit 65
 │   ├── DigestMismatch, SchemaBroken, RowsVanished, BudgetExceeded, DeterminismViolation
-├── KernelFailed     a defect or the data ended it   never retried   exit 70
+├── KernelFailed     a defect or the data ended it   tried elsewhere exit 70
 ├── GateRefused      legal data, unwelcome           never retried   exit 65
 └── Transient        the world was busy              retried         exit 75
-    ├── StorageBusy, JobLost, ClusterUnreachable, NoSpace, SnapshotIncomplete
+    ├── StorageBusy, JobLost, ClusterUnreachable, NoMemory, NoSpace, MachineFailed, SnapshotIncomplete
 """
 
 import re
@@ -79,7 +79,7 @@ class DeterminismViolation(ContractError):
 
 
 class KernelFailed(RefineryError):
-    """The work on a shard raised an error that is no refusal; the message may have text of a record."""
+    """The work on a shard raised an error that is neither a refusal nor its machine's; it may have a record's text."""
 
 
 class GateRefused(RefineryError):
@@ -106,8 +106,16 @@ class ClusterUnreachable(JobLost):
     """Nothing answers at the address of a cluster, or it refuses the connection."""
 
 
+class NoMemory(JobLost):
+    """A process got no more memory."""
+
+
 class NoSpace(Transient):
     """A disk is full; nothing was committed."""
+
+
+class MachineFailed(Transient):
+    """A disk, a file or a connection of a worker's machine failed under its work."""
 
 
 class SnapshotIncomplete(Transient):

@@ -4,12 +4,13 @@
 `refinery_alerts_webhook`  HTTP: any address that takes JSON; login and password, or headers as extra
 `refinery_alerts_email`    SMTP: with `from_email` and `to` (addresses with commas between) as extra
 
-A run says the same of a task once, whatever its tries and partitions. What was said is the XCom `alerts` of the run's
-first task. A channel that fails or does not answer is named in the log, and never fails or holds up a run.
+A run says the same of a task once, whatever its tries and partitions. What was said is below `alerts/` of the
+root. A channel that fails or does not answer is named in the log, and never fails or holds up a run.
 """
 
 import logging
 import os
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -17,8 +18,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import BaseNotifier, Connection, Context
-from airflow.sdk.bases.xcom import BaseXCom
 from airflow.sdk.exceptions import AirflowNotFoundException
+from refinery_credentials import adopt_credentials
 from refinery_launch import HERE
 from refinery_metrics import count_alert
 from refinery_run import harmless, snapshot_of, task_page
@@ -27,6 +28,7 @@ from pipeline_tasks.alerts.alert import KINDS, RUNBOOK, Alert
 from pipeline_tasks.alerts.message import Message, Origin, log_lines, mail, slack, webhook
 from pipeline_tasks.alerts.verdicts import task_failed
 from pipeline_tasks.errors import GateRefused, RecipeError, RefineryError
+from pipeline_tasks.store import storage
 
 log = logging.getLogger("refinery")
 
@@ -34,7 +36,7 @@ SLACK, WEBHOOK, EMAIL = "refinery_alerts_slack", "refinery_alerts_webhook", "ref
 """Ids of the connections; one that is not set is no channel."""
 
 ALERTS = "alerts"
-"""Key of the XCom that has what a run has said."""
+"""The folder of a root that has what runs have said, until a vacuum removes it."""
 
 ANSWER = 5.0
 """Seconds that a channel has for each step of a message."""
@@ -62,15 +64,14 @@ class Refusal(GateRefused, SystemExit):
         self.decision = decision
 
 
-def send(context: Context, alerts: Iterable[Alert], tab: str = "", *, noted: bool = True) -> None:
+def send(context: Context, alerts: Iterable[Alert], tab: str = "") -> None:
     """Send alerts that a task raises at one moment as one message, unless the run has sent it; never raise.
 
-    `tab` is the part of the task's page that the message links to. `noted` says whether this process can note in the
-    run that it was sent.
+    `tab` is the part of the task's page that the message links to.
     """
     with harmless("alert", "it could not be sent"):
         message = Message(origin_of(context, tab), tuple(alerts), os.environ.get("REFINERY_RUNBOOK") or RUNBOOK)
-        if message.alerts and is_new(context, message, noted=noted):
+        if message.alerts and is_new(context, message):
             _log(message)
             for alert in message.alerts:
                 count_alert(message.origin.dag, alert.kind)
@@ -81,8 +82,7 @@ class FailureAlert(BaseNotifier):  # type: ignore[misc]  # loaded lazily: Any
     """The `on_failure_callback` of every task: it sends that a task failed for good.
 
     A gate's refusal is left out: the gate has sent it. Airflow calls no failure callback for a try that is followed by
-    another one. If the task's process was lost, it calls this where it parses DAG files: without the error, and without
-    an answer to who writes an XCom.
+    another one. If the task's process was lost, it calls this where it parses DAG files, without the error.
     """
 
     def notify(self, context: Context) -> None:
@@ -90,7 +90,7 @@ class FailureAlert(BaseNotifier):  # type: ignore[misc]  # loaded lazily: Any
         error = context.get("exception")
         if not isinstance(error, Refusal):
             alert = task_failed(context["ti"].task_id, data_of(context), error)
-            send(context, [alert], noted="exception" in context)
+            send(context, [alert])
 
 
 def data_of(context: Context) -> str:
@@ -110,20 +110,30 @@ def origin_of(context: Context, tab: str = "") -> Origin:
 # --- Once --------------------------------------------------------------------------------------------------------
 
 
-def is_new(context: Context, message: Message, *, noted: bool) -> bool:
-    """Return whether the run has not sent a message yet, and note that it has; a task that is cleared may repeat it."""
-    task = context["ti"]
-    first = min(root.task_id for root in context["dag"].roots)
-    place = {"dag_id": task.dag_id, "task_id": first, "run_id": task.run_id}
-    with harmless("alert", "it may be sent twice, as what the run has sent is unknown"):
-        sent = BaseXCom.get_one(key=ALERTS, **place) or {}
-        if message.key() in sent:
-            return False
-        if not noted:
-            return True
-        said = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {task.task_id}: {message.title}"
-        BaseXCom.set(ALERTS, {**sent, message.key(): said}, **place)
-    return True
+def is_new(context: Context, message: Message) -> bool:
+    """Return whether the run has not sent a message yet, and note that it has; a task that is cleared may repeat it.
+
+    Who notes it first sends it: an object of the root is put if it is absent.
+    """
+    root = str(context["params"].get("root") or "")
+    if not root:
+        return True
+    adopt_credentials(root)
+    title = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {context['ti'].task_id}: {message.title}"
+    body = f"{title}\n{secrets.token_hex(8)}\n".encode()  # some stores take equal bytes for one's own
+    firsts: list[bool] = []
+    thread = threading.Thread(target=_note, args=(root, f"{ALERTS}/{message.key()}.txt", body, firsts), daemon=True)
+    thread.start()
+    thread.join(ALL)
+    if not firsts:
+        log.warning("alert  it may be sent twice, as what the run has sent is unknown")
+    return not firsts or firsts[0]
+
+
+def _note(root: str, path: str, body: bytes, firsts: list[bool]) -> None:
+    """Put an object if it is absent, and add to `firsts` whether it was."""
+    with harmless("alert", "what was sent could not be noted"):
+        firsts.append(storage.connect(root).create(path, body))
 
 
 # --- Channels ----------------------------------------------------------------------------------------------------

@@ -58,6 +58,8 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
             else:
                 names = self.unseen(context, dag_id, recipe)
                 starts += [start for name in names for start in landed_start(dag_id, name, params)]
+                with harmless("arrivals", "whether files came late is unknown"):
+                    log_late(dag_id, recipe, params["root"])
                 with harmless("alert", "whether there is a backlog is unknown"):
                     self.send_backlog(context, recipe, time.time())
         return starts
@@ -119,6 +121,15 @@ def landed_start(dag_id: str, name: str, params: Mapping[str, Any]) -> Iterator[
     if arrival.state == COMPLETE:
         conf = {"snapshot": name, "input": place, "root": params["root"]}
         yield start_of(dag_id, f"arrival__{name}", conf, f"It has landed: {arrival.detail}")
+
+
+def log_late(dag_id: str, recipe: str, root: str) -> None:
+    """Log which published snapshots have files that came after they were refined; a rerun is a person's decision."""
+    from pipeline_tasks.inspect.late_files import late_files, late_line
+    from pipeline_tasks.publish import version_log
+
+    for snapshot, names in late_files(root, version_log.latest_by_snapshot(root, recipe)).items():
+        log.warning("%s  snapshot %s: %s", dag_id, snapshot, late_line(names))
 
 
 def stale_starts(dag_id: str, recipe: str, root: str, run_id: str) -> list[Start]:

@@ -10,7 +10,10 @@ import configparser
 import hashlib
 import io
 import os
+import threading
+import time
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,12 @@ PII_CONNECTION = "refinery_pii"
 
 OWN = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
 """Variables by which an environment says who it is; then the connection is not asked."""
+
+ASKED = 60.0
+"""Seconds after which a page asks for the connection again."""
+
+_ADOPTING = threading.Lock()
+"""Held while the variables change, as threads of a web server or a triggerer do it at one time."""
 
 _ADOPTED: dict[str, str] = {}
 """What this process took from the connection; a triggerer outlives keys, and changes of the connection."""
@@ -70,14 +79,28 @@ async def adopt_credentials_in_triggerer(*uris: object) -> None:
             return
 
 
+def adopt_credentials_for_pages(*uris: object) -> None:
+    """As `adopt_credentials`, for pages of the web server: they ask for the connection once a minute."""
+    if missing(*uris):
+        _ask(uris, int(time.monotonic() // ASKED))
+
+
+@lru_cache(maxsize=1)
+def _ask(uris: tuple[object, ...], minute: int) -> None:  # noqa: ARG001 -- once a minute
+    adopt_credentials(*uris)
+
+
 def _adopt(settings: Mapping[str, str]) -> None:
     """Set variables, and remove those that an earlier connection set and this one does not."""
-    former = {name for name, value in _ADOPTED.items() if os.environ.get(name) == value}
-    os.environ.update(settings)
-    for name in former - settings.keys():
-        del os.environ[name]
-    _ADOPTED.clear()
-    _ADOPTED.update(settings)
+    with _ADOPTING:
+        former = {name for name, value in _ADOPTED.items() if os.environ.get(name) == value}
+        if former == settings.keys() and all(_ADOPTED[name] == settings[name] for name in former):
+            return
+        os.environ.update(settings)
+        for name in former - settings.keys():
+            del os.environ[name]
+        _ADOPTED.clear()
+        _ADOPTED.update(settings)
 
 
 def settings_of(connection: Any) -> dict[str, str]:  # noqa: ANN401 -- an Airflow Connection

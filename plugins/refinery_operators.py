@@ -424,6 +424,8 @@ class Publish(RequestOperator):
         made: dict[str, Any] = {name: reply[name] for name in ("documents", "tokens") if name in reply}
         amounts = "  ".join(counted(count, name.removesuffix("s")) for name, count in made.items())
         log_reply(context, "publish", reply, f"version {reply['version']}  {amounts}")
+        if late := reply.get("late"):
+            log.warning("publish  snapshot %s: %s", run.snapshot, late)
         stale = reply.get("stale", [])
         if stale:
             log.warning("publish  %s", stale_line(stale))

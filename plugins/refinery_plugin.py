@@ -17,6 +17,7 @@ from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
 from refinery_compare import compared
+from refinery_credentials import adopt_credentials_for_pages
 from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, single_facts, stretches
 from refinery_landed import landed_now
 from refinery_lineage import LISTED, lineage_page
@@ -86,12 +87,18 @@ SERVED = re.compile(
 )
 """Paths of the files that are served as stored: manifests, verdicts, Data Docs, reports, versions; never rows."""
 
+
+def with_credentials() -> None:
+    """Let a page read the root and the landing with the credentials of Airflow's connection, as tasks do."""
+    adopt_credentials_for_pages(root(), os.environ.get("REFINERY_LANDING", ""))
+
+
 app = FastAPI(
     title="Refinery",
     docs_url=None,
     redoc_url=None,
     openapi_url=None,
-    dependencies=[Depends(requires_access_view(AccessView.WEBSITE))],
+    dependencies=[Depends(requires_access_view(AccessView.WEBSITE)), Depends(with_credentials)],
 )
 
 

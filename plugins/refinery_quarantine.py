@@ -2,7 +2,8 @@
 
 A partition is poison if its own work ends the process: an error that is no refusal, or a worker that dies. Before that
 is believed the partition is refined once more, alone and in a process of its own on this machine, as one that kills its
-worker takes the partitions beside it along.
+worker takes the partitions beside it along. On a cluster each try is a job of its own, and more than one has to fail.
+What a machine did to the work (`run.machine`) says nothing of the rows.
 """
 
 import builtins
@@ -14,7 +15,7 @@ from airflow.sdk import Context
 from refinery_launch import needs_session, prepared, send
 from refinery_retry import is_last_try
 
-from pipeline_tasks.errors import ClusterUnreachable, JobLost, KernelFailed, RefineryError
+from pipeline_tasks.errors import ClusterUnreachable, JobLost, KernelFailed, RefineryError, Transient
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.alone import Died, refine_alone
 from pipeline_tasks.service.requests import QuarantineRequest, Reply
@@ -40,13 +41,18 @@ def after_last_try(context: Context, request: RefineRequest, part: Mapping[str, 
     if not _is_of_work(error, is_on_cluster=is_on_cluster):
         raise error
     kind = _kind_of(error)
-    if not is_on_cluster:  # what a cluster has tried several times is not tried again here
+    if is_on_cluster:  # its tries were on other workers, each a job of its own
+        if context["ti"].try_number == 1:
+            raise error
+    else:
         log.warning("%s  failed its last try (%s); it is refined once more, alone", request.stage, kind)
         try:
             return refine_alone(here)
         except Died as death:
             log.warning("%s  alone it ends by %s", request.stage, death)
             kind = death.kind
+        except Transient as fault:
+            raise error from fault
     if kind in OF_MACHINE:
         raise error
     log.warning(

@@ -8,25 +8,35 @@ from refinery_launch import HERE
 
 UNREACHABLE = "pipeline_tasks.errors.ClusterUnreachable"
 TRANSIENT = "pipeline_tasks.errors.Transient"
+KERNEL = "pipeline_tasks.errors.KernelFailed"
 REFUSAL = "pipeline_tasks.errors.RefineryError"
 DEFECTS = [f"builtins.{name}" for name in ("TypeError", "ValueError", "LookupError", "AttributeError", "ImportError")]
 
 SOON = timedelta(seconds=5)
 """The pause before `refinery run` tries a cluster again that was not reached: somebody waits at the screen."""
 
-POLICY = ExceptionRetryPolicy(
-    rules=[
-        *(
-            [RetryRule(exception=UNREACHABLE, action=RetryAction.RETRY, retry_delay=SOON, reason="nothing answers")]
-            if os.environ.get(HERE)
-            else []
-        ),
-        RetryRule(exception=TRANSIENT, action=RetryAction.RETRY, reason="the world was busy"),
-        RetryRule(exception=REFUSAL, action=RetryAction.FAIL, reason="the same request would be refused again"),
-        RetryRule(exception=DEFECTS, action=RetryAction.FAIL, reason="a defect: the same again would fail again"),
-    ]
-)
-"""Anything else (a lost worker, Airflow's own API) follows the task's ordinary retries."""
+
+def policy(*, here: bool) -> ExceptionRetryPolicy:
+    """Return the table of a scheduler's tasks, or of those of `refinery run`, which are `here`.
+
+    Anything else (a lost worker, Airflow's own API) follows the task's ordinary retries.
+    """
+    own = (
+        RetryRule(exception=UNREACHABLE, action=RetryAction.RETRY, retry_delay=SOON, reason="nothing answers")
+        if here
+        else RetryRule(exception=KERNEL, action=RetryAction.RETRY, reason="another worker may do it")
+    )
+    return ExceptionRetryPolicy(
+        rules=[
+            own,
+            RetryRule(exception=TRANSIENT, action=RetryAction.RETRY, reason="the world was busy"),
+            RetryRule(exception=REFUSAL, action=RetryAction.FAIL, reason="the same request would be refused again"),
+            RetryRule(exception=DEFECTS, action=RetryAction.FAIL, reason="a defect: the same again would fail again"),
+        ]
+    )
+
+
+POLICY = policy(here=bool(os.environ.get(HERE)))
 
 RETRIES = {
     "retries": 3,
@@ -36,6 +46,16 @@ RETRIES = {
     "retry_policy": POLICY,
 }
 """Task arguments: three more tries after 15, 30 and 60 seconds (with Airflow's jitter)."""
+
+
+LONGEST = timedelta(hours=48)
+"""How long a task may hold a worker: what takes longer hangs. What waits in the triggerer meanwhile does not count."""
+
+POOL = os.environ.get("REFINERY_POOL", "default_pool")
+"""The pool of all tasks, by whose slots an Airflow that others use, too, bounds what they take."""
+
+BOUNDS = {"pool": POOL} | ({} if os.environ.get(HERE) else {"execution_timeout": LONGEST})
+"""Task arguments. Who runs `refinery run` sees that it hangs."""
 
 
 def is_last_try(context: Context, error: Exception) -> bool:

@@ -25,7 +25,8 @@ class Run:
 
     `partitions` is 0 for as many as the recipe says. `engines` maps stages to engines that differ from the
     recipe's; `override` maps stages to the reason why a person lets a refused gate pass. `patience` is how
-    many hours to wait for the snapshot; with 0 an absent snapshot is an error. `approval` is how many hours a refused
+    many hours to wait for the snapshot; with 0 an absent snapshot is an error. `settling` is for how many minutes a
+    snapshot without a list of its files must not change before it is whole. `approval` is how many hours a refused
     gate waits for a person; with 0 it refuses at once. `sample` is the share of the landed bytes that a trial reads.
     `text_field` is the name of the text in JSON lines and tables, "" for that of the recipe.
     """
@@ -40,6 +41,7 @@ class Run:
     approval: float
     sample: float = 1.0
     text_field: str = ""
+    settling: float = 0.0
 
     @property
     def is_trial(self) -> bool:
@@ -62,6 +64,7 @@ def run_of(context: Context) -> Run:
         approval=_approval(context["dag_run"], params),
         sample=float(params.get("sample", 1)),
         text_field=str(params.get("text_field") or ""),
+        settling=float(params.get("settling", 0)),
     )
 
 

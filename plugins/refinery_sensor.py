@@ -27,6 +27,9 @@ REPEAT = 3600.0
 ARRIVAL = "arrival"
 """Key of the XCom that says, while the task waits and after it, how far the snapshot has landed."""
 
+SETTLING = "settling"
+"""Field of that XCom: the minutes for which a snapshot without a list of its files must not change."""
+
 TRIAL = "trial"
 """Field of that XCom which only a trial has: other runs do not wait for it."""
 
@@ -34,32 +37,38 @@ TRIAL = "trial"
 class SnapshotTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
     """Fires `facts` of the snapshot at `uri` once it is complete, or at `deadline` (Unix time).
 
-    A snapshot without a list of its files is complete when two looks in a row see the same.
+    A snapshot without a list of its files is complete when it has not changed for `settling` seconds.
     """
 
-    def __init__(self, uri: str, facts: Mapping[str, str], deadline: float, look: float = LOOK) -> None:
+    def __init__(
+        self, uri: str, facts: Mapping[str, str], deadline: float, settling: float = LOOK, look: float = LOOK
+    ) -> None:
         super().__init__()
-        self.uri, self.facts, self.deadline, self.look = uri, dict(facts), deadline, look
+        self.uri, self.facts, self.deadline, self.settling, self.look = uri, dict(facts), deadline, settling, look
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and arguments that the triggerer builds this trigger from."""
-        names = ("uri", "facts", "deadline", "look")
+        names = ("uri", "facts", "deadline", "settling", "look")
         return "refinery_sensor.SnapshotTrigger", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Check the input, say what is missing, sleep, and check again until the deadline."""
         await adopt_credentials_in_triggerer(self.uri)
-        said, repeat, settling = "", 0.0, ""
+        said, repeat, seen, since = "", 0.0, "", 0.0
         while True:
             arrival = await asyncio.to_thread(arrival_of, self.uri)
             facts = facts_of(arrival, self.facts)
             left = self.deadline - time.time()
-            if is_whole(arrival, settling) or (left <= 0 and arrival.state != COMPLETE):
+            if arrival.settling != seen:
+                seen, since = arrival.settling, time.monotonic()
+            is_settled = time.monotonic() - since >= self.settling
+            if is_whole(arrival, self.settling) or (arrival.state == COMPLETE and is_settled):
+                break
+            if left <= 0 and arrival.state != COMPLETE:
                 break
             if arrival.detail != said or time.monotonic() > repeat:
                 said, repeat = arrival.detail, time.monotonic() + REPEAT
                 await self._say(facts)
-            settling = arrival.settling
             await asyncio.sleep(min(self.look, left) if left > 0 else self.look)
         yield TriggerEvent(facts)
 
@@ -84,11 +93,13 @@ class SnapshotSensor(BaseSensorOperator):  # type: ignore[misc]  # loaded lazily
         deadline = deadline_of(context, run)
         until = datetime.fromtimestamp(deadline, UTC).strftime("%Y-%m-%d %H:%M UTC")
         facts = {"snapshot": run.snapshot, "root": run.root, "until": until, **({TRIAL: "yes"} if run.is_trial else {})}
-        if is_whole(arrival, "") or (arrival.state != COMPLETE and deadline <= time.time()):
+        facts[SETTLING] = f"{run.settling:g}"
+        settling = run.settling * 60
+        if is_whole(arrival, settling) or (arrival.state != COMPLETE and deadline <= time.time()):
             self.end(context, facts_of(arrival, facts))
             return
         context["ti"].xcom_push(key=ARRIVAL, value=facts_of(arrival, facts))
-        self.defer(trigger=SnapshotTrigger(run.input, facts, deadline), method_name="end")
+        self.defer(trigger=SnapshotTrigger(run.input, facts, deadline, settling), method_name="end")
 
     def end(self, context: Context, event: dict[str, str]) -> None:
         """Continue with the trigger's event; skip the run if nothing has landed, fail if a part has."""
@@ -117,9 +128,10 @@ def deadline_of(context: Context, run: Run) -> float:
     return (date.timestamp() if is_dated else time.time()) + run.patience * 3600
 
 
-def is_whole(arrival: Arrival, settling: str) -> bool:
-    """Return whether a snapshot is complete, and has not changed since a look saw `settling`."""
-    return arrival.state == COMPLETE and arrival.settling in ("", settling)
+def is_whole(arrival: Arrival, settling: float) -> bool:
+    """Return whether a snapshot is complete, by its list or as its files have not changed for `settling` seconds."""
+    is_settled = not arrival.settling or time.time() - arrival.changed >= settling
+    return arrival.state == COMPLETE and is_settled
 
 
 def facts_of(arrival: Arrival, facts: Mapping[str, str]) -> dict[str, str]:
@@ -131,7 +143,8 @@ def sentence(facts: Mapping[str, str]) -> str:
     """Return what a waiting task waits for."""
     snapshot, detail = facts["snapshot"], facts["detail"]
     if facts["state"] == COMPLETE:
-        return f"snapshot {snapshot} has landed, and is refined when nothing changes for {LOOK:.0f} s: {detail}"
+        minutes = facts.get(SETTLING, "1")
+        return f"snapshot {snapshot} has landed, and is refined when nothing changes for {minutes} min: {detail}"
     return (
         f"snapshot {snapshot} is {facts['state']}, waits until {facts['until']}, then goes to {facts['root']}: {detail}"
     )

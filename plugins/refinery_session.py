@@ -7,6 +7,7 @@ others of the stage.
 
 import asyncio
 import contextlib
+import math
 import os
 import shlex
 import socket
@@ -23,11 +24,11 @@ from refinery_credentials import adopt_credentials_in_triggerer
 
 from pipeline_tasks.engines.address import is_jobs_api
 from pipeline_tasks.engines.reach import require_answer
-from pipeline_tasks.errors import JobLost
+from pipeline_tasks.errors import JobLost, Transient
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service import daemon
 from pipeline_tasks.service.requests import Reply, raise_refusal
-from pipeline_tasks.service.session import LOG, LOST, REPLIED, Session, Watch
+from pipeline_tasks.service.session import CLAIM, CLOSED, ENDED, LOG, LOST, REPLIED, Session, Watch, open_jobs
 from pipeline_tasks.store import temporary
 
 POLL = 1.0
@@ -40,6 +41,9 @@ What ends as it starts (an image without this package, a worker without credenti
 the minutes that a cluster may take for a node.
 """
 
+STAY = 600.0
+"""Seconds for which a task stays with the driver that it started, once that takes no more requests."""
+
 REPLACED = 3
 """So many drivers of a stage may be lost before that costs the tasks that wait a try: machines come and go."""
 
@@ -49,13 +53,17 @@ LOG_END = 1500
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A request that was posted: the root and name of its session, its job, its driver's number, and the Jobs API."""
+    """A request that was posted: the root and name of its session, its job, its driver's number, and the Jobs API.
+
+    `is_starter` says that the driver is a process of this task's machine, which this task has started.
+    """
 
     root: str
     session: str
     job: str
     driver: int
     jobs_api: str
+    is_starter: bool = False
 
     def watch(self) -> Watch:
         """Return what looks for the reply."""
@@ -98,7 +106,7 @@ def post(request: RefineRequest, attempt: str) -> Waiting:
     job = session.post(request, attempt)
     starter = {"host": socket.gethostname(), "job": f"refinery-{session.name}-{attempt}"}
     number, claimed = session.driver(starter)
-    waiting = Waiting(request.root, session.name, job, number, jobs_api)
+    waiting = Waiting(request.root, session.name, job, number, jobs_api, is_starter=claimed and not jobs_api)
     if claimed:
         try:
             has_ended = _start(session, number, starter["job"], jobs_api)
@@ -112,7 +120,10 @@ def post(request: RefineRequest, attempt: str) -> Waiting:
 
 
 def wait(waiting: Waiting) -> Reply:
-    """Wait here for the reply to a request, and return it; a task that is stopped meanwhile cancels its request."""
+    """Wait here for the reply to a request, and return it; a task that is stopped meanwhile cancels its request.
+
+    The task that started the driver stays until that has answered all: its machine may go with it.
+    """
     watch = waiting.watch()
     try:
         while not (state := watch.look()):
@@ -120,7 +131,26 @@ def wait(waiting: Waiting) -> Reply:
     except (AirflowTaskTerminated, KeyboardInterrupt, SystemExit):
         watch.session.cancel(waiting.job)
         raise
-    return collect(waiting, state)
+    try:
+        return collect(waiting, state)
+    finally:
+        if waiting.is_starter and state == REPLIED:
+            _stay(waiting)
+
+
+def _stay(waiting: Waiting) -> None:
+    """Wait until a driver has answered what was posted, let it take no more, and wait until it has ended."""
+    session = Session(waiting.root, waiting.session)
+    deadline, closed = math.inf, False
+    while time.monotonic() < deadline:
+        with contextlib.suppress(Transient):
+            names = session.driver_names(waiting.driver)
+            if ENDED in names or CLAIM not in names:
+                return
+            if not closed and (CLOSED in names or not open_jobs(session.job_names())):
+                session.close(waiting.driver)
+                closed, deadline = True, time.monotonic() + STAY
+        time.sleep(POLL)
 
 
 def is_replaceable(waiting: Waiting, state: str) -> bool:

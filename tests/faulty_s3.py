@@ -3,14 +3,17 @@
 import contextlib
 import http.client
 import threading
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar, Literal
 
-Fault = Literal["lost_answer", "short_body", "lost_request", "whole_body", "no_condition"] | tuple[int, str]
+Fault = (
+    Literal["lost_answer", "short_body", "lost_request", "whole_body", "no_condition", "changed_body"] | tuple[int, str]
+)
 """What happens to a request: its answer is lost, its body breaks off, it never arrives, its range or its condition is
-not heeded, or (status, code) answers."""
+not heeded, a byte of its body changes, or (status, code) answers."""
 
 
 @dataclass(slots=True)
@@ -22,11 +25,15 @@ class FaultyS3:
     coming: list[tuple[str, Fault]] = field(default_factory=list)
     happened: list[tuple[str, Fault]] = field(default_factory=list)
     ranges: list[str] = field(default_factory=list)
+    busy: int = 0
+    """Percent of the requests that 503 answers, by a hash of their number."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def next(self, method: str) -> Fault | None:
         """Take the fault that is due, if it is for this method."""
         with self.lock:
+            if zlib.crc32(b"%d" % self.requests) % 100 < self.busy:
+                return 503, "SlowDown"
             if not self.coming or self.coming[0][0] != method:
                 return None
             self.happened.append(self.coming.pop(0))
@@ -68,6 +75,8 @@ class _Proxy(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         sent = content[: len(content) // 2] if fault == "short_body" else content
+        if fault == "changed_body":
+            sent = content[:-1] + bytes([content[-1] ^ 1])
         self._answer(
             answer.status, {name.title(): value for name, value in answer.headers.items()}, sent, promised=len(content)
         )

@@ -1,5 +1,6 @@
 """Toy stages that use every verb of an engine, well and badly; workers import their kernels as `tests.toys`."""
 
+import errno
 import os
 import signal
 import time
@@ -183,18 +184,32 @@ class BadParams:
     marker: str = ""
 
 
+FAULTS = {
+    "full": OSError(errno.ENOSPC, "No space left on device", "/spill"),
+    "broken": OSError(errno.EIO, "Input/output error", "/spill"),
+    "refused": ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
+    "memory": MemoryError(),
+}
+"""What a worker's machine does to a kernel."""
+
+
 def misbehave(batches: Batches, params: BadParams) -> Batches:
     if params.how == "die once":
         _die_once(Path(params.marker))
     if params.how == "hang":
         Path(params.marker).touch()
         time.sleep(600)
+    while params.how == "endless":
+        yield table(0, 1).to_batches()[0]
+        Path(params.marker).touch()
     if params.how == "refuse":
         message = "shard 7 is not what it says; land it again"
         raise ContractError(message)
     if params.how == "defect":
         message = "a defect of the kernel"
         raise LookupError(message)
+    if params.how in FAULTS:
+        raise FAULTS[params.how]
     if params.how == "nothing":
         return
     yield from _changed(batches, params.how)
@@ -227,6 +242,18 @@ def run_bad(shards: Shards, params: BadParams, on: Engine) -> Shards:
 
 def run_bad_group(shards: Shards, params: BadParams, on: Engine) -> Shards:
     return on.group(partial(misbehave, params=params), shards, by="key", order=("id",), buckets=2)
+
+
+def hang_or_fail(folder: Path, number: int) -> None:
+    """As task 0 fail once another one has begun; as another one leave its process id, and hang."""
+    begun = folder / "begun"
+    while number == 0 and not (begun.exists() and begun.read_text()):
+        time.sleep(0.05)
+    if number == 0:
+        message = "a defect of the kernel"
+        raise LookupError(message)
+    begun.write_text(str(os.getpid()))
+    time.sleep(600)
 
 
 SIZED = ROWS.append(pa.field("size", pa.int64()))

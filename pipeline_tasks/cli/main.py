@@ -111,7 +111,7 @@ def _reported(work: Callable[[], int], arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # the machine's own failures come as errors of any library
-        from pipeline_tasks.embedded.machine import named
+        from pipeline_tasks.run.machine import named
 
         refusal = named(error)
         if refusal is None or "--debug" in arguments:

@@ -21,7 +21,6 @@ from pipeline_tasks.constraints import SNAPSHOT_NAME
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded import airflow_home, early_start
 from pipeline_tasks.embedded.loops import ensure_compiled
-from pipeline_tasks.embedded.machine import named
 from pipeline_tasks.embedded.progress import Progress, open_log, redirected_output
 from pipeline_tasks.embedded.summary import summary_lines
 from pipeline_tasks.engines.java import require_java
@@ -43,6 +42,7 @@ from pipeline_tasks.recipe import (
     recipe_names,
     trial_of,
 )
+from pipeline_tasks.run.machine import named
 from pipeline_tasks.run.recipe_faults import check_recipe
 from pipeline_tasks.shipped import shipped
 from pipeline_tasks.store.storage import require_folder, require_root, require_usable

@@ -4,6 +4,7 @@ import importlib
 import sys
 from typing import Any
 
+from pipeline_tasks.engines import job as job_of_threads
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import ENGINES, Resources
 from pipeline_tasks.run.runner import EngineFactory
@@ -30,7 +31,8 @@ def start(name: str, address: str = "", resources: Resources = NO_RESOURCES) -> 
 
 
 def cancel(name: str, job: str) -> None:
-    """Cancel what the engine runs for a job (`engines.job.working_for`); the thread that waits for it gets JobLost."""
+    """Cancel what the engine runs for a job (`engines.job.working_for`); the thread that works for it gets JobLost."""
+    job_of_threads.cancel(job)
     _module(name).cancel(job)
 
 

@@ -5,11 +5,12 @@ from functools import partial
 from typing import Any
 
 from pipeline_tasks.recipe import Resources
+from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.shuffle import gather_from_store, new_scratch, remove_scratch, scatter_to_store
 from pipeline_tasks.run.task import Task, run
-from pipeline_tasks.run.tracker import Tracker
+from pipeline_tasks.run.tracker import Tracker, guarded, results_of
 from pipeline_tasks.stage import Kernel, Layer, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import commit_slot, read_manifest
@@ -99,7 +100,11 @@ class LocalEngine:
 
     def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- for other engines
         """Run the tasks, which read about `weight` bytes together; return their results in order."""
-        return [task() for task in tasks]
+        results = []
+        for task in tasks:
+            raise_if_canceled()
+            results += results_of([guarded(task)])
+        return results
 
 
 def factory(address: str, resources: Resources) -> EngineFactory:  # noqa: ARG001 -- this process is where it is
@@ -112,7 +117,7 @@ def start(address: str, resources: Resources) -> None:
 
 
 def cancel(job: str) -> None:
-    """Cancel nothing: a job of this process ends with it."""
+    """Cancel nothing more: the thread that works for a job ends by itself (`engines.job`)."""
 
 
 def stop() -> None:

@@ -29,6 +29,9 @@ _STARTING = threading.Lock()
 RETRIES = 3
 """How often Ray runs a task again whose worker died; receipts make a repeated task harmless."""
 
+LOOK = 1.0
+"""Seconds between two looks for a task that has failed while others run."""
+
 CLIENT_TRIES = 3
 """A client's server starts a process for each client, and Ray 2.60 takes one that is slow to start for a dead one."""
 
@@ -55,7 +58,7 @@ class RayEngine(LocalEngine):
         remote = ray.remote(max_retries=RETRIES, **self._reserved)(guarded)
         try:
             with _known(refs := [remote.remote(task) for task in tasks]):
-                return results_of(ray.get(refs))
+                return results_of(_gathered(refs))
         except ray.exceptions.RayTaskError as error:
             cause = f"{type(error.cause).__name__}: {error.cause}"
             message = f"{self.tracker.io.prefix}: a kernel failed in a Ray worker ({cause})"
@@ -66,6 +69,23 @@ class RayEngine(LocalEngine):
                 "give them more memory or fewer cores. Finished tasks are kept and will not run again"
             )
             raise JobLost(message) from error
+
+
+def _gathered(refs: list[Any]) -> list[Any]:
+    """Return the results of tasks in order; once one has failed, the others are canceled: nobody reads what they do."""
+    import ray
+
+    waiting = list(refs)
+    results: dict[Any, Any] = {}
+    try:
+        while waiting:
+            done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=LOOK)
+            results |= dict(zip(done, ray.get(done), strict=True))
+        return [results[ref] for ref in refs]
+    except ray.exceptions.RayError:
+        for ref in waiting:
+            ray.cancel(ref, force=True)
+        raise
 
 
 def task_options(resources: Resources) -> dict[str, float]:

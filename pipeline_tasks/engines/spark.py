@@ -277,13 +277,14 @@ def _run_scatters(
     sent: TaskBatch, wanted: frozenset[int], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for rank, task in _unpacked(sent, batches):
-        try:
-            for number, (bucket, _, body) in enumerate(task()):
-                if bucket in wanted:
-                    yield _piece(bucket, rank, number, body)
-        except RefineryError as error:  # it goes to every bucket: none may run on a part of its rows
+        pieces = enumerate(task())
+        while not isinstance(cut := guarded(partial(next, pieces, None)), RefineryError | None):
+            number, (bucket, _, body) = cut
+            if bucket in wanted:
+                yield _piece(bucket, rank, number, body)
+        if isinstance(cut, RefineryError):  # it goes to every bucket: none may run on a part of its rows
             for bucket in sorted(wanted):
-                yield _piece(bucket, REFUSED, rank, pickle.dumps(error))
+                yield _piece(bucket, REFUSED, rank, pickle.dumps(cut))
 
 
 def _piece(bucket: int, shard: int, number: int, body: bytes) -> pa.RecordBatch:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline_tasks.counted import counted, or_dash
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, recipe_of, versions_of
+from pipeline_tasks.inspect.late_files import late_files, late_line
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, readable_runs, say, unknown_line
 from pipeline_tasks.publish import version_log
@@ -53,13 +54,16 @@ def answer(options: argparse.Namespace) -> int:
 
 
 def _notes(root: str, recipe: str) -> dict[str, str]:
-    """Return notes by snapshot: when and why it was retracted, from which stage on it is stale, or what it lacks."""
+    """Return notes by snapshot: when and why it was retracted, where it is stale, what came late, or what it lacks."""
     notes = {snapshot: retraction.account for snapshot, retraction in version_log.retractions(root, recipe).items()}
     for stale in stale_now(root, recipe):
         notes[stale.version.snapshot] = (
             f"stale from {stale.stage} on: earlier snapshots changed since; `refinery run` it again"
         )
-    for version in version_log.latest_by_snapshot(root, recipe):
+    latest = version_log.latest_by_snapshot(root, recipe)
+    for snapshot, names in late_files(root, latest).items():
+        notes[snapshot] = "; ".join([*filter(None, [notes.get(snapshot)]), late_line(names)])
+    for version in latest:
         if lacking := read_summary(root, version).lacking:
             way_out = "mend their cause, and `refinery run` it again"
             note = f"partial: {lacking} are quarantined with their partitions; {way_out}"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import NothingLanded, SnapshotIncomplete
+from pipeline_tasks.landing.folder import last_change
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.sealed import digest_of
 
@@ -16,12 +17,14 @@ class Arrival:
     """How far a snapshot has landed, and `detail`, which names the place and the files that are waited for.
 
     A snapshot without a list of its files is complete as soon as one file is there. `settling` is then a digest of the
-    names and sizes: more may come while it changes. It is "" where a list says what belongs to the snapshot.
+    names and sizes: more may come while it changes. It is "" where a list says what belongs to the snapshot. `changed`
+    is when the newest of the files was written, by its store's clock (Unix time).
     """
 
     state: str
     detail: str
     settling: str = ""
+    changed: float = 0.0
 
 
 def arrival_of(uri: str) -> Arrival:
@@ -35,4 +38,6 @@ def arrival_of(uri: str) -> Arrival:
     size = sum(size for _, size, _ in listing.files)
     by = f"as {listing.promise} promises" if listing.promise else "and no list says whether that is all"
     detail = f"{uri}: {counted(len(listing.files), 'file')}, {counted(size, 'byte')}, {by}"
-    return Arrival(COMPLETE, detail, "" if listing.promise else digest_of(listing.files))
+    if listing.promise:
+        return Arrival(COMPLETE, detail)
+    return Arrival(COMPLETE, detail, digest_of(listing.files), last_change(uri))

@@ -54,6 +54,18 @@ def look(uri: str) -> Folder:
     return Folder(store, {name: size}, {})
 
 
+def last_change(uri: str) -> float:
+    """Return when the newest file of a folder or prefix, or the one file at `uri`, came there (Unix time).
+
+    On a disk it is the time of the inode, which a copy that keeps the times of its files does not set back.
+    """
+    if uri.startswith("s3://"):
+        return max((entry.modified for entry in storage.connect(uri).list("")), default=0.0)
+    top = Path(uri.removeprefix("file://"))
+    files = (file for file in (top, *top.rglob("*")) if not file.is_dir())
+    return max((file.lstat().st_ctime for file in files), default=0.0)
+
+
 def require_place(uri: str) -> None:
     """Raise NothingLanded for a local path that does not exist, without a look at what is there."""
     try:

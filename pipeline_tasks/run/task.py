@@ -19,6 +19,7 @@ from pipeline_tasks.manifest import schema_pairs, shard_of
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.removals import columns_profiled
 from pipeline_tasks.profiles.spread import Counts, SpreadCounter
+from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.layered import LayerInput, columns_read
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
@@ -231,6 +232,7 @@ def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) 
     below = streams[0] if isinstance(streams[0], LayerInput) else None
     with _Split(task.io, task.sorted_by, below) as split:
         for batch in kernel(iter(counted), *rest):
+            raise_if_canceled()
             split.write(batch)
         for _ in counted:  # a kernel that stopped early has still been given every row
             pass

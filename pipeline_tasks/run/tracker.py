@@ -10,6 +10,8 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.manifest import total
 from pipeline_tasks.run.alignment import aligned
+from pipeline_tasks.run.cancellation import raise_if_canceled
+from pipeline_tasks.run.machine import machine_fault
 from pipeline_tasks.run.task import (
     Outcome,
     Receipt,
@@ -116,6 +118,7 @@ class Tracker:
 
     def complete(self, tasks: Sequence[Task], run_missing: Callable[[list[int]], list[Outcome]]) -> Shards:
         """Run the tasks that no earlier attempt finished; return the shards of all, in order."""
+        raise_if_canceled()  # between two verbs an engine runs nothing that it could cancel
         store = storage.connect(self.io.root)
         stored = [stored_receipt(store, task.io.prefix, task.key) for task in tasks]
         done = {rank: receipt for rank, receipt in enumerate(stored) if receipt}
@@ -163,11 +166,19 @@ def _weights(tasks: Sequence[Task]) -> dict[str, float]:
 
 
 def guarded(task: Callable[[], T]) -> T | RefineryError:
-    """Run a task in a worker; our own refusals come back as values, so that no engine wraps or retries them."""
+    """Run a task in a worker; our own refusals come back as values, so that no engine wraps or retries them.
+
+    So does what the worker's machine did to it: an engine would take that for a failure of the rows.
+    """
     try:
         return task()
     except RefineryError as error:
         return error
+    except Exception as error:
+        fault = machine_fault(error)
+        if fault is None:
+            raise
+        return fault
 
 
 def results_of(results: Sequence[T | RefineryError]) -> list[T]:

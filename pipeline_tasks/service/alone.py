@@ -32,7 +32,7 @@ class Died(Exception):
 def refine_alone(request: RefineRequest) -> Reply:
     """Return the reply to a request, handled by the local engine in a process of its own; refusals are raised.
 
-    Raises Died if that process was killed, or met an error that is no refusal.
+    Raises Died if that process was killed, got no more memory, or met an error that is no refusal.
     """
     request = replace(request, engine=LOCAL, address="", resources=Resources())
     with tempfile.TemporaryDirectory(prefix="alone-") as folder:
@@ -50,6 +50,8 @@ def refine_alone(request: RefineRequest) -> Reply:
             raise Died(f"signal {-code}" if code < 0 else f"exit code {code}")
         reply: Reply = json.loads(answered.read_bytes())
     kind = str(reply.get("error", ""))
+    if kind == errors.NoMemory.__name__:  # it had the machine's to itself
+        raise Died(MemoryError.__name__)
     if kind and not isinstance(getattr(errors, kind, None), type):
         raise Died(kind, str(reply["message"])[:TEXT])
     raise_refusal(reply)

@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pipeline_tasks.errors import JobLost
+from pipeline_tasks.recipe import LOCAL
 from pipeline_tasks.service.dispatch import Dispatcher
 from pipeline_tasks.service.requests import Reply, Request, encode, raise_refusal
 from pipeline_tasks.shipped import PACKAGE, python_path
@@ -30,6 +31,8 @@ from pipeline_tasks.store import temporary
 
 IDLE = 600.0
 """Seconds without a request after which the daemon exits."""
+LOOK = 1.0
+"""Seconds between two looks whether a task still waits for its reply."""
 PATIENCE = 120.0
 """Seconds that a new daemon may take until it listens."""
 
@@ -63,9 +66,10 @@ def _paths() -> Paths:
     """
     folder = temporary.user_folder()
     settings = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith(("AWS_", "REFINERY_"))]
-    who = _short([sys.executable, str(PACKAGE), os.environ.get("JAVA_HOME", ""), *settings])
+    who = _short([sys.executable, str(PACKAGE), os.environ.get("JAVA_HOME", ""), str(folder), *settings])
     code = _short(f"{path.relative_to(PACKAGE)} {path.stat().st_mtime_ns}" for path in sorted(PACKAGE.rglob("*.py")))
-    return Paths(folder / f"{who}-{code}.sock", folder / f"{who}.log", folder / f"{who}.lock")
+    name = f"{who}-{code}.sock"
+    return Paths(temporary.socket_folder(len(name)) / name, folder / f"{who}.log", folder / f"{who}.lock")
 
 
 def _short(lines: Iterable[str]) -> str:
@@ -143,16 +147,37 @@ class Daemon:
         try:
             with line, contextlib.suppress(EOFError, OSError):
                 while True:
-                    line.send_bytes(json.dumps(self.dispatcher.reply(json.loads(line.recv_bytes()))).encode())
+                    line.send_bytes(json.dumps(self._reply(line, json.loads(line.recv_bytes()))).encode())
         finally:
             with self.lock:
                 self.active -= 1
                 self.last = time.monotonic()
 
+    def _reply(self, line: Connection, raw: object) -> Reply:
+        """Return the reply to a request; what it runs is canceled when its task hangs up."""
+        job, done = f"daemon-{secrets.token_hex(8)}", threading.Event()
+        engine = str(raw.get("engine", LOCAL)) if isinstance(raw, dict) else LOCAL
+        threading.Thread(target=_cancel_if_left, args=(line, engine, job, done), daemon=True).start()
+        try:
+            return self.dispatcher.reply(raw, job)
+        finally:
+            done.set()
+
     def idle(self) -> float:
         """Return the seconds since the last request; 0 while one is under way."""
         with self.lock:
             return 0.0 if self.active else time.monotonic() - self.last
+
+
+def _cancel_if_left(line: Connection, engine: str, job: str, done: threading.Event) -> None:
+    """Cancel a job, until it is done, once its task has closed the line, on which it says nothing before the reply."""
+    from pipeline_tasks.engines.choose import cancel
+
+    with contextlib.suppress(OSError):  # the line was closed here
+        while not done.is_set() and not line.poll(LOOK):
+            pass
+    while not done.wait(LOOK):
+        cancel(engine, job)
 
 
 def serve(socket: Path, idle: float = IDLE) -> None:

@@ -6,33 +6,41 @@ from dataclasses import dataclass, field
 
 from pipeline_tasks.engines.job import working_for
 from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.run.machine import machine_fault
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.requests import Reply, Request, decode
 
 
 @dataclass(slots=True)
 class Dispatcher:
-    """What the threads of a process share; `spoiled` is set by a defect, after which its engines may be gone."""
+    """What the threads of a process share; `spoiled` is set by a defect, after which its engines may be gone.
 
+    `is_apart` says that the process may be on another machine than Airflow's, whose ledger it does not reach.
+    """
+
+    is_apart: bool = False
     starting: threading.Lock = field(default_factory=threading.Lock)
     spoiled: threading.Event = field(default_factory=threading.Event)
 
-    def reply(self, raw: object, job: str = "") -> Reply:
-        """Return the reply to a request, which is a part of `job`; an error is in the reply."""
+    def reply(self, raw: object, job: str) -> Reply:
+        """Return the reply to a request, which is `job`, a name of its own; an error is in the reply."""
         from pipeline_tasks.service.handle import handle
 
         try:
             request = decode(raw)
             self._start_engine(request)
-            with working_for(job):
+            with working_for(job, is_apart=self.is_apart):
                 return handle(request)
         except RefineryError as error:
             return {"error": type(error).__name__, "message": str(error)}
         except Exception as error:  # noqa: BLE001 -- a defect must reach the task that met it
             traceback.print_exc()
             self.spoiled.set()  # its Spark or Ray may be gone: the next request gets a new process
-            lost = isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j")
-            return {"error": "JobLost" if lost else type(error).__name__, "message": traceback.format_exc()}
+            if isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j"):
+                return {"error": "JobLost", "message": traceback.format_exc()}
+            if fault := machine_fault(error):
+                return {"error": type(fault).__name__, "message": str(fault)}
+            return {"error": type(error).__name__, "message": traceback.format_exc()}
 
     def _start_engine(self, request: Request) -> None:
         """Start the engine of a request, once: two requests at the same time would start it twice."""

@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pipeline_tasks.engines.choose import cancel, stop_all
@@ -37,7 +38,7 @@ class Driver:
     session: Session
     number: int
     idle: float = IDLE
-    dispatcher: Dispatcher = field(default_factory=Dispatcher)
+    dispatcher: Dispatcher = field(default_factory=partial(Dispatcher, is_apart=True))
     engines: dict[str, str] = field(default_factory=dict)
     futures: dict[str, Future[None]] = field(default_factory=dict)
     canceled: set[str] = field(default_factory=set)

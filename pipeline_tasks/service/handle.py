@@ -37,6 +37,7 @@ from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.learning import SNAPSHOTS
 from pipeline_tasks.gate.trials import trial_bounds
 from pipeline_tasks.inspect.chosen import chosen_version
+from pipeline_tasks.inspect.late_files import late_files, late_line
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.verify.verification import Scope, report_facts, verify
 from pipeline_tasks.landing import listing
@@ -201,7 +202,7 @@ def _refine(request: RefineRequest) -> Reply:
     factory = engine(request.engine, request.address, request.resources)
     completed, pin = with_pinned_tokenizer(_completed(request), factory)
     refined = refine(completed, factory)
-    if request.span is None and not job.current():  # a driver's ledger would be its machine's
+    if request.span is None and not job.is_apart():  # a driver's ledger would be its machine's
         _record(request, refined)
     return _refined_reply(refined) | ({"tokenizer": str(pin)} if pin else {})
 
@@ -304,7 +305,10 @@ def _publish(request: PublishRequest) -> Reply:
             ledger=ledger,
         )
     stale = [version.version.snapshot for version in stale_now(request.root, request.recipe)]
-    return {**reply, "stale": [snapshot for snapshot in stale if snapshot >= request.snapshot]}
+    latest = version_log.latest_by_snapshot(request.root, request.recipe)
+    late = late_files(request.root, [version for version in latest if version.snapshot == request.snapshot])
+    after = [snapshot for snapshot in stale if snapshot >= request.snapshot]
+    return {**reply, "late": "".join(map(late_line, late.values())), "stale": after}
 
 
 def _export(request: ExportRequest) -> Reply:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from pipeline_tasks.errors import NoSpace, RecipeError
+from pipeline_tasks.errors import ContractError, NoSpace, RecipeError
 from pipeline_tasks.store.protocol import CHUNK, Entry, confined, cut_short
 
 UNFINISHED = ".tmp-"
@@ -44,7 +44,7 @@ class LocalStore:
 
     def open(self, path: str) -> BinaryIO:
         with os_errors(f"{self.root}/{path}"):
-            return self._place(path).open("rb")
+            return open_regular(self._place(path))
 
     def create(self, path: str, body: bytes) -> bool:
         target = self._place(path)
@@ -115,6 +115,19 @@ class LocalStore:
         for file in sorted(self._place(prefix).rglob(f"{UNFINISHED}*")):
             if status := _status(file):
                 yield Entry(str(file.relative_to(self.root)), status.st_size, status.st_mtime)
+
+
+def open_regular(place: Path) -> BinaryIO:
+    """Open a file to read it; ContractError for a pipe, a socket or a device, which may never end."""
+    descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK)  # to open a pipe may wait for its writer
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return open(descriptor, "rb")  # noqa: PTH123 -- of a descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(place))
+    message = f"{place} is no regular file; remove it, or restore the one that was there, and run again"
+    raise ContractError(message)
 
 
 def _is_folder(place: Path) -> bool:

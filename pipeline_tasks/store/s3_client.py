@@ -6,11 +6,14 @@ from functools import lru_cache
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.store.s3_errors import ABSENT, error_code, repeat_conflicts, translated
+from pipeline_tasks.store.s3_errors import ABSENT, error_code, repeat_requests, translated
 from pipeline_tasks.store.s3_waits import count_waits
 
-QUICK = {"connect_timeout": 5, "read_timeout": 10, "retries": {"mode": "standard", "max_attempts": 2}}
+QUICK, QUICK_TRIES = {"connect_timeout": 5, "read_timeout": 10}, 3
 """Timeouts of the question before a run: a wrong address or credential is found within seconds."""
+
+MOST_TRIES = "AWS_MAX_ATTEMPTS"
+"""The variable of boto3 that says how often a request is sent."""
 
 
 def s3_client() -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
@@ -31,13 +34,13 @@ def _environment() -> tuple[tuple[str, str], ...]:
 @lru_cache(maxsize=8)
 def _client(environment: tuple[tuple[str, str], ...], process: int) -> Any:  # noqa: ANN401 -- as above
     del process  # a forked process must not answer on the connections of its parent
-    retries = (
-        {"mode": "standard"} if "AWS_MAX_ATTEMPTS" in dict(environment) else {"mode": "standard", "max_attempts": 8}
-    )
-    return _new_client(dict(environment), {"retries": retries, "connect_timeout": 10, "read_timeout": 60})
+    variables = dict(environment)
+    written = variables.get(MOST_TRIES, "")
+    tries = max(int(written), 1) if written.isdecimal() else None
+    return _new_client(variables, {"connect_timeout": 10, "read_timeout": 60}, tries)
 
 
-def _new_client(variables: Mapping[str, str], options: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- as above
+def _new_client(variables: Mapping[str, str], options: Mapping[str, Any], tries: int | None) -> Any:  # noqa: ANN401 -- as above
     import boto3
     import botocore.session
     from botocore.config import Config
@@ -48,8 +51,9 @@ def _new_client(variables: Mapping[str, str], options: Mapping[str, Any]) -> Any
     core.register_component("data_loader", _models(core.get_config_variable("data_path") or ""))
     session = boto3.session.Session(botocore_session=core)
     region = variables.get("AWS_REGION") or session.region_name or "us-east-1"
-    client = session.client("s3", config=Config(s3=style, **options), region_name=region)
-    repeat_conflicts(client)
+    retries = {"mode": "standard", "total_max_attempts": 1}  # ours are those of `s3_errors`
+    client = session.client("s3", config=Config(s3=style, retries=retries, **options), region_name=region)
+    repeat_requests(client, tries)
     count_waits(client)
     return client
 
@@ -68,7 +72,7 @@ def require_reachable(uri: str) -> None:
 
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
     try:
-        client = _new_client(dict(_environment()), QUICK)
+        client = _new_client(dict(_environment()), QUICK, QUICK_TRIES)
         client.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
     except (BotoCoreError, ClientError, ValueError) as error:  # ValueError: an endpoint that is no URL
         raise translated(uri, bucket, error) from error

@@ -1,11 +1,13 @@
 """What each status of an S3 server means, for any verb: the table of `docs/reference/failures.md`, and its only code.
 
-Repeated within a request are the statuses that boto3's standard mode repeats (500, 502, 503, 504), throttling and lost
-connections; and here 409, 412 where no condition was given, and 5xx that boto3 does not know. What is still refused
-after that is one of Refinery's errors.
+Repeated within a request are 5xx, throttling, lost connections, and 409 and 412 where no condition was given. boto3
+repeats none of them: it has 500 tokens for a process, which a store that refuses a third of its requests uses up, and
+from then on it gives up at the first refusal. What is still refused after that is one of Refinery's errors.
 """
 
+import zlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, StorageBusy
@@ -13,11 +15,17 @@ from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, StorageBu
 ABSENT = ("404", "NoSuchKey", "NotFound", "NoSuchBucket")
 """Error codes of S3 servers for an object that does not exist."""
 
-CONFLICT_TRIES = 5
-"""How often such a request is sent before it is `StorageBusy`."""
+TRIES, LOST_TRIES = 12, 8
+"""How often a request is sent before it is `StorageBusy`: to a store that is busy, and to one that does not answer.
 
-PAUSE = 0.1
-"""Seconds before it is sent again; each further pause is twice the one before."""
+A busy store is waited for a minute or more; `AWS_MAX_ATTEMPTS` changes both.
+"""
+
+CONFLICT_TRIES = 5
+"""How often a request that met another one is sent before it is `StorageBusy`."""
+
+PAUSE, LONGEST = 0.1, 20.0
+"""Seconds before a request is sent again; each further pause is twice the one before, up to the longest."""
 
 _UNAUTHORIZED, _CONFLICT, _PRECONDITION = 401, 409, 412
 
@@ -74,29 +82,44 @@ def is_refusal(error: BaseException) -> bool:
     return 0 < status < 500 and not busy  # noqa: PLR2004 -- HTTP
 
 
-def repeat_conflicts(client: Any) -> None:  # noqa: ANN401 -- boto3 builds its clients at run time
-    """Let a client repeat what boto3 does not repeat by itself, after a pause that doubles."""
-    client.meta.events.register("needs-retry.s3", _delay)
+def repeat_requests(client: Any, tries: int | None = None) -> None:  # noqa: ANN401 -- boto3 builds its clients at run time
+    """Let a client repeat its requests, after pauses that double; with `tries`, so often at most."""
+    client.meta.events.register("needs-retry.s3", partial(_delay, tries))
 
 
 def _delay(
+    tries: int | None,
     attempts: int,
     request_dict: Mapping[str, Any],
     response: tuple[Any, Mapping[str, Any]] | None = None,
+    caught_exception: Exception | None = None,
     **_: object,
 ) -> float | None:
     """Return the seconds until a request is sent again, None if it is not."""
-    conditional = "If-None-Match" in request_dict.get("headers", {})  # `create` knows what these two mean for it
-    if response is None or attempts >= CONFLICT_TRIES:
-        return None
-    status = response[0].status_code
-    conflict = status in (_CONFLICT, _PRECONDITION) and not conditional
-    return PAUSE * 2 ** (attempts - 1) if conflict or _is_unusual(status) else None
+    from botocore import exceptions as boto
+
+    if response is None:
+        lost = (boto.ConnectionError, boto.HTTPClientError, boto.ChecksumError)
+        most = (tries or LOST_TRIES) if isinstance(caught_exception, lost) else 0
+    else:
+        conditional = "If-None-Match" in request_dict.get("headers", {})  # `create` knows what these two mean for it
+        status, code = response[0].status_code, str(response[1].get("Error", {}).get("Code", ""))
+        if status in (_CONFLICT, _PRECONDITION):
+            most = 0 if conditional else CONFLICT_TRIES
+        else:
+            most = (tries or TRIES) if _is_busy(status, code) else 0
+    return pause(attempts, str(request_dict.get("url", ""))) if attempts < most else None
 
 
-def _is_unusual(status: int) -> bool:
-    """Return whether boto3 does not know this status of a server that failed, as 520 to 529 of proxies."""
-    return status > 504 and status != _FULL  # noqa: PLR2004 -- 500 to 504 are boto3's
+def _is_busy(status: int, code: str) -> bool:
+    failed = status >= 500 and status not in (*_INCAPABLE, _FULL)  # noqa: PLR2004 -- HTTP
+    return failed or status in _BUSY_STATUS or code in _OVERLOADED
+
+
+def pause(attempts: int, url: str) -> float:
+    """Return the seconds after a number of attempts; clients of different objects do not come back at one moment."""
+    share = zlib.crc32(f"{attempts} {url}".encode()) / 2**32
+    return min(PAUSE * 2.0 ** (attempts - 1), LONGEST) * (0.5 + share / 2)
 
 
 def translated(path: str, bucket: str, error: BaseException) -> Exception:
@@ -128,12 +151,22 @@ def _unanswered(path: str, error: BaseException) -> str:
         return f"{path}: the object store did not settle requests that met ({_code(error)}: {reason}); {later}"
     if status_of(error):
         return f"{path}: the object store cannot answer now ({_code(error)}: {reason}); {later}"
+    if is_corrupted(error):
+        return f"{path}: the object store's answer is corrupted ({reason}); nothing was committed, and {later}"
     if _broke_off(error):
         return f"{path}: the connection to the object store broke off ({reason}); nothing was committed, and {later}"
     return (
         f"{path}: the object store did not answer ({reason}); {later}. "
         "If it never answers, check AWS_ENDPOINT_URL and the network"
     )
+
+
+def is_corrupted(error: BaseException) -> bool:
+    """Return whether an answer came that is none of S3's, or has another checksum than it says."""
+    from botocore import exceptions as boto
+    from botocore.parsers import ResponseParserError
+
+    return isinstance(error, ResponseParserError | boto.ChecksumError | boto.FlexibleChecksumError)
 
 
 def _broke_off(error: BaseException) -> bool:

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import io
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +26,7 @@ from pipeline_tasks.store.s3_errors import (
     exists_already,
     is_conflict,
     is_refusal,
+    pause,
     translated,
 )
 from pipeline_tasks.store.s3_waits import count_repeated
@@ -34,6 +36,9 @@ PART = 64 * 1024 * 1024
 
 PARALLEL_REQUESTS = 10
 """Ranges of one object that are requested at the same time: as many as boto3 keeps connections."""
+
+BODY_TRIES = 8
+"""How often an object is requested whose body breaks off, or arrives corrupted."""
 
 MERGE_GAP = 128 * 1024
 """A gap of at most this many bytes is fetched to save a request: Hadoop's `fs.s3a.vectored.read.min.seek.size`."""
@@ -89,14 +94,22 @@ class S3Store:
         raise StorageBusy(message)
 
     def _fetch(self, path: str, headers: dict[str, str]) -> bytes:
-        """Return the body of a GET; a body that breaks off is requested again."""
-        from botocore.exceptions import IncompleteReadError, ReadTimeoutError, ResponseStreamingError
+        """Return the body of a GET; a body that breaks off, or is corrupted, is requested again."""
+        from botocore.exceptions import (
+            FlexibleChecksumError,
+            IncompleteReadError,
+            ReadTimeoutError,
+            ResponseStreamingError,
+        )
 
+        broken = (IncompleteReadError, ReadTimeoutError, ResponseStreamingError, FlexibleChecksumError)
         with self._errors(path):
-            for _ in range(2):
-                with contextlib.suppress(IncompleteReadError, ReadTimeoutError, ResponseStreamingError):
+            for attempt in range(1, BODY_TRIES):
+                with contextlib.suppress(*broken):
                     return self._get(path, headers)
-                count_repeated()
+                seconds = pause(attempt, path)
+                time.sleep(seconds)
+                count_repeated(seconds)
             return self._get(path, headers)
 
     def _get(self, path: str, headers: dict[str, str]) -> bytes:
@@ -172,7 +185,9 @@ class S3Store:
     # --- Writing --------------------------------------------------------------------------------------------------
 
     def create(self, path: str, body: bytes) -> bool:
-        for _ in range(CONFLICT_TRIES):
+        for attempt in range(CONFLICT_TRIES):
+            if attempt:
+                time.sleep(pause(attempt, path))
             created = self._try_create(path, body)
             if created is not None:
                 if created:
@@ -255,10 +270,11 @@ class S3Store:
     def _errors(self, path: str) -> Iterator[None]:
         from boto3.exceptions import S3UploadFailedError
         from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
 
         try:
             yield
-        except (BotoCoreError, ClientError) as error:
+        except (BotoCoreError, ClientError, ResponseParserError) as error:
             raise translated(self._uri(path), self._bucket, error) from error
         except S3UploadFailedError as error:  # boto3 wraps the error of a part
             raise translated(self._uri(path), self._bucket, error.__context__ or error) from error

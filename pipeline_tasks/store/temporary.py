@@ -22,7 +22,10 @@ from pipeline_tasks.errors import NoSpace, RecipeError
 PREFIX = "run-"
 
 SHORT = Path("/tmp")  # noqa: S108 -- below it is a folder of this user alone
-"""Where Ray's sockets are if TMPDIR is too long for them."""
+"""Where sockets are if TMPDIR is too long for them."""
+
+SOCKET_PATH = 103
+"""Characters of the path of a socket: macOS takes no more, Linux 107."""
 
 RAY_FOLDER = 38
 """Longest TMPDIR for Ray: it adds 68 characters to make the path of a socket, which may have 107."""
@@ -58,6 +61,12 @@ def user_folder(base: Path | None = None) -> Path:
         message = f"{folder} belongs to someone else or is open to others; remove it, or set TMPDIR"
         raise RecipeError(message)
     return folder
+
+
+def socket_folder(longest: int) -> Path:
+    """Return this user's folder for sockets whose names have at most so many characters."""
+    folder = user_folder()
+    return folder if len(f"{folder}/") + longest <= SOCKET_PATH else user_folder(SHORT)
 
 
 def is_inside() -> bool:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
 from pipeline_tasks.sealed import sha256
+from pipeline_tasks.store.local_store import open_regular
 from pipeline_tasks.training.index import NAME, WAY_OUT, StoredFile
 
 Mapped = npt.NDArray[np.uint8]
@@ -60,7 +61,8 @@ class LocalFolder:
     def index(self) -> tuple[bytes, str]:
         path = self._path / NAME
         try:
-            return path.read_bytes(), str(path)
+            with open_regular(path) as stream:
+                return stream.read(), str(path)
         except OSError as error:
             message = (
                 f"{path} cannot be read ({error.strerror}); name a training dataset as ROOT/NAME@latest, or the "
@@ -82,7 +84,7 @@ class LocalFolder:
 def map_file(path: Path, size: int) -> Mapped:
     """Return a file of this machine as bytes; ContractError unless it has `size` of them."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             actual = stream.seek(0, 2)
             if actual != size:
                 message = f"{path} has {actual} bytes, and {NAME} promises {size}; it was cut or changed; {WAY_OUT}"

@@ -191,6 +191,7 @@ def _versions(root: str) -> list[version_log.Version]:
 
 def _orphans_outside_stages(store: Store, is_old: IsOld) -> Iterator[Orphan]:
     yield from ((entry, "a cluster job's request or reply") for entry in store.list("requests") if is_old(entry))
+    yield from ((entry, "what an old run has sent") for entry in store.list("alerts") if is_old(entry))
     yield from ((entry, "half-written") for entry in store.unfinished("") if is_old(entry))
 
 

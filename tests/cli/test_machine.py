@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.embedded.machine import named
-from pipeline_tasks.errors import JobLost, NoSpace, RecipeError, RefineryError, StorageBusy
+from pipeline_tasks.errors import JobLost, NoMemory, NoSpace, RecipeError, RefineryError, StorageBusy
+from pipeline_tasks.run.machine import named
 from tests.embedded import PROJECT
 
 
@@ -33,9 +33,9 @@ def test_a_small_limit_of_addresses_is_named_before_anything_starts() -> None:
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (MemoryError("realloc of size 1024 failed"), JobLost, "no more memory.*free some"),
-        (RuntimeError("can't start new thread"), JobLost, "no more memory"),
-        (OSError(errno.ENOMEM, "Cannot allocate memory"), JobLost, "no more memory"),
+        (MemoryError("realloc of size 1024 failed"), NoMemory, "no more memory.*free some"),
+        (RuntimeError("can't start new thread"), NoMemory, "no more memory"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), NoMemory, "no more memory"),
         (OSError("Could not find/load shared object file 'libllvmlite.so'"), RecipeError, "compiler does not load"),
         (RuntimeError("cannot cache function: no locator available for file x"), RecipeError, "set NUMBA_CACHE_DIR"),
         (sqlite3.OperationalError("database is locked"), StorageBusy, "run the same command again"),

@@ -5,9 +5,11 @@ import logging
 import sys
 from typing import Any
 
+import pendulum
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
+from airflow.timetables.base import TimeRestriction
 
 HEAVY = ("great_expectations", "pyspark", "ray", "numba", "boto3", "fasttext", "tokenizers", "trafilatura")
 
@@ -19,9 +21,21 @@ def facts(task: Any) -> dict[str, Any]:
         "mapped": task.is_mapped,
         "retries": task.retries,
         "policy": task.retry_policy is not None,
+        "hours": task.execution_timeout and task.execution_timeout.total_seconds() / 3600,
+        "pool": task.pool,
         "downstream": sorted(task.downstream_task_ids),
         "outlets": [asset.name for asset in task.outlets],
     }
+
+
+def next_run(dag: DAG) -> list[str]:
+    """Return the logical date of the first run after 1 November, and when it starts; nothing for no periodic DAG."""
+    timetable = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag)).timetable
+    if not timetable.periodic:
+        return []
+    after = TimeRestriction(pendulum.datetime(2026, 11, 1, 0, 1, tz="UTC"), None, catchup=True)
+    run = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=after)
+    return [run.logical_date.isoformat(), run.run_after.isoformat()]
 
 
 def dag_facts(dag: DAG) -> dict[str, Any]:
@@ -32,6 +46,8 @@ def dag_facts(dag: DAG) -> dict[str, Any]:
         "groups": [name for name in dag.task_group.get_task_group_dict() if name],
         "schedule": getattr(dag.timetable, "expression", ""),
         "assets": [asset.name for asset in condition.objects] if condition else [],
+        "next": next_run(dag),
+        "most_runs": dag.max_active_runs,
         "catchup": dag.catchup,
         "params": list(dag.params),
         "doc": dag.doc_md,

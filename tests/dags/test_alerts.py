@@ -32,6 +32,8 @@ gates:
 """
 
 FAILING = """
+import os
+
 from airflow.sdk import DAG, Param, task
 from refinery_alerts import FailureAlert
 
@@ -46,7 +48,7 @@ def partition(number):
     if number > 1:
         raise ContractError(f"file {number} is damaged; land it again")
 
-with DAG("failing", schedule=None, params={"snapshot": Param("2026-11-20")},
+with DAG("failing", schedule=None, params={"snapshot": Param("2026-11-20"), "root": Param(os.environ["REFINERY_ROOT"])},
          default_args={"on_failure_callback": FailureAlert()}) as dag:
     partition.expand(number=sense())
 
@@ -154,7 +156,8 @@ def test_a_backlog_is_told_once_a_day_by_the_runs_that_look_for_arrivals(tmp_pat
 
 
 def test_partitions_that_fail_send_one_message_after_their_last_try(tmp_path: Path, hooks: Hooks) -> None:
-    done = script(tmp_path, FAILING, AIRFLOW__CORE__DAGS_FOLDER=str(tmp_path), **connected(hooks.url))
+    settings = connected(hooks.url) | {"REFINERY_ROOT": str(tmp_path / "root")}
+    done = script(tmp_path, FAILING, AIRFLOW__CORE__DAGS_FOLDER=str(tmp_path), **settings)
     assert "state failed" in done.stdout, done.stderr
     ((alert,),) = [body["alerts"] for body in hooks.bodies()]
     assert alert["headline"] == "The task partition of snapshot 2026-11-20 in failing failed"

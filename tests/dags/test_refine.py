@@ -100,6 +100,26 @@ def test_runs_are_daily_at_midnight_and_say_how_to_mend_them(parsed: dict[str, A
     assert "Runbook" in dag["doc"]
 
 
+@pytest.mark.parametrize("settings", [{}, {"AIRFLOW__SCHEDULER__CREATE_CRON_DATA_INTERVALS": "True"}])
+def test_a_run_starts_at_its_own_date_however_airflow_reads_cron(
+    parse: Callable[..., dict[str, Any]], settings: dict[str, str]
+) -> None:
+    """With data intervals the run of a date started a day later, past the deadline of its snapshot."""
+    dags = parse(**settings, AIRFLOW__CORE__DEFAULT_TIMEZONE="Asia/Tokyo")["dags"]
+    for name in ("refine", "arrivals", "maintenance"):
+        date, start = dags[name]["next"]
+        assert (date, date.endswith("+00:00")) == (start, True)
+    assert dags["refine"]["next"][0] == "2026-11-02T00:00:00+00:00"
+
+
+def test_every_dag_bounds_its_runs_and_every_task_its_time_and_its_pool(parse: Callable[..., dict[str, Any]]) -> None:
+    dags = parse(REFINERY_POOL="crawl")["dags"]
+    assert {"refine", "arrivals", "maintenance", "build_corpus"} <= set(dags)
+    for dag in dags.values():
+        assert dag["most_runs"] in (1, 16)
+        assert {(task["hours"], task["pool"]) for task in dag["tasks"]} == {(48.0, "crawl")}
+
+
 @pytest.mark.parametrize("path", sorted([*(PROJECT / "dags").glob("*.py"), *(PROJECT / "plugins").glob("*.py")]))
 def test_nothing_asks_for_dates_that_a_run_may_not_have(path: Path) -> None:
     source = path.read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -28,23 +29,29 @@ from pipeline_tasks.errors import (
     DigestMismatch,
     JobLost,
     KernelFailed,
+    MachineFailed,
+    NoMemory,
+    NoSpace,
     RecipeError,
     RefineryError,
     Transient,
 )
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.recipe import Resources
+from pipeline_tasks.run.history import History
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine
 from pipeline_tasks.run.task import StageIO, Task
 from pipeline_tasks.run.task import run as run_task
 from pipeline_tasks.run.tracker import Tracker
-from pipeline_tasks.stage import Shard
+from pipeline_tasks.stage import Batches, Shard
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.text.base.tables import unchanged
+from tests.cluster.containers import wait_until
 from tests.refining import commit_parent, refined, rows
 from tests.s3_server import free_port
-from tests.toys import table
+from tests.toys import hang_or_fail, table
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
 
@@ -200,6 +207,19 @@ def test_a_defect_of_a_kernel_is_no_busy_world(cluster: tuple[str, str], stage: 
     assert not isinstance(caught.value, (Transient, ContractError))
 
 
+@pytest.mark.parametrize(
+    ("how", "kind"), [("full", NoSpace), ("broken", MachineFailed), ("refused", MachineFailed), ("memory", NoMemory)]
+)
+@pytest.mark.parametrize("stage", ["toy_bad", "toy_bad_group"])
+def test_what_a_machine_does_to_a_kernel_has_one_class_on_every_engine(
+    any_engine: tuple[str, str], stage: str, how: str, kind: type[Transient], tmp_path: Path
+) -> None:
+    """On a cluster it was KernelFailed, for which a partition is quarantined."""
+    with pytest.raises(Transient, match=socket.gethostname()) as caught:
+        run(tmp_path, any_engine, stage, commit_parent(tmp_path, TABLES), params={"how": how})
+    assert caught.type is kind
+
+
 def test_after_a_refusal_only_what_is_missing_runs(any_engine: tuple[str, str], tmp_path: Path) -> None:
     parent = commit_parent(tmp_path, TABLES)
     body = {path: path.read_bytes() for path in tmp_path.glob("given/data/*.parquet")}
@@ -281,6 +301,35 @@ def test_a_job_is_canceled_while_others_go_on(cluster: tuple[str, str], tmp_path
         assert run(tmp_path, cluster, "toy_map", parent)[1].rows
     hanging.join()
     assert [type(error) for error in errors] == [JobLost]
+
+
+def test_tasks_beside_one_that_failed_are_canceled_on_ray(ray: str, tmp_path: Path) -> None:
+    """They went on after their stage had failed, and held the cores that the next try needs."""
+    running = engine("ray", ray)(Tracker(StageIO(str(tmp_path), "tasks")), History())
+    tasks = [partial(hang_or_fail, tmp_path, number) for number in range(2)]
+    with pytest.raises(KernelFailed):
+        running._each(tasks, 0)  # type: ignore[attr-defined]
+    worker = int((tmp_path / "begun").read_text())
+    for _ in wait_until("the worker of the other task ends", 60, each=0.1):
+        if not psutil.pid_exists(worker):
+            break
+
+
+def test_what_runs_here_is_canceled_between_two_batches(tmp_path: Path) -> None:
+    parent = commit_parent(tmp_path, [table(0, 40)])
+    seen: list[int] = []
+
+    def slow(batches: Batches) -> Batches:
+        for batch in batches:
+            seen.append(batch.num_rows)
+            cancel("local", "mine")
+            yield batch
+
+    tracker = Tracker(StageIO(str(tmp_path), "tasks", batch_rows=10))
+    shards = read_manifest(str(tmp_path), parent).shards
+    with working_for("mine"), pytest.raises(JobLost, match="nobody waits"):
+        engine("local")(tracker, History()).map(slow, shards)
+    assert seen == [10]
 
 
 @pytest.mark.parametrize("master", ["spark://m:7077", "yarn", "k8s://https://m:443"])

@@ -11,9 +11,17 @@ VOCABULARY = {"constraints", "counted", "errors", "manifest", "recipe", "sealed"
 REQUESTS = {"run.plan", "service.requests"}
 READS = {"gate", "inspect", "profiles", "publish", "store", *VOCABULARY}
 ALLOWED = {
-    "plugins/refinery_alerts.py": {"alerts", *VOCABULARY},
+    "plugins/refinery_alerts.py": {"alerts", "store.storage", *VOCABULARY},
     "plugins/refinery_approval.py": {"alerts", *VOCABULARY},
-    "plugins/refinery_arrivals.py": {"alerts", "inspect.staleness", "landing", "publish", "store", *VOCABULARY},
+    "plugins/refinery_arrivals.py": {
+        "alerts",
+        "inspect.late_files",
+        "inspect.staleness",
+        "landing",
+        "publish",
+        "store",
+        *VOCABULARY,
+    },
     "plugins/refinery_compare.py": READS,
     "plugins/refinery_credentials.py": {"store.temporary"},
     "plugins/refinery_document.py": READS | {"text.urls.takedown"},

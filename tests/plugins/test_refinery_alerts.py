@@ -5,6 +5,7 @@ import logging
 import re
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -245,31 +246,46 @@ def test_the_text_of_another_error_stays_in_the_log(hooks: Hooks, monkeypatch: p
     assert alert["numbers"] == ["RuntimeError; the task's log has its text"]
 
 
-class Comms:
-    """Answers a callback as Airflow's process that parses DAG files does: it knows no request that writes an XCom.
+def test_partitions_that_fail_at_one_moment_send_one_message(
+    tmp_path: Path, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a run had sent was read, and written again with one more: 16 failures were 16 messages."""
+    from refinery_alerts import FailureAlert
 
-    Such a request would wait there for an answer until the process is killed.
-    """
+    connect(monkeypatch, "WEBHOOK", conn_type="http", host=hooks.url)
+    params = {"snapshot": "2026-11-20", "root": str(tmp_path)}
+    given = [context(params=params, exception=ContractError(f"file {number} is damaged")) for number in range(16)]
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(FailureAlert(), given))
+    ((alert,),) = [body["alerts"] for body in hooks.bodies()]
+    assert re.fullmatch(r"ContractError: file \d+ is damaged", alert["numbers"][0])
+    cleared = context(params=params, exception=ContractError("file 3 is damaged"))
+    cleared["ti"].max_tries = 7
+    FailureAlert()(cleared)
+    assert len(hooks.bodies()) == 2
 
-    def send(self, msg: Any) -> Any:
-        from airflow.sdk.execution_time.comms import GetXCom, XComResult
 
-        assert isinstance(msg, GetXCom)
-        return XComResult(key=msg.key, value=None)
+def test_a_root_that_cannot_be_written_to_is_no_reason_to_be_silent(
+    tmp_path: Path, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "root").write_text("a file")
+    connect(monkeypatch, "WEBHOOK", conn_type="http", host=hooks.url)
+    sent(WARNED, params={"snapshot": "2026-11-20", "root": str(tmp_path / "root")})
+    assert len(hooks.bodies()) == 1
 
 
 def test_a_task_whose_process_was_lost_is_told_from_where_dags_are_parsed(
-    hooks: Hooks, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow.sdk.execution_time import task_runner
+    """Airflow calls the callback there without an error, and there nothing answers who writes an XCom."""
     from refinery_alerts import FailureAlert
 
-    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", Comms(), raising=False)
     connect(monkeypatch, "WEBHOOK", conn_type="http", host=hooks.url)
-    FailureAlert()(context())
+    for _ in range(2):
+        FailureAlert()(context(params={"snapshot": "2026-11-20", "root": str(tmp_path)}))
     (body,) = hooks.bodies()
     assert body["alerts"][0]["numbers"][0].startswith("its process ended without an error: it was killed")
-    assert "may be sent twice" not in caplog.text
+    assert len(list((tmp_path / "alerts").iterdir())) == 1
 
 
 def test_the_refusal_of_a_gate_is_not_told_again_as_a_failure(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:

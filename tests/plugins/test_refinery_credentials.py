@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pyarrow as pa
@@ -213,3 +214,17 @@ def test_a_request_for_pseudonyms_takes_the_key_and_does_not_hold_it(
     send(request)
     assert os.environ["REFINERY_PII_KEY"] == "k" * 32
     assert "k" * 32 not in json.dumps(encode(request))
+
+
+@pytest.mark.parametrize("root", [None])
+def test_pages_read_a_root_with_what_the_connection_says(
+    s3_server: S3Server, s3_root: str, visitor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks took their credentials from the connection, and the pages of what they had made found none."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)  # restored afterwards, whatever is set in between
+    monkeypatch.setenv("REFINERY_ROOT", s3_root)
+    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection(endpoint_url=s3_server.endpoint))
+    page = visitor.get("/snapshot/web/2026-11-19")
+    assert (page.status_code, "credentials" in page.text) == (404, False)
+    assert os.environ["AWS_ACCESS_KEY_ID"] == "key"

@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pipeline_tasks.errors import BudgetExceeded, ClusterUnreachable, JobLost, KernelFailed, StorageBusy
+from pipeline_tasks.errors import (
+    BudgetExceeded,
+    ClusterUnreachable,
+    JobLost,
+    KernelFailed,
+    MachineFailed,
+    NoSpace,
+    StorageBusy,
+    Transient,
+)
 from pipeline_tasks.manifest import PARTITION
 from pipeline_tasks.run.plan import RefineRequest
 from tests.chain import reply
@@ -112,6 +121,27 @@ def test_a_lost_driver_on_a_cluster_is_no_poison(request_: RefineRequest, monkey
     request = replace(request_, engine="spark")
     with pytest.raises(JobLost):
         ended(request, JobLost("driver 1 of extract ended"))
+
+
+def test_a_kernel_that_failed_on_a_cluster_is_poison_only_after_another_try(
+    request_: RefineRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was quarantined at its first one. Each try is a job of its own, and of other workers."""
+    from dataclasses import replace
+
+    monkeypatch.delenv("REFINERY_LAUNCH_HERE")
+    monkeypatch.setenv("AIRFLOW_CONN_RAY_DEFAULT", "ray://127.0.0.1:10001")
+    request, error = replace(request_, engine="ray"), KernelFailed("extract/1: a kernel failed in a Ray worker")
+    for task in (FIRST, Task(1, max_tries=0)):
+        with pytest.raises(KernelFailed):
+            ended(request, error, task)
+    assert ended(request, error)["poison"] == [{"name": "part-1", "error": "KernelFailed"}]
+
+
+@pytest.mark.parametrize("kind", [MachineFailed, NoSpace])
+def test_what_a_machine_did_is_no_poison(request_: RefineRequest, kind: type[Transient]) -> None:
+    with pytest.raises(kind):
+        ended(request_, kind("on node-3: a file or a connection failed"))
 
 
 def test_a_full_disk_is_no_poison(request_: RefineRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,17 +3,18 @@
 import pytest
 
 from pipeline_tasks import errors
-from pipeline_tasks.errors import RefineryError, Transient
+from pipeline_tasks.errors import KernelFailed, RefineryError, Transient
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, RefineryError)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_only_what_waiting_may_mend_is_tried_again(kind: type[RefineryError]) -> None:
-    from refinery_retry import POLICY
+def test_only_what_waiting_or_another_worker_may_mend_is_tried_again(kind: type[RefineryError]) -> None:
+    from refinery_retry import policy
 
-    decision = POLICY.evaluate(kind("why"), 1, 3)
-    assert decision.action.value == ("retry" if issubclass(kind, Transient) else "fail")
+    scheduled, here = (policy(here=here).evaluate(kind("why"), 1, 3).action.value for here in (False, True))
+    assert scheduled == ("retry" if issubclass(kind, Transient | KernelFailed) else "fail")
+    assert here == ("retry" if issubclass(kind, Transient) else "fail"), "a person waits: it is refined alone at once"
 
 
 @pytest.mark.parametrize("defect", [TypeError("x"), KeyError("x"), AttributeError("x"), ImportError("x")])

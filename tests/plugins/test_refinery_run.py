@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 import re
 import time
 from collections import defaultdict
@@ -166,7 +167,7 @@ def test_the_trigger_waits_until_a_snapshot_without_a_list_grows_no_more(
     from refinery_sensor import SnapshotTrigger
 
     (tmp_path / "a.jsonl").write_bytes(BODY)
-    trigger = SnapshotTrigger(str(tmp_path), FACTS, deadline=0.0, look=0.5)
+    trigger = SnapshotTrigger(str(tmp_path), FACTS | {"settling": "1"}, deadline=0.0, settling=1.0, look=0.25)
 
     async def landing() -> Any:
         spoken = listened_to("refinery")
@@ -179,6 +180,28 @@ def test_the_trigger_waits_until_a_snapshot_without_a_list_grows_no_more(
         event = asyncio.run(asyncio.wait_for(landing(), 60))
     assert "2 files, 6 bytes" in event["detail"]
     assert [("1 file, 3" in line, "2 files, 6" in line) for line in caplog.messages] == [(True, False), (False, True)]
+
+
+def test_a_snapshot_without_a_list_waits_for_its_settling_time_and_one_with_a_list_does_not(tmp_path: Path) -> None:
+    """It was refined 60 s after its last file; the upload of a file of 1 GB pauses for longer."""
+    from airflow.sdk.exceptions import TaskDeferred
+    from refinery_sensor import SnapshotSensor
+
+    (tmp_path / "a.jsonl").write_bytes(BODY)
+    os.utime(tmp_path / "a.jsonl", (0, 0))  # as a copy that keeps the times of its files
+    context = waiting_task()
+    context["params"] = PARAMS | {"input": str(tmp_path), "settling": 30}
+    with pytest.raises(TaskDeferred) as deferred:
+        SnapshotSensor(task_id="sense").execute(context)
+    assert deferred.value.trigger.settling == 1800
+    assert context["pushed"]["arrival"]["settling"] == "30"
+    context["params"] |= {"settling": 0}
+    SnapshotSensor(task_id="sense").execute(context)
+    assert context["pushed"]["arrival"]["state"] == "complete"
+    promise(tmp_path, "a.jsonl")
+    context["params"] |= {"settling": 30}
+    SnapshotSensor(task_id="sense").execute(context)
+    assert "as snapshot.json promises" in context["pushed"]["arrival"]["detail"]
 
 
 def test_the_trigger_gives_up_at_its_deadline_and_can_be_made_again(tmp_path: Path) -> None:

@@ -156,6 +156,23 @@ def test_a_driver_that_cannot_be_started_leaves_the_session_open_for_the_next_tr
     assert post(request_here, "try2").driver == 2
 
 
+def test_a_task_that_waits_itself_stays_with_its_driver_until_others_have_their_replies(
+    request_here: RefineRequest,
+) -> None:
+    """In a pod of the KubernetesExecutor the driver ended with the first task, and the others waited for the next."""
+    from refinery_session import post, wait
+
+    first = post(request_here, "try1")
+    others = [post(replace(request_here, span=(0, 1), run_id="r", batch_rows=rows), "try1") for rows in (1, 2, 3)]
+    assert (first.is_starter, [other.is_starter for other in others]) == (True, [False] * 3)
+    assert wait(first)["rows"] == 1
+    session = Session(first.root, first.session)
+    assert [(session.reply(other.job) or {})["rows"] for other in others] == [1, 1, 1]
+    assert "ended" in session.driver_names(1)
+    later = post(replace(request_here, span=(0, 1), batch_rows=9), "try1")
+    assert (later.driver, wait(later)["rows"]) == (2, 1)
+
+
 def test_a_driver_that_ends_well_leaves_no_log(request_here: RefineRequest) -> None:
     from refinery_session import post, wait
 

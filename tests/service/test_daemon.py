@@ -1,5 +1,6 @@
 """The worker daemon: one process handles all requests of a user, and losing it is a transient error."""
 
+import json
 import os
 import re
 import signal
@@ -8,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from multiprocessing import Pipe
 from pathlib import Path
 
 import psutil
@@ -16,8 +18,12 @@ import pytest
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service import daemon
-from pipeline_tasks.service.requests import LandRequest
+from pipeline_tasks.service.requests import LandRequest, encode
+from tests.cluster.containers import wait_until
 from tests.embedded import PROJECT
+from tests.poison import POISON, poisoned
+from tests.refining import commit_parent
+from tests.toys import table
 
 pytestmark = pytest.mark.slow
 
@@ -73,6 +79,20 @@ def test_ray_outlives_the_request_that_started_it(folder: Path) -> None:
     assert (ingested["rows"], extracted["rows_in"], extracted["ran"]) == (1, 1, 1)
 
 
+def test_a_long_tmpdir_is_no_hindrance(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path of a Unix socket has 107 characters, and TMPDIR of clusters and CI has more: no daemon started."""
+    place = folder / ("x" * 120)
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    monkeypatch.setenv("TMPDIR", str(place))
+    request = land(folder, "day")
+    started = set(psutil.Process().children())
+    assert daemon.send(request)["snapshot"] == "day"
+    [process] = set(psutil.Process().children()) - started
+    daemon.stop()
+    process.wait(60)
+
+
 def test_a_refusal_comes_back_as_itself(folder: Path) -> None:
     with pytest.raises(RecipeError, match=re.escape(str(folder / "nowhere"))):
         daemon.send(LandRequest(str(folder / "root"), str(folder / "nowhere")))
@@ -112,13 +132,36 @@ def test_a_request_that_is_lost_with_its_daemon_may_be_tried_again(
     assert "died during land" in str(lost[0])
 
 
-def test_a_defect_comes_back_with_its_trace_and_the_next_request_gets_a_new_daemon(folder: Path) -> None:
-    request = land(folder, "before")
-    parent = daemon.send(request)["manifest"]
-    (folder / "elsewhere" / "a.jsonl").mkdir(parents=True)
-    odd = RefineRequest(request.root, "ingest", {}, parent, landing=f"{folder}/elsewhere")
-    with pytest.raises(RuntimeError, match=r"(?s)^IsADirectoryError: .*a\.jsonl"):
-        daemon.send(odd)
+@pytest.mark.usefixtures("toys")
+def test_the_work_of_a_task_that_hangs_up_ends(tmp_path: Path) -> None:
+    """A task that was cleared, failed or killed left its work running, beside that of its next try."""
+    parent, marker = commit_parent(tmp_path, [table(0, 4)]), tmp_path / "runs"
+    request = RefineRequest(str(tmp_path), "toy_bad", {"how": "endless", "marker": str(marker)}, parent)
+    task, line = Pipe()
+    serving = threading.Thread(target=daemon.Daemon().serve, args=(line,), daemon=True)
+    serving.start()
+    task.send_bytes(json.dumps(encode(request)).encode())
+    for _ in wait_until("the work has begun", 60, each=0.1):
+        if marker.exists():
+            break
+    task.close()
+    serving.join(60)
+    assert not serving.is_alive()
+    assert not list(tmp_path.glob("toy_bad/*/manifest.json"))
+
+
+def test_a_defect_comes_back_with_its_trace_and_the_next_request_gets_a_new_daemon(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in poisoned(tmp_path / "site", "raise").items():
+        monkeypatch.setenv(name, value)
+    (folder / "before").mkdir()
+    (folder / "before" / "a.jsonl").write_text(json.dumps({"url": f"https://{POISON}/", "text": "hello"}))
+    root, day = str(folder / "root"), str(folder / "before")
+    parent = daemon.send(LandRequest(root, day, snapshot="before"))["manifest"]
+    parent = daemon.send(RefineRequest(root, "ingest", {}, parent, landing=day))["manifest"]
+    with pytest.raises(RuntimeError, match=r"(?s)^ValueError: .*a page that no extractor survives"):
+        daemon.send(RefineRequest(root, "extract", {}, parent, landing=day))
     for process in daemons(folder):
         process.wait(timeout=30)
     assert daemon.send(land(folder, "after"))["snapshot"] == "after"

@@ -24,7 +24,9 @@ from pipeline_tasks.service.session import LOST, REPLIED, Session, Watch, open_j
 from tests.cluster.containers import wait_until
 from tests.embedded import PROJECT
 from tests.faulty_s3 import faulty_s3
+from tests.refining import commit_parent
 from tests.s3_server import S3Server
+from tests.toys import table
 
 FILES = 3
 
@@ -153,14 +155,13 @@ def test_what_was_canceled_is_not_begun(request_of: Callable[[int], RefineReques
     assert session.reply(canceled) is None
 
 
-def test_a_refusal_and_a_defect_are_replies(
-    request_of: Callable[[int], RefineRequest], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("toys")
+def test_a_refusal_and_a_defect_are_replies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "LISTEN", 0.0)
-    refused = replace(request_of(0), params={"no": "such"})
+    parent = commit_parent(tmp_path, [table(0, 4)])
+    refused = RefineRequest(str(tmp_path), "toy_bad", {"no": "such"}, parent)
     session = Session.of(refused)
-    (Path(refused.root).parent / "elsewhere" / "1.jsonl").mkdir(parents=True)
-    defect = replace(request_of(1), landing=str(Path(refused.root).parent / "elsewhere"))
+    defect = replace(refused, params={"how": "defect"})
     first = session.post(refused, "try1")
     session.driver({})
     with serving(session, 1) as driver:
@@ -169,7 +170,7 @@ def test_a_refusal_and_a_defect_are_replies(
         assert state_of(Watch(session, second, 1)) == REPLIED
         assert driver.ended.wait(60)  # a defect may have spoiled the engine
     assert (session.reply(first) or {})["error"] == "RecipeError"
-    assert (session.reply(second) or {})["error"] == "IsADirectoryError"
+    assert (session.reply(second) or {})["error"] == "LookupError"
 
 
 def test_a_driver_that_nobody_asks_ends_and_misses_no_request(request_of: Callable[[int], RefineRequest]) -> None:

@@ -132,7 +132,7 @@ def test_a_cut_transfer_is_named(
         faults.coming.append((method, "lost_request"))
         with pytest.raises(StorageBusy, match=re.escape(s3_root)):
             call(s3_root, tmp_path)
-    faults.coming += [("GET", "short_body")] * 3
+    faults.coming += [("GET", "short_body")] * s3_store.BODY_TRIES
     with pytest.raises(StorageBusy, match=re.escape(f"{s3_root}/there: ")):
         connect(s3_root).read("there")
     assert not faults.coming
@@ -148,3 +148,41 @@ def test_a_server_without_conditional_puts_is_refused_by_its_first_commit(s3_roo
     before = faults.requests
     assert connect(s3_root).create("third", b"body")
     assert faults.requests == before + 1
+
+
+def test_a_store_that_refuses_half_of_its_requests_is_waited_for(
+    s3_root: str, faults: FaultyS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """boto3 has 500 tokens for what it repeats, and gave up at the first refusal when they were used up."""
+    monkeypatch.delenv("AWS_MAX_ATTEMPTS")
+    store, faults.busy = connect(s3_root), 50
+    for number in range(150):
+        assert store.create(f"object-{number}", b"body")
+        assert store.read(f"object-{number}") == b"body"
+    faults.busy = 0
+    assert len(paths(s3_root)) == 150
+    assert faults.requests > 500
+
+
+def test_a_body_that_changes_on_the_way_is_requested_again_and_then_called_corrupted(
+    s3_root: str, faults: FaultyS3
+) -> None:
+    """It was said that the store did not answer, after one request."""
+    connect(s3_root).create("there", b"body")
+    faults.coming.append(("GET", "changed_body"))
+    assert connect(s3_root).read("there") == b"body"
+    faults.coming += [("GET", "changed_body")] * s3_store.BODY_TRIES
+    with pytest.raises(StorageBusy, match=f"^{re.escape(s3_root)}.*corrupted") as busy:
+        connect(s3_root).read("there")
+    assert "did not answer" not in str(busy.value)
+    assert not faults.coming
+
+
+def test_a_pause_doubles_and_depends_on_what_is_asked_for_and_on_nothing_else() -> None:
+    pauses = [s3_errors.pause(attempt, "s3://bucket/object") for attempt in range(1, 13)]
+    assert pauses == [s3_errors.pause(attempt, "s3://bucket/object") for attempt in range(1, 13)]
+    assert all(
+        longest / 2 <= pause <= longest
+        for pause, longest in zip(pauses, (min(0.001 * 2**at, 20) for at in range(12)), strict=True)
+    )
+    assert len({s3_errors.pause(3, f"s3://bucket/{number}") for number in range(100)}) == 100

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import ContractError, DeterminismViolation, DigestMismatch, NoSpace, RecipeError, StorageBusy
-from pipeline_tasks.store import s3_store, storage, temporary
+from pipeline_tasks.store import s3_errors, s3_store, storage, temporary
 from pipeline_tasks.store.s3_client import s3_client
-from pipeline_tasks.store.storage import commit, connect
+from pipeline_tasks.store.storage import commit, connect, open_landed
 from tests.faulty_s3 import Fault, FaultyS3
 from tests.s3_server import free_port
 
@@ -73,6 +73,23 @@ def test_a_file_is_stored_as_any_new_file_and_kept_unless_spare(any_root: str, t
         assert Path(any_root, "a/rows").stat().st_mode == plain.stat().st_mode
         local.write_bytes(b"something else")
         assert store.read("a/rows") == body
+
+
+def test_a_pipe_in_place_of_an_object_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    """It was opened, which waits for a writer."""
+    store = connect(str(tmp_path))
+    os.mkfifo(tmp_path / "manifest.json")
+    calls: list[Callable[[], object]] = [
+        lambda: store.read("manifest.json"),
+        lambda: store.read_ranges("manifest.json", [(0, 1)]),
+        lambda: commit(store, "manifest.json", b"body"),
+        lambda: open_landed(str(tmp_path / "manifest.json")),
+    ]
+    for call in calls:
+        with pytest.raises(ContractError, match=str(tmp_path / "manifest.json")):
+            call()
+    assert store.size("manifest.json") is None
+    assert paths(str(tmp_path)) == []
 
 
 @pytest.mark.parametrize("size", [0, 3, 9 << 20])
@@ -467,7 +484,10 @@ def test_a_commit_whose_answers_are_all_lost_is_recognized(
     assert paths(s3_root) == ["object"]
 
 
-def test_a_body_that_breaks_off_is_requested_again(s3_root: str, faults: FaultyS3, tmp_path: Path) -> None:
+def test_a_body_that_breaks_off_is_requested_again(
+    s3_root: str, faults: FaultyS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_errors, "PAUSE", 0.001)
     body = os.urandom(9 * 1024 * 1024)
     put(s3_root, "data/file", body, tmp_path)
     faults.coming += [("GET", "short_body"), ("GET", "short_body")]
@@ -475,10 +495,10 @@ def test_a_body_that_breaks_off_is_requested_again(s3_root: str, faults: FaultyS
     faults.coming += [("GET", "short_body"), ("GET", "short_body")]
     with connect(s3_root).open("data/file") as stream:
         assert stream.read(8 * 1024 * 1024) + stream.read() == body
-    faults.coming += [("GET", "short_body")] * 3
+    faults.coming += [("GET", "short_body")] * s3_store.BODY_TRIES
     with pytest.raises(StorageBusy, match=re.escape(f"{s3_root}/data/file: ")):
         connect(s3_root).read("data/file")
-    assert len(faults.happened) == 7
+    assert len(faults.happened) == 4 + s3_store.BODY_TRIES
 
 
 def test_ranges_survive_what_networks_do(s3_root: str, faults: FaultyS3) -> None:

@@ -344,6 +344,16 @@ def test_verify_finds_every_file_that_was_changed(tmp_path: Path) -> None:
         path.write_bytes(body)
 
 
+@pytest.mark.parametrize("suffix", ["dataset.json", ".bin"])
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(suffix: str, tmp_path: Path) -> None:
+    packed = write_dataset(tmp_path, [7])
+    [replaced] = [path for path in tmp_path.rglob("*") if path.name.endswith(suffix)]
+    replaced.unlink()
+    os.mkfifo(replaced)
+    with pytest.raises(ContractError, match=re.escape(f"{replaced.name} is no regular file")):
+        list(TokenDataset(str(packed.folder)))
+
+
 @pytest.mark.parametrize("suffix", ["bin", "ends", "lineage.parquet"])
 def test_a_file_that_is_missing_or_cut_is_named_with_the_way_out(suffix: str, tmp_path: Path) -> None:
     packed = write_dataset(tmp_path, [20])

@@ -1,13 +1,17 @@
-"""Names what is wrong with the machine behind an error of a library: memory, disk, LLVM, a locked database."""
+"""Names what is wrong with the machine behind an error of a library: memory, disk, network, LLVM, a locked database.
+
+The table from a cause to the class of `errors`, which decides whether work is tried again, on every engine.
+"""
 
 import errno
 import os
 import resource
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline_tasks.errors import JobLost, NoSpace, RecipeError, RefineryError, StorageBusy
+from pipeline_tasks.errors import JobLost, MachineFailed, NoMemory, NoSpace, RecipeError, RefineryError, StorageBusy
 
 _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
 _MEMORY = (
@@ -20,6 +24,37 @@ _MEMORY = (
 _LLVM = ("libllvmlite", "llvm error", "could not find/load shared object file")
 _CACHE = ("no locator available", "numba_cache_dir")
 _LOCKED = ("database is locked",)
+
+_OF_DATA = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError)
+"""Errors whose text may be of a record: it says nothing of the machine."""
+
+
+def machine_fault(error: BaseException) -> RefineryError | None:
+    """Return Refinery's error for what the machine of a worker did to its work, None if that itself failed.
+
+    Every error of a file, a disk or a connection is the machine's: what is wrong with rows has other classes.
+    """
+    of_system = (reason for reason in _reasons(error) if isinstance(reason, OSError))
+    fault = named(error) or next(map(_failed, of_system), None)
+    if fault is None or fault is error:
+        return fault
+    located = type(fault)(f"on {socket.gethostname()}: {fault}")
+    located.__cause__ = error
+    return located
+
+
+def _failed(error: OSError) -> RefineryError:
+    """Return the error of a file or a connection, without its text: a library's may have that of a record."""
+    what = " ".join(filter(None, [error.strerror if error.errno else "", str(error.filename or "")]))
+    reason = f"{type(error).__name__}{what and f': {what}'}"
+    return MachineFailed(f"a file or a connection failed ({reason}); it is tried again later")
+
+
+def _reasons(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and what it was raised from; what was handled when it was raised need not be its reason."""
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 def named(error: BaseException | None) -> RefineryError | None:
@@ -41,7 +76,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _named(error: BaseException) -> RefineryError | None:  # noqa: PLR0911 -- a table
-    text, number = str(error).lower(), getattr(error, "errno", None)
+    text, number = "" if isinstance(error, _OF_DATA) else str(error).lower(), getattr(error, "errno", None)
     reason = f"{type(error).__name__}: {str(error)[:200]}".rstrip(": ")
     if number in (errno.ENOSPC, errno.EDQUOT):
         place = getattr(error, "filename2", None) or getattr(error, "filename", None) or tempfile.gettempdir()
@@ -56,7 +91,7 @@ def _named(error: BaseException) -> RefineryError | None:  # noqa: PLR0911 -- a 
     if number in (errno.EMFILE, errno.ENFILE):
         return JobLost(f"too many open files ({reason}); raise the limit with `ulimit -n 65536`")
     if isinstance(error, MemoryError) or number == errno.ENOMEM or _has(text, _MEMORY):
-        return JobLost(f"this process got no more memory ({reason}); {_limit()}. Finished work is kept")
+        return NoMemory(f"this process got no more memory ({reason}); {_limit()}. Finished work is kept")
     if _has(text, _CACHE):
         place = os.environ.get("NUMBA_CACHE_DIR", "the package's folder")
         return RecipeError(

@@ -1,0 +1,58 @@
+"""Names the files of published snapshots that came, or grew, after these were refined."""
+
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pipeline_tasks.counted import counted
+from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.landing.listing import list_snapshot
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import LAND
+from pipeline_tasks.stage import LANDING, WHOLE, Shard
+from pipeline_tasks.store.reading import read_manifest
+
+LOOKED = 16
+"""The newest snapshots that are looked at: what comes later than weeks is another snapshot, and each is a listing."""
+
+NAMED = 5
+"""Files that a line names."""
+
+
+def late_files(root: str, versions: Sequence[Version]) -> dict[str, list[str]]:
+    """Return the files, by snapshot, that the newest of these versions did not read and that a rerun would.
+
+    A snapshot whose landing is gone, or cannot be listed from here, has none.
+    """
+    newest = sorted(versions, key=lambda version: version.snapshot)[-LOOKED:]
+    with ThreadPoolExecutor(LOOKED) as pool:
+        found = pool.map(lambda version: _late(root, version), newest)
+        return {version.snapshot: names for version, names in zip(newest, found, strict=True) if names}
+
+
+def late_line(names: Sequence[str]) -> str:
+    """Return what to do about the late files of a snapshot."""
+    more = f" and {counted(len(names) - NAMED, 'other')}" if len(names) > NAMED else ""
+    files = f"{counted(len(names), 'file')} came after it was refined ({', '.join(names[:NAMED])}{more})"
+    return f"{files}: run it again, which takes {'it' if len(names) == 1 else 'them'}"
+
+
+def _late(root: str, version: Version) -> list[str]:
+    if LAND not in version.manifests:
+        return []
+    try:
+        read = _read_files(read_manifest(root, version.manifests[LAND]).shards)
+        is_folder = version.landing.rstrip("/").endswith(f"/{version.snapshot}")
+        if len(read) == 1 and not is_folder:
+            return []  # the input may have been that file, and its neighbors be others'
+        files = list_snapshot(version.landing, version.snapshot).files
+    except (RefineryError, OSError):
+        return []
+    return sorted(name for name, size, _ in files if read.get(name, -1) < size)
+
+
+def _read_files(shards: Sequence[Shard]) -> Mapping[str, float]:
+    """Return the bytes of each landed file that was read; of one that was read in pieces they are not known."""
+    return {
+        shard.path.removeprefix(LANDING): float(shard.bytes) if shard.start == WHOLE else math.inf for shard in shards
+    }
