@@ -16,15 +16,16 @@ from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
+from refinery_answers import answers_of
 from refinery_compare import compared
 from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, single_facts, stretches
 from refinery_landed import landed_now
 from refinery_lineage import LISTED, lineage_page
 from refinery_operators import DocsLink, ManifestLink
-from refinery_overview import recipe_pages, state_of, state_of_run
+from refinery_overview import airflow, recipe_pages, state_of, state_of_run
 from refinery_runs import newest_runs
 from refinery_search import HITS_SHOWN, MOST_BYTES, search_page
-from refinery_snapshot import links_of, plots_of, run_of_snapshot
+from refinery_snapshot import builds_of, links_of, plots_of, run_of_snapshot
 from refinery_whatif import whatif_of
 
 from pipeline_tasks.errors import RecipeError, RefineryError, Transient
@@ -168,7 +169,7 @@ def snapshots() -> HTMLResponse:
 
 @app.get("/snapshot/{recipe}/{snapshot}")
 def snapshot_page(recipe: str, snapshot: str, user: GetUserDep) -> HTMLResponse:
-    """Show a snapshot's funnel, gates and bounds, languages and sites, distributions over earlier ones, time and cost.
+    """Show what is left of a snapshot and why, its health, what has changed, and what to do now; the rest is folded.
 
     Names of sites are shown to those who may read texts. Of a run that published nothing its stages so far are shown,
     with where and why it stopped.
@@ -199,6 +200,9 @@ def _version_page(version: Version, user: GetUserDep) -> HTMLResponse:
         version=version,
         state=state_of(root(), recipe, snapshot, run),
         before=earlier[-1] if earlier else None,
+        answers=answers_of(root(), version, published.steps, published.verdicts, earlier[-1] if earlier else None),
+        builds=builds_of(recipe),
+        airflow=airflow(),
         has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
         plots=plots_of(root(), version, earlier, **known, run=run),
         sites=site_shares(root(), version, earlier) if _may_approve(user) else None,

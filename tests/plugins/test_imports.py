@@ -12,6 +12,7 @@ REQUESTS = {"run.plan", "service.requests"}
 READS = {"gate", "inspect", "profiles", "publish", "store", *VOCABULARY}
 ALLOWED = {
     "plugins/refinery_alerts.py": {"alerts", *VOCABULARY},
+    "plugins/refinery_answers.py": READS,
     "plugins/refinery_approval.py": {"alerts", *VOCABULARY},
     "plugins/refinery_arrivals.py": {"alerts", "inspect.staleness", "landing", "publish", "store", *VOCABULARY},
     "plugins/refinery_compare.py": READS,
