@@ -7,6 +7,7 @@ from typing import Any
 from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.inspect.diff import Diff, compare
+from pipeline_tasks.inspect.distributions import is_measure
 from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.judged_bounds import bounded_facts
 from pipeline_tasks.inspect.stage_differences import Shift
@@ -178,7 +179,8 @@ def health_of(recipe: str, verdicts: Mapping[str, Verdict]) -> Health:
 
 def _changes(root: str, balance: Balance, before: Version, version: Version) -> Changes:
     earlier, diff = balance_of(funnel(root, before)), compare(root, before, version)
-    shifted = [shift for shift in diff.shifts if shift.size in ("moderate", "large")]
+    sure = [shift for shift in diff.shifts if shift.size in ("moderate", "large")]
+    shifted = [shift for shift in sure if is_measure(shift.column)]
     changed = _changed_reasons(earlier, balance)
     return Changes(before, earlier, changed[:CHANGES_SHOWN], shifted[:CHANGES_SHOWN], _settings(diff))
 

@@ -29,11 +29,11 @@ WORST = ("refuse", "warn", "pass")
 QUALITY = ("score", "language_score")
 """Columns of quality, the best one first: the model's score, else the certainty of the language."""
 
-RETENTION = Measure("Retention", ".0%", "{:.1%}", "Published documents per landed record.")
-DOCUMENTS = Measure("Documents", "~s", "{:,.0f}", "Documents of each published snapshot.")
-COST = Measure("Cost", "$.3~r", "${:,.4f}", "Dollars per thousand published documents, at the ledger's prices.")
-SCORE = Measure("Quality", ".3~f", "{:.3f}", "Mean quality score of the kept documents.")
-LANGUAGE = Measure("Certainty of the language", ".4~f", "{:.3f}", "Mean language score of the kept documents.")
+RETENTION = Measure("Retention", "share", "{:.1%}", "Published documents per landed record.")
+DOCUMENTS = Measure("Documents", "number", "{:,.0f}", "Documents of each published snapshot.")
+COST = Measure("Cost", "dollars", "${:,.4f}", "Dollars per thousand published documents, at the ledger's prices.")
+SCORE = Measure("Quality", "number", "{:.3f}", "Mean quality score of the kept documents.")
+LANGUAGE = Measure("Certainty of the language", "number", "{:.3f}", "Mean language score of the kept documents.")
 BY_COLUMN = dict(zip(QUALITY, (SCORE, LANGUAGE), strict=True))
 
 

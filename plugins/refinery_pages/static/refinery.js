@@ -55,7 +55,7 @@ function configOfTheme() {
   const font = getComputedStyle(document.body).fontFamily;
   return {
     background: null, font, padding: 2, view: { stroke: null },
-    axis: { labelColor: quiet, titleColor: quiet, titleFontWeight: 500, gridColor: grid, domainColor: grid, tickColor: grid, labelFontSize: 11, titleFontSize: 11 },
+    axis: { labelColor: quiet, titleColor: quiet, titleFontWeight: 500, gridColor: grid, domainColor: grid, tickColor: grid, labelFontSize: 11, titleFontSize: 11, labelSeparation: 8 },
     legend: { labelColor: text, titleColor: quiet, labelFontSize: 11, titleFontSize: 11, symbolType: "square" },
     header: { labelColor: text, titleColor: quiet },
     text: { color: text },
