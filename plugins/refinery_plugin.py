@@ -19,17 +19,19 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from refinery_answers import answers_of
 from refinery_compare import compared
 from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, single_facts, stretches
+from refinery_evidence import evidence_of
 from refinery_landed import landed_now
 from refinery_lineage import LISTED, lineage_page
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import airflow, recipe_pages, state_of, state_of_run
+from refinery_rejects import MEDIA_TYPES as FILE_TYPES
+from refinery_rejects import MOST_ROWS, file_name, file_of, rejects_of
 from refinery_runs import newest_runs
 from refinery_search import HITS_SHOWN, MOST_BYTES, search_page
 from refinery_snapshot import builds_of, links_of, plots_of, run_of_snapshot
 from refinery_whatif import whatif_of
 
 from pipeline_tasks.errors import RecipeError, RefineryError, Transient
-from pipeline_tasks.inspect.document import failed_rules
 from pipeline_tasks.inspect.find import current_versions
 from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.places import placed
@@ -37,10 +39,11 @@ from pipeline_tasks.inspect.plotted_report import Published
 from pipeline_tasks.inspect.shares import site_shares
 from pipeline_tasks.inspect.text_edits import COMPARED
 from pipeline_tasks.inspect.trace import trace
-from pipeline_tasks.inspect.unpublished import UnpublishedRun, committed, readable_runs
-from pipeline_tasks.manifest import ABANDONED
+from pipeline_tasks.inspect.unpublished import Committed, UnpublishedRun, committed, readable_runs
+from pipeline_tasks.manifest import ABANDONED, Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.plots.funnel import funnel_plot
+from pipeline_tasks.publish.published_shards import refined_version
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
@@ -69,6 +72,9 @@ Term = Annotated[str, Query(max_length=4096)]
 
 Name = Annotated[str, Query(max_length=200)]
 """A version as a person names it, or a phrase."""
+
+Reason = Annotated[str, Query(max_length=200)]
+"""The reason of rejected rows, "" for any."""
 
 Row = Annotated[int, Query(ge=0)]
 """The number of a row."""
@@ -248,16 +254,36 @@ def _retracted(retraction: version_log.Retraction) -> HTMLResponse:
 
 
 @app.get("/rejects/{recipe}/{snapshot}/{stage}", dependencies=[Depends(reads_texts)])
-def rejects_page(recipe: str, snapshot: str, stage: str, reason: str = "") -> HTMLResponse:
-    """Show a sample of the rows that a stage rejected or quarantined, with the evidence."""
+def rejects_page(recipe: str, snapshot: str, stage: str, reason: Reason = "", start: Row = 0) -> HTMLResponse:
+    """Show rows that a stage rejected or quarantined, from row `start` on, with the evidence."""
+    known, manifest = _of_stage(recipe, snapshot, stage)
+    page = rejects_of(root(), known.shown, manifest, reason, start)
+    of = {"version": known.shown, "is_published": known.version is not None}
+    limits = {"most_rows": MOST_ROWS, "sample": SAMPLE}
+    return render(
+        "rejects.html", **of, shown_page=page, evidence_of=evidence_of, **limits, command=page.command(root())
+    )
+
+
+@app.get("/rejects/{recipe}/{snapshot}/{stage}/rows.{kind}", dependencies=[Depends(reads_texts)])
+def rejects_file(recipe: str, snapshot: str, stage: str, kind: str, reason: Reason = "") -> Response:
+    """Return rows that a stage rejected or quarantined as a file, CSV or JSON lines: of many the first ones."""
+    if kind not in FILE_TYPES:
+        raise HTTPException(NOT_FOUND, f"rows are written as {' or '.join(FILE_TYPES)}, and not as {kind}")
+    _, manifest = _of_stage(recipe, snapshot, stage)
+    body, is_whole = file_of(root(), manifest, reason, kind)
+    name = file_name(manifest, reason, kind, is_whole=is_whole)
+    return Response(
+        body, media_type=FILE_TYPES[kind], headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )
+
+
+def _of_stage(recipe: str, snapshot: str, stage: str) -> tuple[Committed, Manifest]:
+    """Return what is committed of a snapshot, and the manifest of one of its stages; 404 if it has none."""
     known = committed(root(), recipe, snapshot)
     if stage not in known.shown.manifests:
         raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has no stage {stage}")
-    manifest = read_manifest(root(), known.shown.manifests[stage])
-    rows = list(_sample(manifest.rejects + manifest.quarantine, reason))
-    reasons = {**manifest.rejected, **manifest.quarantined}
-    of = {"version": known.shown, "is_published": known.version is not None}
-    return render("rejects.html", **of, stage=stage, rows=rows, reasons=reasons, reason=reason)
+    return known, read_manifest(root(), known.shown.manifests[stage])
 
 
 def _sample(shards: Shards, reason: str = "", columns: Sequence[str] | None = None) -> Iterator[Mapping[str, Any]]:
@@ -288,6 +314,7 @@ def sample_page(path: str, reason: str = "") -> HTMLResponse:
         rejected=list(_sample(manifest.rejects + manifest.quarantine, reason)),
         reasons={**manifest.rejected, **manifest.quarantined},
         reason=reason,
+        evidence_of=evidence_of,
     )
 
 
@@ -297,7 +324,9 @@ def trace_page(recipe: str, snapshot: str, token: int = 0) -> HTMLResponse:
     version = version_log.current(root(), recipe, snapshot)
     if COMPOSE not in version.manifests:
         raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has documents; tokens are of a training dataset")
-    return render("trace.html", version=version, origin=trace(root(), version, token))
+    origin = trace(root(), version, token)
+    source = refined_version(root(), version, origin.snapshot)
+    return render("trace.html", version=version, origin=origin, source=source)
 
 
 @app.get("/document/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
@@ -305,7 +334,7 @@ def document_page(recipe: str, snapshot: str, doc: Term = "") -> Response:
     """Show every decision on a document of a snapshot, its duplicates, its landed records, its tokens and its text."""
     version = version_log.current(root(), recipe, snapshot)
     page = explored(root(), version, doc.strip())
-    values = {"rules_of": failed_rules, "singles_of": single_facts, "signals_of": signals, "stretches_of": stretches}
+    values = {"evidence_of": evidence_of, "singles_of": single_facts, "signals_of": signals, "stretches_of": stretches}
     limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "compared": COMPARED, "command": page.command(root())}
     shown = render("document.html", version=version, explored=page, **values, **limits)
     shown.status_code = NOT_FOUND if page.message else shown.status_code
@@ -313,9 +342,9 @@ def document_page(recipe: str, snapshot: str, doc: Term = "") -> Response:
 
 
 @app.get("/search/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
-def search_of_snapshot(recipe: str, snapshot: str, phrase: Name = "", start: Row = 0) -> Response:
-    """Show the documents of a snapshot whose text has a phrase, from row `start` on, until it has read many bytes."""
-    page = search_page(root(), version_log.current(root(), recipe, snapshot), phrase.strip(), start)
+def search_of_snapshot(recipe: str, snapshot: str, phrase: Name = "", url: Term = "", start: Row = 0) -> Response:
+    """Show a snapshot's documents with a phrase, or its records of a URL, from row `start` on, up to many bytes."""
+    page = search_page(root(), version_log.current(root(), recipe, snapshot), phrase.strip(), url.strip(), start)
     limits = {"most_hits": HITS_SHOWN, "most_bytes": MOST_BYTES}
     shown = render("search.html", shown=page, **limits, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
