@@ -18,6 +18,7 @@ from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
 from refinery_answers import answers_of
 from refinery_compare import compared
+from refinery_dataset import SOURCES_SHOWN, card_of, dataset_of, is_dataset
 from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, single_facts, stretches
 from refinery_evidence import evidence_of
 from refinery_landed import landed_now
@@ -34,6 +35,7 @@ from refinery_whatif import whatif_of
 from pipeline_tasks.errors import RecipeError, RefineryError, Transient
 from pipeline_tasks.inspect.find import current_versions
 from pipeline_tasks.inspect.funnel import funnel
+from pipeline_tasks.inspect.judged_bounds import bounded_facts
 from pipeline_tasks.inspect.places import placed
 from pipeline_tasks.inspect.plotted_report import Published
 from pipeline_tasks.inspect.shares import site_shares
@@ -43,6 +45,7 @@ from pipeline_tasks.inspect.unpublished import Committed, UnpublishedRun, commit
 from pipeline_tasks.manifest import ABANDONED, Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.plots.funnel import funnel_plot
+from pipeline_tasks.publish.plots.room import room_plot
 from pipeline_tasks.publish.published_shards import refined_version
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.publish.version_log import Version
@@ -199,6 +202,8 @@ def _version_page(version: Version, user: GetUserDep) -> HTMLResponse:
     """Show a published snapshot."""
     recipe, snapshot = version.recipe, version.snapshot
     published = Published(root(), version)
+    if is_dataset(version):
+        return _dataset_page(published, user)
     earlier, run = published.earlier, run_of_snapshot(root(), version)
     known: dict[str, Any] = {name: getattr(published, name) for name in ("steps", "verdicts", "costs")}
     return render(
@@ -215,6 +220,34 @@ def _version_page(version: Version, user: GetUserDep) -> HTMLResponse:
         run=links_of(run),
         **known,
     )
+
+
+def _dataset_page(published: Published, user: GetUserDep) -> HTMLResponse:
+    """Show a version of a training dataset."""
+    version, page = published.version, dataset_of(published)
+    return render(
+        "dataset.html",
+        version=version,
+        shown=page,
+        state=state_of(root(), version.recipe, version.snapshot, None),
+        has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
+        most=SOURCES_SHOWN,
+        airflow=airflow(),
+        shows_groups=page.is_open or _may_approve(user),
+        room=room_plot(bounded_facts(version.recipe, published.verdicts)),
+        steps=published.steps,
+        verdicts=published.verdicts,
+        costs=published.costs,
+    )
+
+
+@app.get("/card/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+def card_page(recipe: str, snapshot: str) -> HTMLResponse:
+    """Show the card of a training dataset, which may name sites."""
+    version = version_log.current(root(), recipe, snapshot)
+    if not is_dataset(version):
+        raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has a report; a card is of a training dataset")
+    return render("card.html", version=version, card=card_of(root(), version))
 
 
 @app.get("/lineage/{recipe}/{snapshot}")

@@ -17,6 +17,7 @@ ALLOWED = {
     "plugins/refinery_arrivals.py": {"alerts", "inspect.staleness", "landing", "publish", "store", *VOCABULARY},
     "plugins/refinery_compare.py": READS,
     "plugins/refinery_credentials.py": {"store.temporary"},
+    "plugins/refinery_dataset.py": READS,
     "plugins/refinery_document.py": READS | {"text.urls.takedown"},
     "plugins/refinery_evidence.py": set(),
     "plugins/refinery_failures.py": {"alerts", "publish.ledger", *VOCABULARY},
