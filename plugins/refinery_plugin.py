@@ -17,6 +17,7 @@ from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
 from refinery_answers import answers_of
+from refinery_build import build_of
 from refinery_compare import compared
 from refinery_dataset import SOURCES_SHOWN, card_of, dataset_of, is_dataset
 from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, single_facts, stretches
@@ -24,7 +25,7 @@ from refinery_evidence import evidence_of
 from refinery_landed import landed_now
 from refinery_lineage import LISTED, lineage_page
 from refinery_operators import DocsLink, ManifestLink
-from refinery_overview import airflow, recipe_pages, state_of, state_of_run
+from refinery_overview import recipe_pages, state_of, state_of_run
 from refinery_rejects import MEDIA_TYPES as FILE_TYPES
 from refinery_rejects import MOST_ROWS, file_name, file_of, rejects_of
 from refinery_runs import newest_runs
@@ -49,7 +50,7 @@ from pipeline_tasks.publish.plots.room import room_plot
 from pipeline_tasks.publish.published_shards import refined_version
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.recipe import BUILDS, COMPOSE, recipe_names
 from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
@@ -213,7 +214,6 @@ def _version_page(version: Version, user: GetUserDep) -> HTMLResponse:
         before=earlier[-1] if earlier else None,
         answers=answers_of(root(), version, published.steps, published.verdicts, earlier[-1] if earlier else None),
         builds=builds_of(recipe),
-        airflow=airflow(),
         has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
         plots=plots_of(root(), version, earlier, **known, run=run),
         sites=site_shares(root(), version, earlier) if _may_approve(user) else None,
@@ -232,7 +232,7 @@ def _dataset_page(published: Published, user: GetUserDep) -> HTMLResponse:
         state=state_of(root(), version.recipe, version.snapshot, None),
         has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
         most=SOURCES_SHOWN,
-        airflow=airflow(),
+        can_build=version.recipe in recipe_names(BUILDS),
         shows_groups=page.is_open or _may_approve(user),
         room=room_plot(bounded_facts(version.recipe, published.verdicts)),
         steps=published.steps,
@@ -248,6 +248,15 @@ def card_page(recipe: str, snapshot: str) -> HTMLResponse:
     if not is_dataset(version):
         raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has a report; a card is of a training dataset")
     return render("card.html", version=version, card=card_of(root(), version))
+
+
+@app.get("/build/{recipe}")
+def build_page(recipe: str, request: Request) -> Response:
+    """Show what a build would take of the snapshots, weights and budget that are chosen; nothing is run."""
+    page = build_of(root(), recipe, request.query_params.multi_items())
+    shown = render("build.html", shown=page, exact=page.exact(root()))
+    shown.status_code = UNPROCESSABLE if page.message and request.query_params else shown.status_code
+    return shown
 
 
 @app.get("/lineage/{recipe}/{snapshot}")

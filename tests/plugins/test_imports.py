@@ -15,6 +15,7 @@ ALLOWED = {
     "plugins/refinery_answers.py": READS,
     "plugins/refinery_approval.py": {"alerts", *VOCABULARY},
     "plugins/refinery_arrivals.py": {"alerts", "inspect.staleness", "landing", "publish", "store", *VOCABULARY},
+    "plugins/refinery_build.py": READS,
     "plugins/refinery_compare.py": READS,
     "plugins/refinery_credentials.py": {"store.temporary"},
     "plugins/refinery_dataset.py": READS,
