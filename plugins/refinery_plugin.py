@@ -43,6 +43,7 @@ from pipeline_tasks.inspect.shares import site_shares
 from pipeline_tasks.inspect.text_edits import COMPARED
 from pipeline_tasks.inspect.trace import trace
 from pipeline_tasks.inspect.unpublished import Committed, UnpublishedRun, committed, readable_runs
+from pipeline_tasks.inspect.whatif_stages import stage_bounds
 from pipeline_tasks.manifest import ABANDONED, Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.plots.funnel import funnel_plot
@@ -214,6 +215,7 @@ def _version_page(version: Version, user: GetUserDep) -> HTMLResponse:
         before=earlier[-1] if earlier else None,
         answers=answers_of(root(), version, published.steps, published.verdicts, earlier[-1] if earlier else None),
         builds=builds_of(recipe),
+        can_predict="filter_quality" in version.manifests or bool(stage_bounds(root(), version)),
         has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
         plots=plots_of(root(), version, earlier, **known, run=run),
         sites=site_shares(root(), version, earlier) if _may_approve(user) else None,
@@ -268,13 +270,20 @@ def lineage_of_snapshot(recipe: str, snapshot: str) -> HTMLResponse:
 
 @app.get("/whatif/{recipe}/{snapshot}")
 def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
-    """Show what other bounds of `filter_quality` would keep; its address names the bounds that were changed alone."""
+    """Show what other bounds would keep; its address names the bounds that were changed alone."""
     version = version_log.current(root(), recipe, snapshot)
     query = request.query_params.multi_items()
     page = whatif_of(root(), version, query, Published(root(), version).costs)
     if query != page.fields:
         return RedirectResponse(page.address, SEE_OTHER)
-    shown = render("whatif.html", whatif=page, version=version, forecast=page.forecast, command=page.command(root()))
+    shown = render(
+        "whatif.html",
+        whatif=page,
+        version=version,
+        forecast=page.forecast,
+        command=page.command(root()),
+        trial=page.trial(root()),
+    )
     shown.status_code = UNPROCESSABLE if page.message and page.changes else shown.status_code
     return shown
 
