@@ -10,6 +10,8 @@ version has are not exported again.
 **Runbook**
 
 - *When it runs*: by hand, or whenever the recipe of its snapshots publishes a version (unpause the DAG for that).
+- *Other snapshots, weights or budget than the recipe's*: the form has them, for this run alone. The page *Build*, below
+  *Refinery*, shows the plan of each choice before anything runs, and the params to start it with.
 - *What a run would take*: `refinery build --plan --recipe corpus --output ROOT` prints the plan of the mixture. It runs
   nothing behind `mix`.
 - *Its tokenizer*: the log of `tokenize` and `refinery status --recipe corpus` name it. A dataset keeps the one of its
@@ -26,17 +28,18 @@ version has are not exported again.
 import os
 from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import Any
 
 from airflow.sdk import DAG, XComArg
 from refinery_alerts import FailureAlert
 from refinery_approval import approval_param
-from refinery_form import params_of_runs
+from refinery_form import params_of_builds, params_of_runs
 from refinery_openlineage import lineage_completed, lineage_failed, lineage_started
 from refinery_operators import Compose, Export, Publish, log_failure, log_retry
 from refinery_retry import BOUNDS, RETRIES
 from refinery_wiring import asset_of, cuts_of, wire_stages
 
-from pipeline_tasks.recipe import BUILDS, Recipe, Versions, load_build, recipe_names
+from pipeline_tasks.recipe import BUILDS, MIX, Recipe, Versions, load_build, recipe_names
 
 
 def wire(recipe: Recipe) -> DAG:
@@ -57,11 +60,17 @@ def wire(recipe: Recipe) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args={**RETRIES, **BOUNDS, **callbacks},
-        params={**params_of_runs([step.stage for step in recipe.steps]), "approval": approval_param()},
+        params={
+            **params_of_builds(),
+            **params_of_runs([step.stage for step in recipe.steps]),
+            "approval": approval_param(),
+        },
         doc_md=__doc__,
         tags=["refinery"],
     ) as dag:
-        compose = Compose(task_id="compose", recipe=recipe.name, versions=asdict(versions), next_cut=cuts[0])
+        mixture = next((dict(step.params) for step in recipe.steps if step.stage == MIX), None)
+        about: dict[str, Any] = {"recipe": recipe.name, "versions": asdict(versions), "mixture": mixture}
+        compose = Compose(task_id="compose", **about, next_cut=cuts[0])
         landed = XComArg(compose, key="landed")
         gates = wire_stages(recipe, cuts, landed, compose.output)
         tokens = asset_of(recipe.name, "tokens")

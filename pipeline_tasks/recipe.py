@@ -76,7 +76,7 @@ BUILDS = RECIPES / "build"
 DEFAULT_BUILD = "corpus"
 """The recipe that builds from versions of the default recipe, `web`."""
 
-TOKENIZE, SELECT = "tokenize", "select"
+TOKENIZE, SELECT, MIX = "tokenize", "select", "mix"
 
 FIRST = (TOKENIZE, SELECT)
 """The first stages of a recipe that builds. Tokens come first: every build finds those that an earlier one made."""
@@ -444,6 +444,11 @@ def _require_columns(steps: Iterable[Step], where: str) -> None:
             )
             raise RecipeError(message)
         written |= set(card.written(params).names)
+
+
+def require_params(stage: str, params: Mapping[str, object], where: str) -> None:
+    """Raise RecipeError unless a stage takes these params."""
+    bind(stage_card(stage), params, where)
 
 
 def stage_card(name: str) -> Stage[Any]:

@@ -71,6 +71,11 @@ class Explored:
         steps = [step for record in self.document.records for step in record.steps] if self.document else []
         return {name: value for step in steps for name, value in step.facts.items() if _is_single(value)}
 
+    @property
+    def snapshots_of_members(self) -> Mapping[str, str]:
+        """The snapshot of each member of the cluster, by its id."""
+        return {member.id: member.snapshot for member in self.cluster.members} if self.cluster else {}
+
     def command(self, root: str) -> str:
         """Return the command that prints the same."""
         named = ["refinery", "document", self.wanted or "ID", root]

@@ -66,6 +66,50 @@ def params_of_runs(gates: Sequence[str]) -> dict[str, Param]:
     }
 
 
+def params_of_builds() -> dict[str, Param]:
+    """Return the params that runs of a build have besides: snapshots and mixture in place of the recipe's."""
+    return {
+        "snapshots": Param(
+            None,
+            type=["array", "null"],
+            items={"type": "string"},
+            title="Snapshots",
+            description="Names or patterns of snapshots, one a line; empty: as in the recipe",
+        ),
+        "weights": Param(
+            None,
+            type=["object", "null"],
+            additionalProperties={"type": "number", "minimum": 0},
+            title="Weights",
+            description="Shares of the tokens by group, such as {en: 0.7, de: 0.3}; empty: as in the recipe",
+        ),
+        "budget_tokens": Param(
+            None,
+            type=["integer", "null"],
+            minimum=0,
+            title="Budget",
+            description="Tokens of the dataset, 0 for no bound; empty: as in the recipe. The plan is on the Refinery "
+            "page: Build, on the page of the dataset",
+        ),
+        "max_epochs": Param(
+            None,
+            type=["number", "null"],
+            minimum=0,
+            section=ADVANCED,
+            description="Times that a document may be used; empty: as in the recipe",
+        ),
+    }
+
+
+MIXTURE = ("weights", "budget_tokens", "max_epochs")
+"""Params of a build that take the place of those of `mix`."""
+
+
+def mixture_of(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the params of `mix` that a run chose in place of the recipe's."""
+    return {name: params[name] for name in MIXTURE if params.get(name) not in (None, {})}
+
+
 def engines_of(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the engines that a run chose, by stage, `*` for all others."""
     engine = params.get("engine") or AS_IN_RECIPE

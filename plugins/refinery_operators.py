@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import TaskDeferred
 from refinery_approval import Review, Reviewed, rows_of
 from refinery_credentials import adopt_credentials
 from refinery_failures import record_failure
+from refinery_form import mixture_of
 from refinery_launch import release, send, submit
 from refinery_metrics import count_stage
 from refinery_quarantine import after_last_try
@@ -22,11 +23,12 @@ from refinery_session import ReplyTrigger, Waiting, collect, is_replaceable, log
 from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.alerts.stages import Spending, partition_times, stage_alerts
 from pipeline_tasks.counted import counted
-from pipeline_tasks.errors import JobLost
+from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.recipe import (
     BUILD,
     COMPOSE,
     LAND,
+    MIX,
     PUBLISH,
     AlertLimits,
     ErrorBudget,
@@ -34,6 +36,7 @@ from pipeline_tasks.recipe import (
     Versions,
     engine_of,
     fields_of,
+    require_params,
     trial_of,
 )
 from pipeline_tasks.run.plan import RefineRequest
@@ -160,14 +163,24 @@ class Compose(RequestOperator):
 
     operator_extra_links = (ManifestLink(),)
 
-    def __init__(self, *, versions: Mapping[str, Any], next_cut: Mapping[str, Any], **kwargs: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        *,
+        versions: Mapping[str, Any],
+        mixture: Mapping[str, Any] | None,
+        next_cut: Mapping[str, Any],
+        **kwargs: Any,  # noqa: ANN401 -- BaseOperator's own
+    ) -> None:
         super().__init__(**kwargs)
-        self.versions, self.next_cut = versions, next_cut
+        self.versions, self.mixture, self.next_cut = versions, mixture, next_cut
 
     def execute(self, context: Context) -> list[Part]:
         """Push `landed` (the manifest, and the last version to compare with); return the first stage's parts."""
         run = run_of(context)
-        reply = send(ComposeRequest(versions=Versions(**self.versions), **self.about(context, run)))
+        self.require_mixture(mixture_of(context["params"]))
+        snapshots = context["params"].get("snapshots")
+        versions = {**self.versions, **({"snapshots": tuple(snapshots)} if snapshots else {})}
+        reply = send(ComposeRequest(versions=Versions(**versions), **self.about(context, run)))
         self.manifest = path_of(reply["manifest"])
         snapshots = reply["snapshots"]
         text = f"{counted(len(snapshots), 'snapshot')}  {counted(reply['documents'], 'document')}"
@@ -178,6 +191,14 @@ class Compose(RequestOperator):
         landed = {"manifest": reply["manifest"], "landing": "", **earlier}
         context["ti"].xcom_push(key="landed", value=landed)
         return self.parts(context, run, reply["manifest"], "", self.next_cut)
+
+    def require_mixture(self, chosen: Mapping[str, Any]) -> None:
+        """Raise RecipeError, before anything runs, for params that the mixture does not take."""
+        if self.mixture is None and chosen:
+            message = f"recipe {self.recipe} has no stage {MIX}, so {', '.join(chosen)} would change nothing; add it"
+            raise RecipeError(message)
+        if self.mixture is not None:
+            require_params(MIX, {**self.mixture, **chosen}, f"{self.recipe}: {MIX}")
 
 
 class StageOperator(RequestOperator):
@@ -194,7 +215,7 @@ class StageOperator(RequestOperator):
         """Return the request to refine one part by this stage."""
         return RefineRequest(
             stage=self.stage,
-            params=self.step["params"],
+            params={**self.step["params"], **(mixture_of(context["params"]) if self.stage == MIX else {})},
             parent=part["manifest"],
             history=tuple(self.landed["history"].get(self.stage, ())),
             landing=self.landed["landing"],

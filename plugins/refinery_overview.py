@@ -29,11 +29,11 @@ WORST = ("refuse", "warn", "pass")
 QUALITY = ("score", "language_score")
 """Columns of quality, the best one first: the model's score, else the certainty of the language."""
 
-RETENTION = Measure("Retention", ".0%", "{:.1%}", "Published documents per landed record.")
-DOCUMENTS = Measure("Documents", "~s", "{:,.0f}", "Documents of each published snapshot.")
-COST = Measure("Cost", "$.3~r", "${:,.4f}", "Dollars per thousand published documents, at the ledger's prices.")
-SCORE = Measure("Quality", ".3~f", "{:.3f}", "Mean quality score of the kept documents.")
-LANGUAGE = Measure("Certainty of the language", ".4~f", "{:.3f}", "Mean language score of the kept documents.")
+RETENTION = Measure("Retention", "share", "{:.1%}", "Published documents per landed record.")
+DOCUMENTS = Measure("Documents", "number", "{:,.0f}", "Documents of each published snapshot.")
+COST = Measure("Cost", "dollars", "${:,.4f}", "Dollars per thousand published documents, at the ledger's prices.")
+SCORE = Measure("Quality", "number", "{:.3f}", "Mean quality score of the kept documents.")
+LANGUAGE = Measure("Certainty of the language", "number", "{:.3f}", "Mean language score of the kept documents.")
 BY_COLUMN = dict(zip(QUALITY, (SCORE, LANGUAGE), strict=True))
 
 
@@ -70,13 +70,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class RecipePage:
-    """The part of the overview page that one recipe has."""
+    """The part of the overview page that one recipe has, or the training dataset that a recipe builds."""
 
     recipe: str
     stages: Sequence[str]
     lines: Sequence[Line]
     calendar: Plot | None
     trends: Sequence[Plot]
+    is_dataset: bool = False
 
     @property
     def versions(self) -> int:
@@ -113,7 +114,7 @@ def recipe_pages(root: str, landed: Sequence[str] = ()) -> list[RecipePage]:
         else recipe_page(overview, runs[overview.recipe], () if is_trial(overview.recipe) else landed)
         for overview in [*known.values(), *(Overview(name, ()) for name in begun)]
     ]
-    return sorted(pages, key=lambda page: page.calendar is None)
+    return sorted(pages, key=lambda page: page.is_dataset)
 
 
 def _under_way(runs: Mapping[str, SnapshotRun]) -> list[str]:
@@ -130,9 +131,8 @@ def recipe_page(
     names = sorted({*known, *landed, *_under_way(runs)})
     lines = [_line(overview.recipe, name, known.get(name), runs.get(name)) for name in names]
     shown = None if overview.builds else _calendar(lines)
-    return RecipePage(
-        overview.recipe, overview.stages, lines, shown, [] if overview.builds else list(_trends(overview))
-    )
+    trends = [] if overview.builds else list(_trends(overview))
+    return RecipePage(overview.recipe, overview.stages, lines, shown, trends, is_dataset=overview.builds)
 
 
 def _calendar(lines: Sequence[Line]) -> Plot:

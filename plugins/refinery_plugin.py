@@ -16,34 +16,43 @@ from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
+from refinery_answers import answers_of
+from refinery_build import build_of
 from refinery_compare import compared
 from refinery_credentials import adopt_credentials_for_pages
+from refinery_dataset import SOURCES_SHOWN, card_of, dataset_of, is_dataset
 from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, single_facts, stretches
+from refinery_evidence import evidence_of
 from refinery_landed import landed_now
 from refinery_lineage import LISTED, lineage_page
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of, state_of_run
+from refinery_rejects import MEDIA_TYPES as FILE_TYPES
+from refinery_rejects import MOST_ROWS, file_name, file_of, rejects_of
 from refinery_runs import newest_runs
 from refinery_search import HITS_SHOWN, MOST_BYTES, search_page
-from refinery_snapshot import links_of, plots_of, run_of_snapshot
+from refinery_snapshot import builds_of, links_of, plots_of, run_of_snapshot
 from refinery_whatif import whatif_of
 
 from pipeline_tasks.errors import RecipeError, RefineryError, Transient
-from pipeline_tasks.inspect.document import failed_rules
 from pipeline_tasks.inspect.find import current_versions
 from pipeline_tasks.inspect.funnel import funnel
+from pipeline_tasks.inspect.judged_bounds import bounded_facts
 from pipeline_tasks.inspect.places import placed
 from pipeline_tasks.inspect.plotted_report import Published
 from pipeline_tasks.inspect.shares import site_shares
 from pipeline_tasks.inspect.text_edits import COMPARED
 from pipeline_tasks.inspect.trace import trace
-from pipeline_tasks.inspect.unpublished import UnpublishedRun, committed, readable_runs
-from pipeline_tasks.manifest import ABANDONED
+from pipeline_tasks.inspect.unpublished import Committed, UnpublishedRun, committed, readable_runs
+from pipeline_tasks.inspect.whatif_stages import stage_bounds
+from pipeline_tasks.manifest import ABANDONED, Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.plots.funnel import funnel_plot
+from pipeline_tasks.publish.plots.room import room_plot
+from pipeline_tasks.publish.published_shards import refined_version
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.recipe import BUILDS, COMPOSE, recipe_names
 from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
@@ -69,6 +78,9 @@ Term = Annotated[str, Query(max_length=4096)]
 
 Name = Annotated[str, Query(max_length=200)]
 """A version as a person names it, or a phrase."""
+
+Reason = Annotated[str, Query(max_length=200)]
+"""The reason of rejected rows, "" for any."""
 
 Row = Annotated[int, Query(ge=0)]
 """The number of a row."""
@@ -175,7 +187,7 @@ def snapshots() -> HTMLResponse:
 
 @app.get("/snapshot/{recipe}/{snapshot}")
 def snapshot_page(recipe: str, snapshot: str, user: GetUserDep) -> HTMLResponse:
-    """Show a snapshot's funnel, gates and bounds, languages and sites, distributions over earlier ones, time and cost.
+    """Show what is left of a snapshot and why, its health, what has changed, and what to do now; the rest is folded.
 
     Names of sites are shown to those who may read texts. Of a run that published nothing its stages so far are shown,
     with where and why it stopped.
@@ -199,6 +211,8 @@ def _version_page(version: Version, user: GetUserDep) -> HTMLResponse:
     """Show a published snapshot."""
     recipe, snapshot = version.recipe, version.snapshot
     published = Published(root(), version)
+    if is_dataset(version):
+        return _dataset_page(published, user)
     earlier, run = published.earlier, run_of_snapshot(root(), version)
     known: dict[str, Any] = {name: getattr(published, name) for name in ("steps", "verdicts", "costs")}
     return render(
@@ -206,12 +220,52 @@ def _version_page(version: Version, user: GetUserDep) -> HTMLResponse:
         version=version,
         state=state_of(root(), recipe, snapshot, run),
         before=earlier[-1] if earlier else None,
+        answers=answers_of(root(), version, published.steps, published.verdicts, earlier[-1] if earlier else None),
+        builds=builds_of(recipe),
+        can_predict="filter_quality" in version.manifests or bool(stage_bounds(root(), version)),
         has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
         plots=plots_of(root(), version, earlier, **known, run=run),
         sites=site_shares(root(), version, earlier) if _may_approve(user) else None,
         run=links_of(run),
         **known,
     )
+
+
+def _dataset_page(published: Published, user: GetUserDep) -> HTMLResponse:
+    """Show a version of a training dataset."""
+    version, page = published.version, dataset_of(published)
+    return render(
+        "dataset.html",
+        version=version,
+        shown=page,
+        state=state_of(root(), version.recipe, version.snapshot, None),
+        has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
+        most=SOURCES_SHOWN,
+        can_build=version.recipe in recipe_names(BUILDS),
+        shows_groups=page.is_open or _may_approve(user),
+        room=room_plot(bounded_facts(version.recipe, published.verdicts)),
+        steps=published.steps,
+        verdicts=published.verdicts,
+        costs=published.costs,
+    )
+
+
+@app.get("/card/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+def card_page(recipe: str, snapshot: str) -> HTMLResponse:
+    """Show the card of a training dataset, which may name sites."""
+    version = version_log.current(root(), recipe, snapshot)
+    if not is_dataset(version):
+        raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has a report; a card is of a training dataset")
+    return render("card.html", version=version, card=card_of(root(), version))
+
+
+@app.get("/build/{recipe}")
+def build_page(recipe: str, request: Request) -> Response:
+    """Show what a build would take of the snapshots, weights and budget that are chosen; nothing is run."""
+    page = build_of(root(), recipe, request.query_params.multi_items())
+    shown = render("build.html", shown=page, exact=page.exact(root()))
+    shown.status_code = UNPROCESSABLE if page.message and request.query_params else shown.status_code
+    return shown
 
 
 @app.get("/lineage/{recipe}/{snapshot}")
@@ -223,13 +277,20 @@ def lineage_of_snapshot(recipe: str, snapshot: str) -> HTMLResponse:
 
 @app.get("/whatif/{recipe}/{snapshot}")
 def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
-    """Show what other bounds of `filter_quality` would keep; its address names the bounds that were changed alone."""
+    """Show what other bounds would keep; its address names the bounds that were changed alone."""
     version = version_log.current(root(), recipe, snapshot)
     query = request.query_params.multi_items()
     page = whatif_of(root(), version, query, Published(root(), version).costs)
     if query != page.fields:
         return RedirectResponse(page.address, SEE_OTHER)
-    shown = render("whatif.html", whatif=page, version=version, forecast=page.forecast, command=page.command(root()))
+    shown = render(
+        "whatif.html",
+        whatif=page,
+        version=version,
+        forecast=page.forecast,
+        command=page.command(root()),
+        trial=page.trial(root()),
+    )
     shown.status_code = UNPROCESSABLE if page.message and page.changes else shown.status_code
     return shown
 
@@ -251,16 +312,36 @@ def _retracted(retraction: version_log.Retraction) -> HTMLResponse:
 
 
 @app.get("/rejects/{recipe}/{snapshot}/{stage}", dependencies=[Depends(reads_texts)])
-def rejects_page(recipe: str, snapshot: str, stage: str, reason: str = "") -> HTMLResponse:
-    """Show a sample of the rows that a stage rejected or quarantined, with the evidence."""
+def rejects_page(recipe: str, snapshot: str, stage: str, reason: Reason = "", start: Row = 0) -> HTMLResponse:
+    """Show rows that a stage rejected or quarantined, from row `start` on, with the evidence."""
+    known, manifest = _of_stage(recipe, snapshot, stage)
+    page = rejects_of(root(), known.shown, manifest, reason, start)
+    of = {"version": known.shown, "is_published": known.version is not None}
+    limits = {"most_rows": MOST_ROWS, "sample": SAMPLE}
+    return render(
+        "rejects.html", **of, shown_page=page, evidence_of=evidence_of, **limits, command=page.command(root())
+    )
+
+
+@app.get("/rejects/{recipe}/{snapshot}/{stage}/rows.{kind}", dependencies=[Depends(reads_texts)])
+def rejects_file(recipe: str, snapshot: str, stage: str, kind: str, reason: Reason = "") -> Response:
+    """Return rows that a stage rejected or quarantined as a file, CSV or JSON lines: of many the first ones."""
+    if kind not in FILE_TYPES:
+        raise HTTPException(NOT_FOUND, f"rows are written as {' or '.join(FILE_TYPES)}, and not as {kind}")
+    _, manifest = _of_stage(recipe, snapshot, stage)
+    body, is_whole = file_of(root(), manifest, reason, kind)
+    name = file_name(manifest, reason, kind, is_whole=is_whole)
+    return Response(
+        body, media_type=FILE_TYPES[kind], headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )
+
+
+def _of_stage(recipe: str, snapshot: str, stage: str) -> tuple[Committed, Manifest]:
+    """Return what is committed of a snapshot, and the manifest of one of its stages; 404 if it has none."""
     known = committed(root(), recipe, snapshot)
     if stage not in known.shown.manifests:
         raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has no stage {stage}")
-    manifest = read_manifest(root(), known.shown.manifests[stage])
-    rows = list(_sample(manifest.rejects + manifest.quarantine, reason))
-    reasons = {**manifest.rejected, **manifest.quarantined}
-    of = {"version": known.shown, "is_published": known.version is not None}
-    return render("rejects.html", **of, stage=stage, rows=rows, reasons=reasons, reason=reason)
+    return known, read_manifest(root(), known.shown.manifests[stage])
 
 
 def _sample(shards: Shards, reason: str = "", columns: Sequence[str] | None = None) -> Iterator[Mapping[str, Any]]:
@@ -291,6 +372,7 @@ def sample_page(path: str, reason: str = "") -> HTMLResponse:
         rejected=list(_sample(manifest.rejects + manifest.quarantine, reason)),
         reasons={**manifest.rejected, **manifest.quarantined},
         reason=reason,
+        evidence_of=evidence_of,
     )
 
 
@@ -300,7 +382,9 @@ def trace_page(recipe: str, snapshot: str, token: int = 0) -> HTMLResponse:
     version = version_log.current(root(), recipe, snapshot)
     if COMPOSE not in version.manifests:
         raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has documents; tokens are of a training dataset")
-    return render("trace.html", version=version, origin=trace(root(), version, token))
+    origin = trace(root(), version, token)
+    source = refined_version(root(), version, origin.snapshot)
+    return render("trace.html", version=version, origin=origin, source=source)
 
 
 @app.get("/document/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
@@ -308,7 +392,7 @@ def document_page(recipe: str, snapshot: str, doc: Term = "") -> Response:
     """Show every decision on a document of a snapshot, its duplicates, its landed records, its tokens and its text."""
     version = version_log.current(root(), recipe, snapshot)
     page = explored(root(), version, doc.strip())
-    values = {"rules_of": failed_rules, "singles_of": single_facts, "signals_of": signals, "stretches_of": stretches}
+    values = {"evidence_of": evidence_of, "singles_of": single_facts, "signals_of": signals, "stretches_of": stretches}
     limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "compared": COMPARED, "command": page.command(root())}
     shown = render("document.html", version=version, explored=page, **values, **limits)
     shown.status_code = NOT_FOUND if page.message else shown.status_code
@@ -316,9 +400,9 @@ def document_page(recipe: str, snapshot: str, doc: Term = "") -> Response:
 
 
 @app.get("/search/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
-def search_of_snapshot(recipe: str, snapshot: str, phrase: Name = "", start: Row = 0) -> Response:
-    """Show the documents of a snapshot whose text has a phrase, from row `start` on, until it has read many bytes."""
-    page = search_page(root(), version_log.current(root(), recipe, snapshot), phrase.strip(), start)
+def search_of_snapshot(recipe: str, snapshot: str, phrase: Name = "", url: Term = "", start: Row = 0) -> Response:
+    """Show a snapshot's documents with a phrase, or its records of a URL, from row `start` on, up to many bytes."""
+    page = search_page(root(), version_log.current(root(), recipe, snapshot), phrase.strip(), url.strip(), start)
     limits = {"most_hits": HITS_SHOWN, "most_bytes": MOST_BYTES}
     shown = render("search.html", shown=page, **limits, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code

@@ -1,4 +1,4 @@
-"""Gathers what the page that searches a snapshot's texts shows: documents with a phrase, and what was searched."""
+"""Gathers what the page that searches a snapshot shows: documents with a phrase or a URL, and what was searched."""
 
 import shlex
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from refinery_run import base
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.text_search import Bounds, TextSearch, part_text, search_texts
+from pipeline_tasks.inspect.text_search import Bounds, TextSearch, part_text, search_texts, search_urls
 from pipeline_tasks.publish.version_log import Version
 
 MOST_BYTES = 256_000_000
@@ -20,10 +20,11 @@ HITS_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    """The page: the phrase, and what has it, or the message of what is wrong."""
+    """The page: the phrase or else the URL, and what has it, or the message of what is wrong."""
 
     version: Version
     phrase: str
+    url: str
     message: str = ""
     search: TextSearch | None = None
 
@@ -47,22 +48,26 @@ class SearchPage:
         """The address of the next part; "" behind the last."""
         if self.search is None or self.search.end >= self.search.rows:
             return ""
+        wanted = {"phrase": self.phrase} if self.phrase else {"url": self.url}
         path = f"{quote(self.version.recipe, safe='')}/{quote(self.version.snapshot, safe='')}"
-        return f"{base()}/search/{path}?{urlencode({'phrase': self.phrase, 'start': self.search.end})}"
+        return f"{base()}/search/{path}?{urlencode({**wanted, 'start': self.search.end})}"
 
     def command(self, root: str) -> str:
-        """Return the command that searches all texts."""
+        """Return the command that searches all texts, or finds a URL in training datasets."""
+        if self.url and not self.phrase:
+            return shlex.join(["refinery", "find", root, "--url", self.url])
         named = ["refinery", "search", self.phrase or "PHRASE", root, "--recipe", self.version.recipe]
         return shlex.join([*named, "--snapshot", self.version.snapshot, "--limit", "0"])
 
 
-def search_page(root: str, version: Version, phrase: str, start: int) -> SearchPage:
-    """Return the page of a phrase, searched from a row on; without a phrase it asks for one."""
-    page = SearchPage(version, phrase)
-    if not phrase:
+def search_page(root: str, version: Version, phrase: str, url: str, start: int) -> SearchPage:
+    """Return the page of a phrase or else a URL, searched from a row on; without either it asks for one."""
+    page = SearchPage(version, phrase, url)
+    if not (phrase or url):
         return page
     try:
         bounds = Bounds(start, HITS_SHOWN, MOST_BYTES)
-        return replace(page, search=search_texts(root, version, phrase, bounds))
+        found = search_texts(root, version, phrase, bounds) if phrase else search_urls(root, version, url, bounds)
+        return replace(page, search=found)
     except RecipeError as error:
         return replace(page, message=str(error))

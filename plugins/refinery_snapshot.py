@@ -19,7 +19,7 @@ from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.plots.room import room_plot
 from pipeline_tasks.publish.plots.times import Partition, partition_times, slow_partitions, stage_times
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.recipe import BUILDS, COMPOSE, load_build, recipe_names
 
 SLOW_SHOWN = 10
 """Slow partitions that are listed."""
@@ -57,6 +57,12 @@ def run_of_snapshot(root: str, version: Version) -> SnapshotRun | None:
 def links_of(run: SnapshotRun | None) -> RunLinks | None:
     """Return the addresses of a run."""
     return RunLinks(f"{airflow()}{run.path}") if run else None
+
+
+def builds_of(recipe: str) -> list[str]:
+    """Return the recipes of builds that take their documents from the snapshots of a recipe; none for a trial."""
+    builds = [load_build(name) for name in recipe_names(BUILDS)]
+    return [build.name for build in builds if build.versions and build.versions.recipe == recipe]
 
 
 def plots_of(

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from refinery_overview import airflow
 from refinery_run import base
+from refinery_runs import dag_of
 from refinery_target import TARGET, Goal, goal_of
 
 from pipeline_tasks.errors import RecipeError
@@ -22,11 +24,13 @@ from pipeline_tasks.inspect.whatif_bounds import (
     differing,
     packs_lines,
     recipe_lines,
+    stage_recipe_lines,
 )
+from pipeline_tasks.inspect.whatif_stages import BY_KEY, StageBound, StageForecast, stage_bounds, stage_forecasts
 from pipeline_tasks.publish.plots.change import change_plot
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.recipe import STAGES, untried
 
 LANGUAGE = "language"
 """Name of the field that chooses whose bounds the form shows."""
@@ -39,6 +43,9 @@ MOST_ROWS = 500_000
 
 MOST_CHANGES = 100
 """Changes that a request may have."""
+
+TRIAL = "0.05"
+"""The share of the landed bytes that a trial reads, unless a person says otherwise."""
 
 SLIDER = 4
 """The end of a slider of a bound without a largest value, as a multiple of the bound."""
@@ -91,6 +98,18 @@ class WhatIf:
     forecast: Forecast | None = None
     outlook: Outlook | None = None
     plot: Plot | None = None
+    stages: Sequence[StageBound] = ()
+    stage_forecasts: Sequence[StageForecast] = ()
+
+    @property
+    def of_quality(self) -> dict[str, str]:
+        """The changes of bounds of `filter_quality`."""
+        return {key: value for key, value in self.changes.items() if key not in BY_KEY}
+
+    @property
+    def of_stages(self) -> dict[str, str]:
+        """The changes of bounds of other stages."""
+        return {key: value for key, value in self.changes.items() if key in BY_KEY}
 
     @property
     def address(self) -> str:
@@ -110,7 +129,7 @@ class WhatIf:
     def elsewhere(self) -> dict[str, str]:
         """The changes that the form shows no field of: bounds of other languages, and keys that are unknown."""
         shown = {bound.key for bounds in self.choices.profiles.values() for bound in bounds} if self.choices else set()
-        return {key: value for key, value in self.changes.items() if key not in shown | {PACKS}}
+        return {key: value for key, value in self.of_quality.items() if key not in shown | {PACKS}}
 
     def is_changed(self, profile: str) -> bool:
         """Return whether a bound of a profile is changed, of those that the form shows."""
@@ -125,7 +144,9 @@ class WhatIf:
     @property
     def lines(self) -> str:
         """The YAML for the recipe; "" without a change of it."""
-        return "\n".join(recipe_lines(self.forecast.bounds, self.changes.get(PACKS, ""))) if self.forecast else ""
+        own = {forecast.key: forecast.bound for forecast in self.stage_forecasts}
+        lines = [*recipe_lines(self.forecast.bounds, self.changes.get(PACKS, ""))] if self.forecast else []
+        return "\n".join([*lines, *stage_recipe_lines(own)])
 
     @property
     def own_lines(self) -> str:
@@ -169,6 +190,28 @@ class WhatIf:
         pairs = [self.forecast.fails[reason] for reason in bound.reasons if reason in self.forecast.fails]
         return sum(now for now, _ in pairs), sum(then for _, then in pairs)
 
+    def stage_field(self, bound: StageBound) -> Field:
+        """Return the field of a bound of another stage."""
+        value = self.changes.get(bound.measure.key, _field_value(bound.now))
+        least, most = (_field_value(end) for end in (bound.range.least, bound.range.most))
+        least = least if bound.is_both else _field_value(bound.now)
+        slider = most or _field_value(SLIDER * max(bound.now, 1))
+        return Field(value, "number" if _is_number(value) else "text", least, most, slider, "as now")
+
+    def stage_forecast(self, bound: StageBound) -> StageForecast | None:
+        """Return the forecast of a bound of another stage; None if it is as it is now."""
+        return next((each for each in self.stage_forecasts if each.key == bound.measure.key), None)
+
+    def trial(self, root: str) -> str:
+        """Return the command that refines a part of the snapshot by a copy of the recipe with these lines."""
+        named = ["refinery", "run", "--input", self.version.landing or "LANDED", "--snapshot", self.version.snapshot]
+        return shlex.join([*named, "--output", root, "--recipe", "other.yaml", "--sample", TRIAL])
+
+    @property
+    def trial_dag(self) -> str:
+        """The address of the DAG that refines by the recipe."""
+        return f"{airflow()}/dags/{dag_of(untried(self.version.recipe))}"
+
     def command(self, root: str) -> str:
         """Return the command that prints the same, of every row."""
         named = ["refinery", "whatif", root, "--recipe", self.version.recipe, "--snapshot", self.version.snapshot]
@@ -205,17 +248,49 @@ def whatif_of(
 
     What else is wrong is a message of the page, which keeps what was typed.
     """
-    published(root, version)
+    stages = stage_bounds(root, version)
+    if not stages:
+        published(root, version)  # raises: nothing of the version can be predicted
     language, target = (dict(query).get(name, "").strip() for name in (LANGUAGE, TARGET))
     changes = {key: value for key, value in query if key not in (LANGUAGE, TARGET)}
-    page = WhatIf(version, language, changes, Goal(target, 0))
+    page = WhatIf(version, language, changes, Goal(target, 0), stages=stages)
     try:
+        page = _with_stages(root, page)
+        if QUALITY not in version.manifests:
+            return _require_known(page)
         page = replace(page, choices=choices(root, version))
-        page = replace(page, changes=differing(root, version, page.changes))
+        page = replace(page, changes={**differing(root, version, page.of_quality), **page.of_stages})
         page = replace(page, choices=choices(root, version, language))
         return _predicted(root, page, costs)
     except RecipeError as error:
         return replace(page, message=str(error))
+
+
+def _with_stages(root: str, page: WhatIf) -> WhatIf:
+    """Return the page with the forecasts of other stages, without changes that are none."""
+    now = {bound.measure.key: bound.now for bound in page.stages}
+    changed = {
+        key: value.strip() for key, value in page.of_stages.items() if not _is_as_now(value.strip(), now.get(key))
+    }
+    page = replace(page, changes={**page.of_quality, **changed})
+    changes = [f"{key}={value}" for key, value in changed.items()]
+    return replace(page, stage_forecasts=stage_forecasts(root, page.version, changes, MOST_ROWS))
+
+
+def _is_as_now(written: str, now: float | None) -> bool:
+    """Return whether a field has what is so now, or nothing."""
+    try:
+        return not written or float(written) == now
+    except ValueError:
+        return False
+
+
+def _require_known(page: WhatIf) -> WhatIf:
+    """Return a page without `filter_quality`; RecipeError for a change of it."""
+    if page.of_quality:
+        message = f"{', '.join(page.of_quality)}: this snapshot has no {QUALITY}"
+        raise RecipeError(message)
+    return page
 
 
 def _predicted(root: str, page: WhatIf, costs: Sequence[Mapping[str, Any]]) -> WhatIf:
@@ -227,7 +302,7 @@ def _predicted(root: str, page: WhatIf, costs: Sequence[Mapping[str, Any]]) -> W
     if len(page.changes) > MOST_CHANGES:
         message = f"{len(page.changes)} changes are too many for one page, which takes {MOST_CHANGES}"
         raise RecipeError(message)
-    changes = [f"{key}={value}" for key, value in page.changes.items()]
+    changes = [f"{key}={value}" for key, value in page.of_quality.items()]
     forecast = whatif(root, page.version, changes, MOST_ROWS)
     goal = goal_of(root, page.version, page.goal.written, forecast, changes, page.language, MOST_ROWS)
     outlook = outlook_of(tokens_of(root, page.version), forecast, costs)

@@ -20,6 +20,7 @@ from pipeline_tasks.cli import reference
 from pipeline_tasks.cli.main import COMMANDS, _parse, build_parser
 from pipeline_tasks.cli.reference.outputs import outputs_of
 from pipeline_tasks.embedded.progress import step_line
+from pipeline_tasks.inspect.whatif_stages import MEASURES
 from pipeline_tasks.publish.ledger import queries
 from pipeline_tasks.recipe import parse_recipe, recipe_names, stage_card
 from pipeline_tasks.run.tracker import Step
@@ -264,6 +265,9 @@ def test_the_line_of_a_long_stage() -> None:
 
 def test_bounds_that_the_docs_set_exist() -> None:
     named = set(re.findall(r"--set (?:[a-z]{2,3}\.)?(\w+)\.(\w+)=", ALL))
+    of_stages = {(measure.stage, measure.param) for measure in MEASURES}
+    assert named & of_stages
+    named -= of_stages
     assert named
     limits = {profile: import_module(f"pipeline_tasks.filters.{profile}").FILTER.limits for profile, _ in named}
     known = {(profile, field.name) for profile, cls in limits.items() for field in fields(cls)}

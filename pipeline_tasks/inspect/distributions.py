@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline_tasks.gate.learning import SNAPSHOTS
 from pipeline_tasks.profiles.columns import merge
+from pipeline_tasks.profiles.sums import SUMS
 from pipeline_tasks.publish.plots.distributions import SERIES
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES
@@ -17,8 +18,15 @@ AFTER, BEFORE = "after", "before"
 REFINED: Mapping[str, str] = {AFTER: "--plot-1", BEFORE: "--plot-3"}
 """The colors of a snapshot after its stages, and before them."""
 
-INNER = ("clusters", "origins", "similarity", "unsettled_bands", "repaired", "extractor", "copies", "pii_")
-"""What the names of columns begin with that are counted for gates, and are nearly always 0 or one value."""
+INNER = (
+    *("clusters", "origins", "similarity", "unsettled_bands", "repaired", "extractor", "copies", "pii_"),
+    *("shingles", "n_bytes", "lost_chars", "contaminated_by", *SUMS),
+)
+"""What the names of columns begin with that no plot shows.
+
+They are counted for gates and nearly always have one value, or they only serve to compute another number: sums and
+their squares by language, the bytes that tokens are compared with, the shingles of a similarity.
+"""
 
 Profile = Mapping[str, Any]
 
@@ -66,6 +74,11 @@ def paired_distributions(root: str, a: Version, b: Version) -> Iterator[tuple[st
             yield stage, column, (first, second)
 
 
+def is_measure(column: str) -> bool:
+    """Return whether a profiled column says something of documents by itself."""
+    return not column.startswith(INNER)
+
+
 def _differ(first: Mapping[str, int], second: Mapping[str, int]) -> bool:
     return first != second and len({*first, *second}) > 1
 
@@ -76,7 +89,7 @@ def _last_stages(root: str, version: Version) -> dict[str, str]:
     for stage in STAGES:
         if stage in version.manifests and stage != "pack":
             kept = _kept(root, version.manifests[stage])
-            last |= {column: stage for column in kept if kept[column]["count"] and not column.startswith(INNER)}
+            last |= {column: stage for column in kept if kept[column]["count"] and is_measure(column)}
     return last
 
 

@@ -191,16 +191,6 @@ def edit_facts(edit: TextEdit) -> dict[str, Any]:
     }
 
 
-def failed_rules(step: Step) -> list[Mapping[str, Any]]:
-    """Return the rules that a rejected row fails, with value and bound, where the evidence lists them."""
-    try:
-        rules = json.loads(step.evidence) if step.evidence else []
-    except ValueError:
-        return []
-    is_list = isinstance(rules, list) and all(isinstance(rule, dict) and "rule" in rule for rule in rules)
-    return rules if is_list else []
-
-
 # --- Output -----------------------------------------------------------------------------------------------------
 
 

@@ -3,10 +3,10 @@
 import argparse
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute
@@ -16,10 +16,12 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.inspect.document import KEPT, PARTS, TEXT
+from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.text.urls.takedown import URL, evidence, of_entries
 
 pc: Any = pyarrow.compute
 
@@ -113,14 +115,34 @@ def search_texts(root: str, version: Version, phrase: str, bounds: Bounds | None
     quarantined, the last stage first. Texts of stages before `scrub_pii` have personal data.
     """
     pattern = _pattern(phrase)
+    return _searched(root, version, phrase, Wanted(TEXT, lambda texts: _matches(texts, pattern), pattern), bounds)
+
+
+def search_urls(root: str, version: Version, url: str, bounds: Bounds | None = None) -> TextSearch:
+    """Return the records of a version with a URL, however it is written, in the order of `search_texts`.
+
+    Texts are not read, so that a hit has none. RecipeError for a build, or for what is no URL.
+    """
+    taken = of_entries(valid_entries([(URL, url)]))
+    return _searched(root, version, url, Wanted(URL, lambda urls: pc.is_valid(evidence(taken, urls)), ""), bounds)
+
+
+class Wanted(NamedTuple):
+    """What is searched: a column, which of its values are wanted, and the pattern of a phrase ("" for no phrase)."""
+
+    column: str
+    is_wanted: Callable[[Any], Any]
+    pattern: str
+
+
+def _searched(root: str, version: Version, phrase: str, wanted: Wanted, bounds: Bounds | None) -> TextSearch:
     if COMPOSE in version.manifests:
         message = f"{version.recipe} is a training dataset: search the snapshots that it was built from"
         raise RecipeError(message)
     bounds = bounds or Bounds()
-    shards = list(_shards(root, version))
-    rows = [shard.rows for _, _, shard in shards]
-    start = min(bounds.start, sum(rows))
-    hits, end = _hits(root, shards, pattern, bounds, start)
+    shards = list(_shards(root, version, wanted.column))
+    start = min(bounds.start, sum(shard.rows for _, _, shard in shards))
+    hits, end = _hits(root, shards, wanted, bounds, start)
     return TextSearch(phrase, hits, tuple(_parts(shards, start, end)), start, end)
 
 
@@ -137,12 +159,16 @@ Place = tuple[str, str, Shard]
 """A stage, an outcome, and a shard of the rows that have it."""
 
 
-def _shards(root: str, version: Version) -> Iterator[Place]:
-    """Yield the shards of kept documents, then those of rows that stages did not keep, the last stage first."""
+def _shards(root: str, version: Version, column: str) -> Iterator[Place]:
+    """Yield the shards of kept documents, then those of rows that stages did not keep, the last stage first.
+
+    Texts are those of stages that give documents their ids; URLs are known before.
+    """
+    needed = {"id", TEXT} if column == TEXT else {column}
     manifests = [
         (stage, manifest)
         for stage, manifest in ordered_manifests(root, version).items()
-        if {"id", TEXT} <= set(dict(manifest.schema))
+        if needed <= set(dict(manifest.schema)) and not manifest.landed
     ][::-1]
     for stage, manifest in manifests[:1]:
         yield from ((stage, KEPT, shard) for shard in manifest.shards)
@@ -152,24 +178,28 @@ def _shards(root: str, version: Version) -> Iterator[Place]:
                 yield from ((stage, outcome, shard) for shard in getattr(manifest, part))
 
 
-def _hits(root: str, shards: Sequence[Place], pattern: str, bounds: Bounds, start: int) -> tuple[tuple[Hit, ...], int]:
+def _hits(
+    root: str, shards: Sequence[Place], wanted: Wanted, bounds: Bounds, start: int
+) -> tuple[tuple[Hit, ...], int]:
     """Return the hits of the rows from `start` on, and the first row that was not searched."""
     hits: list[Hit] = []
     end, read = start, 0
-    for place, first, batch in _batches(root, shards, start):
-        found = pc.indices_nonzero(_matches(batch, pattern)).to_pylist()
+    for place, first, batch in _batches(root, shards, wanted.column, start):
+        found = pc.indices_nonzero(wanted.is_wanted(batch.column(wanted.column))).to_pylist()
         room = bounds.most_hits - len(hits) if bounds.most_hits else len(found)
         chosen = found[:room]
-        hits += [_hit(place, row, pattern) for row in batch.take(pa.array(chosen, pa.int64())).to_pylist()]
+        hits += [_hit(place, row, wanted.pattern) for row in batch.take(pa.array(chosen, pa.int64())).to_pylist()]
         if bounds.most_hits and len(hits) == bounds.most_hits:
             return tuple(hits), first + chosen[-1] + 1
-        end, read = first + batch.num_rows, read + batch.column(TEXT).nbytes
+        end, read = first + batch.num_rows, read + batch.column(wanted.column).nbytes
         if bounds.most_bytes and read >= bounds.most_bytes:
             break
     return tuple(hits), end
 
 
-def _batches(root: str, shards: Sequence[Place], start: int) -> Iterator[tuple[Place, int, pa.RecordBatch]]:
+def _batches(
+    root: str, shards: Sequence[Place], column: str, start: int
+) -> Iterator[tuple[Place, int, pa.RecordBatch]]:
     """Yield batches from row `start` on, each with its shard and the number of its first row."""
     first = 0
     for place in shards:
@@ -177,26 +207,26 @@ def _batches(root: str, shards: Sequence[Place], start: int) -> Iterator[tuple[P
         if first + shard.rows <= start:
             first += shard.rows
             continue
-        columns = ("id", "url", TEXT, *(() if place[1] == KEPT else ("reason",)))
-        for batch in read_shards(root, [shard], columns):
+        columns = dict.fromkeys(("id", URL, column, *(() if place[1] == KEPT else ("reason",))))
+        for batch in read_shards(root, [shard], [*columns]):
             if first + batch.num_rows > start:
                 skipped = max(start - first, 0)
                 yield place, first + skipped, batch.slice(skipped)
             first += batch.num_rows
 
 
-def _matches(batch: pa.RecordBatch, pattern: str) -> Any:  # noqa: ANN401 -- an Arrow array
-    texts = pc.cast(batch.column(TEXT), pa.large_string())
-    return pc.fill_null(pc.match_substring_regex(texts, pattern=pattern, ignore_case=True), fill_value=False)
+def _matches(texts: Any, pattern: str) -> Any:  # noqa: ANN401 -- Arrow arrays
+    large = pc.cast(texts, pa.large_string())
+    return pc.fill_null(pc.match_substring_regex(large, pattern=pattern, ignore_case=True), fill_value=False)
 
 
 def _hit(place: Place, row: Mapping[str, Any], pattern: str) -> Hit:
-    text = str(row[TEXT])
+    text = str(row[TEXT]) if pattern else ""
     spot = re.search(pattern, text, re.IGNORECASE)
     start, end = spot.span() if spot else (0, 0)  # letters whose case one of both engines does not know
     return Hit(
-        id=str(row["id"]),
-        url=str(row["url"] or ""),
+        id=str(row.get("id") or ""),
+        url=str(row[URL] or ""),
         stage=place[0],
         outcome=place[1],
         reason=row.get("reason") or "",

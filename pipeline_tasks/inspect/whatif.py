@@ -1,4 +1,4 @@
-"""Predict which rows other bounds of `filter_quality` would keep, from the signals that are stored with every row."""
+"""Predict which rows other bounds would keep, from the signals and measures that are stored with every row."""
 
 import argparse
 import difflib
@@ -6,7 +6,7 @@ import math
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,14 +96,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[LANGUAGE.]PROFILE.BOUND=NUMBER",
-        help="a bound to change, for all languages or one, or packs=NAME; may be repeated",
+        help="a bound to change, for all languages or one, or packs=NAME, or of another stage (STAGE.PARAM=NUMBER); "
+        "may be repeated",
     )
 
 
 def answer(options: argparse.Namespace) -> int:
     """Print what the changed bounds would keep."""
-    forecast = whatif(options.root, version_of(options), options.set)
-    print_result(options, forecast_facts(forecast), forecast_lines(forecast))
+    from pipeline_tasks.inspect.whatif_stages import is_of_stage, stage_forecasts, stage_lines
+
+    version = version_of(options)
+    others = [change for change in options.set if is_of_stage(change)]
+    of_quality = [change for change in options.set if change not in others]
+    stages = stage_forecasts(options.root, version, others)
+    facts: dict[str, Any] = {"stages": [asdict(forecast) for forecast in stages]} if others else {}
+    lines = list(stage_lines(stages))
+    if of_quality or not others:
+        forecast = whatif(options.root, version, of_quality)
+        facts, lines = {**forecast_facts(forecast), **facts}, [*forecast_lines(forecast), *lines]
+    print_result(options, facts, lines)
     return 0
 
 
@@ -144,9 +155,14 @@ def weighted_signals(
 ) -> Iterator[tuple[pa.RecordBatch, float]]:
     """Yield `COLUMNS` and the signals of about `most` judged rows, and for how many rows each of them counts."""
     for shards in (manifest.shards, manifest.rejects):
-        sample = _sample(shards, most / max(manifest.rows_in, 1))
-        weight = _rows_of(shards) / max(_rows_of(sample), 1)
+        sample, weight = sampled_shards(shards, most / max(manifest.rows_in, 1))
         yield from ((batch, weight) for batch in _signals_of(root, sample, params))
+
+
+def sampled_shards(shards: Shards, share: float) -> tuple[Shards, float]:
+    """Return shards that have about a share of all rows, and for how many rows each of theirs counts."""
+    sample = _sample(shards, share)
+    return sample, _rows_of(shards) / max(_rows_of(sample), 1)
 
 
 def _sample(shards: Shards, share: float) -> Shards:

@@ -128,6 +128,13 @@ def recipe_lines(changes: Mapping[str, tuple[float, float]], chosen: str = "") -
         yield from _nested(general, "  ")
 
 
+def stage_recipe_lines(changes: Mapping[str, tuple[float, float]]) -> Iterator[str]:
+    """Yield the lines of YAML that change bounds of other stages, given as `stage.param`; none without."""
+    for key, (_, then) in changes.items():
+        stage, param = key.split(".")
+        yield f"{stage}: {{{param}: {_number(then)}}}"
+
+
 def packs_lines(changes: Mapping[str, tuple[float, float]]) -> Iterator[str]:
     """Yield the lines of YAML of a file of packs that change the bounds of single languages; none without."""
     own: dict[str, dict[str, float]] = {}

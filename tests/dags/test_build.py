@@ -38,7 +38,8 @@ def test_a_build_starts_when_a_version_is_published(parsed: dict[str, Any], name
     recipe, dag = load_build(name), parsed["dags"][f"build_{name}"]
     assert recipe.versions is not None
     assert dag["assets"] == [f"{recipe.versions.recipe}_documents"]
-    assert set(dag["params"]) == {"root", "partitions", "engine", "engines", "accept", "reason", "override", "approval"}
+    of_every_run = {"root", "partitions", "engine", "engines", "accept", "reason", "override", "approval"}
+    assert set(dag["params"]) == {*of_every_run, "snapshots", "weights", "budget_tokens", "max_epochs"}
     assert "Runbook" in dag["doc"]
 
 

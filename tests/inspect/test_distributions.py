@@ -7,8 +7,16 @@ import pytest
 
 from pipeline_tasks.gate import checks
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
-from pipeline_tasks.inspect.distributions import EARLIER, PREVIOUS, THIS, distributions, paired_distributions
+from pipeline_tasks.inspect.distributions import (
+    EARLIER,
+    PREVIOUS,
+    THIS,
+    distributions,
+    is_measure,
+    paired_distributions,
+)
 from pipeline_tasks.inspect.judged_bounds import bounded_facts
+from pipeline_tasks.profiles.sums import SUMS
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest
 from tests.small_root import DAYS, RECIPE, SmallRoot
@@ -35,6 +43,18 @@ def test_each_column_is_that_of_the_last_stage_that_has_it(root: str) -> None:
     assert profiles[EARLIER]["count"] == 2 * stored["count"]
     assert {tuple(profiles) for _, _, profiles in distributions(root, second, [])} == {(THIS,)}
     assert all(len(profiles[THIS]["bins"]) > 1 for _, _, profiles in distributions(root, second, []))
+
+
+def test_what_only_computes_another_number_is_no_distribution(root: str) -> None:
+    """`Distinct shingles`, `N bytes` and `Language score squares` were among the plots."""
+    first, second = version_log.latest_by_snapshot(root, RECIPE)
+    profiled = read_manifest(root, second.manifests["dedup_minhash"]).metrics["kept"]
+    assert len(profiled["shingles"]["bins"]) > 1
+    shown = {column for _, column, _ in distributions(root, second, [first])}
+    assert shown
+    assert not shown & {"shingles", "similarity", "clusters", "origins"}
+    assert all(map(is_measure, ("chars", "n_tokens", "language_score", "score", "language", "cut_chars", "score_edu")))
+    assert not any(map(is_measure, (*SUMS, "shingles", "n_bytes", "lost_chars", "pii_email")))
 
 
 def test_two_versions_have_the_columns_that_both_profiled_after_the_same_stage(root: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
-from pipeline_tasks.inspect.document import bytes_read, document, failed_rules
+from pipeline_tasks.inspect.document import bytes_read, document
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests.inspect import test_whatif
@@ -62,8 +62,8 @@ def test_the_rules_that_a_text_fails_are_listed_with_value_and_bound(tmp_path: P
     batch = next(batch for batch in read_shards(str(tmp_path), manifest.rejects) if batch.num_rows)
     row = batch.to_pylist()[0]
     step = document(str(tmp_path), version, row["id"]).records[0].last
-    assert failed_rules(step) == json.loads(row["evidence"])
-    assert failed_rules(step)[0]["rule"] == step.reason == row["reason"]
+    assert step.evidence == row["evidence"]
+    assert json.loads(step.evidence)[0]["rule"] == step.reason == row["reason"]
     assert step.facts["signals_gopher_quality"] == row["signals_gopher_quality"]
 
 

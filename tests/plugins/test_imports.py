@@ -12,6 +12,7 @@ REQUESTS = {"run.plan", "service.requests"}
 READS = {"gate", "inspect", "profiles", "publish", "store", *VOCABULARY}
 ALLOWED = {
     "plugins/refinery_alerts.py": {"alerts", "store.storage", *VOCABULARY},
+    "plugins/refinery_answers.py": READS,
     "plugins/refinery_approval.py": {"alerts", *VOCABULARY},
     "plugins/refinery_arrivals.py": {
         "alerts",
@@ -22,9 +23,12 @@ ALLOWED = {
         "store",
         *VOCABULARY,
     },
+    "plugins/refinery_build.py": READS,
     "plugins/refinery_compare.py": READS,
     "plugins/refinery_credentials.py": {"store.temporary"},
+    "plugins/refinery_dataset.py": READS,
     "plugins/refinery_document.py": READS | {"text.urls.takedown"},
+    "plugins/refinery_evidence.py": set(),
     "plugins/refinery_failures.py": {"alerts", "publish.ledger", *VOCABULARY},
     "plugins/refinery_form.py": VOCABULARY,
     "plugins/refinery_landed.py": {"store", *VOCABULARY},
@@ -36,6 +40,7 @@ ALLOWED = {
     "plugins/refinery_overview.py": READS,
     "plugins/refinery_plugin.py": READS | {"text.urls.takedown"},
     "plugins/refinery_quarantine.py": {"errors", "run.plan", "service.alone", "service.requests"},
+    "plugins/refinery_rejects.py": READS,
     "plugins/refinery_rendering.py": READS,
     "plugins/refinery_retry.py": VOCABULARY,
     "plugins/refinery_run.py": VOCABULARY,

@@ -141,7 +141,7 @@ def test_a_document_that_no_stage_changed_has_no_marks(visitor: Any, root: Path)
 def test_a_rejected_document_has_the_rules_that_it_fails(visitor: Any, root: Path) -> None:
     page = shown(visitor, id_of(root, "filter_quality", "rejects", "/short")).text
     assert '<span class="state rejected">rejected</span>' in page
-    assert "gopher_quality:short_doc is 9, bound 20" in text(page)
+    assert "gopher_quality:short_doc 9 is below 20" in text(page)
     assert "scrub_pii" not in page
 
 

@@ -370,13 +370,29 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_a_training_dataset_has_its_pages(visitor: Any, dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its funnel has no share where documents are used several times, it has no report, and its tokens are traced."""
+    """It is called no recipe, says what it was made of, and has a report, documents, texts and traced tokens."""
     monkeypatch.setenv("REFINERY_ROOT", dataset)
     overview = visitor.get("/page")
-    assert (overview.status_code, ">build</a>" in overview.text) == (200, True)
+    assert (overview.status_code, ">corpus</a>" in overview.text) == (200, True)
+    assert overview.text.count("training dataset</span>") == 2
     snapshot = visitor.get("/snapshot/corpus/build")
     assert snapshot.status_code == 200
-    assert "Report" not in snapshot.text
+    assert "recipe corpus" not in snapshot.text
+    assert "training dataset, version 1" in snapshot.text
+    version = version_log.current(dataset, "corpus")
+    assert f"<dt>Tokens</dt><dd>{version.tokens:,}</dd>" in snapshot.text
+    links = {html.unescape(link) for link in re.findall(r'href="/refinery(/[^"]+)"', snapshot.text)}
+    assert {"/card/corpus/build", "/find?recipe=corpus", "/lineage/corpus/build"} <= links
+    assert len([link for link in links if link.startswith("/search/")]) == len(
+        [link for link in links if link.startswith("/snapshot/")]
+    )
+    for link in links:
+        assert visitor.get(link).status_code == 200, link
+    card = visitor.get("/card/corpus/build").text
+    assert "## Made from" in card
+    assert "pretty_name" not in card
+    lineage = visitor.get("/lineage/corpus/build").text
+    assert "training dataset, version 1" in lineage
     traced = visitor.get("/trace/corpus/build?token=1")
     assert (traced.status_code, "of shard 0" in traced.text) == (200, True)
     sequences = version_log.current(dataset, "corpus").sequences
@@ -398,7 +414,7 @@ def test_uses_are_found_with_links_that_lead_to_them(
     assert {trace.split("/")[2] for trace in traces} == {"corpus", "alone"}
     for trace in traces:
         shown = visitor.get(trace).text
-        assert f"<code>{id_}</code>" in shown, trace
+        assert f">{id_}</code>" in shown, trace
     for path in set(re.findall(r'href="/refinery(/snapshot/[^"]+)"', page)):
         assert visitor.get(path).status_code == 200, path
 
@@ -453,3 +469,21 @@ def test_a_damaged_lineage_is_named(
     lineage.write_bytes(lineage.read_bytes()[:-9])
     page = visitor.get("/find", params={"site": "nowhere.example", "recipe": "corpus"})
     assert (page.status_code, lineage.name in page.text, "refinery build --again" in page.text) == (409, True, True)
+
+
+def test_who_may_not_read_texts_sees_no_card_of_a_dataset(
+    visitor: Any, app: Any, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A card names groups, which may be sites; so does the mixture on the page."""
+    import refinery_dataset
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.api_fastapi.core_api.security import get_user
+
+    monkeypatch.setenv("REFINERY_ROOT", dataset)
+    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="eve", role="VIEWER")
+    assert visitor.get("/card/corpus/build").status_code == 403
+    assert "epochs" in visitor.get("/snapshot/corpus/build").text
+    monkeypatch.setattr(refinery_dataset, "OPEN", frozenset())
+    page = visitor.get("/snapshot/corpus/build").text
+    assert "epochs" not in page
+    assert "Names of groups are shown to those who may approve a refused gate." in page

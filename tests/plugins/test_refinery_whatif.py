@@ -179,3 +179,27 @@ def test_links_of_the_page_lead_somewhere(visitor: Any) -> None:
     assert f"{PAGE}?packs=none" in links, "a change can be taken back"
     for link in links:
         assert visitor.get(link).status_code == 200, link
+
+
+def test_bounds_of_other_stages_are_predicted_with_lines_and_a_trial(
+    visitor: Any, mixed_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.mixed_root import DAYS, RECIPE
+
+    monkeypatch.setenv("REFINERY_ROOT", str(mixed_root))
+    path = f"/whatif/{RECIPE}/{DAYS[0]}"
+    assert f'href="/refinery{path}"' in visitor.get(f"/snapshot/{RECIPE}/{DAYS[0]}").text
+    plain = visitor.get(path)
+    assert plain.status_code == 200
+    assert "Run as a trial" not in plain.text
+    known = fields(plain.text)
+    assert "filter_language.threshold" in known
+    assert visitor.get(path, params=known, follow_redirects=False).headers["location"] == f"/refinery{path}"
+    page = visitor.get(path, params={"filter_language.threshold": "0.999"}).text
+    assert lines(page, "Lines for the recipe")["filter_language"] == {"threshold": 0.999}
+    assert "refinery run --input" in page
+    assert "--sample 0.05" in page
+    assert "--set filter_language.threshold=0.999" in page
+    wrong = visitor.get(path, params={"filter_language.threshold": SCRIPT})
+    assert wrong.status_code == 422
+    assert_inert(wrong.text, SCRIPT)

@@ -1,5 +1,6 @@
 """Plots are valid Vega-Lite, which its own compiler reads, and their tables have the same numbers."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, timedelta
@@ -8,18 +9,18 @@ from typing import Any
 import pytest
 import vl_convert
 
-from pipeline_tasks.publish.plots.calendar import COLORS, WEEKS, calendar
+from pipeline_tasks.publish.plots.calendar import COLORS, LOOKS, WEEKS, calendar
 from pipeline_tasks.publish.plots.change import NAMES, change_plot
 from pipeline_tasks.publish.plots.distributions import distribution
 from pipeline_tasks.publish.plots.drawing import COLORS as DRAWABLE
 from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.lineage import DRAWN, HISTORY, MADE_FROM, Edge, ManifestNode, lineage_plot
-from pipeline_tasks.publish.plots.plot import Plot, is_date
+from pipeline_tasks.publish.plots.plot import Plot, is_date, tick_decimals
 from pipeline_tasks.publish.plots.room import BoundedFact, room_plot
 from pipeline_tasks.publish.plots.times import Partition, partition_times, slow_partitions, stage_times
 from pipeline_tasks.publish.plots.trends import Measure, Measured, trend
 
-MEASURE = Measure("Retention", ".0%", "{:.1%}")
+MEASURE = Measure("Retention", "share", "{:.1%}")
 
 
 def days(count: int) -> list[str]:
@@ -65,7 +66,7 @@ def test_a_calendar_has_a_cell_a_day_and_a_row_in_its_table(count: int) -> None:
 
 def test_a_week_without_a_snapshot_is_a_gap_in_the_calendar() -> None:
     plot = calendar([("2026-01-01", "published", ""), ("2026-02-01", "stale", "")])
-    weeks = plot.spec["encoding"]["x"]["scale"]["domain"]
+    weeks = plot.spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert len(weeks) == 5
     assert len(values(plot)) == 2
 
@@ -163,6 +164,90 @@ def test_broken_bounds_are_plotted_first_and_bounds_of_one_value_only_listed() -
     assert [row["finding"] for row in values(plot)] == ["violated", "met", "met"]
     assert len(plot.rows) == 4
     assert room_plot([]) is None
+
+
+def test_two_bounds_of_a_fact_have_a_bar_each() -> None:
+    """They had one name, so that their bars were one on the other."""
+    plot = room_plot([fact(0.3, 0.25, None), fact(0.3, 0.2, None), replace(fact(0.3, 0.1, None), fact="chars")])
+    assert plot is not None
+    names = [row["name"] for row in values(plot)]
+    assert names == [
+        "extract: retention (critical, at least 0.25)",
+        "extract: retention (critical, at least 0.2)",
+        "extract: chars (critical)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shown", "ticks", "decimals"),
+    [
+        ([0.0, 100.0], 4, 0),
+        ([53.1, 53.4], 4, 1),
+        ([0.0, 1.5], 4, 1),
+        ([0.0, 3.2], 4, 0),
+        ([0.00008, 0.00009], 4, 6),
+        ([7.0], 4, 0),
+        ([0.02], 4, 3),
+        ([0.0], 4, 0),
+        ([], 4, 0),
+    ],
+)
+def test_labels_of_ticks_have_as_many_decimals_as_tell_them_apart(
+    shown: list[float], ticks: int, decimals: int
+) -> None:
+    assert tick_decimals(shown, ticks) == decimals
+
+
+def labels(plot: Plot) -> list[list[str]]:
+    """The labels of each axis of numbers, as they are drawn."""
+    drawn = vl_convert.vegalite_to_svg({**plot.spec, "width": 400}, vl_version="6.1")
+    parts = re.split(r'aria-label="[XY]-axis', drawn)[1:]
+    found = [re.findall(r"<text[^>]*>([^<]+)</text>", part.split("role-axis-domain")[0]) for part in parts]
+    return [[label for label in part if re.match(r"\W?\$?\d", label)] for part in found]
+
+
+def test_no_axis_has_two_ticks_that_read_the_same() -> None:
+    """Retention from 53.1 to 53.4 % had the tick 53 % five times, and 0 to 2 rows had a tick of half a row."""
+    near = [Measured(name, 0.531 + at / 1000) for at, name in enumerate(days(4))]
+    rare = {"kind": "name", "count": 1000, "bins": {"en": 8, "de": 6}}
+    close = {"kind": "ratio", "count": 4, "bins": {"98": 1, "99": 3}}
+    few = {"kind": "whole", "count": 3, "sum": 4, "bins": {"0": 1, "1": 1, "2": 1}}
+    plots = [trend(Measure("x", unit, "{}"), near) for unit in ("share", "dollars", "number")]
+    plots += [distribution("a", "b", {"this snapshot": profile, "previous": profile}) for profile in (rare, close, few)]
+    plots += [funnel_plot([step("ingest", 2, 1, why=1)]), change_plot("Rejected", "reason", {"c4:rule": (1, 2)})]
+    plots += [room_plot([fact(0.3, 0.299, None)])]
+    for plot in plots:
+        assert plot is not None
+        shown = labels(plot)
+        assert any(len(axis) > 1 for axis in shown), plot.title
+        assert all(len(axis) == len(set(axis)) for axis in shown), (plot.title, shown)
+        assert not any("m" in label for axis in shown for label in axis), "half a row is no tick"
+
+
+def test_states_differ_in_shape_and_not_in_color_alone() -> None:
+    states = [(name, state, "") for name, state in zip(days(len(LOOKS)), LOOKS, strict=True)]
+    plot = calendar(states)
+    assert_drawn(plot)
+    marks = plot.spec["layer"][0]["encoding"]
+    assert len(set(marks["shape"]["scale"]["range"])) == len(LOOKS)
+    assert marks["shape"]["scale"]["domain"] == marks["color"]["scale"]["domain"] == list(LOOKS)
+    [points] = [layer for layer in trend(MEASURE, [Measured("a", 1.0)]).spec["layer"] if "encoding" in layer]
+    assert len(set(points["encoding"]["shape"]["scale"]["range"])) == len(
+        points["encoding"]["shape"]["scale"]["domain"]
+    )
+    profile = {"kind": "ratio", "count": 4, "bins": {"7": 1, "9": 3}}
+    lines = distribution("a", "b", dict.fromkeys(("this snapshot", "previous", "trailing"), profile)).spec["encoding"]
+    assert len({str(dash) for dash in lines["strokeDash"]["scale"]["range"]}) == 3
+
+
+def test_a_calendar_has_dates_at_its_top_and_beside_its_marks() -> None:
+    short, long = (calendar([(name, "published", "") for name in days(count)]) for count in (20, 400))
+    drawn = vl_convert.vegalite_to_svg(short.spec, vl_version="6.1")
+    assert re.findall(r">((?:Dec|Jan) ?\d+)<", drawn.replace("  ", " "))
+    assert ">20<" in drawn
+    assert len(long.spec["layer"]) == 1, "there is no room for the day of the month"
+    named = calendar([("CC-MAIN-2026-45", "published", "")])
+    assert "CC-MAIN-2026-45</text>" in vl_convert.vegalite_to_svg(named.spec, vl_version="6.1")
 
 
 def test_distributions_are_shares_of_each_snapshot() -> None:

@@ -1,4 +1,4 @@
-"""Plots a calendar of snapshots: a cell a day, in the color of its state."""
+"""Plots a calendar of snapshots: a mark a day, whose color and shape are its state."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
@@ -14,25 +14,42 @@ WEEKS = 54
 CELL = 15
 """Pixels of a cell."""
 
-GAP = {"paddingInner": 0.14, "paddingOuter": 0.07}
-"""Shares of a cell between two."""
+DATED, DATED_WEEKS = 34, 26
+"""Pixels of a cell that has the day of the month beside its mark, and up to how many weeks cells are that wide."""
 
-COLORS = {
-    "published": "--good",
-    "approved": "--plot-6",
-    "partial": "--part",
-    "stale": "--warn",
-    "awaiting": "--await",
-    "refused": "--bad",
-    "failed": "--plot-2",
-    "retracted": "--odd",
-    "running": "--plot-1",
-    "waiting": "--plot-3",
-    "queued": "--plot-5",
-    "unfinished": "--brand",
-    "landed": "--idle",
+NAMED = 20
+"""Snapshots up to which a row of them has their names."""
+
+SIZE = 110
+"""Square pixels of a mark."""
+
+GAP = {"type": "band", "paddingInner": 0.14, "paddingOuter": 0.07}
+"""Cells, with shares of one between two."""
+
+_X = "M-0.7,-1L0,-0.3L0.7,-1L1,-0.7L0.3,0L1,0.7L0.7,1L0,0.3L-0.7,1L-1,0.7L-0.3,0L-1,-0.7Z"
+_RING = "M0,-1A1,1 0 0 1 0,1A1,1 0 0 1 0,-1M0,-0.5A0.5,0.5 0 0 0 0,0.5A0.5,0.5 0 0 0 0,-0.5"
+_HALF = "M-1,-1L1,-1L-1,1Z"
+_BAR = "M-1,-0.35L1,-0.35L1,0.35L-1,0.35Z"
+_FRAME = "M-1,-1L1,-1L1,1L-1,1ZM-0.5,-0.5L-0.5,0.5L0.5,0.5L0.5,-0.5Z"
+
+LOOKS = {
+    "published": ("--good", "square"),
+    "approved": ("--plot-6", "diamond"),
+    "partial": ("--part", _HALF),
+    "stale": ("--warn", "triangle-down"),
+    "awaiting": ("--await", "triangle-up"),
+    "refused": ("--bad", _X),
+    "failed": ("--plot-2", "cross"),
+    "retracted": ("--odd", _BAR),
+    "running": ("--plot-1", "circle"),
+    "waiting": ("--plot-3", "triangle-left"),
+    "queued": ("--plot-5", "triangle-right"),
+    "unfinished": ("--brand", _FRAME),
+    "landed": ("--idle", _RING),
 }
-"""The color of each state; in the legend are those that occur."""
+"""The color and the shape of each state; in the legend are those that occur."""
+
+COLORS = {state: color for state, (color, _) in LOOKS.items()}
 
 
 def calendar(states: Sequence[tuple[str, str, str]]) -> Plot:
@@ -57,7 +74,8 @@ def _days(states: Sequence[tuple[str, str, str]]) -> list[dict[str, Any]]:
     for entry in states:
         day = date.fromisoformat(entry[0])
         if last - _monday(day) < timedelta(weeks=WEEKS):
-            cells.append(_cell(entry, {"week": _monday(day).isoformat(), "day": DAYS[day.weekday()]}))
+            place = {"week": _monday(day).isoformat(), "day": DAYS[day.weekday()], "date": str(day.day)}
+            cells.append(_cell(entry, place))
     return cells
 
 
@@ -72,27 +90,45 @@ def _weeks(cells: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _calendar_spec(cells: Sequence[Mapping[str, Any]]) -> Spec:
-    month = "utcdate(toDate(datum.value)) <= 7 ? utcFormat(toDate(datum.value), '%b') : ''"
-    axis = {"labelExpr": month, "labelAngle": 0, "orient": "top", "labelAlign": "left", "labelOverlap": False}
-    bare = {"title": None, "axis": {"domain": False, "ticks": False, **axis}}
-    days = {"domain": False, "ticks": False, "values": ["Mon", "Wed", "Fri"]}
-    encoding = {
-        "x": {"field": "week", "type": "ordinal", "scale": {"domain": _weeks(cells), **GAP}, **bare},
+    weeks = _weeks(cells)
+    is_dated = len(weeks) <= DATED_WEEKS
+    axis = {"labelExpr": "utcFormat(toDate(datum.value), '%b %e')", "labelAngle": 0, "orient": "top"}
+    axis |= {"labelAlign": "left", "labelOverlap": "greedy", "labelOffset": -(DATED if is_dated else CELL) / 2}
+    bare = {"title": None, "axis": {"domain": False, "ticks": False, "grid": False, **axis}}
+    days = {"domain": False, "ticks": False, "grid": False, "values": DAYS if is_dated else ["Mon", "Wed", "Fri"]}
+    place = {
+        "x": {"field": "week", "type": "ordinal", "scale": {"domain": weeks, **GAP}, **bare},
         "y": {"field": "day", "type": "ordinal", "scale": {"domain": list(DAYS), **GAP}, "title": None, "axis": days},
     }
-    return _spec(cells, encoding) | {"height": {"step": CELL}}
+    size = {"width": {"step": DATED if is_dated else CELL}, "height": {"step": CELL + 5 if is_dated else CELL}}
+    marks = _marks(cells, place, offset=-DATED / 4 if is_dated else 0)
+    return base_spec(cells) | size | {"layer": [marks, *([_dates(place)] if is_dated else [])]}
+
+
+def _dates(place: Spec) -> Spec:
+    """Return the layer that has the day of the month beside each mark."""
+    mark = {"type": "text", "align": "left", "dx": 2, "fontSize": 11, "color": "--text", "aria": False}
+    return {"mark": mark, "encoding": {**place, "text": {"field": "date", "type": "nominal"}}}
 
 
 def _row_spec(cells: Sequence[Mapping[str, Any]]) -> Spec:
-    return _spec(cells, {"x": {"field": "at", "type": "ordinal", "axis": None, "scale": GAP}}) | {"height": CELL}
+    is_named = len(cells) <= NAMED
+    axis = {"labelAngle": -35, "labelLimit": 160, "domain": False, "ticks": False, "grid": False} if is_named else None
+    x = {"field": "snapshot" if is_named else "at", "type": "ordinal", "sort": None, "title": None, "axis": axis}
+    size = {"width": {"step": DATED if is_named else CELL}, "height": CELL}
+    return base_spec(cells) | size | _marks(cells, {"x": {**x, "scale": GAP}})
 
 
-def _spec(cells: Sequence[Mapping[str, Any]], encoding: Spec) -> Spec:
-    known = [state for state in COLORS if any(cell["state"] == state for cell in cells)]
-    scale = {"domain": known, "range": [COLORS[state] for state in known]}
-    color = {"field": "state", "type": "nominal", "scale": scale, "legend": {"title": None, "orient": "bottom"}}
+def _marks(cells: Sequence[Mapping[str, Any]], place: Spec, offset: float = 0) -> Spec:
+    """Return the layer with a mark for each snapshot, `offset` pixels from the middle of its cell."""
+    known = [state for state in LOOKS if any(cell["state"] == state for cell in cells)]
+    legend = {"title": None, "orient": "bottom", "symbolSize": SIZE, "columns": len(known)}
+    state = {"field": "state", "type": "nominal", "legend": legend}
+    looks = {
+        name: {**state, "scale": {"domain": known, "range": [LOOKS[state][at] for state in known]}}
+        for at, name in enumerate(("color", "shape"))
+    }
     tooltip = [{"field": "snapshot", "type": "nominal"}, {"field": "state", "type": "nominal"}]
     link = {"field": "url", "type": "nominal"}
-    mark = {"type": "rect", "cornerRadius": 2, "cursor": "pointer"}
-    step = {"width": {"step": CELL}, "mark": mark}
-    return base_spec(cells) | step | {"encoding": {**encoding, "color": color, "tooltip": tooltip, "href": link}}
+    mark = {"type": "point", "filled": True, "opacity": 1, "size": SIZE, "cursor": "pointer", "xOffset": offset}
+    return {"mark": mark, "encoding": {**place, **looks, "tooltip": tooltip, "href": link}}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from pipeline_tasks.publish.plots.plot import Plot, Row, Spec, base_spec
+from pipeline_tasks.publish.plots.plot import Plot, Row, Spec, base_spec, count_axis
 
 SERIES = {"now": "--plot-3", "then": "--plot-1"}
 """The color of each side."""
@@ -56,7 +56,12 @@ def _rows(name: str, sides: Iterable[str], counts: Counts) -> Iterator[Row]:
 def _spec(rows: list[Row], names: list[str], colors: Mapping[str, str]) -> Spec:
     y = {"field": "name", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 240, "ticks": False}}
     offset = {"field": "series", "type": "nominal", "sort": list(colors)}
-    x = {"field": "rows", "type": "quantitative", "title": "rows", "axis": {"tickCount": 5, "format": "~s"}}
+    x = {
+        "field": "rows",
+        "type": "quantitative",
+        "title": "rows",
+        "axis": count_axis(max(row["rows"] for row in rows), 5),
+    }
     scale = {"domain": list(colors), "range": list(colors.values())}
     color = {"field": "series", "type": "nominal", "scale": scale, "legend": {"title": None, "orient": "top"}}
     tooltip: list[Spec] = [{"field": name, "type": "nominal"} for name in ("name", "series")]

@@ -40,6 +40,7 @@ _AXIS = {
     "gridColor": COLORS["--grid"],
     "domainColor": COLORS["--grid"],
     "tickColor": COLORS["--grid"],
+    "labelSeparation": 8,
 }
 CONFIG: Mapping[str, Any] = {
     "background": COLORS["--page"],

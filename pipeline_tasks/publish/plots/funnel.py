@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pipeline_tasks.publish.plots.plot import Plot, Row, Spec, base_spec
+from pipeline_tasks.publish.plots.plot import Plot, Row, Spec, base_spec, count_axis
 
 ROW = 22
 """Pixels of a stage."""
@@ -44,7 +44,7 @@ def _rows(step: Mapping[str, Any], first: int) -> Iterator[Row]:
 
 def _layers(stages: Sequence[str], first: int) -> list[Spec]:
     y = {"field": "stage", "type": "ordinal", "sort": list(stages), "title": None, "axis": {"ticks": False}}
-    axis = {"tickCount": 6, "format": "~s" if first >= MANY else ",d"}
+    axis = count_axis(first, 5, short=first >= MANY)
     x = {
         "field": "rows",
         "type": "quantitative",

@@ -7,6 +7,7 @@ spec puts the colors of its theme there.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from math import floor, log10, sqrt
 from typing import Any
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -38,6 +39,37 @@ def is_date(name: str) -> bool:
         return date.fromisoformat(name).isoformat() == name
     except ValueError:
         return False
+
+
+# --- Axes -----------------------------------------------------------------------------------------------------------
+
+
+def tick_decimals(values: Iterable[float], ticks: int, *, least: float | None = None) -> int:
+    """Return the decimals that the labels of about so many ticks need, so that no two of them read the same.
+
+    The axis goes from the smallest of `values`, or from `least`, to the largest. The step is d3's: 1, 2 or 5 times a
+    power of ten.
+    """
+    known = list(values)
+    low, high = min([*known, *([] if least is None else [least])], default=0.0), max(known, default=0.0)
+    wanted = (high - low) / ticks or abs(high) / ticks
+    if not wanted:
+        return 0
+    power = floor(log10(wanted))
+    rest = wanted / 10.0**power
+    step = 10 if rest >= sqrt(50) else 5 if rest >= sqrt(10) else 2 if rest >= sqrt(2) else 1
+    return max(0, -(power + (step == 10)))  # noqa: PLR2004 -- the step of d3 that is the next power
+
+
+def share_axis(shares: Iterable[float], ticks: int, *, least: float | None = 0.0) -> Spec:
+    """Return an axis of shares in percent."""
+    decimals = tick_decimals((100 * share for share in shares), ticks, least=None if least is None else 100 * least)
+    return {"format": f".{decimals}%", "tickCount": ticks}
+
+
+def count_axis(most: float, ticks: int, *, short: bool = True) -> Spec:
+    """Return an axis of counts up to `most`, without ticks between two whole numbers; `short` ones are in thousands."""
+    return {"format": "~s" if short else ",d", "tickCount": max(1, min(ticks, round(most)))}
 
 
 FEW = 14

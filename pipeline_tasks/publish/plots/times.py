@@ -84,4 +84,4 @@ def _stage_axis(stages: Sequence[str]) -> Spec:
 
 
 def _seconds_axis() -> Spec:
-    return {"field": "seconds", "type": "quantitative", "title": "seconds", "axis": {"tickCount": 6}}
+    return {"field": "seconds", "type": "quantitative", "title": "seconds", "axis": {"tickCount": 5}}

@@ -1,12 +1,22 @@
-"""Plots a number over snapshots: a line, and a point per snapshot in the color of its gates' outcome."""
+"""Plots a number over snapshots: a line, and a point per snapshot in color and shape of its gates' outcome."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from pipeline_tasks.publish.plots.plot import Plot, Spec, base_spec, snapshot_axis
+from pipeline_tasks.publish.plots.plot import Plot, Spec, base_spec, snapshot_axis, tick_decimals
 
 OUTCOMES = {"pass": "--good", "warn": "--warn", "refuse": "--bad", "not judged": "--plot-3"}
 """The color of each outcome."""
+
+SHAPES = {"pass": "circle", "warn": "triangle-up", "refuse": "cross", "not judged": "square"}
+"""The shape of each outcome, which is seen without its color."""
+
+TICKS = 4
+"""Ticks that an axis has, about."""
+
+FORMATS = {"share": (100.0, ".{}%"), "dollars": (1.0, "$,.{}f"), "number": (1.0, ",.{}f")}
+"""What each unit is multiplied by on its axis, and its format (d3's), which the decimals of the ticks are put into."""
 
 MANY = 90
 """Snapshots from which on points are small."""
@@ -23,10 +33,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What is plotted: its title, the format of its axis (d3's) and of its table (Python's), and what it means."""
+    """What is plotted: its title, its unit, the format of its table (Python's), and what it means."""
 
     title: str
-    axis: str
+    unit: Literal["share", "dollars", "number"]
     text: str
     note: str = ""
 
@@ -42,12 +52,19 @@ def trend(measure: Measure, measured: Sequence[Measured]) -> Plot:
 
 
 def _encoding(measure: Measure, measured: Sequence[Measured]) -> Spec:
-    axis = {"format": measure.axis, "tickCount": 4}
+    factor, written = FORMATS[measure.unit]
+    decimals = tick_decimals((factor * point.value for point in measured), TICKS)
+    axis = {"format": written.format(decimals), "tickCount": TICKS}
     scale = {"zero": False, "nice": True}
     value = {"field": "value", "type": "quantitative", "title": None, "scale": scale, "axis": axis}
     tooltip: list[Spec] = [
         {"field": "snapshot", "type": "nominal"},
-        {"field": "value", "type": "quantitative", "format": measure.axis, "title": measure.title.lower()},
+        {
+            "field": "value",
+            "type": "quantitative",
+            "format": written.format(decimals + 1),
+            "title": measure.title.lower(),
+        },
         {"field": "gates", "type": "nominal"},
     ]
     return {"x": snapshot_axis([point.snapshot for point in measured]), "y": value, "tooltip": tooltip}
@@ -56,5 +73,7 @@ def _encoding(measure: Measure, measured: Sequence[Measured]) -> Spec:
 def _layers(count: int) -> list[Spec]:
     scale = {"domain": list(OUTCOMES), "range": list(OUTCOMES.values())}
     color = {"field": "gates", "type": "nominal", "scale": scale, "legend": None}
-    point = {"type": "point", "filled": True, "opacity": 1, "size": 16 if count > MANY else 45}
-    return [{"mark": {"type": "line", "strokeWidth": 1.5}}, {"mark": point, "encoding": {"color": color}}]
+    shape = {**color, "scale": {"domain": list(SHAPES), "range": list(SHAPES.values())}}
+    point = {"type": "point", "filled": True, "opacity": 1, "size": 24 if count > MANY else 55}
+    encoding = {"color": color, "shape": shape}
+    return [{"mark": {"type": "line", "strokeWidth": 1.5}}, {"mark": point, "encoding": encoding}]

@@ -55,7 +55,7 @@ function configOfTheme() {
   const font = getComputedStyle(document.body).fontFamily;
   return {
     background: null, font, padding: 2, view: { stroke: null },
-    axis: { labelColor: quiet, titleColor: quiet, titleFontWeight: 500, gridColor: grid, domainColor: grid, tickColor: grid, labelFontSize: 11, titleFontSize: 11 },
+    axis: { labelColor: quiet, titleColor: quiet, titleFontWeight: 500, gridColor: grid, domainColor: grid, tickColor: grid, labelFontSize: 11, titleFontSize: 11, labelSeparation: 8 },
     legend: { labelColor: text, titleColor: quiet, labelFontSize: 11, titleFontSize: 11, symbolType: "square" },
     header: { labelColor: text, titleColor: quiet },
     text: { color: text },
@@ -77,8 +77,13 @@ async function draw(place) {
   }
 }
 
-function drawAll() {
-  document.querySelectorAll("[data-spec]").forEach(draw);
+/* What is folded has no width yet: it is drawn as its part opens. */
+function drawAll(within) {
+  within.querySelectorAll("[data-spec]").forEach((place) => { if (!place.closest("details:not([open])")) draw(place); });
+}
+
+function drawOpened(event) {
+  if (event.target.open) drawAll(event.target);
 }
 
 /* The library is loaded by pages that have a plot alone. */
@@ -87,8 +92,9 @@ function loadPlots() {
   const library = document.createElement("script");
   library.src = document.querySelector("script[data-vega]").dataset.vega;
   library.addEventListener("load", () => {
-    drawAll();
-    new MutationObserver(drawAll).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    drawAll(document);
+    document.querySelectorAll("details.fold").forEach((part) => part.addEventListener("toggle", drawOpened));
+    new MutationObserver(() => drawAll(document)).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   });
   document.head.append(library);
 }
