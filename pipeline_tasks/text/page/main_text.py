@@ -100,10 +100,9 @@ def _resiliparse() -> tuple[Callable[[str], Any], Callable[..., str]]:
 def _first_look(tree: Any, output: Output, structure: str = "") -> tuple[str, bool]:  # noqa: ANN401
     """Return the main text without marked boilerplate, and whether the page is published."""
     published, skipped = is_published(tree), list(MARKED)
-    if published:
+    if prepare(tree, published=published) == 1 and published:
         skipped.append(HEADING)
     _, extract_plain_text = _resiliparse()
-    prepare(tree, published=published)
     text = extract_plain_text(
         tree, preserve_formatting=True, main_content=True, alt_texts=False, comments=False, skip_elements=skipped
     )

@@ -18,6 +18,9 @@ SHORT = 16
 NEAR = 400
 """Word characters in which a short line is looked for."""
 
+BLOB = 200
+"""Characters from which on a line that no laid-out line has may be a whole page, which its library took as it is."""
+
 _NO_WORD = re.compile(r"[\W_]+")
 _PART = re.compile(rf"{STRUCTURE}|\s*(?:- |\d+\. |\|)|\s{{2}}|.*\t")
 _GAP = 1500  # characters of structure between two chosen lines that are kept
@@ -47,6 +50,10 @@ def merge(chosen: str, laid: str) -> str:
     out, done, last = list[str](), [False] * len(lines), -1
     for match in matches:
         rows = range(match.first, match.last + 1) if match.first >= 0 else ()
+        if not rows and len(match.line) >= BLOB and (within := _within(match.line, keys)):
+            out += [line for row, line in enumerate(lines) if not keys[row] or row in within]
+            done, last = [is_done or row in within for row, is_done in enumerate(done)], max(within)
+            continue
         if not rows or not all(is_kept[row] for row in rows if keys[row]):
             out.append(match.line)
             continue
@@ -58,6 +65,17 @@ def merge(chosen: str, laid: str) -> str:
                 done[row] = True
         last = max(last, match.last)
     return "\n".join(out).replace(STRUCTURE, "")
+
+
+def _within(blob: str, keys: list[str]) -> set[int]:
+    """Return the laid-out lines that make up half of a line without layout, in their order; none if they are less."""
+    key, at, rows, chars = _NO_WORD.sub("", blob), 0, set[int](), 0
+    for row, part in enumerate(keys):
+        found = key.find(part, at) if part else -1
+        if found >= 0:
+            at, chars = found + len(part), chars + len(part)
+            rows.add(row)
+    return rows if 2 * chars >= len(key) else set()
 
 
 def _between(lines: list[str], done: list[bool]) -> list[str]:

@@ -10,6 +10,7 @@ _SHALLOW = "body > ul, body > * > ul, body > * > * > ul"
 _LINKED = ":is(p + ul, p + div > ul, dd > ul):has(a)"
 _FIGURES = "figure:has(pre, table)"
 _NAMED = ":is(h2, h3, h4, h5, h6, dt, dd, li, a, span, code, pre, table, tr, td, th, p)[id]"
+_LOOKED_AT = f"h1, {_FIGURES}, {_NAMED}, {_LINKED}, {_SHALLOW}"  # at once: each search goes through the whole tree
 
 _DILUTE = 4
 """Characters beside links for each one in a link, with which the library takes no list for navigation."""
@@ -18,18 +19,26 @@ _TEXT = 12
 """Characters beside its links that an item of a list of content has, on average."""
 
 
-def prepare(tree: Any, *, published: bool) -> None:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
-    """Change a tree so that its content is taken for content; a `published` page also announces links to others."""
-    body = tree.body
-    if body is None:
-        return
-    for figure in body.query_selector_all(_FIGURES).values():
-        _replace(tree, figure)
-    for linked in body.query_selector_all(_LINKED).values():
-        _dilute(tree, linked, published=published)
-    for named in body.query_selector_all(_NAMED).values():
-        named.delattr("id")
-    _sink(tree)
+def prepare(tree: Any, *, published: bool) -> int:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
+    """Change a tree so that its content is taken for content; return how many headings of the first level it has.
+
+    A `published` page also announces links to others.
+    """
+    headings = 0
+    for node in tree.body.query_selector_all(_LOOKED_AT).values() if tree.body is not None else ():
+        tag = node.tag
+        if tag == "h1":
+            headings += 1
+        elif tag == "figure":
+            _replace(tree, node)
+        elif tag == "ul":
+            if node.matches(_LINKED):
+                _dilute(tree, node, published=published)
+            if node.matches(_SHALLOW):
+                _sink(tree, node)
+        else:
+            node.delattr("id")
+    return headings
 
 
 def _replace(tree: Any, figure: Any) -> None:  # noqa: ANN401
@@ -63,14 +72,13 @@ def _is_announced(linked: Any) -> bool:  # noqa: ANN401
     return before is not None and before.text.rstrip().endswith((":", "\uff1a"))
 
 
-def _sink(tree: Any) -> None:  # noqa: ANN401
-    """Put three elements around each list near the top of a page.
+def _sink(tree: Any, shallow: Any) -> None:  # noqa: ANN401
+    """Put three elements around a list near the top of a page.
 
     Resiliparse takes a list at most three elements below the root for navigation. Of 189 pages of a crawl with such
     lists it was wrong in 185; what is navigation, a page mostly marks.
     """
-    for shallow in tree.body.query_selector_all(_SHALLOW).values():
-        around = [tree.create_element("div") for _ in range(_SUNK)]
-        shallow.parent.insert_before(around[0], shallow)
-        for outer, inner in pairwise([*around, shallow]):
-            outer.append_child(inner)
+    around = [tree.create_element("div") for _ in range(_SUNK)]
+    shallow.parent.insert_before(around[0], shallow)
+    for outer, inner in pairwise([*around, shallow]):
+        outer.append_child(inner)
