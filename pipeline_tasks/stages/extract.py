@@ -32,7 +32,7 @@ EXTRACTED = pa.schema(
 
 _ERRORS = {"charset": "error:charset", "crash": "error:extractor_crash"}
 
-_DOUBTED = "trafilatura"  # extracts what the first look of `auto` doubts
+_DOUBTED, _AGAIN = "trafilatura", "auto_again"  # extracts what `auto` doubts, and the method that lays its text out
 
 LOST = 20
 """A text is too little if it has less than 1 / LOST of the visible characters of its page outside of links, or less
@@ -51,9 +51,12 @@ class Params:
     """How text is extracted.
 
     `method` is one of `METHODS`. `auto` takes resiliparse without what a page marks as boilerplate, and trafilatura
-    where that looks like more or less than the main text of a published page. The methods of `fallback` are tried, in
-    order, where the text so far is too little (see `LOST`) or there is none (too slow, died), and used where theirs is
-    longer; column `extractor` names the library that extracted the text (`plain` for pages that are no HTML). Texts
+    where that looks like more or less than the main text of a published page. Both keep the layout of the page: an item
+    of a list is a line with a marker, a row of a table a line with tabs, and code stays as it is. `output: markdown`
+    marks headings by `#`, fences code and rules tables, by each method, without links or emphasis. The methods of
+    `fallback` are tried, in order, where the text so far is too little (see `LOST`) or there is none (too slow, died),
+    and used where theirs is longer; column `extractor` names the library that extracted the text (`plain` for pages
+    that are no HTML). Texts
     still shorter than `min_chars` are rejected. `repair` undoes mojibake by ftfy, line by line, where a text shows it;
     `repaired` counts those lines. `invisible: keep` leaves soft hyphens and zero-width spaces inside words, which split
     them for all that follows. `language` names jusText's stop words for pages that do not declare their language;
@@ -62,6 +65,7 @@ class Params:
     """
 
     method: str = "auto"
+    output: Literal["plain", "markdown"] = "plain"
     fallback: tuple[str, ...] = ("trafilatura", "justext")
     language: str = "English"
     min_chars: Count = 100
@@ -87,7 +91,7 @@ def extract_pages(pages: Batches, *, params: Params) -> Batches:
     from pipeline_tasks.text.urls.takedown import evidence, read_list
 
     taken = read_list(params.taken_down)
-    with borrow_sandbox(Limits(params.language, params.seconds, params.memory)) as sandbox:
+    with borrow_sandbox(Limits(params.language, params.seconds, params.memory, params.output)) as sandbox:
         for batch in pages:
             documents = _documents(batch, sandbox, params)
             yield _without(documents, evidence(taken, ids=documents["id"]))
@@ -158,7 +162,7 @@ def _best(batch: pa.RecordBatch, sandbox: Any, params: Params) -> _Texts:  # noq
     best = _texts(_first_results(batch["text"], pages, sandbox, params.method), sandbox, params)
     doubtful = [row for row in unread if best.results[row].doubtful]
     if doubtful:
-        other = _retried(_DOUBTED, doubtful, pages, sandbox, params)
+        other = _retried(_AGAIN, doubtful, pages, sandbox, params)
         sound = [
             pick
             for pick, row in enumerate(doubtful)
@@ -170,7 +174,8 @@ def _best(batch: pa.RecordBatch, sandbox: Any, params: Params) -> _Texts:  # noq
     for method in methods:
         tried = doubtful if method == _DOUBTED else ()
         retried = [row for row in visible if row not in tried and _is_lost(best, row, visible[row], params)]
-        other = _retried(method, retried, pages, sandbox, params)
+        laid_out = _AGAIN if params.method == "auto" and method == _DOUBTED else method
+        other = _retried(laid_out, retried, pages, sandbox, params)
         longer = [pick for pick, row in enumerate(retried) if other.chars[pick] > best.chars[row]]
         best.replace([retried[pick] for pick in longer], other, longer)
     return best
@@ -367,7 +372,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=7,
+    version=8,
     splits=True,
     engine="spark",
     profiled=("chars", "extractor", "repaired"),

@@ -209,8 +209,19 @@ def test_auto_gives_its_first_look_or_the_text_of_trafilatura() -> None:
     assert auto[0]["text"].startswith("Part 0. The river")
     assert auto[2]["text"].startswith("The mill\n")
     alone = extracted(pages, method="trafilatura")
-    assert auto[1] == alone[1]
+    assert (auto[1]["id"], auto[1]["text"].split()) == (alone[1]["id"], alone[1]["text"].split())
     assert extracted(pages, 1) == auto
+
+
+def test_markdown_is_an_output_of_first_look_and_second() -> None:
+    table = "<h2>Tides</h2><table><tr><th>High</th><th>Low</th></tr><tr><td>3 m</td><td>1 m</td></tr></table>"
+    pages = [page(html.replace("<p>Part 4", f"{table}<p>Part 4")) for html in (CLEAN, RAGGED)]
+    markdown = extracted(pages, output="markdown")
+    assert [row["extractor"] for row in markdown] == ["resiliparse", "trafilatura"]
+    for row in markdown:
+        assert "\n\n## Tides\n\n| High | Low |\n| --- | --- |\n| 3 m | 1 m |\n\nPart 4" in row["text"]
+    for row in extracted(pages):
+        assert "\n\nTides\n\nHigh\tLow\n3 m\t1 m\n\nPart 4" in row["text"]
 
 
 def test_a_doubted_page_that_hangs_trafilatura_keeps_its_first_look() -> None:

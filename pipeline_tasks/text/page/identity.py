@@ -7,11 +7,10 @@ import numpy as np
 import pyarrow as pa
 from xxhash import xxh3_128_hexdigest
 
-from pipeline_tasks.text.base.ascii import NEWLINE, SPACE
+from pipeline_tasks.text.base.ascii import NEWLINE, SPACE, TAB
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import copy
-from pipeline_tasks.text.base.newlines import line_end
 
 _STRIDE = 32  # bytes that are compared at once in vector registers
 
@@ -36,36 +35,45 @@ def identities(texts: pa.Array) -> list[str]:
 
 @compiled
 def _flatten(offsets, data, out, ends):
-    """Write the lines of each text to `out`, one space between them and no indentation, and where it ends there."""
+    """Write the words of each text to `out`, one space between them, and where it ends there."""
     to = 0
     for row in range(len(ends) - 1):
         at, end, first = offsets[row], offsets[row + 1], to
         while True:
-            while at < end and (data[at] == SPACE or data[at] == NEWLINE):
+            while at < end and _is_white(data[at]):
                 at += 1
             if at == end:
                 break
             if to > first:
                 out[to] = SPACE
                 to += 1
-            stop = _next_newline(data, at, end)
+            stop = _next_gap(data, at, end)
             copy(data, at, stop - at, out, to)
             to, at = to + stop - at, stop
         ends[row + 1] = to
 
 
 @inlined
-def _next_newline(data, at, end):
-    """Return where the next newline is, or the end."""
-    while at + _STRIDE <= end and not _has_newline(data[at : at + _STRIDE]):
-        at += _STRIDE
-    return line_end(data, at, end)
+def _is_white(byte):
+    return byte in (SPACE, NEWLINE, TAB)
 
 
 @inlined
-def _has_newline(part):
-    """Return whether one of `_STRIDE` bytes is a newline."""
-    has_newline = False
+def _next_gap(data, at, end):
+    """Return where the next white space is that is no single space, or the end."""
+    while at + _STRIDE < end and not _has_gap(data[at : at + _STRIDE], data[at + 1 : at + 1 + _STRIDE]):
+        at += _STRIDE
+    while at < end:
+        if _is_white(data[at]) and (data[at] != SPACE or at + 1 == end or _is_white(data[at + 1])):
+            return at
+        at += 1
+    return at
+
+
+@inlined
+def _has_gap(part, behind):
+    """Return whether one of `_STRIDE` bytes is white space that is no single space; `behind` is a byte further."""
+    has_gap = False
     for at in range(_STRIDE):
-        has_newline |= part[at] == NEWLINE
-    return has_newline
+        has_gap |= (part[at] == NEWLINE) | (part[at] == TAB) | ((part[at] == SPACE) & (behind[at] == SPACE))
+    return has_gap

@@ -4,21 +4,25 @@ import importlib
 import re
 from collections.abc import Callable
 from functools import cache
-from itertools import pairwise
 from typing import Any, NamedTuple
 
+from pipeline_tasks.text.page.boilerplate import HEADING, MARKED, is_doubtful, is_published
+from pipeline_tasks.text.page.layout import Output, lay_out
+from pipeline_tasks.text.page.marks import mark
+from pipeline_tasks.text.page.merging import STRUCTURE, merge
 from pipeline_tasks.text.page.metadata import PageMetadata, read_metadata
+from pipeline_tasks.text.page.misjudged import prepare
 
-AUTO = "auto"
-METHODS = (AUTO, "resiliparse", "trafilatura", "justext")
+AUTO, AUTO_AGAIN = "auto", "auto_again"
+METHODS = (AUTO, AUTO_AGAIN, "resiliparse", "trafilatura", "justext")
 LXML_DEPTH = 250  # lxml silently drops what is deeper, unless huge trees are allowed
-_SUNK = 3  # elements above a list, from which on it is deep enough
-_SHALLOW = "body > ul, body > * > ul, body > * > * > ul"
 DEEPEST = 2000  # huge lxml trees end here too, and resiliparse's search for the main part is quadratic in depth
+_BLANKS = re.compile(r"(?<=\S)(?:[ \t]{2,}|\t)(?=\S)")  # source text that a library has not collapsed
 _RESILIPARSE = ("resiliparse.extract.html2text", "resiliparse.parse.html")
 _NEEDS = {
     AUTO: _RESILIPARSE,
     "resiliparse": _RESILIPARSE,
+    AUTO_AGAIN: (*_RESILIPARSE, "trafilatura", "lxml.html"),
     "trafilatura": (*_RESILIPARSE, "trafilatura", "lxml.html"),
     "justext": (*_RESILIPARSE, "justext", "lxml.html"),
     "repair": ("ftfy",),
@@ -55,27 +59,33 @@ def load(method: str) -> None:
         importlib.import_module(name)
 
 
-def main_text(html: str, method: str, language: str = "English", *, depth: int = 0, bits: int = 0) -> Main:
+def main_text(
+    html: str, method: str, language: str = "English", *, output: Output = "plain", depth: int = 0, bits: int = 0
+) -> Main:
     """Extract by `method`; a page nested deeper than any extractor allows gives all of its visible text.
 
-    `auto` is resiliparse without the boilerplate that a page marks. `language` names jusText's stop words where the
-    page does not name its language; `depth` and `bits` are those of `tags.survey`. What extractors raise
-    passes through.
+    `auto` is resiliparse without the boilerplate that a page marks, laid out by `layout`; `auto_again` is what
+    trafilatura chooses, in that layout. The other methods give the text as their library does, with `output: markdown`
+    in the layout as well. `language` names jusText's stop words where the page does not name its language; `depth` and
+    `bits` are those of `tags.survey`. What extractors raise passes through.
     """
     parse, extract_plain_text = _resiliparse()
-    tree = parse(html)
+    is_laid_out = method in (AUTO, AUTO_AGAIN) or output != "plain"
+    tree = parse(mark(html, headings=method == AUTO_AGAIN or output == "markdown") if is_laid_out else html)
     metadata = read_metadata(html, tree, bits)
-    doubtful = False
-    if method == AUTO and depth <= DEEPEST:
-        text, doubtful = _first_look(tree)
-    elif method == "trafilatura" and depth <= DEEPEST:
-        text = _by_trafilatura(html, depth)
-    elif method == "justext" and depth <= LXML_DEPTH:
+    is_deep = depth > (LXML_DEPTH if method == "justext" else DEEPEST)
+    if is_deep or method == "resiliparse":
+        text = extract_plain_text(tree, preserve_formatting=True, main_content=not is_deep, alt_texts=False)
+        return Main(lay_out(text, output) if is_laid_out else text, metadata)
+    if method == AUTO:
+        text, published = _first_look(tree, output)
+        return Main(text, metadata, published and is_doubtful(text))
+    if method == "justext":
         text = _by_justext(html, _STOP_WORDS.get((metadata.language or "").partition("-")[0], language))
     else:
-        main = method == "resiliparse" and depth <= DEEPEST
-        text = extract_plain_text(tree, preserve_formatting=True, main_content=main, alt_texts=False)
-    return Main(text, metadata, doubtful)
+        text = _by_trafilatura(html, depth)
+    text = _BLANKS.sub(" ", text)
+    return Main(merge(text, _first_look(tree, output, structure=STRUCTURE)[0]) if is_laid_out else text, metadata)
 
 
 @cache
@@ -87,33 +97,16 @@ def _resiliparse() -> tuple[Callable[[str], Any], Callable[..., str]]:
     return HTMLTree.parse, extract_plain_text
 
 
-def _first_look(tree: Any) -> tuple[str, bool]:  # noqa: ANN401
-    """Return the main text without marked boilerplate, and whether another method is likely to be better."""
-    from pipeline_tasks.text.page.boilerplate import HEADING, MARKED, is_doubtful, is_published
-
+def _first_look(tree: Any, output: Output, structure: str = "") -> tuple[str, bool]:  # noqa: ANN401
+    """Return the main text without marked boilerplate, and whether the page is published."""
     published, skipped = is_published(tree), list(MARKED)
-    if published:
+    if prepare(tree, published=published) == 1 and published:
         skipped.append(HEADING)
     _, extract_plain_text = _resiliparse()
-    _sink(tree)
     text = extract_plain_text(
         tree, preserve_formatting=True, main_content=True, alt_texts=False, comments=False, skip_elements=skipped
     )
-    return text, published and is_doubtful(text)
-
-
-def _sink(tree: Any) -> None:  # noqa: ANN401
-    """Put three elements around each list near the top of a page.
-
-    Resiliparse takes a list at most three elements below the root for navigation. Of 189 pages of a crawl with such
-    lists it was wrong in 185; what is navigation, a page mostly marks.
-    """
-    body = tree.body
-    for shallow in body.query_selector_all(_SHALLOW) if body is not None else ():
-        around = [tree.create_element("div") for _ in range(_SUNK)]
-        shallow.parent.insert_before(around[0], shallow)
-        for outer, inner in pairwise([*around, shallow]):
-            outer.append_child(inner)
+    return lay_out(text, output, structure=structure), published
 
 
 def _by_trafilatura(html: str, depth: int) -> str:

@@ -1,4 +1,4 @@
-"""Normalizes texts: NFC, no control characters, tidy blanks, line ends kept; a whole column at once."""
+"""Normalizes texts: NFC, no control characters, tidy blanks, layout kept; a whole column at once."""
 
 import re
 import unicodedata
@@ -38,6 +38,7 @@ _UNSEEN = (0xAD, 0x2060)  # soft hyphen and word joiner: places to break a line,
 _KIND, _RANK = 9, 0x1FE  # of the entry of a character: bits below its kind, bits of its combining class
 _OPEN, _BROKEN, _MARKED = 1, 2, 4  # bits of a text: NFC has to look at it; it is no UTF-8; it has too many marks
 _BITS = 3
+_LINE_ENDS = 3  # in a row that are kept: code has two empty lines between its functions
 
 
 class Normal(NamedTuple):
@@ -49,14 +50,16 @@ class Normal(NamedTuple):
 
 
 def normalize(texts: pa.Array, *, keeps_invisible: bool = False) -> Normal:
-    """Return each text of a string column in NFC without controls, blanks in a row as one space.
+    """Return each text of a string column in NFC without controls, blanks at the ends of lines and other blanks.
 
     Soft hyphens, word joiners and zero-width spaces are left out, as they split words that readers see whole; before
     letters of Southeast Asia, where words have no blanks between, a zero-width space stays. `keeps_invisible` leaves
     all of them in.
 
-    At most one empty line in a row is kept; indentation is kept (code and lists need it), as are all line
-    ends. A null is an empty text. Takes time and memory linear in the column.
+    Layout is kept (code, lists and tables need it): line ends, two empty lines in a row at most, spaces and tabs
+    wherever they are. Where other blanks are among them, a row of blanks is one space, or as many as it has in front
+    of a line. Methods of extraction leave one space where a page shows one. A null is an empty text. Takes time and
+    memory linear in the column.
     """
     offsets, data = views(texts)
     out, ends = np.empty(int(offsets[-1] - offsets[0]), np.uint8), np.zeros(len(offsets), np.int64)
@@ -122,7 +125,8 @@ def _tidy(offsets, data, index, flags, out, ends, facts):
 def _tidy_text(data, at, end, index, flags, out, to):
     """Write data[at:end] tidy to out[to:]; return (where it ends there, U+FFFD read, bits of the text)."""
     first = to
-    lines = blanks = 0  # what may still come before the next sign: line ends, then blanks
+    lines = blanks = since = 0  # what may still come before the next sign: line ends, then blanks, which are there
+    is_plain = True  # these blanks are spaces and tabs, with nothing else among them
     replaced = state = 0
     run, previous = 0, np.int64(0)  # marks in a row, combining class of the last
     while at < end:
@@ -133,16 +137,24 @@ def _tidy_text(data, at, end, index, flags, out, to):
             state |= _BROKEN
         replaced += kind == _REPLACED
         if kind == _SEPARATOR and not _is_southeast_asian(data, at + width, end):
+            is_plain = False
             at += width
             continue
         if 0 < kind < _REPLACED:  # white space and controls
-            at += _break_width(data, at, end, code, width)
-            blanks += kind == _BLANK
             if kind == _BREAK:
                 lines, blanks = lines + 1, 0
+            else:
+                since = since if blanks else at
+                is_plain = (is_plain or not blanks) and kind == _BLANK and width == 1
+                blanks += kind == _BLANK
+            at += _break_width(data, at, end, code, width)
             continue
         if lines or blanks:  # a sign behind a gap
-            to = _write_gap(out, to, lines, blanks, to == first)
+            to = _write_lines(out, to, lines, to == first)
+            is_front = lines > 0 or to == first
+            if is_plain:
+                copy(data, since, blanks, out, to)
+            to = to + blanks if is_plain else _write_spaces(out, to, blanks if is_front else min(blanks, 1))
             lines = blanks = 0
             run, previous = 0, np.int64(0)
         rank = (known & _RANK) >> 1
@@ -172,15 +184,20 @@ def _break_width(data, at, end, code, width):
 
 
 @inlined
-def _write_gap(out, to, lines, blanks, is_first):
-    """Write the white space before a sign: two line ends at most, then blanks, one unless they indent a line."""
-    lines = 0 if is_first else min(lines, 2)
-    blanks = blanks if lines or is_first else 1
+def _write_lines(out, to, lines, is_first):
+    """Write the line ends before a sign; return where they end."""
+    lines = 0 if is_first else min(lines, _LINE_ENDS)
     for at in range(to, to + lines):
         out[at] = NEWLINE
-    for at in range(to + lines, to + lines + blanks):
+    return to + lines
+
+
+@inlined
+def _write_spaces(out, to, spaces):
+    """Write spaces; return where they end."""
+    for at in range(to, to + spaces):
         out[at] = SPACE
-    return to + lines + blanks
+    return to + spaces
 
 
 @inlined

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from pipeline_tasks.text.page.charset import decode
-from pipeline_tasks.text.page.main_text import AUTO, load, main_text
+from pipeline_tasks.text.page.main_text import AUTO, AUTO_AGAIN, load, main_text
 from pipeline_tasks.text.page.media_types import PLAIN as PLAIN_TEXT
 from pipeline_tasks.text.page.media_types import media_type
 from pipeline_tasks.text.page.mojibake import repair
@@ -26,6 +26,7 @@ from pipeline_tasks.text.page.sandbox_messages import (
     write_answer,
 )
 
+_LIBRARIES = {AUTO: "resiliparse", AUTO_AGAIN: "trafilatura"}
 _GROWTH = 8  # share of its memory, as divisor, by which a child may grow before a new one replaces it
 
 
@@ -96,9 +97,9 @@ def answer(page: Page, method: str, limits: Limits) -> Result:
     if media_type(page.content_type, page.body) == PLAIN_TEXT:
         return Result("done", decoded.text.encode("utf-8", "ignore"), method=PLAIN)
     try:
-        main = main_text(decoded.text, method, limits.language, depth=page.depth, bits=page.bits)
+        main = main_text(decoded.text, method, limits.language, output=limits.output, depth=page.depth, bits=page.bits)
     except Exception as error:  # noqa: BLE001 -- whatever an extractor raises is the page's fault, and counted as that
         return Result("crash", detail=type(error).__name__)
     body = main.text.encode("utf-8", "ignore")
-    library = "resiliparse" if method == AUTO else method
+    library = _LIBRARIES.get(method, method)
     return Result("done", body, *main.metadata, method=library, doubtful=main.doubtful)

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from pipeline_tasks.text.page.layout import Output
+
 Outcome = Literal["done", "charset", "timeout", "crash"]
 OUTCOMES: tuple[Outcome, ...] = ("done", "charset", "timeout", "crash")
 REPAIR = "repair"
@@ -56,11 +58,12 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds of processor time per page, and bytes of address space; `language`: see `main_text`."""
+    """Seconds of processor time per page, and bytes of address space; `language` and `output`: see `main_text`."""
 
     language: str = "English"
     seconds: float = 10.0
     memory: int = 4 << 30
+    output: Output = "plain"
 
 
 def write_pages(file: int, method: str, pages: Sequence[Page]) -> tuple[int, int]:

@@ -16,13 +16,13 @@ from pipeline_tasks.text.page.normal_form import normalize_text as normalize
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a  b\t c", "a b c"),
+        ("a  b\t c \t\n", "a  b\t c"),
         ("a\r\nb\rc\u2028d", "a\nb\nc\nd"),
-        ("a\n\n\n\nb", "a\n\nb"),
-        ("code:\n    x  = 1  \n", "code:\n    x = 1"),
+        ("a\n\n\n\n\nb\n\n\nc\n\nd", "a\n\n\nb\n\n\nc\n\nd"),
+        ("code:\n    x  = 1  \n\ty\n", "code:\n    x  = 1\n\ty"),
         ("a\0b\x1bc\x7f\ufeff", "abc"),
         ("u\u0308", "\u00fc"),
-        ("a\u00a0\u3000b", "a b"),
+        ("a\u00a0\u3000b  \u3000c \0 d\n \u3000\te", "a b c d\n   e"),
         ("\n\n a", " a"),
         ("Unter\u00adneh\u00admen", "Unternehmen"),
         ("exam\u200bple \u200b x\u2060y", "example xy"),
@@ -58,7 +58,7 @@ def test_normal_text_stays_as_it_is(text: str) -> None:
     once = normalize(text)
     assert normalize(once) == once
     assert unicodedata.is_normalized("NFC", once)
-    assert once.split("\n") == [line.rstrip(" ") for line in once.split("\n")]
+    assert once.split("\n") == [line.rstrip(" \t") for line in once.split("\n")]
 
 
 SIGNS = "a Zz~ \n\t\r\u00a0\u3000\u2028\0\x7f\u0301\u0316éйи日、か\u3099한\u1100\u1161\ufffd\ufeff\U0001f600\u00ad\u2060\u200bก"
@@ -75,16 +75,25 @@ BROKEN = [
 PIECES = st.sampled_from([*map(str.encode, SIGNS), *BROKEN, b"some plain words, ", b"a line\n  indented", b"\n\n\n"])
 
 
+def blanks(gap: re.Match[str]) -> str:
+    """Return a row of blanks and controls in normal form."""
+    kept = re.sub("[^\t \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]", "", gap[0])
+    if re.fullmatch("[\t ]*", gap[0].lstrip(NO_BLANKS)):
+        return kept
+    return " " * (len(kept) if gap.start() == 0 else min(len(kept), 1))
+
+
+NO_BLANKS = "".join(map(chr, {*range(0x20), *range(0x7F, 0xA0), 0xFEFF, 0xFFFE, 0xFFFF} - {9}))
+
+
 def plainly(text: str) -> str:
     """Return the normal form, character by character as its docstring says."""
     lines: list[str] = []
     for line in re.split("\r\n|[\n\x0b\x0c\r\x85\u2028\u2029]", text):
-        line = re.sub("\u200b(?![\u0e00-\u109f\u1780-\u17ff\u1950-\u1aaf])|[\u00ad\u2060]", "", line)  # noqa: PLW2901
-        kept = re.sub("[\t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]", " ", line)
-        kept = re.sub("[\0-\x1f\x7f-\x9f\ufeff\ufffe\uffff]", "", kept).rstrip(" ")
-        signs = kept.lstrip(" ")
-        lines.append(kept[: len(kept) - len(signs)] + re.sub(" +", " ", signs))
-    joined = re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+        line = re.sub("\u200b(?![\u0e00-\u109f\u1780-\u17ff\u1950-\u1aaf])|[\u00ad\u2060]", "\0", line)  # noqa: PLW2901
+        gap = r"[\t \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\0-\x1f\x7f-\x9f\ufeff\ufffe\uffff]+"
+        lines.append(re.sub(gap, blanks, line).rstrip(" \t"))
+    joined = re.sub("\n{4,}", "\n\n\n", "\n".join(lines)).strip("\n")
     return unicodedata.normalize("NFC", joined)
 
 

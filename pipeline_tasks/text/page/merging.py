@@ -1,0 +1,107 @@
+"""Gives a text that a library chose the layout of its page, and the lists, tables and code between its lines."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+STRUCTURE = "\x03"
+"""Begins each laid-out line of code, and each heading."""
+
+SHARE = 0.6
+"""Part of a laid-out line that the chosen text has, from which on it is that line."""
+
+SHORT = 16
+"""Word characters below which a line may be anywhere, and is looked for close to the line before it alone."""
+
+NEAR = 400
+"""Word characters in which a short line is looked for."""
+
+BLOB = 200
+"""Characters from which on a line that no laid-out line has may be a whole page, which its library took as it is."""
+
+_NO_WORD = re.compile(r"[\W_]+")
+_PART = re.compile(rf"{STRUCTURE}|\s*(?:- |\d+\. |\|)|\s{{2}}|.*\t")
+_GAP = 1500  # characters of structure between two chosen lines that are kept
+
+
+class _Match(NamedTuple):
+    """A line of the chosen text, and the first and last laid-out line that has its words; -1 for none."""
+
+    line: str
+    first: int
+    last: int
+
+
+def merge(chosen: str, laid: str) -> str:
+    """Return the lines of `laid` that `chosen` has, in the order of `chosen`; lines that only `chosen` has stay.
+
+    Between two of its lines that are kept, short lists, tables and code that `chosen` left out are kept as well: no
+    author writes boilerplate between two paragraphs. Lines are compared by their letters and digits. Lines of code
+    and headings begin with `STRUCTURE` in `laid`, and no longer in what is returned.
+    """
+    lines = laid.split("\n")
+    keys = [_NO_WORD.sub("", line) for line in lines]
+    starts = [0, *accumulate(map(len, keys))]
+    covered = [0] * len(lines)
+    matches = [*_matches(chosen.split("\n"), "".join(keys), starts, covered)]
+    is_kept = [share >= SHARE * len(key) for share, key in zip(covered, keys, strict=True)]
+    out, done, last = list[str](), [False] * len(lines), -1
+    for match in matches:
+        rows = range(match.first, match.last + 1) if match.first >= 0 else ()
+        if not rows and len(match.line) >= BLOB and (within := _within(match.line, keys)):
+            out += [line for row, line in enumerate(lines) if not keys[row] or row in within]
+            done, last = [is_done or row in within for row, is_done in enumerate(done)], max(within)
+            continue
+        if not rows or not all(is_kept[row] for row in rows if keys[row]):
+            out.append(match.line)
+            continue
+        if last >= 0 and last + 1 < match.first:
+            out += _between(lines[last + 1 : match.first], done[last + 1 : match.first])
+        for row in rows:
+            if not keys[row] or not done[row]:
+                out.append(lines[row])
+                done[row] = True
+        last = max(last, match.last)
+    return "\n".join(out).replace(STRUCTURE, "")
+
+
+def _within(blob: str, keys: list[str]) -> set[int]:
+    """Return the laid-out lines that make up half of a line without layout, in their order; none if they are less."""
+    key, at, rows, chars = _NO_WORD.sub("", blob), 0, set[int](), 0
+    for row, part in enumerate(keys):
+        found = key.find(part, at) if part else -1
+        if found >= 0:
+            at, chars = found + len(part), chars + len(part)
+            rows.add(row)
+    return rows if 2 * chars >= len(key) else set()
+
+
+def _between(lines: list[str], done: list[bool]) -> list[str]:
+    """Return the lines between two that are kept: all if they are a little structure, else an empty one."""
+    fresh = [line for line, is_done in zip(lines, done, strict=True) if line.strip() and not is_done]
+    if fresh and sum(map(len, fresh)) <= _GAP and all(map(_PART.match, fresh)):
+        return lines
+    return [""] if "" in lines or fresh else []
+
+
+def _matches(chosen: list[str], page: str, starts: list[int], covered: list[int]) -> Iterator[_Match]:
+    """Yield the place of each line, from the words of the page; `covered` gets the characters found of its lines."""
+    at = 0
+    for line in chosen:
+        key = _NO_WORD.sub("", line)
+        if not key:
+            continue
+        found = page.find(key, at, at + NEAR + len(key)) if len(key) < SHORT else page.find(key, at)
+        if found < 0 and len(key) >= SHORT:
+            found = page.find(key)
+        if found < 0:
+            yield _Match(line, -1, -1)
+            continue
+        end = found + len(key)
+        first, last = bisect_right(starts, found) - 1, bisect_right(starts, end - 1) - 1
+        for row in range(first, last + 1):
+            covered[row] += min(end, starts[row + 1]) - max(found, starts[row])
+        at = max(at, end)
+        yield _Match(line, first, last)

@@ -1,0 +1,84 @@
+"""Changes a page's tree where resiliparse's rules of main content would misjudge it."""
+
+from itertools import pairwise
+from typing import Any
+
+from pipeline_tasks.text.page.marks import FILLER
+
+_SUNK = 3  # elements above a list, from which on it is deep enough
+_SHALLOW = "body > ul, body > * > ul, body > * > * > ul"
+_LINKED = ":is(p + ul, p + div > ul, dd > ul):has(a)"
+_FIGURES = "figure:has(pre, table)"
+_NAMED = ":is(h2, h3, h4, h5, h6, dt, dd, li, a, span, code, pre, table, tr, td, th, p)[id]"
+_LOOKED_AT = f"h1, {_FIGURES}, {_NAMED}, {_LINKED}, {_SHALLOW}"  # at once: each search goes through the whole tree
+
+_DILUTE = 4
+"""Characters beside links for each one in a link, with which the library takes no list for navigation."""
+
+_TEXT = 12
+"""Characters beside its links that an item of a list of content has, on average."""
+
+
+def prepare(tree: Any, *, published: bool) -> int:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
+    """Change a tree so that its content is taken for content; return how many headings of the first level it has.
+
+    A `published` page also announces links to others.
+    """
+    headings = 0
+    for node in tree.body.query_selector_all(_LOOKED_AT).values() if tree.body is not None else ():
+        tag = node.tag
+        if tag == "h1":
+            headings += 1
+        elif tag == "figure":
+            _replace(tree, node)
+        elif tag == "ul":
+            if node.matches(_LINKED):
+                _dilute(tree, node, published=published)
+            if node.matches(_SHALLOW):
+                _sink(tree, node)
+        else:
+            node.delattr("id")
+    return headings
+
+
+def _replace(tree: Any, figure: Any) -> None:  # noqa: ANN401
+    """Put a `div` in the place of a figure: the library leaves figures out, of tables and code as of pictures."""
+    block = tree.create_element("div")
+    figure.parent.insert_before(block, figure)
+    while figure.first_child is not None:
+        block.append_child(figure.first_child)
+    figure.remove()
+
+
+def _dilute(tree: Any, linked: Any, *, published: bool) -> None:  # noqa: ANN401
+    """Make a list of content less dense in links, above which the library takes it for navigation.
+
+    Its items have words beside their links; or what comes before it announces it by a colon, which published pages do
+    with links to others, too.
+    """
+    items = linked.query_selector_all("li").values()
+    links = sum(len(link.text) for link in linked.query_selector_all("a").values())
+    beside = len(linked.text) - links
+    if (
+        items
+        and beside < _DILUTE * links
+        and (beside > _TEXT * len(items) or (not published and _is_announced(linked)))
+    ):
+        items[0].append_child(tree.create_text_node(FILLER * (_DILUTE * links)))
+
+
+def _is_announced(linked: Any) -> bool:  # noqa: ANN401
+    before = linked.prev_element or linked.parent.prev_element
+    return before is not None and before.text.rstrip().endswith((":", "\uff1a"))
+
+
+def _sink(tree: Any, shallow: Any) -> None:  # noqa: ANN401
+    """Put three elements around a list near the top of a page.
+
+    Resiliparse takes a list at most three elements below the root for navigation. Of 189 pages of a crawl with such
+    lists it was wrong in 185; what is navigation, a page mostly marks.
+    """
+    around = [tree.create_element("div") for _ in range(_SUNK)]
+    shallow.parent.insert_before(around[0], shallow)
+    for outer, inner in pairwise([*around, shallow]):
+        outer.append_child(inner)
