@@ -11,7 +11,8 @@ The model is lid.176, compressed (`ftz`) and as a dense file (`bin`), which the 
 lid.176.bin (128 MB), and with its buckets, of which those that compression removed are zero. Values are medians of
 processor seconds. `lid_ratio` is of `ftz` and all texts: documents per second against fastText's. `lid_same` is the
 share of texts with the same label and `lid_difference` the largest difference of probabilities, over both formats.
-`stage_us` are microseconds per web text of the whole stage `filter_language`.
+`stage_us` are microseconds per web text of the whole stage `filter_language`; `paragraph_us` of the same with
+`unit: paragraph`, which reads the whole texts. `paragraph_ratio` compares the two per byte that is read.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,11 +128,20 @@ def compared(path: str, texts: list[str], turns: int) -> dict[str, float]:
     }
 
 
-def stage_seconds(texts: list[str], turns: int) -> float:
-    """Return the median of processor seconds of the stage's kernels."""
+def identify(batches: list[pa.RecordBatch], params: filter_language.Params) -> None:
+    """Run the stage's kernels and keep nothing."""
+    for _ in filter_language.identify(iter(batches), params=params):
+        pass
+
+
+def stage_seconds(texts: list[str], turns: int) -> tuple[float, float]:
+    """Return the medians of processor seconds of the stage's kernels, by text and by paragraph."""
     batches = pa.table({"text": pa.array(texts, pa.string())}).to_batches(BATCH)
-    identify = [lambda: list(filter_language.identify(iter(batches), params=PARAMS))] * turns
-    return statistics.median(seconds(call)[0] for call in identify)
+    both = [filter_language.Params(keep=(), min_chars=1, unit=unit) for unit in ("text", "paragraph")]
+    calls = [partial(identify, batches, params) for params in both]
+    pairs = [[seconds(call)[0] for call in calls] for _ in range(turns + 1)]  # the first turn compiles
+    by_text, by_paragraph = zip(*pairs[1:], strict=True)
+    return statistics.median(by_text), statistics.median(by_paragraph)
 
 
 def main() -> None:
@@ -160,11 +171,17 @@ def main() -> None:
         print(f"{kind} {which:<10}{run['texts']:>7.0f} texts{each[0]:>9.1f} us, fastText{each[1]:>9.1f} us", end="")
         print(f"{each[1] / each[0]:>7.1f} x, same {run['same']:.0f}, difference {run['difference']:.1e}")
     packed = [runs["ftz", which] for which in ("web", "sentences") if texts[which]]
+    each_text, each_paragraph = (
+        MICROSECONDS * used / len(texts["web"]) for used in stage_seconds(texts["web"], options.turns)
+    )
+    whole, read = (sum(len(text[:end].encode()) for text in texts["web"]) for end in (None, PARAMS.window))
     figures = {
         "lid_ratio": round(sum(run["theirs"] for run in packed) / sum(run["ours"] for run in packed), 2),
         "lid_same": sum(run["same"] for run in runs.values()) / sum(run["texts"] for run in runs.values()),
         "lid_difference": max(run["difference"] for run in runs.values()),
-        "stage_us": round(MICROSECONDS * stage_seconds(texts["web"], options.turns) / len(texts["web"]), 1),
+        "stage_us": round(each_text, 1),
+        "paragraph_us": round(each_paragraph, 1),
+        "paragraph_ratio": round(each_paragraph / whole / (each_text / read), 2),
     }
     for names, run in runs.items():
         figures[f"ratio_{'_'.join(names)}"] = round(run["theirs"] / run["ours"], 2)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -55,9 +55,10 @@ def test_a_page_is_read(case: str) -> None:
     assert [part for part in expected.get("text_lacks", ()) if part in row["text"]] == []
 
 
+@pytest.mark.parametrize("unit", ["text", "paragraph"])
 @pytest.mark.parametrize("case", cases(("lid-",)))
-def test_a_language_is_identified(case: str) -> None:
-    expected, params = expected_of(case), filter_language.Params(keep=())
+def test_a_language_is_identified(case: str, unit: Literal["text", "paragraph"]) -> None:
+    expected, params = expected_of(case), filter_language.Params(keep=(), unit=unit)
     [batch] = filter_language.identify(documents([text_of(case)]).to_batches(), params=params)
     [row] = batch.to_pylist()
     if "language_not" in expected:

@@ -65,7 +65,7 @@ RECIPES = {
   decontaminate: {{benchmarks: {{demo_questions: {questions}}}, action: cut}}
 """,
     "profiles": """
-  filter_language: {{keep: [en, de, fr, es], threshold: 0.3}}
+  filter_language: {{keep: [en, de, fr, es], threshold: 0.3, unit: paragraph, foreign: cut}}
   filter_quality:
     profiles: [cc_net, dclm, dolma, nemo, seeds]
     words: unicode

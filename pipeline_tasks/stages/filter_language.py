@@ -28,6 +28,13 @@ UNKNOWN = "und"
 
 PACKAGED = FilePath("")
 
+WINDOW = 10_000
+"""Code points of a window."""
+
+TAGGED = 0.65
+"""Probability from which a paragraph in another language is tagged, where the bound of its language is lower: between
+0.5 and here are listings and confusable languages (Danish as Norwegian, Chinese as Japanese)."""
+
 MODEL = "filter_language: model"
 """The param that errors about the model name."""
 
@@ -69,6 +76,13 @@ class Params:
     by their probabilities. `language_mixed` is true where two windows exceed the bounds of different languages;
     `mixed: reject` rejects those texts. Windows with fewer than `min_chars` characters other than white space are not
     read. A text without a window is `und`.
+
+    With `unit: paragraph` the model reads each paragraph of the whole text, and those with at least the threshold of
+    their language vote with their letters. Paragraphs that are mostly code or figures do not, unless there are no
+    others. The language with most votes is that of the text. Stretches of at least `min_foreign` letters in other
+    languages are listed in `language_spans`; `foreign: cut` also cuts them out of texts that are kept, and keeps
+    a text whose majority is unwanted where its wanted part has `min_foreign` letters and is most of what is left.
+    `language_mixed` is true where more than a quarter of the sure letters of what is left are in other languages.
     """
 
     keep: tuple[str, ...] = ("en",)
@@ -76,12 +90,21 @@ class Params:
     thresholds: Mapping[str, Ratio] = field(default_factory=dict)
     packs: Literal["none", "fineweb2"] = "none"
     model: FilePath = PACKAGED
-    window: Count = 10_000
+    unit: Literal["text", "paragraph"] = "text"
+    window: Count = WINDOW
     windows: tuple[Ratio, ...] = (0.0,)
     min_chars: Count = 20
     mixed: Literal["keep", "reject"] = "keep"
+    foreign: Literal["keep", "cut"] = "keep"
+    min_foreign: Count = 200
 
     def __post_init__(self) -> None:
+        if self.unit == "text" and self.foreign == "cut":
+            message = "foreign: cut finds no paragraphs with `unit: text`; write `unit: paragraph`"
+            raise ValueError(message)
+        if self.unit == "paragraph" and (self.window, self.windows) != (WINDOW, (0.0,)):
+            message = "window and windows are of `unit: text`; `unit: paragraph` reads the whole text: leave them out"
+            raise ValueError(message)
         if self.window < 0 or not self.windows or not all(0 <= share < 1 for share in self.windows):
             message = f"windows {list(self.windows)} of {self.window}: name at least one share of the text, from 0 to 1"
             raise ValueError(message)
@@ -125,7 +148,7 @@ class LanguageTable:
 
 @dataclass(frozen=True, slots=True)
 class Identified:
-    """The language of each text by number, its score, and whether its windows disagree; one entry per row."""
+    """The language of each text by number, its score, and whether it is in several; one entry per row."""
 
     numbers: Ids
     scores: Scores
@@ -137,6 +160,7 @@ class Reading:
     """What of the params decides the model's predictions: not the bounds, nor which languages are kept."""
 
     model: FilePath
+    unit: str
     window: int
     windows: tuple[float, ...]
     min_chars: int
@@ -144,7 +168,7 @@ class Reading:
 
 def reading_of(params: Params) -> Reading:
     """Return what of the params decides the model's predictions."""
-    return Reading(params.model, params.window, params.windows, params.min_chars)
+    return Reading(params.model, params.unit, params.window, params.windows, params.min_chars)
 
 
 def packaged_model() -> FilePath:
@@ -183,44 +207,57 @@ def _unknown(param: str, code: str, known: set[str]) -> str:
     )
 
 
+SPAN = pa.struct(
+    [
+        pa.field("start", pa.int64()),  # first code point, in the input text
+        pa.field("end", pa.int64()),  # past the last one
+        pa.field("language", pa.string()),
+    ]
+)
+"""A stretch of a text in another language than the text's."""
+
 IDENTIFIED = pa.schema(
     [
         pa.field("language", pa.string()),
         pa.field("language_score", pa.float64()),
         pa.field("language_script", pa.string()),
         pa.field("language_mixed", pa.bool_()),
+        pa.field("language_spans", pa.list_(SPAN)),  # null where paragraphs are not read
     ]
 )
 """Columns that the stage adds."""
 
 LABELS, PROBABILITIES = "language_labels", "language_probabilities"
-"""Columns that `predict_windows` adds, and that no other stage gets: lists with the most probable label of each window,
-null for a window that was not read, and its probability."""
+"""Columns that `predict` adds, and that no other stage gets: lists with the most probable label of each window or
+paragraph, null for one that was not read, and its probability."""
+
+BEGINS, ENDS, LETTERS = "language_begins", "language_ends", "language_letters"
+"""Lists that `predict` adds for paragraphs: first code point, that past the last, and number of letters."""
 
 
 def identify(batches: Batches, *, params: Params) -> Batches:
-    """Append `language`, `language_script`, `language_score` and `language_mixed`, and reject unwanted rows.
+    """Append the columns of `IDENTIFIED`, and reject unwanted rows.
 
     `language` is an ISO 639 code, the two-letter one if there is one; `language_script` is null
     where the model has none; `language_score` is the mean probability of the language over the windows that were
-    read, rounded to 6 digits.
+    read, or over the letters of the paragraphs that are not surely in another language, rounded to 6 digits.
     """
-    yield from decide(predict_windows(batches, reading=reading_of(params)), params=params)
+    yield from decide(predict(batches, reading=reading_of(params)), params=params)
 
 
-def predict_windows(batches: Batches, *, reading: Reading) -> Batches:
-    """Append what the model predicts for each window of each text; nothing is decided."""
+def predict(batches: Batches, *, reading: Reading) -> Batches:
+    """Append what the model predicts for each window or paragraph of each text; nothing is decided."""
     from pipeline_tasks.text.words.fasttext_prediction import Predictor
 
     predictor = Predictor(reading.model or packaged_model(), MODEL)
     labels = pa.array(predictor.labels, pa.string())
     for batch in batches:
-        data, windows = read_windows(batch.column("text"), reading)
-        numbers, probabilities = _best(predictor, data, windows.reshape(-1, 2))
-        columns = {LABELS: labels.take(pa.array(numbers, mask=numbers < 0)), PROBABILITIES: pa.array(probabilities)}
-        ends = pa.array(np.arange(batch.num_rows + 1) * len(reading.windows), pa.int32())
-        for name, values in columns.items():
-            batch = replace_column(batch, name, pa.ListArray.from_arrays(ends, values))  # noqa: PLW2901 -- the same rows, wider
+        data, bounds, ends, columns = read_parts(batch.column("text"), reading)
+        numbers, probabilities = _best(predictor, data, bounds)
+        best = labels.take(pa.array(numbers, mask=numbers < 0))
+        for name, values in {LABELS: best, PROBABILITIES: probabilities, **columns}.items():
+            lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(values))
+            batch = replace_column(batch, name, lists)  # noqa: PLW2901 -- the same rows, wider
         yield batch
 
 
@@ -245,19 +282,97 @@ def decide(predicted: Batches, *, params: Params) -> Batches:
     """Name the language of each text by the votes of its windows, and reject unwanted rows."""
     languages = LanguageTable(params)
     for batch in predicted:
-        numbers, scores = _votes(batch, languages, len(params.windows))
-        identified = vote(numbers, scores, languages.bounds())
+        numbers, scores = _votes(batch, languages)
+        if params.unit == "paragraph":
+            identified, spans = _vote_by_paragraphs(batch, (numbers, scores), languages, params)
+        else:
+            shape = (batch.num_rows, len(params.windows))
+            identified = vote(numbers.reshape(shape), scores.reshape(shape), languages.bounds())
+            spans = pa.nulls(batch.num_rows, pa.list_(SPAN))
         names = [languages.names[number] for number in identified.numbers.tolist()]
         columns = {
             "language": pa.array([name.language for name in names], pa.string()),
             "language_score": pa.array(identified.scores, pa.float64()),
             "language_script": pa.array([name.script or None for name in names], pa.string()),
             "language_mixed": pa.array(identified.mixed, pa.bool_()),
+            "language_spans": spans,
         }
-        batch = batch.drop_columns([LABELS, PROBABILITIES])  # noqa: PLW2901
+        batch = batch.drop_columns(list(_predicted(params.unit)))  # noqa: PLW2901
         for name, values in columns.items():
             batch = replace_column(batch, name, values)  # noqa: PLW2901
-        yield reject(batch, *_verdicts(identified, languages, params))
+        reasons, evidence = _verdicts(identified, languages, params)
+        if params.foreign == "cut":
+            batch = _cut(batch, spans, reasons)  # noqa: PLW2901
+        yield reject(batch, reasons, evidence)
+
+
+def _predicted(unit: str) -> tuple[str, ...]:
+    """Return the columns that `predict` adds."""
+    return (LABELS, PROBABILITIES, BEGINS, ENDS, LETTERS) if unit == "paragraph" else (LABELS, PROBABILITIES)
+
+
+def _vote_by_paragraphs(
+    batch: pa.RecordBatch, read: tuple[Ids, Scores], languages: LanguageTable, params: Params
+) -> tuple[Identified, pa.Array]:
+    """Return what the paragraphs of each text vote for, and its stretches in other languages."""
+    from pipeline_tasks.text.words.language_paragraphs import Paragraphs, count_votes
+
+    flat: list[Any] = [pa.compute.list_flatten(batch.column(name)) for name in (BEGINS, ENDS, LETTERS)]
+    begins, stops, letters = (values.to_numpy(zero_copy_only=False) for values in flat)
+    lengths: Any = pa.compute.list_value_length(batch.column(LABELS))
+    ends = np.concatenate([[0], np.cumsum(lengths.to_numpy(zero_copy_only=False), dtype=np.int64)])
+    paragraphs = Paragraphs(ends, np.column_stack((begins, stops)), letters)
+    bounds = languages.bounds()
+    wanted, tagged = ~languages.unwanted(), np.maximum(bounds, TAGGED)
+    cuts = params.foreign == "cut"
+    votes = count_votes(paragraphs, read, (bounds, tagged), wanted, params.min_foreign, cuts=cuts)
+    rows, firsts, lasts, numbers = np.ascontiguousarray(votes.spans.T)
+    names = pa.array([str(languages.names[number]) for number in numbers.tolist()], pa.string())
+    values = pa.StructArray.from_arrays([pa.array(firsts), pa.array(lasts), names], fields=list(SPAN))
+    starts = np.searchsorted(rows, np.arange(batch.num_rows + 1)).astype(np.int32)
+    spans = pa.ListArray.from_arrays(pa.array(starts), values)
+    return Identified(votes.numbers, votes.scores, votes.mixed), spans
+
+
+def _cut(batch: pa.RecordBatch, spans: pa.Array, reasons: pa.Array) -> pa.RecordBatch:
+    """Cut the spans out of the texts of rows that are kept."""
+    lengths: Any = pa.compute.list_value_length(spans)
+    rows = np.flatnonzero(
+        (lengths.to_numpy(zero_copy_only=False) > 0) & reasons.is_null().to_numpy(zero_copy_only=False)
+    )
+    if not len(rows):
+        return batch
+    texts, chars = batch.column("text").to_pylist(), batch.column("chars").to_pylist()
+    for row in rows.tolist():
+        texts[row] = without(texts[row], [(span["start"], span["end"]) for span in spans[row].as_py()])
+        chars[row] = len(texts[row])
+    batch = replace_column(batch, "text", pa.array(texts, batch.schema.field("text").type))
+    return replace_column(batch, "chars", pa.array(chars, batch.schema.field("chars").type))
+
+
+def without(text: str, spans: list[tuple[int, int]]) -> str:
+    """Return a text without some spans of its code points, and without the line ends after each."""
+    for start, end in reversed(spans):
+        rest = text[end:].lstrip("\n")
+        text = text[:start] + rest if rest else text[:start].rstrip("\n")
+    return text
+
+
+def read_parts(texts: pa.Array, reading: Reading) -> tuple[npt.NDArray[np.uint8], Ids, Ids, dict[str, Ids]]:
+    """Return the bytes of the texts, the windows or paragraphs in them, where those of each text end, and more of each.
+
+    Bounds are (begin, end) in bytes, both -1 for a part that is not read; those of text t are ends[t] to ends[t + 1].
+    """
+    if reading.unit == "text":
+        data, windows = read_windows(texts, reading)
+        return data, windows.reshape(-1, 2), np.arange(len(texts) + 1) * len(reading.windows), {}
+    from pipeline_tasks.text.base.buffers import views
+    from pipeline_tasks.text.words.language_paragraphs import cut_paragraphs
+
+    offsets, data = views(texts)
+    paragraphs, places = cut_paragraphs(offsets, data, reading.min_chars)
+    begins, stops = np.ascontiguousarray(paragraphs.points.T)
+    return data, places, paragraphs.ends, {BEGINS: begins, ENDS: stops, LETTERS: paragraphs.letters}
 
 
 def read_windows(texts: pa.Array, reading: Reading) -> tuple[npt.NDArray[np.uint8], Ids]:
@@ -272,17 +387,13 @@ def read_windows(texts: pa.Array, reading: Reading) -> tuple[npt.NDArray[np.uint
     return data, window_bounds(offsets, data, reading.windows, reading.window, reading.min_chars)
 
 
-def _votes(batch: pa.RecordBatch, languages: LanguageTable, windows: int) -> tuple[Ids, Scores]:
-    """Return the language of each window by number, 0 for an unread window, and its probability.
-
-    Both have the shape (rows, windows).
-    """
+def _votes(batch: pa.RecordBatch, languages: LanguageTable) -> tuple[Ids, Scores]:
+    """Return the language of each window or paragraph by number, 0 for an unread one, and its probability."""
     labels: Any = pa.compute.list_flatten(batch.column(LABELS)).dictionary_encode()
     numbered = np.array([0, *map(languages.number, labels.dictionary.to_pylist())], np.int64)
     at = pa.compute.fill_null(labels.indices, -1).to_numpy(zero_copy_only=False)
     scores = pa.compute.list_flatten(batch.column(PROBABILITIES)).to_numpy(zero_copy_only=False)
-    shape = (batch.num_rows, windows)
-    return numbered[at + 1].reshape(shape), scores.reshape(shape)
+    return numbered[at + 1], scores
 
 
 def vote(numbers: Ids, scores: Scores, bounds: Scores) -> Identified:
@@ -324,10 +435,11 @@ def _verdicts(identified: Identified, languages: LanguageTable, params: Params) 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Read every shard with the model, then judge it: other bounds find the predictions of a run before."""
-    columns = tuple(column.name for column in IDENTIFIED)
-    layer = Layer(reads=(LABELS, PROBABILITIES), stores=columns)
-    predicting = partial(predict_windows, reading=reading_of(params))
+    predicting = partial(predict, reading=reading_of(params))
     predicted = on.map(predicting, shards, layer=Layer(reads=("text",), shared=True))
+    columns = tuple(column.name for column in IDENTIFIED)
+    cuts = ("text", "chars") if params.foreign == "cut" else ()
+    layer = Layer(reads=(*_predicted(params.unit), *cuts), stores=columns, changes=cuts)
     return on.map(partial(decide, params=params), predicted, layer=layer)
 
 
@@ -337,9 +449,9 @@ STAGE = Stage(
     params=Params,
     resources=resources,
     check_files=check_files,
-    reads=pa.schema([DOCUMENT.field("text")]),
+    reads=pa.schema([DOCUMENT.field("text"), DOCUMENT.field("chars")]),
     writes=pa.schema([*DOCUMENT, *IDENTIFIED]),
-    version=5,
+    version=6,
     splits=True,
     profiled=("chars", "language", "language_score"),
     reasons=("filter_language:other", "filter_language:unsure", "filter_language:mixed"),

@@ -216,6 +216,104 @@ def test_windows_that_are_none_are_refused(wrong: dict[str, object], named: str)
         bind(STAGE, wrong)
 
 
+# --- Paragraphs ------------------------------------------------------------------------------------------------------
+
+OTTER, DACHS, VIDRA = (f"{word} " * 60 for word in ("otter", "Dachs", "видра"))
+CODE = "\n".join(f"  x [{at}] = otter ( {{ {at} }} );" for at in range(40))
+HALF = f"{OTTER}\n\n{DACHS}\n\n{OTTER}\n\n{CODE}\n\n{VIDRA}\n{VIDRA}"
+
+
+def by_paragraph(model: str, texts: list[str], **params: object) -> pa.Table:
+    return identified([*texts], model=FilePath(model), unit="paragraph", **params)
+
+
+def test_the_majority_of_the_letters_decides_and_foreign_paragraphs_are_listed(model: str) -> None:
+    [row] = by_paragraph(model, [HALF], keep=()).to_pylist()
+    assert (row["language"], row["language_score"], row["reason"]) == ("en", pytest.approx(1, abs=1e-4), None)
+    assert row["text"] == HALF
+    spans = [(span["language"], HALF[span["start"] : span["end"]]) for span in row["language_spans"]]
+    assert spans == [("de-Latn", DACHS), ("sr-Cyrl", f"{VIDRA}\n{VIDRA}")]
+    assert row["language_mixed"]
+    assert by_paragraph(model, [HALF], keep=(), mixed="reject")["reason"].to_pylist() == [MIXED]
+
+
+def test_foreign_paragraphs_are_cut_with_their_line_ends_and_nothing_else(model: str) -> None:
+    [row] = by_paragraph(model, [HALF], keep=(), foreign="cut").to_pylist()
+    assert row["text"] == f"{OTTER}\n\n{OTTER}\n\n{CODE}"
+    assert row["chars"] == len(row["text"])
+    assert [span["language"] for span in row["language_spans"]] == ["de-Latn", "sr-Cyrl"]
+    assert not row["language_mixed"]
+
+
+def test_quotations_headings_and_rows_of_a_table_are_not_cut(model: str) -> None:
+    quotation = f"{OTTER}\n\n> {'Dachs ' * 20}\n\n{OTTER}"
+    table = f"{OTTER}\n\n" + "\n".join([f"| {'otter ' * 50} |", f"| {'Dachs ' * 45} |", f"| {'otter ' * 50} |"])
+    out = by_paragraph(model, [quotation, table], keep=(), foreign="cut")
+    assert out["text"].to_pylist() == [quotation, table]
+    shorter = by_paragraph(model, [quotation], keep=(), foreign="cut", min_foreign=50)
+    assert shorter["text"].to_pylist() == [f"{OTTER}\n\n{OTTER}"]
+
+
+def test_a_cut_keeps_the_wanted_half_of_a_text(model: str) -> None:
+    text = f"{DACHS}\n\n{OTTER}\n\n{DACHS}"
+    kept, cut = (by_paragraph(model, [text], foreign=foreign).to_pylist()[0] for foreign in ("keep", "cut"))
+    assert (kept["language"], kept["reason"], kept["text"]) == ("de", OTHER, text)
+    assert (cut["language"], cut["reason"], cut["text"]) == ("en", None, OTTER)
+
+
+def test_what_is_rejected_stays_whole(model: str) -> None:
+    texts = [f"{DACHS}\n\n{VIDRA}\n{VIDRA}", f"{OTTER}\n{'otter Dachs ' * 90}\n{DACHS}"]
+    out = by_paragraph(model, texts, foreign="cut", threshold=0.9)
+    assert out["reason"].to_pylist() == [OTHER, UNSURE]
+    assert out["text"].to_pylist() == texts
+
+
+def test_unsure_paragraphs_lower_the_score_and_do_not_vote(model: str) -> None:
+    doubt = "otter " * 22 + "Dachs " * 21
+    out = by_paragraph(model, [f"{OTTER}\n{doubt}", doubt, CODE], keep=())
+    assert out["language"].to_pylist() == ["en", "en", "en"]
+    sure, unsure, code = out["language_score"].to_pylist()
+    assert 0.5 < unsure < 0.65 < sure < 1
+    assert out["reason"].to_pylist()[:2] == [None, UNSURE]
+    assert code > 0, "what is all code is read as it is"
+
+
+def test_whole_texts_have_no_spans(model: str) -> None:
+    assert identified([HALF], model=FilePath(model))["language_spans"].to_pylist() == [None]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"foreign": "cut"}, "foreign"),
+        ({"unit": "paragraph", "window": 0}, "window"),
+        ({"unit": "paragraph", "windows": [0.5]}, "window"),
+    ],
+)
+def test_params_that_do_nothing_together_are_refused(wrong: dict[str, object], named: str) -> None:
+    with pytest.raises(RecipeError, match=re.escape(f"filter_language: {named}")):
+        bind(STAGE, wrong)
+
+
+@pytest.mark.parametrize("foreign", ["keep", "cut"])
+def test_paragraphs_are_read_alike_whatever_the_batches(model: str, tmp_path: Path, foreign: str) -> None:
+    texts = [HALF, DACHS, "", HALF.replace("otter", "vidra"), None, OTTER * 3, f"{DACHS}\n{OTTER}\n{DACHS}"]
+    runs = []
+    for batch_rows in (1, 3, 10_000):
+        root = tmp_path / str(batch_rows)
+        parent = commit_parent(root, [documents(texts), documents([])])
+        params = {"keep": ["en"], "model": model, "unit": "paragraph", "foreign": foreign}
+        _, manifest = refined(root, "filter_language", parent, params, batch_rows=batch_rows)
+        kept, rejected = rows(root, manifest), rows(root, manifest, "rejects")
+        assert kept.schema.names == STAGE.writes.names
+        assert kept.num_rows + rejected.num_rows == len(texts)
+        assert set(rejected["text"].to_pylist()) <= set(texts)
+        assert [len(text) for text in kept["text"].to_pylist()] == kept["chars"].to_pylist()
+        runs.append((kept.to_pylist(), rejected.to_pylist(), manifest.fingerprint))
+    assert runs[0] == runs[1] == runs[2]
+    assert len(runs[0][0]) == (3 if foreign == "cut" else 2)
+
+
 # --- Nothing is lost -------------------------------------------------------------------------------------------------
 
 
@@ -276,10 +374,11 @@ def test_conformance_cases(shared_data: Path) -> None:
     assert out["language"].to_pylist() == [case["expected"]["language"] for case in cases] == ["zh", "en"]
 
 
-def test_accuracy_on_labeled_sentences_does_not_fall(shared_data: Path) -> None:
+@pytest.mark.parametrize("unit", ["text", "paragraph"])
+def test_accuracy_on_labeled_sentences_does_not_fall(shared_data: Path, unit: str) -> None:
     """79 languages, single sentences: 0.779 when this was written."""
     lines = gzip.decompress((shared_data / "lid" / "lid-sentences.jsonl.gz").read_bytes()).splitlines()
     cases = [case for case in map(json.loads, lines) if case["kind"] == "sentence"]
-    out = identified([case["text"] for case in cases], keep=(), min_chars=1)
+    out = identified([case["text"] for case in cases], keep=(), min_chars=1, unit=unit)
     right = sum(case["lang"] == language for case, language in zip(cases, out["language"].to_pylist(), strict=True))
     assert right / len(cases) >= 0.775

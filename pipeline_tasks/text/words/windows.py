@@ -35,7 +35,7 @@ def _after(data, begin, end, points):
 
 
 @compiled
-def _visible(data, begin, end, index, flags, least):
+def holds(data, begin, end, index, flags, least):
     """Return whether data[begin:end] has `least` code points that are no white space."""
     seen, at = 0, begin
     while at < end and seen < least:
@@ -62,7 +62,7 @@ def _fill_bounds(offsets, data, shares, size, least, index, flags, out):
             elif not short:
                 first = _after(data, begin, end, np.int64(points * shares[window]))
                 last = _after(data, first, end, size)
-            if first < last and _visible(data, first, last, index, flags, least):
+            if first < last and holds(data, first, last, index, flags, least):
                 out[row, window, 0], out[row, window, 1] = first, last
             else:
                 out[row, window, 0], out[row, window, 1] = -1, -1
