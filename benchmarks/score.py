@@ -119,7 +119,8 @@ def known(column: pa.Array) -> Floats:
 
 def rejected(rows: pa.RecordBatch) -> float:
     """Return the share of rejected rows."""
-    return 1 - rows.column("reason").null_count / rows.num_rows
+    kept: int = rows.column("reason").null_count
+    return 1 - kept / rows.num_rows
 
 
 def measured(table: pa.Table, language: str) -> dict[str, float]:

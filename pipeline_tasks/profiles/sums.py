@@ -18,21 +18,20 @@ class Sum(NamedTuple):
     power: int = 1
 
 
+SCORE_ROWS = "language_score_rows"
+"""Name of the profile that counts rows with a score by language."""
+
 MOMENTS: Mapping[str, Sum] = {
-    "language_score_rows": Sum("language", "score", 0),
+    SCORE_ROWS: Sum("language", "score", 0),
     "language_score_sums": Sum("language", "score", 1),
     "language_score_squares": Sum("language", "score", 2),
 }
 """Names of the profiles that give mean and variance of the score by language, in the order of their powers."""
 
-PERPLEXITY_ROWS = "language_perplexity_rows"
-"""Name of the profile that counts rows with a perplexity by language: a language model judged them."""
-
 SUMS: Mapping[str, Sum] = {
     "language_bytes": Sum("language", "n_bytes"),
     "language_tokens": Sum("language", "n_tokens"),
     **MOMENTS,
-    PERPLEXITY_ROWS: Sum("language", "perplexity", 0),
 }
 """Name of the profile -> what it sums; the values of `by` are its bins."""
 

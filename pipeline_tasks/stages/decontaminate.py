@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeline_tasks.constraints import Count, Range, Ratio
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Section, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Section, Shards, Stage, reject, replace_column
 
 if TYPE_CHECKING:  # they load numba
     from pipeline_tasks.text.near.evaluation_index import Kind, Reference, Rules, Text
@@ -91,6 +91,15 @@ def check_files(params: Params) -> None:
     """Raise RecipeError unless every line of every benchmark can be searched for."""
     for _ in read_texts(params):
         pass
+
+
+def idle(params: Params, _: Mapping[str, Any]) -> tuple[Idle, ...]:
+    """Return that no evaluation set is searched, if none is named."""
+    if params.benchmarks:
+        return ()
+    return (
+        Idle("no evaluation sets", "name files in `benchmarks`; `refinery fetch evaluation-sets` gets public ones"),
+    )
 
 
 def screen(docs: Batches, *, params: Params) -> Batches:
@@ -285,6 +294,7 @@ STAGE = Stage(
     params=Params,
     resources=resources,
     check_files=check_files,
+    idle=idle,
     reads=DOCUMENT,
     writes=pa.schema([*DOCUMENT, pa.field("contaminated_by", pa.string()), pa.field("cut_evidence", pa.string())]),
     version=2,

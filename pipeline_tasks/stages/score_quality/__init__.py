@@ -1,7 +1,7 @@
 """Score every document between 0 and 1 by a weighted composite of signals, and reject the poor ones."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.constraints import Ratio, Weight
+from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters.packs import known_language
-from pipeline_tasks.profiles.sums import MOMENTS, PERPLEXITY_ROWS
+from pipeline_tasks.profiles.sums import MOMENTS, SCORE_ROWS
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, reject, replace_column
 from pipeline_tasks.stages.score_quality.components import Column, components
+from pipeline_tasks.stages.score_quality.shipped_models import SHA256 as SHIPPED
 from pipeline_tasks.stages.score_quality.shipped_models import require_released, shipped_model
 from pipeline_tasks.text.base.cached import cached
 
@@ -42,6 +44,11 @@ component without a source (no model of the language, no classifier) is left out
 FROM_DOCUMENTS = ("length", "language", "duplication", "redundancy", "density")
 """Components that need no model."""
 
+CLASSIFIER = "name a fastText model in `classifiers`, or give it no weight"
+
+REMEDIES: Mapping[str, str] = {PERPLEXITY: "name models in `language_models`; `refinery train-lm` makes one"}
+"""What to do about a weighted component without a source; of any other component `CLASSIFIER`."""
+
 MINIMA: Mapping[str, float] = {"perplexity": 0.12, "redundancy": 0.2}
 """A text below one of these is no text, however good the rest of it looks.
 
@@ -66,7 +73,7 @@ class Params:
     component (so a toxicity model names its *clean* label), `weights` its weight. A component that no weight names has
     none, and one without a source (a weight for `toxicity`, and no classifier of that name) is idle: it is left out. A
     document of which no weighted component is known has no score, and is kept. Documents that score below `minimum` are
-    rejected, and those with a component below its own bound in `minima`. The pages of two crawls that score below .5 are
+    rejected, and those with a component below its own bound in `minima`. Pages of two crawls that score below .5 are
     menus, listings and code. What no component sees is the order of sentences, and sentences of two texts in turns.
     """
 
@@ -128,6 +135,25 @@ def check_files(params: Params) -> None:
     _check_language_models(models)
     if models.shipped:
         require_released()
+
+
+def idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
+    """Return the weighted components without a source, and the languages of the kept rows without a model."""
+    weighted = sorted(name for name, weight in params.weights.items() if weight and not params.has_source(name))
+    parts = [Idle(f"no model for {name}", REMEDIES.get(name, CLASSIFIER)) for name in weighted]
+    rows = profiles.get(SCORE_ROWS, {}).get("bins", {})
+    if unknown := languages_without_model(params, rows):
+        named = ", ".join(f"{language} ({counted(rows[language], 'document')})" for language in unknown)
+        parts.append(Idle(f"no model for {PERPLEXITY} in {named}", REMEDIES[PERPLEXITY]))
+    return tuple(parts)
+
+
+def languages_without_model(params: Params, languages: Iterable[str]) -> list[str]:
+    """Return the languages whose documents have no `perplexity`, if any have and it weighs."""
+    if not params.has_source(PERPLEXITY) or not params.weights.get(PERPLEXITY):
+        return []
+    known = {*params.language_models, *(SHIPPED if params.shipped_models else ())}
+    return sorted(language for language in languages if language.partition("-")[0] not in known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,12 +315,13 @@ STAGE = Stage(
     params=Params,
     resources=resources,
     check_files=check_files,
+    idle=idle,
     reads=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64())]),
     writes=pa.schema([*DOCUMENT, *(pa.field(name, pa.float64()) for name in ("language_score", "score", PERPLEXITY))]),
     version=5,
     splits=True,
     engine="ray",
-    profiled=("score", PERPLEXITY, PERPLEXITY_ROWS, *MOMENTS),
+    profiled=("score", PERPLEXITY, *MOMENTS),
     reasons=(LOW_QUALITY, LOW_COMPONENT),
     title="quality score",
 )
