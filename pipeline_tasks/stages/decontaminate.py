@@ -49,13 +49,15 @@ class Params:
     words may be missed. With `sketch` these samples (about one byte per word) are saved per document, so that
     `refinery contamination --add` can list what a later benchmark hits without reading texts.
 
-    n-grams in more than `max_items` texts of a benchmark are its template and no evidence; 0 counts them all.
+    n-grams in more than `max_items` texts of a benchmark are its template and no evidence; 0 counts them all. Passages
+    that dozens of items share (reading comprehension whose `input` has the passage) are evidence, the instruction that
+    hundreds begin with is none.
     `drop` rejects the document. `cut` removes the matching words and keeps the rest, under the same id.
     """
 
     benchmarks: Mapping[str, FilePath] = field(default_factory=dict)
-    questions: tuple[str, ...] = ("question", "prompt", "problem", "text")
-    answers: tuple[str, ...] = ("answer", "solution", "canonical_solution", "choices")
+    questions: tuple[str, ...] = ("question", "prompt", "problem", "text", "input")
+    answers: tuple[str, ...] = ("answer", "solution", "canonical_solution", "choices", "target")
     passages: tuple[str, ...] = ("passage", "context")
     method: Literal["ngram", "sampled", "both"] = "both"
     ngram: Annotated[int, Range(1, 1000)] = 13
@@ -64,7 +66,7 @@ class Params:
     gram: Annotated[int, Range(1, 100)] = 5
     misses: Annotated[int, Range(0, 1000)] = 11
     score: Annotated[float, Range(0, 1, above=True)] = 0.4
-    max_items: Count = 10
+    max_items: Count = 100
     action: Literal["drop", "cut"] = "drop"
     sketch: bool = True
 
