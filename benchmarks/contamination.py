@@ -6,7 +6,8 @@
 sketches of kept documents. `scan` searches the evaluation sets in sketches alone, in MB of the text that they cover.
 Values are medians in processor seconds of one pinned core, in turns with datatrove's filter (13-grams, own process).
 `recall` plants each question of the first set, with words replaced or left out, into a separate document and counts the
-detected ones, for each method. `false` counts unedited documents in which any method has a hit.
+detected ones, for each method. `false` counts unedited documents in which any method has a hit. `items a passage`
+plants halves of passages that many items of a set share, which tells what `max_items` may be.
 """
 
 import argparse
@@ -144,6 +145,40 @@ def recall(texts: Sequence[str], params: Params) -> dict[str, dict[str, float]]:
     return shares
 
 
+INSTRUCTION = "Read the passage below and answer the question that follows it with as few words as you can."
+
+PASSAGES, LONG, SHARED_WORDS = 60, 200, 60
+
+
+def shared_passages(texts: Sequence[str], folder: Path) -> Iterator[str]:
+    """Yield, by items that share a passage and by `max_items`, how many planted halves of passages are detected.
+
+    Each item is an `input`: an instruction, a passage of a text, and words of its own. Pages that have the instruction
+    alone are counted, too: it is the template of the set.
+    """
+    long = [text for text in texts if len(text.split()) > LONG]
+    passages = [" ".join(text.split()[:SHARED_WORDS]) for text in long[:PASSAGES]]
+    pages = long[PASSAGES : 2 * PASSAGES]
+    halves = [
+        planted(page, first(passage, SHARED_WORDS * 6 // 10)) for page, passage in zip(pages, passages, strict=True)
+    ]
+    templates = [planted(page, INSTRUCTION) for page in pages]
+    path = folder / "shared.jsonl"
+    for each in (5, 15, 40, 200):
+        items = [f"{INSTRUCTION} {passage} Question {at}?" for passage in passages for at in range(each)]
+        path.write_text("".join(json.dumps({"input": item}) + "\n" for item in items))
+        for most in (10, 100, 1000, 0):
+            params = Params(benchmarks={"shared": str(path)}, max_items=most)  # type: ignore[dict-item]
+            reference, bounds = read_reference(params), bounds_of(params)
+            found = [len(inspect(pa.array(made, pa.large_string()), reference, bounds)) for made in (halves, templates)]
+            yield f"{each} items a passage, max_items {most}: halves {found[0]}, instruction {found[1]} of {PASSAGES}"
+
+
+def planted(page: str, text: str) -> str:
+    """Return a page with a text in its middle."""
+    return f"{page[: len(page) // 2]} {text} {page[len(page) // 2 :]}"
+
+
 def main() -> None:
     """Print the measurements; with --json the last line is one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -159,6 +194,8 @@ def main() -> None:
     texts = read(options.input)
     with tempfile.TemporaryDirectory(prefix="refinery-bench-") as folder:
         figures: dict[str, Any] = speeds(texts, params, options.runs, Path(folder))
+        for line in shared_passages(texts, Path(folder)):
+            print(line)
     hits = inspect(pa.array(texts, pa.large_string()), read_reference(params), bounds_of(params))
     figures |= {"documents": len(texts), "false": len(hits), "recall": recall(texts, params)}
     for name, value in figures.items():

@@ -136,18 +136,18 @@ def main() -> None:
     definition = trained(mixed({key: counted(found) for key, found in texts.items()}, lists)).encode()
     digest = hashlib.sha256(definition).hexdigest()
     (options.output / "default.json.gz").write_bytes(gzip.compress(definition, mtime=0))
-    provenance = {"sha256": digest, "entries": ENTRIES, "percent": PERCENT, "sources": described(sizes)}
+    provenance = {"sha256": digest, "entries": ENTRIES, "percent": PERCENT, "sources": described(sizes, SOURCES)}
     path = options.output / "default.sources.json"
     path.write_text(json.dumps(provenance, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(digest)
 
 
-def described(sizes: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
-    """Return what the file beside the tokenizer says of each source; bytes are those of texts, or of listed words."""
+def described(sizes: Mapping[str, Mapping[str, int]], sources: Iterable[Source]) -> list[dict[str, Any]]:
+    """Return what the file beside the output says of each source; bytes are those of texts, or of listed words."""
     kept = ("registry", "name", "version", "sha256", "licence", "used")
     return [
         {key: value for key, value in asdict(source).items() if key in kept} | {"bytes": sizes[source.name]}
-        for source in SOURCES
+        for source in sources
     ]
 
 

@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NewType, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, NewType, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -250,6 +250,17 @@ class Engine(Protocol):
         """
 
 
+class Idle(NamedTuple):
+    """What of a stage has nothing to work with: `lacks` says what is missing, `remedy` how to give it."""
+
+    lacks: str
+    remedy: str
+
+    def __str__(self) -> str:
+        """Return it as people read it, everywhere by the same word."""
+        return f"idle: {self.lacks} ({self.remedy})"
+
+
 @dataclass(frozen=True, slots=True)
 class Stage(Generic[P]):
     """The card that each stage module exports as `STAGE`.
@@ -266,7 +277,8 @@ class Stage(Generic[P]):
     returns the field of params that needs a secret, or "": the runner fills it in, and its check is part of identity.
     `conserves` says what comes out as it went in: rows, rows as often as their column `copies` says, or tokens.
     `reads_for` and `writes_for` return the columns that depend on params, beyond `reads` and `writes`. `for_columns`
-    returns the params for an input that has these columns.
+    returns the params for an input that has these columns. `idle` returns what of the stage has nothing to work with,
+    by its params and, after a run, by the profiles of the rows that it kept (before one there are none).
     """
 
     name: str
@@ -284,6 +296,7 @@ class Stage(Generic[P]):
     reads_for: Callable[[P], tuple[str, ...]] | None = None
     writes_for: Callable[[P], pa.Schema] | None = None
     for_columns: Callable[[P, frozenset[str]], P] | None = None
+    idle: Callable[[P, Mapping[str, Any]], tuple[Idle, ...]] | None = None
     conserves: Literal["rows", "copies", "tokens"] = "rows"
     engine: EngineName = "spark"
     profiled: tuple[str, ...] = ()

@@ -283,6 +283,8 @@ class Refine(StageOperator):
             count_stage(context["ti"].dag_id, self.dataset(run_of(context)), self.stage, reply)
         self.manifest = path_of(reply["manifest"])
         log_reply(context, self.stage, reply, funnel_line(reply), part)
+        if part["span"] is None:
+            log_idle(self.stage, reply)
         if "tokenizer" in reply:
             log.info("%s  the dataset's tokenizer is %s", self.stage, reply["tokenizer"])
         return reply
@@ -316,6 +318,7 @@ class Seal(StageOperator):
         count_stage(context["ti"].dag_id, self.dataset(run_of(context)), self.stage, reply)
         self.manifest = path_of(reply["manifest"])
         log_reply(context, self.stage, reply, funnel_line(reply))
+        log_idle(self.stage, reply)
         return reply
 
 
@@ -535,6 +538,12 @@ def funnel_line(reply: Mapping[str, Any]) -> str:
     looked_up = reply.get("history_reads", {}).get("rows")
     history = f"  ({counted(looked_up, 'row')} of history read)" if looked_up else ""
     return f"{rows}  {reply['wall']:.1f} s{reused}{history}"
+
+
+def log_idle(stage: str, reply: Mapping[str, Any]) -> None:
+    """Log what of a stage had nothing to work with."""
+    for part in reply.get("idle", ()):
+        log.info("%s  %s", stage, part)
 
 
 def log_failure(context: Context) -> None:

@@ -13,6 +13,9 @@ def summary_lines(stages: Mapping[str, Mapping[str, Any]], warnings: Sequence[st
     """Yield the lines of a run from the replies of its stages, in order."""
     if removed := _removed(stages):
         yield f"removed   {_most(removed, '{:,}')}"
+    for stage, reply in stages.items():
+        for part in reply.get("idle", ()):
+            yield f"{stage} {part}"
     if stages:
         yield f"slowest   {_most({stage: reply['wall'] for stage, reply in stages.items()}, '{:.1f} s')}"
     if warnings:

@@ -9,6 +9,7 @@ from pipeline_tasks.inspect.unpublished import UnpublishedRun, title_of
 from pipeline_tasks.profiles.removals import arrivals, losses
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_manifest
 
@@ -59,6 +60,7 @@ def _step(root: str, stage: str, referred: str) -> dict[str, Any]:
         "rejected": dict(manifest.rejected),
         "quarantined": dict(manifest.quarantined),
         "losses": _worst(manifest.metrics),
+        "idle": [str(part) for part in idle_parts(manifest)],
         "sites": _largest_sites(manifest.metrics, manifest.rows_in),
         "manifest": path_of(referred),
     }
@@ -95,6 +97,8 @@ def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
         reasons = {**step["rejected"], **step["quarantined"]}
         for reason, count in sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0])):
             yield f"{'':<16}{'':>8}    {count:>8,} {reason}"
+        for part in step["idle"]:
+            yield f"{'':<16}{'':>8}    {part}"
         for loss in step["losses"]:
             yield f"{'':<16}{'':>8}    {loss['lost']:>8.1%} of {loss['rows_in']:,} of {loss['origin']}"
         for site, share in step["sites"].items() if step["stage"] == counting else ():

@@ -7,6 +7,8 @@ from typing import Any
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.recipe import Recipe, stage_card
+from pipeline_tasks.stage import Idle
+from pipeline_tasks.stages import filter_language, score_quality
 from pipeline_tasks.stages.scrub_pii import KEY_VARIABLE
 
 
@@ -23,8 +25,23 @@ def idle_stages(recipe: Recipe) -> Iterator[Finding]:
     """Yield a note for each stage that does less than its place in the recipe says."""
     for step in recipe.steps:
         notes = NOTES.get(step.stage, _nothing)
-        for message in notes(bind(stage_card(step.stage), step.params)):
+        card = stage_card(step.stage)
+        params = bind(card, step.params)
+        idle = card.idle(params, {}) if card.idle else ()
+        for message in (*map(str, idle), *notes(params)):
             yield Finding(fault=False, where=step.stage, message=message)
+    yield from _languages_without_model(recipe)
+
+
+def _languages_without_model(recipe: Recipe) -> Iterator[Finding]:
+    """Find languages that the recipe keeps, and that `score_quality` has no model of."""
+    steps = {step.stage: bind(stage_card(step.stage), step.params) for step in recipe.steps}
+    if filter_language.STAGE.name in steps and score_quality.STAGE.name in steps:
+        kept = steps[filter_language.STAGE.name].keep
+        if unknown := score_quality.languages_without_model(steps[score_quality.STAGE.name], kept):
+            lacks = f"no model for {score_quality.PERPLEXITY} in {', '.join(unknown)}"
+            message = str(Idle(lacks, score_quality.REMEDIES[score_quality.PERPLEXITY]))
+            yield Finding(fault=False, where=score_quality.STAGE.name, message=message)
 
 
 def _nothing(_: Any) -> Iterator[str]:  # noqa: ANN401 -- any stage's Params
@@ -44,11 +61,6 @@ def _filter_quality(params: Any) -> Iterator[str]:  # noqa: ANN401
 
 
 def _score_quality(params: Any) -> Iterator[str]:  # noqa: ANN401
-    if not params.language_models:
-        yield (
-            "there are no `language_models`, so words in disorder score as high as text; make a model of each language "
-            "with `refinery train-lm`"
-        )
     if not params.minimum and not any(params.minima.values()):
         yield "`minimum` and `minima` are 0, so no document is rejected"
 

@@ -18,8 +18,11 @@ class Sum(NamedTuple):
     power: int = 1
 
 
+SCORE_ROWS = "language_score_rows"
+"""Name of the profile that counts rows with a score by language."""
+
 MOMENTS: Mapping[str, Sum] = {
-    "language_score_rows": Sum("language", "score", 0),
+    SCORE_ROWS: Sum("language", "score", 0),
     "language_score_sums": Sum("language", "score", 1),
     "language_score_squares": Sum("language", "score", 2),
 }

@@ -51,6 +51,7 @@ from pipeline_tasks.publish.publishing import publish
 from pipeline_tasks.publish.takedowns import pinned_list, with_taken_down
 from pipeline_tasks.publish.trainers.versions import Target, export_in_root
 from pipeline_tasks.recipe import COMPOSE, EXPORTS, LAND, PUBLISH, is_trial
+from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.run.partitions import partitions_for, spans
 from pipeline_tasks.run.plan import RefineRequest, Span
 from pipeline_tasks.run.runner import Cost, Refined, quarantine, refine, seal
@@ -245,6 +246,7 @@ def _refined_reply(refined: Refined) -> Reply:
         "s3_waits": asdict(cost.s3_waits),
         "wall": round(cost.wall, 3),
         "cpu": round(cost.cpu, 3),
+        "idle": [str(part) for part in idle_parts(manifest)],
     }
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeline_tasks.constraints import Count, Range, Ratio
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Section, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Section, Shards, Stage, reject, replace_column
 
 if TYPE_CHECKING:  # they load numba
     from pipeline_tasks.text.near.evaluation_index import Kind, Reference, Rules, Text
@@ -49,13 +49,15 @@ class Params:
     words may be missed. With `sketch` these samples (about one byte per word) are saved per document, so that
     `refinery contamination --add` can list what a later benchmark hits without reading texts.
 
-    n-grams in more than `max_items` texts of a benchmark are its template and no evidence; 0 counts them all.
+    n-grams in more than `max_items` texts of a benchmark are its template and no evidence; 0 counts them all. Passages
+    that dozens of items share (reading comprehension whose `input` has the passage) are evidence, the instruction that
+    hundreds begin with is none.
     `drop` rejects the document. `cut` removes the matching words and keeps the rest, under the same id.
     """
 
     benchmarks: Mapping[str, FilePath] = field(default_factory=dict)
-    questions: tuple[str, ...] = ("question", "prompt", "problem", "text")
-    answers: tuple[str, ...] = ("answer", "solution", "canonical_solution", "choices")
+    questions: tuple[str, ...] = ("question", "prompt", "problem", "text", "input")
+    answers: tuple[str, ...] = ("answer", "solution", "canonical_solution", "choices", "target")
     passages: tuple[str, ...] = ("passage", "context")
     method: Literal["ngram", "sampled", "both"] = "both"
     ngram: Annotated[int, Range(1, 1000)] = 13
@@ -64,7 +66,7 @@ class Params:
     gram: Annotated[int, Range(1, 100)] = 5
     misses: Annotated[int, Range(0, 1000)] = 11
     score: Annotated[float, Range(0, 1, above=True)] = 0.4
-    max_items: Count = 10
+    max_items: Count = 100
     action: Literal["drop", "cut"] = "drop"
     sketch: bool = True
 
@@ -91,6 +93,15 @@ def check_files(params: Params) -> None:
     """Raise RecipeError unless every line of every benchmark can be searched for."""
     for _ in read_texts(params):
         pass
+
+
+def idle(params: Params, _: Mapping[str, Any]) -> tuple[Idle, ...]:
+    """Return that no evaluation set is searched, if none is named."""
+    if params.benchmarks:
+        return ()
+    return (
+        Idle("no evaluation sets", "name files in `benchmarks`; `refinery fetch evaluation-sets` gets public ones"),
+    )
 
 
 def screen(docs: Batches, *, params: Params) -> Batches:
@@ -285,6 +296,7 @@ STAGE = Stage(
     params=Params,
     resources=resources,
     check_files=check_files,
+    idle=idle,
     reads=DOCUMENT,
     writes=pa.schema([*DOCUMENT, pa.field("contaminated_by", pa.string()), pa.field("cut_evidence", pa.string())]),
     version=2,

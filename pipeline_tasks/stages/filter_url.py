@@ -1,6 +1,7 @@
 """Rejects pages by their URL: listed hosts, listed URLs, and listed words."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -15,7 +16,7 @@ import pyarrow as pa
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Layer, Shards, Stage, reject
+from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Idle, Layer, Shards, Stage, reject
 
 if TYPE_CHECKING:
     from pipeline_tasks.text.urls.blocklists import SubwordIndex, Tables
@@ -99,6 +100,13 @@ def check_files(params: Params) -> None:
     """Raise RecipeError unless every list that is given can be read."""
     if len(resources(params)) > 1:
         read_lists(params)
+
+
+def idle(params: Params, _: Mapping[str, Any]) -> tuple[Idle, ...]:
+    """Return that no URL is compared with a list, if none is named."""
+    if params.domains or params.urls or params.hard_words or params.soft_words or params.subwords:
+        return ()
+    return (Idle("no lists", "name files in `domains` or `urls`; `refinery fetch url-lists` gets public ones"),)
 
 
 def screen(batches: Batches, *, params: Params) -> Batches:
@@ -234,6 +242,7 @@ STAGE = Stage(
     params=Params,
     resources=resources,
     check_files=check_files,
+    idle=idle,
     reads=pa.schema([DOCUMENT.field("url")]),
     writes=DOCUMENT,
     version=3,

@@ -19,6 +19,10 @@ TEXT = (
 WORDS = TEXT.split()
 
 
+BLIND = {"shipped_models": False}
+"""Params without language models: the words of `prose` are in disorder."""
+
+
 def prose(draws: random.Random, clutter: float) -> str:
     """Return twenty lines, of which a share is clutter that scores lower."""
     lines = round(20 * clutter)
@@ -31,7 +35,7 @@ def scored_day(root: Path, seed: int, clutter: float) -> str:
     draws = random.Random(seed)
     texts = [prose(draws, draws.uniform(clutter - 0.4, clutter)) for _ in range(400)]
     columns = {"language": pa.array(["en"] * 400), "language_score": pa.array([0.9] * 400)}
-    return refined(root, "score_quality", commit_parent(root, [documents(texts, **columns)]))[0]
+    return refined(root, "score_quality", commit_parent(root, [documents(texts, **columns)]), BLIND)[0]
 
 
 def scored_languages(root: Path, seed: int, **clutter: float) -> str:
@@ -40,7 +44,7 @@ def scored_languages(root: Path, seed: int, **clutter: float) -> str:
     texts = [prose(draws, draws.uniform(most - 0.25, most)) for most in clutter.values() for _ in range(200)]
     languages = [code for code in clutter for _ in range(200)]
     columns = {"language": pa.array(languages), "language_score": pa.array([0.9] * len(languages))}
-    return refined(root, "score_quality", commit_parent(root, [documents(texts, **columns)]))[0]
+    return refined(root, "score_quality", commit_parent(root, [documents(texts, **columns)]), BLIND)[0]
 
 
 def quality_days(root: Path) -> Days:

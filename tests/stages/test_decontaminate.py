@@ -166,10 +166,19 @@ def test_overlap_asks_for_a_share_of_the_item(tmp_path: Path, quiz: str) -> None
 def test_phrases_of_the_template_are_no_evidence(tmp_path: Path) -> None:
     template = "Answer the following question by giving the letter of the one correct choice below"
     path = tmp_path / "quiz.jsonl"
-    path.write_text("\n".join(json.dumps({"prompt": f"{template} {n}"}) for n in range(11)))
+    path.write_text("\n".join(json.dumps({"prompt": f"{template} {n}"}) for n in range(101)))
     text = [f"{template}, please"]
     assert screened(tmp_path, text, benchmarks={"quiz": str(path)}).rows == 1
     assert screened(tmp_path, text, benchmarks={"quiz": str(path)}, max_items=0).rows == 0
+
+
+def test_half_of_a_passage_that_dozens_of_items_share_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "quiz.jsonl"
+    items = [{"input": f"{QUESTION} Which word has {n} letters?", "target": "none"} for n in range(60)]
+    path.write_text("\n".join(map(json.dumps, items)))
+    half = [" ".join(QUESTION.split()[:18])]
+    assert screened(tmp_path, half, benchmarks={"quiz": str(path)}).rows == 0
+    assert screened(tmp_path, half, benchmarks={"quiz": str(path)}, max_items=10).rows == 1
 
 
 def test_an_edited_item_is_found_whole(tmp_path: Path, quiz: str) -> None:

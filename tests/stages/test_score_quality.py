@@ -89,8 +89,21 @@ def test_missing_components_share_their_weight() -> None:
 def test_weights_decide() -> None:
     (only_language,) = scored(docs(LISTING, confidence=0.875), Params(weights={"language": 1.0}))
     assert only_language["score"] == 0.875
-    (none_known,) = scored(docs(PROSE), Params(weights={"perplexity": 1.0}))
-    assert none_known["score"] == 0.0
+
+
+def test_what_no_weighted_component_judges_has_no_score_and_is_kept() -> None:
+    (unknown,) = scored(docs(PROSE, language="ko"), Params(weights={"perplexity": 1.0}, minima={}))
+    assert (unknown["score"], unknown["perplexity"], unknown["reason"]) == (None, None, None)
+
+
+def test_a_weight_that_no_source_backs_is_refused() -> None:
+    """Every document scored 0, and was rejected."""
+    with pytest.raises(RecipeError, match=r"weights.*toxicity.*classifiers"):
+        Params(weights={"toxicity": 1.0})
+    with pytest.raises(RecipeError, match=r"weights.*perplexity.*language_models"):
+        Params(weights={"perplexity": 1.0, "toxicity": 0.5, "length": 0.0}, shipped_models=False)
+    with pytest.raises(RecipeError, match=r"weights: .*'lenght'.*'length'"):
+        Params(weights={"lenght": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -145,16 +158,19 @@ def test_perplexity_is_that_of_the_language_of_the_row(tmp_path: Path) -> None:
     rows = scored(english, params)
     assert rows[0]["score"] > 0.9  # type: ignore[operator]
     assert rows[1]["score"] < 0.2  # type: ignore[operator]
-    assert [row["score"] for row in rows[2:]] == [0.0, 0.0]
+    assert [row["score"] for row in rows[2:]] == [None, None]
     assert rows[0] | {"language": None} == scored(english.slice(0, 1), params)[0] | {"language": None}
-    (german,) = scored(docs(text, language="de"), params)
-    assert german["score"] == 0.0  # no component has a source
+    (korean,) = scored(docs(text, language="ko"), params)
+    assert korean["score"] is None  # no component has a source
     assert resources(params) == (path,)
 
 
 def test_without_a_model_the_other_components_share_the_weight() -> None:
     heavier = {**Params().weights, "perplexity": 9.0}
-    assert scored(docs(PROSE)) == scored(docs(PROSE), Params(weights=heavier))
+    alone = scored(docs(PROSE), Params(shipped_models=False))
+    assert alone == scored(docs(PROSE), Params(weights=heavier, shipped_models=False))
+    assert alone[0]["perplexity"] is None
+    assert scored(docs(PROSE, language="ko")) == scored(docs(PROSE, language="ko"), Params(weights=heavier))
 
 
 def test_a_model_of_another_language_and_unknown_names_are_refused(tmp_path: Path) -> None:
@@ -199,7 +215,7 @@ def test_a_fasttext_model_is_a_component() -> None:
     english, german, empty = scored(docs(PROSE, "Der Fluss entspringt in den Hügeln nördlich der Stadt.", ""), params)
     assert english["score"] > 0.9  # type: ignore[operator]
     assert german["score"] < 0.1  # type: ignore[operator]
-    assert empty["score"] == 0.0
+    assert empty["score"] is None
     assert resources(params) == (language_model(),)
 
 
@@ -221,7 +237,16 @@ def test_a_label_that_the_model_does_not_have_is_refused() -> None:
 
 def test_empty_batch_keeps_the_schema() -> None:
     (out,) = score(iter([docs().slice(0, 0)]), params=Params())
-    assert out.schema.names == ["text", "chars", "language", "language_score", "score", "reason", "evidence"]
+    assert out.schema.names == [
+        "text",
+        "chars",
+        "language",
+        "language_score",
+        "score",
+        "perplexity",
+        "reason",
+        "evidence",
+    ]
 
 
 @given(
@@ -237,4 +262,5 @@ def test_batching_slicing_and_order_change_nothing(texts: list[str | None]) -> N
     one_by_one = pa.Table.from_batches(score(iter([whole.slice(at, 1) for at in range(len(texts))]), params=Params()))
     assert one_by_one.to_pylist() == rows
     assert scored(docs(*texts[::-1]))[::-1] == rows
-    assert [row["score"] for row in rows if not 0.0 <= row["score"] <= 1.0] == []  # type: ignore[operator]
+    scores = [row["score"] for row in rows if row["score"] is not None]
+    assert [value for value in scores if not 0.0 <= value <= 1.0] == []  # type: ignore[operator]

@@ -24,6 +24,7 @@ from pipeline_tasks.publish.report.html import (
     tag,
 )
 from pipeline_tasks.recipe import PUBLISH, stage_card
+from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.sealed import path_of
 
 NAMES_SHOWN = 12
@@ -86,7 +87,8 @@ def funnel(contents: Contents) -> Iterator[Html]:
 
 
 def _funnel_row(contents: Contents, manifest: Manifest, most: int) -> Sequence[Child]:
-    name = join((manifest.stage, tag("div", stage_card(manifest.stage).title, css="dim title")))
+    idle = (tag("div", str(part), css="dim title") for part in idle_parts(manifest))
+    name = join((manifest.stage, tag("div", stage_card(manifest.stage).title, css="dim title"), *idle))
     gate = _gate(contents, manifest.stage)
     if manifest.stage == "pack":
         kept = f"{count(manifest.rows)} seq."

@@ -1,7 +1,7 @@
 """Score every document between 0 and 1 by a weighted composite of signals, and reject the poor ones."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
@@ -11,34 +11,50 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.constraints import Ratio, Weight
+from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters.packs import known_language
-from pipeline_tasks.profiles.sums import MOMENTS
+from pipeline_tasks.profiles.sums import MOMENTS, SCORE_ROWS
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, reject, replace_column
 from pipeline_tasks.stages.score_quality.components import Column, components
+from pipeline_tasks.stages.score_quality.shipped_models import SHA256 as SHIPPED
+from pipeline_tasks.stages.score_quality.shipped_models import require_released, shipped_model
 from pipeline_tasks.text.base.cached import cached
 
 LOW_QUALITY, LOW_COMPONENT = "score_quality:low_quality", "score_quality:low_component"
+PERPLEXITY = "perplexity"
+"""The component that a language model gives, and the column that has it."""
+
 WEIGHTS: Mapping[str, float] = {
     "length": 0.10,
-    "language": 0.15,
-    "perplexity": 0.25,
+    "language": 0.10,
+    "perplexity": 0.30,
     "duplication": 0.05,
     "redundancy": 0.15,
     "density": 0.20,
     "toxicity": 0.10,
 }
-"""The published weights; that of duplication, 0.20, is shared by repeated lines and repeated phrases.
+"""Weights by component: the order of words weighs most, since the others see none of it (decision 45).
 
-A component without a source (no model of the language, no classifier) is left out, and the others share its weight.
+Words in disorder repeat fewer phrases and lines than the text, so all other components together prefer them. A
+component without a source (no model of the language, no classifier) is left out, and the others share its weight.
 """
 
-MINIMA: Mapping[str, float] = {"perplexity": 0.2, "redundancy": 0.2}
+FROM_DOCUMENTS = ("length", "language", "duplication", "redundancy", "density")
+"""Components that need no model."""
+
+CLASSIFIER = "name a fastText model in `classifiers`, or give it no weight"
+
+REMEDIES: Mapping[str, str] = {PERPLEXITY: "name models in `language_models`; `refinery train-lm` makes one"}
+"""What to do about a weighted component without a source; of any other component `CLASSIFIER`."""
+
+MINIMA: Mapping[str, float] = {"perplexity": 0.12, "redundancy": 0.2}
 """A text below one of these is no text, however good the rest of it looks.
 
-Of held-out English, German and French web pages 0 to 2 in 100 are below; of the same pages with their words in disorder
-51 (model of 0.2 MB of text) to 99 (2.7 MB) in 100 are, and of pages that repeat a sentence all.
+Of 2,395 pages of two crawls that no model was trained on 17 are below .12: 16 of them menus, screens of programs,
+tables of contents, code, or half in another language. Of the same pages with their words in disorder 80 (Chinese) to
+100 (Spanish) in 100 are rejected. Recipes, which are lists of ingredients, begin at .13, news and blogs at .2.
 """
 
 
@@ -47,34 +63,54 @@ class Params:
     """Weights by component, bounds, and the models that components come from.
 
     `length`, `language` (the confidence of `filter_language`), `duplication` (repeated lines), `redundancy` (words
-    outside of repeated phrases) and `density` come from the documents. `perplexity` comes from `language_models`: for
-    each language an n-gram model that `refinery train-lm` made of text that you trust. It says how much better the
-    model expects the words in their order than one by one, from 0 (the same words in disorder, lists) to 1 (trusted
-    text). Languages without a model are scored without it.
+    outside of repeated phrases) and `density` come from the documents. `perplexity` comes from an n-gram model of the
+    language: one of `language_models`, which `refinery train-lm` made of text that you trust, else with
+    `shipped_models` that of the package. It says how much better the model expects the words in their order than one by
+    one, from 0 (the same words in disorder) to 1 (trusted text). Languages without a model are scored without it: the
+    column `perplexity` is null.
 
     `classifiers` maps a component name to a fastText model; `labels` names the label whose probability is that
-    component (so a toxicity model names its *clean* label), `weights` its weight. A component that no weight
-    names has none. Documents that score below `minimum` are rejected, and those with a component below its own bound
-    in `minima`. On real prose, PEPs and news the lowest score is 0.6; most tables, lists and repeated lines score below
-    0.5.
+    component (so a toxicity model names its *clean* label), `weights` its weight. A component that no weight names has
+    none, and one without a source (a weight for `toxicity`, and no classifier of that name) is idle: it is left out. A
+    document of which no weighted component is known has no score, and is kept. Documents that score below `minimum` are
+    rejected, and those with a component below its own bound in `minima`. Pages of two crawls that score below .5 are
+    menus, listings and code. What no component sees is the order of sentences, and sentences of two texts in turns.
     """
 
     minimum: Ratio = 0.5
     minima: Mapping[str, Ratio] = field(default_factory=lambda: dict(MINIMA))
     weights: Mapping[str, Weight] = field(default_factory=lambda: dict(WEIGHTS))
     language_models: Mapping[str, FilePath] = field(default_factory=dict)
+    shipped_models: bool = True
     classifiers: Mapping[str, FilePath] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise RecipeError for an unknown language or component, and for a classifier without label or weight."""
+        """Raise RecipeError for an unknown language or component, and for a classifier without label or weight.
+
+        Also if no component that has a weight has a source, since every score would be unknown.
+        """
         for code in self.language_models:
             known_language(code, "score_quality: language_models")
+        _require_known(self.weights, {*WEIGHTS, *self.classifiers}, "score_quality: weights")
         _require_known(self.minima, {*WEIGHTS, *self.weights}, "score_quality: minima")
         for name in sorted(self.classifiers):
             if name not in self.labels or name not in self.weights:
                 message = f"score_quality.classifiers.{name} needs score_quality.labels.{name} and .weights.{name}"
                 raise RecipeError(message)
+        if not any(weight and self.has_source(name) for name, weight in self.weights.items()):
+            weighted = ", ".join(sorted(self.weights)) or "nothing"
+            message = (
+                f"score_quality: weights: only {weighted} has a weight, and no model that it could come from, so no "
+                "document would have a score; name its model in `classifiers` or `language_models`, or weigh a "
+                f"component of the documents ({', '.join(FROM_DOCUMENTS)})"
+            )
+            raise RecipeError(message)
+
+    def has_source(self, component: str) -> bool:
+        """Return whether a component can be known of any document."""
+        models = bool(self.language_models) or self.shipped_models
+        return component in FROM_DOCUMENTS or component in self.classifiers or (component == PERPLEXITY and models)
 
 
 def _require_known(names: Mapping[str, float], known: Collection[str], where: str) -> None:
@@ -96,7 +132,28 @@ def check_files(params: Params) -> None:
     models = models_of(params)
     for name in models.classifiers:
         _check_classifier(models, name)
-    _language_models(models)
+    _check_language_models(models)
+    if models.shipped:
+        require_released()
+
+
+def idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
+    """Return the weighted components without a source, and the languages of the kept rows without a model."""
+    weighted = sorted(name for name, weight in params.weights.items() if weight and not params.has_source(name))
+    parts = [Idle(f"no model for {name}", REMEDIES.get(name, CLASSIFIER)) for name in weighted]
+    rows = profiles.get(SCORE_ROWS, {}).get("bins", {})
+    if unknown := languages_without_model(params, rows):
+        named = ", ".join(f"{language} ({counted(rows[language], 'document')})" for language in unknown)
+        parts.append(Idle(f"no model for {PERPLEXITY} in {named}", REMEDIES[PERPLEXITY]))
+    return tuple(parts)
+
+
+def languages_without_model(params: Params, languages: Iterable[str]) -> list[str]:
+    """Return the languages whose documents have no `perplexity`, if any have and it weighs."""
+    if not params.has_source(PERPLEXITY) or not params.weights.get(PERPLEXITY):
+        return []
+    known = {*params.language_models, *(SHIPPED if params.shipped_models else ())}
+    return sorted(language for language in languages if language.partition("-")[0] not in known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +161,14 @@ class Models:
     """What of the params decides the components: not the weights, nor the bounds."""
 
     language_models: Mapping[str, FilePath]
+    shipped: bool
     classifiers: Mapping[str, FilePath]
     labels: Mapping[str, str]
 
 
 def models_of(params: Params) -> Models:
     """Return what of the params decides the components."""
-    return Models(params.language_models, params.classifiers, params.labels)
+    return Models(params.language_models, params.shipped_models, params.classifiers, params.labels)
 
 
 COMPONENTS = "score_components"
@@ -118,15 +176,16 @@ COMPONENTS = "score_components"
 
 
 def score(docs: Batches, *, params: Params) -> Batches:
-    """Append `score`, rounded to six digits; reject rows below a bound with all components as evidence."""
+    """Append `score` and `perplexity`, rounded to six digits; reject rows below a bound, all components as evidence."""
     yield from decide(measure(docs, models=models_of(params)), params=params)
 
 
 def measure(docs: Batches, *, models: Models) -> Batches:
     """Append all components of each document, rounded to six digits; nothing is decided."""
-    classifiers, language_models = _predictors(models), _language_models(models)
+    classifiers, model_of = _predictors(models), partial(_model_of, models)
+    _check_language_models(models)
     for batch in docs:
-        parts = components(batch, language_models)
+        parts = components(batch, model_of)
         for name, model in classifiers.items():
             parts[name] = _probability(model, models.labels[name], batch.column("text"))
         columns = [pa.array(np.round(part, 6), pa.float64(), from_pandas=True) for part in parts.values()]
@@ -134,13 +193,15 @@ def measure(docs: Batches, *, models: Models) -> Batches:
 
 
 def decide(measured: Batches, *, params: Params) -> Batches:
-    """Append the `score` of the components by weight; reject rows below a bound."""
+    """Append the `score` of the components by weight, and `perplexity`; reject rows below a bound."""
     for batch in measured:
         column: Any = batch.column(COMPONENTS)
         names = [part.name for part in column.type]
         parts = {name: column.field(name).to_numpy(zero_copy_only=False).astype(np.float64) for name in names}
         scores = _composite(parts, params.weights, batch.num_rows)
-        scored = replace_column(batch.drop_columns([COMPONENTS]), "score", pa.array(scores, pa.float64()))
+        known = pa.array(scores, pa.float64(), from_pandas=True)
+        scored = replace_column(batch.drop_columns([COMPONENTS]), "score", known)
+        scored = replace_column(scored, PERPLEXITY, column.field(PERPLEXITY))
         yield reject(scored, *_verdicts(parts, scores, params))
 
 
@@ -159,13 +220,13 @@ def _verdicts(parts: Mapping[str, Column], scores: Column, params: Params) -> tu
 
 
 def _composite(parts: Mapping[str, Column], weights: Mapping[str, float], rows: int) -> Column:
-    """Return the weighted mean of the known components of each row; 0 where none is known."""
+    """Return the weighted mean of the known components of each row; NaN where none is known."""
     total, weight = np.zeros(rows), np.zeros(rows)
     for name in sorted(parts):
         known = ~np.isnan(parts[name])
         total += np.where(known, parts[name], 0.0) * weights.get(name, 0.0)
         weight += known * weights.get(name, 0.0)
-    mean: Column = np.divide(total, weight, out=np.zeros(rows), where=weight > 0)
+    mean: Column = np.divide(total, weight, out=np.full(rows, np.nan), where=weight > 0)
     return np.round(mean, 6).astype(np.float64)
 
 
@@ -180,8 +241,18 @@ def _language_model(code: str, path: FilePath) -> Any:  # noqa: ANN401 -- a Lang
     return model
 
 
-def _language_models(models: Models) -> dict[str, Any]:
-    return {code: _language_model(code, path) for code, path in models.language_models.items()}
+def _check_language_models(models: Models) -> None:
+    """Raise RecipeError unless every model that is named is one of its language."""
+    for code, path in models.language_models.items():
+        _language_model(code, path)
+
+
+def _model_of(models: Models, code: str) -> Any:  # noqa: ANN401 -- as above
+    """Return the model of a language that is named, else the package's; None if there is none."""
+    path = models.language_models.get(code)
+    if path is not None:
+        return _language_model(code, path)
+    return shipped_model(code) if models.shipped else None
 
 
 def _predictors(models: Models) -> dict[str, Any]:
@@ -222,7 +293,9 @@ def _probability(predictor: Any, label: str, texts: pa.Array) -> Column:  # noqa
 
 def _evidence(parts: Mapping[str, Column], row: int, value: float, minimum: float, failed: Mapping[str, float]) -> str:
     known = {name: round(float(part[row]), 6) for name, part in parts.items() if not np.isnan(part[row])}
-    facts = {"components": known, "minimum": round(minimum, 6), "score": value}
+    facts: dict[str, Any] = {"components": known, "minimum": round(minimum, 6)}
+    if not np.isnan(value):
+        facts["score"] = value
     if failed:
         facts["below"] = {name: round(bound, 6) for name, bound in failed.items()}
     return json.dumps(facts, sort_keys=True, separators=(",", ":"))
@@ -232,7 +305,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Measure every shard by itself, then judge it: other weights and bounds find the components of a run before."""
     measuring = partial(measure, models=models_of(params))
     measured = on.map(measuring, shards, layer=Layer(shared=True))
-    return on.map(partial(decide, params=params), measured, layer=Layer(reads=(COMPONENTS,), stores=("score",)))
+    layer = Layer(reads=(COMPONENTS,), stores=("score", PERPLEXITY))
+    return on.map(partial(decide, params=params), measured, layer=layer)
 
 
 STAGE = Stage(
@@ -241,12 +315,13 @@ STAGE = Stage(
     params=Params,
     resources=resources,
     check_files=check_files,
+    idle=idle,
     reads=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64())]),
-    writes=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64()), pa.field("score", pa.float64())]),
-    version=4,
+    writes=pa.schema([*DOCUMENT, *(pa.field(name, pa.float64()) for name in ("language_score", "score", PERPLEXITY))]),
+    version=5,
     splits=True,
     engine="ray",
-    profiled=("score", *MOMENTS),
+    profiled=("score", PERPLEXITY, *MOMENTS),
     reasons=(LOW_QUALITY, LOW_COMPONENT),
     title="quality score",
 )

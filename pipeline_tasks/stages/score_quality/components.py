@@ -1,8 +1,8 @@
 """Compute the components of a score: numbers between 0 and 1 per document, NaN where a component has no source."""
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,9 @@ import pyarrow.compute as pc
 
 if TYPE_CHECKING:  # importing it compiles loops
     from pipeline_tasks.text.words.language_model import LanguageModel
+
+ModelOf: TypeAlias = "Callable[[str], LanguageModel | None]"
+"""Returns the model of a language, or None if there is none."""
 
 Column = npt.NDArray[np.float64]
 """One component, a value in 0..1 per row; NaN where it is unknown."""
@@ -42,7 +45,7 @@ _STOP_WORDS = {  # the most frequent function words; a language that is not list
 }
 
 
-def components(batch: pa.RecordBatch, models: Mapping[str, "LanguageModel"]) -> dict[str, Column]:
+def components(batch: pa.RecordBatch, model_of: ModelOf) -> dict[str, Column]:
     """Return the components that the documents themselves and the models of their languages give."""
     languages = _languages(batch)
     counts = _signs(batch.column("text"), languages)
@@ -54,7 +57,7 @@ def components(batch: pa.RecordBatch, models: Mapping[str, "LanguageModel"]) -> 
         "duplication": _duplication(batch),
         "redundancy": _redundancy(batch, languages),
         "density": _density(counts, words),
-        "perplexity": _perplexity(batch, languages, models),
+        "perplexity": _perplexity(batch, languages, model_of),
     }
 
 
@@ -108,15 +111,16 @@ def _redundancy(batch: pa.RecordBatch, languages: list[str | None]) -> Column:
     return np.asarray(1.0 - np.clip(share, 0.0, 1.0), np.float64)
 
 
-def _perplexity(batch: pa.RecordBatch, languages: list[str | None], models: Mapping[str, "LanguageModel"]) -> Column:
+def _perplexity(batch: pa.RecordBatch, languages: list[str | None], model_of: ModelOf) -> Column:
     """Return the calibrated gain of the words' order by the model of the row's language; NaN without one."""
     from pipeline_tasks.text.words.language_model import order_scores
 
     scores = np.full(batch.num_rows, np.nan)
     named = np.array([language or "" for language in languages], dtype=object)
-    for code, model in models.items():
-        rows = np.flatnonzero(named == code)
-        if len(rows):
+    for code in sorted(set(named.tolist())):
+        model = model_of(code)
+        if model is not None:
+            rows = np.flatnonzero(named == code)
             scores[rows] = order_scores(model, batch.column("text").take(pa.array(rows)))
     return scores
 

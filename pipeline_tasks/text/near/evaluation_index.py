@@ -48,7 +48,7 @@ class Rules:
     min_words: int = 8
     gram: int = 5
     misses: int = 11
-    max_items: int = 10
+    max_items: int = 100
 
     @property
     def sampled(self) -> int:

@@ -180,7 +180,11 @@ def _packed(array: npt.NDArray[Any], of: str) -> bytes:
 def read_model(path: str) -> LanguageModel:
     """Read a model; RecipeError if the file is none, was cut short or changed."""
     regular(path)
-    content = Path(path).read_bytes()
+    return model_of(Path(path).read_bytes(), path)
+
+
+def model_of(content: bytes, path: str) -> LanguageModel:
+    """Return the model that a file contains; RecipeError if it is none, was cut short or changed."""
     line = content[len(MAGIC) : len(MAGIC) + MAX_HEADER].partition(b"\n")[0]
     try:
         _require(content.startswith(MAGIC), "it does not begin as one")

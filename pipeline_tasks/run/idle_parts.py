@@ -1,0 +1,19 @@
+"""Finds what of a stage had nothing to work with in a run: lists, sets or models that its params name none of."""
+
+from pipeline_tasks.binding import bind
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.recipe import stage_card
+from pipeline_tasks.stage import Idle
+
+
+def idle_parts(manifest: Manifest) -> tuple[Idle, ...]:
+    """Return what of the stage that wrote a manifest was idle; nothing where an older version had other params."""
+    card = stage_card(manifest.stage)
+    if card.idle is None or card.version != manifest.version:
+        return ()
+    try:
+        params = bind(card, manifest.params)
+    except RecipeError:  # the params have what no recipe may, or what only the run knew
+        return ()
+    return card.idle(params, manifest.metrics.get("kept", {}))
