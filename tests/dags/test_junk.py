@@ -43,8 +43,20 @@ def test_a_folder_of_garbage_is_refused(tmp_path: Path, refinery: Refinery) -> N
     refused = refinery(*words(tmp_path, garbage, recipe=RECIPE))
     assert refused.returncode == GateRefused.exit_code, refused.stderr
     assert "the gate of filter_language refuses filter_language/" in refused.stderr
-    assert "Of twenty rows or more not one is in a wanted" in refused.stderr
+    assert "Not one row is in a wanted language" in refused.stderr
     assert version_log.versions(str(tmp_path / "root"), "small") == []
+
+
+def test_a_snapshot_of_one_unreadable_file_is_refused_by_the_first_stage(tmp_path: Path, refinery: Refinery) -> None:
+    """It walked all stages with no row before the gate of `publish` refused it."""
+    day = tmp_path / "crawl" / "2026-11-20"
+    day.mkdir(parents=True)
+    (day / "a.warc.gz").write_bytes(b"no archive at all")
+    refused = refinery(*words(tmp_path, day, recipe=RECIPE))
+    assert refused.returncode == GateRefused.exit_code, refused.stderr
+    assert "the gate of ingest refuses ingest/" in refused.stderr
+    assert "error:not_an_archive" in refused.stderr + refused.stdout
+    assert not (tmp_path / "root/extract").exists()
 
 
 def test_an_unknown_gate_is_not_overridden(tmp_path: Path, refinery: Refinery) -> None:

@@ -213,8 +213,9 @@ def test_a_day_is_taken_back_and_the_next_one_refined_again(tmp_path: Path, craw
     assert refinery(*words(tmp_path, crawl)).returncode == 0
     refused = refinery(*words(tmp_path, later))
     assert refused.returncode == GateRefused.exit_code
-    assert "the gate of publish refuses snapshot 2026-11-20" in refused.stderr
-    assert refinery(*words(tmp_path, later, "--override", "publish=nothing new that day")).returncode == 0
+    assert "the gate of ingest refuses" in refused.stderr, "no stage behind it would have a row"
+    allowed = [word for gate in ("ingest", "publish") for word in ("--override", f"{gate}=nothing new that day")]
+    assert refinery(*words(tmp_path, later, *allowed)).returncode == 0
     root = str(tmp_path / "root")
     assert [version.documents for version in version_log.latest_by_snapshot(root, "small")] == [9, 0]
     how = ["--engine", "local", "--recipe", tmp_path / "small.yaml", "--reason", "a test"]

@@ -165,12 +165,14 @@ def bad_every(good: Manifest) -> Bad:
 
 
 def bad_ingest(good: Manifest) -> Bad:
+    yield kept(good, 0.0), None
     yield kept(good, 0.4, "ingest:too_large"), None
     yield healthy("ingest", 2_000), healthy("ingest", 20_000)
     yield healthy("ingest", 10_600), healthy("ingest", 10_600 * 25)
 
 
 def bad_extract(good: Manifest) -> Bad:
+    yield kept(good, 0.0), None
     yield kept(good, 0.2, "extract:timeout"), None
     yield profiled(good, chars=[20] * 120), good
 
