@@ -10,7 +10,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect import redactions
 from pipeline_tasks.inspect.document import Document, Record, Step, bytes_read, document, edit_facts
 from pipeline_tasks.inspect.duplicates import STAGES, Cluster, duplicates
-from pipeline_tasks.inspect.find import current_versions
+from pipeline_tasks.inspect.find import Reach, current_versions, reach_of
 from pipeline_tasks.inspect.places import Place, placed
 from pipeline_tasks.inspect.text_edits import COMPARED, Piece, TextEdit, marked, marked_redactions, scrubbed
 from pipeline_tasks.inspect.trace import landed_header
@@ -20,6 +20,9 @@ from pipeline_tasks.text.urls.takedown import DOC
 
 MOST_BYTES = 2_000_000_000
 """Bytes of a snapshot's shards up to which a request looks for a document in them."""
+
+MOST_LINEAGE = 256_000_000
+"""Bytes of the lineages of training datasets in which a request looks for a document."""
 
 RECORDS_SHOWN = MEMBERS_SHOWN = PLACES_SHOWN = 20
 """Records with the document's text, members of its cluster, and places in tokens that the page has."""
@@ -54,6 +57,7 @@ class Explored:
     cluster: Cluster | None = None
     places: Sequence[Place] = ()
     edits: Sequence[ShownEdit] = ()
+    reach: Reach | None = None
 
     @property
     def records(self) -> Sequence[tuple[Record, Sequence[str]]]:
@@ -102,20 +106,22 @@ def _filled(root: str, page: Explored) -> Explored:
         )
         raise RecipeError(message)
     known = document(root, page.version, page.wanted)
+    reach = reach_of(root, current_versions(root), 0, MOST_LINEAGE)
     shown = known.records[:RECORDS_SHOWN]
     return replace(
         page,
         document=known,
         headers=[list(landed_header(known.landing, asdict(record))) for record in shown],
         cluster=_cluster(root, page.version, known.id),
-        places=list(islice(_places(root, page.version, known.id), PLACES_SHOWN)),
+        places=list(islice(_places(root, page.version, known.id, reach), PLACES_SHOWN)),
+        reach=reach,
         edits=[_shown_edit(root, page.version, _farthest(known), edit) for edit in _farthest(known).edits],
     )
 
 
-def _places(root: str, version: Version, wanted: str) -> Iterator[Place]:
-    """Yield where training datasets have a document of a snapshot."""
-    for place in placed(root, current_versions(root), [(DOC, wanted)]):
+def _places(root: str, version: Version, wanted: str, reach: Reach) -> Iterator[Place]:
+    """Yield where training datasets have a document of a snapshot, in the shards that are looked at."""
+    for place in placed(root, current_versions(root), [(DOC, wanted)], reach):
         if (place.source, place.use.snapshot) == (version.recipe, version.snapshot):
             yield place
 

@@ -5,7 +5,6 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Annotated, Any
 
 import refinery_rendering as rendering
@@ -23,6 +22,7 @@ from refinery_credentials import adopt_credentials_for_pages
 from refinery_dataset import SOURCES_SHOWN, card_of, dataset_of, is_dataset
 from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, single_facts, stretches
 from refinery_evidence import evidence_of
+from refinery_find import find_of
 from refinery_landed import landed_now
 from refinery_lineage import LISTED, lineage_page
 from refinery_operators import DocsLink, ManifestLink
@@ -35,10 +35,8 @@ from refinery_snapshot import builds_of, links_of, plots_of, run_of_snapshot
 from refinery_whatif import whatif_of
 
 from pipeline_tasks.errors import RecipeError, RefineryError, Transient
-from pipeline_tasks.inspect.find import current_versions
 from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.judged_bounds import bounded_facts
-from pipeline_tasks.inspect.places import placed
 from pipeline_tasks.inspect.plotted_report import Published
 from pipeline_tasks.inspect.shares import site_shares
 from pipeline_tasks.inspect.text_edits import COMPARED
@@ -50,14 +48,12 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.room import room_plot
 from pipeline_tasks.publish.published_shards import refined_version
-from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import BUILDS, COMPOSE, recipe_names
 from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.text.urls.takedown import DOC, SITE, URL
 
 log = logging.getLogger("refinery")
 
@@ -69,9 +65,6 @@ SAMPLED = ("url", "language", "text")
 
 SAMPLE = 400
 """Characters of a row's text that are shown."""
-
-PLACES_SHOWN = 200
-"""Places that are shown of what is found."""
 
 Term = Annotated[str, Query(max_length=4096)]
 """What is asked for: no longer than a URL."""
@@ -409,24 +402,24 @@ def search_of_snapshot(recipe: str, snapshot: str, phrase: Name = "", url: Term 
     return shown
 
 
+def find_query(doc: Term = "", url: Term = "", site: Term = "", text: Name = "", recipe: Term = "") -> dict[str, str]:
+    """Return what is asked for."""
+    return {"doc": doc.strip(), "url": url.strip(), "site": site.strip(), "text": text.strip(), "recipe": recipe}
+
+
 @app.get("/find")
 def find_page(
-    request: Request, user: GetUserDep, doc: Term = "", url: Term = "", site: Term = "", recipe: Term = ""
+    request: Request, user: GetUserDep, query: Annotated[dict[str, str], Depends(find_query)], start: Row = 0
 ) -> HTMLResponse:
-    """Show where a document, URL or site is used in training datasets, each with its token and its snapshot.
+    """Show where a document, URL or site is used in training datasets, or which published texts have a phrase.
 
-    Ids and URLs are shown, and no text, to who may read texts; others see the form. Only the lineage of each shard is
-    read, up to the last place that is shown.
+    What is found is shown to who may read texts; others see the form. Of datasets the lineage of each shard is read,
+    from shard `start` on: as many as a request reads, up to the last place that is shown.
     """
-    query = {"doc": doc.strip(), "url": url.strip(), "site": site.strip(), "recipe": recipe}
-    datasets = version_log.datasets(root())
-    versions = current_versions(root(), recipe)
-    entries = valid_entries((kind, query[kind]) for kind in (DOC, URL, SITE) if query[kind])
-    if entries:
+    if any(query[asked] for asked in ("doc", "url", "site", "text")):
         reads_texts(request, user)
-    places = list(islice(placed(root(), versions, entries), PLACES_SHOWN + 1)) if entries else None
-    shown = None if places is None else places[:PLACES_SHOWN]
-    return render("find.html", query=query, datasets=datasets, places=shown, more=bool(places) and places != shown)
+    page = find_of(root(), query, start)
+    return render("find.html", shown=page, datasets=version_log.datasets(root()), command=page.command(root()))
 
 
 @app.get("/manifest/{path:path}")

@@ -1,8 +1,10 @@
 """Finds every place where a document, URL or site is used in training datasets."""
 
 import argparse
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pyarrow.compute
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.command import add_dataset, built_version, print_result
+from pipeline_tasks.inspect.command import add_dataset, built_version, number, print_result
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.building import file_of
 from pipeline_tasks.publish.published import PublishedFile
@@ -20,6 +22,9 @@ from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.text.urls.takedown import DOC, SITE, URL, TakenDown, evidence, of_entries
 
 pc: Any = pyarrow.compute
+
+MOST_BYTES = 1_000_000_000
+"""Bytes of texts that a search for a phrase reads, unless more are asked for."""
 
 SHOWN = ("id", "url", "snapshot", "sequence", "start", "length", "copy")
 
@@ -44,6 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, and what to find."""
     add_dataset(parser)
     add_documents(parser)
+    parser.add_argument(
+        "--most-bytes",
+        type=number(float, 0),
+        default=MOST_BYTES,
+        metavar="N",
+        help=f"bytes of texts that --text PHRASE reads at most (default: {MOST_BYTES:.0e}; 0: all)",
+    )
 
 
 def add_documents(parser: argparse.ArgumentParser) -> None:
@@ -52,17 +64,37 @@ def add_documents(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--url", **more, help="a URL, however it is written; may be repeated, as the others")
     parser.add_argument("--site", **more, help="a host, with all hosts below it")
     parser.add_argument("--doc", **more, help="the id of a document: its text, wherever it is found")
-    parser.add_argument("--text", **more, help="a file with the text of a document, as `extract` found it")
+    text = "a file with the text of a document, as `extract` found it; of `find` also a phrase, if no file is called so"
+    parser.add_argument("--text", **more, help=text)
 
 
 def answer(options: argparse.Namespace) -> int:
     """Print every use in the current version of the named dataset, or of all."""
+    phrases = [text for text in options.text if not os.path.exists(text)]  # noqa: PTH110 -- a Path raises for a long phrase
+    options.text = [text for text in options.text if text not in phrases]
     entries = valid_entries(named_entries(options))
-    if not entries:
+    if not entries and not phrases:
         message = "name what to find with --url, --site, --doc or --text"
         raise RecipeError(message)
+    if entries and phrases:
+        message = f"--text {phrases[0]!r} is no file, so it is a phrase to search texts for; ask for it alone"
+        raise RecipeError(message)
+    if phrases:
+        return _answer_phrases(options, phrases)
     found = list(find(options.root, current_versions(options.root, options.recipe), entries))
     print_result(options, [asdict(use) for use in found], use_lines(found))
+    return 0
+
+
+def _answer_phrases(options: argparse.Namespace, phrases: Sequence[str]) -> int:
+    """Print the published documents whose text has a phrase, without texts, and how much was read."""
+    from pipeline_tasks.inspect.phrase_search import phrase_facts, phrase_lines, search_phrase
+
+    searches = [
+        search_phrase(options.root, options.recipe, phrase, most_bytes=int(options.most_bytes)) for phrase in phrases
+    ]
+    lines = [line for search in searches for line in phrase_lines(search)]
+    print_result(options, [phrase_facts(search) for search in searches], lines)
     return 0
 
 
@@ -90,17 +122,54 @@ def id_of(file: Path) -> str:
         raise RecipeError(message) from error
 
 
-def find(root: str, versions: Sequence[Version], entries: Sequence[Entry]) -> Iterator[Use]:
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The shards of versions, in their order, that are looked at: `[start, end)` of `total`, by the bytes of lineages.
+
+    `read` are the bytes of these, and `bytes` those of all.
+    """
+
+    start: int
+    end: int
+    total: int
+    read: int
+    bytes: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every shard is looked at."""
+        return (self.start, self.end) == (0, self.total)
+
+
+def reach_of(root: str, versions: Sequence[Version], start: int, most_bytes: int) -> Reach:
+    """Return which shards from `start` on have lineages of so many bytes together; at least one, if any is left.
+
+    Only the indexes of the versions are read.
+    """
+    sizes = [file.bytes for version in versions for file in _lineages(root, version)]
+    first = min(start, len(sizes))
+    ends = [at for at, read in enumerate(accumulate(sizes[first:]), first + 1) if read <= most_bytes]
+    end = max(ends, default=min(first + 1, len(sizes)))
+    return Reach(first, end, len(sizes), sum(sizes[first:end]), sum(sizes))
+
+
+def find(root: str, versions: Sequence[Version], entries: Sequence[Entry], reach: Reach | None = None) -> Iterator[Use]:
     """Yield the uses of what entries name, as `uses`; rows are compared with the entries as takedowns are."""
-    return uses(root, versions, of_entries(entries))
+    return uses(root, versions, of_entries(entries), reach)
 
 
-def uses(root: str, versions: Sequence[Version], taken: TakenDown) -> Iterator[Use]:
-    """Yield the uses of what is taken down, by version, shard, sequence and start; of a shard its lineage is read."""
+def uses(root: str, versions: Sequence[Version], taken: TakenDown, reach: Reach | None = None) -> Iterator[Use]:
+    """Yield the uses of what is taken down, by version, shard, sequence and start; of a shard its lineage is read.
+
+    With `reach` only its shards are looked at.
+    """
+    at = 0
     for version in versions:
         for shard, file in enumerate(_lineages(root, version)):
-            for row in _rows(root, version, file, taken):
-                yield Use(recipe=version.recipe, version=version.number, shard=shard, **row)
+            at += 1
+            if reach is None or reach.start < at <= reach.end:
+                for row in _rows(root, version, file, taken):
+                    yield Use(recipe=version.recipe, version=version.number, shard=shard, **row)
 
 
 def _lineages(root: str, version: Version) -> list[PublishedFile]:

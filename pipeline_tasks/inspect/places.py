@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from pipeline_tasks.inspect.find import Use, find
+from pipeline_tasks.inspect.find import Reach, Use, find
 from pipeline_tasks.publish.published_shards import open_build
 from pipeline_tasks.publish.takedowns import Entry
 from pipeline_tasks.publish.version_log import Version
@@ -27,14 +27,20 @@ class Place:
     source: str
 
 
-def placed(root: str, versions: Sequence[Version], entries: Sequence[Entry]) -> Iterator[Place]:
-    """Yield every use that is found in versions, as a place."""
-    for version in versions:
-        order: _Order | None = None
-        for use in find(root, [version], entries):
-            order = order or _order(root, version)
-            token = (order.begins[use.shard] + use.sequence) * order.length + use.start
-            yield Place(use, token, version.snapshot, order.sources.get(use.snapshot, version.recipe))
+def placed(
+    root: str, versions: Sequence[Version], entries: Sequence[Entry], reach: Reach | None = None
+) -> Iterator[Place]:
+    """Yield every use that is found in versions, in the shards that `reach` names, as a place."""
+    by_name = {(version.recipe, version.number): version for version in versions}
+    orders: dict[tuple[str, int], _Order] = {}
+    for use in find(root, versions, entries, reach):
+        named = use.recipe, use.version
+        version = by_name[named]
+        if named not in orders:
+            orders = {named: _order(root, version)}  # uses come by version
+        order = orders[named]
+        token = (order.begins[use.shard] + use.sequence) * order.length + use.start
+        yield Place(use, token, version.snapshot, order.sources.get(use.snapshot, version.recipe))
 
 
 class _Order(NamedTuple):

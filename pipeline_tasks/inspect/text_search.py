@@ -61,13 +61,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class TextSearch:
-    """Documents that have a phrase, in the order of their parts; `[start, end)` are the rows that were searched."""
+    """Documents that have a phrase, in the order of their parts; `[start, end)` are the rows that were searched.
+
+    `read` are the bytes of their texts.
+    """
 
     phrase: str
     hits: tuple[Hit, ...]
     parts: tuple[Part, ...]
     start: int
     end: int
+    read: int = 0
 
     @property
     def rows(self) -> int:
@@ -108,14 +112,18 @@ def answer(options: argparse.Namespace) -> int:
     return 0
 
 
-def search_texts(root: str, version: Version, phrase: str, bounds: Bounds | None = None) -> TextSearch:
+def search_texts(
+    root: str, version: Version, phrase: str, bounds: Bounds | None = None, *, kept_only: bool = False
+) -> TextSearch:
     """Return the documents of a version whose text has a phrase; RecipeError for a build or a phrase without a word.
 
     Kept documents are searched as the last stage left their texts, then the rows that each stage rejected or
-    quarantined, the last stage first. Texts of stages before `scrub_pii` have personal data.
+    quarantined, the last stage first. Texts of stages before `scrub_pii` have personal data. With `kept_only` the
+    rejected ones are no part of the search.
     """
     pattern = _pattern(phrase)
-    return _searched(root, version, phrase, Wanted(TEXT, lambda texts: _matches(texts, pattern), pattern), bounds)
+    wanted = Wanted(TEXT, lambda texts: _matches(texts, pattern), pattern, kept_only)
+    return _searched(root, version, phrase, wanted, bounds)
 
 
 def search_urls(root: str, version: Version, url: str, bounds: Bounds | None = None) -> TextSearch:
@@ -128,11 +136,15 @@ def search_urls(root: str, version: Version, url: str, bounds: Bounds | None = N
 
 
 class Wanted(NamedTuple):
-    """What is searched: a column, which of its values are wanted, and the pattern of a phrase ("" for no phrase)."""
+    """What is searched: a column, which of its values are wanted, and the pattern of a phrase ("" for no phrase).
+
+    With `kept_only` rows that a stage rejected are not searched.
+    """
 
     column: str
     is_wanted: Callable[[Any], Any]
     pattern: str
+    kept_only: bool = False
 
 
 def _searched(root: str, version: Version, phrase: str, wanted: Wanted, bounds: Bounds | None) -> TextSearch:
@@ -140,10 +152,10 @@ def _searched(root: str, version: Version, phrase: str, wanted: Wanted, bounds: 
         message = f"{version.recipe} is a training dataset: search the snapshots that it was built from"
         raise RecipeError(message)
     bounds = bounds or Bounds()
-    shards = list(_shards(root, version, wanted.column))
+    shards = [place for place in _shards(root, version, wanted.column) if place[1] == KEPT or not wanted.kept_only]
     start = min(bounds.start, sum(shard.rows for _, _, shard in shards))
-    hits, end = _hits(root, shards, wanted, bounds, start)
-    return TextSearch(phrase, hits, tuple(_parts(shards, start, end)), start, end)
+    hits, end, read = _hits(root, shards, wanted, bounds, start)
+    return TextSearch(phrase, hits, tuple(_parts(shards, start, end)), start, end, read)
 
 
 def _pattern(phrase: str) -> str:
@@ -180,8 +192,8 @@ def _shards(root: str, version: Version, column: str) -> Iterator[Place]:
 
 def _hits(
     root: str, shards: Sequence[Place], wanted: Wanted, bounds: Bounds, start: int
-) -> tuple[tuple[Hit, ...], int]:
-    """Return the hits of the rows from `start` on, and the first row that was not searched."""
+) -> tuple[tuple[Hit, ...], int, int]:
+    """Return the hits of the rows from `start` on, the first row that was not searched, and the bytes that were."""
     hits: list[Hit] = []
     end, read = start, 0
     for place, first, batch in _batches(root, shards, wanted.column, start):
@@ -190,11 +202,11 @@ def _hits(
         chosen = found[:room]
         hits += [_hit(place, row, wanted.pattern) for row in batch.take(pa.array(chosen, pa.int64())).to_pylist()]
         if bounds.most_hits and len(hits) == bounds.most_hits:
-            return tuple(hits), first + chosen[-1] + 1
+            return tuple(hits), first + chosen[-1] + 1, read + batch.column(wanted.column).nbytes
         end, read = first + batch.num_rows, read + batch.column(wanted.column).nbytes
         if bounds.most_bytes and read >= bounds.most_bytes:
             break
-    return tuple(hits), end
+    return tuple(hits), end, read
 
 
 def _batches(

@@ -450,10 +450,10 @@ def test_what_is_asked_for_is_escaped(visitor: Any, dataset: str, monkeypatch: p
 
 
 def test_more_places_than_are_shown_are_said(visitor: Any, dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import refinery_plugin
+    import refinery_find
 
     monkeypatch.setenv("REFINERY_ROOT", dataset)
-    monkeypatch.setattr(refinery_plugin, "PLACES_SHOWN", 3)
+    monkeypatch.setattr(refinery_find, "PLACES_SHOWN", 3)
     [host] = {row["url"].split("/")[2] for row in list(documents(dataset).values())[:1]}
     page = visitor.get("/find", params={"site": host.split(".", 1)[1]}).text
     assert "The first 3 places" in page
