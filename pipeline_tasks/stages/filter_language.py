@@ -81,7 +81,8 @@ class Params:
     their language vote with their letters. Paragraphs that are mostly code or figures do not, unless there are no
     others. The language with most votes is that of the text. Stretches of at least `min_foreign` letters in other
     languages are listed in `language_spans`; `foreign: cut` also cuts them out of texts that are kept, and keeps
-    a text whose majority is unwanted where its wanted part has `min_foreign` letters and is most of what is left.
+    a text whose majority is unwanted where its wanted part has `min_foreign` letters and more than a quarter of the
+    sure ones, and what is left is not mixed.
     `language_mixed` is true where more than a quarter of the sure letters of what is left are in other languages.
     """
 
@@ -449,7 +450,7 @@ STAGE = Stage(
     params=Params,
     resources=resources,
     check_files=check_files,
-    reads=pa.schema([DOCUMENT.field("text"), DOCUMENT.field("chars")]),
+    reads=pa.schema([DOCUMENT.field("text")]),
     writes=pa.schema([*DOCUMENT, *IDENTIFIED]),
     version=6,
     splits=True,

@@ -24,7 +24,7 @@ PROSE_PARTS, MARK_PARTS = 3, 20
 """Prose has at most 3 ASCII digits and signs in 20 letters; above are programs, listings, tables of figures."""
 
 MIXED_PARTS = 4
-"""A text is mixed where more than one letter in four is surely of another language."""
+"""A text is mixed where more than one sure letter in four is of another language; less is no half to keep by a cut."""
 
 BLANK, DELETE, ASCII_END, TABLE = 0x20, 0x7F, 0x80, ord("|")
 
@@ -204,9 +204,9 @@ def _count(ends, read, paragraphs, both_bounds, wanted, cuts, least, out):
         after, cut_letters = _spans(first, stop, row, own, read, paragraphs, tagged, least, spans, count)
         if cuts and not wanted[own]:
             other = _first_most(numbers, first, stop, votes, wanted)
-            if other > 0 and votes[other] >= least:
+            if other > 0 and votes[other] >= least and MIXED_PARTS * votes[other] > sure:
                 rest, taken = _spans(first, stop, row, other, read, paragraphs, tagged, least, spans, count)
-                if votes[other] > sure - votes[other] - taken:
+                if MIXED_PARTS * (sure - votes[other] - taken) <= sure - taken:
                     own, after, cut_letters = other, rest, taken
                 else:
                     after, cut_letters = _spans(first, stop, row, own, read, paragraphs, tagged, least, spans, count)
@@ -237,7 +237,8 @@ def count_votes(
 
     A foreign stretch is a run of paragraphs in one other language, each with at least the second bound, and together of
     at least `least` letters. With `cuts` a text whose majority is unwanted is of the wanted language with most votes,
-    if these are `least` letters and the majority of what is left without the stretches; `mixed` is then what is left.
+    if these are `least` letters and more than a quarter of the sure ones, and what is left without the stretches is not
+    mixed; `mixed` is then what is left.
     """
     rows = len(paragraphs.ends) - 1
     out = (np.empty(rows, np.int64), np.empty(rows), np.empty(rows, np.bool_))

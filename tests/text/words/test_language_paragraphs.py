@@ -160,6 +160,7 @@ def test_a_cut_keeps_the_wanted_part_of_a_text_whose_majority_is_unwanted() -> N
     assert voted([half])[0][0] == 2
     assert voted([half], wanted=(0, 1))[0][0] == 2
     assert voted([half], wanted=(0, 1), cuts=True) == [(1, 0.9, False, [(0, 1, 2), (2, 3, 2)])]
+    small = [(2, 1.0, 900), (1, 0.9, 250)]
     short = [(2, 1.0, 400), (1, 0.9, 150), (2, 1.0, 300)]
-    scattered = [(2, 1.0, 150), (1, 1.0, 150), (2, 1.0, 150), (1, 1.0, 100), (2, 1.0, 150)]
-    assert [vote[0] for vote in voted([short, scattered], wanted=(0, 1), cuts=True)] == [2, 2]
+    scattered = [(2, 1.0, 150), (1, 1.0, 150), (2, 1.0, 350), (1, 1.0, 150)]
+    assert [vote[0] for vote in voted([small, short, scattered], wanted=(0, 1), cuts=True)] == [2, 2, 2]
