@@ -72,7 +72,7 @@ def _heading(heading: re.Match[str], output: Output, front: str) -> str:
 
 
 def _code(code: str, front: str, output: Output) -> str:
-    lines = _unmarked(code).rstrip().split("\n")
+    lines = _unmarked(code).replace("\xa0", " ").rstrip().split("\n")  # what is aligned by such spaces stays so
     while lines and not lines[0].strip():
         del lines[0]
     if lines and output == "markdown":
