@@ -17,7 +17,7 @@ _NAMES = (
     ("caption", "gallery", "image"),
     ("related", "recommend", "popular", "teaser", "more-"),
     ("share", "social", "newsletter", "cookie"),
-    ("breadcrumb", "footer", "navi", "sidebar", "navhead", "navbar", "navbox"),
+    ("breadcrumb", "footer", "navi", "sidebar", "navhead", "navbar", "navbox", "nav_"),
     ("jump-", "skip", "noprint", "no-print", "print-none", "editsection", "browsehappy", "browserupgrade"),
 )
 """Parts of classes and ids: of remarks, authors, facts about the text, pictures, other texts, invitations, the site,

@@ -54,11 +54,12 @@ def merge(chosen: str, laid: str) -> str:
     for match in matches:
         rows = range(match.first, match.last + 1) if match.first >= 0 else ()
         if not rows and len(match.line) >= BLOB and (within := _within(match.line, keys)):
-            out += [line for row, line in enumerate(lines) if not keys[row] or row in within]
+            around = {row + step for row in within for step in (-1, 1) if not keys[min(row + step, len(keys) - 1)]}
+            out += [line for row, line in enumerate(lines) if not line or row in within or row in around]
             done, last = [is_done or row in within for row, is_done in enumerate(done)], max(within)
             continue
         if not rows or not all(is_kept[row] for row in rows if keys[row]):
-            out.append(match.line)
+            out.append(match.line.strip())
             continue
         if last >= 0 and last + 1 < match.first:
             out += _between(lines[last + 1 : match.first], done[last + 1 : match.first], lines[match.first])
